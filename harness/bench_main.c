@@ -1,0 +1,285 @@
+/* From the command line to the last event: what every benchmark program does. */
+#define _GNU_SOURCE
+#include "events.h"
+#include "table.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const double COARSE_CLOCK_S = 1e-6; /* 1/3000 of the shortest slice */
+
+/* ---- what workloads may call ---------------------------------------------------------------- */
+
+const char *run_choice(const struct run *run, const char *param)
+{
+    return options_get(&run->options, param)->word;
+}
+
+void run_set_choice(struct run *run, const char *param, const char *choice)
+{
+    options_value(&run->options, param)->word = choice;
+}
+
+void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max)
+{
+    run->unit_operations = operations;
+    run->batch_max = batch_max;
+}
+
+void run_metric(struct run *run, const char *name, double value)
+{
+    assert(run->metric_count < OWN_METRICS_MAX);
+    run->metrics[run->metric_count++] = (struct own_metric){name, value};
+}
+
+void run_reason(struct run *run, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    pthread_mutex_lock(&run->lock);
+    if (!run->reason[0])
+        vsnprintf(run->reason, sizeof run->reason, format, arguments);
+    pthread_mutex_unlock(&run->lock);
+    va_end(arguments);
+}
+
+void run_fail(struct run *run, int exit_code)
+{
+    if (exit_code == EXIT_OK)
+        return;
+    pthread_mutex_lock(&run->lock);
+    if (run->exit_code == EXIT_OK)
+        run->exit_code = exit_code;
+    pthread_mutex_unlock(&run->lock);
+    atomic_store(&run->stopping, true);
+}
+
+bool run_stopping(const struct run *run)
+{
+    return atomic_load_explicit(&run->stopping, memory_order_relaxed);
+}
+
+/* ---- before the trial ----------------------------------------------------------------------- */
+
+static const char *code_word(int exit_code)
+{
+    switch (exit_code) {
+    case EXIT_USAGE:
+        return "usage";
+    case EXIT_RESOURCE:
+        return "resource";
+    case EXIT_WRONG:
+        return "wrong_result";
+    default:
+        return "failed";
+    }
+}
+
+static int give_up(const struct program *program, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int give_up(const struct program *program, int exit_code, const char *format, ...)
+{
+    char message[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    event_error(program, code_word(exit_code), message);
+    return exit_code;
+}
+
+static const struct workload *find_workload(const struct program *program, const char *name)
+{
+    for (const struct workload *const *at = program->workloads; *at; at++)
+        if (!strcmp((*at)->name, name))
+            return *at;
+    return NULL;
+}
+
+static int unknown_workload(const struct program *program, const char *name)
+{
+    char names[512] = "";
+    for (const struct workload *const *at = program->workloads; *at; at++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", (*at)->name);
+    return give_up(program, EXIT_USAGE, "unknown workload \"%s\"; allowed:%s", name, names);
+}
+
+/* Ends the run cleanly instead of the process at once; they are read by the reporting thread. */
+static int catch_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static const struct cpulist *given_cpus(struct run *run)
+{
+    struct value *cpus = options_value(&run->options, "cpus");
+    return cpus->set ? &cpus->cpus : NULL;
+}
+
+static int check_cpus(const struct run *run, const struct cpulist *given)
+{
+    char allowed[256];
+    cpulist_format(&run->placement.affinity, allowed, sizeof allowed);
+    for (size_t i = 0; given && i < given->count; i++)
+        if (!cpulist_contains(&run->placement.affinity, given->cpus[i]))
+            return give_up(run->program, EXIT_USAGE,
+                           "--cpus: CPU %d is outside the CPUs this process may use: allowed is a "
+                           "list out of %s (affinity mask and cpuset)",
+                           given->cpus[i], allowed);
+    return EXIT_OK;
+}
+
+static int check_lifeline(const struct run *run)
+{
+    const struct value *lifeline = options_get(&run->options, "lifeline_fd");
+    if (!lifeline->set || fcntl((int)lifeline->count, F_GETFD) >= 0)
+        return EXIT_OK;
+    return give_up(run->program, EXIT_USAGE,
+                   "--lifeline-fd %d is no open file descriptor: pass the read end of a pipe",
+                   (int)lifeline->count);
+}
+
+/* Chooses threads and CPUs, and writes them back as resolved parameters. */
+static int place(struct run *run)
+{
+    if (!placement_affinity(&run->placement.affinity))
+        return give_up(run->program, EXIT_RESOURCE,
+                       "the kernel does not tell which CPUs this process may use");
+    const struct cpulist *given = given_cpus(run);
+    int failure = check_cpus(run, given);
+    if (failure)
+        return failure;
+    struct value *threads = options_value(&run->options, "threads");
+    if (threads->word) {
+        threads->count = given ? given->count : run->placement.affinity.count;
+        threads->word = NULL;
+    }
+    run->threads = (unsigned)threads->count;
+    if (!placement_choose(&run->placement, run->threads, given, "/sys"))
+        return give_up(run->program, EXIT_RESOURCE, "no memory to place %u threads: use fewer",
+                       run->threads);
+    return EXIT_OK;
+}
+
+static int prepare(struct run *run, int argc, char **argv)
+{
+    char message[1024];
+    options_init(&run->options, run->workload);
+    if (!options_parse(&run->options, argc, argv, message, sizeof message))
+        return give_up(run->program, EXIT_USAGE, "%s", message);
+    int failure = check_lifeline(run);
+    if (!failure)
+        failure = place(run);
+    if (failure)
+        return failure;
+    if (run->workload->resolve)
+        run->workload->resolve(run);
+    const char *reason = run->workload->unsupported ? run->workload->unsupported(run) : NULL;
+    if (reason) {
+        event_skip(run->program, reason);
+        return EXIT_UNSUPPORTED;
+    }
+    cgroup_read(&run->cgroup, "/proc/self");
+    run->clock = monotonic_check();
+    return EXIT_OK;
+}
+
+/* Conditions that the caller should know of although they do not stop the trial. */
+static void warn(const struct run *run)
+{
+    if (run->placement.oversubscribed)
+        event_warning("oversubscribed",
+                      "%u threads share %zu CPUs: figures are those of the whole "
+                      "run, not of clean slices",
+                      run->threads,
+                      given_cpus((struct run *)run) ? options_get(&run->options, "cpus")->cpus.count
+                                                    : run->placement.affinity.count);
+    if (run->cgroup.quota_cpus > 0 && run->cgroup.quota_cpus < run->threads)
+        event_warning("quota", "the cgroup allows %.2f CPUs to %u threads: they will be throttled",
+                      run->cgroup.quota_cpus, run->threads);
+    if (run->clock.resolution_s > COARSE_CLOCK_S)
+        event_warning("coarse_clock",
+                      "CLOCK_MONOTONIC moves in steps of %.3g s: slices are blurred",
+                      run->clock.resolution_s);
+}
+
+/* ---- the trial ------------------------------------------------------------------------------ */
+
+static int conclude(struct run *run, const struct trial *trial)
+{
+    if (run->exit_code != EXIT_OK)
+        return give_up(run->program, run->exit_code, "%s", run->reason);
+    if (trial->ended_by) {
+        char message[256];
+        snprintf(message, sizeof message, "%s: no figure; run it again", trial->ended_by);
+        event_error(run->program, "interrupted", message);
+        return EXIT_FAILED;
+    }
+    return event_end(trial) ? EXIT_OK : EXIT_FAILED;
+}
+
+static int run_workload(const struct program *program, const struct workload *workload, int argc,
+                        char **argv)
+{
+    struct run run = {.program = program, .workload = workload, .lock = PTHREAD_MUTEX_INITIALIZER};
+    int signal_fd = catch_signals();
+    int exit_code = prepare(&run, argc, argv);
+    if (exit_code != EXIT_OK)
+        return exit_code;
+    if (!event_start(&run))
+        return EXIT_FAILED;
+    warn(&run);
+    struct trial trial;
+    trial_execute(&trial, &run, signal_fd);
+    exit_code = conclude(&run, &trial);
+    if (atomic_load(&trial.at_work) > 0) {
+        /* Threads that were started but not all of them: they end with the process. */
+        fflush(stdout);
+        _exit(exit_code);
+    }
+    trial_free(&trial);
+    placement_free(&run.placement);
+    options_free(&run.options);
+    close(signal_fd);
+    return exit_code;
+}
+
+int bench_main(const struct program *program, int argc, char **argv)
+{
+    const char *first = argc > 1 ? argv[1] : "";
+    if (!strcmp(first, "--list")) {
+        table_print_json(program);
+        return EXIT_OK;
+    }
+    if (!strcmp(first, "--help") || !strcmp(first, "-h")) {
+        table_print_help(program);
+        return EXIT_OK;
+    }
+    if (!strcmp(first, "--version")) {
+        printf("%s %s\n", program->name, HOSTBENCH_VERSION);
+        return EXIT_OK;
+    }
+    const struct workload *workload = find_workload(program, first);
+    if (!workload)
+        return unknown_workload(program, first);
+    if (argc == 3 && !strcmp(argv[2], "--help")) {
+        table_print_workload_help(program, workload);
+        return EXIT_OK;
+    }
+    return run_workload(program, workload, argc - 2, argv + 2);
+}

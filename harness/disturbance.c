@@ -1,0 +1,79 @@
+#define _GNU_SOURCE
+#include "disturbance.h"
+
+#include "monotonic.h"
+#include "textfile.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+int thread_usage_open(void)
+{
+    return open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
+/* schedstat: "run_ns wait_ns timeslices". */
+static double schedstat_wait_s(int schedstat)
+{
+    char text[96];
+    ssize_t length = schedstat < 0 ? -1 : pread(schedstat, text, sizeof text - 1, 0);
+    if (length <= 0)
+        return NAN;
+    text[length] = '\0';
+    char *wait = strchr(text, ' ');
+    return wait ? strtod(wait, NULL) * 1e-9 : NAN;
+}
+
+struct thread_usage thread_usage_read(int schedstat)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return (struct thread_usage){
+        .cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID),
+        .wait_s = schedstat_wait_s(schedstat),
+        .involuntary_switches = (uint64_t)usage.ru_nivcsw,
+    };
+}
+
+/* /proc/stat: "cpuN user nice system idle iowait irq softirq steal …" in clock ticks. */
+static double steal_s(const struct cpulist *cpus)
+{
+    char line[512];
+    double ticks = 0;
+    bool known = false;
+    FILE *stream = fopen("/proc/stat", "re");
+    while (stream && fgets(line, sizeof line, stream)) {
+        int cpu;
+        unsigned long long steal;
+        if (sscanf(line, "cpu%d %*u %*u %*u %*u %*u %*u %*u %llu", &cpu, &steal) != 2 ||
+            !cpulist_contains(cpus, cpu))
+            continue;
+        ticks += (double)steal;
+        known = true;
+    }
+    if (stream)
+        fclose(stream);
+    return known ? ticks / (double)sysconf(_SC_CLK_TCK) : NAN;
+}
+
+static double psi_cpu_some_s(void)
+{
+    char text[256];
+    if (!textfile_read("/proc/pressure/cpu", text, sizeof text))
+        return NAN;
+    const char *total = strstr(text, "total=");
+    return total ? strtod(total + strlen("total="), NULL) * 1e-6 : NAN;
+}
+
+struct host_usage host_usage_read(const struct cpulist *cpus, const struct cgroup *cgroup)
+{
+    struct host_usage usage = {.steal_s = steal_s(cpus), .psi_cpu_some_s = psi_cpu_some_s()};
+    if (!cgroup_throttled_s(cgroup, &usage.throttled_s))
+        usage.throttled_s = NAN;
+    return usage;
+}

@@ -1,0 +1,31 @@
+/* What the kernel saw of a run: the evidence for calling it disturbed. */
+#ifndef HOSTBENCH_DISTURBANCE_H
+#define HOSTBENCH_DISTURBANCE_H
+
+#include "cgroup.h"
+#include "cpulist.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Counters of the calling thread. */
+struct thread_usage {
+    double cpu_s;
+    double wait_s; /* on the run queue; NaN when the kernel does not tell */
+    uint64_t involuntary_switches;
+};
+
+/* /proc/thread-self/schedstat of the calling thread; -1 when it is not there. */
+int thread_usage_open(void);
+struct thread_usage thread_usage_read(int schedstat);
+
+/* Counters of the host. A figure the kernel does not give is NaN. */
+struct host_usage {
+    double steal_s;        /* of the CPUs asked for */
+    double psi_cpu_some_s; /* some task waited for a CPU */
+    double throttled_s;    /* cgroup CPU bandwidth */
+};
+
+struct host_usage host_usage_read(const struct cpulist *cpus, const struct cgroup *cgroup);
+
+#endif

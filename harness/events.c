@@ -1,0 +1,265 @@
+#define _GNU_SOURCE
+#include "events.h"
+
+#include "json.h"
+#include "summary.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* An event is built in memory and written as one line, so a reader never sees half of one. */
+struct line {
+    struct json json;
+    char *text;
+    size_t length;
+};
+
+static void line_begin(struct line *line, const char *event)
+{
+    line->text = NULL;
+    line->json = (struct json){.stream = open_memstream(&line->text, &line->length)};
+    if (!line->json.stream)
+        abort();
+    json_open_object(&line->json, NULL);
+    json_string(&line->json, "event", event);
+}
+
+static bool line_end(struct line *line)
+{
+    json_close_object(&line->json);
+    fputc('\n', line->json.stream);
+    fclose(line->json.stream);
+    bool written =
+        fwrite(line->text, 1, line->length, stdout) == line->length && fflush(stdout) == 0;
+    free(line->text);
+    return written;
+}
+
+static void cpu_array(struct json *json, const char *key, const struct cpulist *list)
+{
+    json_open_array(json, key);
+    for (size_t i = 0; i < list->count; i++)
+        json_count(json, NULL, (uint64_t)list->cpus[i]);
+    json_close_array(json);
+}
+
+static void param_value(struct json *json, const struct param *param, const struct value *value)
+{
+    if (!value->set)
+        json_null(json, param->name);
+    else if (value->word)
+        json_string(json, param->name, value->word);
+    else if (param->type == PARAM_COUNT)
+        json_count(json, param->name, value->count);
+    else if (param->type == PARAM_NUMBER)
+        json_number(json, param->name, value->number);
+    else
+        cpu_array(json, param->name, &value->cpus);
+}
+
+static void placement_object(struct json *json, const struct run *run)
+{
+    const struct placement *placement = &run->placement;
+    const struct cgroup *cgroup = &run->cgroup;
+    json_open_object(json, "placement");
+    cpu_array(json, "cpus", &placement->cpus);
+    cpu_array(json, "affinity", &placement->affinity);
+    json_count(json, "cores", placement->cores);
+    json_count(json, "sockets", placement->sockets);
+    json_bool(json, "smt_shared", placement->smt_shared);
+    json_bool(json, "oversubscribed", placement->oversubscribed);
+    json_string(json, "policy", placement->given ? "given" : "cores_first");
+    json_number(json, "quota_cpus", cgroup->quota_cpus > 0 ? cgroup->quota_cpus : NAN);
+    json_string(json, "cpuset", cgroup->cpuset[0] ? cgroup->cpuset : NULL);
+    json_string(json, "cgroup", cgroup->version == 2 ? "v2" : cgroup->version ? "v1" : NULL);
+    json_close_object(json);
+}
+
+bool event_start(const struct run *run)
+{
+    struct line line;
+    struct json *json = &line.json;
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    line_begin(&line, "start");
+    json_count(json, "schema", 1);
+    json_string(json, "program", run->program->name);
+    json_string(json, "version", HOSTBENCH_VERSION);
+    json_string(json, "workload", run->workload->name);
+    json_open_object(json, "params");
+    for (size_t i = 0; i < run->options.count; i++)
+        if (run->options.params[i]->scope == SCOPE_REQUEST)
+            param_value(json, run->options.params[i], &run->options.values[i]);
+    json_close_object(json);
+    placement_object(json, run);
+    json_open_object(json, "clock");
+    json_string(json, "source", "CLOCK_MONOTONIC");
+    json_number(json, "resolution_s", run->clock.resolution_s);
+    json_number(json, "read_s", run->clock.read_s);
+    json_close_object(json);
+    json_number(json, "time_unix_s", (double)wall.tv_sec + round((double)wall.tv_nsec / 1e6) / 1e3);
+    return line_end(&line);
+}
+
+bool event_warning(const char *code, const char *format, ...)
+{
+    struct line line;
+    char message[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    line_begin(&line, "warning");
+    json_string(&line.json, "code", code);
+    json_string(&line.json, "message", message);
+    return line_end(&line);
+}
+
+bool event_sample(const struct run *run, double t_s, double dt_s, double rate,
+                  double clean_slice_ratio, double clock_hertz)
+{
+    struct line line;
+    struct json *json = &line.json;
+    line_begin(&line, "sample");
+    json_number(json, "t_s", t_s);
+    json_number(json, "dt_s", dt_s);
+    json_open_object(json, "metrics");
+    json_number(json, run->workload->rate.name, rate);
+    json_number(json, "clean_slice_ratio", clean_slice_ratio);
+    if (run->workload->clock_chain)
+        json_number(json, "clock_hertz", clock_hertz);
+    json_close_object(json);
+    return line_end(&line);
+}
+
+/* Values of one object of the end event; those that are missing are remembered with the reason. */
+struct reasons {
+    struct json json;
+    char *text;
+    size_t length;
+};
+
+static void number_or_reason(struct json *json, struct reasons *reasons, const char *object,
+                             const char *name, double value, const char *reason)
+{
+    char key[128];
+    json_number(json, name, value);
+    if (isfinite(value))
+        return;
+    snprintf(key, sizeof key, "%s.%s", object, name);
+    json_string(&reasons->json, key, reason);
+}
+
+static void metrics_object(struct json *json, struct reasons *reasons,
+                           const struct summary *summary)
+{
+    json_open_object(json, "metrics");
+    for (size_t i = 0; i < summary->count; i++)
+        number_or_reason(json, reasons, "metrics", summary->metrics[i].name,
+                         summary->metrics[i].value, summary->metrics[i].reason);
+    json_close_object(json);
+}
+
+static void thread_objects(struct json *json, const struct trial *trial, double origin_s)
+{
+    const struct run *run = trial->run;
+    json_open_array(json, "threads");
+    for (unsigned i = 0; i < run->threads; i++) {
+        struct worker *worker = &trial->workers[i];
+        struct thread_figures figures = summary_of_thread(trial, worker);
+        json_open_object(json, NULL);
+        json_count(json, "cpu", (uint64_t)worker->thread.cpu);
+        json_number(json, "start_s", worker->start_s - origin_s);
+        json_number(json, "stop_s", worker->stop_s - origin_s);
+        json_number(json, "cpu_s", worker->after.cpu_s - worker->before.cpu_s);
+        json_number(json, "wait_s", worker->after.wait_s - worker->before.wait_s);
+        json_count(json, "involuntary_switches",
+                   worker->after.involuntary_switches - worker->before.involuntary_switches);
+        json_count(json, "slices", worker->progress.slices);
+        json_count(json, "clean_slices", worker->progress.clean_slices);
+        json_count(json, "operations", worker->progress.operations);
+        json_number(json, run->workload->rate.name, figures.rate);
+        if (run->workload->clock_chain)
+            json_number(json, "clock_hertz", figures.clock_hertz);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+static void disturbance_object(struct json *json, struct reasons *reasons,
+                               const struct trial *trial, const struct summary *summary)
+{
+    const struct host_usage *before = &trial->host_before, *after = &trial->host_after;
+    const char *object = "disturbance";
+    json_open_object(json, object);
+    number_or_reason(json, reasons, object, "cpu_ratio", summary->cpu_ratio,
+                     "no thread ran long enough");
+    number_or_reason(json, reasons, object, "wait_s", summary->wait_s,
+                     "the kernel gives no /proc/thread-self/schedstat");
+    json_count(json, "involuntary_switches", summary->involuntary_switches);
+    number_or_reason(json, reasons, object, "steal_s", after->steal_s - before->steal_s,
+                     "/proc/stat does not list these CPUs");
+    number_or_reason(json, reasons, object, "psi_cpu_some_s",
+                     after->psi_cpu_some_s - before->psi_cpu_some_s,
+                     "the kernel gives no /proc/pressure/cpu");
+    number_or_reason(json, reasons, object, "throttled_s", after->throttled_s - before->throttled_s,
+                     "no cgroup of this process has CPU bandwidth statistics");
+    number_or_reason(json, reasons, object, "clean_slice_ratio", summary->clean_slice_ratio,
+                     "no slice was measured");
+    number_or_reason(json, reasons, object, "harness_ratio", summary->harness_ratio,
+                     "no thread ran long enough");
+    json_close_object(json);
+}
+
+bool event_end(const struct trial *trial)
+{
+    struct line line;
+    struct json *json = &line.json;
+    struct summary summary;
+    struct reasons reasons = {0};
+    reasons.json.stream = open_memstream(&reasons.text, &reasons.length);
+    if (!reasons.json.stream)
+        abort();
+    summarise(trial, &summary);
+    line_begin(&line, "end");
+    metrics_object(json, &reasons, &summary);
+    json_string(json, "basis", summary.basis);
+    thread_objects(json, trial, summary.first_start_s);
+    disturbance_object(json, &reasons, trial, &summary);
+    json_bool(json, "verified", true);
+    json_number(json, "elapsed_s", summary.elapsed_s);
+    json_open_object(json, "reasons");
+    fclose(reasons.json.stream);
+    fputs(reasons.text, json->stream);
+    json_close_object(json);
+    free(reasons.text);
+    return line_end(&line);
+}
+
+bool event_skip(const struct program *program, const char *reason)
+{
+    struct line line;
+    fprintf(stderr, "%s: not supported here: %s\n", program->name, reason);
+    line_begin(&line, "skip");
+    json_string(&line.json, "reason", reason);
+    return line_end(&line);
+}
+
+bool event_error(const struct program *program, const char *code, const char *message)
+{
+    struct line line;
+    char printable[1024];
+    snprintf(printable, sizeof printable, "%s", message);
+    for (char *c = printable; *c; c++) /* a value may hold any bytes; a message is one line */
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
+            *c = '?';
+    fprintf(stderr, "%s: %s\n", program->name, printable);
+    line_begin(&line, "error");
+    json_string(&line.json, "code", code);
+    json_string(&line.json, "message", printable);
+    return line_end(&line);
+}

@@ -1,0 +1,17 @@
+/* The NDJSON events on stdout, and the table as JSON. */
+#ifndef HOSTBENCH_EVENTS_H
+#define HOSTBENCH_EVENTS_H
+
+#include "run.h"
+
+/* All return false when stdout is gone. */
+bool event_start(const struct run *run);
+bool event_warning(const char *code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool event_sample(const struct run *run, double t_s, double dt_s, double rate,
+                  double clean_slice_ratio, double clock_hertz);
+bool event_end(const struct trial *trial);
+bool event_skip(const struct program *program, const char *reason);
+/* Also prints the message on stderr, for people. */
+bool event_error(const struct program *program, const char *code, const char *message);
+
+#endif

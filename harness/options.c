@@ -1,0 +1,286 @@
+#include "options.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const all_cpus[] = {"all", NULL};
+
+static const struct param common_params[] = {
+    {.name = "threads",
+     .type = PARAM_COUNT,
+     .initial = "all",
+     .min = 1,
+     .max = THREADS_MAX,
+     .choices = all_cpus,
+     .help = "Threads to run; all: one per CPU this process may use."},
+    {.name = "cpus",
+     .type = PARAM_CPU_LIST,
+     .help = "CPUs to pin the threads to, in turn. Default: one per core before any SMT sibling."},
+    {.name = "duration_s",
+     .type = PARAM_NUMBER,
+     .unit = "s",
+     .initial = "1",
+     .min = 0.01,
+     .max = 604800,
+     .help = "Fixed time to measure for. Not together with work."},
+    {.name = "work",
+     .type = PARAM_COUNT,
+     .unit = "operation",
+     .min = 1,
+     .max = 1e18,
+     .help = "Fixed total work, split over the threads (strong scaling)."},
+    {.name = "warmup_s",
+     .type = PARAM_NUMBER,
+     .unit = "s",
+     .initial = "0.1",
+     .min = 0,
+     .max = 60,
+     .help = "Time to run before measuring, not counted."},
+    {.name = "slice_s",
+     .type = PARAM_NUMBER,
+     .unit = "s",
+     .initial = "0.003",
+     .min = 0.003,
+     .max = 0.01,
+     .help = "Target length of the slices that are told clean or disturbed."},
+    {.name = "sample_interval_s",
+     .type = PARAM_NUMBER,
+     .unit = "s",
+     .initial = "1",
+     .min = 0.1,
+     .max = 3600,
+     .help = "Interval of the sample events."},
+    {.name = "lifeline_fd",
+     .type = PARAM_COUNT,
+     .scope = SCOPE_HOST,
+     .min = 0,
+     .max = 1048576,
+     .help = "File descriptor of a pipe; the program ends when its other end closes."},
+    {.name = NULL},
+};
+
+static void add_params(struct options *options, const struct param *params)
+{
+    for (; params && params->name; params++) {
+        assert(options->count < OPTIONS_MAX);
+        options->params[options->count++] = params;
+    }
+}
+
+static bool parse_value(const struct param *param, const char *text, struct value *value);
+
+void options_init(struct options *options, const struct workload *workload)
+{
+    *options = (struct options){0};
+    add_params(options, workload->params);
+    add_params(options, common_params);
+    for (size_t i = 0; i < options->count; i++) {
+        const struct param *param = options->params[i];
+        if (param->initial && !parse_value(param, param->initial, &options->values[i]))
+            assert(!"the default of a parameter is out of its own range");
+    }
+}
+
+void option_name(const struct param *param, char *name, size_t size)
+{
+    snprintf(name, size, "--%s", param->name);
+    for (char *c = name + 2; *c; c++)
+        if (*c == '_')
+            *c = '-';
+}
+
+static void append(char *text, size_t size, const char *more)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s", more);
+}
+
+static void append_choices(const struct param *param, char *text, size_t size)
+{
+    for (const char *const *choice = param->choices; *choice; choice++) {
+        append(text, size, choice == param->choices ? "" : ", ");
+        append(text, size, *choice);
+    }
+}
+
+void option_allowed(const struct param *param, char *text, size_t size)
+{
+    switch (param->type) {
+    case PARAM_CHOICE:
+        snprintf(text, size, "one of ");
+        append_choices(param, text, size);
+        return;
+    case PARAM_CPU_LIST:
+        snprintf(text, size, "a CPU list such as 0,2-5 that names each CPU once");
+        return;
+    case PARAM_COUNT:
+        snprintf(text, size, "a whole number from %.0f to %.0f", param->min, param->max);
+        break;
+    case PARAM_NUMBER:
+        snprintf(text, size, "a number from %g to %.0f", param->min, param->max);
+        if (param->max != floor(param->max))
+            snprintf(text, size, "a number from %g to %g", param->min, param->max);
+        break;
+    }
+    if (param->unit) {
+        append(text, size, " (");
+        append(text, size, param->unit);
+        append(text, size, ")");
+    }
+    if (param->choices) {
+        append(text, size, ", or ");
+        append_choices(param, text, size);
+    }
+}
+
+static bool take_choice(const struct param *param, const char *text, struct value *value)
+{
+    for (const char *const *choice = param->choices; choice && *choice; choice++)
+        if (!strcmp(*choice, text)) {
+            value->word = *choice;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_count(const char *text, struct value *value)
+{
+    /* strtoull takes signs, blanks and wraps negatives around: only digits may pass. */
+    if (!isdigit((unsigned char)*text) || text[strspn(text, "0123456789")])
+        return false;
+    errno = 0;
+    value->count = strtoull(text, NULL, 10);
+    value->number = (double)value->count;
+    return errno == 0;
+}
+
+static bool parse_number(const char *text, struct value *value)
+{
+    /* strtod takes nan, inf, hexadecimals and blanks. */
+    if (!*text || text[strspn(text, "0123456789.eE+-")])
+        return false;
+    char *end;
+    value->number = strtod(text, &end);
+    return *end == '\0' && isfinite(value->number);
+}
+
+static bool parse_value(const struct param *param, const char *text, struct value *value)
+{
+    *value = (struct value){.set = true};
+    if (take_choice(param, text, value))
+        return true;
+    switch (param->type) {
+    case PARAM_CHOICE:
+        return false;
+    case PARAM_CPU_LIST:
+        return cpulist_parse(text, &value->cpus);
+    case PARAM_COUNT:
+        if (!parse_count(text, value))
+            return false;
+        break;
+    case PARAM_NUMBER:
+        if (!parse_number(text, value))
+            return false;
+        break;
+    }
+    return value->number >= param->min && value->number <= param->max;
+}
+
+struct value *options_value(struct options *options, const char *param)
+{
+    for (size_t i = 0; i < options->count; i++)
+        if (!strcmp(options->params[i]->name, param))
+            return &options->values[i];
+    assert(!"a workload asked for a parameter that its table lacks");
+    abort();
+}
+
+const struct value *options_get(const struct options *options, const char *param)
+{
+    return options_value((struct options *)options, param);
+}
+
+/* Index of the parameter that an argument "--name" or "--name=value" means; count: none. */
+static size_t find_option(const struct options *options, const char *argument)
+{
+    size_t length = strcspn(argument, "="), i = 0;
+    for (; i < options->count; i++) {
+        char name[64];
+        option_name(options->params[i], name, sizeof name);
+        if (strlen(name) == length && !strncmp(name, argument, length))
+            break;
+    }
+    return i;
+}
+
+static void unknown_option(const struct options *options, const char *argument, char *message,
+                           size_t size)
+{
+    snprintf(message, size, "unknown parameter \"%s\"; allowed:", argument);
+    for (size_t i = 0; i < options->count; i++) {
+        char name[64];
+        option_name(options->params[i], name, sizeof name);
+        append(message, size, " ");
+        append(message, size, name);
+    }
+}
+
+static bool take_option(struct options *options, size_t i, const char *text, char *message,
+                        size_t size)
+{
+    char name[64], allowed[256];
+    option_name(options->params[i], name, sizeof name);
+    option_allowed(options->params[i], allowed, sizeof allowed);
+    if (!text) {
+        snprintf(message, size, "%s needs a value: %s", name, allowed);
+        return false;
+    }
+    cpulist_free(&options->values[i].cpus);
+    if (parse_value(options->params[i], text, &options->values[i]))
+        return true;
+    snprintf(message, size, "%s \"%s\": allowed is %s", name, text, allowed);
+    return false;
+}
+
+bool options_parse(struct options *options, int argc, char **argv, char *message, size_t size)
+{
+    bool given[OPTIONS_MAX] = {false};
+    for (int a = 0; a < argc; a++) {
+        size_t i = find_option(options, argv[a]);
+        if (i == options->count) {
+            unknown_option(options, argv[a], message, size);
+            return false;
+        }
+        if (given[i]) {
+            snprintf(message, size, "%s is given twice: give it once", argv[a]);
+            return false;
+        }
+        given[i] = true;
+        const char *equals = strchr(argv[a], '=');
+        const char *text = equals ? equals + 1 : a + 1 < argc ? argv[++a] : NULL;
+        if (!take_option(options, i, text, message, size))
+            return false;
+    }
+    if (options_value(options, "work")->set) {
+        struct value *duration = options_value(options, "duration_s");
+        if (given[find_option(options, "--duration-s")]) {
+            snprintf(message, size,
+                     "--work and --duration-s are both given: give one, the work is fixed or the "
+                     "time is");
+            return false;
+        }
+        duration->set = false;
+    }
+    return true;
+}
+
+void options_free(struct options *options)
+{
+    for (size_t i = 0; i < options->count; i++)
+        cpulist_free(&options->values[i].cpus);
+}

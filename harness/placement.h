@@ -1,0 +1,27 @@
+/* Which CPU each thread is pinned to. */
+#ifndef HOSTBENCH_PLACEMENT_H
+#define HOSTBENCH_PLACEMENT_H
+
+#include "cpulist.h"
+
+#include <stdbool.h>
+
+struct placement {
+    struct cpulist affinity; /* what this process may use: a cpuset need not start at 0 */
+    struct cpulist cpus;     /* one a thread */
+    unsigned cores;          /* distinct physical cores among `cpus` */
+    unsigned sockets;
+    bool smt_shared;     /* two threads on SMT siblings of one core */
+    bool oversubscribed; /* two threads on one CPU */
+    bool given;          /* the caller named the CPUs */
+};
+
+/* Reads sched_getaffinity. false when the kernel refuses. */
+bool placement_affinity(struct cpulist *affinity);
+/* Places `threads` threads: on `given` CPUs in turn, or one per core before any SMT sibling, fast
+ * cores before slow ones. `sysfs` is "/sys" outside tests. false without memory. */
+bool placement_choose(struct placement *placement, unsigned threads, const struct cpulist *given,
+                      const char *sysfs);
+void placement_free(struct placement *placement);
+
+#endif

@@ -1,0 +1,91 @@
+/* One trial as the harness sees it. Workloads know only workload.h. */
+#ifndef HOSTBENCH_RUN_H
+#define HOSTBENCH_RUN_H
+
+#include "barrier.h"
+#include "cgroup.h"
+#include "disturbance.h"
+#include "monotonic.h"
+#include "options.h"
+#include "placement.h"
+#include "statistics.h"
+#include "workload.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { OWN_METRICS_MAX = 8 };
+
+struct own_metric {
+    const char *name;
+    double value;
+};
+
+struct run {
+    const struct program *program;
+    const struct workload *workload;
+    struct options options;
+    struct placement placement;
+    struct cgroup cgroup;
+    struct monotonic clock;
+    unsigned threads;
+    uint64_t unit_operations;
+    uint64_t batch_max;
+    struct own_metric metrics[OWN_METRICS_MAX];
+    size_t metric_count;
+    atomic_bool stopping;
+    pthread_mutex_t lock; /* of the failure below */
+    int exit_code;        /* the first failure's; EXIT_OK: none */
+    char reason[512];
+};
+
+/* What a thread has done so far; read by the reporting thread while it runs. */
+struct progress {
+    double at_s; /* end of the last slice */
+    uint64_t operations;
+    uint64_t slices;
+    uint64_t clean_slices;
+    double clock_hertz; /* last chain; NaN before the first */
+};
+
+struct worker {
+    _Alignas(128) struct thread thread; /* its own cache lines */
+    struct trial *trial;
+    pthread_t handle;
+    int schedstat;
+    uint64_t batch;
+    double units_per_s; /* fastest seen: a disturbance only slows down */
+    pthread_mutex_t lock;
+    struct progress progress;
+    struct reservoir rates;  /* operation/s of clean slices */
+    struct reservoir clocks; /* Hz */
+    double best_rate;
+    double step_s; /* time inside step() */
+    double start_s, stop_s;
+    struct thread_usage before, after;
+};
+
+/* What a finished trial leaves for the end event. */
+struct trial {
+    struct run *run;
+    struct worker *workers;
+    struct barrier barrier;
+    pthread_t reporter;
+    int wake_fd;         /* eventfd: the timed region began, or all workers are done */
+    atomic_uint at_work; /* workers not done yet */
+    atomic_bool timed;
+    double start_s; /* of the first worker, valid once `timed` */
+    double reporter_cpu_s;
+    struct host_usage host_before, host_after;
+    double empty_loop_ratio; /* NaN: the workload has none */
+    const char *ended_by;    /* why it was told to stop; NULL: it was not */
+};
+
+/* Runs the trial; returns run->exit_code. Emits the sample events. */
+int trial_execute(struct trial *trial, struct run *run, int signal_fd);
+void trial_free(struct trial *trial);
+
+/* Notes a failure; the first one wins. `exit_code` EXIT_OK changes nothing. */
+void run_fail(struct run *run, int exit_code);
+
+#endif

@@ -1,0 +1,185 @@
+#include "table.h"
+
+#include "json.h"
+#include "run.h"
+#include "summary.h"
+
+#include <string.h>
+
+static const char *type_name(enum param_type type)
+{
+    static const char *const names[] = {[PARAM_COUNT] = "count",
+                                        [PARAM_NUMBER] = "number",
+                                        [PARAM_CHOICE] = "choice",
+                                        [PARAM_CPU_LIST] = "cpu_list"};
+    return names[type];
+}
+
+/* Why the workload cannot run here with its defaults and, if `param` is given, that choice. */
+static const char *unsupported_with(const struct program *program, const struct workload *workload,
+                                    const char *param, const char *choice)
+{
+    static struct run run; /* the reason may point into it */
+    if (!workload->unsupported)
+        return NULL;
+    memset(&run, 0, sizeof run);
+    run.program = program;
+    run.workload = workload;
+    options_init(&run.options, workload);
+    if (param)
+        run_set_choice(&run, param, choice);
+    if (workload->resolve)
+        workload->resolve(&run);
+    return workload->unsupported(&run);
+}
+
+static void default_value(struct json *json, const struct param *param)
+{
+    struct options options;
+    const struct param alone[] = {*param, {.name = NULL}};
+    const struct workload workload = {.params = alone};
+    options_init(&options, &workload);
+    const struct value *value = &options.values[0];
+    if (!value->set)
+        json_null(json, "default");
+    else if (value->word)
+        json_string(json, "default", value->word);
+    else
+        json_number(json, "default", value->number);
+}
+
+static void choices(struct json *json, const struct program *program,
+                    const struct workload *workload, const struct param *param)
+{
+    json_open_array(json, "choices");
+    for (const char *const *choice = param->choices; choice && *choice; choice++)
+        json_string(json, NULL, *choice);
+    json_close_array(json);
+    json_open_object(json, "unsupported");
+    for (const char *const *choice = param->choices;
+         param->type == PARAM_CHOICE && choice && *choice; choice++) {
+        const char *reason = unsupported_with(program, workload, param->name, *choice);
+        if (reason)
+            json_string(json, *choice, reason);
+    }
+    json_close_object(json);
+}
+
+static void param_object(struct json *json, const struct program *program,
+                         const struct workload *workload, const struct param *param)
+{
+    bool bounded = param->type == PARAM_COUNT || param->type == PARAM_NUMBER;
+    json_open_object(json, NULL);
+    json_string(json, "name", param->name);
+    json_string(json, "type", type_name(param->type));
+    json_string(json, "unit", param->unit);
+    default_value(json, param);
+    if (bounded)
+        json_number(json, "min", param->min);
+    else
+        json_null(json, "min");
+    if (bounded)
+        json_number(json, "max", param->max);
+    else
+        json_null(json, "max");
+    choices(json, program, workload, param);
+    json_string(json, "scope", param->scope == SCOPE_HOST ? "host" : "request");
+    json_string(json, "help", param->help);
+    json_close_object(json);
+}
+
+static void metric_object(struct json *json, const struct metric *metric, bool primary)
+{
+    json_open_object(json, NULL);
+    json_string(json, "name", metric->name);
+    json_string(json, "unit", metric->unit);
+    json_string(json, "direction", metric->direction == HIGHER_IS_BETTER ? "higher" : "lower");
+    json_bool(json, "primary", primary);
+    json_string(json, "description", metric->description);
+    json_close_object(json);
+}
+
+static void workload_object(struct json *json, const struct program *program,
+                            const struct workload *workload)
+{
+    struct options options;
+    options_init(&options, workload);
+    json_open_object(json, NULL);
+    json_string(json, "name", workload->name);
+    json_string(json, "description", workload->description);
+    json_string(json, "kind", "step");
+    json_string(json, "unsupported", unsupported_with(program, workload, NULL, NULL));
+    json_open_array(json, "params");
+    for (size_t i = 0; i < options.count; i++)
+        param_object(json, program, workload, options.params[i]);
+    json_close_array(json);
+    json_open_array(json, "metrics");
+    for (enum step_metric which = 0; which < STEP_METRICS; which++) {
+        struct metric metric;
+        char name[64];
+        if (step_metric(workload, which, &metric, name, sizeof name))
+            metric_object(json, &metric, which == RATE);
+    }
+    for (const struct metric *own = workload->metrics; own && own->name; own++)
+        metric_object(json, own, false);
+    json_close_array(json);
+    json_close_object(json);
+}
+
+void table_print_json(const struct program *program)
+{
+    struct json json = {.stream = stdout};
+    json_open_object(&json, NULL);
+    json_count(&json, "schema", 1);
+    json_string(&json, "program", program->name);
+    json_string(&json, "subsystem", program->subsystem);
+    json_string(&json, "version", HOSTBENCH_VERSION);
+    json_open_array(&json, "workloads");
+    for (const struct workload *const *at = program->workloads; *at; at++)
+        workload_object(&json, program, *at);
+    json_close_array(&json);
+    json_close_object(&json);
+    putchar('\n');
+}
+
+void table_print_help(const struct program *program)
+{
+    printf("%s %s: measures one workload once and prints its events as JSON lines.\n\n"
+           "usage: %s WORKLOAD [--PARAMETER VALUE ...]\n"
+           "       %s WORKLOAD --help    its parameters and metrics\n"
+           "       %s --list             all of them as JSON\n"
+           "       %s --version\n\nworkloads:\n",
+           program->name, HOSTBENCH_VERSION, program->name, program->name, program->name,
+           program->name);
+    for (const struct workload *const *at = program->workloads; *at; at++)
+        printf("  %-16s %s\n", (*at)->name, (*at)->description);
+    printf("\nexit codes: 0 measured and verified, 1 failed or ended early, 2 usage,\n"
+           "3 a resource is lacking, 4 unsupported here, 5 the result was wrong\n");
+}
+
+void table_print_workload_help(const struct program *program, const struct workload *workload)
+{
+    struct options options;
+    options_init(&options, workload);
+    printf("usage: %s %s [--PARAMETER VALUE ...]\n\n%s\n\nparameters:\n", program->name,
+           workload->name, workload->description);
+    for (size_t i = 0; i < options.count; i++) {
+        const struct param *param = options.params[i];
+        char name[64], allowed[256];
+        option_name(param, name, sizeof name);
+        option_allowed(param, allowed, sizeof allowed);
+        printf("  %s  %s\n      %s", name, param->help, allowed);
+        if (param->initial)
+            printf("; default %s", param->initial);
+        putchar('\n');
+    }
+    printf("\nmetrics:\n");
+    for (enum step_metric which = 0; which < STEP_METRICS; which++) {
+        struct metric metric;
+        char name[64];
+        if (step_metric(workload, which, &metric, name, sizeof name))
+            printf("  %s (%s)\n      %s\n", name, metric.unit, metric.description);
+    }
+    for (const struct metric *own = workload->metrics; own && own->name; own++)
+        printf("  %s (%s)\n      %s\n", own->name, own->unit, own->description);
+}

@@ -1,0 +1,101 @@
+/* The cgroup files as kernels and container engines lay them out, in a directory of our own. */
+#include "cgroup.h"
+
+#include "check.h"
+
+#include <math.h>
+
+static void mount_line(const char *root, const char *group_root, const char *mount,
+                       const char *type, const char *options, char *line, size_t size)
+{
+    snprintf(line, size, "36 35 0:30 %s %s/%s rw,nosuid shared:1 - %s cgroup rw,%s\n", group_root,
+             root, mount, type, options);
+}
+
+static struct cgroup read_from(const char *root)
+{
+    char self[128];
+    struct cgroup cgroup;
+    snprintf(self, sizeof self, "%s/self", root);
+    cgroup_read(&cgroup, self);
+    return cgroup;
+}
+
+static void v2_takes_the_smallest_quota_on_the_way(void)
+{
+    const char *root = fresh_root();
+    char line[512];
+    double throttled;
+    put_file(root, "self/cgroup", "0::/slice/scope\n");
+    mount_line(root, "/", "cg", "cgroup2", "nsdelegate", line, sizeof line);
+    put_file(root, "self/mountinfo", line);
+    put_file(root, "cg/cpuset.cpus.effective", "0-7\n");
+    put_file(root, "cg/slice/cpu.max", "150000 100000\n");
+    put_file(root, "cg/slice/cpu.stat", "usage_usec 9\nthrottled_usec 2500000\n");
+    put_file(root, "cg/slice/scope/cpu.max", "max 100000\n");
+    put_file(root, "cg/slice/scope/cpu.stat", "usage_usec 9\nthrottled_usec 7\n");
+    put_file(root, "cg/slice/scope/cpuset.cpus.effective", "2-3\n");
+    struct cgroup cgroup = read_from(root);
+    CHECK(cgroup.version == 2);
+    CHECK(cgroup.quota_cpus == 1.5);
+    CHECK(!strcmp(cgroup.cpuset, "2-3"));
+    CHECK(cgroup_throttled_s(&cgroup, &throttled) && throttled == 2.5);
+}
+
+static void v1_in_a_container_sees_its_own_group_as_root(void)
+{
+    const char *root = fresh_root();
+    char line[512], two[1024];
+    double throttled;
+    put_file(root, "self/cgroup",
+             "12:pids:/docker/ab\n4:cpu,cpuacct:/docker/ab\n3:cpuset:/docker/ab\n0::/\n");
+    mount_line(root, "/docker/ab", "cpu,cpuacct", "cgroup", "cpu,cpuacct", line, sizeof line);
+    snprintf(two, sizeof two, "%s", line);
+    mount_line(root, "/docker/ab", "cpuset", "cgroup", "cpuset", line, sizeof line);
+    strcat(two, line);
+    put_file(root, "self/mountinfo", two);
+    put_file(root, "cpu,cpuacct/cpu.cfs_quota_us", "50000\n");
+    put_file(root, "cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+    put_file(root, "cpu,cpuacct/cpu.stat", "nr_periods 4\nthrottled_time 1500000000\n");
+    put_file(root, "cpuset/cpuset.cpus", "4,6\n");
+    struct cgroup cgroup = read_from(root);
+    CHECK(cgroup.version == 1);
+    CHECK(cgroup.quota_cpus == 0.5);
+    CHECK(!strcmp(cgroup.cpuset, "4,6"));
+    CHECK(cgroup_throttled_s(&cgroup, &throttled) && fabs(throttled - 1.5) < 1e-9);
+}
+
+static void no_limit_is_no_quota(void)
+{
+    const char *root = fresh_root();
+    char line[512];
+    double throttled;
+    put_file(root, "self/cgroup", "4:cpu:/\n0::/\n");
+    mount_line(root, "/", "cpu", "cgroup", "cpu", line, sizeof line);
+    put_file(root, "self/mountinfo", line);
+    put_file(root, "cpu/cpu.cfs_quota_us", "-1\n");
+    put_file(root, "cpu/cpu.cfs_period_us", "100000\n");
+    struct cgroup cgroup = read_from(root);
+    CHECK(cgroup.version == 1);
+    CHECK(cgroup.quota_cpus < 0);
+    CHECK(cgroup.cpuset[0] == '\0');
+    CHECK(!cgroup_throttled_s(&cgroup, &throttled));
+}
+
+static void nothing_mounted_is_nothing_known(void)
+{
+    double throttled;
+    struct cgroup cgroup = read_from(fresh_root());
+    CHECK(cgroup.version == 0);
+    CHECK(cgroup.quota_cpus < 0);
+    CHECK(!cgroup_throttled_s(&cgroup, &throttled));
+}
+
+int main(void)
+{
+    v2_takes_the_smallest_quota_on_the_way();
+    v1_in_a_container_sees_its_own_group_as_root();
+    no_limit_is_no_quota();
+    nothing_mounted_is_nothing_known();
+    return 0;
+}

@@ -1,0 +1,114 @@
+/* What a benchmark program declares: its table of workloads, their parameters and metrics.
+ * Help, --list, the API schema and docs/workloads.md derive from this table. */
+#ifndef HOSTBENCH_WORKLOAD_H
+#define HOSTBENCH_WORKLOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_RESOURCE = 3,
+    EXIT_UNSUPPORTED = 4,
+    EXIT_WRONG = 5,
+};
+
+enum param_type { PARAM_COUNT, PARAM_NUMBER, PARAM_CHOICE, PARAM_CPU_LIST };
+
+/* SCOPE_HOST: set by whoever starts the program on this host, never by a request. */
+enum param_scope { SCOPE_REQUEST, SCOPE_HOST };
+
+struct param {
+    const char *name; /* snake_case; the option is --kebab-case */
+    enum param_type type;
+    enum param_scope scope;
+    const char *unit;           /* NULL: none */
+    const char *initial;        /* default as text; NULL: not set */
+    double min, max;            /* PARAM_COUNT and PARAM_NUMBER, both inclusive */
+    const char *const *choices; /* NULL-terminated; words a number takes too */
+    const char *help;
+};
+
+enum direction { HIGHER_IS_BETTER, LOWER_IS_BETTER };
+
+struct metric {
+    const char *name;
+    const char *unit;
+    enum direction direction;
+    const char *description;
+};
+
+/* How the rates of the threads become the rate of the trial. */
+enum combine {
+    COMBINE_SUM,    /* throughput: threads add up */
+    COMBINE_MEDIAN, /* a property of each core, such as its clock */
+};
+
+struct rate {
+    const char *name; /* the primary metric */
+    const char *unit;
+    const char *description;
+    enum combine combine;
+};
+
+struct run;
+
+struct thread {
+    struct run *run;
+    unsigned index;
+    int cpu;
+    void *state; /* the workload's own, set by its setup() */
+};
+
+struct workload {
+    const char *name;
+    const char *description;
+    struct rate rate;
+    const struct param *params;   /* own ones, ended by a NULL name; may be NULL */
+    const struct metric *metrics; /* beyond those every step workload has; may be NULL */
+
+    /* Replaces `best` choices by what they stand for. May be NULL. */
+    void (*resolve)(struct run *);
+    /* NULL, or why it cannot run here with these parameters. */
+    const char *(*unsupported)(const struct run *);
+    /* Called per thread, pinned, before the warm-up: first touch happens here. 0 or an exit_code. */
+    int (*setup)(struct thread *);
+    /* Does `batch` units of work and checks its result. 0 or an exit_code. */
+    int (*step)(struct thread *, uint64_t batch);
+    /* The bare loop of `batch` units: counter and branch only. May be NULL. */
+    void (*empty_loop)(struct thread *, uint64_t batch);
+    /* A chain of about `cycles` dependent one-cycle instructions under the vector licence that
+     * step() runs under; returns the number really executed. May be NULL. */
+    uint64_t (*clock_chain)(struct thread *, uint64_t cycles);
+    /* Adds the metrics of its own with run_metric(), on thread 0 after the timed region. */
+    void (*finish)(struct thread *);
+    void (*teardown)(struct thread *);
+};
+
+struct program {
+    const char *name;                        /* cpu-bench */
+    const char *subsystem;                   /* cpu */
+    const struct workload *const *workloads; /* NULL-terminated */
+};
+
+/* The whole life of a benchmark program; returns its exit code. */
+int bench_main(const struct program *program, int argc, char **argv);
+
+/* The chosen word of a PARAM_CHOICE parameter. */
+const char *run_choice(const struct run *run, const char *param);
+/* Replaces a choice (resolve() only). */
+void run_set_choice(struct run *run, const char *param, const char *choice);
+/* Operations that one unit of step() stands for, and the largest batch step() may be given. */
+void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);
+/* Records a metric of the workload's own. */
+void run_metric(struct run *run, const char *name, double value);
+/* Formats the reason of a failure that setup() or step() is about to return. One line: the value,
+ * what is allowed, the remedy. The first reason wins. */
+void run_reason(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* True once the run was told to end; long setup() code asks now and then. */
+bool run_stopping(const struct run *run);
+
+#endif

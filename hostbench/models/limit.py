@@ -1,0 +1,30 @@
+"""The theoretical limit of a metric, with the source of every factor."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Factor(BaseModel):
+    """One factor of a limit: the limit's value is the product of its factors' values."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    value: float
+    unit: str
+    source: str
+
+
+class Limit(BaseModel):
+    """What the hardware could do at most.
+
+    `value` is in the metric's own unit; None when it is unknown, and then `reason` says why.
+    A measured figure above `value * (1 + tolerance)` is invalid.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    value: float | None
+    unit: str
+    factors: tuple[Factor, ...] = ()
+    tolerance: float = 0.02
+    reason: str | None = None

@@ -1,0 +1,1 @@
+"""The services, one package each. They never import one another."""

@@ -1,0 +1,76 @@
+/* clock: the core's true clock from a chain of dependent additions, one cycle each. The time-stamp
+ * counter and /proc/cpuinfo tell a nominal figure that turbo and hypervisors make wrong. */
+#include "cpu_workloads.h"
+#include "loops.h"
+#include "vector_kernel.h"
+
+#include "monotonic.h"
+
+#include <math.h>
+
+enum {
+    BATCH_MAX = 1 << 24,
+    CROSS_CHECKS = 64,
+    CROSS_CHECK_MULTIPLICATIONS = 16000, /* 48,000 cycles at 3 a multiplication: about 15 µs */
+};
+
+static int setup(struct thread *thread)
+{
+    if (thread->index == 0)
+        run_set_unit(thread->run, CHAIN_CYCLES, BATCH_MAX);
+    return EXIT_OK;
+}
+
+static int step(struct thread *thread, uint64_t batch)
+{
+    (void)thread;
+    loop_add_chain(batch);
+    return EXIT_OK;
+}
+
+static void empty_loop(struct thread *thread, uint64_t batch)
+{
+    (void)thread;
+    loop_empty(batch);
+}
+
+#if defined(__x86_64__)
+/* A second, independent chain: a 64-bit multiplication takes 3 cycles on every x86-64 CPU from
+ * Nehalem and Zen on (Agner Fog's instruction tables), so a core that did not run one addition a
+ * cycle would show in the quotient of the two. */
+static void cross_check(struct thread *thread)
+{
+    double best_s = INFINITY;
+    for (int i = 0; i < CROSS_CHECKS; i++) {
+        double start_s = now_s();
+        loop_multiply_chain(CROSS_CHECK_MULTIPLICATIONS / MULTIPLY_CHAIN_LENGTH);
+        best_s = fmin(best_s, now_s() - start_s);
+    }
+    run_metric(thread->run, "clock_hertz_multiply_chain",
+               3.0 * CROSS_CHECK_MULTIPLICATIONS / best_s);
+}
+
+static const struct metric metrics[] = {
+    {"clock_hertz_multiply_chain", "Hz", HIGHER_IS_BETTER,
+     "The same clock from dependent multiplications of three cycles, on the first thread's CPU "
+     "after the timed region: a cross-check."},
+    {.name = NULL},
+};
+#else
+/* The latency of a multiplication differs from one Arm core to the next: no cross-check. */
+#define cross_check NULL
+static const struct metric metrics[] = {{.name = NULL}};
+#endif
+
+const struct workload clock_workload = {
+    .name = "clock",
+    .description = "Core clock from a chain of dependent additions.",
+    .rate = {"clock_hertz", "Hz",
+             "Core clock: median over the threads of the median of their clean slices.",
+             COMBINE_MEDIAN},
+    .metrics = metrics,
+    .setup = setup,
+    .step = step,
+    .empty_loop = empty_loop,
+    .finish = cross_check,
+};

@@ -1,0 +1,14 @@
+/* The rows of cpu-bench's table. A new workload is one C file, one line here and one in main.c. */
+#ifndef CPU_BENCH_CPU_WORKLOADS_H
+#define CPU_BENCH_CPU_WORKLOADS_H
+
+#include "workload.h"
+
+extern const struct workload clock_workload;
+extern const struct workload fma_workload;
+extern const struct workload add_sub_workload;
+
+/* Choices of every isa parameter. */
+extern const char *const isas[];
+
+#endif

@@ -1,0 +1,69 @@
+/* `a` is the accumulator's number, `k` a constant's, `r` the register letter, `shape` what follows
+ * the number. */
+#define DO_ADD(a, op, k, r, shape, h) op " " r a shape ", " r a shape ", " r k shape "\n\t"
+#define DO_FMLA(a, op, k, r, shape, h) op " " r a shape ", " r k shape ", " r h shape "\n\t"
+#define DO_FMADD(a, op, k, r, shape, h) op " " r a ", " r k ", " r h ", " r a "\n\t"
+
+#define LOAD(a, q, bytes) "ldr " q a ", [%[state], #" bytes "*" a "]\n\t"
+#define STORE(a, q, bytes) "str " q a ", [%[state], #" bytes "*" a "]\n\t"
+#define LOAD_GPR(a, r, bytes) "ldr " r a ", [%[state], #" bytes "*(" a "-8)]\n\t"
+#define STORE_GPR(a, r, bytes) "str " r a ", [%[state], #" bytes "*(" a "-8)]\n\t"
+
+#define LOOP_BEGIN ".p2align 6\n1:\n\t"
+#define LOOP_END "subs %[n], %[n], #1\n\tb.ne 1b\n\t"
+
+#define CLOBBER_32                                                                                 \
+    "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
+        "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", \
+        "v28", "v29", "v30", "v31"
+
+#define ADD_4                                                                                      \
+    "add %[x], %[x], %[y]\n\tadd %[x], %[x], %[y]\n\tadd %[x], %[x], %[y]\n\t"                     \
+    "add %[x], %[x], %[y]\n\t"
+#define ADD_16 ADD_4 ADD_4 ADD_4 ADD_4
+
+/* Zeros in the registers the chains use: leftovers might be denormals, which run slowly. */
+#define CLEAR(a) "movi v" a ".2d, #0\n\t"
+#define CLEAR_NEON CLEAR("0") CLEAR("1") CLEAR("2") CLEAR("3") CLEAR("4") CLEAR("29") CLEAR("31")
+
+/* CHAIN_CYCLES additions with what `M` gives for accumulators 0 to 4 in between. */
+#define CHAIN(name, M, ...)                                                                        \
+    static void name##_chain(uint64_t iterations)                                                  \
+    {                                                                                              \
+        uint64_t x = 0;                                                                            \
+        __asm__ volatile(CLEAR_NEON LOOP_BEGIN ADD_16 M("0", __VA_ARGS__)                          \
+                             ADD_16 M("1", __VA_ARGS__) ADD_16 M("2", __VA_ARGS__)                 \
+                                 ADD_16 M("3", __VA_ARGS__) ADD_16 M("4", __VA_ARGS__) LOOP_END    \
+                         : [n] "+r"(iterations), [x] "+r"(x)                                       \
+                         : [y] "r"((uint64_t)3)                                                    \
+                         : "cc", CLOBBER_32);                                                      \
+    }
+
+/* 24 accumulators: at least latency x pipes of the Neoverse and Cortex cores (4 x 4). `r` and
+ * `shape` make the operands ("v" and ".2d", "d" and ""), `q` and `bytes` the loads and stores. */
+#define KERNEL_NEON(name, M, add, sub, r, shape, q, bytes)                                         \
+    static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
+    {                                                                                              \
+        __asm__ volatile("ldr " q "29, [%[constants]]\n\tldr " q "30, [%[constants], #64]\n\t"     \
+                         "ldr " q "31, [%[constants], #128]\n\t" EACH_24(LOAD, q, bytes)           \
+                             LOOP_BEGIN BODY(EACH_24, M, add, sub, "29", "30", r, shape, "31")     \
+                                 LOOP_END EACH_24(STORE, q, bytes)                                 \
+                         : [n] "+r"(iterations)                                                    \
+                         : [state] "r"(state), [constants] "r"(constants)                          \
+                         : "cc", "memory", CLOBBER_32);                                            \
+    }                                                                                              \
+    CHAIN(name, M, add, "29", r, shape, "31")
+
+/* General-purpose registers: 8 accumulators, latency 1, at most 6 pipes so far. */
+#define KERNEL_GPR(name, r, bytes)                                                                 \
+    static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
+    {                                                                                              \
+        __asm__ volatile("ldr " r "6, [%[constants]]\n\tldr " r                                    \
+                         "7, [%[constants], #64]\n\t" EACH_8(LOAD_GPR, r, bytes)                   \
+                             LOOP_BEGIN BODY(EACH_8, DO_ADD, "add", "sub", "6", "7", r, "", "")    \
+                                 LOOP_END EACH_8(STORE_GPR, r, bytes)                              \
+                         : [n] "+r"(iterations)                                                    \
+                         : [state] "r"(state), [constants] "r"(constants)                          \
+                         : "cc", "memory", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",     \
+                           "x14", "x15");                                                          \
+    }

@@ -1,0 +1,88 @@
+/* AT&T syntax. `a` is the accumulator's number, `k` a constant's, `r` the register name before the
+ * number. */
+#define DO_SSE(a, op, k, r, h) op " %%" r k ", %%" r a "\n\t"
+#define DO_VEX(a, op, k, r, h) op " %%" r k ", %%" r a ", %%" r a "\n\t"
+#define DO_FMA(a, op, k, r, h) op " %%" r k ", %%" r h ", %%" r a "\n\t"
+#define DO_GPR(a, op, k, suffix, h) op " %%" k ", %%r" a suffix "\n\t"
+
+#define LOAD(a, mov, bytes, r) mov " " bytes "*" a "(%[state]), %%" r a "\n\t"
+#define STORE(a, mov, bytes, r) mov " %%" r a ", " bytes "*" a "(%[state])\n\t"
+#define LOAD_GPR(a, bytes, suffix) "mov " bytes "*" a "-" bytes "*8(%[state]), %%r" a suffix "\n\t"
+#define STORE_GPR(a, bytes, suffix) "mov %%r" a suffix ", " bytes "*" a "-" bytes "*8(%[state])\n\t"
+
+#define LOOP_BEGIN ".p2align 6\n1:\n\t"
+#define LOOP_END "dec %[n]\n\tjnz 1b\n\t"
+
+#define CLOBBER_16                                                                                 \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",       \
+        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
+/* A compiler that was not told of AVX-512 neither uses nor knows the upper sixteen. */
+#if defined(__AVX512F__)
+#define CLOBBER_32                                                                                 \
+    CLOBBER_16, "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",   \
+        "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31"
+#else
+#define CLOBBER_32 CLOBBER_16
+#endif
+
+#define ADD_4 "add %[y], %[x]\n\tadd %[y], %[x]\n\tadd %[y], %[x]\n\tadd %[y], %[x]\n\t"
+#define ADD_16 ADD_4 ADD_4 ADD_4 ADD_4
+
+/* CHAIN_CYCLES additions with what `M` gives for accumulators 0 to 4 in between. */
+#define CHAIN(name, before, M, after, clobbers, ...)                                               \
+    static void name##_chain(uint64_t iterations)                                                  \
+    {                                                                                              \
+        uint64_t x = 0;                                                                            \
+        __asm__ volatile(before LOOP_BEGIN ADD_16 M("0", __VA_ARGS__) ADD_16 M("1", __VA_ARGS__)   \
+                             ADD_16 M("2", __VA_ARGS__) ADD_16 M("3", __VA_ARGS__)                 \
+                                 ADD_16 M("4", __VA_ARGS__) LOOP_END after                         \
+                         : [n] "+r"(iterations), [x] "+r"(x)                                       \
+                         : [y] "r"((uint64_t)3)                                                    \
+                         : "cc", clobbers);                                                        \
+    }
+
+#define LOOP(name, EACH, M, add, sub, r, mov, bytes, k0, k1, k2, after, clobbers)                  \
+    static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
+    {                                                                                              \
+        __asm__ volatile(mov " (%[constants]), %%" r k0 "\n\t" mov " 64(%[constants]), %%" r k1    \
+                             "\n\t" mov " 128(%[constants]), %%" r k2                              \
+                             "\n\t" EACH(LOAD, mov, bytes, r)                                      \
+                                 LOOP_BEGIN BODY(EACH, M, add, sub, k0, k1, r, k2)                 \
+                                     LOOP_END EACH(STORE, mov, bytes, r) after                     \
+                         : [n] "+r"(iterations)                                                    \
+                         : [state] "r"(state), [constants] "r"(constants)                          \
+                         : "cc", "memory", clobbers);                                              \
+    }
+
+/* Zeros in the registers the chains use: leftovers might be denormals, which run slowly. */
+#define CLEAR_XMM(a) "xorps %%xmm" a ", %%xmm" a "\n\t"
+#define CLEAR_SSE                                                                                  \
+    CLEAR_XMM("0") CLEAR_XMM("1") CLEAR_XMM("2") CLEAR_XMM("3") CLEAR_XMM("4") CLEAR_XMM("13")
+#define CLEAR_AVX "vzeroall\n\t"
+#define LEAVE_AVX "vzeroupper\n\t"
+
+/* 12 accumulators: at least latency x pipes of every x86-64 CPU so far (5 x 2). */
+#define KERNEL_SSE(name, add, sub, mov, bytes)                                                     \
+    LOOP(name, EACH_12, DO_SSE, add, sub, "xmm", mov, bytes, "13", "14", "15", "", CLOBBER_16)     \
+    CHAIN(name, CLEAR_SSE, DO_SSE, "", CLOBBER_16, add, "13", "xmm", "15")
+#define KERNEL_VEX(name, M, add, sub, r, mov, bytes)                                               \
+    LOOP(name, EACH_12, M, add, sub, r, mov, bytes, "13", "14", "15", LEAVE_AVX, CLOBBER_16)       \
+    CHAIN(name, CLEAR_AVX, M, LEAVE_AVX, CLOBBER_16, add, "13", r, "15")
+#define KERNEL_AVX512(name, M, add, sub)                                                           \
+    LOOP(name, EACH_24, M, add, sub, "zmm", "vmovdqa64", "64", "29", "30", "31", LEAVE_AVX,        \
+         CLOBBER_32)                                                                               \
+    CHAIN(name, CLEAR_AVX, M, LEAVE_AVX, CLOBBER_16, add, "13", "zmm", "15")
+
+/* General-purpose registers: 8 accumulators, latency 1, at most 6 pipes so far. */
+#define KERNEL_GPR(name, k0, k1, bytes, suffix)                                                    \
+    static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
+    {                                                                                              \
+        __asm__ volatile("mov (%[constants]), %%" k0 "\n\tmov 64(%[constants]), %%" k1             \
+                         "\n\t" EACH_8(LOAD_GPR, bytes, suffix)                                    \
+                             LOOP_BEGIN BODY(EACH_8, DO_GPR, "add", "sub", k0, k1, suffix, "")     \
+                                 LOOP_END EACH_8(STORE_GPR, bytes, suffix)                         \
+                         : [n] "+r"(iterations)                                                    \
+                         : [state] "r"(state), [constants] "r"(constants)                          \
+                         : "cc", "memory", "rax", "rdx", "r8", "r9", "r10", "r11", "r12", "r13",   \
+                           "r14", "r15");                                                          \
+    }
