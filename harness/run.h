@@ -58,9 +58,10 @@ struct worker {
     pthread_mutex_t lock;
     struct progress progress;
     struct reservoir rates;  /* operation/s of clean slices */
-    struct reservoir clocks; /* Hz */
+    struct reservoir clocks; /* Hz, of all chains */
+    struct reservoir ratios; /* operation/cycle of clean slices with the chain right behind them */
     double best_rate;
-    double step_s; /* time inside step() */
+    double step_cpu_s; /* CPU time inside step() */
     double start_s, stop_s;
     struct thread_usage before, after;
 };

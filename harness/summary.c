@@ -16,9 +16,12 @@ static const struct metric fixed[STEP_METRICS] = {
                                       "stop: what strong scaling reports."},
     [RATE_SUM] = {.description = "Sum over the threads of own work over own time."},
     [RATE_BEST] = {.description = "Sum over the threads of the best clean slice."},
+    [OPERATIONS_PER_CYCLE] = {"operations_per_cycle", "operation/cycle", HIGHER_IS_BETTER,
+                              "Operations of one thread in one core cycle: each clean slice over "
+                              "the clock chain right behind it; median."},
     [CLOCK_HERTZ] = {"clock_hertz", "Hz", HIGHER_IS_BETTER,
-                     "Core clock during the trial, from chains of dependent additions run in "
-                     "between under the same vector licence; median."},
+                     "Core clock that the clean slices ran at, from chains of dependent additions "
+                     "right behind them under the same vector licence."},
     [EMPTY_LOOP_RATIO] = {"empty_loop_ratio", "1", LOWER_IS_BETTER,
                           "Time of the bare loop (counter and branch) over the time of the kernel "
                           "with as many iterations; the two overlap, so it is never subtracted."},
@@ -38,7 +41,7 @@ bool step_metric(const struct workload *workload, enum step_metric which, struct
     bool rates = which == RATE || suffixes[which];
     if ((which == RATE_MAKESPAN || which == RATE_SUM) && rate->combine != COMBINE_SUM)
         return false;
-    if (which == CLOCK_HERTZ && !workload->clock_chain)
+    if ((which == CLOCK_HERTZ || which == OPERATIONS_PER_CYCLE) && !workload->clock_chain)
         return false;
     if (which == EMPTY_LOOP_RATIO && !workload->empty_loop)
         return false;
@@ -70,7 +73,8 @@ struct thread_figures summary_of_thread(const struct trial *trial, struct worker
     const struct progress *progress = &worker->progress;
     bool sharing =
         trial->run->placement.oversubscribed && trial->run->workload->rate.combine == COMBINE_SUM;
-    struct thread_figures figures = {.rate = whole_run_rate(worker), .clock_hertz = NAN};
+    struct thread_figures figures = {
+        .rate = whole_run_rate(worker), .clock_hertz = NAN, .operations_per_cycle = NAN};
     /* A thread that shares its CPU runs at full speed in its clean slices and not at all in
      * between: adding those up would count the CPU twice. */
     figures.clean = !sharing && worker->rates.kept >= MIN_CLEAN_SLICES &&
@@ -79,16 +83,23 @@ struct thread_figures summary_of_thread(const struct trial *trial, struct worker
         figures.rate = median(worker->rates.values, worker->rates.kept);
     if (worker->clocks.kept)
         figures.clock_hertz = median(worker->clocks.values, worker->clocks.kept);
+    if (worker->ratios.kept < MIN_CLEAN_SLICES)
+        return figures;
+    figures.operations_per_cycle = median(worker->ratios.values, worker->ratios.kept);
+    /* The clock that belongs to the rate: a core that changes its clock during the trial has two
+     * medians, and they need not be of the same moments. */
+    if (figures.clean)
+        figures.clock_hertz = figures.rate / figures.operations_per_cycle;
     return figures;
 }
 
 /* Collected over the threads. */
 struct totals {
     double first_start_s, last_start_s, first_stop_s, last_stop_s;
-    double wall_s, cpu_s, wait_s, step_s;
+    double wall_s, cpu_s, wait_s, step_cpu_s;
     double rate, rate_sum, rate_best;
-    double *rates, *clocks; /* one a thread */
-    size_t clocks_known;
+    double *rates, *clocks, *ratios; /* one a thread */
+    size_t clocks_known, ratios_known;
     uint64_t operations, slices, clean_slices, involuntary_switches;
     bool clean;
 };
@@ -102,7 +113,7 @@ static void add_times(struct totals *totals, const struct worker *worker)
     totals->wall_s += own_time_s(worker);
     totals->cpu_s += worker->after.cpu_s - worker->before.cpu_s;
     totals->wait_s += worker->after.wait_s - worker->before.wait_s;
-    totals->step_s += worker->step_s;
+    totals->step_cpu_s += worker->step_cpu_s;
     totals->involuntary_switches +=
         worker->after.involuntary_switches - worker->before.involuntary_switches;
 }
@@ -116,8 +127,9 @@ static struct totals collect(const struct trial *trial)
                             .last_stop_s = -INFINITY,
                             .clean = true,
                             .rates = calloc(threads, sizeof(double)),
-                            .clocks = calloc(threads, sizeof(double))};
-    if (!totals.rates || !totals.clocks)
+                            .clocks = calloc(threads, sizeof(double)),
+                            .ratios = calloc(threads, sizeof(double))};
+    if (!totals.rates || !totals.clocks || !totals.ratios)
         abort();
     for (unsigned i = 0; i < threads; i++) {
         struct worker *worker = &trial->workers[i];
@@ -130,6 +142,8 @@ static struct totals collect(const struct trial *trial)
         totals.rate_best += worker->best_rate;
         if (isfinite(figures.clock_hertz))
             totals.clocks[totals.clocks_known++] = figures.clock_hertz;
+        if (isfinite(figures.operations_per_cycle))
+            totals.ratios[totals.ratios_known++] = figures.operations_per_cycle;
         totals.operations += worker->progress.operations;
         totals.slices += worker->progress.slices;
         totals.clean_slices += worker->progress.clean_slices;
@@ -156,6 +170,8 @@ static void fill_values(const struct trial *trial, const struct totals *totals,
     values[RATE_MAKESPAN] = (double)totals->operations / makespan_s;
     values[RATE_SUM] = sharing ? NAN : totals->rate_sum;
     values[RATE_BEST] = sharing || best <= 0 ? NAN : best;
+    values[OPERATIONS_PER_CYCLE] =
+        totals->ratios_known ? median(totals->ratios, totals->ratios_known) : NAN;
     values[CLOCK_HERTZ] = totals->clocks_known ? median(totals->clocks, totals->clocks_known) : NAN;
     values[EMPTY_LOOP_RATIO] = trial->empty_loop_ratio;
     values[OVERLAP_RATIO] = fmax(0, totals->first_stop_s - totals->last_start_s) / makespan_s;
@@ -169,6 +185,8 @@ static const char *reason_of(enum step_metric which, const struct run *run)
         return "threads share a CPU: rates of different moments do not add up";
     if (which == RATE_BEST)
         return "no slice was clean";
+    if (which == OPERATIONS_PER_CYCLE)
+        return "too few slices were clean";
     if (which == CLOCK_HERTZ)
         return "the trial was too short for a clock chain";
     return "nothing was measured";
@@ -205,7 +223,8 @@ void summarise(const struct trial *trial, struct summary *summary)
     summary->first_start_s = totals.first_start_s;
     summary->elapsed_s = totals.last_stop_s - totals.first_start_s;
     summary->harness_ratio =
-        (totals.wall_s - totals.step_s + trial->reporter_cpu_s) / totals.wall_s;
+        (totals.cpu_s - totals.step_cpu_s + trial->reporter_cpu_s) / totals.cpu_s;
     free(totals.rates);
     free(totals.clocks);
+    free(totals.ratios);
 }

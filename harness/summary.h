@@ -12,6 +12,7 @@ enum step_metric {
     RATE_MAKESPAN,
     RATE_SUM,
     RATE_BEST,
+    OPERATIONS_PER_CYCLE,
     CLOCK_HERTZ,
     EMPTY_LOOP_RATIO,
     OVERLAP_RATIO,
@@ -42,7 +43,8 @@ struct summary {
 
 struct thread_figures {
     double rate;        /* median of the clean slices, else the whole run's */
-    double clock_hertz; /* NaN: no chain was run */
+    double operations_per_cycle; /* NaN: no clean slice had a clock chain behind it */
+    double clock_hertz;          /* NaN: no chain was run */
     bool clean;         /* `rate` stands on clean slices */
 };
 

@@ -84,38 +84,48 @@ static void publish(struct worker *worker, double at_s, uint64_t operations, boo
     pthread_mutex_unlock(&worker->lock);
 }
 
-static int run_slice(struct worker *worker, uint64_t batch, struct thread_usage *usage)
+static void keep_clock(struct worker *worker, double clock_hertz, double clean_rate)
+{
+    reservoir_add(&worker->clocks, clock_hertz);
+    if (clean_rate > 0)
+        reservoir_add(&worker->ratios, clean_rate / clock_hertz);
+    pthread_mutex_lock(&worker->lock);
+    worker->progress.clock_hertz = clock_hertz;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* One slice and, if asked for, a clock chain right behind it. Nothing may come between the two,
+ * least of all a system call: a core leaves its AVX-512 clock within microseconds, and coming back
+ * to it costs more of them. */
+static int run_slice(struct worker *worker, uint64_t batch, bool chain, struct thread_usage *usage)
 {
     struct run *run = worker->thread.run;
+    uint64_t cycles = 0;
+    double cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     double start_s = now_s();
     int failure = run->workload->step(&worker->thread, batch);
     double stop_s = now_s();
+    if (chain)
+        cycles = run->workload->clock_chain(&worker->thread, CLOCK_CHAIN_CYCLES);
+    double end_s = now_s();
     struct thread_usage after = thread_usage_read(worker->schedstat);
-    bool clean = is_clean(usage, &after, stop_s - start_s);
+    bool clean = is_clean(usage, &after, end_s - start_s);
     uint64_t operations = batch * run->unit_operations;
     double rate = (double)operations / (stop_s - start_s);
     *usage = after;
-    worker->step_s += stop_s - start_s;
-    if (clean && (double)batch >= SHORT_SLICE_RATIO * (double)worker->batch) {
+    worker->step_cpu_s += after.cpu_s - cpu_s - (end_s - stop_s);
+    bool counts = clean && (double)batch >= SHORT_SLICE_RATIO * (double)worker->batch;
+    if (counts) {
         reservoir_add(&worker->rates, rate);
         worker->best_rate = fmax(worker->best_rate, rate);
     }
+    if (chain)
+        keep_clock(worker, (double)cycles / (end_s - stop_s - run->clock.read_s),
+                   counts ? rate : 0);
     if (batch == worker->batch)
         adapt_batch(worker, stop_s - start_s);
     publish(worker, stop_s, operations, clean);
     return failure;
-}
-
-static void run_clock_chain(struct worker *worker)
-{
-    struct run *run = worker->thread.run;
-    double start_s = now_s();
-    uint64_t cycles = run->workload->clock_chain(&worker->thread, CLOCK_CHAIN_CYCLES);
-    double clock_hertz = (double)cycles / (now_s() - start_s - run->clock.read_s);
-    reservoir_add(&worker->clocks, clock_hertz);
-    pthread_mutex_lock(&worker->lock);
-    worker->progress.clock_hertz = clock_hertz;
-    pthread_mutex_unlock(&worker->lock);
 }
 
 /* Units of the fixed total work that fall to this worker; UINT64_MAX: time decides. */
@@ -140,14 +150,10 @@ static int timed_region(struct worker *worker)
     double end_s = duration->set ? now + duration->number : INFINITY;
     for (unsigned slice = 0; !failure && left > 0 && now < end_s && !run_stopping(run); slice++) {
         uint64_t batch = left < worker->batch ? left : worker->batch;
-        failure = run_slice(worker, batch, &usage);
+        bool chain = run->workload->clock_chain && slice % SLICES_PER_CLOCK_CHAIN == 0;
+        failure = run_slice(worker, batch, chain, &usage);
         if (left != UINT64_MAX)
             left -= batch;
-        /* Directly after a slice, while the core still runs at the kernel's clock. */
-        if (run->workload->clock_chain && slice % SLICES_PER_CLOCK_CHAIN == 0) {
-            run_clock_chain(worker);
-            usage = thread_usage_read(worker->schedstat);
-        }
         now = now_s();
     }
     worker->after = thread_usage_read(worker->schedstat);
@@ -182,7 +188,8 @@ static int prepare(struct worker *worker)
     if (failure)
         return failure;
     if (reservoir_init(&worker->rates, RATES_KEPT) ||
-        reservoir_init(&worker->clocks, CLOCKS_KEPT)) {
+        reservoir_init(&worker->clocks, CLOCKS_KEPT) ||
+        reservoir_init(&worker->ratios, CLOCKS_KEPT)) {
         run_reason(run, "no memory for the slice records of %u threads: use fewer threads",
                    run->threads);
         return EXIT_RESOURCE;
@@ -472,6 +479,7 @@ void trial_free(struct trial *trial)
     for (unsigned i = 0; trial->workers && i < trial->run->threads; i++) {
         reservoir_free(&trial->workers[i].rates);
         reservoir_free(&trial->workers[i].clocks);
+        reservoir_free(&trial->workers[i].ratios);
         pthread_mutex_destroy(&trial->workers[i].lock);
     }
     free(trial->workers);

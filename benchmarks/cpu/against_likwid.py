@@ -1,0 +1,45 @@
+"""fma against likwid-bench: whole-run means, interleaved pairs A B A B under the same placement.
+
+usage: against_likwid.py [PAIRS] (default 9; needs the Debian package likwid)
+"""
+
+import sys
+
+from trials import ALL_THREADS, cpu_bench, likwid_bench, save, spread
+
+KERNELS = {
+    ("fp64", "avx2"): "peakflops_avx_fma",
+    ("fp32", "avx2"): "peakflops_sp_avx_fma",
+    ("fp64", "avx512"): "peakflops_avx512_fma",
+    ("fp32", "avx512"): "peakflops_sp_avx512_fma",
+}
+
+
+def main() -> None:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+    figures = []
+    print("| kernel | threads | ours Gop/s | likwid-bench | ratio: median | min – max | pairs |")
+    print("|---|---|---|---|---|---|---|")
+    for (dtype, isa), kernel in KERNELS.items():
+        for threads in sorted({1, ALL_THREADS}):
+            command = f"fma --dtype {dtype} --isa {isa} --threads {threads} --duration-s 1"
+            ours, theirs = [], []
+            for _ in range(pairs):
+                end = cpu_bench(command)["end"]
+                ours.append(end["metrics"]["operations_per_second_makespan"])
+                theirs.append(likwid_bench(kernel, threads, 1))
+            ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+            row = {"ours": spread(ours), "likwid": spread(theirs), "ratio": spread(ratios)}
+            print(
+                f"| {dtype} {isa} | {threads} | {row['ours']['median'] / 1e9:.1f} "
+                f"| {row['likwid']['median'] / 1e9:.1f} | **{row['ratio']['median']:.3f}** "
+                f"| {min(ratios):.3f} – {max(ratios):.3f} | {pairs} |",
+                flush=True,
+            )
+            figures.append({"command": f"cpu-bench {command}", "kernel": kernel, **row,
+                            "ours_raw": ours, "likwid_raw": theirs})
+    save("against_likwid", figures)
+
+
+if __name__ == "__main__":
+    main()

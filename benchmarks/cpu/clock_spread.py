@@ -1,0 +1,33 @@
+"""The clock over many trials, and what a trial costs.
+
+usage: clock_spread.py [TRIALS] (default 20)
+"""
+
+import sys
+import time
+
+from trials import cpu_bench, save, spread
+
+
+def main() -> None:
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    clocks, walls, harness = [], [], []
+    for _ in range(trials):
+        clocks.append(cpu_bench("clock --threads 1")["end"]["metrics"]["clock_hertz"])
+        began = time.monotonic()
+        end = cpu_bench("fma --duration-s 1")["end"]
+        walls.append(time.monotonic() - began)
+        harness.append(end["disturbance"]["harness_ratio"])
+    figures = {
+        "clock_hertz": spread(clocks),
+        "wall_s_of_a_1_s_trial": spread(walls),
+        "harness_ratio": spread(harness),
+    }
+    for name, values in figures.items():
+        print(f"{name}: median {values['median']:.6g}, MAD {values['mad_relative']:.2%}, "
+              f"min {values['min']:.6g}, max {values['max']:.6g}, n {values['n']}")
+    save("clock_spread", {**figures, "clocks_raw": clocks, "walls_raw": walls})
+
+
+if __name__ == "__main__":
+    main()

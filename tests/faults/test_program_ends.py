@@ -1,0 +1,127 @@
+"""However a program is ended, it ends within a second, says so, and leaves nothing running."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "build" / "release" / "cpu-bench"
+FAILED = 1
+WITHIN_S = 1.0
+
+
+def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    """A long trial that has reached its timed region."""
+    program = subprocess.Popen(
+        [PROGRAM, "fma", "--duration-s", "60", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,  # type: ignore[call-overload]
+    )
+    time.sleep(0.4)
+    return program
+
+
+def ends_interrupted(program: subprocess.Popen[str], why: str) -> None:
+    began = time.monotonic()
+    output, errors = program.communicate(timeout=10)
+    assert time.monotonic() - began < WITHIN_S
+    assert program.returncode == FAILED
+    last = json.loads(output.splitlines()[-1])
+    assert (last["event"], last["code"]) == ("error", "interrupted")
+    assert why in last["message"]
+    assert len(errors.splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("arguments", [[], ["--warmup-s", "30"], ["--threads", "64"]])
+def test_signal(number: signal.Signals, times: int, arguments: list[str]) -> None:
+    program = start(*arguments)
+    for _ in range(times):
+        program.send_signal(number)
+    ends_interrupted(program, number.name)
+
+
+def test_closed_lifeline() -> None:
+    read_end, write_end = os.pipe()
+    program = start("--lifeline-fd", str(read_end), pass_fds=[read_end])
+    os.close(read_end)
+    assert program.poll() is None
+    os.close(write_end)
+    ends_interrupted(program, "parent is gone")
+
+
+def test_parent_killed() -> None:
+    """The pipe closes with its last holder, however that one died."""
+    script = (
+        "import os, subprocess, sys, time\n"
+        "r, w = os.pipe()\n"
+        "p = subprocess.Popen([sys.argv[1], 'fma', '--duration-s', '60',"
+        " '--lifeline-fd', str(r)], pass_fds=[r], stdout=subprocess.DEVNULL)\n"
+        "print(p.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parent = subprocess.Popen(
+        ["python3", "-c", script, PROGRAM],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    time.sleep(0.4)
+    assert Path(f"/proc/{pid}").exists()
+    parent.kill()
+    parent.communicate()
+    deadline = time.monotonic() + WITHIN_S
+    while running(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not running(pid)
+
+
+def running(pid: int) -> bool:
+    """Whether the process still runs; an orphan that nobody reaps yet has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_reader_gone() -> None:
+    program = start("--sample-interval-s", "0.1")
+    assert program.stdout is not None
+    assert program.stderr is not None
+    program.stdout.close()
+    began = time.monotonic()
+    assert program.wait(timeout=10) == FAILED
+    assert time.monotonic() - began < WITHIN_S
+    assert "nobody reads" in program.stderr.read()
+    program.stderr.close()
+
+
+def test_full_output_is_a_failure() -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [PROGRAM, "fma", "--duration-s", "0.05"], stdout=full, stderr=subprocess.PIPE
+        )
+    assert result.returncode == FAILED
+
+
+def test_too_few_threads_to_be_had() -> None:
+    """Room for 20 stacks of 256 KiB or so: the rest cannot start."""
+    result = subprocess.run(
+        ["prlimit", "--as=40000000", PROGRAM, "fma", "--threads", "4000"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert result.returncode == 3
+    assert "4000 threads" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert json.loads(result.stdout.splitlines()[-1])["code"] == "resource"
