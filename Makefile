@@ -1,0 +1,121 @@
+# `make help` lists what there is to call. Each target does its own set-up (scripts/).
+
+SUITE      ?= quick
+SUBSYSTEMS := cpu
+
+# ---- the benchmark programs ----
+# One tree a variant: build/release/cpu-bench, build/asan/cpu-bench and so on.
+
+VARIANTS        := release clang asan tsan aarch64
+CC_clang        := clang
+CC_aarch64      := aarch64-linux-gnu-gcc
+FLAGS_asan      := -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_tsan      := -fsanitize=thread
+# Static: qemu-aarch64 then needs no path to an aarch64 C library.
+LDFLAGS_aarch64 := -static
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+CPPFLAGS := -Iharness -DHOSTBENCH_VERSION='"$(VERSION)"' -MMD -MP
+# Contracted to an FMA, a kernel would not do the operations it counts.
+CFLAGS   := -std=gnu17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -pthread
+LDLIBS   := -lm
+
+HARNESS  := $(wildcard harness/*.c)
+C_TESTS  := $(wildcard harness/tests/*.c)
+
+# $(call objects,VARIANT,SOURCES)
+objects = $(patsubst %.c,build/$(1)/%.o,$(2))
+
+define variant_rules # VARIANT COMPILER
+build/$(1)/%.o: %.c Makefile pyproject.toml | packages
+	@mkdir -p $$(@D)
+	@$(2) $$(CPPFLAGS) $$(CFLAGS) $$(FLAGS_$(1)) -c -o $$@ $$<
+
+build/$(1)/tests/%: build/$(1)/harness/tests/%.o $(call objects,$(1),$(HARNESS))
+	@mkdir -p $$(@D)
+	@$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS)
+endef
+
+define program_rules # VARIANT COMPILER SUBSYSTEM; LIBS_SUBSYSTEM: libraries of its own
+programs-$(1): build/$(1)/$(3)-bench
+build/$(1)/$(3)-bench: $(call objects,$(1),$(HARNESS) $(wildcard services/$(3)/bench/*.c))
+	@echo "==> $$@"
+	@$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS) $$(LIBS_$(3))
+endef
+
+compiler = $(or $(CC_$(1)),$(CC))
+$(foreach v,$(VARIANTS),$(eval $(call variant_rules,$(v),$(call compiler,$(v)))))
+$(foreach v,$(VARIANTS),$(foreach s,$(SUBSYSTEMS),\
+    $(eval $(call program_rules,$(v),$(call compiler,$(v)),$(s)))))
+
+c-tests: $(foreach v,release asan,$(patsubst harness/%.c,build/$(v)/%,$(C_TESTS)))
+
+-include $(wildcard build/*/harness/*.d build/*/harness/tests/*.d build/*/services/*/bench/*.d)
+
+# ---- set-up ----
+# Both scripts find out by themselves, in a few milliseconds, that there is nothing to do.
+
+ifneq ($(filter lint test format docs lock,$(MAKECMDGOALS)),)
+GROUPS       := run develop
+REQUIREMENTS := dev
+else
+GROUPS       := run
+REQUIREMENTS := cli
+endif
+
+packages:
+	@scripts/system-packages.sh $(GROUPS)
+
+venv: packages
+	@scripts/python-env.sh $(REQUIREMENTS)
+
+# ---- what to call ----
+
+help: ## this list
+	@echo "make TARGET [VARIABLE=VALUE ...]"
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
+
+run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking
+	@.venv/bin/hostbench run $(SUITE) $(ARGS)
+
+programs: programs-release ## build the benchmark programs into build/release
+
+test: venv c-tests $(VARIANTS:%=programs-%) ## run all tests: ARGS="-k PATTERN" chooses
+	@.venv/bin/pytest $(ARGS)
+
+lint: venv programs-release programs-clang programs-aarch64 ## check formats, types and warnings
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	@echo "clang-format and shellcheck"
+	@.venv/bin/clang-format --dry-run --Werror $(C_FILES)
+	@shellcheck --external-sources $(SHELL_FILES)
+
+format: venv ## lay out the code as `make lint` wants it
+	.venv/bin/ruff check --fix --exit-zero
+	.venv/bin/ruff format
+	@.venv/bin/clang-format -i $(C_FILES)
+
+docs: venv programs ## regenerate the generated pages of docs/
+	.venv/bin/python -m hostbench.docs
+
+lock: venv ## write requirements/*.txt from *.in: UPGRADE=1 takes the newest versions
+	scripts/lock.sh
+
+clean: ## remove what was built; results and .venv stay
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache *.egg-info
+
+distclean: clean ## remove .venv too
+	rm -rf .venv
+
+C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch])
+SHELL_FILES := .ci/run $(wildcard scripts/*.sh)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: help run programs $(VARIANTS:%=programs-%) c-tests test lint format docs lock clean \
+    distclean packages venv

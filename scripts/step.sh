@@ -1,0 +1,19 @@
+# Sourced by the set-up scripts, in the repository's root.
+# shellcheck shell=bash
+
+mkdir -p build
+setup_log=build/setup.log
+
+# step TEXT COMMAND...: prints one line; what the command says goes to the log and is shown only
+# when it fails.
+step() {
+    local text=$1 before
+    shift
+    echo "==> $text"
+    echo "==> $text" >>"$setup_log"
+    before=$(wc -l <"$setup_log")
+    "$@" >>"$setup_log" 2>&1 </dev/null && return
+    tail -n "+$((before + 1))" "$setup_log" | tail -n 20 >&2
+    echo "hostbench: this step failed: $text (everything it said: $setup_log)" >&2
+    return 1
+}
