@@ -1,16 +1,17 @@
 /* From the command line to the last event: what every benchmark program does. */
 #define _GNU_SOURCE
 #include "events.h"
+#include "output.h"
 #include "table.h"
 
 #include <assert.h>
-#include <fcntl.h>
-#include <signal.h>
+#include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const double COARSE_CLOCK_S = 1e-6; /* 1/3000 of the shortest slice */
@@ -31,6 +32,11 @@ void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max)
 {
     run->unit_operations = operations;
     run->batch_max = batch_max;
+}
+
+double run_clock_read_s(const struct run *run)
+{
+    return run->clock.read_s;
 }
 
 void run_metric(struct run *run, const char *name, double value)
@@ -109,25 +115,12 @@ static int unknown_workload(const struct program *program, const char *name)
     char names[512] = "";
     for (const struct workload *const *at = program->workloads; *at; at++)
         snprintf(names + strlen(names), sizeof names - strlen(names), " %s", (*at)->name);
-    return give_up(program, EXIT_USAGE, "unknown workload \"%s\"; allowed:%s", name, names);
+    return give_up(program, EXIT_USAGE, "unknown workload \"%.100s\"; allowed:%s", name, names);
 }
 
-/* Ends the run cleanly instead of the process at once; they are read by the reporting thread. */
-static int catch_signals(void)
+static const struct cpulist *given_cpus(const struct run *run)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
-static const struct cpulist *given_cpus(struct run *run)
-{
-    struct value *cpus = options_value(&run->options, "cpus");
+    const struct value *cpus = options_get(&run->options, "cpus");
     return cpus->set ? &cpus->cpus : NULL;
 }
 
@@ -144,14 +137,20 @@ static int check_cpus(const struct run *run, const struct cpulist *given)
     return EXIT_OK;
 }
 
-static int check_lifeline(const struct run *run)
+/* Checked before anything of ours is opened: a low number might name that instead. */
+static int take_lifeline(struct run *run)
 {
     const struct value *lifeline = options_get(&run->options, "lifeline_fd");
-    if (!lifeline->set || fcntl((int)lifeline->count, F_GETFD) >= 0)
+    struct stat status;
+    if (!lifeline->set)
         return EXIT_OK;
+    int fd = (int)lifeline->count;
+    if (fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))) {
+        run->ending.lifeline_fd = fd;
+        return EXIT_OK;
+    }
     return give_up(run->program, EXIT_USAGE,
-                   "--lifeline-fd %d is no open file descriptor: pass the read end of a pipe",
-                   (int)lifeline->count);
+                   "--lifeline-fd %d is no open pipe or socket: pass the read end of a pipe", fd);
 }
 
 /* Chooses threads and CPUs, and writes them back as resolved parameters. */
@@ -173,6 +172,8 @@ static int place(struct run *run)
     if (!placement_choose(&run->placement, run->threads, given, "/sys"))
         return give_up(run->program, EXIT_RESOURCE, "no memory to place %u threads: use fewer",
                        run->threads);
+    size_t available = given ? given->count : run->placement.affinity.count;
+    run->cpus = run->threads < available ? run->threads : (unsigned)available;
     return EXIT_OK;
 }
 
@@ -182,7 +183,11 @@ static int prepare(struct run *run, int argc, char **argv)
     options_init(&run->options, run->workload);
     if (!options_parse(&run->options, argc, argv, message, sizeof message))
         return give_up(run->program, EXIT_USAGE, "%s", message);
-    int failure = check_lifeline(run);
+    int failure = take_lifeline(run);
+    if (!failure && !ending_catch_signals(&run->ending))
+        failure = give_up(run->program, EXIT_RESOURCE, "no file descriptor for signals (%s)",
+                          strerror(errno));
+    output_watch(&run->ending);
     if (!failure)
         failure = place(run);
     if (failure)
@@ -204,11 +209,9 @@ static void warn(const struct run *run)
 {
     if (run->placement.oversubscribed)
         event_warning("oversubscribed",
-                      "%u threads share %zu CPUs: figures are those of the whole "
-                      "run, not of clean slices",
-                      run->threads,
-                      given_cpus((struct run *)run) ? options_get(&run->options, "cpus")->cpus.count
-                                                    : run->placement.affinity.count);
+                      "%u threads share %u CPUs: figures that add up over threads "
+                      "are those of the whole run, not of clean slices",
+                      run->threads, run->cpus);
     if (run->cgroup.quota_cpus > 0 && run->cgroup.quota_cpus < run->threads)
         event_warning("quota", "the cgroup allows %.2f CPUs to %u threads: they will be throttled",
                       run->cgroup.quota_cpus, run->threads);
@@ -220,43 +223,76 @@ static void warn(const struct run *run)
 
 /* ---- the trial ------------------------------------------------------------------------------ */
 
+static int output_lost(const struct program *program)
+{
+    fprintf(stderr,
+            "%s: the output cannot be written (%s): give stdout a reader or a file with room\n",
+            program->name, strerror(errno));
+    return EXIT_FAILED;
+}
+
+static void warn_if_short(const struct run *run, const struct trial *trial)
+{
+    double elapsed_s = 0, slice_s = options_get(&run->options, "slice_s")->number;
+    for (unsigned i = 0; i < run->threads; i++)
+        elapsed_s = fmax(elapsed_s, trial->workers[i].stop_s - trial->workers[i].start_s);
+    if (elapsed_s < slice_s)
+        event_warning("too_short",
+                      "the work took %.3g s, less than a slice of %.3g s: the figure is mostly "
+                      "overhead, ask for more work",
+                      elapsed_s, slice_s);
+}
+
 static int conclude(struct run *run, const struct trial *trial)
 {
     if (run->exit_code != EXIT_OK)
         return give_up(run->program, run->exit_code, "%s", run->reason);
-    if (trial->ended_by) {
+    if (run->ending.why) {
         char message[256];
-        snprintf(message, sizeof message, "%s: no figure; run it again", trial->ended_by);
+        snprintf(message, sizeof message, "%s: no figure; run it again", run->ending.why);
         event_error(run->program, "interrupted", message);
         return EXIT_FAILED;
     }
-    return event_end(trial) ? EXIT_OK : EXIT_FAILED;
+    warn_if_short(run, trial);
+    return event_end(trial) ? EXIT_OK : output_lost(run->program);
+}
+
+static int measure(struct run *run)
+{
+    struct trial trial;
+    trial_execute(&trial, run);
+    int exit_code = conclude(run, &trial);
+    if (atomic_load(&trial.at_work) > 0)
+        _exit(exit_code); /* workers that cannot be joined end with the process */
+    trial_free(&trial);
+    return exit_code;
 }
 
 static int run_workload(const struct program *program, const struct workload *workload, int argc,
                         char **argv)
 {
-    struct run run = {.program = program, .workload = workload, .lock = PTHREAD_MUTEX_INITIALIZER};
-    int signal_fd = catch_signals();
+    struct run run = {.program = program,
+                      .workload = workload,
+                      .ending = {.signal_fd = -1, .lifeline_fd = -1},
+                      .lock = PTHREAD_MUTEX_INITIALIZER};
     int exit_code = prepare(&run, argc, argv);
-    if (exit_code != EXIT_OK)
-        return exit_code;
-    if (!event_start(&run))
-        return EXIT_FAILED;
-    warn(&run);
-    struct trial trial;
-    trial_execute(&trial, &run, signal_fd);
-    exit_code = conclude(&run, &trial);
-    if (atomic_load(&trial.at_work) > 0) {
-        /* Threads that were started but not all of them: they end with the process. */
-        fflush(stdout);
-        _exit(exit_code);
+    if (exit_code == EXIT_OK) {
+        if (event_start(&run)) {
+            warn(&run);
+            exit_code = measure(&run);
+        } else {
+            exit_code = output_lost(program);
+        }
     }
-    trial_free(&trial);
     placement_free(&run.placement);
     options_free(&run.options);
-    close(signal_fd);
     return exit_code;
+}
+
+/* For what is printed through stdio. */
+static int printed(const struct program *program)
+{
+    return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_OK : output_lost(program);
 }
 
 int bench_main(const struct program *program, int argc, char **argv)
@@ -264,22 +300,22 @@ int bench_main(const struct program *program, int argc, char **argv)
     const char *first = argc > 1 ? argv[1] : "";
     if (!strcmp(first, "--list")) {
         table_print_json(program);
-        return EXIT_OK;
+        return printed(program);
     }
     if (!strcmp(first, "--help") || !strcmp(first, "-h")) {
         table_print_help(program);
-        return EXIT_OK;
+        return printed(program);
     }
     if (!strcmp(first, "--version")) {
         printf("%s %s\n", program->name, HOSTBENCH_VERSION);
-        return EXIT_OK;
+        return printed(program);
     }
     const struct workload *workload = find_workload(program, first);
     if (!workload)
         return unknown_workload(program, first);
     if (argc == 3 && !strcmp(argv[2], "--help")) {
         table_print_workload_help(program, workload);
-        return EXIT_OK;
+        return printed(program);
     }
     return run_workload(program, workload, argc - 2, argv + 2);
 }

@@ -188,9 +188,7 @@ bool cgroup_throttled_s(const struct cgroup *cgroup, double *seconds)
         if (!at)
             continue;
         known = true;
-        double throttled = strtod(at + strlen(key), NULL) * unit_s;
-        if (throttled > *seconds)
-            *seconds = throttled;
+        *seconds += strtod(at + strlen(key), NULL) * unit_s;
     } while (ascend(directory, cgroup->root));
     return known;
 }

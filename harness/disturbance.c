@@ -4,6 +4,7 @@
 #include "monotonic.h"
 #include "textfile.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +27,9 @@ static double schedstat_wait_s(int schedstat)
         return NAN;
     text[length] = '\0';
     char *wait = strchr(text, ' ');
-    return wait ? strtod(wait, NULL) * 1e-9 : NAN;
+    /* A kernel that keeps no such statistics prints zeros; a thread that reads this has run. */
+    bool kept = strtod(text, NULL) > 0;
+    return wait && kept ? strtod(wait, NULL) * 1e-9 : NAN;
 }
 
 struct thread_usage thread_usage_read(int schedstat)
@@ -50,6 +53,8 @@ static double steal_s(const struct cpulist *cpus)
     while (stream && fgets(line, sizeof line, stream)) {
         int cpu;
         unsigned long long steal;
+        if (strlen(line) < 4 || !isdigit((unsigned char)line[3])) /* "cpu ": the sum of all */
+            continue;
         if (sscanf(line, "cpu%d %*u %*u %*u %*u %*u %*u %*u %llu", &cpu, &steal) != 2 ||
             !cpulist_contains(cpus, cpu))
             continue;

@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include "json.h"
+#include "output.h"
 #include "summary.h"
 
 #include <math.h>
@@ -33,8 +34,7 @@ static bool line_end(struct line *line)
     json_close_object(&line->json);
     fputc('\n', line->json.stream);
     fclose(line->json.stream);
-    bool written =
-        fwrite(line->text, 1, line->length, stdout) == line->length && fflush(stdout) == 0;
+    bool written = output_write(line->text, line->length);
     free(line->text);
     return written;
 }
@@ -130,11 +130,14 @@ bool event_sample(const struct run *run, double t_s, double dt_s, double rate,
     json_open_object(json, "metrics");
     json_number(json, run->workload->rate.name, rate);
     json_number(json, "clean_slice_ratio", clean_slice_ratio);
-    if (run->workload->clock_chain)
+    if (run->workload->clock_hertz)
         json_number(json, "clock_hertz", clock_hertz);
     json_close_object(json);
     return line_end(&line);
 }
+
+static const char NO_SCHEDSTAT[] = "the kernel keeps no run-queue statistics "
+                                   "(/proc/thread-self/schedstat), or no descriptor was left";
 
 /* Values of one object of the end event; those that are missing are remembered with the reason. */
 struct reasons {
@@ -164,27 +167,32 @@ static void metrics_object(struct json *json, struct reasons *reasons,
     json_close_object(json);
 }
 
-static void thread_objects(struct json *json, const struct trial *trial, double origin_s)
+static void thread_objects(struct json *json, struct reasons *reasons, const struct trial *trial,
+                           double origin_s)
 {
     const struct run *run = trial->run;
     json_open_array(json, "threads");
     for (unsigned i = 0; i < run->threads; i++) {
-        struct worker *worker = &trial->workers[i];
-        struct thread_figures figures = summary_of_thread(trial, worker);
+        const struct worker *worker = &trial->workers[i];
+        char object[32];
+        snprintf(object, sizeof object, "threads.%u", i);
         json_open_object(json, NULL);
         json_count(json, "cpu", (uint64_t)worker->thread.cpu);
         json_number(json, "start_s", worker->start_s - origin_s);
         json_number(json, "stop_s", worker->stop_s - origin_s);
         json_number(json, "cpu_s", worker->after.cpu_s - worker->before.cpu_s);
-        json_number(json, "wait_s", worker->after.wait_s - worker->before.wait_s);
+        number_or_reason(json, reasons, object, "wait_s",
+                         worker->after.wait_s - worker->before.wait_s, NO_SCHEDSTAT);
         json_count(json, "involuntary_switches",
                    worker->after.involuntary_switches - worker->before.involuntary_switches);
         json_count(json, "slices", worker->progress.slices);
         json_count(json, "clean_slices", worker->progress.clean_slices);
         json_count(json, "operations", worker->progress.operations);
-        json_number(json, run->workload->rate.name, figures.rate);
-        if (run->workload->clock_chain)
-            json_number(json, "clock_hertz", figures.clock_hertz);
+        number_or_reason(json, reasons, object, run->workload->rate.name, worker->figures.rate,
+                         "the fixed work left nothing for this thread");
+        if (run->workload->clock_hertz)
+            number_or_reason(json, reasons, object, "clock_hertz", worker->figures.clock_hertz,
+                             "the fixed work left nothing for this thread");
         json_close_object(json);
     }
     json_close_array(json);
@@ -198,8 +206,7 @@ static void disturbance_object(struct json *json, struct reasons *reasons,
     json_open_object(json, object);
     number_or_reason(json, reasons, object, "cpu_ratio", summary->cpu_ratio,
                      "no thread ran long enough");
-    number_or_reason(json, reasons, object, "wait_s", summary->wait_s,
-                     "the kernel gives no /proc/thread-self/schedstat");
+    number_or_reason(json, reasons, object, "wait_s", summary->wait_s, NO_SCHEDSTAT);
     json_count(json, "involuntary_switches", summary->involuntary_switches);
     number_or_reason(json, reasons, object, "steal_s", after->steal_s - before->steal_s,
                      "/proc/stat does not list these CPUs");
@@ -228,7 +235,7 @@ bool event_end(const struct trial *trial)
     line_begin(&line, "end");
     metrics_object(json, &reasons, &summary);
     json_string(json, "basis", summary.basis);
-    thread_objects(json, trial, summary.first_start_s);
+    thread_objects(json, &reasons, trial, summary.first_start_s);
     disturbance_object(json, &reasons, trial, &summary);
     json_bool(json, "verified", true);
     json_number(json, "elapsed_s", summary.elapsed_s);

@@ -1,4 +1,4 @@
-/* The NDJSON events on stdout, and the table as JSON. */
+/* The NDJSON events on stdout. */
 #ifndef HOSTBENCH_EVENTS_H
 #define HOSTBENCH_EVENTS_H
 

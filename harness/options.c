@@ -191,18 +191,23 @@ static bool parse_value(const struct param *param, const char *text, struct valu
     return value->number >= param->min && value->number <= param->max;
 }
 
-struct value *options_value(struct options *options, const char *param)
+static size_t index_of(const struct options *options, const char *param)
 {
     for (size_t i = 0; i < options->count; i++)
         if (!strcmp(options->params[i]->name, param))
-            return &options->values[i];
+            return i;
     assert(!"a workload asked for a parameter that its table lacks");
     abort();
 }
 
+struct value *options_value(struct options *options, const char *param)
+{
+    return &options->values[index_of(options, param)];
+}
+
 const struct value *options_get(const struct options *options, const char *param)
 {
-    return options_value((struct options *)options, param);
+    return &options->values[index_of(options, param)];
 }
 
 /* Index of the parameter that an argument "--name" or "--name=value" means; count: none. */
@@ -221,7 +226,7 @@ static size_t find_option(const struct options *options, const char *argument)
 static void unknown_option(const struct options *options, const char *argument, char *message,
                            size_t size)
 {
-    snprintf(message, size, "unknown parameter \"%s\"; allowed:", argument);
+    snprintf(message, size, "unknown parameter \"%.100s\"; allowed:", argument);
     for (size_t i = 0; i < options->count; i++) {
         char name[64];
         option_name(options->params[i], name, sizeof name);
@@ -243,7 +248,7 @@ static bool take_option(struct options *options, size_t i, const char *text, cha
     cpulist_free(&options->values[i].cpus);
     if (parse_value(options->params[i], text, &options->values[i]))
         return true;
-    snprintf(message, size, "%s \"%s\": allowed is %s", name, text, allowed);
+    snprintf(message, size, "%s \"%.100s\": allowed is %s", name, text, allowed);
     return false;
 }
 

@@ -5,6 +5,7 @@
 #include "barrier.h"
 #include "cgroup.h"
 #include "disturbance.h"
+#include "ending.h"
 #include "monotonic.h"
 #include "options.h"
 #include "placement.h"
@@ -28,7 +29,9 @@ struct run {
     struct placement placement;
     struct cgroup cgroup;
     struct monotonic clock;
+    struct ending ending;
     unsigned threads;
+    unsigned cpus; /* distinct ones the threads are pinned to */
     uint64_t unit_operations;
     uint64_t batch_max;
     struct own_metric metrics[OWN_METRICS_MAX];
@@ -41,11 +44,21 @@ struct run {
 
 /* What a thread has done so far; read by the reporting thread while it runs. */
 struct progress {
-    double at_s; /* end of the last slice */
+    double start_s; /* of the timed region; 0 before */
+    double at_s;    /* end of the last slice */
     uint64_t operations;
     uint64_t slices;
     uint64_t clean_slices;
-    double clock_hertz; /* last chain; NaN before the first */
+    double clock_hertz; /* last one of a clean slice; NaN before the first */
+};
+
+/* What a thread measured. */
+struct thread_figures {
+    double rate;      /* median of the clean slices, else the whole run's; NaN: no work */
+    double rate_best; /* NaN: no clean slice */
+    double operations_per_cycle; /* NaN: too few clean slices had a clock chain behind them */
+    double clock_hertz;          /* NaN: no chain was run */
+    bool clean;                  /* `rate` stands on clean slices */
 };
 
 struct worker {
@@ -53,9 +66,10 @@ struct worker {
     struct trial *trial;
     pthread_t handle;
     int schedstat;
+    double slice_s; /* target length */
     uint64_t batch;
-    double units_per_s; /* fastest seen: a disturbance only slows down */
-    pthread_mutex_t lock;
+    double units_per_s;
+    pthread_mutex_t lock; /* of the progress */
     struct progress progress;
     struct reservoir rates;  /* operation/s of clean slices */
     struct reservoir clocks; /* Hz, of all chains */
@@ -64,9 +78,9 @@ struct worker {
     double step_cpu_s; /* CPU time inside step() */
     double start_s, stop_s;
     struct thread_usage before, after;
+    struct thread_figures figures;
 };
 
-/* What a finished trial leaves for the end event. */
 struct trial {
     struct run *run;
     struct worker *workers;
@@ -74,16 +88,17 @@ struct trial {
     pthread_t reporter;
     int wake_fd;         /* eventfd: the timed region began, or all workers are done */
     atomic_uint at_work; /* workers not done yet */
-    atomic_bool timed;
-    double start_s; /* of the first worker, valid once `timed` */
+    atomic_bool begun;   /* some thread is in the timed region */
+    atomic_bool timed;   /* … and start_s says since when */
+    double start_s;
     double reporter_cpu_s;
     struct host_usage host_before, host_after;
-    double empty_loop_ratio; /* NaN: the workload has none */
-    const char *ended_by;    /* why it was told to stop; NULL: it was not */
+    double empty_loop_ratio; /* NaN: not measured */
 };
 
-/* Runs the trial; returns run->exit_code. Emits the sample events. */
-int trial_execute(struct trial *trial, struct run *run, int signal_fd);
+/* Runs the trial and emits its samples. When it comes back while workers are still at work, the
+ * process must end with them. */
+void trial_execute(struct trial *trial, struct run *run);
 void trial_free(struct trial *trial);
 
 /* Notes a failure; the first one wins. `exit_code` EXIT_OK changes nothing. */

@@ -4,10 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Fewer clean slices than this say nothing about the undisturbed rate. */
-static const uint64_t MIN_CLEAN_SLICES = 3;
-static const double MIN_CLEAN_RATIO = 0.1;
-
 static const char *const suffixes[STEP_METRICS] = {
     [RATE_MAKESPAN] = "_makespan", [RATE_SUM] = "_sum", [RATE_BEST] = "_best"};
 
@@ -41,7 +37,7 @@ bool step_metric(const struct workload *workload, enum step_metric which, struct
     bool rates = which == RATE || suffixes[which];
     if ((which == RATE_MAKESPAN || which == RATE_SUM) && rate->combine != COMBINE_SUM)
         return false;
-    if ((which == CLOCK_HERTZ || which == OPERATIONS_PER_CYCLE) && !workload->clock_chain)
+    if ((which == CLOCK_HERTZ || which == OPERATIONS_PER_CYCLE) && !workload->clock_hertz)
         return false;
     if (which == EMPTY_LOOP_RATIO && !workload->empty_loop)
         return false;
@@ -54,6 +50,8 @@ bool step_metric(const struct workload *workload, enum step_metric which, struct
         metric->direction = HIGHER_IS_BETTER;
         if (which == RATE)
             metric->description = rate->description;
+        if (which == RATE_BEST && rate->combine == COMBINE_MEDIAN)
+            metric->description = "Median over the threads of the best clean slice.";
     }
     return true;
 }
@@ -63,44 +61,34 @@ static double own_time_s(const struct worker *worker)
     return worker->stop_s - worker->start_s;
 }
 
-static double whole_run_rate(const struct worker *worker)
+/* One figure of each thread that has it. */
+struct column {
+    double *values;
+    size_t count;
+    double sum;
+};
+
+static void column_add(struct column *column, double value)
 {
-    return (double)worker->progress.operations / own_time_s(worker);
+    if (!isfinite(value))
+        return;
+    column->values[column->count++] = value;
+    column->sum += value;
 }
 
-struct thread_figures summary_of_thread(const struct trial *trial, struct worker *worker)
+static double column_median(const struct column *column)
 {
-    const struct progress *progress = &worker->progress;
-    bool sharing =
-        trial->run->placement.oversubscribed && trial->run->workload->rate.combine == COMBINE_SUM;
-    struct thread_figures figures = {
-        .rate = whole_run_rate(worker), .clock_hertz = NAN, .operations_per_cycle = NAN};
-    /* A thread that shares its CPU runs at full speed in its clean slices and not at all in
-     * between: adding those up would count the CPU twice. */
-    figures.clean = !sharing && worker->rates.kept >= MIN_CLEAN_SLICES &&
-                    (double)progress->clean_slices >= MIN_CLEAN_RATIO * (double)progress->slices;
-    if (figures.clean)
-        figures.rate = median(worker->rates.values, worker->rates.kept);
-    if (worker->clocks.kept)
-        figures.clock_hertz = median(worker->clocks.values, worker->clocks.kept);
-    if (worker->ratios.kept < MIN_CLEAN_SLICES)
-        return figures;
-    figures.operations_per_cycle = median(worker->ratios.values, worker->ratios.kept);
-    /* The clock that belongs to the rate: a core that changes its clock during the trial has two
-     * medians, and they need not be of the same moments. */
-    if (figures.clean)
-        figures.clock_hertz = figures.rate / figures.operations_per_cycle;
-    return figures;
+    return column->count ? median(column->values, column->count) : NAN;
 }
 
 /* Collected over the threads. */
 struct totals {
     double first_start_s, last_start_s, first_stop_s, last_stop_s;
     double wall_s, cpu_s, wait_s, step_cpu_s;
-    double rate, rate_sum, rate_best;
-    double *rates, *clocks, *ratios; /* one a thread */
-    size_t clocks_known, ratios_known;
-    uint64_t operations, slices, clean_slices, involuntary_switches;
+    double operations; /* a week on hundreds of cores is beyond 2^64 */
+    double rate_sum;
+    struct column rates, bests, clocks, ratios;
+    uint64_t slices, clean_slices, involuntary_switches;
     bool clean;
 };
 
@@ -118,65 +106,80 @@ static void add_times(struct totals *totals, const struct worker *worker)
         worker->after.involuntary_switches - worker->before.involuntary_switches;
 }
 
+static void add_figures(struct totals *totals, const struct worker *worker)
+{
+    const struct thread_figures *figures = &worker->figures;
+    totals->clean &= figures->clean;
+    totals->rate_sum += (double)worker->progress.operations / own_time_s(worker);
+    totals->operations += (double)worker->progress.operations;
+    totals->slices += worker->progress.slices;
+    totals->clean_slices += worker->progress.clean_slices;
+    column_add(&totals->rates, figures->rate);
+    column_add(&totals->bests, figures->rate_best);
+    column_add(&totals->clocks, figures->clock_hertz);
+    column_add(&totals->ratios, figures->operations_per_cycle);
+}
+
 static struct totals collect(const struct trial *trial)
 {
-    unsigned threads = trial->run->threads;
     struct totals totals = {.first_start_s = INFINITY,
                             .last_start_s = -INFINITY,
                             .first_stop_s = INFINITY,
                             .last_stop_s = -INFINITY,
-                            .clean = true,
-                            .rates = calloc(threads, sizeof(double)),
-                            .clocks = calloc(threads, sizeof(double)),
-                            .ratios = calloc(threads, sizeof(double))};
-    if (!totals.rates || !totals.clocks || !totals.ratios)
-        abort();
-    for (unsigned i = 0; i < threads; i++) {
-        struct worker *worker = &trial->workers[i];
-        struct thread_figures figures = summary_of_thread(trial, worker);
-        add_times(&totals, worker);
-        totals.clean &= figures.clean;
-        totals.rate += figures.rate;
-        totals.rates[i] = figures.rate;
-        totals.rate_sum += whole_run_rate(worker);
-        totals.rate_best += worker->best_rate;
-        if (isfinite(figures.clock_hertz))
-            totals.clocks[totals.clocks_known++] = figures.clock_hertz;
-        if (isfinite(figures.operations_per_cycle))
-            totals.ratios[totals.ratios_known++] = figures.operations_per_cycle;
-        totals.operations += worker->progress.operations;
-        totals.slices += worker->progress.slices;
-        totals.clean_slices += worker->progress.clean_slices;
+                            .clean = true};
+    struct column *columns[] = {&totals.rates, &totals.bests, &totals.clocks, &totals.ratios};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        columns[i]->values = calloc(trial->run->threads, sizeof(double));
+        if (!columns[i]->values)
+            abort();
+    }
+    for (unsigned i = 0; i < trial->run->threads; i++) {
+        add_times(&totals, &trial->workers[i]);
+        add_figures(&totals, &trial->workers[i]);
     }
     return totals;
+}
+
+static void totals_free(struct totals *totals)
+{
+    free(totals->rates.values);
+    free(totals->bests.values);
+    free(totals->clocks.values);
+    free(totals->ratios.values);
 }
 
 static double primary_rate(const struct trial *trial, const struct totals *totals,
                            double makespan_s)
 {
     if (trial->run->workload->rate.combine == COMBINE_MEDIAN)
-        return median(totals->rates, trial->run->threads);
-    return totals->clean ? totals->rate : (double)totals->operations / makespan_s;
+        return column_median(&totals->rates);
+    return totals->clean ? totals->rates.sum : totals->operations / makespan_s;
+}
+
+/* NaN unless every thread has a best slice: a sum over some of them would pass for all. */
+static double best_rate(const struct trial *trial, const struct totals *totals)
+{
+    if (totals->bests.count < trial->run->threads)
+        return NAN;
+    if (trial->run->workload->rate.combine == COMBINE_MEDIAN)
+        return column_median(&totals->bests);
+    return trial->run->placement.oversubscribed ? NAN : totals->bests.sum;
 }
 
 static void fill_values(const struct trial *trial, const struct totals *totals,
                         double values[STEP_METRICS])
 {
     double makespan_s = totals->last_stop_s - totals->first_start_s;
-    bool single = trial->run->workload->rate.combine == COMBINE_MEDIAN;
-    bool sharing = trial->run->placement.oversubscribed && !single;
-    double best = single ? totals->rate_best / trial->run->threads : totals->rate_best;
     values[RATE] = primary_rate(trial, totals, makespan_s);
-    values[RATE_MAKESPAN] = (double)totals->operations / makespan_s;
-    values[RATE_SUM] = sharing ? NAN : totals->rate_sum;
-    values[RATE_BEST] = sharing || best <= 0 ? NAN : best;
-    values[OPERATIONS_PER_CYCLE] =
-        totals->ratios_known ? median(totals->ratios, totals->ratios_known) : NAN;
-    values[CLOCK_HERTZ] = totals->clocks_known ? median(totals->clocks, totals->clocks_known) : NAN;
+    values[RATE_MAKESPAN] = totals->operations / makespan_s;
+    values[RATE_SUM] = trial->run->placement.oversubscribed ? NAN : totals->rate_sum;
+    values[RATE_BEST] = best_rate(trial, totals);
+    values[OPERATIONS_PER_CYCLE] = column_median(&totals->ratios);
+    values[CLOCK_HERTZ] = column_median(&totals->clocks);
     values[EMPTY_LOOP_RATIO] = trial->empty_loop_ratio;
     values[OVERLAP_RATIO] = fmax(0, totals->first_stop_s - totals->last_start_s) / makespan_s;
     values[CLEAN_SLICE_RATIO] = (double)totals->clean_slices / (double)totals->slices;
-    values[WORK_OPERATIONS] = (double)totals->operations;
+    values[WORK_OPERATIONS] = totals->operations;
 }
 
 static const char *reason_of(enum step_metric which, const struct run *run)
@@ -184,7 +187,9 @@ static const char *reason_of(enum step_metric which, const struct run *run)
     if ((which == RATE_BEST || which == RATE_SUM) && run->placement.oversubscribed)
         return "threads share a CPU: rates of different moments do not add up";
     if (which == RATE_BEST)
-        return "no slice was clean";
+        return "a thread had no clean slice";
+    if (which == EMPTY_LOOP_RATIO)
+        return "the first thread had no clean slice";
     if (which == OPERATIONS_PER_CYCLE)
         return "too few slices were clean";
     if (which == CLOCK_HERTZ)
@@ -224,7 +229,5 @@ void summarise(const struct trial *trial, struct summary *summary)
     summary->elapsed_s = totals.last_stop_s - totals.first_start_s;
     summary->harness_ratio =
         (totals.cpu_s - totals.step_cpu_s + trial->reporter_cpu_s) / totals.cpu_s;
-    free(totals.rates);
-    free(totals.clocks);
-    free(totals.ratios);
+    totals_free(&totals);
 }

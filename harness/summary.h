@@ -41,15 +41,6 @@ struct summary {
     uint64_t involuntary_switches;
 };
 
-struct thread_figures {
-    double rate;        /* median of the clean slices, else the whole run's */
-    double operations_per_cycle; /* NaN: no clean slice had a clock chain behind it */
-    double clock_hertz;          /* NaN: no chain was run */
-    bool clean;         /* `rate` stands on clean slices */
-};
-
 void summarise(const struct trial *trial, struct summary *summary);
-/* Sorts the worker's records. */
-struct thread_figures summary_of_thread(const struct trial *trial, struct worker *worker);
 
 #endif

@@ -80,9 +80,9 @@ struct workload {
     int (*step)(struct thread *, uint64_t batch);
     /* The bare loop of `batch` units: counter and branch only. May be NULL. */
     void (*empty_loop)(struct thread *, uint64_t batch);
-    /* A chain of about `cycles` dependent one-cycle instructions under the vector licence that
-     * step() runs under; returns the number really executed. May be NULL. */
-    uint64_t (*clock_chain)(struct thread *, uint64_t cycles);
+    /* The core clock under the vector licence that step() runs under, in some tens of
+     * microseconds; called right after it. May be NULL. */
+    double (*clock_hertz)(struct thread *);
     /* Adds the metrics of its own with run_metric(), on thread 0 after the timed region. */
     void (*finish)(struct thread *);
     void (*teardown)(struct thread *);
@@ -103,6 +103,8 @@ const char *run_choice(const struct run *run, const char *param);
 void run_set_choice(struct run *run, const char *param, const char *choice);
 /* Operations that one unit of step() stands for, and the largest batch step() may be given. */
 void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);
+/* What one reading of the clock costs, in seconds. */
+double run_clock_read_s(const struct run *run);
 /* Records a metric of the workload's own. */
 void run_metric(struct run *run, const char *name, double value);
 /* Formats the reason of a failure that setup() or step() is about to return. One line: the value,

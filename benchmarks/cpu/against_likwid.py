@@ -1,11 +1,11 @@
 """fma against likwid-bench: whole-run means, interleaved pairs A B A B under the same placement.
 
-usage: against_likwid.py [PAIRS] (default 9; needs the Debian package likwid)
+usage: python -m benchmarks.cpu.against_likwid [PAIRS] (default 9; needs the Debian package likwid)
 """
 
 import sys
 
-from trials import ALL_THREADS, cpu_bench, likwid_bench, save, spread
+from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, likwid_bench, save, spread
 
 KERNELS = {
     ("fp64", "avx2"): "peakflops_avx_fma",

@@ -1,11 +1,11 @@
 """Every kernel against its theoretical limit: median of clean slices / (clock × table × cores).
 
-usage: against_limit.py [TRIALS] (default 7)
+usage: python -m benchmarks.cpu.against_limit [TRIALS] (default 7)
 """
 
 import sys
 
-from trials import ALL_THREADS, cpu_bench, save, spread
+from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, save, spread
 
 from hostbench.host import inventory
 from services.cpu.limits import CpuIdentity, limits

@@ -1,12 +1,12 @@
 """The clock over many trials, and what a trial costs.
 
-usage: clock_spread.py [TRIALS] (default 20)
+usage: python -m benchmarks.cpu.clock_spread [TRIALS] (default 20)
 """
 
 import sys
 import time
 
-from trials import cpu_bench, save, spread
+from benchmarks.cpu.trials import cpu_bench, save, spread
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ static void v2_takes_the_smallest_quota_on_the_way(void)
     CHECK(cgroup.version == 2);
     CHECK(cgroup.quota_cpus == 1.5);
     CHECK(!strcmp(cgroup.cpuset, "2-3"));
-    CHECK(cgroup_throttled_s(&cgroup, &throttled) && throttled == 2.5);
+    CHECK(cgroup_throttled_s(&cgroup, &throttled) && fabs(throttled - 2.500007) < 1e-9);
 }
 
 static void v1_in_a_container_sees_its_own_group_as_root(void)

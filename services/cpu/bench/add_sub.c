@@ -1,6 +1,6 @@
 /* add_sub: alternating additions and subtractions on independent accumulators. */
+#include "cpu_features.h"
 #include "cpu_workloads.h"
-#include "features.h"
 #include "loops.h"
 #include "vector_kernel.h"
 
@@ -136,6 +136,6 @@ const struct workload add_sub_workload = {
     .setup = setup,
     .step = kernel_step,
     .empty_loop = kernel_empty_loop,
-    .clock_chain = kernel_clock_chain,
+    .clock_hertz = kernel_clock_hertz,
     .teardown = kernel_teardown,
 };

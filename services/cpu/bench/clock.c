@@ -44,7 +44,7 @@ static void cross_check(struct thread *thread)
     for (int i = 0; i < CROSS_CHECKS; i++) {
         double start_s = now_s();
         loop_multiply_chain(CROSS_CHECK_MULTIPLICATIONS / MULTIPLY_CHAIN_LENGTH);
-        best_s = fmin(best_s, now_s() - start_s);
+        best_s = fmin(best_s, now_s() - start_s - run_clock_read_s(thread->run));
     }
     run_metric(thread->run, "clock_hertz_multiply_chain",
                3.0 * CROSS_CHECK_MULTIPLICATIONS / best_s);
@@ -53,13 +53,9 @@ static void cross_check(struct thread *thread)
 static const struct metric metrics[] = {
     {"clock_hertz_multiply_chain", "Hz", HIGHER_IS_BETTER,
      "The same clock from dependent multiplications of three cycles, on the first thread's CPU "
-     "after the timed region: a cross-check."},
+     "after the timed region, while the other threads rest: a cross-check."},
     {.name = NULL},
 };
-#else
-/* The latency of a multiplication differs from one Arm core to the next: no cross-check. */
-#define cross_check NULL
-static const struct metric metrics[] = {{.name = NULL}};
 #endif
 
 const struct workload clock_workload = {
@@ -68,9 +64,11 @@ const struct workload clock_workload = {
     .rate = {"clock_hertz", "Hz",
              "Core clock: median over the threads of the median of their clean slices.",
              COMBINE_MEDIAN},
-    .metrics = metrics,
     .setup = setup,
     .step = step,
     .empty_loop = empty_loop,
+#if defined(__x86_64__) /* on Arm the latency of a multiplication differs from core to core */
+    .metrics = metrics,
     .finish = cross_check,
+#endif
 };

@@ -1,6 +1,6 @@
 /* fma: fused multiply-add, alternating x + c·h and x − d·h on independent accumulators. */
+#include "cpu_features.h"
 #include "cpu_workloads.h"
-#include "features.h"
 #include "loops.h"
 #include "vector_kernel.h"
 
@@ -87,6 +87,6 @@ const struct workload fma_workload = {
     .setup = setup,
     .step = kernel_step,
     .empty_loop = kernel_empty_loop,
-    .clock_chain = kernel_clock_chain,
+    .clock_hertz = kernel_clock_hertz,
     .teardown = kernel_teardown,
 };

@@ -2,14 +2,14 @@
 
 void loop_empty(uint64_t iterations)
 {
-    __asm__ volatile(LOOP_BEGIN LOOP_END : [n] "+r"(iterations) : : "cc");
+    __asm__ volatile(LOOP_BEGIN LOOP_END : [n] "+&r"(iterations) : : "cc");
 }
 
 void loop_add_chain(uint64_t iterations)
 {
     uint64_t x = 0;
     __asm__ volatile(LOOP_BEGIN ADD_16 ADD_16 ADD_16 ADD_16 ADD_16 LOOP_END
-                     : [n] "+r"(iterations), [x] "+r"(x)
+                     : [n] "+&r"(iterations), [x] "+&r"(x)
                      : [y] "r"((uint64_t)3)
                      : "cc");
 }
@@ -21,7 +21,7 @@ void loop_multiply_chain(uint64_t iterations)
 {
     uint64_t x = 1;
     __asm__ volatile(LOOP_BEGIN MULTIPLY_4 MULTIPLY_4 MULTIPLY_4 MULTIPLY_4 LOOP_END
-                     : [n] "+r"(iterations), [x] "+r"(x)
+                     : [n] "+&r"(iterations), [x] "+&r"(x)
                      : [y] "r"((uint64_t)3)
                      : "cc");
 }

@@ -34,7 +34,7 @@
         __asm__ volatile(CLEAR_NEON LOOP_BEGIN ADD_16 M("0", __VA_ARGS__)                          \
                              ADD_16 M("1", __VA_ARGS__) ADD_16 M("2", __VA_ARGS__)                 \
                                  ADD_16 M("3", __VA_ARGS__) ADD_16 M("4", __VA_ARGS__) LOOP_END    \
-                         : [n] "+r"(iterations), [x] "+r"(x)                                       \
+                         : [n] "+&r"(iterations), [x] "+&r"(x)                                     \
                          : [y] "r"((uint64_t)3)                                                    \
                          : "cc", CLOBBER_32);                                                      \
     }
@@ -48,7 +48,7 @@
                          "ldr " q "31, [%[constants], #128]\n\t" EACH_24(LOAD, q, bytes)           \
                              LOOP_BEGIN BODY(EACH_24, M, add, sub, "29", "30", r, shape, "31")     \
                                  LOOP_END EACH_24(STORE, q, bytes)                                 \
-                         : [n] "+r"(iterations)                                                    \
+                         : [n] "+&r"(iterations)                                                   \
                          : [state] "r"(state), [constants] "r"(constants)                          \
                          : "cc", "memory", CLOBBER_32);                                            \
     }                                                                                              \
@@ -62,7 +62,7 @@
                          "7, [%[constants], #64]\n\t" EACH_8(LOAD_GPR, r, bytes)                   \
                              LOOP_BEGIN BODY(EACH_8, DO_ADD, "add", "sub", "6", "7", r, "", "")    \
                                  LOOP_END EACH_8(STORE_GPR, r, bytes)                              \
-                         : [n] "+r"(iterations)                                                    \
+                         : [n] "+&r"(iterations)                                                   \
                          : [state] "r"(state), [constants] "r"(constants)                          \
                          : "cc", "memory", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",     \
                            "x14", "x15");                                                          \

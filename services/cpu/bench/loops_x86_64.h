@@ -36,7 +36,7 @@
         __asm__ volatile(before LOOP_BEGIN ADD_16 M("0", __VA_ARGS__) ADD_16 M("1", __VA_ARGS__)   \
                              ADD_16 M("2", __VA_ARGS__) ADD_16 M("3", __VA_ARGS__)                 \
                                  ADD_16 M("4", __VA_ARGS__) LOOP_END after                         \
-                         : [n] "+r"(iterations), [x] "+r"(x)                                       \
+                         : [n] "+&r"(iterations), [x] "+&r"(x)                                     \
                          : [y] "r"((uint64_t)3)                                                    \
                          : "cc", clobbers);                                                        \
     }
@@ -49,7 +49,7 @@
                              "\n\t" EACH(LOAD, mov, bytes, r)                                      \
                                  LOOP_BEGIN BODY(EACH, M, add, sub, k0, k1, r, k2)                 \
                                      LOOP_END EACH(STORE, mov, bytes, r) after                     \
-                         : [n] "+r"(iterations)                                                    \
+                         : [n] "+&r"(iterations)                                                   \
                          : [state] "r"(state), [constants] "r"(constants)                          \
                          : "cc", "memory", clobbers);                                              \
     }
@@ -81,7 +81,7 @@
                          "\n\t" EACH_8(LOAD_GPR, bytes, suffix)                                    \
                              LOOP_BEGIN BODY(EACH_8, DO_GPR, "add", "sub", k0, k1, suffix, "")     \
                                  LOOP_END EACH_8(STORE_GPR, bytes, suffix)                         \
-                         : [n] "+r"(iterations)                                                    \
+                         : [n] "+&r"(iterations)                                                   \
                          : [state] "r"(state), [constants] "r"(constants)                          \
                          : "cc", "memory", "rax", "rdx", "r8", "r9", "r10", "r11", "r12", "r13",   \
                            "r14", "r15");                                                          \

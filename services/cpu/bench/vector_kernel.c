@@ -1,18 +1,25 @@
 #include "vector_kernel.h"
 
-#include "features.h"
+#include "cpu_features.h"
 #include "loops.h"
+#include "monotonic.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* fp32 holds whole numbers exactly up to 2^24: an accumulator must stay below. */
+enum {
+    CLOCK_ITERATIONS = 1200,      /* 96,000 cycles, 30 µs: long against one clock reading */
+    REARM_INSTRUCTIONS = 1 << 16, /* at 1 to 8 a cycle: 2 to 20 µs */
+};
+
 static const uint64_t EXACT_FP32 = 1u << 24;
 
 struct kernel_state {
     _Alignas(REGISTER_BYTES_MAX) unsigned char accumulators[ACCUMULATORS_MAX * REGISTER_BYTES_MAX];
     _Alignas(REGISTER_BYTES_MAX) unsigned char constants[CONSTANTS * REGISTER_BYTES_MAX];
     const struct kernel *kernel;
+    uint64_t rearm_iterations;
 };
 
 struct element {
@@ -82,6 +89,10 @@ const char *kernel_unsupported(const struct run *run, const struct kernel *kerne
     const struct kernel *kernel = kernel_find(run, kernels);
     if (kernel)
         return features_missing(kernel->features);
+    /* `best` found none: even the first row of this dtype, the narrowest, lacks something. */
+    for (kernel = kernels; !strcmp(run_choice(run, "isa"), "best") && kernel->dtype; kernel++)
+        if (!strcmp(kernel->dtype, run_choice(run, "dtype")))
+            return features_missing(kernel->features);
 #if defined(__x86_64__)
     if (!strcmp(run_choice(run, "isa"), "neon"))
         return "neon needs an aarch64 CPU";
@@ -120,6 +131,7 @@ int kernel_setup(struct thread *thread, const struct kernel *kernels)
     }
     thread->state = state;
     state->kernel = kernel;
+    state->rearm_iterations = REARM_INSTRUCTIONS / (2 * PAIRS * kernel->accumulators);
     fill_constants(state);
     if (thread->index == 0) {
         uint64_t operations = 2ull * PAIRS * lanes_of(kernel) * kernel->operations;
@@ -159,12 +171,16 @@ void kernel_empty_loop(struct thread *thread, uint64_t batch)
     loop_empty(batch);
 }
 
-uint64_t kernel_clock_chain(struct thread *thread, uint64_t cycles)
+double kernel_clock_hertz(struct thread *thread)
 {
-    const struct kernel_state *state = thread->state;
-    uint64_t iterations = cycles / CHAIN_CYCLES;
-    state->kernel->chain(iterations);
-    return iterations * CHAIN_CYCLES;
+    struct kernel_state *state = thread->state;
+    /* The checks since the last step() may have cost the core its vector licence, and the change
+     * of clock that gets it back takes some microseconds: they must not be timed. */
+    state->kernel->loop(state->rearm_iterations, state->accumulators, state->constants);
+    double start_s = now_s();
+    state->kernel->chain(CLOCK_ITERATIONS);
+    double taken_s = now_s() - start_s - run_clock_read_s(thread->run);
+    return CLOCK_ITERATIONS * CHAIN_CYCLES / taken_s;
 }
 
 void kernel_teardown(struct thread *thread)

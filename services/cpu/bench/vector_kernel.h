@@ -2,7 +2,8 @@
  *
  * The operands are small whole numbers and every pair of instructions moves an accumulator by
  * exactly one, so the value of every lane after any number of iterations is known exactly: a
- * missing, merged or wrong instruction cannot go unseen. No denormals, no overflow. */
+ * missing, merged or wrong instruction does not go unseen. No denormals, no overflow. (int8 wraps
+ * after 64 iterations: it would miss a loop that ran a multiple of 64 too few.) */
 #ifndef CPU_BENCH_VECTOR_KERNEL_H
 #define CPU_BENCH_VECTOR_KERNEL_H
 
@@ -37,7 +38,7 @@ const char *kernel_unsupported(const struct run *run, const struct kernel *kerne
 int kernel_setup(struct thread *thread, const struct kernel *kernels);
 int kernel_step(struct thread *thread, uint64_t batch);
 void kernel_empty_loop(struct thread *thread, uint64_t batch);
-uint64_t kernel_clock_chain(struct thread *thread, uint64_t cycles);
+double kernel_clock_hertz(struct thread *thread);
 void kernel_teardown(struct thread *thread);
 
 #endif

@@ -1,9 +1,8 @@
 /* Which instruction sets this CPU has and the operating system has enabled. */
-#ifndef CPU_BENCH_FEATURES_H
-#define CPU_BENCH_FEATURES_H
+#ifndef CPU_BENCH_CPU_FEATURES_H
+#define CPU_BENCH_CPU_FEATURES_H
 
 enum feature {
-    FEATURE_NONE = 0,
     FEATURE_SSE2 = 1 << 0,
     FEATURE_AVX2 = 1 << 1,
     FEATURE_FMA = 1 << 2, /* FMA3 */

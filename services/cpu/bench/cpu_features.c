@@ -1,4 +1,4 @@
-#include "features.h"
+#include "cpu_features.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,66 @@
+"""Verdict and clean-slice median with and without a competing load on the same CPUs.
+
+usage: python -m benchmarks.cpu.under_load [TRIALS] (default 10 under load, twice as many quiet; needs stress-ng)
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+from benchmarks.cpu.trials import ALL_THREADS, End, cpu_bench, save
+from hostbench.models.events import EndEvent, StartEvent
+from hostbench.verdict import trial_disturbances
+
+COMMAND = "fma --duration-s 1"
+
+
+def trial() -> End:
+    """Its figures, and what the verdict's own rules say of it."""
+    events = cpu_bench(COMMAND)
+    reasons = trial_disturbances(
+        StartEvent.model_validate_json(json.dumps(events["start"])),
+        EndEvent.model_validate_json(json.dumps(events["end"])),
+    )
+    end = events["end"]
+    return {
+        "disturbed": [reason.code for reason in reasons],
+        "basis": end["basis"],
+        "clean_slice_ratio": end["metrics"]["clean_slice_ratio"],
+        "operations_per_second": end["metrics"]["operations_per_second"],
+        "operations_per_second_makespan": end["metrics"]["operations_per_second_makespan"],
+        "operations_per_cycle": end["metrics"]["operations_per_cycle"],
+    }
+
+
+def show(name: str, trials: list[End], quiet: float) -> None:
+    disturbed = sum(bool(one["disturbed"]) for one in trials)
+    print(f"{name}: {disturbed} of {len(trials)} disturbed")
+    for one in trials:
+        print(
+            f"  clean slices {one['clean_slice_ratio']:.0%}, {one['basis']}: "
+            f"{one['operations_per_second'] / quiet:.3f} of the quiet median, "
+            f"whole run {one['operations_per_second_makespan'] / quiet:.3f}, "
+            f"{', '.join(one['disturbed']) or 'undisturbed'}"
+        )
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    quiet = [trial() for _ in range(2 * count)]
+    load = subprocess.Popen(
+        ["stress-ng", "--cpu", str(ALL_THREADS), "--timeout", f"{2 * count + 5}s", "--quiet"]
+    )
+    time.sleep(1)
+    loaded = [trial() for _ in range(count)]
+    load.terminate()
+    load.wait()
+    middle = statistics.median(one["operations_per_second"] for one in quiet)
+    show("quiet", quiet, middle)
+    show("loaded", loaded, middle)
+    save("under_load", {"quiet": quiet, "loaded": loaded})
+
+
+if __name__ == "__main__":
+    main()

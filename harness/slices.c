@@ -1,0 +1,218 @@
+#include "slices.h"
+
+#include <math.h>
+#include <time.h>
+
+enum {
+    RATES_KEPT_MAX = 1 << 16, /* slices remembered one by one: three minutes' worth */
+    SLICES_PER_CLOCK = 8,     /* the clock costs some 40 µs: 0.2 % of the time */
+    MIN_CLEAN_SLICES = 3,     /* fewer say nothing about the undisturbed rate */
+};
+
+static const double CLEAN_CPU_RATIO = 0.97;
+static const double MIN_CLEAN_RATIO = 0.1;
+static const double SHORTEST_SLICE_S = 3e-4; /* the counters between two cost some 3 µs */
+static const double SHORT_SLICE_RATIO = 0.5; /* a last slice shorter than this says nothing */
+/* The fastest rate seen aims the next slice, since a disturbance only slows down; it fades, since
+ * a core that has lost its turbo, or got company on its SMT sibling, stays slower. */
+static const double RATE_FADES = 0.98;
+
+static double number(const struct worker *worker, const char *param)
+{
+    return options_get(&worker->thread.run->options, param)->number;
+}
+
+/* Where threads share a CPU no slice is ever clean for its length alone; shorter ones keep the
+ * samples from coming in bursts of threads x slice. */
+static double slice_target_s(const struct worker *worker)
+{
+    const struct run *run = worker->thread.run;
+    double sharing = ceil((double)run->threads / run->cpus);
+    return fmax(number(worker, "slice_s") / sharing, SHORTEST_SLICE_S);
+}
+
+int slices_allocate(struct worker *worker)
+{
+    worker->slice_s = slice_target_s(worker);
+    const struct value *duration = options_get(&worker->thread.run->options, "duration_s");
+    double expected = 2 * duration->number / worker->slice_s + 16;
+    size_t kept = duration->set && expected < RATES_KEPT_MAX ? (size_t)expected : RATES_KEPT_MAX;
+    size_t clocks = kept / SLICES_PER_CLOCK + 1;
+    return reservoir_init(&worker->rates, kept) || reservoir_init(&worker->clocks, clocks) ||
+                   reservoir_init(&worker->ratios, clocks)
+               ? -1
+               : 0;
+}
+
+void slices_free(struct worker *worker)
+{
+    reservoir_free(&worker->rates);
+    reservoir_free(&worker->clocks);
+    reservoir_free(&worker->ratios);
+}
+
+/* Aims the next batch at one slice. Only a batch of a quarter slice or more tells its rate: below,
+ * the call itself and the clock weigh in, and a preempted one would look slow for good. */
+static void adapt_batch(struct worker *worker, double taken_s)
+{
+    double batch = 2.0 * (double)worker->batch;
+    if (taken_s >= worker->slice_s / 4) {
+        double rate = (double)worker->batch / taken_s;
+        worker->units_per_s = fmax(rate, RATE_FADES * worker->units_per_s);
+        batch = worker->units_per_s * worker->slice_s;
+    }
+    worker->batch = (uint64_t)fmax(1, fmin(batch, (double)worker->thread.run->batch_max));
+}
+
+int slices_warm_up(struct worker *worker)
+{
+    struct run *run = worker->thread.run;
+    double end_s = now_s() + number(worker, "warmup_s");
+    worker->batch = 1;
+    for (double now = now_s(); !run_stopping(run);) {
+        bool largest = worker->batch == run->batch_max;
+        int failure = run->workload->step(&worker->thread, worker->batch);
+        double taken_s = now_s() - now;
+        if (failure)
+            return failure;
+        adapt_batch(worker, taken_s);
+        now += taken_s;
+        if (now >= end_s && (largest || worker->units_per_s > 0))
+            break;
+    }
+    return EXIT_OK;
+}
+
+static bool is_clean(const struct thread_usage *before, const struct thread_usage *after,
+                     double wall_s)
+{
+    return after->involuntary_switches == before->involuntary_switches &&
+           !(after->wait_s > before->wait_s) && /* also when unknown */
+           after->cpu_s - before->cpu_s >= CLEAN_CPU_RATIO * wall_s;
+}
+
+struct slice {
+    uint64_t operations;
+    double start_s, stop_s;
+    double clock_hertz; /* NaN: not measured */
+    bool clean;
+    bool whole; /* long enough to tell a rate */
+};
+
+static void record(struct worker *worker, const struct slice *slice)
+{
+    double rate = (double)slice->operations / (slice->stop_s - slice->start_s);
+    bool counts = slice->clean && slice->whole;
+    if (counts) {
+        reservoir_add(&worker->rates, rate);
+        worker->best_rate = fmax(worker->best_rate, rate);
+    }
+    if (isfinite(slice->clock_hertz))
+        reservoir_add(&worker->clocks, slice->clock_hertz);
+    if (isfinite(slice->clock_hertz) && counts)
+        reservoir_add(&worker->ratios, rate / slice->clock_hertz);
+    pthread_mutex_lock(&worker->lock);
+    worker->progress.at_s = slice->stop_s;
+    worker->progress.operations += slice->operations;
+    worker->progress.slices++;
+    worker->progress.clean_slices += slice->clean;
+    if (isfinite(slice->clock_hertz) && slice->clean)
+        worker->progress.clock_hertz = slice->clock_hertz;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* One slice and, if asked for, the clock right behind it. No system call may come between the two:
+ * a core leaves its AVX-512 clock within microseconds, and coming back to it costs more of them. */
+static int run_slice(struct worker *worker, uint64_t batch, bool with_clock,
+                     struct thread_usage *usage)
+{
+    struct run *run = worker->thread.run;
+    struct slice slice = {.operations = batch * run->unit_operations, .clock_hertz = NAN};
+    double cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    slice.start_s = now_s();
+    int failure = run->workload->step(&worker->thread, batch);
+    slice.stop_s = now_s();
+    if (with_clock)
+        slice.clock_hertz = run->workload->clock_hertz(&worker->thread);
+    double end_s = now_s();
+    struct thread_usage after = thread_usage_read(worker->schedstat);
+    slice.clean = is_clean(usage, &after, end_s - slice.start_s);
+    slice.whole = (double)batch >= SHORT_SLICE_RATIO * (double)worker->batch;
+    worker->step_cpu_s += after.cpu_s - cpu_s - (end_s - slice.stop_s);
+    *usage = after;
+    if (batch == worker->batch)
+        adapt_batch(worker, slice.stop_s - slice.start_s);
+    record(worker, &slice);
+    return failure;
+}
+
+/* Units of the fixed total work that fall to this worker; UINT64_MAX: time decides. */
+static uint64_t share_of_work(const struct worker *worker)
+{
+    const struct run *run = worker->thread.run;
+    const struct value *work = options_get(&run->options, "work");
+    if (!work->set)
+        return UINT64_MAX;
+    uint64_t units = (work->count - 1) / run->unit_operations + 1;
+    return units / run->threads + (worker->thread.index < units % run->threads);
+}
+
+static void begin(struct worker *worker)
+{
+    worker->start_s = now_s();
+    pthread_mutex_lock(&worker->lock);
+    worker->progress.start_s = worker->progress.at_s = worker->start_s;
+    pthread_mutex_unlock(&worker->lock);
+    worker->before = thread_usage_read(worker->schedstat);
+}
+
+int slices_run(struct worker *worker)
+{
+    struct run *run = worker->thread.run;
+    const struct value *duration = options_get(&run->options, "duration_s");
+    uint64_t left = share_of_work(worker);
+    int failure = EXIT_OK;
+    begin(worker);
+    struct thread_usage usage = worker->before;
+    double now = worker->start_s;
+    double end_s = duration->set ? now + duration->number : INFINITY;
+    for (unsigned slice = 0; !failure && left > 0 && now < end_s && !run_stopping(run); slice++) {
+        uint64_t batch = left < worker->batch ? left : worker->batch;
+        bool with_clock = run->workload->clock_hertz && slice % SLICES_PER_CLOCK == 0;
+        failure = run_slice(worker, batch, with_clock, &usage);
+        if (left != UINT64_MAX)
+            left -= batch;
+        now = now_s();
+    }
+    worker->after = thread_usage_read(worker->schedstat);
+    worker->stop_s = now_s();
+    return failure;
+}
+
+struct thread_figures slices_figures(struct worker *worker)
+{
+    const struct run *run = worker->thread.run;
+    const struct progress *progress = &worker->progress;
+    bool sharing = run->placement.oversubscribed && run->workload->rate.combine == COMBINE_SUM;
+    struct thread_figures figures = {NAN, NAN, NAN, NAN, false};
+    if (progress->slices > 0)
+        figures.rate = (double)progress->operations / (worker->stop_s - worker->start_s);
+    if (worker->best_rate > 0)
+        figures.rate_best = worker->best_rate;
+    /* A thread that shares its CPU runs at full speed in its clean slices and not at all in
+     * between: adding those up would count the CPU twice. */
+    figures.clean = !sharing && worker->rates.kept >= MIN_CLEAN_SLICES &&
+                    (double)progress->clean_slices >= MIN_CLEAN_RATIO * (double)progress->slices;
+    if (figures.clean)
+        figures.rate = median(worker->rates.values, worker->rates.kept);
+    if (worker->clocks.kept)
+        figures.clock_hertz = median(worker->clocks.values, worker->clocks.kept);
+    if (worker->ratios.kept < MIN_CLEAN_SLICES)
+        return figures;
+    figures.operations_per_cycle = median(worker->ratios.values, worker->ratios.kept);
+    /* The clock that belongs to the rate: a core that changes its clock during the trial has two
+     * medians, and they need not be of the same moments. */
+    if (figures.clean)
+        figures.clock_hertz = figures.rate / figures.operations_per_cycle;
+    return figures;
+}
