@@ -122,6 +122,6 @@ def test_too_few_threads_to_be_had() -> None:
         timeout=20,
     )
     assert result.returncode == 3
-    assert "4000 threads" in result.stderr
+    assert "use fewer threads" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert json.loads(result.stdout.splitlines()[-1])["code"] == "resource"
