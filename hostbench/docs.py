@@ -1,0 +1,157 @@
+"""Generates the pages that derive from code: the event schema and the table of workloads.
+
+`python -m hostbench.docs` writes them; `--check` fails when what is there is not what would be
+written.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import DictSchema
+
+from hostbench.errors import HostbenchError
+from hostbench.exitcode import ExitCode
+from hostbench.models.events import EVENT, PROTOCOL_SCHEMA
+from hostbench.models.table import Metric, Param, Table
+from hostbench.params import allowed
+from hostbench.program import CHECKOUT, SUBSYSTEMS, load_program
+
+DOCS = CHECKOUT / "docs"
+SCHEMA_PAGE = DOCS / "kernel-protocol.schema.json"
+WORKLOADS_PAGE = DOCS / "workloads.md"
+SERVICES = CHECKOUT / "services"
+
+
+class _StrictSchema(GenerateJsonSchema):
+    """Says of a dictionary that it has no keys but those that match, as the models do."""
+
+    def dict_schema(self, schema: DictSchema) -> JsonSchemaValue:
+        generated = super().dict_schema(schema)
+        if "patternProperties" in generated:
+            generated["additionalProperties"] = False
+        return generated
+
+
+def schema_page() -> str:
+    """The JSON schema of one event."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"One event of a benchmark program, protocol schema {PROTOCOL_SCHEMA}",
+        **EVENT.json_schema(schema_generator=_StrictSchema),
+    }
+    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def workloads_page(tables: Iterable[Table]) -> str:
+    """Every workload with its parameters and metrics; nothing in it depends on this host."""
+    lines = [
+        "# Workloads",
+        "",
+        "Generated from the programs' tables (`cpu-bench --list` and its siblings) by "
+        "`python -m hostbench.docs`. Do not edit. The metric in bold is the one that has a limit, "
+        "a verdict and a line in the table.",
+    ]
+    for table in tables:
+        lines += _program_lines(table)
+    return "\n".join(lines) + "\n"
+
+
+def _program_lines(table: Table) -> list[str]:
+    """What all workloads of a program share is said once."""
+    params, metrics = _shared(table)
+    lines = ["", f"## {table.subsystem}", "", f"Program: `{table.program}`."]
+    if params:
+        lines += ["", "Parameters of every workload:", "", *_param_rows(params)]
+    if metrics:
+        lines += ["", "Metrics of every workload:", "", *_metric_rows(metrics)]
+    for workload in table.workloads:
+        lines += ["", f"### {table.subsystem}.{workload.name}", "", workload.description]
+        shared = {param.name for param in params}, {metric.name for metric in metrics}
+        own_params = [param for param in workload.params if param.name not in shared[0]]
+        own_metrics = [metric for metric in workload.metrics if metric.name not in shared[1]]
+        if own_params:
+            lines += ["", *_param_rows(own_params)]
+        if own_metrics:
+            lines += ["", *_metric_rows(own_metrics)]
+    return lines
+
+
+def _shared(table: Table) -> tuple[list[Param], list[Metric]]:
+    """The parameters and metrics that every workload of a program has alike."""
+    # What is unsupported is this host's affair.
+    first, *others = (
+        workload.model_copy(
+            update={
+                "params": tuple(p.model_copy(update={"unsupported": {}}) for p in workload.params)
+            }
+        )
+        for workload in table.workloads
+    )
+    params = [p for p in first.params if all(p in other.params for other in others)]
+    metrics = [m for m in first.metrics if all(m in other.metrics for other in others)]
+    return params, metrics
+
+
+def _param_rows(params: Iterable[Param]) -> list[str]:
+    rows = ["| parameter | values | default | meaning |", "|---|---|---|---|"]
+    for param in params:
+        default = "–" if param.default is None else f"`{param.default}`"
+        scope = " Set by the operator of the host only." if param.scope == "host" else ""
+        rows.append(f"| `{param.name}` | {allowed(param)} | {default} | {param.help}{scope} |")
+    return rows
+
+
+def _metric_rows(metrics: Iterable[Metric]) -> list[str]:
+    rows = ["| metric | unit | better | meaning |", "|---|---|---|---|"]
+    for metric in metrics:
+        name = f"**`{metric.name}`**" if metric.primary else f"`{metric.name}`"
+        rows.append(f"| {name} | {metric.unit} | {metric.direction} | {metric.description} |")
+    return rows
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Writes the pages, or with --check compares them; returns the exit code."""
+    if arguments not in ([], ["--check"]):
+        sys.stderr.write("usage: python -m hostbench.docs [--check]\n")
+        return ExitCode.USAGE
+    try:
+        pages = {SCHEMA_PAGE: schema_page(), WORKLOADS_PAGE: workloads_page(_tables())}
+    except HostbenchError as error:
+        sys.stderr.write(f"hostbench.docs: {error.message}\n")
+        return error.exit_code
+    if arguments:
+        return _check(pages)
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+    return ExitCode.OK
+
+
+def _tables() -> list[Table]:
+    """The tables of all programs this checkout has the sources of."""
+    return [
+        load_program(subsystem).table
+        for subsystem in SUBSYSTEMS
+        if (SERVICES / subsystem / "bench").is_dir()
+    ]
+
+
+def _check(pages: dict[Path, str]) -> int:
+    stale = [
+        path.relative_to(CHECKOUT).as_posix()
+        for path, text in pages.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
+    if not stale:
+        return ExitCode.OK
+    sys.stderr.write(
+        f"hostbench.docs: {' and '.join(stale)} do not say what the code says; "
+        "write them anew with python -m hostbench.docs\n"
+    )
+    return ExitCode.CASE_FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,46 @@
+"""The exit codes of the `hostbench` command: this table is what `--help` prints."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a finished `hostbench` says to the shell."""
+
+    OK = 0
+    CASE_FAILED = 1
+    USAGE = 2
+    RESOURCE = 3
+    NOTHING_RAN = 4
+    INVALID = 5
+    NOT_IDLE = 6
+    BUSY = 7
+    HANGUP = 129
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+    TERMINATED = 143
+
+    @property
+    def meaning(self) -> str:
+        """What it says to people."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    ExitCode.OK: "measured (the verdicts may be clean, noisy or disturbed)",
+    ExitCode.CASE_FAILED: "a case failed",
+    ExitCode.USAGE: "usage: a bad option, suite, parameter or job id",
+    ExitCode.RESOURCE: "a resource is lacking: program, results directory, space, permission",
+    ExitCode.NOTHING_RAN: "nothing could run here: every case was skipped",
+    ExitCode.INVALID: "a figure above its limit, or a result that failed its verification",
+    ExitCode.NOT_IDLE: "the host was not idle and the idle policy is fail",
+    ExitCode.BUSY: "another run holds this host",
+    ExitCode.HANGUP: "ended by SIGHUP; what was measured is kept",
+    ExitCode.INTERRUPTED: "ended by SIGINT (Ctrl-C); what was measured is kept",
+    ExitCode.BROKEN_PIPE: "the reader of the output went away",
+    ExitCode.TERMINATED: "ended by SIGTERM; what was measured is kept",
+}
+
+
+def exit_code_table() -> str:
+    """The codes and their meanings, one a line."""
+    return "\n".join(f"{code.value:>3}  {code.meaning}" for code in ExitCode)

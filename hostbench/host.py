@@ -1,0 +1,290 @@
+"""The inventory of this host, from /proc and /sys. What cannot be read is None, never an error."""
+
+import hashlib
+import os
+import platform
+import re
+import socket
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from hostbench.models.host import (
+    Cache,
+    CgroupLimits,
+    Cpu,
+    Frequency,
+    HostInventory,
+    Virtualisation,
+)
+
+# cgroup v1 writes "no limit" as the largest multiple of a page below 2^63.
+V1_UNLIMITED_BYTES = 1 << 62
+_CONTAINER_MARKS = ((".dockerenv", "docker"), ("run/.containerenv", "podman"))
+_Number = TypeVar("_Number", int, float)
+_CONTAINER_CGROUP = re.compile(r"docker|containerd|kubepods|libpod|lxc|garden")
+
+
+def inventory(root: Path = Path("/")) -> HostInventory:
+    """What this host is. `root` stands for / in tests."""
+    fields = _cpuinfo(root)
+    allowed = os.sched_getaffinity(0)
+    return HostInventory(
+        hostname=socket.gethostname(),
+        machine=_machine(root),
+        kernel=platform.release(),
+        distribution=_distribution(root),
+        cpu=_cpu(root, fields),
+        allowed_cpus=tuple(sorted(allowed)),
+        caches=_caches(root),
+        memory_bytes=_memory_bytes(root),
+        frequency=_frequency(root),
+        mitigations=_mitigations(root),
+        virtualisation=_virtualisation(root, fields),
+        cgroup=_cgroup(root),
+    )
+
+
+def _text(path: Path) -> str | None:
+    """The stripped content of a small file; None when it cannot be read or is empty."""
+    try:
+        return path.read_text(errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _first(paths: Iterable[Path]) -> str | None:
+    """The content of the first file that has one."""
+    return next((text for path in paths if (text := _text(path))), None)
+
+
+def _number(path: Path) -> int | None:
+    return _parsed(_text(path))
+
+
+def _parsed(text: str | None) -> int | None:
+    """A decimal or 0x number; None for anything else."""
+    try:
+        return int(text, 0) if text else None
+    except ValueError:
+        return None
+
+
+def _machine(root: Path) -> str | None:
+    """A hash of the machine id, which itself is meant to stay on the machine: machine-id(5)."""
+    machine_id = _text(root / "etc/machine-id")
+    if machine_id is None:
+        return None
+    return hashlib.sha256(b"hostbench:" + machine_id.encode()).hexdigest()[:16]
+
+
+def _distribution(root: Path) -> str | None:
+    text = _text(root / "etc/os-release") or ""
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', text, re.MULTILINE)
+    return match[1] if match else None
+
+
+def _cpuinfo(root: Path) -> dict[str, str]:
+    """The fields of the first processor."""
+    text = _text(root / "proc/cpuinfo") or ""
+    fields = {}
+    for line in text.split("\n\n")[0].splitlines():
+        name, separator, value = line.partition(":")
+        if separator:
+            fields[name.strip().lower()] = value.strip()
+    return fields
+
+
+def _cpu(root: Path, fields: dict[str, str]) -> Cpu:
+    online = cpu_directories(root)
+    packages = [_text(cpu / "topology/physical_package_id") for cpu in online]
+    cores = [_text(cpu / "topology/core_id") for cpu in online]
+    smt = _text(root / "sys/devices/system/cpu/smt/active")
+    nodes = list((root / "sys/devices/system/node").glob("node[0-9]*"))
+    known = bool(online) and None not in packages and None not in cores
+    return Cpu(
+        architecture=platform.machine(),
+        model_name=fields.get("model name"),
+        vendor=fields.get("vendor_id"),
+        family=_parsed(fields.get("cpu family")),
+        model=_parsed(fields.get("model")),
+        stepping=_parsed(fields.get("stepping")),
+        implementer=_parsed(fields.get("cpu implementer")),
+        variant=_parsed(fields.get("cpu variant")),
+        part=_parsed(fields.get("cpu part")),
+        revision=_parsed(fields.get("cpu revision")),
+        microcode=fields.get("microcode"),
+        flags=tuple(sorted((fields.get("flags") or fields.get("features") or "").split())),
+        online_cpus=len(online) or None,
+        cores=len(set(zip(packages, cores, strict=True))) if known else None,
+        sockets=len(set(packages)) if known else None,
+        smt_active=None if smt is None else smt == "1",
+        numa_nodes=len(nodes) or None,
+        # Linux has these two performance counters on hybrid processors only.
+        performance_cpus=_cpu_list(_text(root / "sys/devices/cpu_core/cpus")),
+        efficiency_cpus=_cpu_list(_text(root / "sys/devices/cpu_atom/cpus")),
+    )
+
+
+def cpu_directories(root: Path) -> list[Path]:
+    """The sysfs directories of the online CPUs; one without a topology is offline."""
+    directories = (root / "sys/devices/system/cpu").glob("cpu[0-9]*")
+    return sorted(path for path in directories if (path / "topology").is_dir())
+
+
+def _caches(root: Path) -> tuple[Cache, ...]:
+    """One entry for each level, type and size; an instance is known by who shares it."""
+    seen: dict[tuple[int, str, int | None, int | None], set[str]] = {}
+    for cpu in cpu_directories(root):
+        for index in sorted((cpu / "cache").glob("index[0-9]*")):
+            level, kind = _number(index / "level"), _text(index / "type")
+            if level is None or kind is None:
+                continue
+            shared = _text(index / "shared_cpu_list")
+            sharers = _cpu_list(shared)
+            size = _cache_bytes(_text(index / "size"))
+            key = (level, kind, size, len(sharers) if sharers else None)
+            seen.setdefault(key, set()).add(shared or cpu.name)
+    return tuple(
+        Cache(
+            level=key[0], type=key[1], size_bytes=key[2], shared_by_cpus=key[3], instances=len(at)
+        )
+        for key, at in sorted(seen.items(), key=lambda item: (item[0][0], item[0][1]))
+    )
+
+
+def _cache_bytes(text: str | None) -> int | None:
+    match = re.fullmatch(r"(\d+)([KMG]?)", text or "")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else None
+
+
+def _cpu_list(text: str | None) -> tuple[int, ...] | None:
+    """The CPUs of a list such as 0-3,8; None when it is none."""
+    cpus: list[int] = []
+    for part in (text or "").split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+        if not match:
+            return None
+        cpus += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return tuple(cpus)
+
+
+def _memory_bytes(root: Path) -> int | None:
+    match = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo") or "", re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
+
+
+def _frequency(root: Path) -> Frequency:
+    cpus = root / "sys/devices/system/cpu"
+    policies = sorted((cpus / "cpufreq").glob("policy[0-9]*"))
+    governors = Counter(_text(policy / "scaling_governor") for policy in policies)
+    policy = policies[0] if policies else cpus / "cpu0/cpufreq"
+    low, high = _number(policy / "cpuinfo_min_freq"), _number(policy / "cpuinfo_max_freq")
+    return Frequency(
+        driver=_text(policy / "scaling_driver"),
+        governor=", ".join(sorted(name for name in governors if name)) or None,
+        turbo=_turbo(cpus),
+        min_hertz=low * 1e3 if low else None,
+        max_hertz=high * 1e3 if high else None,
+    )
+
+
+def _turbo(cpus: Path) -> bool | None:
+    no_turbo = _text(cpus / "intel_pstate/no_turbo")
+    if no_turbo is not None:
+        return no_turbo == "0"
+    boost = _text(cpus / "cpufreq/boost")
+    return None if boost is None else boost == "1"
+
+
+def _mitigations(root: Path) -> dict[str, str]:
+    directory = root / "sys/devices/system/cpu/vulnerabilities"
+    found = {path.name: _text(path) for path in sorted(directory.glob("*"))}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _virtualisation(root: Path, fields: dict[str, str]) -> Virtualisation:
+    flags = (fields.get("flags") or "").split()
+    dmi = root / "sys/class/dmi/id"
+    return Virtualisation(
+        # Arm has no such flag.
+        hypervisor="hypervisor" in flags if flags else None,
+        vendor=_text(dmi / "sys_vendor"),
+        product=_text(dmi / "product_name"),
+        container=_container(root),
+    )
+
+
+def _container(root: Path) -> str | None:
+    for mark, kind in _CONTAINER_MARKS:
+        if (root / mark).exists():
+            return kind
+    match = _CONTAINER_CGROUP.search(_text(root / "proc/1/cgroup") or "")
+    return match[0] if match else None
+
+
+def _cgroup(root: Path) -> CgroupLimits:
+    """The limits of this process's own groups and of every group above them."""
+    paths = _cgroup_paths(_text(root / "proc/self/cgroup") or "")
+    base = root / "sys/fs/cgroup"
+    if (base / "cgroup.controllers").exists():
+        groups = _upwards(base, paths.get("", "/"))
+        return CgroupLimits(
+            version=2,
+            quota_cpus=_least(_v2_quota(group) for group in groups),
+            memory_bytes=_least(_number(group / "memory.max") for group in groups),
+            cpuset=_first(group / "cpuset.cpus.effective" for group in groups),
+        )
+    if not base.is_dir():
+        return CgroupLimits()
+    cpu, memory, cpuset = (
+        _upwards(base / controller, paths.get(controller, "/"))
+        for controller in ("cpu", "memory", "cpuset")
+    )
+    return CgroupLimits(
+        version=1 if paths else None,
+        quota_cpus=_least(_v1_quota(group) for group in cpu),
+        memory_bytes=_least(_v1_memory(group) for group in memory),
+        cpuset=_first(group / "cpuset.effective_cpus" for group in cpuset),
+    )
+
+
+def _cgroup_paths(text: str) -> dict[str, str]:
+    """Path by controller; the v2 hierarchy has the empty name. See cgroups(7)."""
+    paths = {}
+    for line in text.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        paths.update(dict.fromkeys(controllers.split(","), path))
+    return paths
+
+
+def _upwards(base: Path, path: str) -> list[Path]:
+    """The group and those above it, innermost first. Inside a container the path may not exist;
+    then only what is mounted counts."""
+    group = base / path.lstrip("/")
+    groups = [group, *group.parents]
+    return [one for one in groups if one == base or base in one.parents]
+
+
+def _least(values: Iterable[_Number | None]) -> _Number | None:
+    known = [value for value in values if value is not None]
+    return min(known) if known else None
+
+
+def _v2_quota(group: Path) -> float | None:
+    quota, _, period = (_text(group / "cpu.max") or "max").partition(" ")
+    quota_us, period_us = _parsed(quota), _parsed(period)
+    return quota_us / period_us if quota_us and period_us else None
+
+
+def _v1_quota(group: Path) -> float | None:
+    quota_us = _number(group / "cpu.cfs_quota_us")
+    period_us = _number(group / "cpu.cfs_period_us")
+    return quota_us / period_us if quota_us and quota_us > 0 and period_us else None
+
+
+def _v1_memory(group: Path) -> int | None:
+    limit = _number(group / "memory.limit_in_bytes")
+    return limit if limit is not None and limit < V1_UNLIMITED_BYTES else None

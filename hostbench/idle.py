@@ -1,0 +1,232 @@
+"""The idle gate: is anybody else using this host right now?
+
+It looks at differences of kernel counters over one second, so it does not remember our own last
+trial, as PSI's avg10 would. A share that the kernel does not tell is not judged.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hostbench.interrupt import Interrupt
+from hostbench.models.result import Busy, IdleRecord, IdleWindow, Reason
+from hostbench.models.suite import IdleRules
+from hostbench.units import bound, percent
+
+WINDOW_S = 1.0
+BUSY_RATIO_MOST = 0.02
+STEAL_RATIO_MOST = 0.01
+PSI_RATIO_MOST = 0.02
+# On a host of 64 CPUs one CPU that is busy all the time is 1.6 % of the whole, yet the thread that
+# shares it loses half its speed.
+BUSIEST_CPU_RATIO_MOST = 0.50
+BUSIEST_SHOWN = 3
+# A process below this share of a CPU explains nothing.
+BUSY_PROCESS_RATIO_LEAST = 0.01
+
+# proc_stat(5): user nice system idle iowait irq softirq steal; guest time is inside user and nice.
+_IDLE, _IOWAIT, _STEAL, _FIELDS = 3, 4, 7, 8
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """Clock ticks since boot of one CPU, or of all together."""
+
+    total: int
+    idle: int
+    steal: int
+
+    def ratios(self, before: "CpuTimes") -> tuple[float, float] | None:
+        """Busy and stolen shares since `before`; None when no tick has passed."""
+        total = self.total - before.total
+        if total <= 0:
+            return None
+        steal = max(0, self.steal - before.steal)
+        busy = max(0, total - (self.idle - before.idle) - steal)
+        return busy / total, steal / total
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the kernel has counted at one moment: CPU times by name, PSI in seconds."""
+
+    at_s: float
+    cpus: dict[str, CpuTimes]
+    psi_cpu_some_s: float | None
+
+
+def read_counters(proc: Path) -> Counters:
+    """The counters now; what cannot be read is missing."""
+    at_s = time.monotonic()
+    return Counters(at_s=at_s, cpus=_cpu_times(proc), psi_cpu_some_s=_psi_cpu_some_s(proc))
+
+
+def _cpu_times(proc: Path) -> dict[str, CpuTimes]:
+    times = {}
+    try:
+        lines = (proc / "stat").read_text().splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        name, *fields = line.split()
+        if not name.startswith("cpu"):
+            break
+        ticks = [int(field) for field in fields[:_FIELDS]]
+        ticks += [0] * (_FIELDS - len(ticks))
+        times[name] = CpuTimes(
+            total=sum(ticks), idle=ticks[_IDLE] + ticks[_IOWAIT], steal=ticks[_STEAL]
+        )
+    return times
+
+
+def _psi_cpu_some_s(proc: Path) -> float | None:
+    try:
+        match = re.search(r"^some .*total=(\d+)", (proc / "pressure/cpu").read_text())
+    except OSError:
+        return None
+    return int(match[1]) / 1e6 if match else None
+
+
+def window_between(before: Counters, after: Counters) -> IdleWindow:
+    """How busy the host was between two readings."""
+    seconds = after.at_s - before.at_s
+    shares = {
+        name: ratios
+        for name, times in after.cpus.items()
+        if name in before.cpus and (ratios := times.ratios(before.cpus[name])) is not None
+    }
+    busy, steal = shares.pop("cpu", (None, None))
+    busiest = max((ratios[0] for ratios in shares.values()), default=None)
+    psi = None
+    if before.psi_cpu_some_s is not None and after.psi_cpu_some_s is not None:
+        psi = max(0.0, after.psi_cpu_some_s - before.psi_cpu_some_s) / seconds
+    return IdleWindow(
+        seconds=seconds,
+        busy_ratio=busy,
+        steal_ratio=steal,
+        busiest_cpu_ratio=busiest,
+        psi_cpu_ratio=psi,
+        reasons=_reasons(busy, steal, busiest, psi),
+    )
+
+
+def _reasons(
+    busy: float | None, steal: float | None, busiest: float | None, psi: float | None
+) -> tuple[Reason, ...]:
+    judged = (
+        (busy, BUSY_RATIO_MOST, "busy", "its CPUs were busy for {} of the time"),
+        (busiest, BUSIEST_CPU_RATIO_MOST, "busy_cpu", "one CPU was busy for {} of the time"),
+        (steal, STEAL_RATIO_MOST, "stolen", "the hypervisor gave {} of the CPU time to others"),
+        (psi, PSI_RATIO_MOST, "cpu_pressure", "somebody waited for a CPU {} of the time"),
+    )
+    return tuple(
+        Reason(
+            code=code,
+            text=f"{text.format(percent(ratio))} (an idle host stays below {bound(most)})",
+        )
+        for ratio, most, code, text in judged
+        if ratio is not None and ratio >= most
+    )
+
+
+class ProcessTimes:
+    """The CPU time of every process at one moment, to find the busiest of a second."""
+
+    def __init__(self, proc: Path) -> None:
+        self._proc = proc
+        self._at_s = time.monotonic()
+        self._cpu_s = self._read()
+
+    def _read(self) -> dict[int, tuple[str, float]]:
+        """Command and CPU seconds by process id; unreadable ones are left out."""
+        ticks_per_s = os.sysconf("SC_CLK_TCK")
+        times = {}
+        for entry in self._proc.glob("[0-9]*"):
+            pid = int(entry.name)
+            try:
+                text = (entry / "stat").read_text(errors="replace")
+            except OSError:
+                continue
+            if pid == os.getpid():
+                continue
+            # The command stands in parentheses and may hold any character.
+            head, _, rest = text.rpartition(")")
+            fields = rest.split()
+            ticks = int(fields[11]) + int(fields[12])
+            times[pid] = (head.partition("(")[2], ticks / ticks_per_s)
+        return times
+
+    def busiest_since(self) -> tuple[Busy, ...]:
+        """The processes that used most CPU time since this was made, most first."""
+        seconds = time.monotonic() - self._at_s
+        found = []
+        for pid, (command, cpu_s) in self._read().items():
+            used_s = cpu_s - self._cpu_s.get(pid, (command, 0.0))[1]
+            ratio = used_s / seconds if seconds > 0 else 0.0
+            if ratio >= BUSY_PROCESS_RATIO_LEAST:
+                found.append(Busy(pid=pid, command=command, cpu_ratio=ratio))
+        return tuple(sorted(found, key=lambda busy: -busy.cpu_ratio)[:BUSIEST_SHOWN])
+
+
+class IdleGate:
+    """Waits until nobody else uses the host, or until the rules say to stop waiting."""
+
+    def __init__(
+        self,
+        rules: IdleRules,
+        interrupt: Interrupt,
+        on_wait: Callable[[IdleWindow], None] = lambda window: None,
+        proc: Path = Path("/proc"),
+        window_s: float = WINDOW_S,
+    ) -> None:
+        """`on_wait` hears of every window that was too busy."""
+        self._rules = rules
+        self._interrupt = interrupt
+        self._on_wait = on_wait
+        self._proc = proc
+        self._window_s = window_s
+
+    def ask(self, cases: tuple[str, ...]) -> IdleRecord:
+        """What the gate says on behalf of `cases`. The caller judges it by its policy.
+
+        Raises Interrupted when this process was told to end meanwhile.
+        """
+        started_unix_s, started_s = time.time(), time.monotonic()
+        if self._rules.policy == "force":
+            return self._record(cases, started_unix_s, None, 0.0, None, ())
+        while True:
+            processes = ProcessTimes(self._proc)
+            before = read_counters(self._proc)
+            self._interrupt.wait(self._window_s)
+            window = window_between(before, read_counters(self._proc))
+            waited_s = time.monotonic() - started_s
+            if window.busy_ratio is None:
+                return self._record(cases, started_unix_s, None, waited_s, window, ())
+            if not window.reasons:
+                return self._record(cases, started_unix_s, True, waited_s, window, ())
+            busiest = processes.busiest_since()
+            if waited_s + self._window_s > self._rules.timeout_s:
+                return self._record(cases, started_unix_s, False, waited_s, window, busiest)
+            self._on_wait(window)
+
+    def _record(
+        self,
+        cases: tuple[str, ...],
+        time_unix_s: float,
+        idle: bool | None,
+        waited_s: float,
+        window: IdleWindow | None,
+        busiest: tuple[Busy, ...],
+    ) -> IdleRecord:
+        return IdleRecord(
+            cases=cases,
+            time_unix_s=time_unix_s,
+            policy=self._rules.policy,
+            idle=idle,
+            waited_s=waited_s,
+            window=window,
+            busiest=busiest,
+        )

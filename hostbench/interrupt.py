@@ -1,0 +1,76 @@
+"""SIGINT, SIGTERM and SIGHUP as a flag and a readable descriptor.
+
+Nothing is raised from inside a signal handler: an exception between a fork and the line that
+remembers the child, or in the middle of a clean-up, is how processes are left behind. Instead
+every long wait of a run also waits for this descriptor, and asks `check()` afterwards. So a second
+signal, at any moment, finds the clean-up of the first one undisturbed.
+"""
+
+import os
+import select
+import signal
+from types import FrameType
+
+from hostbench.errors import HostbenchError
+from hostbench.exitcode import ExitCode
+
+EXIT_CODES = {
+    signal.SIGHUP: ExitCode.HANGUP,
+    signal.SIGINT: ExitCode.INTERRUPTED,
+    signal.SIGTERM: ExitCode.TERMINATED,
+}
+
+
+class Interrupted(HostbenchError):
+    """The run was told to end by a signal."""
+
+    def __init__(self, signum: signal.Signals) -> None:
+        super().__init__(f"interrupted by {signum.name}")
+        self.signum = signum
+        self.exit_code = EXIT_CODES[signum]
+
+
+class Interrupt:
+    """Whether this process was told to end. `count` counts how often."""
+
+    def __init__(self) -> None:
+        self.signum: signal.Signals | None = None
+        self.count = 0
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+
+    def install(self) -> None:
+        """Takes over the signals, for the rest of the process's life."""
+        # Whoever started us may ignore SIGCHLD, and then the kernel forgets how a child ended.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for signum in EXIT_CODES:
+            # nohup ignores SIGHUP on purpose. A shell script ignores SIGINT for what it starts
+            # with `&`, yet whoever sends it by hand means it: only SIGHUP stays ignored.
+            if signum == signal.SIGHUP and signal.getsignal(signum) == signal.SIG_IGN:
+                continue
+            signal.signal(signum, self._handle)
+
+    def _handle(self, signum: int, _frame: FrameType | None) -> None:
+        self.count += 1
+        if self.signum is None:
+            self.signum = signal.Signals(signum)
+            os.write(self._write_end, b"!")
+
+    def fileno(self) -> int:
+        """Readable from the first signal on, for select()."""
+        return self._read_end
+
+    def check(self) -> None:
+        """Raises Interrupted when a signal came."""
+        if self.signum is not None:
+            raise Interrupted(self.signum)
+
+    def wait(self, seconds: float) -> None:
+        """Sleeps `seconds`; raises Interrupted as soon as a signal came."""
+        select.select([self], [], [], max(0.0, seconds))
+        self.check()
+
+    def close(self) -> None:
+        """Closes the descriptors; only for an Interrupt that was never installed."""
+        os.close(self._read_end)
+        os.close(self._write_end)

@@ -1,0 +1,69 @@
+"""The local transport: a trial is a child process on this host."""
+
+from collections.abc import Generator, Mapping
+
+from hostbench.child import Child
+from hostbench.interrupt import Interrupt
+from hostbench.models.events import Event, ParamValue
+from hostbench.program import Program
+from hostbench.stream import EventStream
+from hostbench.trial import Trial, TrialFailed
+
+
+class LocalTransport:
+    """Runs trials with the programs of this host.
+
+    The programs inherit the lock's descriptor, so the host stays locked as long as one of them
+    lives, whatever becomes of this process.
+    """
+
+    def __init__(
+        self, programs: Mapping[str, Program], interrupt: Interrupt, lock_descriptor: int | None
+    ) -> None:
+        self._programs = programs
+        self._interrupt = interrupt
+        self._inherited = () if lock_descriptor is None else (lock_descriptor,)
+
+    def run(self, trial: Trial) -> Generator[Event, None, None]:
+        """See Transport.run."""
+        program = self._programs[trial.subsystem]
+        _check_unchanged(program)
+        stream = EventStream(trial)
+        arguments = command_line(trial.workload, trial.params)
+        with Child(program.path, arguments, self._interrupt, self._inherited) as child:
+            try:
+                for line in child.lines(trial.timeout_s):
+                    yield stream.take(line)
+                    if stream.last is not None:
+                        child.expect_end()
+                exit_code = child.wait()
+            except TrialFailed as failure:
+                raise _with_last_errors(failure, child.last_errors()) from None
+        stream.finish(exit_code, child.last_errors())
+
+
+def command_line(workload: str, params: Mapping[str, ParamValue]) -> list[str]:
+    """The arguments of one call, as docs/kernel-protocol.md says."""
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in params.items()]
+    return [workload, *options]
+
+
+def _check_unchanged(program: Program) -> None:
+    """A program that was built again in the middle of a job is not the one the result names."""
+    try:
+        now = program.fingerprint_of(program.path.stat())
+    except OSError:
+        now = None
+    if now != program.fingerprint:
+        raise TrialFailed(
+            "program_changed",
+            f"{program.path} was replaced while the job ran; start the job again",
+        )
+
+
+def _with_last_errors(failure: TrialFailed, last_errors: str) -> TrialFailed:
+    if not last_errors:
+        return failure
+    return TrialFailed(
+        failure.code, f"{failure.message}; it said: {last_errors}", failure.exit_code
+    )

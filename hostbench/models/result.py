@@ -1,0 +1,352 @@
+"""The result document and the journal it is assembled from.
+
+One job is one directory: `journal.ndjson` grows by one record a line while it runs, and
+`result.json` is derived from it at the end, and only then. Units: seconds, hertz, the metric's own.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from hostbench.models.events import (
+    EndEvent,
+    Event,
+    Name,
+    ParamValue,
+    SampleEvent,
+    SkipEvent,
+    StartEvent,
+    WarningEvent,
+)
+from hostbench.models.host import HostInventory
+from hostbench.models.limit import Limit
+from hostbench.models.suite import IdlePolicy, Repeats, Suite
+from hostbench.models.table import Direction, Metric
+
+RESULT_SCHEMA = 1
+OWN_TOOL = "hostbench"
+
+
+class Verdict(StrEnum):
+    """How far a figure can be trusted."""
+
+    CLEAN = "clean"
+    NOISY = "noisy"
+    DISTURBED = "disturbed"
+    INVALID = "invalid"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+WITH_FIGURE = frozenset({Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED, Verdict.INVALID})
+
+
+class JobState(StrEnum):
+    """Where a job stands. `running` is never written down: the journal is locked meanwhile."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class StoredModel(BaseModel):
+    """Base of everything stored."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        serialize_by_alias=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+
+class Reason(StoredModel):
+    """Why a verdict is what it is: a code for programs, a full sentence for people."""
+
+    code: Name
+    text: str
+
+
+class ProgramVersion(StoredModel):
+    """Which binary measured: `sha256` of its file."""
+
+    name: str
+    subsystem: str
+    version: str
+    sha256: str
+
+
+class PlannedCase(StoredModel):
+    """A case: a workload with one full set of parameters.
+
+    `case` is the hash of workload and `params`; `given` are those the suite named, in the table's
+    order, and what the program is called with. `trial_time_s` is the expected time of one trial,
+    None when it cannot be known; `timeout_s` is when a trial is given up.
+    """
+
+    case: str
+    workload: str
+    params: dict[Name, ParamValue]
+    given: tuple[Name, ...]
+    label: str
+    block: int
+    repeats: Repeats
+    trial_time_s: float | None
+    timeout_s: float
+
+    @property
+    def subsystem(self) -> str:
+        """The part of the workload's full name before the dot."""
+        return self.workload.partition(".")[0]
+
+    @property
+    def call(self) -> dict[str, ParamValue]:
+        """The parameters the program is called with."""
+        return {name: self.params[name] for name in self.given}
+
+    @property
+    def title(self) -> str:
+        """How the case is called in front of people."""
+        return f"{self.workload} {self.label}".strip()
+
+
+class Busy(StoredModel):
+    """One busy process as evidence: `cpu_ratio` is its share of one CPU."""
+
+    pid: int
+    command: str
+    cpu_ratio: float
+
+
+class IdleWindow(StoredModel):
+    """How busy the host was over `seconds`; a share that could not be read is None.
+
+    `busy_ratio` and `steal_ratio` are shares of the time of all CPUs, `busiest_cpu_ratio` of one.
+    """
+
+    seconds: float
+    busy_ratio: float | None
+    steal_ratio: float | None
+    busiest_cpu_ratio: float | None
+    psi_cpu_ratio: float | None
+    reasons: tuple[Reason, ...]
+
+
+class TrialFailure(StoredModel):
+    """Why a trial has no figure. `exit_code` is what it makes of the job's exit code."""
+
+    code: Name
+    message: str
+    exit_code: int
+
+
+class SessionRecord(StoredModel):
+    """The first record of a journal, and of every resumption: what is about to be measured.
+
+    `kept` names the cases whose trials of an earlier session still count.
+    """
+
+    record: Literal["session"] = "session"
+    schema_version: Literal[1] = Field(alias="schema", default=1)
+    job: str
+    time_unix_s: float
+    hostbench: str
+    programs: tuple[ProgramVersion, ...]
+    host: HostInventory
+    suite: Suite
+    workloads: dict[str, tuple[Metric, ...]]
+    cases: tuple[PlannedCase, ...]
+    kept: tuple[str, ...] = ()
+
+
+class IdleRecord(StoredModel):
+    """What the idle gate said before a suite, a block or a case.
+
+    `idle` None: not asked, or not readable. `cases` are those it speaks for.
+    """
+
+    record: Literal["idle"] = "idle"
+    time_unix_s: float
+    cases: tuple[str, ...]
+    policy: IdlePolicy
+    idle: bool | None
+    waited_s: float
+    window: IdleWindow | None
+    busiest: tuple[Busy, ...] = ()
+
+
+class TrialRecord(StoredModel):
+    """One trial: its raw events, and what was made of them.
+
+    `efficiency` is the primary metric over its limit, None when there is no limit.
+    """
+
+    record: Literal["trial"] = "trial"
+    case: str
+    index: int
+    tool: str = OWN_TOOL
+    time_unix_s: float
+    wall_s: float
+    verdict: Verdict
+    reasons: tuple[Reason, ...] = ()
+    failure: TrialFailure | None = None
+    value: float | None = None
+    efficiency: float | None = None
+    limits: dict[Name, Limit] = {}
+    events: tuple[Event, ...] = ()
+
+    @property
+    def start(self) -> StartEvent | None:
+        """What was run, when the trial got that far."""
+        return next((event for event in self.events if isinstance(event, StartEvent)), None)
+
+    @property
+    def end(self) -> EndEvent | None:
+        """What was measured, when it was."""
+        return next((event for event in self.events if isinstance(event, EndEvent)), None)
+
+    @property
+    def skip(self) -> SkipEvent | None:
+        """Why it cannot run here, when it cannot."""
+        return next((event for event in self.events if isinstance(event, SkipEvent)), None)
+
+    @property
+    def samples(self) -> tuple[SampleEvent, ...]:
+        """The figures of the intervals."""
+        return tuple(event for event in self.events if isinstance(event, SampleEvent))
+
+    @property
+    def warnings(self) -> tuple[WarningEvent, ...]:
+        """What the program warned of."""
+        return tuple(event for event in self.events if isinstance(event, WarningEvent))
+
+
+class StopReason(StrEnum):
+    """Why no further trial of a case was run."""
+
+    TARGET_REACHED = "target_reached"
+    MAX_TRIALS = "max_trials"
+    MAX_TIME = "max_time"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class CaseRecord(StoredModel):
+    """A case is done; without this record its trials are not counted as complete."""
+
+    record: Literal["case"] = "case"
+    case: str
+    stopped: StopReason
+    verdict: Verdict
+
+
+class JobSummary(StoredModel):
+    """One line of a listing."""
+
+    id: str
+    suite: str
+    state: JobState
+    hostname: str
+    created_unix_s: float
+    finished_unix_s: float | None
+    cases: int
+    verdicts: dict[Verdict, int]
+
+
+class StateRecord(StoredModel):
+    """How a session ended. `reason` is one sentence, None when the job succeeded."""
+
+    record: Literal["state"] = "state"
+    time_unix_s: float
+    state: JobState
+    reason: str | None = None
+    summary: JobSummary
+
+
+Record = Annotated[
+    SessionRecord | IdleRecord | TrialRecord | CaseRecord | StateRecord,
+    Field(discriminator="record"),
+]
+RECORD: TypeAdapter[Record] = TypeAdapter(Record)
+
+
+class ConfidenceInterval(StoredModel):
+    """A distribution-free interval of the median; `confidence` is the coverage it really has."""
+
+    low: float
+    high: float
+    confidence: float
+
+
+class Statistics(StoredModel):
+    """Of the trials that count; n counts trials, never samples.
+
+    `half_width_ratio` is half the interval over the median, None with one trial or median 0.
+    `outliers` are positions among the counted trials. `unstable` says why pyperf's rules would
+    call it so, None when they do not.
+    """
+
+    n: int
+    median: float
+    mean: float
+    standard_deviation: float | None
+    median_absolute_deviation: float
+    minimum: float
+    maximum: float
+    interval: ConfidenceInterval
+    half_width_ratio: float | None
+    outliers: tuple[int, ...]
+    unstable: str | None
+
+
+class MetricResult(StoredModel):
+    """One metric of a case. `limit` is that of one trial, the one in the middle."""
+
+    unit: str
+    direction: Direction
+    statistics: Statistics
+    limit: Limit | None = None
+    efficiency: float | None = None
+
+
+class CaseResult(StoredModel):
+    """Everything known about one case. `counted` are the indices of the trials that count."""
+
+    case: str
+    workload: str
+    label: str
+    params: dict[Name, ParamValue]
+    given: tuple[Name, ...]
+    repeats: Repeats
+    verdict: Verdict | None
+    reasons: tuple[Reason, ...]
+    stopped: StopReason | None
+    primary: Name
+    metrics: dict[Name, MetricResult]
+    counted: tuple[int, ...]
+    idle: IdleRecord | None
+    trials: tuple[TrialRecord, ...]
+
+    @property
+    def title(self) -> str:
+        """How the case is called in front of people."""
+        return f"{self.workload} {self.label}".strip()
+
+
+class ResultDocument(StoredModel):
+    """The record of one job; InfluxDB and every report can be rebuilt from it."""
+
+    schema_version: Literal[1] = Field(alias="schema", default=1)
+    kind: Literal["hostbench.result"] = "hostbench.result"
+    job: JobSummary
+    reason: str | None
+    hostbench: str
+    programs: tuple[ProgramVersion, ...]
+    host: HostInventory
+    suite: Suite
+    workloads: dict[str, tuple[Metric, ...]]
+    cases: tuple[CaseResult, ...]

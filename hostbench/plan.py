@@ -1,0 +1,306 @@
+"""From a suite to the ordered cases of one host, with the time they will take."""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hostbench.errors import UsageError, did_you_mean, listing, shown
+from hostbench.models.events import ParamValue
+from hostbench.models.host import HostInventory
+from hostbench.models.result import PlannedCase
+from hostbench.models.suite import ALL, Suite, SuiteCase
+from hostbench.models.table import Metric, Param, Table, Workload
+from hostbench.params import check_params, check_value, cpu_count, known_param
+from hostbench.program import SUBSYSTEMS
+
+CASES_MOST = 10_000
+CASE_HASH_DIGITS = 12
+
+# Start, calibration and evaluation of one trial beyond its warm-up and its timed region.
+TRIAL_OVERHEAD_S = 0.1
+# A trial is given up only when something is wrong: a loaded host stretches everything but the
+# timed region.
+TIMEOUT_FACTOR = 2.0
+TIMEOUT_EXTRA_S = 30.0
+# The time of a fixed work is not known beforehand.
+UNKNOWN_TRIAL_TIMEOUT_S = 3600.0
+GATE_S = 1.0
+THREADS = "threads"
+
+# How a case is measured rather than what: they do not belong into its label.
+_UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds from the first gate to the last trial. `complete` is False when some trial's time
+    cannot be known, such as that of a fixed work."""
+
+    low_s: float
+    high_s: float
+    trials_low: int
+    trials_high: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cases of one suite on one host, in the order they run."""
+
+    suite: Suite
+    cases: tuple[PlannedCase, ...]
+
+    @property
+    def blocks(self) -> list[list[PlannedCase]]:
+        """The cases, one list for each entry of the suite."""
+        grouped = itertools.groupby(self.cases, key=lambda case: case.block)
+        return [list(cases) for _, cases in grouped]
+
+    def gates(self) -> int:
+        """How often the idle gate is asked."""
+        per = self.suite.idle.per
+        return {"suite": 1, "block": len(self.blocks), "case": len(self.cases)}[per]
+
+    def estimate(self) -> Estimate:
+        """The time this plan takes at least and at most, without what a busy host adds."""
+        low_s, high_s = self._gate_times()
+        for case in self.cases:
+            low, high = _case_times(case)
+            low_s += low
+            high_s += high
+        return Estimate(
+            low_s=low_s,
+            high_s=high_s,
+            trials_low=sum(case.repeats.min_trials for case in self.cases),
+            trials_high=sum(case.repeats.max_trials for case in self.cases),
+            complete=all(case.trial_time_s is not None for case in self.cases),
+        )
+
+    def _gate_times(self) -> tuple[float, float]:
+        if self.suite.idle.policy == "force":
+            return 0.0, 0.0
+        longest_s = max(GATE_S, self.suite.idle.timeout_s)
+        return self.gates() * GATE_S, self.gates() * longest_s
+
+
+def _case_times(case: PlannedCase) -> tuple[float, float]:
+    trial_s = case.trial_time_s or 0.0
+    least_s = case.repeats.min_trials * trial_s
+    most_s = min(case.repeats.max_trials * trial_s, case.repeats.max_time_s)
+    return least_s, max(least_s, most_s)
+
+
+def subsystems_of(suite: Suite) -> list[str]:
+    """The subsystems whose programs a suite needs. Raises UsageError for an unknown one."""
+    return sorted({split_workload(case.workload)[0] for case in suite.cases})
+
+
+def split_workload(full_name: str) -> tuple[str, str]:
+    """("cpu", "fma") of "cpu.fma". Raises UsageError for anything else."""
+    subsystem, dot, name = full_name.partition(".")
+    if not dot or not name:
+        raise UsageError(
+            f"workload {shown(full_name)} has no subsystem; write it like cpu.fma, "
+            f"with {listing(SUBSYSTEMS)} before the dot"
+        )
+    if subsystem not in SUBSYSTEMS:
+        raise UsageError(
+            f"workload {shown(full_name)}: there is no subsystem {shown(subsystem)}; "
+            f"{did_you_mean(subsystem, SUBSYSTEMS)}give {listing(SUBSYSTEMS)}"
+        )
+    return subsystem, name
+
+
+def make_plan(suite: Suite, tables: Mapping[str, Table], host: HostInventory) -> Plan:
+    """The plan of a suite on this host; `tables` by subsystem.
+
+    Raises UsageError for an unknown workload, parameter or value, or for too many cases.
+    """
+    _check_size(suite, tables, host)
+    planned: dict[str, PlannedCase] = {}
+    for block, entry in enumerate(suite.cases):
+        with _blaming(suite, block):
+            workload = find_workload(tables, entry.workload)
+            for params in _combinations(entry, workload, host):
+                case = _planned(suite, entry, workload, block, params, host)
+                # `threads: [1, all]` on one CPU is one case, not two.
+                planned.setdefault(case.case, case)
+    return Plan(suite=suite, cases=tuple(planned.values()))
+
+
+@contextlib.contextmanager
+def _blaming(suite: Suite, position: int) -> Iterator[None]:
+    """Says of a UsageError in which case of the suite it is."""
+    try:
+        yield
+    except UsageError as error:
+        where = f"suite {suite.name}, cases[{position}], " if len(suite.cases) > 1 else ""
+        raise UsageError(f"{where}{suite.cases[position].workload}: {error.message}") from None
+
+
+def find_workload(tables: Mapping[str, Table], full_name: str) -> Workload:
+    """The workload in its table. Raises UsageError naming the nearest."""
+    subsystem, name = split_workload(full_name)
+    workload = tables[subsystem].workload(name)
+    if workload is not None:
+        return workload
+    known = [f"{subsystem}.{workload.name}" for workload in tables[subsystem].workloads]
+    raise UsageError(
+        f"there is no workload {shown(full_name)}; "
+        f"{did_you_mean(full_name, known)}give {listing(known)}"
+    )
+
+
+def _check_size(suite: Suite, tables: Mapping[str, Table], host: HostInventory) -> None:
+    """Counts before anything is multiplied out: a grid can ask for more than memory holds."""
+    cases = 0
+    for position, entry in enumerate(suite.cases):
+        with _blaming(suite, position):
+            axes = _axes(entry, find_workload(tables, entry.workload), host)
+        cases += math.prod(len(values) for values in axes.values())
+    if cases > CASES_MOST:
+        raise UsageError(
+            f"suite {suite.name} has {cases} cases, {CASES_MOST} are allowed; "
+            "make its grids smaller or split it"
+        )
+
+
+def _axes(
+    entry: SuiteCase, workload: Workload, host: HostInventory
+) -> dict[str, tuple[ParamValue, ...]]:
+    """The values of each parameter of the grid, `all` spelt out, without duplicates."""
+    axes = {}
+    for name, asked in entry.grid.items():
+        if name in entry.params:
+            raise UsageError(f"{name} stands in params and in grid; remove one of them")
+        param = known_param(workload, name)
+        values = [asked] if isinstance(asked, str) else asked
+        spelt = itertools.chain.from_iterable(_spelt_out(param, value, host) for value in values)
+        axes[name] = tuple(dict.fromkeys(spelt))
+    return axes
+
+
+def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence[ParamValue]:
+    """What one value of a grid stands for."""
+    if value != ALL:
+        return [check_value(param, value, host.allowed_cpus)]
+    if param.name == THREADS:
+        return [ALL]  # how many that are depends on the other parameters
+    if param.type != "choice":
+        raise UsageError(
+            f"{param.name}: all stands for every choice, and {param.name} has none; "
+            "give the values one by one"
+        )
+    usable = [word for word in param.words if word != "best" and word not in param.unsupported]
+    # Nothing usable: the program itself says why when it is asked for the first.
+    return usable or list(param.words[:1])
+
+
+def _combinations(
+    entry: SuiteCase, workload: Workload, host: HostInventory
+) -> Iterator[dict[str, ParamValue]]:
+    axes = _axes(entry, workload, host)
+    for values in itertools.product(*axes.values()):
+        yield {**entry.params, **dict(zip(axes, values, strict=True))}
+
+
+def _planned(
+    suite: Suite,
+    entry: SuiteCase,
+    workload: Workload,
+    block: int,
+    asked: Mapping[str, ParamValue],
+    host: HostInventory,
+) -> PlannedCase:
+    checked = _with_threads(check_params(workload, asked, host.allowed_cpus), workload, host)
+    given = {param.name: checked[param.name] for param in workload.params if param.name in checked}
+    params = _full_params(workload, given)
+    trial_time_s = _trial_time_s(params)
+    return PlannedCase(
+        case=case_hash(entry.workload, params),
+        workload=entry.workload,
+        params=params,
+        given=tuple(given),
+        label=_label(entry, given),
+        block=block,
+        repeats=entry.repeats.applied_to(suite.repeats),
+        trial_time_s=trial_time_s,
+        timeout_s=entry.timeout_s or _timeout_s(trial_time_s),
+    )
+
+
+def _with_threads(
+    given: dict[str, ParamValue], workload: Workload, host: HostInventory
+) -> dict[str, ParamValue]:
+    """`threads` as a number, so that the case says what it is on whatever host: one for each CPU
+    given, else one for each CPU allowed, as the programs do."""
+    if workload.param(THREADS) is None or given.get(THREADS, ALL) != ALL:
+        return given
+    cpus = given.get("cpus")
+    count = len(host.allowed_cpus) if cpus is None else cpu_count(str(cpus))
+    return {**given, THREADS: count}
+
+
+def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """Every request parameter that has a value: given, else the default."""
+    params: dict[str, ParamValue] = {}
+    for param in workload.params:
+        if param.name in given:
+            params[param.name] = given[param.name]
+        elif param.scope == "request" and param.default is not None:
+            params[param.name] = param.default
+    if "work" in given:
+        params.pop("duration_s", None)
+    return params
+
+
+def case_hash(full_name: str, params: Mapping[str, ParamValue]) -> str:
+    """The identity of a case: the same for the same workload and parameters, in any order, today
+    and on any host. 2 and 2.0 are the same value."""
+    plain = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in params.items()
+    }
+    text = json.dumps([full_name, plain], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:CASE_HASH_DIGITS]
+
+
+def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
+    """What tells this case from its neighbours: `fp64 avx2 2 threads`."""
+    words = [entry.label] if entry.label else []
+    for name, value in given.items():
+        if name in _UNLABELLED or (entry.label and name not in entry.grid):
+            continue
+        if name == THREADS:
+            words.append("1 thread" if value == 1 else f"{value} threads")
+        else:
+            words.append(f"{value}" if _speaks_for_itself(value) else f"{name}={value}")
+    return " ".join(words)
+
+
+def _speaks_for_itself(value: ParamValue) -> bool:
+    return isinstance(value, str) and value[:1].isalpha()
+
+
+def _trial_time_s(params: Mapping[str, ParamValue]) -> float | None:
+    duration_s, warmup_s = params.get("duration_s"), params.get("warmup_s", 0.0)
+    if not isinstance(duration_s, int | float) or not isinstance(warmup_s, int | float):
+        return None
+    return float(duration_s + warmup_s + TRIAL_OVERHEAD_S)
+
+
+def _timeout_s(trial_time_s: float | None) -> float:
+    if trial_time_s is None:
+        return UNKNOWN_TRIAL_TIMEOUT_S
+    return trial_time_s * TIMEOUT_FACTOR + TIMEOUT_EXTRA_S
+
+
+def metrics_of(
+    cases: Iterable[PlannedCase], tables: Mapping[str, Table]
+) -> dict[str, tuple[Metric, ...]]:
+    """The metrics of every workload that occurs."""
+    return {case.workload: find_workload(tables, case.workload).metrics for case in cases}

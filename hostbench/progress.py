@@ -1,0 +1,216 @@
+"""What people see while a job runs, on standard error: Rich on a terminal, plain lines otherwise.
+
+Nothing here runs on its own: it writes when the run has something to say, so a trial is not
+disturbed by its own progress bar.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Self, TextIO
+
+from hostbench.judge import primary_metric
+from hostbench.models.result import (
+    CaseRecord,
+    IdleRecord,
+    IdleWindow,
+    PlannedCase,
+    TrialRecord,
+)
+from hostbench.models.table import Metric
+from hostbench.notices import GateWaits, Notice, SampleTaken, TrialBegins
+from hostbench.plan import Plan
+from hostbench.units import duration, human, percent, plural
+from hostbench.verdict import not_idle_sentence
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+# Long trials say something now and then.
+SAMPLE_LINE_EVERY_S = 10.0
+
+
+def plan_sentence(plan: Plan, kept: int) -> str:
+    """`15 cases, 45 to 75 trials, 41 s to 1 min 10 s`."""
+    estimate = plan.estimate()
+    trials = _range(str(estimate.trials_low), plural(estimate.trials_high, "trial"))
+    time_taken = _range(duration(estimate.low_s), duration(estimate.high_s))
+    text = f"{plural(len(plan.cases), 'case')}, {trials}, {time_taken}"
+    if not estimate.complete:
+        text += " and the time of the trials with a fixed work"
+    if kept:
+        text += f", less {plural(kept, 'case')} kept"
+    return text
+
+
+def _range(low: str, high: str) -> str:
+    return high if high.partition(" ")[0] == low or high == low else f"{low} to {high}"
+
+
+def waiting_sentence(window: IdleWindow) -> str:
+    """What keeps the idle gate shut."""
+    return f"waiting for an idle host: {'; '.join(reason.text for reason in window.reasons)}"
+
+
+class PlainProgress:
+    """One line for everything worth one. Once nobody reads them any more, it is silent."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream: TextIO | None = stream
+        self._cases = 0
+        self._done = 0
+        self._current: PlannedCase | None = None
+        self._metrics: Mapping[str, Sequence[Metric]] = {}
+        self._said_s = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        """Writes one line."""
+        if self._stream is None:
+            return
+        try:
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
+        except OSError:  # The reader went away; the measurement is worth finishing.
+            self._stream = None
+
+    def planned(self, plan: Plan, metrics: Mapping[str, Sequence[Metric]], kept: int) -> None:
+        """See Audience.planned."""
+        self._cases, self._done, self._metrics = len(plan.cases), kept, metrics
+        self.say(f"plan: {plan_sentence(plan, kept)}")
+
+    def take(self, notice: Notice) -> None:
+        """See Sink.take."""
+        if isinstance(notice, TrialBegins):
+            self.begins(notice)
+        elif isinstance(notice, GateWaits):
+            self.waits(notice.window)
+        elif isinstance(notice, IdleRecord):
+            self.gate(notice)
+        elif isinstance(notice, SampleTaken):
+            self.sample(notice)
+        elif isinstance(notice, TrialRecord):
+            self.trial(notice)
+        elif isinstance(notice, CaseRecord):
+            self._done += 1
+            self.case_done(notice)
+
+    def begins(self, notice: TrialBegins) -> None:
+        """A trial is about to start."""
+        self._current = notice.case
+        self._said_s = time.monotonic()
+
+    def waits(self, window: IdleWindow) -> None:
+        """The gate found the host busy."""
+        self.say(waiting_sentence(window))
+
+    def gate(self, idle: IdleRecord) -> None:
+        """The gate gave its answer."""
+        if idle.idle is False:
+            self.say(not_idle_sentence(idle))
+
+    def sample(self, notice: SampleTaken) -> None:
+        """An interval of a trial; of these only a few are worth a line."""
+        if time.monotonic() - self._said_s >= SAMPLE_LINE_EVERY_S:
+            self._said_s = time.monotonic()
+            self.say(f"{notice.case.title}: {notice.sample.t_s:.0f} s measured")
+
+    def trial(self, trial: TrialRecord) -> None:
+        """A trial is over."""
+        text = self._figure(trial)
+        self.say(f"[{self._done + 1}/{self._cases}] {self._title()} #{trial.index + 1}: {text}")
+
+    def case_done(self, record: CaseRecord) -> None:
+        """A case is done."""
+        self.say(f"[{self._done}/{self._cases}] {self._title()}: {record.verdict}")
+
+    def _title(self) -> str:
+        return self._current.title if self._current else ""
+
+    def _figure(self, trial: TrialRecord) -> str:
+        """The figure of a trial, or why there is none."""
+        if trial.value is None or self._current is None:
+            return f"{trial.verdict}: {'; '.join(reason.text for reason in trial.reasons)}"
+        text = human(trial.value, primary_metric(self._metrics[self._current.workload]).unit)
+        if trial.efficiency is not None:
+            text += f", {percent(trial.efficiency)} of the limit"
+        # The sentences stand below the table at the end.
+        codes = ", ".join(reason.code for reason in trial.reasons)
+        return f"{text}, {trial.verdict} ({codes})" if codes else text
+
+
+class RichProgress(PlainProgress):
+    """A bar over the cases, the running case beneath it, and lines only where something is wrong.
+
+    It is drawn when the run says something, never by a thread of its own.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self._console = Console(file=stream)
+        self._progress = Progress(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[elapsed]}"),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+        )
+        self._started_s = time.monotonic()
+        self._bar: TaskID | None = None
+
+    def __exit__(self, *_exception: object) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """Writes one line above the bar."""
+        self._console.print(text, markup=False, highlight=False)
+
+    def planned(self, plan: Plan, metrics: Mapping[str, Sequence[Metric]], kept: int) -> None:
+        """See Audience.planned."""
+        super().planned(plan, metrics, kept)
+        self._bar = self._progress.add_task(
+            "", total=len(plan.cases), completed=kept, elapsed=duration(0)
+        )
+        self._progress.start()
+
+    def _show(self, text: str) -> None:
+        assert self._bar is not None
+        elapsed = duration(time.monotonic() - self._started_s)
+        self._progress.update(self._bar, description=text, completed=self._done, elapsed=elapsed)
+        self._progress.refresh()
+
+    def begins(self, notice: TrialBegins) -> None:
+        """A trial is about to start."""
+        super().begins(notice)
+        self._show(f"{notice.case.title}, trial {notice.index + 1}")
+
+    def waits(self, window: IdleWindow) -> None:
+        """The gate found the host busy."""
+        self._show(waiting_sentence(window))
+
+    def sample(self, notice: SampleTaken) -> None:
+        """An interval of a trial."""
+        self._show(f"{notice.case.title}, {notice.sample.t_s:.0f} s")
+
+    def trial(self, trial: TrialRecord) -> None:
+        """A trial is over; only one without a figure is worth a line here."""
+        if trial.value is None:
+            super().trial(trial)
+
+    def case_done(self, record: CaseRecord) -> None:
+        """A case is done."""
+        self._show(f"{self._title()}: {record.verdict}")
+
+
+def progress_for(stream: TextIO) -> PlainProgress:
+    """Rich on a terminal, plain lines otherwise."""
+    return RichProgress(stream) if stream.isatty() else PlainProgress(stream)

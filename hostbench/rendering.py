@@ -1,0 +1,169 @@
+"""Tables for people, on standard output. Colour never says anything that a word does not."""
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hostbench.models.result import (
+    CaseResult,
+    JobState,
+    JobSummary,
+    ResultDocument,
+    Statistics,
+    Verdict,
+)
+from hostbench.units import human, percent, plural
+from hostbench.verdict import NOT_IDLE
+
+VERDICT_STYLES = {
+    Verdict.CLEAN: "green",
+    Verdict.NOISY: "yellow",
+    Verdict.DISTURBED: "yellow",
+    Verdict.INVALID: "bold red",
+    Verdict.FAILED: "bold red",
+    Verdict.SKIPPED: "dim",
+}
+LEAST_COLUMNS = 80
+
+
+def console_for(stream: TextIO) -> Console:
+    """A console as wide as the terminal; 80 columns or COLUMNS for a file or a pipe."""
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    if not stream.isatty():
+        console.width = max(LEAST_COLUMNS, console.width)
+    return console
+
+
+def show_result(document: ResultDocument, stream: TextIO) -> None:
+    """The table of a job, and every reason below it as a sentence."""
+    console = console_for(stream)
+    console.print(_headline(document))
+    console.print(_case_table(document))
+    notes = _interval_notes(document)
+    if notes:
+        console.print(notes)
+    for paragraph in reason_paragraphs(document.cases):
+        console.print(paragraph)
+    if document.reason:
+        console.print(f"The job {document.job.state}: {_sentence(document.reason)}")
+
+
+def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
+    """Why each verdict is what it is; what the idle gate saw is said once for all it speaks for."""
+    paragraphs = []
+    gate: list[str] = []
+    for case in cases:
+        gate += [reason.text for reason in case.reasons if reason.code == NOT_IDLE]
+        own = [reason.text for reason in case.reasons if reason.code != NOT_IDLE]
+        if own:
+            paragraphs.append(_sentence(f"{case.title}, {case.verdict}: {'; '.join(own)}"))
+    return paragraphs + [
+        f"{plural(gate.count(text), 'case')}: {_sentence(text)}" for text in dict.fromkeys(gate)
+    ]
+
+
+def _headline(document: ResultDocument) -> str:
+    host = document.host
+    programs = ", ".join(f"{program.name} {program.version}" for program in document.programs)
+    cpu = host.cpu.model_name or host.cpu.architecture
+    return (
+        f"{document.job.id}: {document.job.state} on {host.hostname}, {cpu}, "
+        f"{len(host.allowed_cpus)} CPUs, {programs}"
+    )
+
+
+def _case_table(document: ResultDocument) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("case", overflow="fold", min_width=16)
+    for name in ("value", "spread", "limit", "of limit"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    workload = None
+    for case in document.cases:
+        if case.workload != workload:
+            workload = case.workload
+            table.add_row(Text(workload, style="bold"))
+        table.add_row(*_case_row(case))
+    return table
+
+
+def _case_row(case: CaseResult) -> list[Text | Padding]:
+    name = Padding(Text(case.label or "(defaults)"), (0, 0, 0, 2))
+    verdict = Text(
+        case.verdict or "unfinished", style=VERDICT_STYLES[case.verdict] if case.verdict else "dim"
+    )
+    metric = case.metrics.get(case.primary)
+    if metric is None:
+        return [name, *(Text("–") for _ in range(4)), verdict, Text("0")]
+    limit = metric.limit.value if metric.limit else None
+    return [
+        name,
+        Text(human(metric.statistics.median, metric.unit)),
+        Text(_spread(metric.statistics)),
+        Text(human(limit, metric.unit)),
+        Text(percent(metric.efficiency)),
+        verdict,
+        Text(str(metric.statistics.n)),
+    ]
+
+
+def _spread(statistics: Statistics) -> str:
+    if statistics.half_width_ratio is None:
+        return "–"
+    return f"± {percent(statistics.half_width_ratio)}"
+
+
+def _interval_notes(document: ResultDocument) -> str:
+    """What the spread means, for the numbers of trials that occur."""
+    coverages = {
+        metric.statistics.n: metric.statistics.interval.confidence
+        for case in document.cases
+        if (metric := case.metrics.get(case.primary)) is not None and metric.statistics.n > 1
+    }
+    if not coverages:
+        return ""
+    spelt = ", ".join(f"{percent(coverages[n])} for n={n}" for n in sorted(coverages))
+    return (
+        "value: median of n trials; spread: half the interval that holds the true median with "
+        f"{spelt}."
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def show_jobs(summaries: Sequence[JobSummary], older: int, stream: TextIO) -> None:
+    """The jobs, newest first; `older` says how many were left out."""
+    console = console_for(stream)
+    if not summaries:
+        console.print("There are no jobs yet; measure with: hostbench run")
+        return
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    # An id is there to be copied: it is never broken.
+    table.add_column("job", no_wrap=True)
+    table.add_column("host", overflow="fold")
+    table.add_column("state", no_wrap=True)
+    table.add_column("cases", justify="right", no_wrap=True)
+    table.add_column("verdicts")
+    for summary in summaries:
+        table.add_row(*_job_row(summary))
+    console.print(table)
+    if older:
+        console.print(f"{older} older jobs are not shown; --limit 0 shows all.")
+
+
+def _job_row(summary: JobSummary) -> list[Text]:
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items())
+    return [
+        Text(summary.id),
+        Text(summary.hostname),
+        Text(summary.state, style="" if summary.state is JobState.SUCCEEDED else "yellow"),
+        Text(str(summary.cases)),
+        Text(verdicts),
+    ]

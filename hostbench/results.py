@@ -1,0 +1,202 @@
+"""The results directory: one directory a job, and an index of them."""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hostbench.csvtable import case_table
+from hostbench.document import Progress, assemble, replay
+from hostbench.errors import ResourceError, UsageError, did_you_mean, shown
+from hostbench.journal import cannot_write, is_being_written, read_journal
+from hostbench.models.result import RESULT_SCHEMA, JobState, ResultDocument
+from hostbench.plan import Plan
+
+JOURNAL, DOCUMENT, CSV = "journal.ndjson", "result.json", "result.csv"
+LATEST = "latest"
+_JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
+
+# Of one trial with its events, and of each of its samples, in journal and document together;
+# generous, so that a job does not begin what it cannot store.
+TRIAL_BYTES = 24_000
+SAMPLE_BYTES = 600
+HEADER_BYTES = 200_000
+
+
+def results_directory(given: Path | None) -> Path:
+    """--results, else HOSTBENCH_RESULTS, else ./results."""
+    return given or Path(os.environ.get("HOSTBENCH_RESULTS") or "results")
+
+
+class JobDirectory:
+    """One job's files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.id = path.name
+        self.journal = path / JOURNAL
+        self.document = path / DOCUMENT
+
+    def progress(self) -> Progress:
+        """Where the job stands, from its journal."""
+        return replay(read_journal(self.journal))
+
+    def state_unless_ended(self) -> JobState:
+        """The state of a job whose journal does not say how it ended."""
+        running = is_being_written(self.journal)
+        return JobState.RUNNING if running else JobState.INTERRUPTED
+
+    def load(self) -> ResultDocument:
+        """The stored document, or what the journal of an unfinished job says so far.
+
+        Raises UsageError for a document that is cut short or of another schema version.
+        """
+        if self.document.exists():
+            return self._stored()
+        return assemble(self.progress(), self.state_unless_ended())
+
+    def _stored(self) -> ResultDocument:
+        rebuild = f"build it again from its journal with: hostbench run --resume {self.id}"
+        try:
+            content = self.document.read_bytes()
+        except OSError as error:
+            raise UsageError(f"cannot read {self.document}: {error.strerror}; {rebuild}") from None
+        try:
+            raw = json.loads(content)
+        except ValueError:
+            raise UsageError(
+                f"{self.document} is cut short or damaged: its {len(content)} bytes are not one "
+                f"JSON document; {rebuild}"
+            ) from None
+        schema = raw.get("schema") if isinstance(raw, dict) else None
+        if schema != RESULT_SCHEMA:
+            raise UsageError(
+                f"{self.document} has schema version {shown(schema)}, this hostbench reads "
+                f"{RESULT_SCHEMA}; read it with the version that wrote it, or {rebuild}"
+            )
+        try:
+            return ResultDocument.model_validate_json(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UsageError(
+                f"{self.document} is not a result document: {where}: {first['msg']}; {rebuild}"
+            ) from None
+
+    def store(self, document: ResultDocument) -> None:
+        """Writes result.json, then result.csv; each appears whole or not at all."""
+        text = document.model_dump_json(indent=1) + "\n"
+        _write_whole(self.document, text.encode())
+        _write_whole(self.path / CSV, case_table(document).encode())
+
+    def unstore(self) -> None:
+        """Removes what would look final while the job is being measured again."""
+        for path in (self.document, self.path / CSV):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise cannot_write(path, error) from None
+
+    def discard(self) -> None:
+        """Removes the directory of a job that never began."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """A temporary file in the same directory, synced, renamed, and the directory synced."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise cannot_write(path, error) from None
+
+
+def sync_directory(path: Path) -> None:
+    """Makes the names in a directory as durable as the files."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ResultsStore:
+    """All jobs below one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def create(self, suite: str, needed_bytes: int) -> JobDirectory:
+        """A new job's directory. Raises ResourceError when it cannot be made or has no room."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            space = os.statvfs(self.root)
+            if space.f_bavail * space.f_frsize < needed_bytes:
+                raise ResourceError(
+                    f"{self.root} has {space.f_bavail * space.f_frsize} bytes left, this job may "
+                    f"need {needed_bytes}; free space there, or choose another directory with "
+                    "--results or HOSTBENCH_RESULTS"
+                )
+            return self._make(suite)
+        except OSError as error:
+            raise cannot_write(self.root, error) from None
+
+    def _make(self, suite: str) -> JobDirectory:
+        while True:
+            # The time makes it sortable, the rest keeps two of one second apart.
+            now = datetime.now(UTC)
+            path = self.root / f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(2)}"
+            with contextlib.suppress(FileExistsError):
+                path.mkdir()
+                sync_directory(self.root)
+                return JobDirectory(path)
+
+    def ids(self) -> list[str]:
+        """The ids of all jobs, oldest first."""
+        try:
+            with os.scandir(self.root) as entries:
+                return sorted(entry.name for entry in entries if _JOB_ID.fullmatch(entry.name))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UsageError(
+                f"cannot read {self.root}: {error.strerror}; "
+                "choose another directory with --results or HOSTBENCH_RESULTS"
+            ) from None
+
+    def job(self, job_id: str) -> JobDirectory:
+        """The job called `job_id`, or the latest. Raises UsageError naming the nearest."""
+        ids = self.ids()
+        if job_id == LATEST and ids:
+            return JobDirectory(self.root / ids[-1])
+        if job_id in ids:
+            return JobDirectory(self.root / job_id)
+        raise UsageError(
+            f"there is no job {shown(job_id)} in {self.root}; {did_you_mean(job_id, ids)}"
+            "give an id that hostbench list shows, or latest"
+        )
+
+
+def needed_bytes(plan: Plan) -> int:
+    """What a job may need at most in its directory."""
+    needed = HEADER_BYTES
+    for case in plan.cases:
+        duration_s, interval_s = case.params.get("duration_s"), case.params.get("sample_interval_s")
+        samples = 0.0
+        if isinstance(duration_s, int | float) and isinstance(interval_s, int | float):
+            samples = duration_s / interval_s
+        needed += int(case.repeats.max_trials * (TRIAL_BYTES + samples * SAMPLE_BYTES))
+    return needed

@@ -1,0 +1,132 @@
+"""Checks the event stream of one trial, whatever carried it here.
+
+A stream that breaks the protocol never becomes a figure.
+"""
+
+from hostbench.errors import shown
+from hostbench.exitcode import ExitCode
+from hostbench.models.events import (
+    EVENT,
+    EndEvent,
+    ErrorEvent,
+    Event,
+    LastEvent,
+    ParamValue,
+    SampleEvent,
+    SkipEvent,
+    StartEvent,
+)
+from hostbench.trial import Trial, TrialFailed
+
+# Words that a program replaces by what it chose.
+RESOLVED_WORDS = frozenset({"best", "all"})
+
+EXIT_OF_LAST_EVENT: dict[type, frozenset[int]] = {
+    EndEvent: frozenset({0}),
+    SkipEvent: frozenset({4}),
+    ErrorEvent: frozenset({1, 2, 3, 5}),
+}
+# What a program's exit code makes of the job's.
+JOB_EXIT = {2: ExitCode.USAGE, 3: ExitCode.RESOURCE, 5: ExitCode.INVALID}
+
+
+class EventStream:
+    """Takes the lines of one trial in order; `finish()` says whether they are a trial."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self.started = False
+        self.last: LastEvent | None = None
+
+    def take(self, line: bytes) -> Event:
+        """The event of one line, without its newline. Raises TrialFailed on the first bad one."""
+        try:
+            event = EVENT.validate_json(line)
+        except ValueError as error:
+            raise self._malformed(f"{_first_line(error)} in {shown(_text(line))}") from None
+        self._check_order(event)
+        if isinstance(event, StartEvent):
+            self._check_start(event)
+        if isinstance(event, EndEvent):
+            self._check_end(event)
+        return event
+
+    def _check_order(self, event: Event) -> None:
+        if self.last is not None:
+            raise self._malformed(f"event {event.event} after the last event {self.last.event}")
+        if isinstance(event, StartEvent):
+            if self.started:
+                raise self._malformed("a second start event")
+            self.started = True
+        elif isinstance(event, SampleEvent | EndEvent) and not self.started:
+            raise self._malformed(f"event {event.event} before the start event")
+        if isinstance(event, EndEvent | SkipEvent | ErrorEvent):
+            self.last = event
+
+    def _check_start(self, start: StartEvent) -> None:
+        """The program must measure what it was asked for."""
+        program = f"{self.trial.subsystem}-bench"
+        if (start.program, start.workload) != (program, self.trial.workload):
+            raise self._malformed(
+                f"{start.program} {start.workload} answered for {program} {self.trial.workload}"
+            )
+        for name, asked in self.trial.params.items():
+            measured = start.params.get(name)
+            if asked in RESOLVED_WORDS or isinstance(measured, tuple):
+                continue
+            if not _same_value(asked, measured):
+                raise self._malformed(f"{name} {shown(measured)} measured, {shown(asked)} asked")
+
+    def _check_end(self, end: EndEvent) -> None:
+        if end.metrics.get(self.trial.primary) is not None:
+            return
+        reason = end.reasons.get(f"metrics.{self.trial.primary}", "no reason given")
+        raise TrialFailed("no_figure", f"no {self.trial.primary}: {reason}")
+
+    def finish(self, exit_code: int, stderr: str) -> None:
+        """Called when the stream ended. Raises TrialFailed unless it ended in `end` or `skip`.
+
+        `exit_code` is negative when a signal killed the program; `stderr` its last lines.
+        """
+        said = f"; it said: {stderr}" if stderr else ""
+        if exit_code < 0:
+            raise TrialFailed("killed", f"killed by signal {-exit_code}{said}")
+        if self.last is None:
+            raise TrialFailed(
+                "no_last_event",
+                f"exit code {exit_code} without an end, skip or error event{said}",
+            )
+        if exit_code not in EXIT_OF_LAST_EVENT[type(self.last)]:
+            raise TrialFailed(
+                "exit_code_contradicts",
+                f"exit code {exit_code} contradicts its last event {self.last.event}{said}",
+            )
+        if isinstance(self.last, ErrorEvent):
+            raise TrialFailed(
+                self.last.code,
+                self.last.message,
+                JOB_EXIT.get(exit_code, ExitCode.CASE_FAILED),
+            )
+
+    def _malformed(self, what: str) -> TrialFailed:
+        return TrialFailed("malformed_output", f"the program broke the protocol: {what}")
+
+
+def _same_value(asked: ParamValue, measured: ParamValue | None) -> bool:
+    if isinstance(asked, str) or isinstance(measured, str) or measured is None:
+        return asked == measured
+    return abs(asked - measured) <= 1e-9 * abs(asked)
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")
+
+
+def _first_line(error: ValueError) -> str:
+    """Where and why, from pydantic's message of several lines."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    if len(lines) < 2:
+        return "not an event"
+    where = lines[1] if len(lines) > 2 else ""
+    why = lines[-2] if lines[-1].startswith("For further") else lines[-1]
+    return f"{where}: {why.partition(' [type=')[0]}" if where != why else why

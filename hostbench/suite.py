@@ -1,0 +1,157 @@
+"""Finds and reads suites. Every error is one line: file, line number, value, what is allowed."""
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from hostbench import yamltree
+from hostbench.errors import UsageError, did_you_mean, listing, shown
+from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
+from hostbench.program import CHECKOUT
+
+SUITE_BYTES_MOST = 1 << 20
+SUFFIXES = (".yaml", ".yml")
+
+# What may stand at a place of the document, for suggestions.
+_MODELS: dict[tuple[str, ...], type[BaseModel]] = {
+    (): Suite,
+    ("idle",): IdleRules,
+    ("repeats",): Repeats,
+    ("cases",): SuiteCase,
+    ("cases", "repeats"): RepeatsChange,
+}
+
+
+class SuiteError(UsageError):
+    """A suite that cannot be used."""
+
+
+def suite_directory() -> Path:
+    """HOSTBENCH_SUITES, else suites/ of the checkout."""
+    given = os.environ.get("HOSTBENCH_SUITES")
+    return Path(given) if given else CHECKOUT / "suites"
+
+
+def built_in_suites() -> dict[str, Path]:
+    """The suites that are found by name, such as `quick` or `cs553/dgemm`."""
+    directory = suite_directory()
+    paths = sorted(path for suffix in SUFFIXES for path in directory.rglob(f"*{suffix}"))
+    return {path.relative_to(directory).with_suffix("").as_posix(): path for path in paths}
+
+
+def find_suite(name: str) -> Path:
+    """The file of a suite given by name or by path. Raises SuiteError for an unknown name."""
+    known = built_in_suites()
+    if name in known:
+        return known[name]
+    if name.endswith(SUFFIXES) or name.startswith((".", "/")):
+        return Path(name)
+    raise SuiteError(
+        f"there is no suite {shown(name)}; {did_you_mean(name, known)}"
+        f"give {listing(known)}, or the path of a .yaml file"
+    )
+
+
+def load_suite(path: Path) -> Suite:
+    """The suite in a file. Raises SuiteError."""
+    try:
+        tree, lines = yamltree.parse(_read(path))
+    except yamltree.YamlError as error:
+        raise _error(path, error.line, error.message) from None
+    if not isinstance(tree, dict):
+        what = "is empty" if tree is None else f"holds {shown(tree)} instead of a mapping"
+        raise _error(path, None, f"the suite {what}; it needs the keys name and cases")
+    try:
+        return Suite.model_validate(_tuples(tree))
+    except ValidationError as error:
+        raise _validation_error(path, error, lines) from None
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(SUITE_BYTES_MOST + 1)
+    except OSError as error:
+        raise SuiteError(
+            f"cannot read the suite {path}: {error.strerror}; give a readable .yaml file, "
+            f"or one of {listing(built_in_suites())}"
+        ) from None
+    if len(content) > SUITE_BYTES_MOST:
+        raise SuiteError(
+            f"the suite {path} has more than {SUITE_BYTES_MOST} bytes, the most that is read; "
+            "use grids instead of single cases"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise _error(
+            path, line, f"byte {content[error.start]:#04x} is not UTF-8; save the file as UTF-8"
+        ) from None
+
+
+def _tuples(tree: dict[str, Any]) -> dict[str, Any]:
+    """`cases` as the tuple that strict validation wants."""
+    cases = tree.get("cases")
+    return {**tree, "cases": tuple(cases)} if isinstance(cases, list) else tree
+
+
+def _error(path: Path, line: int | None, message: str) -> SuiteError:
+    return SuiteError(f"{path}:{line}: {message}" if line else f"{path}: {message}")
+
+
+def _validation_error(
+    path: Path, error: ValidationError, lines: dict[yamltree.Place, int]
+) -> SuiteError:
+    errors = error.errors(include_url=False)
+    # A misspelt key is also a missing one; its own name says more.
+    unknown = (one for one in errors if one["type"] == "extra_forbidden")
+    first = next(unknown, errors[0])
+    where = _known_place(first["loc"], lines)
+    # Of the branches of a union the deepest and last one fits best.
+    places = [_known_place(one["loc"], lines) for one in errors]
+    about = [i for i, place in enumerate(places) if place[: len(where)] == where]
+    best = max(about, key=lambda i: (len(places[i]), i))
+    message = _message(errors[best])
+    return _error(path, lines.get(places[best]), f"{_spelt(places[best])}{message}")
+
+
+def _known_place(
+    place: tuple[str | int, ...], lines: dict[yamltree.Place, int]
+) -> tuple[str | int, ...]:
+    """A union's branch is part of pydantic's location but not of the document's."""
+    while place and place not in lines:
+        place = place[:-1]
+    return place
+
+
+def _spelt(place: tuple[str | int, ...]) -> str:
+    """`cases[3].params.isa: `"""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return f"{text}: " if text else ""
+
+
+def _message(first: Any) -> str:
+    value, place = shown(first["input"]), first["loc"]
+    if first["type"] == "extra_forbidden":
+        model = _MODELS.get(tuple(part for part in place[:-1] if isinstance(part, str)))
+        allowed = sorted(model.model_fields) if model else []
+        return (
+            f"unknown key {shown(place[-1])}; {did_you_mean(str(place[-1]), allowed)}"
+            f"allowed are {listing(allowed)}"
+        )
+    if first["type"] == "missing":
+        return f"the key {place[-1]} is missing; add it"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return str(message)
+    if isinstance(first["input"], float) and not math.isfinite(first["input"]):
+        return f"{value} is not allowed: give a finite number"
+    if first["type"] == "string_pattern_mismatch":
+        return f"{value} is not a name; use lower-case letters, digits and hyphens, 40 at most"
+    return f"{value} is not allowed: {message[0].lower()}{message[1:]}"

@@ -1,0 +1,75 @@
+"""Figures for people: SI prefixes, three to four significant digits."""
+
+import math
+
+SHOWN_DIGITS = 4
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SMALL_PREFIXES = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
+_SHORT_UNITS = {"operation/s": "op/s", "operation": "op", "byte/s": "B/s", "byte": "B"}
+_SECONDS_A_MINUTE = 60
+_SECONDS_AN_HOUR = 3600
+
+
+def significant(value: float, digits: int = SHOWN_DIGITS) -> str:
+    """`value` with `digits` significant digits, never in exponent form for 1e-3 to 1e6."""
+    if value == 0:
+        return "0"
+    value = _rounded(value, digits)
+    magnitude = math.floor(math.log10(abs(value)))
+    if not -3 <= magnitude < 6:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:.{max(0, digits - 1 - magnitude)}f}"
+
+
+def _rounded(value: float, digits: int) -> float:
+    """Rounded before its magnitude is looked at: 999.96 G is 1.000 T and not 1000.0 G."""
+    return float(f"{value:.{digits - 1}e}")
+
+
+def human(value: float | None, unit: str) -> str:
+    """`113.2 Gop/s` for 1.132e11 `operation/s`; `–` for None."""
+    if value is None:
+        return "–"
+    if unit == "1":
+        return significant(value)
+    factor, prefix = _prefix(_rounded(value, SHOWN_DIGITS), small=unit == "s")
+    short = _SHORT_UNITS.get(unit, unit)
+    return f"{significant(value / factor)} {prefix}{short}"
+
+
+def _prefix(value: float, *, small: bool) -> tuple[float, str]:
+    if value == 0:
+        return 1.0, ""
+    for factor, prefix in _PREFIXES + (_SMALL_PREFIXES if small else ()):
+        if abs(value) >= factor:
+            return factor, prefix
+    return 1.0, ""
+
+
+def percent(ratio: float | None) -> str:
+    """`98.3 %` for 0.983; `–` for None."""
+    if ratio is None:
+        return "–"
+    digits = 2 if abs(ratio) < 0.01 else 1
+    return f"{ratio * 100:.{digits}f} %"
+
+
+def bound(ratio: float) -> str:
+    """`80 %` for 0.8: a figure that was chosen and not measured."""
+    return f"{ratio * 100:g} %"
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """`7 s`, `1 min 15 s`, `2 h 05 min`."""
+    whole = math.ceil(seconds)
+    if whole < _SECONDS_A_MINUTE:
+        return f"{whole} s"
+    if whole < _SECONDS_AN_HOUR:
+        return f"{whole // _SECONDS_A_MINUTE} min {whole % _SECONDS_A_MINUTE:02d} s"
+    hours, rest = divmod(whole, _SECONDS_AN_HOUR)
+    return f"{hours} h {rest // _SECONDS_A_MINUTE:02d} min"

@@ -1,0 +1,266 @@
+"""How far a trial and a case can be trusted, always with the reasons.
+
+A trial's own evidence decides `disturbed`. The idle gate only says what was true before: a host
+that was busy then and gave the trial all it asked for has measured well, so its flag is a reason
+that is shown and never a verdict.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from hostbench.models.events import Disturbance, EndEvent, Placement, StartEvent
+from hostbench.models.limit import Limit
+from hostbench.models.result import (
+    IdleRecord,
+    PlannedCase,
+    Reason,
+    Statistics,
+    TrialRecord,
+    Verdict,
+)
+from hostbench.units import bound, human, percent, plural
+
+# Below this share of clean slices the median of those that are left is still right (on a loaded
+# host it stays within 10 %), but the host was not ours: docs/measurement.md.
+CLEAN_SLICE_RATIO_LEAST = 0.80
+# The threads want the CPU all the time; a quiet host gives it for more than 99 %.
+CPU_RATIO_LEAST = 0.97
+# The idle gate allows as much before a trial.
+STEAL_RATIO_MOST = 0.01
+NOT_IDLE = "host_not_idle"
+# Any throttling means that a cgroup quota, not the CPU, was measured.
+THROTTLED_S_MOST = 0.0
+
+
+def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
+    """Why this trial is disturbed; nothing when it is not.
+
+    Threads that share a CPU wait for one another: then their waiting is what was asked for, and
+    only what others took counts (steal, throttling).
+    """
+    seen = end.disturbance
+    reasons = [_steal(seen, start.placement, end.elapsed_s), _throttling(seen)]
+    if not start.placement.oversubscribed:
+        reasons += [_dirty_slices(seen), _cpu_share(seen)]
+    return tuple(reason for reason in reasons if reason)
+
+
+def _dirty_slices(seen: Disturbance) -> Reason | None:
+    ratio = seen.clean_slice_ratio
+    if ratio is None or ratio >= CLEAN_SLICE_RATIO_LEAST:
+        return None
+    return Reason(
+        code="dirty_slices",
+        text=f"only {percent(ratio)} of the time slices ran without interruption "
+        f"(at least {bound(CLEAN_SLICE_RATIO_LEAST)} are expected)",
+    )
+
+
+def _cpu_share(seen: Disturbance) -> Reason | None:
+    if seen.cpu_ratio is None or seen.cpu_ratio >= CPU_RATIO_LEAST:
+        return None
+    return Reason(
+        code="cpu_taken_away",
+        text=f"the threads had a CPU for only {percent(seen.cpu_ratio)} of their time "
+        f"(at least {bound(CPU_RATIO_LEAST)} is expected)",
+    )
+
+
+def _steal(seen: Disturbance, placement: Placement, elapsed_s: float) -> Reason | None:
+    available_s = elapsed_s * len(set(placement.cpus))
+    if seen.steal_s is None or available_s <= 0:
+        return None
+    ratio = seen.steal_s / available_s
+    if ratio <= STEAL_RATIO_MOST:
+        return None
+    return Reason(
+        code="stolen",
+        text=f"the hypervisor gave {percent(ratio)} of the CPU time to others "
+        f"(at most {bound(STEAL_RATIO_MOST)} is tolerated)",
+    )
+
+
+def _throttling(seen: Disturbance) -> Reason | None:
+    if seen.throttled_s is None or seen.throttled_s <= THROTTLED_S_MOST:
+        return None
+    return Reason(
+        code="throttled",
+        text=f"a cgroup CPU quota stopped the threads for {human(seen.throttled_s, 's')}; "
+        "raise the quota or ask for fewer threads",
+    )
+
+
+def above_limit(
+    metrics: Mapping[str, float | None], limits: Mapping[str, Limit], units: Mapping[str, str]
+) -> tuple[Reason, ...]:
+    """Which figures are above what the hardware can do, beyond the limit's tolerance."""
+    reasons = []
+    for name, limit in limits.items():
+        value = metrics.get(name)
+        if value is None or limit.value is None or value <= limit.value * (1 + limit.tolerance):
+            continue
+        unit = units.get(name, limit.unit)
+        reasons.append(
+            Reason(
+                code="above_limit",
+                text=f"{name} {human(value, unit)} is {percent(value / limit.value)} of its limit "
+                f"{human(limit.value, unit)} (tolerance {bound(limit.tolerance)}): "
+                "the figure or the limit is wrong",
+            )
+        )
+    return tuple(reasons)
+
+
+def case_verdict(
+    case: PlannedCase,
+    trials: Sequence[TrialRecord],
+    counted: Sequence[TrialRecord],
+    statistics: Statistics | None,
+    idle: IdleRecord | None,
+) -> tuple[Verdict, tuple[Reason, ...]]:
+    """The verdict of a case from all its trials and from those that count.
+
+    The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. Findings that do
+    not decide are reasons all the same.
+    """
+    for verdict in (Verdict.FAILED, Verdict.SKIPPED):
+        reasons = [
+            reason for trial in trials if trial.verdict is verdict for reason in trial.reasons
+        ]
+        if reasons:
+            return verdict, tuple(reasons)
+    assert statistics is not None
+    findings = [
+        (Verdict.INVALID, _invalid(counted)),
+        (Verdict.DISTURBED, _disturbed(counted, len(trials))),
+        (Verdict.NOISY, _noisy(case, statistics)),
+        (Verdict.CLEAN, _remarks(trials, counted, statistics, idle)),
+    ]
+    verdict = next((verdict for verdict, reasons in findings if reasons), Verdict.CLEAN)
+    return verdict, tuple(reason for _, reasons in findings for reason in reasons)
+
+
+def _invalid(counted: Sequence[TrialRecord]) -> list[Reason]:
+    invalid = [trial for trial in counted if trial.verdict is Verdict.INVALID]
+    return [_over_trials(invalid, "above_limit", len(counted))] if invalid else []
+
+
+def _disturbed(counted: Sequence[TrialRecord], ran: int) -> list[Reason]:
+    codes = dict.fromkeys(
+        reason.code
+        for trial in counted
+        if is_disturbed(trial)
+        for reason in trial.reasons
+        if reason.code in DISTURBANCE_CODES
+    )
+    return [
+        _over_trials([trial for trial in counted if code in _codes(trial)], code, ran)
+        for code in codes
+    ]
+
+
+DISTURBANCE_CODES = frozenset({"dirty_slices", "cpu_taken_away", "stolen", "throttled"})
+
+
+def _codes(trial: TrialRecord) -> set[str]:
+    return {reason.code for reason in trial.reasons}
+
+
+def is_disturbed(trial: TrialRecord) -> bool:
+    """Whether something took the host away from this trial, whatever else is wrong with it."""
+    return bool(_codes(trial) & DISTURBANCE_CODES)
+
+
+def _over_trials(trials: Sequence[TrialRecord], code: str, of: int) -> Reason:
+    """What a trial says of itself, said of several: the first one's figures stand for them."""
+    text = next(reason.text for reason in trials[0].reasons if reason.code == code)
+    which = (
+        "" if of == 1 else f"{len(trials)} of {of} trials, such as trial {trials[0].index + 1}: "
+    )
+    return Reason(code=code, text=f"{which}{text}")
+
+
+def _noisy(case: PlannedCase, statistics: Statistics) -> list[Reason]:
+    reasons = []
+    target = case.repeats.target_half_width
+    if statistics.half_width_ratio is not None and statistics.half_width_ratio > target:
+        reasons.append(
+            Reason(
+                code="wide_interval",
+                text=f"the interval of the median is ± {percent(statistics.half_width_ratio)} wide "
+                f"after {statistics.n} trials (the target is ± {bound(target)}); "
+                "quieten the host or raise max_trials",
+            )
+        )
+    if statistics.unstable:
+        reasons.append(Reason(code="unstable", text=statistics.unstable))
+    return reasons
+
+
+def _remarks(
+    trials: Sequence[TrialRecord],
+    counted: Sequence[TrialRecord],
+    statistics: Statistics,
+    idle: IdleRecord | None,
+) -> list[Reason]:
+    remarks = []
+    left_out = [trial for trial in trials if trial not in counted]
+    if left_out:
+        remarks.append(
+            Reason(
+                code="disturbed_trials_left_out",
+                text=f"{len(left_out)} of {len(trials)} trials "
+                f"{'was' if len(left_out) == 1 else 'were'} disturbed and left out",
+            )
+        )
+    if statistics.n == 1:
+        remarks.append(
+            Reason(code="single_trial", text="one trial: the spread between trials is unknown")
+        )
+    if statistics.outliers:
+        remarks.append(
+            Reason(
+                code="outliers",
+                text=f"{plural(len(statistics.outliers), 'outlier')} among {statistics.n} trials "
+                "(modified z-score above 14.8); the median hardly moves with them",
+            )
+        )
+    remarks += _unseen_remarks(counted)
+    remarks += _warnings(counted)
+    if idle is not None and idle.idle is False:
+        remarks.append(Reason(code=NOT_IDLE, text=not_idle_sentence(idle)))
+    return remarks
+
+
+def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:
+    """Without these two counters nobody would notice a competitor for the CPU."""
+    seen = [trial.end.disturbance for trial in counted if trial.end is not None]
+    if any(one.cpu_ratio is not None or one.clean_slice_ratio is not None for one in seen):
+        return []
+    return [
+        Reason(
+            code="disturbance_unknown",
+            text="the kernel does not tell whether the threads were interrupted",
+        )
+    ]
+
+
+def _warnings(counted: Sequence[TrialRecord]) -> list[Reason]:
+    warnings = {warning.code: warning for trial in counted for warning in trial.warnings}
+    return [
+        Reason(code=code, text=f"the program warns: {warning.message}")
+        for code, warning in warnings.items()
+    ]
+
+
+def not_idle_sentence(idle: IdleRecord) -> str:
+    """What the gate saw when it gave up."""
+    sentence = "the host was not idle before the measurement"
+    if idle.window is not None and idle.window.reasons:
+        sentence += f": {'; '.join(reason.text for reason in idle.window.reasons)}"
+    if idle.busiest:
+        busiest = ", ".join(
+            f"{busy.command} (pid {busy.pid}) {percent(busy.cpu_ratio)} of a CPU"
+            for busy in idle.busiest
+        )
+        sentence += f"; busiest: {busiest}"
+    return sentence

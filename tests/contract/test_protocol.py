@@ -1,0 +1,184 @@
+"""Every workload of every program, run for a moment in every build, keeps the protocol.
+
+The events are held against the published JSON schema, not against the models it comes from.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from hostbench.docs import SCHEMA_PAGE, WORKLOADS_PAGE, schema_page, workloads_page
+from hostbench.models.events import EVENT
+from hostbench.models.table import Table
+from hostbench.program import load_program
+from hostbench.stream import EventStream
+from hostbench.trial import Trial
+from tests.contract.conftest import SUBSYSTEMS, Variant
+
+MOMENT = {"duration_s": 0.03, "warmup_s": 0, "sample_interval_s": 0.1}
+WITH_SAMPLES = {"duration_s": 0.45, "warmup_s": 0, "sample_interval_s": 0.1}
+# qemu and the sanitizers are slow; a hang is what this is for.
+TIMEOUT_S = 60
+
+
+@pytest.fixture(scope="module")
+def schema() -> Draft202012Validator:
+    published = json.loads(SCHEMA_PAGE.read_text())
+    Draft202012Validator.check_schema(published)
+    return Draft202012Validator(published)
+
+
+def tables(variant: Variant) -> Iterator[tuple[str, Table]]:
+    for subsystem in SUBSYSTEMS:
+        answer = subprocess.run(
+            [*variant.command(subsystem), "--list"], capture_output=True, timeout=TIMEOUT_S
+        )
+        assert answer.returncode == 0, answer.stderr
+        yield subsystem, Table.model_validate_json(answer.stdout)
+
+
+def calls(table: Table) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every workload with its defaults, and with each value of each of its choices."""
+    for workload in table.workloads:
+        yield workload.name, {}
+        for param in workload.params:
+            if param.type == "choice":
+                yield from ((workload.name, {param.name: word}) for word in param.words)
+
+
+def trial_of(subsystem: str, table: Table, workload: str, params: dict[str, Any]) -> Trial:
+    found = table.workload(workload)
+    assert found is not None
+    return Trial("hostbench", subsystem, workload, params, found.primary.name, TIMEOUT_S)
+
+
+def run(variant: Variant, trial: Trial) -> tuple[int, list[bytes], str]:
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in trial.params.items()]
+    answer = subprocess.run(
+        [*variant.command(trial.subsystem), trial.workload, *options],
+        capture_output=True,
+        timeout=TIMEOUT_S,
+    )
+    assert answer.stdout.endswith(b"\n")
+    return answer.returncode, answer.stdout.splitlines(), answer.stderr.decode()
+
+
+def keeps_the_protocol(
+    variant: Variant, trial: Trial, table: Table, schema: Draft202012Validator
+) -> list[Any]:
+    """Runs the trial; its events as plain values."""
+    exit_code, lines, errors = run(variant, trial)
+    stream = EventStream(trial)
+    events = []
+    for line in lines:
+        event = json.loads(line, parse_constant=_refuse)
+        schema.validate(event)
+        assert json.loads(EVENT.dump_json(stream.take(line))) == event
+        events.append(event)
+    stream.finish(exit_code, errors)
+    _reports_its_metrics(events, table, trial)
+    return events
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is not allowed in an event")
+
+
+def _reports_its_metrics(events: list[Any], table: Table, trial: Trial) -> None:
+    """The end event has exactly the metrics the table promises, and says why one is null."""
+    end = events[-1]
+    if end["event"] != "end":
+        return
+    workload = table.workload(trial.workload)
+    assert workload is not None
+    assert set(end["metrics"]) == {metric.name for metric in workload.metrics}
+    nulls = {f"metrics.{name}" for name, value in end["metrics"].items() if value is None}
+    nulls |= {f"disturbance.{name}" for name, value in end["disturbance"].items() if value is None}
+    assert nulls == set(end["reasons"])
+    requestable = {param.name for param in workload.params if param.scope == "request"}
+    assert set(events[0]["params"]) == requestable
+    assert len(end["threads"]) == events[0]["params"]["threads"]
+
+
+@pytest.mark.timeout(300)
+def test_every_workload_and_choice(variant: Variant, schema: Draft202012Validator) -> None:
+    ended = set()
+    for subsystem, table in tables(variant):
+        for workload, params in calls(table):
+            trial = trial_of(subsystem, table, workload, {**MOMENT, **params})
+            events = keeps_the_protocol(variant, trial, table, schema)
+            ended.add((workload, events[-1]["event"]))
+    assert {("fma", "end"), ("clock", "end"), ("add_sub", "end")} <= ended
+
+
+def test_samples(variant: Variant, schema: Draft202012Validator) -> None:
+    for subsystem, table in tables(variant):
+        first = table.workloads[0].name
+        trial = trial_of(subsystem, table, first, dict(WITH_SAMPLES))
+        samples = [
+            event
+            for event in keeps_the_protocol(variant, trial, table, schema)
+            if event["event"] == "sample"
+        ]
+        assert len(samples) >= 3
+        assert [s["t_s"] for s in samples] == sorted(s["t_s"] for s in samples)
+
+
+def test_fixed_work_and_more_threads_than_cpus(
+    variant: Variant, schema: Draft202012Validator
+) -> None:
+    for subsystem, table in tables(variant):
+        first = table.workloads[0].name
+        params = {"work": 100000, "threads": 5, "warmup_s": 0}
+        trial = trial_of(subsystem, table, first, params)
+        start, *_, end = keeps_the_protocol(variant, trial, table, schema)
+        assert end["metrics"]["work_operations"] >= 100000
+        assert start["params"]["duration_s"] is None
+
+
+@pytest.mark.parametrize("arguments", [["nosuch"], ["--threads", "0"], []])
+def test_bad_arguments_are_error_events_too(
+    variant: Variant, schema: Draft202012Validator, arguments: list[str]
+) -> None:
+    for subsystem, table in tables(variant):
+        name = table.workloads[0].name
+        call = ["nosuch"] if arguments == ["nosuch"] else [name, *arguments, "--surplus"]
+        answer = subprocess.run(
+            [*variant.command(subsystem), *call], capture_output=True, timeout=TIMEOUT_S
+        )
+        (line,) = answer.stdout.splitlines()
+        event = json.loads(line)
+        schema.validate(event)
+        assert (answer.returncode, event["event"]) == (2, "error")
+
+
+def test_the_published_schema_is_that_of_the_models() -> None:
+    assert SCHEMA_PAGE.read_text() == schema_page(), "write it anew: python -m hostbench.docs"
+
+
+def test_the_page_of_workloads_is_that_of_the_programs() -> None:
+    page = workloads_page(load_program(subsystem).table for subsystem in SUBSYSTEMS)
+    assert WORKLOADS_PAGE.read_text() == page, "write it anew: python -m hostbench.docs"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "skip"},
+        {"event": "skip", "reason": ""},
+        {"event": "nosuch", "reason": "x"},
+        {"event": "error", "code": "Bad Code", "message": "x"},
+        {"event": "sample", "t_s": 1, "dt_s": 0, "metrics": {}},
+        {"event": "sample", "t_s": 1, "dt_s": 1, "metrics": {"Rate": 1}},
+        {"event": "sample", "t_s": 1, "dt_s": 1, "metrics": {"rate": "1"}},
+        {"event": "sample", "t_s": 1, "dt_s": 1, "metrics": {}, "extra": 1},
+    ],
+)
+def test_the_schema_refuses_what_the_protocol_does(
+    schema: Draft202012Validator, event: dict[str, Any]
+) -> None:
+    assert not schema.is_valid(event)

@@ -1,0 +1,268 @@
+"""The command over the real program: what it prints, stores, lists and shows."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import hostbench
+from hostbench.exitcode import ExitCode
+from tests.faults.command import CHECKOUT, Command, Ended
+
+FORCE = ("--idle-policy", "force")
+SMALL = """
+name: small
+idle: {policy: force}
+repeats: {min_trials: 2, max_trials: 2}
+cases:
+  - workload: cpu.fma
+    params: {duration_s: 0.05, warmup_s: 0}
+    grid: {dtype: [fp64, fp32], threads: [1, all]}
+  - workload: cpu.fma
+    params: {isa: LACKING}
+"""
+LACKING = "neon" if os.uname().machine == "x86_64" else "avx2"
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    return Command(tmp_path_factory.mktemp("command"))
+
+
+@pytest.fixture(scope="module")
+def measured(command: Command) -> Ended:
+    suite = command.results.parent / "small.yaml"
+    suite.write_text(SMALL.replace("LACKING", LACKING))
+    return command.run("run", str(suite))
+
+
+def test_the_table(measured: Ended) -> None:
+    assert measured.code in (ExitCode.OK, ExitCode.INVALID)
+    lines = measured.output.splitlines()
+    assert max(map(len, lines)) <= 80
+    header = next(line for line in lines if line.startswith("case"))
+    for column in ("value", "spread", "limit", "of limit", "verdict", "n"):
+        assert column in header
+    row = next(line for line in lines if "fp64 1 thread" in line)
+    assert re.search(r"\d+\.\d+ Gop/s", row) and "±" in row
+    assert re.search(r"clean|noisy|disturbed|invalid", row)
+    skipped = next(line for line in lines if f"{LACKING}" in line)
+    assert "skipped" in skipped and "–" in skipped
+    assert f"{LACKING} needs" in " ".join(lines)
+    assert "50.0 % for n=2" in " ".join(" ".join(lines).split())
+
+
+def test_the_progress_goes_to_standard_error(measured: Ended) -> None:
+    lines = measured.errors.splitlines()
+    assert re.match(r"plan: 5 cases, 10 trials, \d+ s", lines[0])
+    assert any(re.match(r"\[1/5\] cpu\.fma fp64 1 thread #1: .*Gop/s", line) for line in lines)
+    assert "[5/5]" in lines[-2] and "skipped" in lines[-2]
+    assert lines[-1].startswith("result: ") and lines[-1].endswith("result.json")
+
+
+def test_show_says_the_same_again(command: Command, measured: Ended) -> None:
+    assert command.run("show", "latest").output == measured.output
+
+
+def test_wide_output(command: Command, measured: Ended) -> None:
+    command.environment["COLUMNS"] = "120"
+    lines = command.run("show", "latest").output.splitlines()
+    command.environment["COLUMNS"] = "80"
+    assert 80 < max(map(len, lines)) <= 120
+
+
+def test_json_is_the_stored_document(command: Command, measured: Ended) -> None:
+    shown = command.run("show", "latest", "--json")
+    (job,) = command.jobs()
+    assert shown.document == json.loads((job / "result.json").read_text())
+    assert shown.document["schema"] == 1
+    trial = shown.document["cases"][0]["trials"][0]
+    assert [event["event"] for event in trial["events"]] == ["start", "end"]
+
+
+def test_csv_has_a_row_for_every_metric(command: Command, measured: Ended) -> None:
+    rows = list(csv.DictReader(io.StringIO(command.run("show", "latest", "--csv").output)))
+    primary = [row for row in rows if row["metric"] == "operations_per_second"]
+    assert len(primary) == 4
+    assert all(float(row["median"]) > 0 and row["n"] == "2" for row in primary)
+    assert [row["verdict"] for row in rows if not row["metric"]] == ["skipped"]
+    (job,) = command.jobs()
+    assert (job / "result.csv").read_text() == command.run("show", "latest", "--csv").output
+
+
+def test_samples_are_in_the_result(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    ended = command.run(
+        "run", "--workload", "cpu.add_sub", "--param", "threads=8", "--param", "duration_s=1",
+        "--param", "sample_interval_s=0.1", "--trials", "1", *FORCE, "--json",
+    )  # fmt: skip
+    (case,) = ended.document["cases"]
+    samples = [event for event in case["trials"][0]["events"] if event["event"] == "sample"]
+    assert 9 <= len(samples) <= 10
+    rows = list(
+        csv.DictReader(io.StringIO(command.run("show", "latest", "--csv", "--samples").output))
+    )
+    assert [float(row["t_s"]) for row in rows] == [sample["t_s"] for sample in samples]
+    assert all(float(row["operations_per_second"]) > 0 for row in rows)
+
+
+def test_list(command: Command, measured: Ended) -> None:
+    (job,) = command.jobs()
+    ended = command.run("list")
+    assert any(line.startswith(f"{job.name} ") for line in ended.output.splitlines())
+    (listed,) = command.run("list", "--json").document["jobs"]
+    assert (listed["id"], listed["suite"], listed["cases"]) == (job.name, "small", 5)
+    assert sum(listed["verdicts"].values()) == 5
+
+
+def test_list_of_nothing(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    assert "hostbench run" in command.run("list").output
+    assert command.run("list", "--json").document == {"jobs": []}
+    assert not command.results.exists()
+
+
+def test_list_suites_and_workloads(command: Command) -> None:
+    assert "quick: " in command.run("list", "suites").output
+    names = [suite["name"] for suite in command.run("list", "suites", "--json").document["suites"]]
+    assert "cpu-600-samples" in names
+    assert "cpu.fma: " in command.run("list", "workloads").output
+    (program,) = command.run("list", "workloads", "--json").document["programs"]
+    assert program["program"] == "cpu-bench"
+
+
+def test_json_of_a_run_is_one_document(tmp_path: Path) -> None:
+    ended = Command(tmp_path).run(
+        "run", "--workload", "cpu.clock", "--param", "duration_s=0.05", "--trials", "1", *FORCE,
+        "--json",
+    )  # fmt: skip
+    assert ended.document["kind"] == "hostbench.result"
+
+
+@pytest.mark.parametrize("arguments", [("show", "latest", "--json"), ("list",), ("--help",)])
+def test_a_reader_that_goes_away_is_no_noise(
+    command: Command, measured: Ended, arguments: tuple[str, ...]
+) -> None:
+    process = command.start(*arguments)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(10) in (ExitCode.BROKEN_PIPE, ExitCode.OK)
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(command: Command, measured: Ended) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hostbench", "show", "latest", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=command.environment,
+        )
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == ExitCode.RESOURCE
+    assert len(errors.splitlines()) == 1 and "No space left" in errors
+
+
+def test_a_measurement_survives_the_reader_of_its_progress(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    process = command.start(
+        "run", "--workload", "cpu.clock", "--param", "duration_s=0.3", "--trials", "2", *FORCE,
+        "--json",
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    process.stderr.close()
+    document = json.loads(process.stdout.read())
+    process.stdout.close()
+    assert process.wait(20) == ExitCode.OK
+    assert document["job"]["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_standard_streams(tmp_path: Path, closed: str) -> None:
+    command = Command(tmp_path)
+    script = (
+        f"exec {sys.executable} -m hostbench run --workload cpu.clock --param duration_s=0.05 "
+        f"--trials 1 --idle-policy force {closed}"
+    )
+    done = subprocess.run(["sh", "-c", script], env=command.environment, capture_output=True)
+    assert done.returncode == ExitCode.OK
+    assert b"Traceback" not in done.stderr
+    assert len(command.documents()) == 2
+
+
+def test_an_ignored_sigchld_is_taken_back(tmp_path: Path) -> None:
+    ended = Command(tmp_path).run(
+        "run", "--workload", "cpu.fma", "--param", f"isa={LACKING}", *FORCE,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )  # fmt: skip
+    assert ended.code == ExitCode.NOTHING_RAN
+
+
+def test_an_ascii_terminal(command: Command, measured: Ended) -> None:
+    command.environment["PYTHONIOENCODING"] = "ascii"
+    ended = command.run("show", "latest")
+    del command.environment["PYTHONIOENCODING"]
+    assert ended.code == 0 and "Gop/s" in ended.output
+
+
+def test_on_a_terminal(tmp_path: Path) -> None:
+    """Rich draws its bar on the terminal, takes it away, and the table is what remains."""
+    command = Command(tmp_path, TERM="xterm-256color")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hostbench", "run", "--workload", "cpu.clock",
+         "--param", "duration_s=0.05", "--trials", "2", *FORCE],
+        stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=command.environment,
+    )  # fmt: skip
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        written += piece
+    os.close(ours)
+    assert process.wait(20) == ExitCode.OK
+    text = written.decode()
+    assert "0/1" in text and "trial 1" in text
+    assert "\x1b[?25l" in text and "\x1b[?25h" in text, "the cursor comes back"
+    assert "GHz" in text.rpartition("case")[2]
+
+
+def test_help_says_the_exit_codes_and_starts_fast(command: Command) -> None:
+    began = time.perf_counter()
+    ended = command.run("run", "--help")
+    assert time.perf_counter() - began < 0.5
+    for code in ExitCode:
+        assert re.search(
+            rf"^ *{code.value}  {re.escape(code.meaning)}$", ended.output, re.MULTILINE
+        )
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    assert hostbench.__version__ == project["version"]
+
+
+def test_the_quick_suite_keeps_its_budget() -> None:
+    from hostbench.job import set_up
+    from hostbench.suite import find_suite, load_suite
+
+    plan = set_up(load_suite(find_suite("quick"))).plan
+    assert plan.estimate().high_s <= 75
+    assert {case.workload for case in plan.cases} == {"cpu.clock", "cpu.fma", "cpu.add_sub"}

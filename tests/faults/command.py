@@ -1,0 +1,135 @@
+"""The hostbench command as a child process, and what it leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).parents[2]
+PROGRAMS = CHECKOUT / "build" / "release"
+SCRIPTED = Path(__file__).with_name("scripted_program.py")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a finished command said."""
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def document(self) -> Any:
+        """The one JSON document on standard output."""
+        return json.loads(self.output)
+
+    @property
+    def last_line(self) -> str:
+        """The message of an error: one line on standard error, after any progress."""
+        return self.errors.splitlines()[-1]
+
+
+class Command:
+    """Runs hostbench with its own results, lock and programs below one directory."""
+
+    def __init__(self, directory: Path, programs: Path = PROGRAMS, **environment: str) -> None:
+        self.results = directory / "results"
+        self.lock = directory / "hostbench.lock"
+        self.environment = os.environ | {
+            "HOSTBENCH_RESULTS": str(self.results),
+            "HOSTBENCH_LOCK": str(self.lock),
+            "HOSTBENCH_PROGRAMS": str(programs),
+            "PYTHONPATH": os.pathsep.join([str(CHECKOUT), os.environ.get("PYTHONPATH", "")]),
+            "COLUMNS": "80",
+            **environment,
+        }
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "hostbench", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+            cwd=self.results.parent,
+            **options,
+        )
+
+    def run(self, *arguments: str, timeout_s: float = 60, **options: Any) -> Ended:
+        return end_of(self.start(*arguments, **options), timeout_s)
+
+    def jobs(self) -> list[Path]:
+        return sorted(self.results.glob("*-*-*")) if self.results.is_dir() else []
+
+    def documents(self) -> list[Path]:
+        """Whatever looks like a finished result."""
+        return sorted(self.results.rglob("result.*")) if self.results.is_dir() else []
+
+    def processes(self) -> list[int]:
+        """Everything alive that was started by this command: they carry its lock in their
+        environment."""
+        return list(_carrying(f"HOSTBENCH_LOCK={self.lock}".encode()))
+
+    def program_pids(self) -> list[int]:
+        """The benchmark programs among them."""
+        return [pid for pid in self.processes() if b"--lifeline-fd" in _read(pid, "cmdline")]
+
+    def wait_for_program(self) -> int:
+        """The process id of the program once it runs."""
+        deadline_s = time.monotonic() + 15
+        while time.monotonic() < deadline_s:
+            if pids := self.program_pids():
+                return pids[0]
+            time.sleep(0.01)
+        raise AssertionError("no program was started")
+
+    def gone_within(self, seconds: float) -> bool:
+        """Whether nothing of the command is alive any more before the time is over."""
+        deadline_s = time.monotonic() + seconds
+        while self.processes():
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(0.02)
+        return True
+
+
+def end_of(process: subprocess.Popen[str], timeout_s: float = 60) -> Ended:
+    try:
+        output, errors = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        raise
+    return Ended(process.returncode, output, errors)
+
+
+def _carrying(mark: bytes) -> Iterator[int]:
+    for entry in Path("/proc").glob("[0-9]*"):
+        pid = int(entry.name)
+        if mark in _read(pid, "environ").split(b"\0") and _read(pid, "cmdline"):
+            yield pid
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return (Path("/proc") / str(pid) / name).read_bytes()
+    except OSError:
+        return b""
+
+
+def scripted_programs(directory: Path) -> Path:
+    """A programs directory whose cpu-bench is the scripted one, with the real one's table."""
+    programs = directory / "programs"
+    programs.mkdir()
+    program = programs / "cpu-bench"
+    program.write_text(SCRIPTED.read_text())
+    program.chmod(0o755)
+    table = subprocess.run([PROGRAMS / "cpu-bench", "--list"], capture_output=True, check=True)
+    (programs / "table.json").write_bytes(table.stdout)
+    return programs

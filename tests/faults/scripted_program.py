@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Stands in for cpu-bench where a test needs what the real one cannot be made to do.
+
+SCRIPT names the behaviour. The table is the real program's, from table.json beside this file.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RATE = "operations_per_second"
+FOREVER_S = 600
+
+
+def say(event: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+def resolved(table: dict[str, Any], workload: str, arguments: list[str]) -> dict[str, Any]:
+    """The parameters as the real program would resolve them, near enough."""
+    params = next(one["params"] for one in table["workloads"] if one["name"] == workload)
+    given = dict(argument[2:].split("=", 1) for argument in arguments if "=" in argument)
+    values: dict[str, Any] = {}
+    for param in params:
+        name = param["name"]
+        value = given.get(name.replace("_", "-"), param["default"])
+        if param["scope"] == "host":
+            continue
+        numeric = param["type"] in ("count", "number") and value not in (None, "all")
+        values[name] = float(value) if numeric else value
+    values["threads"] = 1 if values["threads"] == "all" else int(values["threads"])
+    return values
+
+
+def start(workload: str, params: dict[str, Any]) -> dict[str, Any]:
+    cpus = sorted(os.sched_getaffinity(0))
+    return {
+        "event": "start",
+        "schema": 1,
+        "program": "cpu-bench",
+        "version": "0.1.0",
+        "workload": workload,
+        "params": params,
+        "placement": {
+            "cpus": cpus[:1],
+            "affinity": cpus,
+            "cores": 1,
+            "sockets": 1,
+            "smt_shared": False,
+            "oversubscribed": False,
+            "policy": "cores_first",
+            "quota_cpus": None,
+            "cpuset": None,
+            "cgroup": None,
+        },
+        "clock": {"source": "CLOCK_MONOTONIC", "resolution_s": 1e-8, "read_s": 2e-8},
+        "time_unix_s": time.time(),
+    }
+
+
+def end(rate: float) -> dict[str, Any]:
+    return {
+        "event": "end",
+        "metrics": {RATE: rate, "clock_hertz": 3e9},
+        "basis": "clean_slices",
+        "threads": [],
+        "disturbance": {
+            "cpu_ratio": 1.0,
+            "wait_s": 0,
+            "involuntary_switches": 0,
+            "steal_s": 0,
+            "psi_cpu_some_s": 0,
+            "throttled_s": 0,
+            "clean_slice_ratio": 1,
+            "harness_ratio": 0.001,
+        },
+        "verified": True,
+        "elapsed_s": 0.5,
+        "reasons": {},
+    }
+
+
+def ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def act(script: str, begun: dict[str, Any]) -> int:
+    """Everything after the start event; returns the exit code."""
+    rate = float(os.environ.get("SCRIPT_RATE", "1e9"))
+    if script == "garbage":
+        sys.stdout.write("hello, here is a figure: 12\n")
+    elif script == "nan":
+        sys.stdout.write(json.dumps(end(float("nan"))) + "\n")
+    elif script == "cut":
+        sys.stdout.write(json.dumps(end(rate))[:100])
+    elif script == "endless_line":
+        while True:
+            sys.stdout.write("x" * 65536)
+    elif script == "crash":
+        sys.stderr.write("about to crash\n")
+        sys.stderr.flush()
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif script == "no_last_event":
+        sys.stderr.write("gave up\n")
+    elif script == "contradiction":
+        say(end(rate))
+        return 1
+    elif script == "hang":
+        ignore_signals()
+        time.sleep(FOREVER_S)
+    elif script == "hang_after_end":
+        ignore_signals()
+        say(end(rate))
+        time.sleep(FOREVER_S)
+    elif script == "hang_closed":
+        ignore_signals()
+        say(end(rate))
+        os.close(1)
+        time.sleep(FOREVER_S)
+    elif script == "child_left_behind":
+        subprocess.Popen(["sleep", str(FOREVER_S)], stdout=subprocess.DEVNULL)
+        say(end(rate))
+    elif script == "other_params":
+        say(begun | {"event": "start"})
+    elif script == "wrong":
+        say({"event": "error", "code": "wrong_result", "message": "lane 3 is 1.5, not 1.25"})
+        return 5
+    elif script == "no_memory":
+        say({"event": "error", "code": "resource", "message": "no memory; ask for less"})
+        return 3
+    elif script == "replaced":
+        Path(__file__).touch()
+        say(end(rate))
+    elif script == "warns":
+        say({"event": "warning", "code": "odd_clock", "message": "the clock is odd"})
+        say(end(rate))
+    elif script == "slow":
+        time.sleep(0.5)
+        say(end(rate))
+    else:
+        say(end(rate))
+    return 0
+
+
+def main() -> int:
+    table = json.loads((HERE / "table.json").read_text())
+    script = os.environ.get("SCRIPT", "")
+    if sys.argv[1] == "--list":
+        if script == "list_garbage":
+            sys.stdout.write("no table\n")
+        elif script == "list_fails":
+            sys.stderr.write("cannot list\n")
+            return 1
+        else:
+            sys.stdout.write(json.dumps(table))
+        return 0
+    workload, *arguments = sys.argv[1:]
+    begun = start(workload, resolved(table, workload, arguments))
+    say(begun)
+    return act(script, begun)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

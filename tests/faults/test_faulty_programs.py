@@ -1,0 +1,162 @@
+"""Whatever a program does, it ends as a failed trial with a clear reason, never as a figure."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostbench import limits as limits_module
+from hostbench.exitcode import ExitCode
+from hostbench.interrupt import Interrupt
+from hostbench.job import JobRunner
+from hostbench.models.limit import Limit
+from hostbench.models.suite import IdleRules, Repeats, Suite, SuiteCase
+from hostbench.progress import PlainProgress
+from hostbench.results import ResultsStore
+from tests.faults.command import Command, Ended, scripted_programs
+
+RUN = ("run", "--workload", "cpu.fma", "--trials", "2", "--idle-policy", "force", "--json")
+
+
+def scripted(tmp_path: Path, script: str, **environment: str) -> Command:
+    return Command(tmp_path, scripted_programs(tmp_path), SCRIPT=script, **environment)
+
+
+def only_case(ended: Ended) -> Any:
+    (case,) = ended.document["cases"]
+    return case
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "part"),
+    [
+        ("garbage", "malformed_output", "hello, here is a figure"),
+        ("nan", "malformed_output", "finite"),
+        ("cut", "malformed_output", "ends inside a line"),
+        ("endless_line", "malformed_output", "more than"),
+        ("crash", "killed", "signal 11; it said: about to crash"),
+        ("no_last_event", "no_last_event", "exit code 0 without an end"),
+        ("contradiction", "exit_code_contradicts", "exit code 1 contradicts"),
+        ("other_params", "malformed_output", "second start"),
+    ],
+)
+def test_a_broken_protocol_is_a_failed_trial(
+    tmp_path: Path, script: str, code: str, part: str
+) -> None:
+    command = scripted(tmp_path, script)
+    ended = command.run(*RUN)
+    assert ended.code == ExitCode.CASE_FAILED
+    case = only_case(ended)
+    assert case["verdict"] == "failed"
+    assert case["metrics"] == {}
+    (trial,) = case["trials"]
+    assert trial["value"] is None
+    assert trial["failure"]["code"] == code
+    assert part in trial["failure"]["message"]
+    assert command.gone_within(1)
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_code"), [("wrong", ExitCode.INVALID), ("no_memory", ExitCode.RESOURCE)]
+)
+def test_the_programs_own_error_decides_the_exit_code(
+    tmp_path: Path, script: str, exit_code: ExitCode
+) -> None:
+    ended = scripted(tmp_path, script).run(*RUN)
+    assert ended.code == exit_code
+    assert only_case(ended)["verdict"] == "failed"
+
+
+@pytest.mark.parametrize("script", ["hang_after_end", "hang_closed"])
+def test_a_program_that_does_not_end_after_its_last_word(tmp_path: Path, script: str) -> None:
+    command = scripted(tmp_path, script)
+    began = time.monotonic()
+    ended = command.run(*RUN)
+    assert time.monotonic() - began < 12
+    assert only_case(ended)["verdict"] == "failed"
+    assert command.gone_within(1)
+
+
+def test_a_hang_that_ignores_sigterm_is_killed_at_the_timeout(tmp_path: Path) -> None:
+    command = scripted(tmp_path, "hang")
+    suite = tmp_path / "hang.yaml"
+    suite.write_text(
+        "name: hang\nidle: {policy: force}\ncases:\n  - {workload: cpu.fma, timeout_s: 0.5}\n"
+    )
+    began = time.monotonic()
+    ended = command.run("run", str(suite), "--json")
+    assert time.monotonic() - began < 8
+    assert ended.code == ExitCode.CASE_FAILED
+    failure = only_case(ended)["trials"][0]["failure"]
+    assert failure["code"] == "timeout" and "timeout_s" in failure["message"]
+    assert command.gone_within(1)
+
+
+def test_what_a_program_leaves_behind_does_not_live_on(tmp_path: Path) -> None:
+    command = scripted(tmp_path, "child_left_behind")
+    assert command.run(*RUN).code == ExitCode.OK
+    assert command.gone_within(1)
+
+
+def test_a_program_that_is_replaced_in_the_middle_of_a_job(tmp_path: Path) -> None:
+    ended = scripted(tmp_path, "replaced").run(*RUN)
+    assert ended.code == ExitCode.CASE_FAILED
+    trials = only_case(ended)["trials"]
+    assert trials[-1]["failure"]["code"] == "program_changed"
+
+
+def test_what_a_program_warns_of_is_shown(tmp_path: Path) -> None:
+    ended = scripted(tmp_path, "warns").run(*RUN[:-1])
+    assert "the clock is odd" in " ".join(ended.output.split())
+
+
+@pytest.mark.parametrize(
+    ("script", "part"), [("list_garbage", "not a workload table"), ("list_fails", "cannot list")]
+)
+def test_a_program_without_a_table(tmp_path: Path, script: str, part: str) -> None:
+    command = scripted(tmp_path, script)
+    ended = command.run(*RUN[:-1])
+    assert ended.code == ExitCode.RESOURCE
+    assert len(ended.errors.splitlines()) == 1
+    assert part in ended.errors and "make build" in ended.errors
+    assert command.jobs() == []
+
+
+class PlantedLimits:
+    """A limits module that knows this CPU."""
+
+    class CpuIdentity:
+        @staticmethod
+        def from_inventory(*_arguments: object, **_options: object) -> None:
+            return None
+
+    @staticmethod
+    def limits(*_arguments: object) -> dict[str, Limit]:
+        return {"operations_per_second": Limit(value=1e9, unit="operation/s")}
+
+
+@pytest.mark.parametrize(
+    ("rate", "verdict", "state"),
+    [("1.02e9", "clean", "succeeded"), ("1.03e9", "invalid", "failed")],
+)
+def test_a_planted_figure_above_the_limit_becomes_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: str, verdict: str, state: str
+) -> None:
+    monkeypatch.setenv("HOSTBENCH_PROGRAMS", str(scripted_programs(tmp_path)))
+    monkeypatch.setenv("HOSTBENCH_LOCK", str(tmp_path / "lock"))
+    monkeypatch.setenv("SCRIPT_RATE", rate)
+    monkeypatch.setattr(limits_module, "_limits_module", lambda _subsystem: PlantedLimits)
+    suite = Suite(
+        name="planted",
+        idle=IdleRules(policy="force"),
+        repeats=Repeats(min_trials=3, max_trials=3),
+        cases=(SuiteCase(workload="cpu.fma"),),
+    )
+    interrupt = Interrupt()
+    with (tmp_path / "log").open("w") as log:
+        store = ResultsStore(tmp_path / "results")
+        runner = JobRunner(store, interrupt, PlainProgress(log), 0)
+        document = runner.run(suite)
+    interrupt.close()
+    assert (document.cases[0].verdict, document.job.state) == (verdict, state)

@@ -1,0 +1,202 @@
+"""From a suite to the cases of one host, and the time they take."""
+
+from typing import Any
+
+import pytest
+
+from hostbench.errors import UsageError
+from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
+from hostbench.plan import Plan, case_hash, make_plan, subsystems_of
+from tests.unit.records import TABLE, host
+
+
+def plan(*cases: SuiteCase, cpus: tuple[int, ...] = (0, 1), **changes: Any) -> Plan:
+    suite = Suite(name="mine", cases=cases, **changes)
+    return make_plan(suite, {"cpu": TABLE}, host(allowed_cpus=cpus))
+
+
+def entry(**changes: Any) -> SuiteCase:
+    return SuiteCase(**({"workload": "cpu.fma"} | changes))
+
+
+def refusal(*cases: SuiteCase) -> str:
+    with pytest.raises(UsageError) as caught:
+        plan(*cases)
+    assert "\n" not in caught.value.message
+    return caught.value.message
+
+
+def test_a_case_has_every_parameter_and_is_called_with_those_given() -> None:
+    (case,) = plan(entry(params={"duration_s": 0.5, "dtype": "fp32"})).cases
+    assert case.params == {
+        "dtype": "fp32",
+        "isa": "best",
+        "threads": 2,
+        "duration_s": 0.5,
+        "warmup_s": 0.1,
+        "sample_interval_s": 1,
+    }
+    assert case.call == {"dtype": "fp32", "threads": 2, "duration_s": 0.5}
+    assert case.title == "cpu.fma fp32 2 threads"
+
+
+def test_a_grid_is_multiplied_out_in_its_order() -> None:
+    cases = plan(entry(grid={"threads": [2, 1], "dtype": ["fp32", "fp64"]})).cases
+    assert [case.label for case in cases] == [
+        "fp32 2 threads",
+        "fp64 2 threads",
+        "fp32 1 thread",
+        "fp64 1 thread",
+    ]
+
+
+def test_all_is_every_choice_that_can_run_here() -> None:
+    cases = plan(entry(grid={"isa": "all"})).cases
+    assert [case.params["isa"] for case in cases] == ["scalar", "avx2"]
+    cases = plan(entry(grid={"isa": ["neon", "all"]})).cases
+    assert [case.params["isa"] for case in cases] == ["neon", "scalar", "avx2"]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "threads"), [((0, 1), [1, 2]), ((3,), [1]), ((0, 2, 4, 6), [1, 4])]
+)
+def test_all_threads_are_the_allowed_cpus_without_repeating_a_case(
+    cpus: tuple[int, ...], threads: list[int]
+) -> None:
+    cases = plan(entry(grid={"threads": [1, "all"]}), cpus=cpus).cases
+    assert [case.params["threads"] for case in cases] == threads
+
+
+def test_all_threads_are_the_cpus_given() -> None:
+    params = {"cpus": "0,2-3"}
+    cases = plan(entry(params=params, grid={"threads": [1, "all"]}), cpus=(0, 1, 2, 3)).cases
+    assert [case.params["threads"] for case in cases] == [1, 3]
+    (case,) = plan(entry(params={"cpus": "1"})).cases
+    assert case.params["threads"] == 1
+
+
+def test_the_same_case_in_two_entries_is_measured_once() -> None:
+    assert len(plan(entry(), entry(params={"threads": 2})).cases) == 1
+
+
+def test_fixed_work_takes_the_place_of_the_duration() -> None:
+    (case,) = plan(entry(params={"work": 1000})).cases
+    assert "duration_s" not in case.params
+    assert case.trial_time_s is None
+    assert case.timeout_s == 3600
+    assert case.label == "2 threads work=1000"
+
+
+def test_label_and_timeout_of_the_suite() -> None:
+    (case,) = plan(entry(label="peak", timeout_s=5.0, params={"dtype": "fp32"})).cases
+    assert (case.title, case.timeout_s) == ("cpu.fma peak", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"workload": "fma"}, ["'fma'", "cpu.fma", "cpu, gpu, mem, disk or net"]),
+        ({"workload": "cqu.fma"}, ["'cqu'", "did you mean 'cpu'?"]),
+        ({"workload": "cpu.fmaa"}, ["'cpu.fmaa'", "did you mean 'cpu.fma'?"]),
+        ({"params": {"thraeds": 1}}, ["cpu.fma", "'thraeds'", "did you mean 'threads'?"]),
+        ({"params": {"threads": 0}}, ["cpu.fma", "threads 0", "1 to 4096 or all"]),
+        ({"grid": {"threads": [1, 5000]}}, ["threads 5000", "1 to 4096 or all"]),
+        ({"grid": {"isa": ["avx3"]}}, ["'avx3'", "did you mean 'avx2'?"]),
+        ({"params": {"isa": "all"}}, ["isa all", "into grid", "avx2"]),
+        ({"grid": {"duration_s": "all"}}, ["duration_s", "one by one"]),
+        ({"grid": {"lifeline_fd": [3]}}, ["lifeline_fd", "operator"]),
+        ({"params": {"threads": 1}, "grid": {"threads": [1]}}, ["threads", "remove one"]),
+        ({"params": {"duration_s": 1, "work": 5}}, ["duration_s", "work", "leave out"]),
+    ],
+)
+def test_what_cannot_be_planned(changes: dict[str, Any], parts: list[str]) -> None:
+    message = refusal(entry(**changes))
+    for part in parts:
+        assert part in message
+
+
+def test_the_entry_that_is_wrong_is_named() -> None:
+    assert "suite mine, cases[1], cpu.fma:" in refusal(entry(), entry(params={"threads": 0}))
+
+
+def test_too_many_cases_are_counted_before_they_are_made() -> None:
+    values = [i / 1000 + 0.1 for i in range(1000)]
+    grid = {"duration_s": values, "sample_interval_s": values, "warmup_s": values}
+    message = refusal(entry(grid=grid))
+    assert "1000000000 cases" in message and "10000 are allowed" in message
+
+
+def test_unknown_subsystems_are_found_before_programs_are_looked_for() -> None:
+    suite = Suite(name="mine", cases=(entry(), entry(workload="mem.triad")))
+    assert subsystems_of(suite) == ["cpu", "mem"]
+
+
+def test_a_case_changes_only_the_repeats_it_names() -> None:
+    changed = entry(params={"threads": 1}, repeats=RepeatsChange(max_trials=9))
+    first, second = plan(entry(), changed, repeats=QUICK).cases
+    assert first.repeats == QUICK
+    assert second.repeats == Repeats(min_trials=3, max_trials=9, max_time_s=30.0)
+
+
+# ---- identity ----
+
+
+def test_the_hash_depends_on_values_alone() -> None:
+    one = case_hash("cpu.fma", {"threads": 2, "duration_s": 1.0})
+    assert one == case_hash("cpu.fma", {"duration_s": 1, "threads": 2})
+    assert one != case_hash("cpu.fma", {"threads": 2, "duration_s": 1.5})
+    assert one != case_hash("cpu.clock", {"threads": 2, "duration_s": 1})
+
+
+def test_the_hash_never_changes_between_versions() -> None:
+    assert case_hash("cpu.fma", {"dtype": "fp64", "threads": 2}) == "a09ed9787c04"
+
+
+def test_a_default_written_out_is_the_same_case() -> None:
+    (one,) = plan(entry()).cases
+    (other,) = plan(entry(params={"dtype": "fp64", "duration_s": 1, "threads": "all"})).cases
+    assert one.case == other.case
+
+
+# ---- estimate ----
+
+QUICK = Repeats(min_trials=3, max_trials=5, max_time_s=30.0)
+
+
+def test_the_estimate_is_trials_times_their_time_and_the_gates() -> None:
+    planned = plan(
+        entry(params={"duration_s": 0.5}, grid={"dtype": ["fp64", "fp32"]}),
+        repeats=QUICK,
+        idle=IdleRules(policy="flag", timeout_s=10.0, per="suite"),
+    )
+    estimate = planned.estimate()
+    # 0.5 s timed, 0.1 s warm-up, 0.1 s around it
+    assert estimate.low_s == pytest.approx(2 * 3 * 0.7 + 1)
+    assert estimate.high_s == pytest.approx(2 * 5 * 0.7 + 10)
+    assert (estimate.trials_low, estimate.trials_high) == (6, 10)
+    assert estimate.complete
+
+
+@pytest.mark.parametrize(("per", "gates"), [("suite", 1), ("block", 2), ("case", 3)])
+def test_every_gate_takes_its_time(per: Any, gates: int) -> None:
+    planned = plan(
+        entry(grid={"dtype": ["fp64", "fp32"]}),
+        entry(params={"threads": 1}),
+        repeats=QUICK,
+        idle=IdleRules(policy="fail", timeout_s=20.0, per=per),
+    )
+    forced = plan(*planned.suite.cases, repeats=QUICK, idle=IdleRules(policy="force"))
+    difference = planned.estimate().high_s - forced.estimate().high_s
+    assert difference == pytest.approx(gates * 20)
+
+
+def test_max_time_bounds_the_upper_estimate_and_never_the_least_trials() -> None:
+    forced = IdleRules(policy="force")
+    short = Repeats(min_trials=2, max_trials=100, max_time_s=10.0)
+    assert plan(entry(), repeats=short, idle=forced).estimate().high_s == pytest.approx(10)
+    shorter = Repeats(min_trials=2, max_trials=100, max_time_s=1.0)
+    assert plan(entry(), repeats=shorter, idle=forced).estimate().high_s == pytest.approx(2.4)
+
+
+def test_an_estimate_with_fixed_work_is_not_complete() -> None:
+    assert not plan(entry(params={"work": 10})).estimate().complete

@@ -1,0 +1,61 @@
+"""Which cases an interrupted job may keep."""
+
+from typing import Any
+
+import pytest
+
+from hostbench.document import replay
+from hostbench.models.result import ProgramVersion, SessionRecord, StopReason
+from hostbench.models.suite import Repeats
+from hostbench.resume import Resumption, resumption
+from tests.unit.records import bare_trial, done, host, planned, session
+
+CASES = (planned("aaaa"), planned("bbbb"))
+
+
+def resumed(now: SessionRecord, stopped: StopReason = StopReason.TARGET_REACHED) -> Resumption:
+    before = replay([session(CASES), bare_trial(), done("aaaa", stopped)])
+    return resumption(before, now)
+
+
+def test_a_finished_case_is_kept_and_an_unfinished_one_measured() -> None:
+    found = resumed(session(CASES))
+    assert found.kept == ("aaaa",)
+    assert found.again == {"bbbb": "not finished"}
+    assert found.sentence == "1 of 2 cases is kept; 1 measured again: not finished"
+
+
+@pytest.mark.parametrize(
+    ("stopped", "kept"),
+    [
+        (StopReason.MAX_TRIALS, True),
+        (StopReason.MAX_TIME, True),
+        (StopReason.SKIPPED, True),
+        (StopReason.FAILED, False),
+    ],
+)
+def test_a_failed_case_is_tried_again(stopped: StopReason, kept: bool) -> None:
+    assert ("aaaa" in resumed(session(CASES), stopped).kept) is kept
+
+
+def program(**changes: str) -> ProgramVersion:
+    plain = {"name": "cpu-bench", "subsystem": "cpu", "version": "0.1.0", "sha256": "ab" * 32}
+    return ProgramVersion(**(plain | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"hostbench": "0.2.0"}, "hostbench 0.1.0, this is 0.2.0"),
+        ({"programs": (program(version="0.2.0"),)}, "this is cpu-bench 0.2.0"),
+        ({"programs": (program(sha256="cd" * 32),)}, "(abababab), this is cpu-bench 0.1.0 (cdcd"),
+        ({"host": host(machine="other")}, "another host or kernel"),
+        ({"host": host(kernel="6.13.0")}, "another host or kernel"),
+        ({"cases": (planned("aaaa", repeats=Repeats()), CASES[1])}, "other repeats"),
+    ],
+)
+def test_what_was_measured_otherwise_is_measured_again(changes: dict[str, Any], part: str) -> None:
+    found = resumed(session(**({"cases": CASES} | changes)))
+    assert found.kept == ()
+    assert part in found.again["aaaa"]
+    assert part in found.sentence

@@ -1,0 +1,171 @@
+"""A stream that breaks the protocol never becomes a figure."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hostbench.exitcode import ExitCode
+from hostbench.models.events import EVENT, StartEvent
+from hostbench.stream import EventStream
+from hostbench.trial import Trial, TrialFailed
+from tests.unit.records import RATE, end, sampled, start
+
+TRIAL = Trial(
+    tool="hostbench",
+    subsystem="cpu",
+    workload="fma",
+    params={"dtype": "fp64", "threads": 2, "duration_s": 0.5},
+    primary=RATE,
+    timeout_s=10.0,
+)
+START = start().model_dump(mode="json")
+SAMPLE = sampled(1)[0].model_dump(mode="json")
+END = end().model_dump(mode="json")
+SKIP = {"event": "skip", "reason": "no"}
+ERROR = {"event": "error", "code": "resource", "message": "no memory; free some"}
+WARNING = {"event": "warning", "code": "odd", "message": "odd"}
+
+
+def fed(*events: dict[str, Any] | bytes) -> EventStream:
+    stream = EventStream(TRIAL)
+    for event in events:
+        stream.take(event if isinstance(event, bytes) else json.dumps(event).encode())
+    return stream
+
+
+def refusal(*events: dict[str, Any] | bytes) -> TrialFailed:
+    with pytest.raises(TrialFailed) as caught:
+        fed(*events)
+    assert "\n" not in caught.value.message
+    return caught.value
+
+
+def refused_end(*events: dict[str, Any] | bytes, exit_code: int, errors: str = "") -> TrialFailed:
+    stream = fed(*events)
+    with pytest.raises(TrialFailed) as caught:
+        stream.finish(exit_code, errors)
+    return caught.value
+
+
+def test_good_streams() -> None:
+    fed(WARNING, START, WARNING, SAMPLE, SAMPLE, END).finish(0, "")
+    fed(SKIP).finish(4, "")
+    fed(START, SKIP).finish(4, "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"hello",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"event":"start"}',
+        b'{"event":"nosuch"}',
+        b"\xff\xfe",
+        json.dumps(START | {"schema": 2}).encode(),
+        json.dumps(START | {"extra": 1}).encode(),
+        json.dumps(SAMPLE).replace("100.0", "NaN").encode(),
+        json.dumps(SAMPLE).replace("100.0", "Infinity").encode(),
+        json.dumps(SAMPLE).replace("100.0", "1e999").encode(),
+        json.dumps(SAMPLE).replace("100.0", '"100"').encode(),
+        json.dumps(SAMPLE).replace("100.0", "true").encode(),
+        json.dumps(END | {"verified": False}).encode(),
+        b'{"event":"skip","reason":""}',
+    ],
+)
+def test_a_line_that_is_no_event(line: bytes) -> None:
+    stream = EventStream(TRIAL)
+    with pytest.raises(TrialFailed) as caught:
+        stream.take(line)
+    assert caught.value.code == "malformed_output"
+    assert "broke the protocol" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("events", "part"),
+    [
+        ((START, START), "second start"),
+        ((SAMPLE,), "sample before the start"),
+        ((END,), "end before the start"),
+        ((START, END, SAMPLE), "sample after the last event end"),
+        ((SKIP, SKIP), "skip after the last event skip"),
+        ((START | {"workload": "clock"},), "cpu-bench clock answered for cpu-bench fma"),
+        ((START | {"program": "mem-bench"},), "mem-bench fma answered"),
+        ((START | {"params": START["params"] | {"threads": 3}},), "threads 3 measured, 2 asked"),
+        ((START | {"params": {"dtype": "fp64", "duration_s": 0.5}},), "threads None measured"),
+        ((START | {"params": START["params"] | {"dtype": "fp32"}},), "'fp32' measured"),
+    ],
+)
+def test_events_out_of_order_or_about_something_else(
+    events: tuple[dict[str, Any], ...], part: str
+) -> None:
+    failure = refusal(*events)
+    assert failure.code == "malformed_output"
+    assert part in failure.message
+
+
+def test_words_the_program_resolves_may_differ() -> None:
+    stream = EventStream(
+        Trial("hostbench", "cpu", "fma", {"dtype": "best", "cpus": "0-1"}, RATE, 1.0)
+    )
+    resolved = START | {"params": {"dtype": "fp64", "cpus": [0, 1]}}
+    assert isinstance(stream.take(json.dumps(resolved).encode()), StartEvent)
+
+
+def test_an_end_without_its_figure_is_a_failure_that_says_why() -> None:
+    nothing = END | {
+        "metrics": {RATE: None},
+        "reasons": {f"metrics.{RATE}": "no slice was measured"},
+    }
+    failure = refusal(START, nothing)
+    assert failure.code == "no_figure"
+    assert RATE in failure.message and "no slice was measured" in failure.message
+
+
+def test_a_stream_without_last_event() -> None:
+    for exit_code in (0, 1):
+        failure = refused_end(START, SAMPLE, exit_code=exit_code, errors="it broke")
+        assert failure.code == "no_last_event"
+        assert f"exit code {exit_code}" in failure.message and "it broke" in failure.message
+    assert refused_end(START, exit_code=-9).code == "killed"
+    assert "signal 9" in refused_end(START, exit_code=-9).message
+
+
+@pytest.mark.parametrize(
+    ("event", "exit_code"),
+    [(END, 1), (END, 4), (SKIP, 0), (SKIP, 2), (ERROR, 0), (ERROR, 4), (ERROR, 77)],
+)
+def test_an_exit_code_that_contradicts_the_last_event(
+    event: dict[str, Any], exit_code: int
+) -> None:
+    failure = refused_end(START, event, exit_code=exit_code)
+    assert failure.code == "exit_code_contradicts"
+    assert str(exit_code) in failure.message
+
+
+def test_killed_after_its_end_event_is_killed() -> None:
+    assert refused_end(START, END, exit_code=-11).code == "killed"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "job"),
+    [
+        (1, ExitCode.CASE_FAILED),
+        (2, ExitCode.USAGE),
+        (3, ExitCode.RESOURCE),
+        (5, ExitCode.INVALID),
+    ],
+)
+def test_an_error_event_is_the_programs_own_word(exit_code: int, job: ExitCode) -> None:
+    failure = refused_end(START, ERROR, exit_code=exit_code)
+    assert (failure.code, failure.message) == ("resource", "no memory; free some")
+    assert failure.exit_code is job
+
+
+def test_what_is_written_is_what_is_read() -> None:
+    for event in (START, SAMPLE, WARNING, END, SKIP, ERROR):
+        line = json.dumps(event).encode()
+        assert json.loads(EVENT.dump_json(EVENT.validate_json(line))) == event

@@ -1,0 +1,53 @@
+"""Figures as people read them."""
+
+import pytest
+
+from hostbench.units import duration, human, percent, plural, significant
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.1324e11, "operation/s", "113.2 Gop/s"),
+        (3.6e9, "Hz", "3.600 GHz"),
+        (999.96e9, "operation/s", "1.000 Top/s"),
+        (0.0, "operation/s", "0 op/s"),
+        (None, "operation/s", "–"),
+        (0.98765, "1", "0.9877"),
+        (1.5e-6, "s", "1.500 µs"),
+        (0.25, "s", "250.0 ms"),
+        (3.4e10, "byte/s", "34.00 GB/s"),
+        (5e-15, "s", "5.000e-15 s"),
+        (-2.5e9, "Hz", "-2.500 GHz"),
+    ],
+)
+def test_human(value: float | None, unit: str, text: str) -> None:
+    assert human(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (1, "1.000"), (12345.6, "12350"), (9.99999, "10.00"), (0.00123456, "0.001235")],
+)
+def test_significant(value: float, text: str) -> None:
+    assert significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(0.983, "98.3 %"), (0.0043, "0.43 %"), (1.5, "150.0 %"), (None, "–"), (0.0, "0.00 %")],
+)
+def test_percent(ratio: float | None, text: str) -> None:
+    assert percent(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(6.2, "7 s"), (75, "1 min 15 s"), (60, "1 min 00 s"), (7500, "2 h 05 min")],
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_plural() -> None:
+    assert (plural(1, "case"), plural(2, "case")) == ("1 case", "2 cases")

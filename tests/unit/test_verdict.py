@@ -1,0 +1,220 @@
+"""What makes a trial or a case clean, noisy, disturbed, invalid, skipped or failed."""
+
+from typing import Any
+
+import pytest
+
+from hostbench.exitcode import ExitCode
+from hostbench.judge import failed_trial, measured_trial, skipped_trial
+from hostbench.models.events import WarningEvent
+from hostbench.models.limit import Limit
+from hostbench.models.result import (
+    IdleRecord,
+    IdleWindow,
+    Reason,
+    TrialRecord,
+    Verdict,
+)
+from hostbench.models.suite import Repeats
+from hostbench.repeats import counted_trials
+from hostbench.statistics import describe
+from hostbench.trial import TrialFailed
+from hostbench.verdict import case_verdict
+from tests.unit.records import (
+    RATE,
+    RATE_METRIC,
+    bare_trial,
+    end,
+    limit,
+    placement,
+    planned,
+    skipped,
+    start,
+)
+
+
+def trial(
+    value: float = 100.0,
+    index: int = 0,
+    limits: dict[str, Limit] | None = None,
+    shared: bool = False,
+    **disturbance: Any,
+) -> TrialRecord:
+    begun = start(placement=placement(oversubscribed=shared))
+    record = bare_trial(index, events=(begun, end(value, **disturbance)))
+    return measured_trial(record, (RATE_METRIC,), limits or {})
+
+
+def verdict_of(
+    trials: list[TrialRecord], idle: IdleRecord | None = None, **repeats: Any
+) -> tuple[Verdict, list[str]]:
+    case = planned(repeats=Repeats(**({"min_trials": 3, "max_trials": 5} | repeats)))
+    counted = counted_trials(case, trials)
+    values = [one.value for one in counted if one.value is not None]
+    figures = describe(values) if values else None
+    verdict, reasons = case_verdict(case, trials, counted, figures, idle)
+    return verdict, [reason.code for reason in reasons]
+
+
+def several(values: list[float], **changes: Any) -> list[TrialRecord]:
+    return [trial(value, index, **changes) for index, value in enumerate(values)]
+
+
+# ---- trials ----
+
+
+@pytest.mark.parametrize(
+    ("seen", "code"),
+    [
+        ({"clean_slice_ratio": 0.79}, "dirty_slices"),
+        ({"cpu_ratio": 0.96}, "cpu_taken_away"),
+        ({"steal_s": 0.03}, "stolen"),
+        ({"throttled_s": 0.001}, "throttled"),
+    ],
+)
+def test_each_sign_alone_makes_a_trial_disturbed(seen: dict[str, Any], code: str) -> None:
+    judged = trial(**seen)
+    assert judged.verdict is Verdict.DISTURBED
+    assert [reason.code for reason in judged.reasons] == [code]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {},
+        {"clean_slice_ratio": 0.80},
+        {"cpu_ratio": 0.97},
+        {"steal_s": 0.02},  # two CPUs, one second: exactly the 1 % that is tolerated
+        {"involuntary_switches": 500, "wait_s": 0.4, "psi_cpu_some_s": 0.4},
+        {"clean_slice_ratio": None, "cpu_ratio": None, "steal_s": None, "throttled_s": None},
+    ],
+)
+def test_a_quiet_trial_is_clean(seen: dict[str, Any]) -> None:
+    assert trial(**seen).verdict is Verdict.CLEAN
+
+
+def test_threads_that_share_a_cpu_disturb_one_another_as_asked_for() -> None:
+    assert trial(shared=True, clean_slice_ratio=0.0, cpu_ratio=0.25).verdict is Verdict.CLEAN
+    assert trial(shared=True, steal_s=0.5).verdict is Verdict.DISTURBED
+    assert trial(shared=True, throttled_s=0.5).verdict is Verdict.DISTURBED
+
+
+@pytest.mark.parametrize(
+    ("value", "known", "verdict"),
+    [
+        (102.0, limit(100.0), Verdict.CLEAN),
+        (102.1, limit(100.0), Verdict.INVALID),
+        (110.0, limit(100.0, tolerance=0.1), Verdict.CLEAN),
+        (1e30, limit(None), Verdict.CLEAN),
+    ],
+)
+def test_a_figure_above_its_limit_is_invalid(value: float, known: Limit, verdict: Verdict) -> None:
+    assert trial(value, limits={RATE: known}).verdict is verdict
+
+
+def test_invalid_says_by_how_much_and_outweighs_disturbed() -> None:
+    judged = trial(150e9, limits={RATE: limit(100e9)}, cpu_ratio=0.5)
+    assert judged.verdict is Verdict.INVALID
+    assert [reason.code for reason in judged.reasons] == ["above_limit", "cpu_taken_away"]
+    text = judged.reasons[0].text
+    assert "150.0 Gop/s" in text and "150.0 %" in text and "100.0 Gop/s" in text
+
+
+def test_a_limit_of_another_metric_counts_too() -> None:
+    clock = Limit(value=2e9, unit="Hz")
+    assert trial(limits={"clock_hertz": clock}).verdict is Verdict.INVALID
+
+
+def test_efficiency_is_the_figure_over_its_own_limit() -> None:
+    assert trial(98.0, limits={RATE: limit(100.0)}).efficiency == pytest.approx(0.98)
+    assert trial(98.0, limits={RATE: limit(None)}).efficiency is None
+    assert trial(98.0).efficiency is None
+
+
+# ---- cases ----
+
+
+def test_clean() -> None:
+    assert verdict_of(several([100.0, 100.1, 99.9])) == (Verdict.CLEAN, [])
+
+
+def test_noisy_when_the_interval_stays_wide() -> None:
+    assert verdict_of(several([97.0, 100.0, 103.0])) == (Verdict.NOISY, ["wide_interval"])
+
+
+def test_noisy_when_unstable() -> None:
+    values = [100.0] * 20 + [160.0]
+    assert verdict_of(several(values), max_trials=21) == (Verdict.NOISY, ["unstable", "outliers"])
+
+
+def test_disturbed_trials_are_left_out_when_enough_others_are_there() -> None:
+    trials = several([100.0, 100.1, 99.9])
+    trials += [trial(50.0, index, cpu_ratio=0.5) for index in (3, 4)]
+    assert verdict_of(trials) == (Verdict.CLEAN, ["disturbed_trials_left_out"])
+
+
+def test_disturbed_when_too_few_undisturbed_trials_are_there() -> None:
+    trials = [*several([100.0, 100.1]), trial(99.0, 2, cpu_ratio=0.5)]
+    verdict, codes = verdict_of(trials)
+    assert (verdict, codes) == (Verdict.DISTURBED, ["cpu_taken_away"])
+
+
+def test_invalid_when_a_trial_that_counts_is() -> None:
+    trials = [*several([100.0, 100.1]), trial(150.0, 2, limits={RATE: limit(100.0)})]
+    verdict, codes = verdict_of(trials)
+    assert verdict is Verdict.INVALID
+    assert codes[0] == "above_limit"
+
+
+def test_an_invalid_trial_that_was_disturbed_and_left_out_does_not_decide() -> None:
+    odd = trial(150.0, 3, limits={RATE: limit(100.0)}, cpu_ratio=0.5)
+    verdict, codes = verdict_of([*several([100.0, 100.1, 99.9]), odd])
+    assert (verdict, codes) == (Verdict.CLEAN, ["disturbed_trials_left_out"])
+
+
+def test_skipped_and_failed_say_what_the_program_said() -> None:
+    judged = skipped_trial(skipped("neon needs an aarch64 CPU"))
+    assert judged.verdict is Verdict.SKIPPED
+    assert verdict_of([judged]) == (Verdict.SKIPPED, ["unsupported"])
+    failure = TrialFailed("verification", "lane 3 is 1.5, expected 1.25", ExitCode.INVALID)
+    failed = failed_trial(bare_trial(), failure)
+    assert failed.failure is not None and failed.failure.exit_code == ExitCode.INVALID
+    assert verdict_of([*several([100.0]), failed]) == (Verdict.FAILED, ["verification"])
+
+
+def test_one_trial_says_that_its_spread_is_unknown() -> None:
+    assert verdict_of(several([100.0]), min_trials=1) == (Verdict.CLEAN, ["single_trial"])
+
+
+def test_the_gates_flag_is_shown_and_does_not_decide() -> None:
+    window = IdleWindow(
+        seconds=1.0,
+        busy_ratio=0.5,
+        steal_ratio=0.0,
+        busiest_cpu_ratio=0.9,
+        psi_cpu_ratio=None,
+        reasons=(Reason(code="busy", text="its CPUs were busy for 50.0 % of the time"),),
+    )
+    idle = IdleRecord(
+        time_unix_s=1.8e9,
+        cases=("aaaa",),
+        policy="flag",
+        idle=False,
+        waited_s=10.0,
+        window=window,
+    )
+    assert verdict_of(several([100.0, 100.1, 99.9]), idle) == (Verdict.CLEAN, ["host_not_idle"])
+
+
+def test_a_kernel_that_tells_nothing_is_said() -> None:
+    trials = several([100.0, 100.1, 99.9], clean_slice_ratio=None, cpu_ratio=None)
+    assert verdict_of(trials) == (Verdict.CLEAN, ["disturbance_unknown"])
+
+
+def test_what_the_program_warns_of_is_said_once() -> None:
+    warning = WarningEvent(event="warning", code="oversubscribed", message="8 threads, 2 CPUs")
+    trials = [
+        one.model_copy(update={"events": (start(), warning, *one.events[1:])})
+        for one in several([100.0, 100.1, 99.9], shared=True)
+    ]
+    assert verdict_of(trials) == (Verdict.CLEAN, ["oversubscribed"])
