@@ -188,7 +188,9 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
         json_count(json, "slices", worker->progress.slices);
         json_count(json, "clean_slices", worker->progress.clean_slices);
         json_count(json, "operations", worker->progress.operations);
-        number_or_reason(json, reasons, object, run->workload->rate.name, worker->figures.rate,
+        const struct thread_figures *figures = &worker->figures;
+        double rate = isfinite(figures->rate_clean) ? figures->rate_clean : figures->rate_whole;
+        number_or_reason(json, reasons, object, run->workload->rate.name, rate,
                          "the fixed work left nothing for this thread");
         if (run->workload->clock_hertz)
             number_or_reason(json, reasons, object, "clock_hertz", worker->figures.clock_hertz,

@@ -54,11 +54,11 @@ struct progress {
 
 /* What a thread measured. */
 struct thread_figures {
-    double rate;      /* median of the clean slices, else the whole run's; NaN: no work */
-    double rate_best; /* NaN: no clean slice */
+    double rate_whole;           /* own work over own time; NaN: no work */
+    double rate_clean;           /* median of the clean slices; NaN: too few */
+    double rate_best;            /* NaN: no clean slice */
     double operations_per_cycle; /* NaN: too few clean slices had a clock chain behind them */
     double clock_hertz;          /* NaN: no chain was run */
-    bool clean;                  /* `rate` stands on clean slices */
 };
 
 struct worker {

@@ -4,15 +4,15 @@
 #include <time.h>
 
 enum {
-    RATES_KEPT_MAX = 1 << 16, /* slices remembered one by one: three minutes' worth */
+    PARTS = 4,
+    RATES_KEPT_MAX = 1 << 16, /* parts remembered one by one: a minute's worth */
     SLICES_PER_CLOCK = 8,     /* the clock costs some 40 µs: 0.2 % of the time */
     MIN_CLEAN_SLICES = 3,     /* fewer say nothing about the undisturbed rate */
 };
 
 static const double CLEAN_CPU_RATIO = 0.97;
-static const double MIN_CLEAN_RATIO = 0.1;
 static const double SHORTEST_SLICE_S = 3e-4; /* the counters between two cost some 3 µs */
-static const double SHORT_SLICE_RATIO = 0.5; /* a last slice shorter than this says nothing */
+static const double SHORT_PART_RATIO = 0.5;  /* a last part shorter than this says nothing */
 /* The fastest rate seen aims the next slice, since a disturbance only slows down; it fades, since
  * a core that has lost its turbo, or got company on its SMT sibling, stays slower. */
 static const double RATE_FADES = 0.98;
@@ -35,9 +35,9 @@ int slices_allocate(struct worker *worker)
 {
     worker->slice_s = slice_target_s(worker);
     const struct value *duration = options_get(&worker->thread.run->options, "duration_s");
-    double expected = 2 * duration->number / worker->slice_s + 16;
+    double expected = 2 * PARTS * duration->number / worker->slice_s + 16;
     size_t kept = duration->set && expected < RATES_KEPT_MAX ? (size_t)expected : RATES_KEPT_MAX;
-    size_t clocks = kept / SLICES_PER_CLOCK + 1;
+    size_t clocks = kept / (PARTS * SLICES_PER_CLOCK) + 4;
     return reservoir_init(&worker->rates, kept) || reservoir_init(&worker->clocks, clocks) ||
                    reservoir_init(&worker->ratios, clocks)
                ? -1
@@ -51,15 +51,17 @@ void slices_free(struct worker *worker)
     reservoir_free(&worker->ratios);
 }
 
-/* Aims the next batch at one slice. Only a batch of a quarter slice or more tells its rate: below,
- * the call itself and the clock weigh in, and a preempted one would look slow for good. */
+/* Aims the next batch at one part of a slice. Only a batch of a quarter part or more tells its
+ * rate: below, the call itself and the clock weigh in, and a preempted one would look slow for
+ * good. */
 static void adapt_batch(struct worker *worker, double taken_s)
 {
+    double part_s = worker->slice_s / PARTS;
     double batch = 2.0 * (double)worker->batch;
-    if (taken_s >= worker->slice_s / 4) {
+    if (taken_s >= part_s / 4) {
         double rate = (double)worker->batch / taken_s;
         worker->units_per_s = fmax(rate, RATE_FADES * worker->units_per_s);
-        batch = worker->units_per_s * worker->slice_s;
+        batch = worker->units_per_s * part_s;
     }
     worker->batch = (uint64_t)fmax(1, fmin(batch, (double)worker->thread.run->batch_max));
 }
@@ -91,26 +93,34 @@ static bool is_clean(const struct thread_usage *before, const struct thread_usag
            after->cpu_s - before->cpu_s >= CLEAN_CPU_RATIO * wall_s;
 }
 
+/* One slice. It is timed in parts: a timer tick costs a virtual machine some tens of microseconds,
+ * there is one in most slices and in few parts, and reading the clock needs no system call. */
 struct slice {
     uint64_t operations;
     double start_s, stop_s;
+    double rates[PARTS];
+    unsigned parts;     /* long enough to tell a rate */
+    double last_rate;   /* of the part right before the clock was measured; 0: too short */
     double clock_hertz; /* NaN: not measured */
     bool clean;
-    bool whole; /* long enough to tell a rate */
 };
+
+static void record_parts(struct worker *worker, const struct slice *slice)
+{
+    for (unsigned i = 0; i < slice->parts; i++) {
+        reservoir_add(&worker->rates, slice->rates[i]);
+        worker->best_rate = fmax(worker->best_rate, slice->rates[i]);
+    }
+    if (isfinite(slice->clock_hertz) && slice->last_rate > 0)
+        reservoir_add(&worker->ratios, slice->last_rate / slice->clock_hertz);
+}
 
 static void record(struct worker *worker, const struct slice *slice)
 {
-    double rate = (double)slice->operations / (slice->stop_s - slice->start_s);
-    bool counts = slice->clean && slice->whole;
-    if (counts) {
-        reservoir_add(&worker->rates, rate);
-        worker->best_rate = fmax(worker->best_rate, rate);
-    }
+    if (slice->clean)
+        record_parts(worker, slice);
     if (isfinite(slice->clock_hertz))
         reservoir_add(&worker->clocks, slice->clock_hertz);
-    if (isfinite(slice->clock_hertz) && counts)
-        reservoir_add(&worker->ratios, rate / slice->clock_hertz);
     pthread_mutex_lock(&worker->lock);
     worker->progress.at_s = slice->stop_s;
     worker->progress.operations += slice->operations;
@@ -121,27 +131,47 @@ static void record(struct worker *worker, const struct slice *slice)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* One slice and, if asked for, the clock right behind it. No system call may come between the two:
- * a core leaves its AVX-512 clock within microseconds, and coming back to it costs more of them. */
-static int run_slice(struct worker *worker, uint64_t batch, bool with_clock,
-                     struct thread_usage *usage)
+static int run_part(struct worker *worker, struct slice *slice, uint64_t batch)
 {
     struct run *run = worker->thread.run;
-    struct slice slice = {.operations = batch * run->unit_operations, .clock_hertz = NAN};
-    double cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-    slice.start_s = now_s();
+    double start_s = slice->stop_s;
     int failure = run->workload->step(&worker->thread, batch);
-    slice.stop_s = now_s();
+    slice->stop_s = now_s();
+    double taken_s = slice->stop_s - start_s;
+    uint64_t operations = batch * run->unit_operations;
+    bool whole = (double)batch >= SHORT_PART_RATIO * (double)worker->batch;
+    slice->operations += operations;
+    slice->last_rate = whole ? (double)operations / taken_s : 0;
+    if (whole)
+        slice->rates[slice->parts++] = slice->last_rate;
+    if (batch == worker->batch)
+        adapt_batch(worker, taken_s);
+    return failure;
+}
+
+/* One slice of at most `left` units and, if asked for, the clock right behind it. No system call
+ * may come between the two: a core leaves its AVX-512 clock within microseconds, and coming back
+ * to it costs more of them. */
+static int run_slice(struct worker *worker, uint64_t *left, bool with_clock,
+                     struct thread_usage *usage)
+{
+    struct slice slice = {.clock_hertz = NAN};
+    int failure = EXIT_OK;
+    double cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    slice.start_s = slice.stop_s = now_s();
+    for (unsigned i = 0; i < PARTS && *left > 0 && !failure; i++) {
+        uint64_t batch = *left < worker->batch ? *left : worker->batch;
+        failure = run_part(worker, &slice, batch);
+        if (*left != UINT64_MAX)
+            *left -= batch;
+    }
     if (with_clock)
-        slice.clock_hertz = run->workload->clock_hertz(&worker->thread);
+        slice.clock_hertz = worker->thread.run->workload->clock_hertz(&worker->thread);
     double end_s = now_s();
     struct thread_usage after = thread_usage_read(worker->schedstat);
     slice.clean = is_clean(usage, &after, end_s - slice.start_s);
-    slice.whole = (double)batch >= SHORT_SLICE_RATIO * (double)worker->batch;
     worker->step_cpu_s += after.cpu_s - cpu_s - (end_s - slice.stop_s);
     *usage = after;
-    if (batch == worker->batch)
-        adapt_batch(worker, slice.stop_s - slice.start_s);
     record(worker, &slice);
     return failure;
 }
@@ -177,11 +207,8 @@ int slices_run(struct worker *worker)
     double now = worker->start_s;
     double end_s = duration->set ? now + duration->number : INFINITY;
     for (unsigned slice = 0; !failure && left > 0 && now < end_s && !run_stopping(run); slice++) {
-        uint64_t batch = left < worker->batch ? left : worker->batch;
         bool with_clock = run->workload->clock_hertz && slice % SLICES_PER_CLOCK == 0;
-        failure = run_slice(worker, batch, with_clock, &usage);
-        if (left != UINT64_MAX)
-            left -= batch;
+        failure = run_slice(worker, &left, with_clock, &usage);
         now = now_s();
     }
     worker->after = thread_usage_read(worker->schedstat);
@@ -191,20 +218,14 @@ int slices_run(struct worker *worker)
 
 struct thread_figures slices_figures(struct worker *worker)
 {
-    const struct run *run = worker->thread.run;
     const struct progress *progress = &worker->progress;
-    bool sharing = run->placement.oversubscribed && run->workload->rate.combine == COMBINE_SUM;
-    struct thread_figures figures = {NAN, NAN, NAN, NAN, false};
+    struct thread_figures figures = {NAN, NAN, NAN, NAN, NAN};
     if (progress->slices > 0)
-        figures.rate = (double)progress->operations / (worker->stop_s - worker->start_s);
+        figures.rate_whole = (double)progress->operations / (worker->stop_s - worker->start_s);
     if (worker->best_rate > 0)
         figures.rate_best = worker->best_rate;
-    /* A thread that shares its CPU runs at full speed in its clean slices and not at all in
-     * between: adding those up would count the CPU twice. */
-    figures.clean = !sharing && worker->rates.kept >= MIN_CLEAN_SLICES &&
-                    (double)progress->clean_slices >= MIN_CLEAN_RATIO * (double)progress->slices;
-    if (figures.clean)
-        figures.rate = median(worker->rates.values, worker->rates.kept);
+    if (progress->clean_slices >= MIN_CLEAN_SLICES && worker->rates.kept > 0)
+        figures.rate_clean = median(worker->rates.values, worker->rates.kept);
     if (worker->clocks.kept)
         figures.clock_hertz = median(worker->clocks.values, worker->clocks.kept);
     if (worker->ratios.kept < MIN_CLEAN_SLICES)
@@ -212,7 +233,7 @@ struct thread_figures slices_figures(struct worker *worker)
     figures.operations_per_cycle = median(worker->ratios.values, worker->ratios.kept);
     /* The clock that belongs to the rate: a core that changes its clock during the trial has two
      * medians, and they need not be of the same moments. */
-    if (figures.clean)
-        figures.clock_hertz = figures.rate / figures.operations_per_cycle;
+    if (isfinite(figures.rate_clean))
+        figures.clock_hertz = figures.rate_clean / figures.operations_per_cycle;
     return figures;
 }

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Fewer clean slices say nothing about the undisturbed rate. */
+static const double MIN_CLEAN_RATIO = 0.1;
+
 static const char *const suffixes[STEP_METRICS] = {
     [RATE_MAKESPAN] = "_makespan", [RATE_SUM] = "_sum", [RATE_BEST] = "_best"};
 
@@ -86,10 +89,8 @@ struct totals {
     double first_start_s, last_start_s, first_stop_s, last_stop_s;
     double wall_s, cpu_s, wait_s, step_cpu_s;
     double operations; /* a week on hundreds of cores is beyond 2^64 */
-    double rate_sum;
-    struct column rates, bests, clocks, ratios;
+    struct column wholes, cleans, bests, clocks, ratios;
     uint64_t slices, clean_slices, involuntary_switches;
-    bool clean;
 };
 
 static void add_times(struct totals *totals, const struct worker *worker)
@@ -109,12 +110,11 @@ static void add_times(struct totals *totals, const struct worker *worker)
 static void add_figures(struct totals *totals, const struct worker *worker)
 {
     const struct thread_figures *figures = &worker->figures;
-    totals->clean &= figures->clean;
-    totals->rate_sum += (double)worker->progress.operations / own_time_s(worker);
     totals->operations += (double)worker->progress.operations;
     totals->slices += worker->progress.slices;
     totals->clean_slices += worker->progress.clean_slices;
-    column_add(&totals->rates, figures->rate);
+    column_add(&totals->wholes, figures->rate_whole);
+    column_add(&totals->cleans, figures->rate_clean);
     column_add(&totals->bests, figures->rate_best);
     column_add(&totals->clocks, figures->clock_hertz);
     column_add(&totals->ratios, figures->operations_per_cycle);
@@ -125,9 +125,9 @@ static struct totals collect(const struct trial *trial)
     struct totals totals = {.first_start_s = INFINITY,
                             .last_start_s = -INFINITY,
                             .first_stop_s = INFINITY,
-                            .last_stop_s = -INFINITY,
-                            .clean = true};
-    struct column *columns[] = {&totals.rates, &totals.bests, &totals.clocks, &totals.ratios};
+                            .last_stop_s = -INFINITY};
+    struct column *columns[] = {&totals.wholes, &totals.cleans, &totals.bests, &totals.clocks,
+                                &totals.ratios};
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
         columns[i]->values = calloc(trial->run->threads, sizeof(double));
         if (!columns[i]->values)
@@ -142,18 +142,31 @@ static struct totals collect(const struct trial *trial)
 
 static void totals_free(struct totals *totals)
 {
-    free(totals->rates.values);
+    free(totals->wholes.values);
+    free(totals->cleans.values);
     free(totals->bests.values);
     free(totals->clocks.values);
     free(totals->ratios.values);
 }
 
+/* Whether the figure of the trial can stand on clean slices: every thread has some, and they are
+ * not a lucky few. A thread that shares its CPU runs at full speed in its clean slices and not at
+ * all in between: adding those up would count the CPU twice. */
+static bool is_clean(const struct trial *trial, const struct totals *totals)
+{
+    const struct run *run = trial->run;
+    bool sharing = run->placement.oversubscribed && run->workload->rate.combine == COMBINE_SUM;
+    return !sharing && totals->cleans.count == run->threads &&
+           (double)totals->clean_slices >= MIN_CLEAN_RATIO * (double)totals->slices;
+}
+
 static double primary_rate(const struct trial *trial, const struct totals *totals,
                            double makespan_s)
 {
+    bool clean = is_clean(trial, totals);
     if (trial->run->workload->rate.combine == COMBINE_MEDIAN)
-        return column_median(&totals->rates);
-    return totals->clean ? totals->rates.sum : totals->operations / makespan_s;
+        return column_median(clean ? &totals->cleans : &totals->wholes);
+    return clean ? totals->cleans.sum : totals->operations / makespan_s;
 }
 
 /* NaN unless every thread has a best slice: a sum over some of them would pass for all. */
@@ -172,7 +185,7 @@ static void fill_values(const struct trial *trial, const struct totals *totals,
     double makespan_s = totals->last_stop_s - totals->first_start_s;
     values[RATE] = primary_rate(trial, totals, makespan_s);
     values[RATE_MAKESPAN] = totals->operations / makespan_s;
-    values[RATE_SUM] = trial->run->placement.oversubscribed ? NAN : totals->rate_sum;
+    values[RATE_SUM] = trial->run->placement.oversubscribed ? NAN : totals->wholes.sum;
     values[RATE_BEST] = best_rate(trial, totals);
     values[OPERATIONS_PER_CYCLE] = column_median(&totals->ratios);
     values[CLOCK_HERTZ] = column_median(&totals->clocks);
@@ -210,7 +223,7 @@ void summarise(const struct trial *trial, struct summary *summary)
     const struct run *run = trial->run;
     struct totals totals = collect(trial);
     double values[STEP_METRICS];
-    *summary = (struct summary){.basis = totals.clean ? "clean_slices" : "whole_run"};
+    *summary = (struct summary){.basis = is_clean(trial, &totals) ? "clean_slices" : "whole_run"};
     fill_values(trial, &totals, values);
     for (enum step_metric which = 0; which < STEP_METRICS; which++) {
         struct metric metric;

@@ -36,8 +36,15 @@ def main() -> None:
                 f"| {min(ratios):.3f} – {max(ratios):.3f} | {pairs} |",
                 flush=True,
             )
-            figures.append({"command": f"cpu-bench {command}", "kernel": kernel, **row,
-                            "ours_raw": ours, "likwid_raw": theirs})
+            figures.append(
+                {
+                    "command": f"cpu-bench {command}",
+                    "kernel": kernel,
+                    **row,
+                    "ours_raw": ours,
+                    "likwid_raw": theirs,
+                }
+            )
     save("against_likwid", figures)
 
 

@@ -4,9 +4,9 @@ usage: python -m benchmarks.cpu.against_limit [TRIALS] (default 7)
 """
 
 import sys
+from typing import Any
 
 from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, save, spread
-
 from hostbench.host import inventory
 from services.cpu.limits import CpuIdentity, limits
 
@@ -17,7 +17,7 @@ KERNELS = {
 ISAS = ["scalar", "sse2", "avx2", "avx512", "neon"]
 
 
-def efficiency(workload: str, events: dict[str, dict], identity: CpuIdentity) -> float | None:
+def efficiency(workload: str, events: dict[str, Any], identity: CpuIdentity) -> float | None:
     start, end = events["start"], events["end"]
     limit = limits(identity, workload, start["params"], end["metrics"], start["placement"])[
         "operations_per_second"
@@ -54,8 +54,13 @@ def main() -> None:
                         f"| {spread(rates)['median'] / 1e9:.2f} | {shown} | {trials} |",
                         flush=True,
                     )
-                    figures.append({"command": f"cpu-bench {command} --duration-s 0.5",
-                                    "rates": rates, "efficiencies": ratios})
+                    figures.append(
+                        {
+                            "command": f"cpu-bench {command} --duration-s 0.5",
+                            "rates": rates,
+                            "efficiencies": ratios,
+                        }
+                    )
     save("against_limit", figures)
 
 

@@ -24,8 +24,10 @@ def main() -> None:
         "harness_ratio": spread(harness),
     }
     for name, values in figures.items():
-        print(f"{name}: median {values['median']:.6g}, MAD {values['mad_relative']:.2%}, "
-              f"min {values['min']:.6g}, max {values['max']:.6g}, n {values['n']}")
+        print(
+            f"{name}: median {values['median']:.6g}, MAD {values['mad_relative']:.2%}, "
+            f"min {values['min']:.6g}, max {values['max']:.6g}, n {values['n']}"
+        )
     save("clock_spread", {**figures, "clocks_raw": clocks, "walls_raw": walls})
 
 

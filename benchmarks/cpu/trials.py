@@ -29,7 +29,15 @@ def cpu_bench(command: str) -> End:
 
 def likwid_bench(kernel: str, threads: int, seconds: float) -> float:
     """Operations per second of one likwid-bench run, its mean over the whole run."""
-    command = ["likwid-bench", "-t", kernel, "-s", str(seconds), "-w", f"S0:{20 * threads}kB:{threads}"]
+    command = [
+        "likwid-bench",
+        "-t",
+        kernel,
+        "-s",
+        str(seconds),
+        "-w",
+        f"S0:{20 * threads}kB:{threads}",
+    ]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = re.search(r"^MFlops/s:\s+([\d.]+)", output, re.MULTILINE)
     if not found:

@@ -1,6 +1,7 @@
 """Verdict and clean-slice median with and without a competing load on the same CPUs.
 
-usage: python -m benchmarks.cpu.under_load [TRIALS] (default 10 under load, twice as many quiet; needs stress-ng)
+usage: python -m benchmarks.cpu.under_load [TRIALS]
+(default 10 under load, twice as many quiet; needs stress-ng)
 """
 
 import json

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,14 @@ FAILED = 1
 WITHIN_S = 1.0
 
 
-def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
+def start(*arguments: str, pass_fds: Sequence[int] = ()) -> subprocess.Popen[str]:
     """A long trial that has reached its timed region."""
     program = subprocess.Popen(
         [PROGRAM, "fma", "--duration-s", "60", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **options,  # type: ignore[call-overload]
+        pass_fds=pass_fds,
     )
     time.sleep(0.4)
     return program

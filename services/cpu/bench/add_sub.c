@@ -5,10 +5,10 @@
 #include "vector_kernel.h"
 
 #if defined(__x86_64__)
-KERNEL_GPR(add_sub_int8_scalar, "al", "dl", "1", "b")
-KERNEL_GPR(add_sub_int16_scalar, "ax", "dx", "2", "w")
-KERNEL_GPR(add_sub_int32_scalar, "eax", "edx", "4", "d")
-KERNEL_GPR(add_sub_int64_scalar, "rax", "rdx", "8", "")
+KERNEL_GPR(add_sub_int8_scalar, "al", "dl", "bl", "cl", "b", "1")
+KERNEL_GPR(add_sub_int16_scalar, "ax", "dx", "bx", "cx", "w", "2")
+KERNEL_GPR(add_sub_int32_scalar, "eax", "edx", "ebx", "ecx", "d", "4")
+KERNEL_GPR(add_sub_int64_scalar, "rax", "rdx", "rbx", "rcx", "", "8")
 KERNEL_SSE(add_sub_int8_sse2, "paddb", "psubb", "movdqa", "16")
 KERNEL_SSE(add_sub_int16_sse2, "paddw", "psubw", "movdqa", "16")
 KERNEL_SSE(add_sub_int32_sse2, "paddd", "psubd", "movdqa", "16")
@@ -31,22 +31,22 @@ KERNEL_VEX(add_sub_fp64_avx2, DO_VEX, "vaddpd", "vsubpd", "ymm", "vmovdqa", "32"
 KERNEL_AVX512(add_sub_fp64_avx512, DO_VEX, "vaddpd", "vsubpd")
 
 static const struct kernel kernels[] = {
-    {"int8", "scalar", FEATURE_SSE2, 1, 8, 1, add_sub_int8_scalar_loop, loop_add_chain},
+    {"int8", "scalar", FEATURE_SSE2, 1, 10, 1, add_sub_int8_scalar_loop, loop_add_chain},
     {"int8", "sse2", FEATURE_SSE2, 16, 12, 1, add_sub_int8_sse2_loop, add_sub_int8_sse2_chain},
     {"int8", "avx2", FEATURE_AVX2, 32, 12, 1, add_sub_int8_avx2_loop, add_sub_int8_avx2_chain},
     {"int8", "avx512", FEATURE_AVX512BW, 64, 24, 1, add_sub_int8_avx512_loop,
      add_sub_int8_avx512_chain},
-    {"int16", "scalar", FEATURE_SSE2, 2, 8, 1, add_sub_int16_scalar_loop, loop_add_chain},
+    {"int16", "scalar", FEATURE_SSE2, 2, 10, 1, add_sub_int16_scalar_loop, loop_add_chain},
     {"int16", "sse2", FEATURE_SSE2, 16, 12, 1, add_sub_int16_sse2_loop, add_sub_int16_sse2_chain},
     {"int16", "avx2", FEATURE_AVX2, 32, 12, 1, add_sub_int16_avx2_loop, add_sub_int16_avx2_chain},
     {"int16", "avx512", FEATURE_AVX512BW, 64, 24, 1, add_sub_int16_avx512_loop,
      add_sub_int16_avx512_chain},
-    {"int32", "scalar", FEATURE_SSE2, 4, 8, 1, add_sub_int32_scalar_loop, loop_add_chain},
+    {"int32", "scalar", FEATURE_SSE2, 4, 10, 1, add_sub_int32_scalar_loop, loop_add_chain},
     {"int32", "sse2", FEATURE_SSE2, 16, 12, 1, add_sub_int32_sse2_loop, add_sub_int32_sse2_chain},
     {"int32", "avx2", FEATURE_AVX2, 32, 12, 1, add_sub_int32_avx2_loop, add_sub_int32_avx2_chain},
     {"int32", "avx512", FEATURE_AVX512F, 64, 24, 1, add_sub_int32_avx512_loop,
      add_sub_int32_avx512_chain},
-    {"int64", "scalar", FEATURE_SSE2, 8, 8, 1, add_sub_int64_scalar_loop, loop_add_chain},
+    {"int64", "scalar", FEATURE_SSE2, 8, 10, 1, add_sub_int64_scalar_loop, loop_add_chain},
     {"int64", "sse2", FEATURE_SSE2, 16, 12, 1, add_sub_int64_sse2_loop, add_sub_int64_sse2_chain},
     {"int64", "avx2", FEATURE_AVX2, 32, 12, 1, add_sub_int64_avx2_loop, add_sub_int64_avx2_chain},
     {"int64", "avx512", FEATURE_AVX512F, 64, 24, 1, add_sub_int64_avx512_loop,
@@ -78,9 +78,9 @@ KERNEL_NEON(add_sub_fp64_neon, DO_ADD, "fadd", "fsub", "v", ".2d", "q", "16")
 static const struct kernel kernels[] = {
     {"int8", "neon", FEATURE_NEON, 16, 24, 1, add_sub_int8_neon_loop, add_sub_int8_neon_chain},
     {"int16", "neon", FEATURE_NEON, 16, 24, 1, add_sub_int16_neon_loop, add_sub_int16_neon_chain},
-    {"int32", "scalar", FEATURE_NEON, 4, 8, 1, add_sub_int32_scalar_loop, loop_add_chain},
+    {"int32", "scalar", FEATURE_NEON, 4, 16, 1, add_sub_int32_scalar_loop, loop_add_chain},
     {"int32", "neon", FEATURE_NEON, 16, 24, 1, add_sub_int32_neon_loop, add_sub_int32_neon_chain},
-    {"int64", "scalar", FEATURE_NEON, 8, 8, 1, add_sub_int64_scalar_loop, loop_add_chain},
+    {"int64", "scalar", FEATURE_NEON, 8, 16, 1, add_sub_int64_scalar_loop, loop_add_chain},
     {"int64", "neon", FEATURE_NEON, 16, 24, 1, add_sub_int64_neon_loop, add_sub_int64_neon_chain},
     {"fp32", "scalar", FEATURE_NEON, 4, 24, 1, add_sub_fp32_scalar_loop, add_sub_fp32_scalar_chain},
     {"fp32", "neon", FEATURE_NEON, 16, 24, 1, add_sub_fp32_neon_loop, add_sub_fp32_neon_chain},

@@ -6,8 +6,6 @@
 
 #define LOAD(a, q, bytes) "ldr " q a ", [%[state], #" bytes "*" a "]\n\t"
 #define STORE(a, q, bytes) "str " q a ", [%[state], #" bytes "*" a "]\n\t"
-#define LOAD_GPR(a, r, bytes) "ldr " r a ", [%[state], #" bytes "*(" a "-8)]\n\t"
-#define STORE_GPR(a, r, bytes) "str " r a ", [%[state], #" bytes "*(" a "-8)]\n\t"
 
 #define LOOP_BEGIN ".p2align 6\n1:\n\t"
 #define LOOP_END "subs %[n], %[n], #1\n\tb.ne 1b\n\t"
@@ -54,16 +52,30 @@
     }                                                                                              \
     CHAIN(name, M, add, "29", r, shape, "31")
 
-/* General-purpose registers: 8 accumulators, latency 1, at most 6 pipes so far. */
+/* General-purpose registers: 16 accumulators, latency 1, at most 8 pipes so far. */
+#define EACH_GPR(M, r, ...)                                                                        \
+    M("0", r "8", __VA_ARGS__)                                                                     \
+    M("1", r "9", __VA_ARGS__)                                                                     \
+    M("2", r "10", __VA_ARGS__) M("3", r "11", __VA_ARGS__) M("4", r "12", __VA_ARGS__)            \
+        M("5", r "13", __VA_ARGS__) M("6", r "14", __VA_ARGS__) M("7", r "15", __VA_ARGS__)        \
+            M("8", r "19", __VA_ARGS__) M("9", r "20", __VA_ARGS__) M("10", r "21", __VA_ARGS__)   \
+                M("11", r "22", __VA_ARGS__) M("12", r "23", __VA_ARGS__)                          \
+                    M("13", r "24", __VA_ARGS__) M("14", r "25", __VA_ARGS__)                      \
+                        M("15", r "26", __VA_ARGS__)
+#define LOAD_GPR(i, name, bytes) "ldr " name ", [%[state], #" bytes "*" i "]\n\t"
+#define STORE_GPR(i, name, bytes) "str " name ", [%[state], #" bytes "*" i "]\n\t"
+#define DO_GPR(i, name, op, k) op " " name ", " name ", " k "\n\t"
+#define PAIR_GPR(r) EACH_GPR(DO_GPR, r, "add", r "6") EACH_GPR(DO_GPR, r, "sub", r "7")
+
 #define KERNEL_GPR(name, r, bytes)                                                                 \
     static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
     {                                                                                              \
         __asm__ volatile("ldr " r "6, [%[constants]]\n\tldr " r                                    \
-                         "7, [%[constants], #64]\n\t" EACH_8(LOAD_GPR, r, bytes)                   \
-                             LOOP_BEGIN BODY(EACH_8, DO_ADD, "add", "sub", "6", "7", r, "", "")    \
-                                 LOOP_END EACH_8(STORE_GPR, r, bytes)                              \
+                         "7, [%[constants], #64]\n\t" EACH_GPR(LOAD_GPR, r, bytes)                 \
+                             LOOP_BEGIN TIMES_PAIRS(PAIR_GPR, r)                                   \
+                                 LOOP_END EACH_GPR(STORE_GPR, r, bytes)                            \
                          : [n] "+&r"(iterations)                                                   \
                          : [state] "r"(state), [constants] "r"(constants)                          \
                          : "cc", "memory", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",     \
-                           "x14", "x15");                                                          \
+                           "x14", "x15", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26");  \
     }

@@ -10,7 +10,7 @@
 #include "workload.h"
 
 enum {
-    PAIRS = 4, /* of instructions on each accumulator in one loop iteration */
+    PAIRS = 8, /* of instructions on each accumulator in one loop iteration */
     ACCUMULATORS_MAX = 24,
     REGISTER_BYTES_MAX = 64,
     CONSTANTS = 3,     /* registers */

@@ -30,6 +30,7 @@ def functions(variant: str) -> dict[str, list[Instruction]]:
         text=True,
     ).stdout
     found: dict[str, list[Instruction]] = {}
+    body: list[Instruction] = []
     for line in text.splitlines():
         if symbol := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
             body = found.setdefault(symbol[1], [])

@@ -3,9 +3,10 @@
 from collections import Counter
 
 import pytest
+
 from services.cpu.tests.disassembly import functions, loop
 
-PAIRS = 4
+PAIRS = 8
 CHAIN_CYCLES = 80
 INTEGER_SUFFIX = {"int8": "b", "int16": "w", "int32": "d", "int64": "q"}
 ADVANCED_SIMD_SHAPE = {
@@ -40,7 +41,7 @@ def x86_kernels() -> list[tuple[str, str, str]]:
 def x86_accumulators(dtype: str, isa: str) -> int:
     if isa == "avx512":
         return 24
-    return 8 if isa == "scalar" and dtype in INTEGER_SUFFIX else 12
+    return 10 if isa == "scalar" and dtype in INTEGER_SUFFIX else 12
 
 
 @pytest.mark.parametrize("variant", X86_FLAVOURS)
@@ -87,7 +88,7 @@ def aarch64_kernels() -> list[tuple[str, str, str]]:
 def test_aarch64_loop(workload: str, dtype: str, isa: str) -> None:
     body = loop(functions("aarch64")[f"{workload}_{dtype}_{isa}_loop"])
     integer = dtype in INTEGER_SUFFIX
-    each = PAIRS * (8 if integer and isa == "scalar" else 24)
+    each = PAIRS * (16 if integer and isa == "scalar" else 24)
     if workload == "fma":
         add, subtract = ("fmadd", "fmsub") if isa == "scalar" else ("fmla", "fmls")
     else:

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from services.cpu.tests.disassembly import ROOT, functions, loop
 
 EXIT_WRONG = 5
