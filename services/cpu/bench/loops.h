@@ -23,8 +23,10 @@ void loop_multiply_chain(uint64_t iterations);
     M("2", __VA_ARGS__)                                                                            \
     M("3", __VA_ARGS__)                                                                            \
     M("4", __VA_ARGS__)                                                                            \
-    M("5", __VA_ARGS__) M("6", __VA_ARGS__) M("7", __VA_ARGS__) M("8", __VA_ARGS__)                \
-        M("9", __VA_ARGS__) M("10", __VA_ARGS__) M("11", __VA_ARGS__)
+    M("5", __VA_ARGS__)                                                                            \
+    M("6", __VA_ARGS__)                                                                            \
+    M("7", __VA_ARGS__)                                                                            \
+    M("8", __VA_ARGS__) M("9", __VA_ARGS__) M("10", __VA_ARGS__) M("11", __VA_ARGS__)
 #define EACH_24(M, ...)                                                                            \
     EACH_12(M, __VA_ARGS__)                                                                        \
     M("12", __VA_ARGS__)                                                                           \
@@ -32,8 +34,10 @@ void loop_multiply_chain(uint64_t iterations);
     M("14", __VA_ARGS__)                                                                           \
     M("15", __VA_ARGS__)                                                                           \
     M("16", __VA_ARGS__)                                                                           \
-    M("17", __VA_ARGS__) M("18", __VA_ARGS__) M("19", __VA_ARGS__) M("20", __VA_ARGS__)            \
-        M("21", __VA_ARGS__) M("22", __VA_ARGS__) M("23", __VA_ARGS__)
+    M("17", __VA_ARGS__)                                                                           \
+    M("18", __VA_ARGS__)                                                                           \
+    M("19", __VA_ARGS__)                                                                           \
+    M("20", __VA_ARGS__) M("21", __VA_ARGS__) M("22", __VA_ARGS__) M("23", __VA_ARGS__)
 
 /* PAIRS times `M`. */
 #define TIMES_PAIRS(M, ...)                                                                        \

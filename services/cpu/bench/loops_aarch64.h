@@ -1,5 +1,8 @@
 /* `a` is the accumulator's number, `k` a constant's, `r` the register letter, `shape` what follows
  * the number. */
+
+/* Laid out by hand: the formatter does not see where an instruction ends. */
+/* clang-format off */
 #define DO_ADD(a, op, k, r, shape, h) op " " r a shape ", " r a shape ", " r k shape "\n\t"
 #define DO_FMLA(a, op, k, r, shape, h) op " " r a shape ", " r k shape ", " r h shape "\n\t"
 #define DO_FMADD(a, op, k, r, shape, h) op " " r a ", " r k ", " r h ", " r a "\n\t"
@@ -29,9 +32,14 @@
     static void name##_chain(uint64_t iterations)                                                  \
     {                                                                                              \
         uint64_t x = 0;                                                                            \
-        __asm__ volatile(CLEAR_NEON LOOP_BEGIN ADD_16 M("0", __VA_ARGS__)                          \
-                             ADD_16 M("1", __VA_ARGS__) ADD_16 M("2", __VA_ARGS__)                 \
-                                 ADD_16 M("3", __VA_ARGS__) ADD_16 M("4", __VA_ARGS__) LOOP_END    \
+        __asm__ volatile(CLEAR_NEON                                                                \
+                         LOOP_BEGIN                                                                \
+                         ADD_16 M("0", __VA_ARGS__)                                                \
+                         ADD_16 M("1", __VA_ARGS__)                                                \
+                         ADD_16 M("2", __VA_ARGS__)                                                \
+                         ADD_16 M("3", __VA_ARGS__)                                                \
+                         ADD_16 M("4", __VA_ARGS__)                                                \
+                         LOOP_END                                                                  \
                          : [n] "+&r"(iterations), [x] "+&r"(x)                                     \
                          : [y] "r"((uint64_t)3)                                                    \
                          : "cc", CLOBBER_32);                                                      \
@@ -42,10 +50,14 @@
 #define KERNEL_NEON(name, M, add, sub, r, shape, q, bytes)                                         \
     static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
     {                                                                                              \
-        __asm__ volatile("ldr " q "29, [%[constants]]\n\tldr " q "30, [%[constants], #64]\n\t"     \
-                         "ldr " q "31, [%[constants], #128]\n\t" EACH_24(LOAD, q, bytes)           \
-                             LOOP_BEGIN BODY(EACH_24, M, add, sub, "29", "30", r, shape, "31")     \
-                                 LOOP_END EACH_24(STORE, q, bytes)                                 \
+        __asm__ volatile("ldr " q "29, [%[constants]]\n\t"                                         \
+                         "ldr " q "30, [%[constants], #64]\n\t"                                    \
+                         "ldr " q "31, [%[constants], #128]\n\t"                                   \
+                         EACH_24(LOAD, q, bytes)                                                   \
+                         LOOP_BEGIN                                                                \
+                         BODY(EACH_24, M, add, sub, "29", "30", r, shape, "31")                    \
+                         LOOP_END                                                                  \
+                         EACH_24(STORE, q, bytes)                                                  \
                          : [n] "+&r"(iterations)                                                   \
                          : [state] "r"(state), [constants] "r"(constants)                          \
                          : "cc", "memory", CLOBBER_32);                                            \
@@ -54,14 +66,12 @@
 
 /* General-purpose registers: 16 accumulators, latency 1, at most 8 pipes so far. */
 #define EACH_GPR(M, r, ...)                                                                        \
-    M("0", r "8", __VA_ARGS__)                                                                     \
-    M("1", r "9", __VA_ARGS__)                                                                     \
-    M("2", r "10", __VA_ARGS__) M("3", r "11", __VA_ARGS__) M("4", r "12", __VA_ARGS__)            \
-        M("5", r "13", __VA_ARGS__) M("6", r "14", __VA_ARGS__) M("7", r "15", __VA_ARGS__)        \
-            M("8", r "19", __VA_ARGS__) M("9", r "20", __VA_ARGS__) M("10", r "21", __VA_ARGS__)   \
-                M("11", r "22", __VA_ARGS__) M("12", r "23", __VA_ARGS__)                          \
-                    M("13", r "24", __VA_ARGS__) M("14", r "25", __VA_ARGS__)                      \
-                        M("15", r "26", __VA_ARGS__)
+    M("0", r "8", __VA_ARGS__) M("1", r "9", __VA_ARGS__) M("2", r "10", __VA_ARGS__)              \
+    M("3", r "11", __VA_ARGS__) M("4", r "12", __VA_ARGS__) M("5", r "13", __VA_ARGS__)            \
+    M("6", r "14", __VA_ARGS__) M("7", r "15", __VA_ARGS__) M("8", r "19", __VA_ARGS__)            \
+    M("9", r "20", __VA_ARGS__) M("10", r "21", __VA_ARGS__) M("11", r "22", __VA_ARGS__)          \
+    M("12", r "23", __VA_ARGS__) M("13", r "24", __VA_ARGS__) M("14", r "25", __VA_ARGS__)         \
+    M("15", r "26", __VA_ARGS__)
 #define LOAD_GPR(i, name, bytes) "ldr " name ", [%[state], #" bytes "*" i "]\n\t"
 #define STORE_GPR(i, name, bytes) "str " name ", [%[state], #" bytes "*" i "]\n\t"
 #define DO_GPR(i, name, op, k) op " " name ", " name ", " k "\n\t"
@@ -70,10 +80,13 @@
 #define KERNEL_GPR(name, r, bytes)                                                                 \
     static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
     {                                                                                              \
-        __asm__ volatile("ldr " r "6, [%[constants]]\n\tldr " r                                    \
-                         "7, [%[constants], #64]\n\t" EACH_GPR(LOAD_GPR, r, bytes)                 \
-                             LOOP_BEGIN TIMES_PAIRS(PAIR_GPR, r)                                   \
-                                 LOOP_END EACH_GPR(STORE_GPR, r, bytes)                            \
+        __asm__ volatile("ldr " r "6, [%[constants]]\n\t"                                          \
+                         "ldr " r "7, [%[constants], #64]\n\t"                                     \
+                         EACH_GPR(LOAD_GPR, r, bytes)                                              \
+                         LOOP_BEGIN                                                                \
+                         TIMES_PAIRS(PAIR_GPR, r)                                                  \
+                         LOOP_END                                                                  \
+                         EACH_GPR(STORE_GPR, r, bytes)                                             \
                          : [n] "+&r"(iterations)                                                   \
                          : [state] "r"(state), [constants] "r"(constants)                          \
                          : "cc", "memory", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",     \
