@@ -69,6 +69,7 @@ struct workload {
     struct rate rate;
     const struct param *params;   /* own ones, ended by a NULL name; may be NULL */
     const struct metric *metrics; /* beyond those every step workload has; may be NULL */
+    const void *own;              /* whatever its functions share; run_own() gives it back */
 
     /* Replaces `best` choices by what they stand for. May be NULL. */
     void (*resolve)(struct run *);
@@ -101,6 +102,7 @@ int bench_main(const struct program *program, int argc, char **argv);
 const char *run_choice(const struct run *run, const char *param);
 /* Replaces a choice (resolve() only). */
 void run_set_choice(struct run *run, const char *param, const char *choice);
+const void *run_own(const struct run *run);
 /* Operations that one unit of step() stands for, and the largest batch step() may be given. */
 void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);
 /* What one reading of the clock costs, in seconds. */

@@ -90,21 +90,6 @@ static const struct kernel kernels[] = {
 };
 #endif
 
-static void resolve(struct run *run)
-{
-    kernel_resolve(run, kernels);
-}
-
-static const char *unsupported(const struct run *run)
-{
-    return kernel_unsupported(run, kernels);
-}
-
-static int setup(struct thread *thread)
-{
-    return kernel_setup(thread, kernels);
-}
-
 static const char *const dtypes[] = {"int8", "int16", "int32", "int64", "fp32", "fp64", NULL};
 
 static const struct param params[] = {
@@ -131,9 +116,10 @@ const struct workload add_sub_workload = {
              "threads of the median of their clean slices.",
              COMBINE_SUM},
     .params = params,
-    .resolve = resolve,
-    .unsupported = unsupported,
-    .setup = setup,
+    .own = kernels,
+    .resolve = kernel_resolve,
+    .unsupported = kernel_unsupported,
+    .setup = kernel_setup,
     .step = kernel_step,
     .empty_loop = kernel_empty_loop,
     .clock_hertz = kernel_clock_hertz,

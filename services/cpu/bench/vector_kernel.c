@@ -62,35 +62,34 @@ static const struct element *element_of(const struct kernel *kernel)
     return element;
 }
 
-static const struct kernel *kernel_find(const struct run *run, const struct kernel *kernels)
+static const struct kernel *kernel_find(const struct run *run)
 {
     const char *dtype = run_choice(run, "dtype"), *isa = run_choice(run, "isa");
-    for (; kernels->dtype; kernels++)
-        if (!strcmp(kernels->dtype, dtype) && !strcmp(kernels->isa, isa))
-            return kernels;
+    for (const struct kernel *kernel = run_own(run); kernel->dtype; kernel++)
+        if (!strcmp(kernel->dtype, dtype) && !strcmp(kernel->isa, isa))
+            return kernel;
     return NULL;
 }
 
-void kernel_resolve(struct run *run, const struct kernel *kernels)
+void kernel_resolve(struct run *run)
 {
     const char *best = NULL;
     if (strcmp(run_choice(run, "isa"), "best"))
         return;
-    for (; kernels->dtype; kernels++)
-        if (!strcmp(kernels->dtype, run_choice(run, "dtype")) &&
-            !features_missing(kernels->features))
-            best = kernels->isa;
+    for (const struct kernel *kernel = run_own(run); kernel->dtype; kernel++)
+        if (!strcmp(kernel->dtype, run_choice(run, "dtype")) && !features_missing(kernel->features))
+            best = kernel->isa;
     if (best)
         run_set_choice(run, "isa", best);
 }
 
-const char *kernel_unsupported(const struct run *run, const struct kernel *kernels)
+const char *kernel_unsupported(const struct run *run)
 {
-    const struct kernel *kernel = kernel_find(run, kernels);
+    const struct kernel *kernel = kernel_find(run);
     if (kernel)
         return features_missing(kernel->features);
     /* `best` found none: even the first row of this dtype, the narrowest, lacks something. */
-    for (kernel = kernels; !strcmp(run_choice(run, "isa"), "best") && kernel->dtype; kernel++)
+    for (kernel = run_own(run); !strcmp(run_choice(run, "isa"), "best") && kernel->dtype; kernel++)
         if (!strcmp(kernel->dtype, run_choice(run, "dtype")))
             return features_missing(kernel->features);
 #if defined(__x86_64__)
@@ -120,9 +119,9 @@ static void fill_constants(struct kernel_state *state)
                       REGISTER_BYTES_MAX / element->bytes, values[i], 0);
 }
 
-int kernel_setup(struct thread *thread, const struct kernel *kernels)
+int kernel_setup(struct thread *thread)
 {
-    const struct kernel *kernel = kernel_find(thread->run, kernels);
+    const struct kernel *kernel = kernel_find(thread->run);
     struct kernel_state *state = aligned_alloc(REGISTER_BYTES_MAX, sizeof *state);
     if (!state) {
         run_reason(thread->run, "no memory for the registers of thread %u: use fewer threads",

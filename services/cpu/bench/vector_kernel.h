@@ -32,10 +32,11 @@ struct kernel {
     void (*chain)(uint64_t iterations);
 };
 
-/* Rows of the kernels of one workload, ended by a NULL dtype; best isa last for each dtype. */
-void kernel_resolve(struct run *run, const struct kernel *kernels);
-const char *kernel_unsupported(const struct run *run, const struct kernel *kernels);
-int kernel_setup(struct thread *thread, const struct kernel *kernels);
+/* The functions of a workload whose `own` are its kernels: rows ended by a NULL dtype, for each
+ * dtype the best isa last. It has the parameters dtype and isa. */
+void kernel_resolve(struct run *run);
+const char *kernel_unsupported(const struct run *run);
+int kernel_setup(struct thread *thread);
 int kernel_step(struct thread *thread, uint64_t batch);
 void kernel_empty_loop(struct thread *thread, uint64_t batch);
 double kernel_clock_hertz(struct thread *thread);
