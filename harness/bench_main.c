@@ -253,6 +253,8 @@ int bench_main(const struct program *program, int argc, char **argv)
         printf("%s %s\n", program->name, HOSTBENCH_VERSION);
         return printed(program);
     }
+    if (argc < 2)
+        return give_up(program, EXIT_USAGE, "no workload given; see %s --help", program->name);
     const struct workload *workload = find_workload(program, first);
     if (!workload)
         return unknown_workload(program, first);

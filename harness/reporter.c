@@ -41,6 +41,17 @@ struct interval {
     size_t clocks;
 };
 
+/* Of the clean slices since the last sample; a single chain may have met a timer tick. */
+static double median_clock(const struct progress *progress, const struct progress *last)
+{
+    double clocks[CLOCKS_SHOWN];
+    uint64_t fresh = progress->clocks_seen - last->clocks_seen;
+    size_t count = fresh < CLOCKS_SHOWN ? (size_t)fresh : CLOCKS_SHOWN;
+    for (size_t i = 0; i < count; i++)
+        clocks[i] = progress->clocks[(progress->clocks_seen - 1 - i) % CLOCKS_SHOWN];
+    return count ? median(clocks, count) : NAN;
+}
+
 /* Each rate is that of whole slices over their own time, so that a slice across the boundary does
  * not blur it. */
 static struct interval collect(struct reporter *reporter, struct trial *trial)
@@ -58,8 +69,9 @@ static struct interval collect(struct reporter *reporter, struct trial *trial)
         interval.operations += operations;
         interval.slices += progress.slices - last->slices;
         interval.clean_slices += progress.clean_slices - last->clean_slices;
-        if (isfinite(progress.clock_hertz))
-            reporter->clocks[interval.clocks++] = progress.clock_hertz;
+        double clock_hertz = median_clock(&progress, last);
+        if (isfinite(clock_hertz))
+            reporter->clocks[interval.clocks++] = clock_hertz;
         *last = progress;
     }
     return interval;

@@ -15,7 +15,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { OWN_METRICS_MAX = 8 };
+enum {
+    OWN_METRICS_MAX = 8,
+    CLOCKS_SHOWN = 63, /* some 40 fall into a second */
+};
 
 struct own_metric {
     const char *name;
@@ -49,7 +52,8 @@ struct progress {
     uint64_t operations;
     uint64_t slices;
     uint64_t clean_slices;
-    double clock_hertz; /* last one of a clean slice; NaN before the first */
+    double clocks[CLOCKS_SHOWN]; /* Hz, the last ones of clean slices, in turn */
+    uint64_t clocks_seen;
 };
 
 /* What a thread measured. */

@@ -127,7 +127,7 @@ static void record(struct worker *worker, const struct slice *slice)
     worker->progress.slices++;
     worker->progress.clean_slices += slice->clean;
     if (isfinite(slice->clock_hertz) && slice->clean)
-        worker->progress.clock_hertz = slice->clock_hertz;
+        worker->progress.clocks[worker->progress.clocks_seen++ % CLOCKS_SHOWN] = slice->clock_hertz;
     pthread_mutex_unlock(&worker->lock);
 }
 

@@ -155,7 +155,6 @@ static bool start_workers(struct trial *trial)
         worker->thread =
             (struct thread){.run = run, .index = i, .cpu = run->placement.cpus.cpus[i]};
         worker->trial = trial;
-        worker->progress.clock_hertz = NAN;
         pthread_mutex_init(&worker->lock, NULL);
         error = pthread_create(&worker->handle, &attributes, work, worker);
         if (error)

@@ -31,6 +31,9 @@ from hostbench.repeats import counted_trials
 from hostbench.statistics import describe
 from hostbench.verdict import case_verdict
 
+# What a program replaces by the best it finds.
+BEST = "best"
+
 
 @dataclass
 class Progress:
@@ -131,7 +134,7 @@ def _case_result(progress: Progress, case: PlannedCase) -> CaseResult:
     return CaseResult(
         case=case.case,
         workload=case.workload,
-        label=case.label,
+        label=_label(case, trials),
         params=case.params,
         given=case.given,
         repeats=case.repeats,
@@ -145,6 +148,17 @@ def _case_result(progress: Progress, case: PlannedCase) -> CaseResult:
         idle=idle,
         trials=tuple(trials),
     )
+
+
+def _label(case: PlannedCase, trials: Sequence[TrialRecord]) -> str:
+    """The case's label, with what the program chose where it was left the choice."""
+    start = next((trial.start for trial in trials if trial.start), None)
+    chosen = [
+        str(start.params[name])
+        for name, value in case.params.items()
+        if value == BEST and start is not None and name in start.params
+    ]
+    return " ".join([case.label, *chosen]).strip()
 
 
 def _metric_results(

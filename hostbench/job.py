@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,8 +41,10 @@ class Audience(Protocol):
         """See Sink.take."""
         ...
 
-    def planned(self, plan: Plan, metrics: Mapping[str, Sequence[Metric]], kept: int) -> None:
-        """The plan stands; `kept` of its cases need not be measured. `metrics` by workload."""
+    def planned(
+        self, plan: Plan, metrics: Mapping[str, Sequence[Metric]], kept: Collection[str]
+    ) -> None:
+        """The plan stands; the cases in `kept` need not be measured. `metrics` by workload."""
         ...
 
     def say(self, text: str) -> None:
@@ -103,7 +105,7 @@ class JobRunner:
     def run(self, suite: Suite) -> ResultDocument:
         """Measures a suite. Raises HostbenchError; what was measured until then is kept."""
         setup = set_up(suite)
-        self._audience.planned(setup.plan, setup.metrics, kept=0)
+        self._audience.planned(setup.plan, setup.metrics, kept=())
         with host_lock(self._wait_s, self._interrupt) as lock:
             job = self._store.create(suite.name, needed_bytes(setup.plan))
             lock.name_holder(job.id)
@@ -132,13 +134,15 @@ class JobRunner:
         if before.ended is not None and before.ended.state is JobState.SUCCEEDED:
             document = assemble(before)
             job.store(document)
-            self._audience.say(f"job {job.id} had ended: its document was built from its journal")
+            self._audience.say(
+                f"job {job.id} is complete: nothing left to measure, its document was written anew"
+            )
             return document
         setup = set_up(before.session.suite)
         found = resumption(before, setup.session(job.id))
         session = setup.session(job.id, found.kept)
         self._audience.say(found.sentence)
-        self._audience.planned(setup.plan, setup.metrics, kept=len(found.kept))
+        self._audience.planned(setup.plan, setup.metrics, kept=found.kept)
         with host_lock(self._wait_s, self._interrupt) as lock:
             lock.name_holder(job.id)
             with JournalWriter(job.journal, create=False) as journal:

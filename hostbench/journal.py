@@ -129,7 +129,8 @@ def read_journal(path: Path) -> list[Record]:
         content = path.read_bytes()
     except OSError as error:
         raise UsageError(
-            f"cannot read {path}: {error.strerror}; list the jobs with hostbench list"
+            f"cannot read {path}: {error.strerror}; without its journal the job cannot be built "
+            f"again: measure anew, or delete {path.parent}"
         ) from None
     # A last line without newline is what a killed writer left: it never counted.
     *lines, _torn = content.split(b"\n")

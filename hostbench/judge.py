@@ -1,12 +1,15 @@
 """What one finished trial is worth: its figure, its limits, its verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hostbench.models.limit import Limit
 from hostbench.models.result import Reason, TrialFailure, TrialRecord, Verdict
 from hostbench.models.table import Metric
 from hostbench.trial import TrialFailed
 from hostbench.verdict import above_limit, trial_disturbances
+
+# In a disturbed trial the clock that the limit is made of may be of other moments than the figure.
+FAR_ABOVE = 1.05
 
 
 def primary_metric(metrics: Sequence[Metric]) -> Metric:
@@ -51,7 +54,7 @@ def measured_trial(
     verdict = Verdict.CLEAN
     if disturbances:
         verdict = Verdict.DISTURBED
-    if too_high:
+    if too_high and (not disturbances or _far_above(record.end.metrics, limits)):
         verdict = Verdict.INVALID
     return record.model_copy(
         update={
@@ -61,6 +64,15 @@ def measured_trial(
             "efficiency": efficiency(value, limits.get(primary)),
             "limits": limits,
         }
+    )
+
+
+def _far_above(metrics: Mapping[str, float | None], limits: Mapping[str, Limit]) -> bool:
+    """Whether some figure is so far above its limit that no disturbance explains it."""
+    return any(
+        value > limit.value * FAR_ABOVE
+        for name, limit in limits.items()
+        if limit.value is not None and (value := metrics.get(name)) is not None
     )
 
 

@@ -5,7 +5,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.errors import UsageError, did_you_mean, listing, shown
@@ -54,6 +54,11 @@ class Plan:
     suite: Suite
     cases: tuple[PlannedCase, ...]
 
+    def without(self, kept: Collection[str]) -> "Plan":
+        """What is left to do when the cases in `kept` need not be measured."""
+        left = tuple(case for case in self.cases if case.case not in kept)
+        return Plan(suite=self.suite, cases=left)
+
     @property
     def blocks(self) -> list[list[PlannedCase]]:
         """The cases, one list for each entry of the suite."""
@@ -63,7 +68,11 @@ class Plan:
     def gates(self) -> int:
         """How often the idle gate is asked."""
         per = self.suite.idle.per
-        return {"suite": 1, "block": len(self.blocks), "case": len(self.cases)}[per]
+        return {
+            "suite": min(1, len(self.cases)),
+            "block": len(self.blocks),
+            "case": len(self.cases),
+        }[per]
 
     def estimate(self) -> Estimate:
         """The time this plan takes at least and at most, without what a busy host adds."""

@@ -5,7 +5,7 @@ disturbed by its own progress bar.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Self, TextIO
 
 from hostbench.judge import primary_metric
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 SAMPLE_LINE_EVERY_S = 10.0
 
 
-def plan_sentence(plan: Plan, kept: int) -> str:
+def plan_sentence(plan: Plan, kept: Collection[str]) -> str:
     """`15 cases, 45 to 75 trials, 41 s to 1 min 10 s`."""
+    plan = plan.without(kept)
     estimate = plan.estimate()
     trials = _range(str(estimate.trials_low), plural(estimate.trials_high, "trial"))
     time_taken = _range(duration(estimate.low_s), duration(estimate.high_s))
@@ -38,7 +39,7 @@ def plan_sentence(plan: Plan, kept: int) -> str:
     if not estimate.complete:
         text += " and the time of the trials with a fixed work"
     if kept:
-        text += f", less {plural(kept, 'case')} kept"
+        text += f"; {plural(len(kept), 'case')} kept from before"
     return text
 
 
@@ -78,9 +79,11 @@ class PlainProgress:
         except OSError:  # The reader went away; the measurement is worth finishing.
             self._stream = None
 
-    def planned(self, plan: Plan, metrics: Mapping[str, Sequence[Metric]], kept: int) -> None:
+    def planned(
+        self, plan: Plan, metrics: Mapping[str, Sequence[Metric]], kept: Collection[str]
+    ) -> None:
         """See Audience.planned."""
-        self._cases, self._done, self._metrics = len(plan.cases), kept, metrics
+        self._cases, self._done, self._metrics = len(plan.cases), len(kept), metrics
         self.say(f"plan: {plan_sentence(plan, kept)}")
 
     def take(self, notice: Notice) -> None:
@@ -174,11 +177,13 @@ class RichProgress(PlainProgress):
         """Writes one line above the bar."""
         self._console.print(text, markup=False, highlight=False)
 
-    def planned(self, plan: Plan, metrics: Mapping[str, Sequence[Metric]], kept: int) -> None:
+    def planned(
+        self, plan: Plan, metrics: Mapping[str, Sequence[Metric]], kept: Collection[str]
+    ) -> None:
         """See Audience.planned."""
         super().planned(plan, metrics, kept)
         self._bar = self._progress.add_task(
-            "", total=len(plan.cases), completed=kept, elapsed=duration(0)
+            "", total=len(plan.cases), completed=len(kept), elapsed=duration(0)
         )
         self._progress.start()
 

@@ -130,7 +130,8 @@ def _interval_notes(document: ResultDocument) -> str:
     spelt = ", ".join(f"{percent(coverages[n])} for n={n}" for n in sorted(coverages))
     return (
         "value: median of n trials; spread: half the interval that holds the true median with "
-        f"{spelt}."
+        f"{spelt}; of limit: median of the trials' figures, each over its own limit, since the "
+        "clock moves. The sources of every limit: --json."
     )
 
 

@@ -136,6 +136,39 @@ def _spelt(place: tuple[str | int, ...]) -> str:
     return f"{text}: " if text else ""
 
 
+# What to write instead, by the kind of pydantic's error.
+_REMEDIES = {
+    "bool_type": "give true or false",
+    "dict_type": "give a mapping, that is lines of key: value",
+    "model_type": "give a mapping, that is lines of key: value",
+    "int_type": "give a whole number",
+    "float_type": "give a number",
+    "list_type": "give a list such as [1, 2]",
+    "literal_error": "give a list such as [1, 2], or all",
+    "string_type": "give text, in quotes if it looks like a number",
+    "too_short": "give at least one",
+    "tuple_type": "give a list, each entry on a line of its own that begins with a hyphen",
+}
+
+
+def _remedy(error: Any) -> str | None:
+    """The remedy in words of YAML, where pydantic would speak of Python's types."""
+    place, value = error["loc"], error["input"]
+    if "params" in place and error["type"] in _REMEDIES:
+        more = "; several values belong into grid" if isinstance(value, list) else ""
+        return f"give one word or number{more}"
+    if error["type"] == "literal_error" and "grid" not in place:
+        return None  # it lists the words itself
+    return _REMEDIES.get(error["type"])
+
+
+def _yaml(value: object) -> str:
+    """A value as it stands in a suite, not as Python writes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return shown(list(value) if isinstance(value, tuple) else value)
+
+
 def _message(first: Any) -> str:
     value, place = shown(first["input"]), first["loc"]
     if first["type"] == "extra_forbidden":
@@ -152,6 +185,8 @@ def _message(first: Any) -> str:
         return str(message)
     if isinstance(first["input"], float) and not math.isfinite(first["input"]):
         return f"{value} is not allowed: give a finite number"
+    if remedy := _remedy(first):
+        return f"{_yaml(first['input'])} is not allowed: {remedy}"
     if first["type"] == "string_pattern_mismatch":
         return f"{value} is not a name; use lower-case letters, digits and hyphens, 40 at most"
-    return f"{value} is not allowed: {message[0].lower()}{message[1:]}"
+    return f"{value} is not allowed: {message.replace('Input should', 'it should', 1)}"

@@ -29,11 +29,12 @@ static inline void put_file(const char *root, const char *path, const char *text
     CHECK(stream && fputs(text, stream) >= 0 && fclose(stream) == 0);
 }
 
-/* A fresh directory, left to the system's cleaning of /tmp. */
+/* A fresh directory in TMPDIR, which whoever runs the test cleans up. */
 static inline const char *fresh_root(void)
 {
-    static char root[64];
-    snprintf(root, sizeof root, "/tmp/hostbench-test-XXXXXX");
+    static char root[256];
+    const char *parent = getenv("TMPDIR");
+    snprintf(root, sizeof root, "%s/hostbench-test-XXXXXX", parent ? parent : "/tmp");
     CHECK(mkdtemp(root));
     return root;
 }

@@ -14,7 +14,7 @@ static void mount_line(const char *root, const char *group_root, const char *mou
 
 static struct cgroup read_from(const char *root)
 {
-    char self[128];
+    char self[300];
     struct cgroup cgroup;
     snprintf(self, sizeof self, "%s/self", root);
     cgroup_read(&cgroup, self);

@@ -1,5 +1,6 @@
 """Runs the C unit tests of the harness, as released and under AddressSanitizer and UBSan."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,9 @@ NAMES = sorted(source.stem for source in (ROOT / "harness" / "tests").glob("test
 
 @pytest.mark.parametrize("variant", ["release", "asan"])
 @pytest.mark.parametrize("name", NAMES)
-def test_c_unit(name: str, variant: str) -> None:
+def test_c_unit(name: str, variant: str, tmp_path: Path) -> None:
     program = ROOT / "build" / variant / "tests" / name
-    result = subprocess.run([program], capture_output=True, text=True)
+    result = subprocess.run(
+        [program], capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
     assert result.returncode == 0, result.stderr
