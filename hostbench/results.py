@@ -186,8 +186,8 @@ class ResultsStore:
             return JobDirectory(self.root / job_id)
         if not ids:
             raise UsageError(
-                f"there is no job in {self.root.absolute()}; measure with hostbench run, or name "
-                "another directory with --results or HOSTBENCH_RESULTS"
+                f"there is no job {shown(job_id)}: {self.root.absolute()} holds none; measure "
+                "with hostbench run, or name another directory with --results or HOSTBENCH_RESULTS"
             )
         raise UsageError(
             f"there is no job {shown(job_id)} in {self.root}; {did_you_mean(job_id, ids)}"

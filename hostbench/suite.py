@@ -1,5 +1,6 @@
 """Finds and reads suites. Every error is one line: file, line number, value, what is allowed."""
 
+import datetime
 import math
 import os
 from pathlib import Path
@@ -166,6 +167,8 @@ def _yaml(value: object) -> str:
     """A value as it stands in a suite, not as Python writes it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, datetime.date):
+        return shown(str(value))
     return shown(list(value) if isinstance(value, tuple) else value)
 
 
