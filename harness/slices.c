@@ -6,12 +6,12 @@
 enum {
     PARTS = 4,
     RATES_KEPT_MAX = 1 << 16, /* parts remembered one by one: a minute's worth */
-    SLICES_PER_CLOCK = 8,     /* the clock costs some 40 µs: 0.2 % of the time */
     MIN_CLEAN_SLICES = 3,     /* fewer say nothing about the undisturbed rate */
 };
 
+static const double CLOCK_INTERVAL_S = 0.024; /* reading it costs some 40 µs: 0.2 % of the time */
 static const double CLEAN_CPU_RATIO = 0.97;
-static const double SHORTEST_SLICE_S = 3e-4; /* the counters between two cost some 3 µs */
+static const double SHORTEST_SLICE_S = 1e-3; /* the counters between two cost some 4 µs */
 static const double SHORT_PART_RATIO = 0.5;  /* a last part shorter than this says nothing */
 /* The fastest rate seen aims the next slice, since a disturbance only slows down; it fades, since
  * a core that has lost its turbo, or got company on its SMT sibling, stays slower. */
@@ -22,13 +22,18 @@ static double number(const struct worker *worker, const char *param)
     return options_get(&worker->thread.run->options, param)->number;
 }
 
+/* Threads on the busiest CPU. */
+static double sharing(const struct run *run)
+{
+    return ceil((double)run->threads / run->cpus);
+}
+
 /* Where threads share a CPU no slice is ever clean for its length alone; shorter ones keep the
  * samples from coming in bursts of threads x slice. */
 static double slice_target_s(const struct worker *worker)
 {
     const struct run *run = worker->thread.run;
-    double sharing = ceil((double)run->threads / run->cpus);
-    return fmax(number(worker, "slice_s") / sharing, SHORTEST_SLICE_S);
+    return fmax(number(worker, "slice_s") / sharing(run), SHORTEST_SLICE_S);
 }
 
 int slices_allocate(struct worker *worker)
@@ -37,7 +42,7 @@ int slices_allocate(struct worker *worker)
     const struct value *duration = options_get(&worker->thread.run->options, "duration_s");
     double expected = 2 * PARTS * duration->number / worker->slice_s + 16;
     size_t kept = duration->set && expected < RATES_KEPT_MAX ? (size_t)expected : RATES_KEPT_MAX;
-    size_t clocks = kept / (PARTS * SLICES_PER_CLOCK) + 4;
+    size_t clocks = kept / PARTS;
     return reservoir_init(&worker->rates, kept) || reservoir_init(&worker->clocks, clocks) ||
                    reservoir_init(&worker->ratios, clocks)
                ? -1
@@ -204,10 +209,12 @@ int slices_run(struct worker *worker)
     int failure = EXIT_OK;
     begin(worker);
     struct thread_usage usage = worker->before;
-    double now = worker->start_s;
+    double now = worker->start_s, clock_s = now, clock_interval_s = CLOCK_INTERVAL_S * sharing(run);
     double end_s = duration->set ? now + duration->number : INFINITY;
-    for (unsigned slice = 0; !failure && left > 0 && now < end_s && !run_stopping(run); slice++) {
-        bool with_clock = run->workload->clock_hertz && slice % SLICES_PER_CLOCK == 0;
+    while (!failure && left > 0 && now < end_s && !run_stopping(run)) {
+        bool with_clock = run->workload->clock_hertz && now >= clock_s;
+        if (with_clock)
+            clock_s = now + clock_interval_s;
         failure = run_slice(worker, &left, with_clock, &usage);
         now = now_s();
     }

@@ -34,13 +34,14 @@ THROTTLED_S_MOST = 0.0
 def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
     """Why this trial is disturbed; nothing when it is not.
 
-    Threads that share a CPU wait for one another: then their waiting is what was asked for, and
-    only what others took counts (steal, throttling).
+    Threads that share a CPU wait for one another: their waiting is what was asked for, and no
+    slice is expected to be clean. Together they still want all of their CPUs' time.
     """
     seen = end.disturbance
     reasons = [_steal(seen, start.placement, end.elapsed_s), _throttling(seen)]
     if not start.placement.oversubscribed:
-        reasons += [_dirty_slices(seen), _cpu_share(seen)]
+        reasons.append(_dirty_slices(seen))
+    reasons.append(_cpu_share(seen, start.placement))
     return tuple(reason for reason in reasons if reason)
 
 
@@ -55,13 +56,17 @@ def _dirty_slices(seen: Disturbance) -> Reason | None:
     )
 
 
-def _cpu_share(seen: Disturbance) -> Reason | None:
-    if seen.cpu_ratio is None or seen.cpu_ratio >= CPU_RATIO_LEAST:
+def _cpu_share(seen: Disturbance, placement: Placement) -> Reason | None:
+    if seen.cpu_ratio is None:
+        return None
+    # 8 threads on 2 CPUs can have a quarter of their time each.
+    ratio = seen.cpu_ratio * len(placement.cpus) / len(set(placement.cpus))
+    if ratio >= CPU_RATIO_LEAST:
         return None
     return Reason(
         code="cpu_taken_away",
-        text=f"the threads had a CPU for only {percent(seen.cpu_ratio)} of their time "
-        f"(at least {bound(CPU_RATIO_LEAST)} is expected)",
+        text=f"the threads had a CPU for only {percent(ratio)} of the time they could have had one "
+        f"(at least {CPU_RATIO_LEAST:.0%} is expected)",
     )
 
 

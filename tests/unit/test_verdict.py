@@ -40,7 +40,7 @@ def trial(
     shared: bool = False,
     **disturbance: Any,
 ) -> TrialRecord:
-    begun = start(placement=placement(oversubscribed=shared))
+    begun = start(placement=placement(oversubscribed=shared, cpus=(0, 1) * (4 if shared else 1)))
     record = bare_trial(index, events=(begun, end(value, **disturbance)))
     return measured_trial(record, (RATE_METRIC,), limits or {})
 
@@ -95,8 +95,9 @@ def test_a_quiet_trial_is_clean(seen: dict[str, Any]) -> None:
 
 def test_threads_that_share_a_cpu_disturb_one_another_as_asked_for() -> None:
     assert trial(shared=True, clean_slice_ratio=0.0, cpu_ratio=0.25).verdict is Verdict.CLEAN
-    assert trial(shared=True, steal_s=0.5).verdict is Verdict.DISTURBED
-    assert trial(shared=True, throttled_s=0.5).verdict is Verdict.DISTURBED
+    assert trial(shared=True, cpu_ratio=0.20).verdict is Verdict.DISTURBED
+    assert trial(shared=True, cpu_ratio=0.25, steal_s=0.5).verdict is Verdict.DISTURBED
+    assert trial(shared=True, cpu_ratio=0.25, throttled_s=0.5).verdict is Verdict.DISTURBED
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,12 @@ def test_invalid_says_by_how_much_and_outweighs_disturbed() -> None:
     assert [reason.code for reason in judged.reasons] == ["above_limit", "cpu_taken_away"]
     text = judged.reasons[0].text
     assert "150.0 Gop/s" in text and "150.0 %" in text and "100.0 Gop/s" in text
+
+
+def test_a_disturbance_explains_a_little_above_the_limit_and_no_more() -> None:
+    limits = {RATE: limit(100.0)}
+    assert trial(104.0, limits=limits, cpu_ratio=0.5).verdict is Verdict.DISTURBED
+    assert trial(106.0, limits=limits, cpu_ratio=0.5).verdict is Verdict.INVALID
 
 
 def test_a_limit_of_another_metric_counts_too() -> None:
