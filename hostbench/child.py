@@ -66,7 +66,7 @@ class Child:
         except OSError as error:
             os.close(self._lifeline)
             short = error.errno in SHORTAGES
-            remedy = "end other processes" if short else "build it again with make build"
+            remedy = "end other processes" if short else "build it again with make programs"
             raise ResourceError(f"cannot start {program}: {error.strerror}; {remedy}") from None
         finally:
             os.close(lifeline_read)

@@ -68,7 +68,7 @@ def find_program(subsystem: str) -> Path:
         return Path(found).resolve()
     raise ResourceError(
         f"{name} is neither in {built.parent} nor on PATH; "
-        "build it with make build, or set HOSTBENCH_PROGRAMS to its directory"
+        "build it with make programs, or set HOSTBENCH_PROGRAMS to its directory"
     )
 
 
@@ -86,7 +86,7 @@ def load_program(subsystem: str) -> Program:
     if table.subsystem != subsystem:
         raise ResourceError(
             f"{path} --list says it is for {table.subsystem}, not {subsystem}; build it again "
-            "with make build"
+            "with make programs"
         )
     return Program(path=path, table=table, sha256=sha256, fingerprint=fingerprint)
 
@@ -97,7 +97,7 @@ def load_programs(subsystems: Iterable[str]) -> dict[str, Program]:
 
 
 def _read_table(path: Path) -> Table:
-    remedy = "build it again with make build"
+    remedy = "build it again with make programs"
     try:
         answer = subprocess.run(
             [path, "--list"],

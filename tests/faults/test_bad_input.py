@@ -150,7 +150,7 @@ def test_a_program_that_is_no_program(
     monkeypatch.setenv("HOSTBENCH_PROGRAMS", str(tmp_path))
     code, _, errors = hostbench("run", "--workload", "cpu.fma")
     assert code == ExitCode.RESOURCE
-    assert "cannot start" in errors and "make build" in errors
+    assert "cannot start" in errors and "make programs" in errors
 
 
 def test_an_instruction_set_this_cpu_lacks_is_skipped(command: Command) -> None:

@@ -119,7 +119,7 @@ def test_a_program_without_a_table(tmp_path: Path, script: str, part: str) -> No
     ended = command.run(*RUN[:-1])
     assert ended.code == ExitCode.RESOURCE
     assert len(ended.errors.splitlines()) == 1
-    assert part in ended.errors and "make build" in ended.errors
+    assert part in ended.errors and "make programs" in ended.errors
     assert command.jobs() == []
 
 
