@@ -313,6 +313,32 @@ class MetricResult(StoredModel):
     efficiency: float | None = None
 
 
+class PeerResult(StoredModel):
+    """What a trusted outside tool measured in turn with a case, under the same placement.
+
+    `metric` is the metric of ours that the tool's figure is held against: of the same quantity and
+    unit, a whole-run mean where the tool reports one. None: the tool measures something else, its
+    figure stands beside ours as context, and there is no ratio. `ratio` are the statistics of ours
+    over the peer's, pair by pair of neighbouring trials. `library`: whose code does the work, such
+    as the BLAS behind HPL. `verdict` is skipped, with the package to install, when the tool is
+    missing.
+    """
+
+    tool: Name
+    title: str
+    version: str | None
+    measures: str
+    library: str | None
+    command: tuple[str, ...]
+    metric: Name | None
+    unit: str
+    statistics: Statistics | None
+    ratio: Statistics | None
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    trials: tuple[TrialRecord, ...]
+
+
 class CaseResult(StoredModel):
     """Everything known about one case. `counted` are the indices of the trials that count."""
 
@@ -330,6 +356,7 @@ class CaseResult(StoredModel):
     counted: tuple[int, ...]
     idle: IdleRecord | None
     trials: tuple[TrialRecord, ...]
+    peers: tuple[PeerResult, ...] = ()
 
     @property
     def title(self) -> str:
