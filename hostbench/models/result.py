@@ -324,7 +324,7 @@ class PeerResult(StoredModel):
     missing.
     """
 
-    tool: Name
+    tool: str
     title: str
     version: str | None
     measures: str
