@@ -1,15 +1,43 @@
+#define _GNU_SOURCE
 #include "cpu_features.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    FEATURES_AVX = FEATURE_AVX2 | FEATURE_FMA | FEATURE_AVX_VNNI,
+    FEATURES_AVX512 = FEATURE_AVX512F | FEATURE_AVX512BW | FEATURE_AVX512DQ | FEATURE_AVX512_VNNI |
+        FEATURE_AVX512_BF16 | FEATURE_AVX512_FP16,
+    FEATURES_AMX = FEATURE_AMX_INT8 | FEATURE_AMX_BF16 | FEATURE_AMX_FP16,
+};
 
 /* State components the operating system saves (Intel SDM vol. 1, 13.3): a CPU that has AVX-512
  * under a kernel or hypervisor that does not save its registers must not use it. */
-enum { XCR0_AVX = 0x6, XCR0_AVX512 = 0xe6 };
+enum { XCR0_AVX = 0x6, XCR0_AVX512 = 0xe6, XCR0_AMX = 0x60000 };
+
+/* Linux saves tiles only for processes that asked (Documentation/arch/x86/xstate.rst). */
+enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
+/* Of CPUID: the register is an index into {eax, ebx, ecx, edx}. */
+static const struct {
+    enum feature feature;
+    unsigned leaf, subleaf, reg, bit;
+} flags[] = {
+    {FEATURE_FMA, 1, 0, 2, 12},         {FEATURE_SSE41, 1, 0, 2, 19},
+    {FEATURE_AVX2, 7, 0, 1, 5},         {FEATURE_AVX512F, 7, 0, 1, 16},
+    {FEATURE_AVX512DQ, 7, 0, 1, 17},    {FEATURE_AVX512BW, 7, 0, 1, 30},
+    {FEATURE_AVX512_VNNI, 7, 0, 2, 11}, {FEATURE_AVX512_FP16, 7, 0, 3, 23},
+    {FEATURE_AMX_BF16, 7, 0, 3, 22},    {FEATURE_AMX_INT8, 7, 0, 3, 25},
+    {FEATURE_AVX_VNNI, 7, 1, 0, 4},     {FEATURE_AVX512_BF16, 7, 1, 0, 5},
+    {FEATURE_AMX_FP16, 7, 1, 0, 21},
+};
 
 static unsigned long xcr0(void)
 {
@@ -21,42 +49,56 @@ static unsigned long xcr0(void)
 /* Of the CPU alone, whatever the operating system enables. */
 static unsigned cpu_features(void)
 {
-    unsigned a, b, c, d, found = FEATURE_SSE2; /* every x86-64 */
-    __cpuid(1, a, b, c, d);
-    if (c & bit_FMA)
-        found |= FEATURE_FMA;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-        if (b & bit_AVX2)
-            found |= FEATURE_AVX2;
-        if (b & bit_AVX512F)
-            found |= FEATURE_AVX512F;
-        if (b & bit_AVX512BW)
-            found |= FEATURE_AVX512BW;
+    unsigned found = FEATURE_SSE2; /* every x86-64 */
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        unsigned r[4];
+        if (__get_cpuid_count(flags[i].leaf, flags[i].subleaf, &r[0], &r[1], &r[2], &r[3]) &&
+            r[flags[i].reg] >> flags[i].bit & 1)
+            found |= flags[i].feature;
     }
     return found;
 }
 
 static unsigned enabled_features(void)
 {
-    unsigned a, b, c, d, enabled = FEATURE_SSE2;
+    unsigned a, b, c, d, enabled = FEATURE_SSE2 | FEATURE_SSE41;
     __cpuid(1, a, b, c, d);
     unsigned long saved = c & bit_OSXSAVE ? xcr0() : 0;
     if ((saved & XCR0_AVX) == XCR0_AVX)
-        enabled |= FEATURE_AVX2 | FEATURE_FMA;
+        enabled |= FEATURES_AVX;
     if ((saved & XCR0_AVX512) == XCR0_AVX512)
-        enabled |= FEATURE_AVX512F | FEATURE_AVX512BW;
+        enabled |= FEATURES_AVX512;
+    if ((saved & XCR0_AMX) == XCR0_AMX &&
+        !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA))
+        enabled |= FEATURES_AMX;
     return enabled;
 }
 #elif defined(__aarch64__)
+#include <sys/auxv.h>
+
+/* Documentation/arch/arm64/elf_hwcaps.rst; older headers lack the second word's. */
+enum { HWCAP2_I8MM_BIT = 13, HWCAP2_BF16_BIT = 14, HWCAP_ASIMDHP_BIT = 10, HWCAP_ASIMDDP_BIT = 20 };
+
 /* Advanced SIMD is part of the Armv8-A base that Linux requires. */
 static unsigned cpu_features(void)
 {
-    return FEATURE_NEON;
+    unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
+    unsigned found = FEATURE_NEON;
+    if (first >> HWCAP_ASIMDHP_BIT & 1)
+        found |= FEATURE_FP16;
+    if (first >> HWCAP_ASIMDDP_BIT & 1)
+        found |= FEATURE_DOTPROD;
+    if (second >> HWCAP2_I8MM_BIT & 1)
+        found |= FEATURE_I8MM;
+    if (second >> HWCAP2_BF16_BIT & 1)
+        found |= FEATURE_BF16;
+    return found;
 }
 
+/* What the kernel shows in the auxiliary vector it has enabled. */
 static unsigned enabled_features(void)
 {
-    return FEATURE_NEON;
+    return cpu_features();
 }
 #else
 #error "cpu-bench knows x86-64 and aarch64"
@@ -66,8 +108,25 @@ static const struct {
     enum feature feature;
     const char *name;
 } names[] = {
-    {FEATURE_SSE2, "sse2"},       {FEATURE_AVX2, "avx2"},         {FEATURE_FMA, "fma"},
-    {FEATURE_AVX512F, "avx512f"}, {FEATURE_AVX512BW, "avx512bw"}, {FEATURE_NEON, "neon"},
+    {FEATURE_SSE2, "sse2"},
+    {FEATURE_SSE41, "sse4.1"},
+    {FEATURE_AVX2, "avx2"},
+    {FEATURE_FMA, "fma"},
+    {FEATURE_AVX_VNNI, "avx_vnni"},
+    {FEATURE_AVX512F, "avx512f"},
+    {FEATURE_AVX512BW, "avx512bw"},
+    {FEATURE_AVX512DQ, "avx512dq"},
+    {FEATURE_AVX512_VNNI, "avx512_vnni"},
+    {FEATURE_AVX512_BF16, "avx512_bf16"},
+    {FEATURE_AVX512_FP16, "avx512_fp16"},
+    {FEATURE_AMX_INT8, "amx_int8"},
+    {FEATURE_AMX_BF16, "amx_bf16"},
+    {FEATURE_AMX_FP16, "amx_fp16"},
+    {FEATURE_NEON, "neon"},
+    {FEATURE_FP16, "fp16 (asimdhp)"},
+    {FEATURE_DOTPROD, "dotprod (asimddp)"},
+    {FEATURE_I8MM, "i8mm"},
+    {FEATURE_BF16, "bf16"},
 };
 
 unsigned features_available(void)
@@ -89,4 +148,16 @@ const char *features_missing(unsigned needed)
         return reason;
     }
     return NULL;
+}
+
+const char *isa_foreign(const char *isa)
+{
+#if defined(__x86_64__)
+    if (!strcmp(isa, "neon") || !strcmp(isa, "mmla"))
+        return "this instruction set needs an aarch64 CPU";
+#else
+    if (!strncmp(isa, "sse", 3) || !strncmp(isa, "avx", 3) || !strcmp(isa, "amx"))
+        return "this instruction set needs an x86-64 CPU";
+#endif
+    return "there is no instruction of this width for this dtype";
 }

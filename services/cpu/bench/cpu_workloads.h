@@ -6,7 +6,14 @@
 
 extern const struct workload clock_workload;
 extern const struct workload fma_workload;
+extern const struct workload fma_add_workload;
+extern const struct workload mul_add_workload;
 extern const struct workload add_sub_workload;
+extern const struct workload int_add_workload;
+extern const struct workload int_mul_workload;
+extern const struct workload int_mul_add_workload;
+extern const struct workload dot_workload;
+extern const struct workload compare_workload;
 
 /* Choices of every isa parameter. */
 extern const char *const isas[];

@@ -5,7 +5,14 @@ const char *const isas[] = {"best", "scalar", "sse2", "avx2", "avx512", "neon", 
 static const struct workload *const workloads[] = {
     &clock_workload,
     &fma_workload,
+    &fma_add_workload,
+    &mul_add_workload,
     &add_sub_workload,
+    &int_add_workload,
+    &int_mul_workload,
+    &int_mul_add_workload,
+    &dot_workload,
+    &compare_workload,
     NULL,
 };
 

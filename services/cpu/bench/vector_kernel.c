@@ -1,167 +1,239 @@
 #include "vector_kernel.h"
 
 #include "cpu_features.h"
+#include "lanes.h"
 #include "loops.h"
 #include "monotonic.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* fp32 holds whole numbers exactly up to 2^24: an accumulator must stay below. */
 enum {
     CLOCK_ITERATIONS = 1200,      /* 96,000 cycles, 30 µs: long against one clock reading */
     REARM_INSTRUCTIONS = 1 << 16, /* at 1 to 8 a cycle: 2 to 20 µs */
+    /* A mix is chosen by the shortest of so many loops of some 30 µs. */
+    MIX_REPEATS = 20,
+    MIX_INSTRUCTIONS = 1 << 18,
+    LARGEST_CONSTANT = 16, /* what a lane may be above its expected values in between */
 };
 
-static const uint64_t EXACT_FP32 = 1u << 24;
+static const double WORTH_A_CHANGE = 1.01; /* equal mixes: the first */
+
+const char *const float_dtypes[] = {"fp64", "fp32", NULL};
+const char *const integer_dtypes[] = {"int8", "int16", "int32", "int64", NULL};
 
 struct kernel_state {
-    _Alignas(REGISTER_BYTES_MAX) unsigned char accumulators[ACCUMULATORS_MAX * REGISTER_BYTES_MAX];
-    _Alignas(REGISTER_BYTES_MAX) unsigned char constants[CONSTANTS * REGISTER_BYTES_MAX];
+    _Alignas(REGISTER_BYTES) unsigned char accumulators[ACCUMULATOR_BYTES];
+    _Alignas(REGISTER_BYTES) unsigned char constants[CONSTANTS * TILE_BYTES];
     const struct kernel *kernel;
     uint64_t rearm_iterations;
+    uint64_t pass_max; /* iterations after which a lane might no longer be exact */
 };
 
-struct element {
-    const char *dtype;
-    unsigned bytes;
-    /* Puts first, first + step, … in `count` lanes; integers wrap. */
-    void (*fill)(void *lanes, unsigned count, double first, unsigned step);
-};
+/* ---- which kernel --------------------------------------------------------------------------- */
 
-#define DEFINE_FILL(dtype, type)                                                                   \
-    static void fill_##dtype(void *lanes, unsigned count, double first, unsigned step)             \
-    {                                                                                              \
-        type value = is_fp(#dtype) ? (type)first : (type)(uint64_t)first;                          \
-        for (unsigned i = 0; i < count; i++, value = (type)(value + (type)step))                   \
-            ((type *)lanes)[i] = value;                                                            \
-    }
-
-static bool is_fp(const char *dtype)
+static bool is_best(const struct run *run, const char *param)
 {
-    return dtype[0] == 'f';
+    return !strcmp(run_choice(run, param), "best");
 }
 
-DEFINE_FILL(int8, uint8_t)
-DEFINE_FILL(int16, uint16_t)
-DEFINE_FILL(int32, uint32_t)
-DEFINE_FILL(int64, uint64_t)
-DEFINE_FILL(fp32, float)
-DEFINE_FILL(fp64, double)
-
-static const struct element elements[] = {
-    {"int8", 1, fill_int8},   {"int16", 2, fill_int16}, {"int32", 4, fill_int32},
-    {"int64", 8, fill_int64}, {"fp32", 4, fill_fp32},   {"fp64", 8, fill_fp64},
-};
-
-static const struct element *element_of(const struct kernel *kernel)
+/* Whether a choice of the parameters, `best` being any, is this kernel. */
+static bool is_asked_for(const struct kernel *kernel, const struct run *run)
 {
-    const struct element *element = elements;
-    while (strcmp(element->dtype, kernel->dtype))
-        element++;
-    return element;
+    if (strcmp(kernel->dtype, run_choice(run, "dtype")))
+        return false;
+    if (!is_best(run, "isa") && strcmp(kernel->isa, run_choice(run, "isa")))
+        return false;
+    return !kernel->mix || is_best(run, "mix") || !strcmp(kernel->mix, run_choice(run, "mix"));
 }
 
 static const struct kernel *kernel_find(const struct run *run)
 {
-    const char *dtype = run_choice(run, "dtype"), *isa = run_choice(run, "isa");
     for (const struct kernel *kernel = run_own(run); kernel->dtype; kernel++)
-        if (!strcmp(kernel->dtype, dtype) && !strcmp(kernel->isa, isa))
+        if (is_asked_for(kernel, run))
             return kernel;
     return NULL;
 }
 
-void kernel_resolve(struct run *run)
+static void resolve_isa(struct run *run)
 {
     const char *best = NULL;
-    if (strcmp(run_choice(run, "isa"), "best"))
+    if (!is_best(run, "isa"))
         return;
     for (const struct kernel *kernel = run_own(run); kernel->dtype; kernel++)
-        if (!strcmp(kernel->dtype, run_choice(run, "dtype")) && !features_missing(kernel->features))
+        if (is_asked_for(kernel, run) && !features_missing(kernel->features))
             best = kernel->isa;
     if (best)
         run_set_choice(run, "isa", best);
 }
 
-const char *kernel_unsupported(const struct run *run)
+/* ---- its operands --------------------------------------------------------------------------- */
+
+static const struct lane_type *lane_of(const struct kernel *kernel)
 {
-    const struct kernel *kernel = kernel_find(run);
-    if (kernel)
-        return features_missing(kernel->features);
-    /* `best` found none: even the first row of this dtype, the narrowest, lacks something. */
-    for (kernel = run_own(run); !strcmp(run_choice(run, "isa"), "best") && kernel->dtype; kernel++)
-        if (!strcmp(kernel->dtype, run_choice(run, "dtype")))
-            return features_missing(kernel->features);
-#if defined(__x86_64__)
-    if (!strcmp(run_choice(run, "isa"), "neon"))
-        return "neon needs an aarch64 CPU";
-#else
-    if (strcmp(run_choice(run, "isa"), "scalar") && strcmp(run_choice(run, "isa"), "best"))
-        return "this instruction set needs an x86-64 CPU";
-#endif
-    return "this CPU has no instruction of this width for this dtype";
+    return lane_type(kernel->recipe->lane ? kernel->recipe->lane : kernel->dtype);
+}
+
+static const struct lane_type *operand_of(const struct kernel *kernel)
+{
+    return lane_type(kernel->recipe->operand ? kernel->recipe->operand : kernel->dtype);
 }
 
 /* Of all accumulators together. */
 static unsigned lanes_of(const struct kernel *kernel)
 {
-    return kernel->accumulators * kernel->register_bytes / element_of(kernel)->bytes;
+    return kernel->accumulators * kernel->register_bytes / lane_of(kernel)->bytes;
 }
 
-/* Added: 8, or 8 x 1/2 by FMA. Subtracted: 7, or 6 x 1/2. Each pair adds one. */
-static void fill_constants(struct kernel_state *state)
+static uint64_t operations_of(const struct kernel *kernel)
 {
-    const struct element *element = element_of(state->kernel);
-    bool fused = state->kernel->operations == 2;
-    const double values[CONSTANTS] = {8, fused ? 6 : 7, 0.5};
+    return (uint64_t)kernel->recipe->operations * kernel->recipe->rounds * lanes_of(kernel);
+}
+
+static uint64_t instructions_of(const struct kernel *kernel)
+{
+    return (uint64_t)kernel->recipe->steps * kernel->recipe->rounds * kernel->accumulators;
+}
+
+static uint64_t pass_max(const struct kernel *kernel)
+{
+    const struct recipe *recipe = kernel->recipe;
+    uint64_t below = lane_of(kernel)->exact_below / (recipe->growth ? recipe->growth : 1);
+    if (!below)
+        return UINT64_MAX;
+    return (below - lanes_of(kernel) - LARGEST_CONSTANT) / (recipe->addend * recipe->rounds);
+}
+
+static void state_init(struct kernel_state *state, const struct kernel *kernel)
+{
+    const struct lane_type *operand = operand_of(kernel);
+    unsigned bytes =
+        kernel->register_bytes > REGISTER_BYTES ? kernel->register_bytes : REGISTER_BYTES;
+    state->kernel = kernel;
+    state->rearm_iterations = 1 + REARM_INSTRUCTIONS / instructions_of(kernel);
+    state->pass_max = pass_max(kernel);
     for (unsigned i = 0; i < CONSTANTS; i++)
-        element->fill(state->constants + (size_t)i * REGISTER_BYTES_MAX,
-                      REGISTER_BYTES_MAX / element->bytes, values[i], 0);
+        for (unsigned lane = 0; lane < bytes / operand->bytes; lane++)
+            operand->put(state->constants + (size_t)i * bytes, lane,
+                         kernel->recipe->constants[i][lane % PATTERN]);
+}
+
+/* Distinct values 1, 2, 3, …, so that two accumulators cannot be mistaken for one another, and what
+ * `iterations` make of them. */
+static void fill_accumulators(const struct kernel *kernel, void *accumulators, uint64_t iterations)
+{
+    uint64_t multiplier = 1, addend = 0;
+    uint64_t a = kernel->recipe->multiplier, b = kernel->recipe->addend;
+    for (uint64_t n = iterations * kernel->recipe->rounds; n; n >>= 1) {
+        if (n & 1) {
+            addend = a * addend + b;
+            multiplier *= a;
+        }
+        b += a * b;
+        a *= a;
+    }
+    lane_of(kernel)->sequence(accumulators, lanes_of(kernel), multiplier, addend);
+}
+
+/* ---- the best mix --------------------------------------------------------------------------- */
+
+/* Operations a second, by the shortest of several loops: a disturbance only makes them longer. */
+static double quick_rate(struct kernel_state *state, const struct kernel *kernel)
+{
+    uint64_t iterations = 1 + MIX_INSTRUCTIONS / instructions_of(kernel);
+    double shortest_s = INFINITY;
+    state_init(state, kernel);
+    for (int i = 0; i < MIX_REPEATS; i++) {
+        fill_accumulators(kernel, state->accumulators, 0);
+        double start_s = now_s();
+        kernel->loop(iterations, state->accumulators, state->constants);
+        shortest_s = fmin(shortest_s, now_s() - start_s);
+    }
+    return (double)(iterations * operations_of(kernel)) / shortest_s;
+}
+
+/* Which mix the ports of this CPU like best shows only when it is tried. The first to try is warmed
+ * up and tried again, since a core needs a while to grant a vector licence. */
+static void resolve_mix(struct run *run)
+{
+    static struct kernel_state state;
+    const struct kernel *kernel = kernel_find(run), *best = NULL;
+    double best_rate = 0;
+    if (!kernel || !kernel->mix || !is_best(run, "mix") || features_missing(kernel->features))
+        return;
+    quick_rate(&state, kernel);
+    for (kernel = run_own(run); kernel->dtype; kernel++) {
+        double rate = is_asked_for(kernel, run) ? quick_rate(&state, kernel) : 0;
+        if (rate > best_rate * WORTH_A_CHANGE) {
+            best = kernel;
+            best_rate = rate;
+        }
+    }
+    run_set_choice(run, "mix", best->mix);
+}
+
+/* ---- what the harness calls ----------------------------------------------------------------- */
+
+void kernel_resolve(struct run *run)
+{
+    resolve_isa(run);
+    resolve_mix(run);
+}
+
+const char *kernel_unsupported(const struct run *run)
+{
+    /* When `best` found none: the first row of this dtype, the narrowest. */
+    const struct kernel *kernel = kernel_find(run);
+    if (kernel)
+        return features_missing(kernel->features);
+    return isa_foreign(run_choice(run, "isa"));
 }
 
 int kernel_setup(struct thread *thread)
 {
     const struct kernel *kernel = kernel_find(thread->run);
-    struct kernel_state *state = aligned_alloc(REGISTER_BYTES_MAX, sizeof *state);
+    struct kernel_state *state = aligned_alloc(REGISTER_BYTES, sizeof *state);
     if (!state) {
         run_reason(thread->run, "no memory for the registers of thread %u: use fewer threads",
                    thread->index);
         return EXIT_RESOURCE;
     }
     thread->state = state;
-    state->kernel = kernel;
-    state->rearm_iterations = REARM_INSTRUCTIONS / (2 * PAIRS * kernel->accumulators);
-    fill_constants(state);
-    if (thread->index == 0) {
-        uint64_t operations = 2ull * PAIRS * lanes_of(kernel) * kernel->operations;
-        run_set_unit(thread->run, operations, (EXACT_FP32 - 2ull * lanes_of(kernel)) / PAIRS);
-    }
+    state_init(state, kernel);
+    if (thread->index == 0)
+        run_set_unit(thread->run, operations_of(kernel), UINT64_MAX / operations_of(kernel));
     return EXIT_OK;
 }
 
-/* Distinct values, so that two accumulators cannot be mistaken for one another. */
-static void fill_accumulators(const struct kernel *kernel, void *accumulators, uint64_t moved)
+/* Whether so many iterations leave the accumulators as they must. */
+static bool pass_is_right(struct kernel_state *state, uint64_t iterations)
 {
-    element_of(kernel)->fill(accumulators, lanes_of(kernel), 1.0 + (double)moved, 1);
+    const struct kernel *kernel = state->kernel;
+    _Alignas(REGISTER_BYTES) unsigned char expected[sizeof state->accumulators];
+    fill_accumulators(kernel, state->accumulators, 0);
+    kernel->loop(iterations, state->accumulators, state->constants);
+    fill_accumulators(kernel, expected, iterations);
+    size_t used = (size_t)kernel->accumulators * kernel->register_bytes;
+    return !memcmp(state->accumulators, expected, used);
 }
 
 int kernel_step(struct thread *thread, uint64_t batch)
 {
     struct kernel_state *state = thread->state;
     const struct kernel *kernel = state->kernel;
-    _Alignas(REGISTER_BYTES_MAX) unsigned char expected[sizeof state->accumulators];
-    size_t used = (size_t)kernel->accumulators * kernel->register_bytes;
-    fill_accumulators(kernel, state->accumulators, 0);
-    kernel->loop(batch, state->accumulators, state->constants);
-    fill_accumulators(kernel, expected, batch * PAIRS);
-    if (!memcmp(state->accumulators, expected, used))
-        return EXIT_OK;
-    run_reason(
-        thread->run,
-        "%s %s: the accumulators are wrong after %llu iterations on CPU %d: this CPU or this "
-        "build computes wrongly, trust no figure of it",
-        kernel->dtype, kernel->isa, (unsigned long long)batch, thread->cpu);
-    return EXIT_WRONG;
+    for (uint64_t left = batch; left > 0;) {
+        uint64_t iterations = left < state->pass_max ? left : state->pass_max;
+        if (!pass_is_right(state, iterations)) {
+            run_reason(thread->run,
+                       "%s %s: the accumulators are wrong after %llu iterations on CPU %d: this "
+                       "CPU or this build computes wrongly, trust no figure of it",
+                       kernel->dtype, kernel->isa, (unsigned long long)iterations, thread->cpu);
+            return EXIT_WRONG;
+        }
+        left -= iterations;
+    }
+    return EXIT_OK;
 }
 
 void kernel_empty_loop(struct thread *thread, uint64_t batch)

@@ -1,39 +1,106 @@
-/* Kernels that run one instruction class on independent accumulators held in registers.
+/* Kernels that run one class of instructions on independent accumulators held in registers.
  *
- * The operands are small whole numbers and every pair of instructions moves an accumulator by
- * exactly one, so the value of every lane after any number of iterations is known exactly: a
- * missing, merged or wrong instruction does not go unseen. No denormals, no overflow. (int8 wraps
- * after 64 iterations: it would miss a loop that ran a multiple of 64 too few.) */
+ * The operands are small whole numbers, and what a loop iteration makes of a lane is known exactly
+ * (struct recipe), so the value of every lane after any number of iterations is known too: a
+ * missing, merged or wrong instruction does not go unseen. No denormals, no overflow of floating
+ * point. (int8 repeats after 64 iterations or fewer: it would miss a loop that ran such a multiple
+ * too few.) */
 #ifndef CPU_BENCH_VECTOR_KERNEL_H
 #define CPU_BENCH_VECTOR_KERNEL_H
 
 #include "workload.h"
 
 enum {
-    PAIRS = 8, /* of instructions on each accumulator in one loop iteration */
-    ACCUMULATORS_MAX = 24,
-    REGISTER_BYTES_MAX = 64,
-    CONSTANTS = 3,     /* registers */
-    CHAIN_CYCLES = 80, /* dependent additions in one iteration of a clock chain */
+    PAIRS = 8, /* of instructions on each accumulator in one loop iteration, where a round is two */
+    REGISTER_BYTES = 64,                /* at most; the tiles of AMX have 16 such rows */
+    TILE_BYTES = 1024,                  /* of 16 rows of 64 bytes */
+    ACCUMULATOR_BYTES = 4 * TILE_BYTES, /* of all accumulators together, at most */
+    CONSTANTS = 5,                      /* registers */
+    PATTERN = 4,                        /* lanes after which a constant repeats */
+    CHAIN_CYCLES = 80,                  /* dependent additions in one iteration of a clock chain */
+};
+
+/* A constant whose lanes are all the same. */
+#define ALL(value) {value, value, value, value}
+
+/* What the instructions of a loop do. A round is what is done to every accumulator; it makes
+ * multiplier · x + addend of a lane x (modulo its width, for integers). */
+struct recipe {
+    unsigned rounds;     /* in one loop iteration */
+    unsigned steps;      /* instructions of a round on one accumulator */
+    unsigned operations; /* of a round on one lane of an accumulator */
+    uint64_t multiplier, addend;
+    unsigned growth;     /* a lane grows to so many times its value in between; 0: it does not */
+    const char *lane;    /* type of the accumulators' lanes; NULL: the kernel's dtype */
+    const char *operand; /* type of the constants' lanes; NULL: the kernel's dtype */
+    double constants[CONSTANTS][PATTERN];
 };
 
 struct kernel {
     const char *dtype;
     const char *isa;
+    const char *mix;         /* NULL: the workload has no such parameter */
     unsigned features;       /* set of enum feature */
     unsigned register_bytes; /* of one accumulator */
     unsigned accumulators;
-    unsigned operations; /* of one instruction on one lane */
+    const struct recipe *recipe;
     /* Loads the accumulators from `state`, does `iterations`, stores them. `constants` are full
-     * registers: the first is added, the second subtracted, both times the third for FMA. */
+     * registers. */
     void (*loop)(uint64_t iterations, void *state, const void *constants);
-    /* CHAIN_CYCLES dependent one-cycle additions an iteration, with one of the kernel's
-     * instructions in sixteen. */
+    /* CHAIN_CYCLES dependent one-cycle additions an iteration, with some of the kernel's
+     * instructions between them. */
     void (*chain)(uint64_t iterations);
 };
 
+/* The row of a table for the loop and the chain called name_dtype_isa. */
+#define ROW(name, type, set, needs, bytes, count, made)                                            \
+    {.dtype = #type,                                                                               \
+     .isa = #set,                                                                                  \
+     .features = (needs),                                                                          \
+     .register_bytes = (bytes),                                                                    \
+     .accumulators = (count),                                                                      \
+     .recipe = &(made),                                                                            \
+     .loop = name##_##type##_##set##_loop,                                                         \
+     .chain = name##_##type##_##set##_chain}
+/* The same for a loop on general-purpose registers, which needs no licence. */
+#define ROW_GPR(name, type, needs, bytes, count, made)                                             \
+    {.dtype = #type,                                                                               \
+     .isa = "scalar",                                                                              \
+     .features = (needs),                                                                          \
+     .register_bytes = (bytes),                                                                    \
+     .accumulators = (count),                                                                      \
+     .recipe = &(made),                                                                            \
+     .loop = name##_##type##_scalar_loop,                                                          \
+     .chain = loop_add_chain}
+
+/* Lists that workloads share. */
+extern const char *const float_dtypes[];
+extern const char *const integer_dtypes[];
+
+#define PARAM_DTYPE(names, first)                                                                  \
+    {.name = "dtype",                                                                              \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = (first),                                                                           \
+     .choices = (names),                                                                           \
+     .help = "Type of each lane."}
+#define PARAM_ISA(names, text)                                                                     \
+    {.name = "isa",                                                                                \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "best",                                                                            \
+     .choices = (names),                                                                           \
+     .help = "Instruction set and width; best: the widest this CPU has. " text}
+
+#define OPERATION_RATE(what)                                                                       \
+    {"operations_per_second", "operation/s",                                                       \
+     what ": sum over the threads of the median of their clean slices.", COMBINE_SUM}
+
 /* The functions of a workload whose `own` are its kernels: rows ended by a NULL dtype, for each
- * dtype the best isa last. It has the parameters dtype and isa. */
+ * dtype the best isa last. It has the parameters dtype and isa, and mix if its kernels have. */
+#define KERNEL_FUNCTIONS                                                                           \
+    .resolve = kernel_resolve, .unsupported = kernel_unsupported, .setup = kernel_setup,           \
+    .step = kernel_step, .empty_loop = kernel_empty_loop, .clock_hertz = kernel_clock_hertz,       \
+    .teardown = kernel_teardown
+
 void kernel_resolve(struct run *run);
 const char *kernel_unsupported(const struct run *run);
 int kernel_setup(struct thread *thread);

@@ -1,0 +1,252 @@
+/* compare: comparisons whose results are counted. A comparison of registers that never change is
+ * true in half of the lanes (or every other time, for scalars), and each accumulator counts. */
+#include "cpu_features.h"
+#include "cpu_workloads.h"
+#include "loops.h"
+#include "vector_kernel.h"
+
+/* Constant 2 is compared with constants 0 and 1 in turn: what is true in the even lanes first is
+ * true in the odd ones then, so a round counts one in each. Constant 3 is what a masked addition
+ * adds, a 1 in the type of the counts. */
+#define LANES(times, instructions, count_type, even, odd, one)                                     \
+    {                                                                                              \
+        .rounds = (times), .steps = (instructions), .operations = 2, .multiplier = 1, .addend = 1, \
+        .lane = (count_type),                                                                      \
+        .constants = {{even, odd, even, odd}, {odd, even, odd, even}, ALL(0), ALL(one)}            \
+    }
+
+#if defined(__x86_64__)
+/* Three recipes for each type: sse2, avx2, avx512. Integers: 0 > -1, and not 0 > 1. Floating point:
+ * 0 < 1, and not 0 < -1. */
+#define RECIPES(type, count_type, even, odd, one)                                                  \
+    static const struct recipe type##_sse2 = LANES(LAGGED_ROUNDS, 6, count_type, even, odd, one);  \
+    static const struct recipe type##_avx2 = LANES(LAGGED_ROUNDS, 4, count_type, even, odd, one);  \
+    static const struct recipe type##_avx512 = LANES(MASKED_ROUNDS, 4, count_type, even, odd, one)
+enum { MASKED_ROUNDS = 8 };
+
+RECIPES(integer, NULL, -1, 1, 1);
+/* The smallest denormal has the bits of an integer 1; no floating-point instruction sees it. */
+RECIPES(fp32, "int32", 1, -1, 0x1p-149);
+RECIPES(fp64, "int64", 1, -1, 0x1p-1074);
+
+/* 0 < 1, and not 0 < 0: each counts one. */
+static const struct recipe integer_scalar = {.rounds = PAIRS,
+                                             .steps = 4,
+                                             .operations = 2,
+                                             .multiplier = 1,
+                                             .addend = 2,
+                                             .constants = {ALL(1), ALL(0), ALL(0)}};
+/* One lane, which starts as an even one: a round counts one. */
+#define fp32_scalar fp32_sse2
+#define fp64_scalar fp64_sse2
+
+/* Laid out by hand: one line is one instruction. */
+/* clang-format off */
+#define COMPARE_SSE(t, k, compare, subtract, copy)                                                 \
+    copy " %%xmm" XK2 ", %%xmm" t "\n\t"                                                           \
+    compare " %%xmm" k ", %%xmm" t "\n\t"
+#define COMPARE_AVX2(t, k, compare, subtract) compare " %%ymm" k ", %%ymm" XK2 ", %%ymm" t "\n\t"
+#define COUNT_SSE(a, t, compare, subtract, copy) subtract " %%xmm" t ", %%xmm" a "\n\t"
+#define COUNT_AVX2(a, t, compare, subtract) subtract " %%ymm" t ", %%ymm" a ", %%ymm" a "\n\t"
+/* The masked addition is of constant 3. */
+#define COMPARE_AVX512(t, k, compare, add) compare " %%zmm" k ", %%zmm" ZK2 ", %%k" t "\n\t"
+#define COUNT_AVX512(a, t, compare, add)                                                           \
+    add " %%zmm" ZK3 ", %%zmm" a ", %%zmm" a "%{%%k" t "%}\n\t"
+
+/* As LAGGED with seven masks and seven accumulators, M and A in turn. */
+#define MASKED(M, A, ...)                                                                          \
+    M("1", ZK0, __VA_ARGS__) A("0", "2", __VA_ARGS__) M("2", ZK1, __VA_ARGS__) A("1", "3", __VA_ARGS__) \
+    M("3", ZK0, __VA_ARGS__) A("2", "4", __VA_ARGS__) M("4", ZK1, __VA_ARGS__) A("3", "5", __VA_ARGS__) \
+    M("5", ZK0, __VA_ARGS__) A("4", "6", __VA_ARGS__) M("6", ZK1, __VA_ARGS__) A("5", "7", __VA_ARGS__) \
+    M("7", ZK0, __VA_ARGS__) A("6", "1", __VA_ARGS__) M("1", ZK1, __VA_ARGS__) A("0", "2", __VA_ARGS__) \
+    M("2", ZK0, __VA_ARGS__) A("1", "3", __VA_ARGS__) M("3", ZK1, __VA_ARGS__) A("2", "4", __VA_ARGS__) \
+    M("4", ZK0, __VA_ARGS__) A("3", "5", __VA_ARGS__) M("5", ZK1, __VA_ARGS__) A("4", "6", __VA_ARGS__) \
+    M("6", ZK0, __VA_ARGS__) A("5", "7", __VA_ARGS__) M("7", ZK1, __VA_ARGS__) A("6", "1", __VA_ARGS__)
+#define MASKED_BEFORE(M, ...)                                                                      \
+    M("1", ZK1, __VA_ARGS__) M("2", ZK0, __VA_ARGS__) M("3", ZK1, __VA_ARGS__)                     \
+    M("4", ZK0, __VA_ARGS__) M("5", ZK1, __VA_ARGS__) M("6", ZK0, __VA_ARGS__)                     \
+    M("7", ZK1, __VA_ARGS__)
+#define EACH_7(M, ...)                                                                             \
+    EACH_4(M, __VA_ARGS__) M("4", __VA_ARGS__) M("5", __VA_ARGS__) M("6", __VA_ARGS__)
+#define MASKED_AVX512(name, compare, add)                                                          \
+    KERNEL_AVX512(name, EACH_7, MASKED_BEFORE(COMPARE_AVX512, compare, add),                       \
+                  TIMES_8(MASKED(COMPARE_AVX512, COUNT_AVX512, compare, add)),                     \
+                  DO_VEX, add, XK3, "zmm")
+
+/* True sets the carry flag: plus 0 plus carry. False does not: minus -1 minus carry. */
+#define TRUE_GPR(i, name, compare, k, x) compare " %%" k ", %%" x "\n\tadc $0, %%" name "\n\t"
+#define FALSE_GPR(i, name, compare, k, x) compare " %%" k ", %%" x "\n\tsbb $-1, %%" name "\n\t"
+
+#define COMPARE_GPR(name, k, x, s, bytes)                                                          \
+    static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
+    {                                                                                              \
+        __asm__ volatile("mov 128(%%rax), %%" x "\n\t"                                             \
+                         "mov 64(%%rax), %%" k##_1 "\n\t"                                          \
+                         "mov (%%rax), %%" k##_0 "\n\t"                                            \
+                         EACH_GPR_8(LOAD_GPR, s, bytes)                                            \
+                         LOOP_BEGIN                                                                \
+                         TIMES_8(EACH_GPR_8(TRUE_GPR, s, "cmp", k##_0, x)                          \
+                                 EACH_GPR_8(FALSE_GPR, s, "cmp", k##_1, x))                        \
+                         LOOP_END                                                                  \
+                         EACH_GPR_8(STORE_GPR, s, bytes)                                           \
+                         : [n] "+&r"(iterations), "+&a"(constants)                                 \
+                         : [state] "r"(state)                                                      \
+                         : "cc", "memory", CLOBBER_GPR);                                           \
+    }
+/* clang-format on */
+
+#define INT8_0 "al"
+#define INT8_1 "dl"
+#define INT16_0 "ax"
+#define INT16_1 "dx"
+#define INT32_0 "eax"
+#define INT32_1 "edx"
+#define INT64_0 "rax"
+#define INT64_1 "rdx"
+
+COMPARE_GPR(compare_int8_scalar, INT8, "cl", "b", "1")
+LAGGED_SSE(compare_int8_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "pcmpgtb", "psubb", "movdqa")
+LAGGED_AVX2(compare_int8_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtb", "vpsubb")
+MASKED_AVX512(compare_int8_avx512, "vpcmpgtb", "vpaddb")
+COMPARE_GPR(compare_int16_scalar, INT16, "cx", "w", "2")
+LAGGED_SSE(compare_int16_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "pcmpgtw", "psubw", "movdqa")
+LAGGED_AVX2(compare_int16_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtw", "vpsubw")
+MASKED_AVX512(compare_int16_avx512, "vpcmpgtw", "vpaddw")
+COMPARE_GPR(compare_int32_scalar, INT32, "ecx", "d", "4")
+LAGGED_SSE(compare_int32_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "pcmpgtd", "psubd", "movdqa")
+LAGGED_AVX2(compare_int32_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtd", "vpsubd")
+MASKED_AVX512(compare_int32_avx512, "vpcmpgtd", "vpaddd")
+COMPARE_GPR(compare_int64_scalar, INT64, "rcx", "", "8")
+LAGGED_AVX2(compare_int64_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtq", "vpsubq")
+MASKED_AVX512(compare_int64_avx512, "vpcmpgtq", "vpaddq")
+LAGGED_SSE(compare_fp32_scalar, "movss", "4", COMPARE_SSE, COUNT_SSE, "cmpltss", "psubd", "movdqa")
+LAGGED_SSE(compare_fp32_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "cmpltps", "psubd", "movdqa")
+LAGGED_AVX2(compare_fp32_avx2, COMPARE_AVX2, COUNT_AVX2, "vcmpltps", "vpsubd")
+MASKED_AVX512(compare_fp32_avx512, "vcmpltps", "vpaddd")
+LAGGED_SSE(compare_fp64_scalar, "movsd", "8", COMPARE_SSE, COUNT_SSE, "cmpltsd", "psubq", "movdqa")
+LAGGED_SSE(compare_fp64_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "cmpltpd", "psubq", "movdqa")
+LAGGED_AVX2(compare_fp64_avx2, COMPARE_AVX2, COUNT_AVX2, "vcmpltpd", "vpsubq")
+MASKED_AVX512(compare_fp64_avx512, "vcmpltpd", "vpaddq")
+
+static const struct kernel kernels[] = {
+    ROW_GPR(compare, int8, FEATURE_SSE2, 1, 8, integer_scalar),
+    ROW(compare, int8, sse2, FEATURE_SSE2, 16, 3, integer_sse2),
+    ROW(compare, int8, avx2, FEATURE_AVX2, 32, 3, integer_avx2),
+    ROW(compare, int8, avx512, FEATURE_AVX512BW, 64, 7, integer_avx512),
+    ROW_GPR(compare, int16, FEATURE_SSE2, 2, 8, integer_scalar),
+    ROW(compare, int16, sse2, FEATURE_SSE2, 16, 3, integer_sse2),
+    ROW(compare, int16, avx2, FEATURE_AVX2, 32, 3, integer_avx2),
+    ROW(compare, int16, avx512, FEATURE_AVX512BW, 64, 7, integer_avx512),
+    ROW_GPR(compare, int32, FEATURE_SSE2, 4, 8, integer_scalar),
+    ROW(compare, int32, sse2, FEATURE_SSE2, 16, 3, integer_sse2),
+    ROW(compare, int32, avx2, FEATURE_AVX2, 32, 3, integer_avx2),
+    ROW(compare, int32, avx512, FEATURE_AVX512F, 64, 7, integer_avx512),
+    ROW_GPR(compare, int64, FEATURE_SSE2, 8, 8, integer_scalar),
+    ROW(compare, int64, avx2, FEATURE_AVX2, 32, 3, integer_avx2),
+    ROW(compare, int64, avx512, FEATURE_AVX512F, 64, 7, integer_avx512),
+    ROW(compare, fp32, scalar, FEATURE_SSE2, 4, 3, fp32_scalar),
+    ROW(compare, fp32, sse2, FEATURE_SSE2, 16, 3, fp32_sse2),
+    ROW(compare, fp32, avx2, FEATURE_AVX2, 32, 3, fp32_avx2),
+    ROW(compare, fp32, avx512, FEATURE_AVX512F, 64, 7, fp32_avx512),
+    ROW(compare, fp64, scalar, FEATURE_SSE2, 8, 3, fp64_scalar),
+    ROW(compare, fp64, sse2, FEATURE_SSE2, 16, 3, fp64_sse2),
+    ROW(compare, fp64, avx2, FEATURE_AVX2, 32, 3, fp64_avx2),
+    ROW(compare, fp64, avx512, FEATURE_AVX512F, 64, 7, fp64_avx512),
+    {.dtype = NULL},
+};
+#else
+/* As on x86, without an addition by masks. */
+static const struct recipe integer_neon = LANES(8, 4, NULL, -1, 1, 0);
+static const struct recipe fp32_neon = LANES(8, 4, "int32", -1, 1, 0);
+static const struct recipe fp64_neon = LANES(8, 4, "int64", -1, 1, 0);
+/* 0 < 1 adds one; not 0 < -1 adds one by the opposite condition. */
+static const struct recipe integer_scalar = {.rounds = PAIRS,
+                                             .steps = 4,
+                                             .operations = 2,
+                                             .multiplier = 1,
+                                             .addend = 2,
+                                             .constants = {ALL(1), ALL(-1), ALL(0)}};
+static const struct recipe fp_scalar = {.rounds = PAIRS,
+                                        .steps = 4,
+                                        .operations = 2,
+                                        .multiplier = 1,
+                                        .addend = 2,
+                                        .lane = "int64",
+                                        .constants = {ALL(1), ALL(-1), ALL(0)}};
+
+/* Laid out by hand: one line is one instruction. */
+/* clang-format off */
+#define STEP_NEON(a, t, compare, shape, k)                                                         \
+    compare " v" t shape ", v" ZK2 shape ", v" k shape "\n\t"                                      \
+    "sub v" a shape ", v" a shape ", v" t shape "\n\t"
+#define TRUE_GPR(i, name, compare, x, k) compare " " x ", " k "\n\tcinc " name ", " name ", lt\n\t"
+#define FALSE_GPR(i, name, compare, x, k) compare " " x ", " k "\n\tcinc " name ", " name ", ge\n\t"
+
+#define COMPARE_NEON(name, compare, shape)                                                         \
+    KERNEL_NEON(name, EACH_24,                                                                     \
+                TIMES_8(EACH_24_WITH_3(STEP_NEON, "24", "25", "26", compare, shape, ZK0)           \
+                        EACH_24_WITH_3(STEP_NEON, "24", "25", "26", compare, shape, ZK1)),         \
+                DO_PLAIN, "sub", ZK3, "v", shape)
+#define COMPARE_GPR(name, r, bytes)                                                                \
+    LOOP_GPR(name, r, bytes,                                                                       \
+             TIMES_8(EACH_GPR(TRUE_GPR, r, "cmp", r "7", r "5")                                    \
+                     EACH_GPR(FALSE_GPR, r, "cmp", r "7", r "6")))
+#define COMPARE_FP(name, r)                                                                 \
+    static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
+    {                                                                                              \
+        __asm__ volatile(LOAD_CONSTANTS(r)                                                         \
+                         EACH_GPR(LOAD_GPR, "x", "8")                                              \
+                         LOOP_BEGIN                                                                \
+                         TIMES_8(EACH_GPR(TRUE_GPR, "x", "fcmp", r ZK2, r ZK0)                     \
+                                 EACH_GPR(FALSE_GPR, "x", "fcmp", r ZK2, r ZK1))                   \
+                         LOOP_END                                                                  \
+                         EACH_GPR(STORE_GPR, "x", "8")                                             \
+                         : [n] "+&r"(iterations)                                                   \
+                         : [state] "r"(state), [constants] "r"(constants)                          \
+                         : "cc", "memory", CLOBBER_GPR, CLOBBER_32);                               \
+    }
+/* clang-format on */
+
+COMPARE_NEON(compare_int8_neon, "cmgt", ".16b")
+COMPARE_NEON(compare_int16_neon, "cmgt", ".8h")
+COMPARE_GPR(compare_int32_scalar, "w", "4")
+COMPARE_NEON(compare_int32_neon, "cmgt", ".4s")
+COMPARE_GPR(compare_int64_scalar, "x", "8")
+COMPARE_NEON(compare_int64_neon, "cmgt", ".2d")
+COMPARE_FP(compare_fp32_scalar, "s")
+COMPARE_NEON(compare_fp32_neon, "fcmgt", ".4s")
+COMPARE_FP(compare_fp64_scalar, "d")
+COMPARE_NEON(compare_fp64_neon, "fcmgt", ".2d")
+
+static const struct kernel kernels[] = {
+    ROW(compare, int8, neon, FEATURE_NEON, 16, 24, integer_neon),
+    ROW(compare, int16, neon, FEATURE_NEON, 16, 24, integer_neon),
+    ROW_GPR(compare, int32, FEATURE_NEON, 4, 16, integer_scalar),
+    ROW(compare, int32, neon, FEATURE_NEON, 16, 24, integer_neon),
+    ROW_GPR(compare, int64, FEATURE_NEON, 8, 16, integer_scalar),
+    ROW(compare, int64, neon, FEATURE_NEON, 16, 24, integer_neon),
+    ROW_GPR(compare, fp32, FEATURE_NEON, 8, 16, fp_scalar),
+    ROW(compare, fp32, neon, FEATURE_NEON, 16, 24, fp32_neon),
+    ROW_GPR(compare, fp64, FEATURE_NEON, 8, 16, fp_scalar),
+    ROW(compare, fp64, neon, FEATURE_NEON, 16, 24, fp64_neon),
+    {.dtype = NULL},
+};
+#endif
+
+static const char *const dtypes[] = {"int8", "int16", "int32", "int64", "fp32", "fp64", NULL};
+
+static const struct param params[] = {
+    PARAM_DTYPE(dtypes, "int32"),
+    PARAM_ISA(isas, "Scalar integers use the general-purpose registers."),
+    {.name = NULL},
+};
+
+const struct workload compare_workload = {
+    .name = "compare",
+    .description = "Comparisons whose results are counted, on independent registers.",
+    .rate = OPERATION_RATE("Comparisons a second, one each instruction and lane; counting their "
+                           "results is not an operation"),
+    .params = params,
+    .own = kernels,
+    KERNEL_FUNCTIONS,
+};

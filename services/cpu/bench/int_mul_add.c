@@ -1,0 +1,144 @@
+/* int_mul_add: a multiplication and an addition in turn, modulo the width of a lane. */
+#include "cpu_features.h"
+#include "cpu_workloads.h"
+#include "integer_multiply.h"
+#include "loops.h"
+#include "vector_kernel.h"
+
+#if defined(__x86_64__)
+/* 3·x + 7, on general-purpose and 512-bit registers */
+static const struct recipe pairs = {.rounds = PAIRS,
+                                    .steps = 2,
+                                    .operations = 2,
+                                    .multiplier = 3,
+                                    .addend = 7,
+                                    .constants = {ALL(3), ALL(7)}};
+/* As compilers do, 8 and 16 bits are multiplied in 32-bit registers. */
+static const struct recipe scalar_pairs = {.rounds = PAIRS,
+                                           .steps = 2,
+                                           .operations = 2,
+                                           .multiplier = 3,
+                                           .addend = 7,
+                                           .lane = "int32",
+                                           .operand = "int32",
+                                           .constants = {ALL(3), ALL(7)}};
+static const struct recipe int8_sse2 = {.rounds = 4,
+                                        .steps = 7,
+                                        .operations = 2,
+                                        .multiplier = 3,
+                                        .addend = 7,
+                                        .operand = "int16",
+                                        .constants = INT8_CONSTANTS};
+static const struct recipe int8_avx2 = {.rounds = 4,
+                                        .steps = 6,
+                                        .operations = 2,
+                                        .multiplier = 3,
+                                        .addend = 7,
+                                        .operand = "int16",
+                                        .constants = INT8_CONSTANTS};
+static const struct recipe int8_avx512 = {.rounds = 4,
+                                          .steps = 5,
+                                          .operations = 2,
+                                          .multiplier = 3,
+                                          .addend = 7,
+                                          .operand = "int16",
+                                          .constants = INT8_CONSTANTS};
+
+/* x + 8·3 − 5·3, the products made ahead: a chain of multiplications and additions would be too
+ * long for sixteen registers. */
+#define LAGGED_RECIPE(instructions)                                                                \
+    {                                                                                              \
+        .rounds = LAGGED_ROUNDS, .steps = (instructions), .operations = 4, .multiplier = 1,        \
+        .addend = 9, .constants = {ALL(8), ALL(-5), ALL(3)}                                        \
+    }
+static const struct recipe lagged_sse2 = LAGGED_RECIPE(6);
+static const struct recipe lagged_avx2 = LAGGED_RECIPE(4);
+
+/* Laid out by hand: one line is one instruction. */
+/* clang-format off */
+#define PRODUCT_SSE(t, k, multiply, add, ...)                                                      \
+    "movdqa %%xmm" XK2 ", %%xmm" t "\n\t"                                                          \
+    multiply " %%xmm" k ", %%xmm" t "\n\t"
+#define PRODUCT_AVX2(t, k, multiply, add) multiply " %%ymm" k ", %%ymm" XK2 ", %%ymm" t "\n\t"
+#define ADD_SSE(a, t, multiply, add, ...) add " %%xmm" t ", %%xmm" a "\n\t"
+#define ADD_AVX2(a, t, multiply, add) add " %%ymm" t ", %%ymm" a ", %%ymm" a "\n\t"
+#define MULTIPLY_THEN_ADD(a, multiply, add)                                                        \
+    DO_VEX(a, multiply, ZK0, "zmm") DO_VEX(a, add, ZK1, "zmm")
+#define CHAINED_AVX512(name, multiply, add)                                                        \
+    KERNEL_AVX512(name, EACH_24, "", TIMES_8(EACH_24(MULTIPLY_THEN_ADD, multiply, add)),           \
+                  DO_VEX, multiply, XK3, "zmm")
+/* clang-format on */
+
+KERNEL_INT8_SSE(int_mul_add_int8_sse2, STEP_MULTIPLY_ADD_INT8_SSE)
+KERNEL_INT8_AVX2(int_mul_add_int8_avx2, STEP_MULTIPLY_ADD_INT8_AVX2)
+KERNEL_INT8_AVX512(int_mul_add_int8_avx512, STEP_MULTIPLY_ADD_INT8_AVX512)
+LAGGED_SSE(int_mul_add_int16_sse2, "movdqa", "16", PRODUCT_SSE, ADD_SSE, "pmullw", "paddw", 0)
+LAGGED_AVX2(int_mul_add_int16_avx2, PRODUCT_AVX2, ADD_AVX2, "vpmullw", "vpaddw")
+CHAINED_AVX512(int_mul_add_int16_avx512, "vpmullw", "vpaddw")
+PAIRS_GPR(int_mul_add_int32_scalar, "imul", "add", "eax", "edx", "ebx", "ecx", "d", "4")
+LAGGED_SSE(int_mul_add_int32_sse2, "movdqa", "16", PRODUCT_SSE, ADD_SSE, "pmulld", "paddd", 0)
+LAGGED_AVX2(int_mul_add_int32_avx2, PRODUCT_AVX2, ADD_AVX2, "vpmulld", "vpaddd")
+CHAINED_AVX512(int_mul_add_int32_avx512, "vpmulld", "vpaddd")
+PAIRS_GPR(int_mul_add_int64_scalar, "imul", "add", "rax", "rdx", "rbx", "rcx", "", "8")
+CHAINED_AVX512(int_mul_add_int64_avx512, "vpmullq", "vpaddq")
+
+static const struct kernel kernels[] = {
+    {"int8", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_add_int32_scalar_loop,
+     loop_add_chain},
+    ROW(int_mul_add, int8, sse2, FEATURE_SSE2, 16, 8, int8_sse2),
+    ROW(int_mul_add, int8, avx2, FEATURE_AVX2, 32, 8, int8_avx2),
+    ROW(int_mul_add, int8, avx512, FEATURE_AVX512BW, 64, 12, int8_avx512),
+    {"int16", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_add_int32_scalar_loop,
+     loop_add_chain},
+    ROW(int_mul_add, int16, sse2, FEATURE_SSE2, 16, 3, lagged_sse2),
+    ROW(int_mul_add, int16, avx2, FEATURE_AVX2, 32, 3, lagged_avx2),
+    ROW(int_mul_add, int16, avx512, FEATURE_AVX512BW, 64, 24, pairs),
+    ROW_GPR(int_mul_add, int32, FEATURE_SSE2, 4, 10, pairs),
+    ROW(int_mul_add, int32, sse2, FEATURE_SSE41, 16, 3, lagged_sse2),
+    ROW(int_mul_add, int32, avx2, FEATURE_AVX2, 32, 3, lagged_avx2),
+    ROW(int_mul_add, int32, avx512, FEATURE_AVX512F, 64, 24, pairs),
+    ROW_GPR(int_mul_add, int64, FEATURE_SSE2, 8, 10, pairs),
+    ROW(int_mul_add, int64, avx512, FEATURE_AVX512DQ, 64, 24, pairs),
+    {.dtype = NULL},
+};
+#else
+/* x + 8·3 − 5·3 */
+static const struct recipe pairs = {.rounds = PAIRS,
+                                    .steps = 2,
+                                    .operations = 4,
+                                    .multiplier = 1,
+                                    .addend = 9,
+                                    .constants = {ALL(8), ALL(5), ALL(3)}};
+
+PAIRS_FUSED_NEON(int_mul_add_int8_neon, "mla", "mls", ".16b", ".16b")
+PAIRS_FUSED_NEON(int_mul_add_int16_neon, "mla", "mls", ".8h", ".8h")
+PAIRS_FUSED_GPR(int_mul_add_int32_scalar, "madd", "msub", "w", "4")
+PAIRS_FUSED_NEON(int_mul_add_int32_neon, "mla", "mls", ".4s", ".4s")
+PAIRS_FUSED_GPR(int_mul_add_int64_scalar, "madd", "msub", "x", "8")
+
+static const struct kernel kernels[] = {
+    ROW(int_mul_add, int8, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_mul_add, int16, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW_GPR(int_mul_add, int32, FEATURE_NEON, 4, 16, pairs),
+    ROW(int_mul_add, int32, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW_GPR(int_mul_add, int64, FEATURE_NEON, 8, 16, pairs),
+    {.dtype = NULL},
+};
+#endif
+
+static const struct param params[] = {
+    PARAM_DTYPE(integer_dtypes, "int32"),
+    PARAM_ISA(isas,
+              "int8 has no multiplication on x86: several instructions stand for one. Scalar "
+              "8 and 16 bits are computed in 32-bit registers. Arm has one instruction for both."),
+    {.name = NULL},
+};
+
+const struct workload int_mul_add_workload = {
+    .name = "int_mul_add",
+    .description = "Integer multiplications and additions in turn on independent registers.",
+    .rate = OPERATION_RATE("Multiplications and additions a second, one each and lane"),
+    .params = params,
+    .own = kernels,
+    KERNEL_FUNCTIONS,
+};

@@ -1,0 +1,91 @@
+/* mul_add: multiplications and additions as separate instructions, in turn. */
+#include "cpu_features.h"
+#include "cpu_workloads.h"
+#include "loops.h"
+#include "vector_kernel.h"
+
+/* (2·x + 8)·½ − 3 */
+static const struct recipe quads = {.rounds = 4,
+                                    .steps = 4,
+                                    .operations = 4,
+                                    .multiplier = 1,
+                                    .addend = 1,
+                                    .growth = 2,
+                                    .constants = {ALL(2), ALL(8), ALL(0.5), ALL(-3)}};
+
+/* `K` is the prefix of the constants' numbers; after it what `M` takes behind a constant. */
+#define ROUND_OF_4(a, b, c, d, M, mul, add, K, ...)                                                \
+    FOUR(a, b, c, d, M, mul, K##K0, __VA_ARGS__)                                                   \
+    FOUR(a, b, c, d, M, add, K##K1, __VA_ARGS__)                                                   \
+    FOUR(a, b, c, d, M, mul, K##K2, __VA_ARGS__)                                                   \
+    FOUR(a, b, c, d, M, add, K##K3, __VA_ARGS__)
+#define BODY_QUADS(FOURS, ...) TIMES_4(FOURS(ROUND_OF_4, __VA_ARGS__))
+
+#if defined(__x86_64__)
+#define QUADS_SSE(name, mul, add, mov, bytes)                                                      \
+    KERNEL_SSE(name, EACH_12, mov, bytes, "", BODY_QUADS(FOURS_12, DO_SSE, mul, add, X, "xmm"),    \
+               DO_SSE, mul, XK3, "xmm")
+#define QUADS_AVX2(name, mul, add)                                                                 \
+    KERNEL_VEX(name, EACH_12, "ymm", "vmovdqa", "32", "",                                          \
+               BODY_QUADS(FOURS_12, DO_VEX, mul, add, X, "ymm"), DO_VEX, mul, XK3, "ymm")
+#define QUADS_AVX512(name, mul, add)                                                               \
+    KERNEL_AVX512(name, EACH_24, "", BODY_QUADS(FOURS_24, DO_VEX, mul, add, Z, "zmm"), DO_VEX,     \
+                  mul, XK3, "zmm")
+
+QUADS_SSE(mul_add_fp64_scalar, "mulsd", "addsd", "movsd", "8")
+QUADS_SSE(mul_add_fp64_sse2, "mulpd", "addpd", "movdqa", "16")
+QUADS_AVX2(mul_add_fp64_avx2, "vmulpd", "vaddpd")
+QUADS_AVX512(mul_add_fp64_avx512, "vmulpd", "vaddpd")
+QUADS_SSE(mul_add_fp32_scalar, "mulss", "addss", "movss", "4")
+QUADS_SSE(mul_add_fp32_sse2, "mulps", "addps", "movdqa", "16")
+QUADS_AVX2(mul_add_fp32_avx2, "vmulps", "vaddps")
+QUADS_AVX512(mul_add_fp32_avx512, "vmulps", "vaddps")
+
+static const struct kernel kernels[] = {
+    ROW(mul_add, fp64, scalar, FEATURE_SSE2, 8, 12, quads),
+    ROW(mul_add, fp64, sse2, FEATURE_SSE2, 16, 12, quads),
+    ROW(mul_add, fp64, avx2, FEATURE_AVX2, 32, 12, quads),
+    ROW(mul_add, fp64, avx512, FEATURE_AVX512F, 64, 24, quads),
+    ROW(mul_add, fp32, scalar, FEATURE_SSE2, 4, 12, quads),
+    ROW(mul_add, fp32, sse2, FEATURE_SSE2, 16, 12, quads),
+    ROW(mul_add, fp32, avx2, FEATURE_AVX2, 32, 12, quads),
+    ROW(mul_add, fp32, avx512, FEATURE_AVX512F, 64, 24, quads),
+    {.dtype = NULL},
+};
+#else
+#define QUADS_SCALAR(name, r, bytes)                                                               \
+    KERNEL_SCALAR(name, r, bytes, BODY_QUADS(FOURS_24, DO_PLAIN, "fmul", "fadd", Z, r, ""),        \
+                  DO_PLAIN, "fmul", ZK3, r, "")
+#define QUADS_NEON(name, shape)                                                                    \
+    KERNEL_NEON(name, EACH_24, BODY_QUADS(FOURS_24, DO_PLAIN, "fmul", "fadd", Z, "v", shape),      \
+                DO_PLAIN, "fmul", ZK3, "v", shape)
+
+QUADS_SCALAR(mul_add_fp64_scalar, "d", "8")
+QUADS_NEON(mul_add_fp64_neon, ".2d")
+QUADS_SCALAR(mul_add_fp32_scalar, "s", "4")
+QUADS_NEON(mul_add_fp32_neon, ".4s")
+
+static const struct kernel kernels[] = {
+    ROW(mul_add, fp64, scalar, FEATURE_NEON, 8, 24, quads),
+    ROW(mul_add, fp64, neon, FEATURE_NEON, 16, 24, quads),
+    ROW(mul_add, fp32, scalar, FEATURE_NEON, 4, 24, quads),
+    ROW(mul_add, fp32, neon, FEATURE_NEON, 16, 24, quads),
+    {.dtype = NULL},
+};
+#endif
+
+static const struct param params[] = {
+    PARAM_DTYPE(float_dtypes, "fp64"),
+    PARAM_ISA(isas, ""),
+    {.name = NULL},
+};
+
+const struct workload mul_add_workload = {
+    .name = "mul_add",
+    .description = "Floating-point multiplications and additions as separate instructions.",
+    .rate = OPERATION_RATE(
+        "Floating-point operations a second, one each multiplication or addition and lane"),
+    .params = params,
+    .own = kernels,
+    KERNEL_FUNCTIONS,
+};
