@@ -1,5 +1,6 @@
 /* compare: comparisons whose results are counted. A comparison of registers that never change is
- * true in half of the lanes (or every other time, for scalars), and each accumulator counts. */
+ * true in half of the lanes (or every other time, for scalars), and each accumulator counts. Of
+ * single lanes of floating point those that are false add nothing and could be missing unseen. */
 #include "cpu_features.h"
 #include "cpu_workloads.h"
 #include "loops.h"
@@ -8,26 +9,29 @@
 /* Constant 2 is compared with constants 0 and 1 in turn: what is true in the even lanes first is
  * true in the odd ones then, so a round counts one in each. Constant 3 is what a masked addition
  * adds, a 1 in the type of the counts. */
-#define LANES(times, instructions, count_type, even, odd, one)                                     \
+#define LANES(times, instructions, count_type, x, even, odd, one)                                  \
     {                                                                                              \
         .rounds = (times), .steps = (instructions), .operations = 2, .multiplier = 1, .addend = 1, \
         .lane = (count_type),                                                                      \
-        .constants = {{even, odd, even, odd}, {odd, even, odd, even}, ALL(0), ALL(one)}            \
+        .constants = {{even, odd, even, odd}, {odd, even, odd, even}, ALL(x), ALL(one)}            \
     }
 
 #if defined(__x86_64__)
-/* Three recipes for each type: sse2, avx2, avx512. Integers: 0 > -1, and not 0 > 1. Floating point:
- * 0 < 1, and not 0 < -1. */
-#define RECIPES(type, count_type, even, odd, one)                                                  \
-    static const struct recipe type##_sse2 = LANES(LAGGED_ROUNDS, 6, count_type, even, odd, one);  \
-    static const struct recipe type##_avx2 = LANES(LAGGED_ROUNDS, 4, count_type, even, odd, one);  \
-    static const struct recipe type##_avx512 = LANES(MASKED_ROUNDS, 4, count_type, even, odd, one)
+/* Three recipes for each type: sse2, avx2, avx512. Integers: 2 > 1, and not 2 > 3. Floating point:
+ * -2 < -1, and not -2 < -3. A result left over, all zeros or all ones, would compare otherwise. */
+#define RECIPES(type, count_type, x, even, odd, one)                                               \
+    static const struct recipe type##_sse2 =                                                       \
+        LANES(LAGGED_ROUNDS, 6, count_type, x, even, odd, one);                                    \
+    static const struct recipe type##_avx2 =                                                       \
+        LANES(LAGGED_ROUNDS, 4, count_type, x, even, odd, one);                                    \
+    static const struct recipe type##_avx512 =                                                     \
+        LANES(MASKED_ROUNDS, 4, count_type, x, even, odd, one)
 enum { MASKED_ROUNDS = 8 };
 
-RECIPES(integer, NULL, -1, 1, 1);
+RECIPES(integer, NULL, 2, 1, 3, 1);
 /* The smallest denormal has the bits of an integer 1; no floating-point instruction sees it. */
-RECIPES(fp32, "int32", 1, -1, 0x1p-149);
-RECIPES(fp64, "int64", 1, -1, 0x1p-1074);
+RECIPES(fp32, "int32", -2, -1, -3, 0x1p-149);
+RECIPES(fp64, "int64", -2, -1, -3, 0x1p-1074);
 
 /* 0 < 1, and not 0 < 0: each counts one. */
 static const struct recipe integer_scalar = {.rounds = PAIRS,
@@ -73,9 +77,16 @@ static const struct recipe integer_scalar = {.rounds = PAIRS,
                   TIMES_8(MASKED(COMPARE_AVX512, COUNT_AVX512, compare, add)),                     \
                   DO_VEX, add, XK3, "zmm")
 
-/* True sets the carry flag: plus 0 plus carry. False does not: minus -1 minus carry. */
-#define TRUE_GPR(i, name, compare, k, x) compare " %%" k ", %%" x "\n\tadc $0, %%" name "\n\t"
-#define FALSE_GPR(i, name, compare, k, x) compare " %%" k ", %%" x "\n\tsbb $-1, %%" name "\n\t"
+/* True sets the carry flag: minus -2 minus carry, which leaves it set. False does not: plus 1 plus
+ * carry, which leaves it clear. In turn, so that either would go wrong with the flag of the other. */
+#define TRUE_GPR(name, k, no, x) "cmp %%" k ", %%" x "\n\tsbb $-2, %%" name "\n\t"
+#define FALSE_GPR(name, yes, k, x) "cmp %%" k ", %%" x "\n\tadc $1, %%" name "\n\t"
+
+#define IN_TURN(T, F, s, ...)                                                                      \
+    T("r8" s, __VA_ARGS__) F("r9" s, __VA_ARGS__) T("r10" s, __VA_ARGS__) F("r11" s, __VA_ARGS__)  \
+    T("r12" s, __VA_ARGS__) F("r13" s, __VA_ARGS__) T("r14" s, __VA_ARGS__) F("r15" s, __VA_ARGS__) \
+    T("r9" s, __VA_ARGS__) F("r8" s, __VA_ARGS__) T("r11" s, __VA_ARGS__) F("r10" s, __VA_ARGS__)  \
+    T("r13" s, __VA_ARGS__) F("r12" s, __VA_ARGS__) T("r15" s, __VA_ARGS__) F("r14" s, __VA_ARGS__)
 
 #define COMPARE_GPR(name, k, x, s, bytes)                                                          \
     static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
@@ -85,8 +96,7 @@ static const struct recipe integer_scalar = {.rounds = PAIRS,
                          "mov (%%rax), %%" k##_0 "\n\t"                                            \
                          EACH_GPR_8(LOAD_GPR, s, bytes)                                            \
                          LOOP_BEGIN                                                                \
-                         TIMES_8(EACH_GPR_8(TRUE_GPR, s, "cmp", k##_0, x)                          \
-                                 EACH_GPR_8(FALSE_GPR, s, "cmp", k##_1, x))                        \
+                         TIMES_8(IN_TURN(TRUE_GPR, FALSE_GPR, s, k##_0, k##_1, x))                 \
                          LOOP_END                                                                  \
                          EACH_GPR_8(STORE_GPR, s, bytes)                                           \
                          : [n] "+&r"(iterations), "+&a"(constants)                                 \
@@ -156,9 +166,9 @@ static const struct kernel kernels[] = {
 };
 #else
 /* As on x86, without an addition by masks. */
-static const struct recipe integer_neon = LANES(8, 4, NULL, -1, 1, 0);
-static const struct recipe fp32_neon = LANES(8, 4, "int32", -1, 1, 0);
-static const struct recipe fp64_neon = LANES(8, 4, "int64", -1, 1, 0);
+static const struct recipe integer_neon = LANES(8, 4, NULL, 2, 1, 3, 0);
+static const struct recipe fp32_neon = LANES(8, 4, "int32", 2, 1, 3, 0);
+static const struct recipe fp64_neon = LANES(8, 4, "int64", 2, 1, 3, 0);
 /* 0 < 1 adds one; not 0 < -1 adds one by the opposite condition. */
 static const struct recipe integer_scalar = {.rounds = PAIRS,
                                              .steps = 4,
@@ -179,8 +189,19 @@ static const struct recipe fp_scalar = {.rounds = PAIRS,
 #define STEP_NEON(a, t, compare, shape, k)                                                         \
     compare " v" t shape ", v" ZK2 shape ", v" k shape "\n\t"                                      \
     "sub v" a shape ", v" a shape ", v" t shape "\n\t"
-#define TRUE_GPR(i, name, compare, x, k) compare " " x ", " k "\n\tcinc " name ", " name ", lt\n\t"
-#define FALSE_GPR(i, name, compare, x, k) compare " " x ", " k "\n\tcinc " name ", " name ", ge\n\t"
+#define TRUE_GPR(name, compare, x, k, no) compare " " x ", " k "\n\tcinc " name ", " name ", lt\n\t"
+#define FALSE_GPR(name, compare, x, yes, k) compare " " x ", " k "\n\tcinc " name ", " name ", ge\n\t"
+
+/* In turn, so that a missing comparison leaves the opposite condition. */
+#define IN_TURN(T, F, r, ...)                                                                      \
+    T(r "8", __VA_ARGS__) F(r "9", __VA_ARGS__) T(r "10", __VA_ARGS__) F(r "11", __VA_ARGS__)      \
+    T(r "12", __VA_ARGS__) F(r "13", __VA_ARGS__) T(r "14", __VA_ARGS__) F(r "15", __VA_ARGS__)    \
+    T(r "19", __VA_ARGS__) F(r "20", __VA_ARGS__) T(r "21", __VA_ARGS__) F(r "22", __VA_ARGS__)    \
+    T(r "23", __VA_ARGS__) F(r "24", __VA_ARGS__) T(r "25", __VA_ARGS__) F(r "26", __VA_ARGS__)    \
+    T(r "9", __VA_ARGS__) F(r "8", __VA_ARGS__) T(r "11", __VA_ARGS__) F(r "10", __VA_ARGS__)      \
+    T(r "13", __VA_ARGS__) F(r "12", __VA_ARGS__) T(r "15", __VA_ARGS__) F(r "14", __VA_ARGS__)    \
+    T(r "20", __VA_ARGS__) F(r "19", __VA_ARGS__) T(r "22", __VA_ARGS__) F(r "21", __VA_ARGS__)    \
+    T(r "24", __VA_ARGS__) F(r "23", __VA_ARGS__) T(r "26", __VA_ARGS__) F(r "25", __VA_ARGS__)
 
 #define COMPARE_NEON(name, compare, shape)                                                         \
     KERNEL_NEON(name, EACH_24,                                                                     \
@@ -189,16 +210,14 @@ static const struct recipe fp_scalar = {.rounds = PAIRS,
                 DO_PLAIN, "sub", ZK3, "v", shape)
 #define COMPARE_GPR(name, r, bytes)                                                                \
     LOOP_GPR(name, r, bytes,                                                                       \
-             TIMES_8(EACH_GPR(TRUE_GPR, r, "cmp", r "7", r "5")                                    \
-                     EACH_GPR(FALSE_GPR, r, "cmp", r "7", r "6")))
+             TIMES_8(IN_TURN(TRUE_GPR, FALSE_GPR, r, "cmp", r "7", r "5", r "6")))
 #define COMPARE_FP(name, r)                                                                 \
     static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
     {                                                                                              \
         __asm__ volatile(LOAD_CONSTANTS(r)                                                         \
                          EACH_GPR(LOAD_GPR, "x", "8")                                              \
                          LOOP_BEGIN                                                                \
-                         TIMES_8(EACH_GPR(TRUE_GPR, "x", "fcmp", r ZK2, r ZK0)                     \
-                                 EACH_GPR(FALSE_GPR, "x", "fcmp", r ZK2, r ZK1))                   \
+                         TIMES_8(IN_TURN(TRUE_GPR, FALSE_GPR, "x", "fcmp", r ZK2, r ZK0, r ZK1))   \
                          LOOP_END                                                                  \
                          EACH_GPR(STORE_GPR, "x", "8")                                             \
                          : [n] "+&r"(iterations)                                                   \

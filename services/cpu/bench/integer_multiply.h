@@ -41,7 +41,8 @@
 #define STEP_MULTIPLY_ADD_INT8_AVX512(a, t, ...)                                                   \
     MULTIPLY_INT8_AVX512(a, t) DO_VEX(a, "vpaddb", ZK3, "zmm")
 
-/* Eight accumulators and three intermediate registers of sixteen; twelve of each of thirty-two. */
+/* Eight or twelve accumulators share three intermediate registers: what another has left in one
+ * shows when an instruction is missing. */
 #define KERNEL_INT8_SSE(name, STEP)                                                                \
     KERNEL_SSE(name, EACH_8, "movdqa", "16", "", TIMES_4(EACH_8_WITH_3(STEP, "8", "9", "10", 0)),      \
                DO_SSE, "pmullw", XK3, "xmm")
@@ -49,7 +50,7 @@
     KERNEL_VEX(name, EACH_8, "ymm", "vmovdqa", "32", "",                                              \
                TIMES_4(EACH_8_WITH_3(STEP, "8", "9", "10", 0)), DO_VEX, "vpmullw", XK3, "ymm")
 #define KERNEL_INT8_AVX512(name, STEP)                                                             \
-    KERNEL_AVX512(name, EACH_12, "", TIMES_4(EACH_12_WITH_12(STEP, 0)), DO_VEX, "vpmullw", XK3, "zmm")
+    KERNEL_AVX512(name, EACH_12, "", TIMES_4(EACH_12_WITH_3(STEP, "12", "13", "14", 0)), DO_VEX, "vpmullw", XK3, "zmm")
 #endif
 /* clang-format on */
 

@@ -53,14 +53,11 @@ void loop_multiply_chain(uint64_t iterations);
 #define EACH_8_WITH_3(M, x, y, z, ...)                                                             \
     M("0", x, __VA_ARGS__) M("1", y, __VA_ARGS__) M("2", z, __VA_ARGS__) M("3", x, __VA_ARGS__)    \
     M("4", y, __VA_ARGS__) M("5", z, __VA_ARGS__) M("6", x, __VA_ARGS__) M("7", y, __VA_ARGS__)
-#define EACH_12_WITH_12(M, ...)                                                                    \
-    M("0", "12", __VA_ARGS__) M("1", "13", __VA_ARGS__) M("2", "14", __VA_ARGS__)                  \
-    M("3", "15", __VA_ARGS__) M("4", "16", __VA_ARGS__) M("5", "17", __VA_ARGS__)                  \
-    M("6", "18", __VA_ARGS__) M("7", "19", __VA_ARGS__) M("8", "20", __VA_ARGS__)                  \
-    M("9", "21", __VA_ARGS__) M("10", "22", __VA_ARGS__) M("11", "23", __VA_ARGS__)
-#define EACH_24_WITH_3(M, x, y, z, ...)                                                            \
+#define EACH_12_WITH_3(M, x, y, z, ...)                                                            \
     EACH_8_WITH_3(M, x, y, z, __VA_ARGS__)                                                         \
-    M("8", x, __VA_ARGS__) M("9", y, __VA_ARGS__) M("10", z, __VA_ARGS__) M("11", x, __VA_ARGS__)  \
+    M("8", z, __VA_ARGS__) M("9", x, __VA_ARGS__) M("10", y, __VA_ARGS__) M("11", z, __VA_ARGS__)
+#define EACH_24_WITH_3(M, x, y, z, ...)                                                            \
+    EACH_12_WITH_3(M, x, y, z, __VA_ARGS__)                                                        \
     M("12", y, __VA_ARGS__) M("13", z, __VA_ARGS__) M("14", x, __VA_ARGS__) M("15", y, __VA_ARGS__) \
     M("16", z, __VA_ARGS__) M("17", x, __VA_ARGS__) M("18", y, __VA_ARGS__) M("19", z, __VA_ARGS__) \
     M("20", x, __VA_ARGS__) M("21", y, __VA_ARGS__) M("22", z, __VA_ARGS__) M("23", x, __VA_ARGS__)

@@ -8,7 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 OBJDUMP = {"aarch64": "aarch64-linux-gnu-objdump"}
-LINE = re.compile(r"^\s*([0-9a-f]+):\s+((?:[0-9a-f]{2,8} )+)\s*(\S+)\s*(.*?)\s*(?:[#/].*)?$")
+# `{vex}` says which encoding the code bytes are; the instruction follows it.
+LINE = re.compile(
+    r"^\s*([0-9a-f]+):\s+((?:[0-9a-f]{2,8} )+)\s*(?:\{vex\} )?(\S+)\s*(.*?)\s*(?:[#/].*)?$"
+)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.cpu.tests.disassembly import ROOT, functions, loop
+from services.cpu.tests.kernels import X86_KERNELS, Kernel
 
 EXIT_WRONG = 5
 NOP = b"\x90"
@@ -32,9 +33,9 @@ def file_offset(address: int) -> int:
     raise AssertionError(f"{address:#x} is in no segment")
 
 
-def plant(workload: str, dtype: str, isa: str, which: int, copy: Path) -> None:
+def plant(kernel: Kernel, which: int, copy: Path) -> None:
     """Copies the program with one instruction of a kernel's loop taken out."""
-    victim = loop(functions("release")[f"{workload}_{dtype}_{isa}_loop"])[which]
+    victim = loop(functions("release")[f"{kernel.name}_loop"])[which]
     code = bytearray(PROGRAM.read_bytes())
     at = file_offset(victim.address)
     assert code[at : at + len(victim.code)] == victim.code
@@ -43,33 +44,25 @@ def plant(workload: str, dtype: str, isa: str, which: int, copy: Path) -> None:
     shutil.copymode(PROGRAM, copy)
 
 
-@pytest.mark.parametrize(
-    ("workload", "dtype", "isa", "which"),
-    [
-        ("fma", "fp64", "scalar", 0),
-        ("fma", "fp32", "avx2", 50),
-        ("fma", "fp64", "avx512", 191),
-        ("add_sub", "int64", "scalar", 7),
-        ("add_sub", "int8", "sse2", 11),
-        ("add_sub", "fp32", "avx2", 95),
-        ("add_sub", "int16", "avx512", 100),
-    ],
-)
-def test_missing_instruction_exits_5(
-    workload: str, dtype: str, isa: str, which: int, tmp_path: Path
-) -> None:
-    broken = tmp_path / "cpu-bench"
-    plant(workload, dtype, isa, which, broken)
-    arguments = ["--dtype", dtype, "--isa", isa, "--duration-s", "0.05", "--warmup-s", "0.01"]
-    healthy = subprocess.run([PROGRAM, workload, *arguments], capture_output=True, text=True)
+@pytest.mark.parametrize("kernel", X86_KERNELS, ids=lambda kernel: f"{kernel.dtype}:{kernel.name}")
+def test_missing_instruction_exits_5(kernel: Kernel, tmp_path: Path) -> None:
+    arguments = [*kernel.arguments, "--threads=1", "--work=1", "--warmup-s=0"]
+    healthy = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
     if healthy.returncode == 4:
-        pytest.skip(f"this CPU lacks {isa}: {healthy.stderr.strip()}")
+        pytest.skip(f"not on this CPU: {healthy.stderr.strip()}")
     assert healthy.returncode == 0, healthy.stderr
-    result = subprocess.run([broken, workload, *arguments], capture_output=True, text=True)
-    assert result.returncode == EXIT_WRONG
-    last = json.loads(result.stdout.splitlines()[-1])
-    assert last["event"] == "error"
-    assert last["code"] == "wrong_result"
-    assert dtype in last["message"]
-    assert isa in last["message"]
-    assert len(result.stderr.splitlines()) == 1
+    broken = tmp_path / "cpu-bench"
+    instructions = sum(kernel.instructions.values())
+    # The first, some in between that are of every kind and on many accumulators, the last.
+    victims = {0, 1, 2, 3, 4, 5, instructions // 2, instructions - 5, instructions - 1}
+    if (kernel.workload, kernel.isa) == ("compare", "scalar") and not kernel.on_general_registers:
+        victims = {0, 1, 2}  # a comparison that is false in the only lane adds nothing
+    for which in sorted(victims):
+        plant(kernel, which, broken)
+        result = subprocess.run([broken, *arguments], capture_output=True, text=True)
+        assert result.returncode == EXIT_WRONG, f"instruction {which} is not missed"
+        last = json.loads(result.stdout.splitlines()[-1])
+        assert (last["event"], last["code"]) == ("error", "wrong_result")
+        assert kernel.dtype in last["message"]
+        assert kernel.isa in last["message"]
+        assert len(result.stderr.splitlines()) == 1
