@@ -150,6 +150,9 @@ static int prepare(struct run *run, int argc, char **argv)
 /* Conditions that the caller should know of although they do not stop the trial. */
 static void warn(const struct run *run)
 {
+    const char *unconfirmed = run->workload->unconfirmed ? run->workload->unconfirmed(run) : NULL;
+    if (unconfirmed)
+        event_warning("not_run_on_hardware", "%s", unconfirmed);
     if (run->placement.oversubscribed)
         event_warning("oversubscribed",
                       "%u threads share %u CPUs: figures that add up over threads "

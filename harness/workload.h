@@ -75,6 +75,9 @@ struct workload {
     void (*resolve)(struct run *);
     /* NULL, or why it cannot run here with these parameters. */
     const char *(*unsupported)(const struct run *);
+    /* NULL, or why its figure deserves caution until somebody has confirmed it: printed as the
+     * warning not_run_on_hardware. May be NULL. */
+    const char *(*unconfirmed)(const struct run *);
     /* Called per thread, pinned, before the warm-up: first touch happens here. 0 or an exit_code. */
     int (*setup)(struct thread *);
     /* Does `batch` units of work and checks its result. 0 or an exit_code. */

@@ -190,6 +190,19 @@ const char *kernel_unsupported(const struct run *run)
     return isa_foreign(run_choice(run, "isa"));
 }
 
+const char *kernel_unconfirmed(const struct run *run)
+{
+#if defined(__aarch64__)
+    (void)run;
+    return "this kernel was not run on hardware before: its evidence is its disassembly and an "
+           "emulator that executes it";
+#else
+    if (kernel_find(run)->features & FEATURE_AMX_FP16)
+        return "this kernel was not run on hardware before: its evidence is its disassembly";
+    return NULL;
+#endif
+}
+
 int kernel_setup(struct thread *thread)
 {
     const struct kernel *kernel = kernel_find(thread->run);

@@ -97,12 +97,14 @@ extern const char *const integer_dtypes[];
 /* The functions of a workload whose `own` are its kernels: rows ended by a NULL dtype, for each
  * dtype the best isa last. It has the parameters dtype and isa, and mix if its kernels have. */
 #define KERNEL_FUNCTIONS                                                                           \
-    .resolve = kernel_resolve, .unsupported = kernel_unsupported, .setup = kernel_setup,           \
-    .step = kernel_step, .empty_loop = kernel_empty_loop, .clock_hertz = kernel_clock_hertz,       \
+    .resolve = kernel_resolve, .unsupported = kernel_unsupported,                                  \
+    .unconfirmed = kernel_unconfirmed, .setup = kernel_setup, .step = kernel_step,                 \
+    .empty_loop = kernel_empty_loop, .clock_hertz = kernel_clock_hertz,                            \
     .teardown = kernel_teardown
 
 void kernel_resolve(struct run *run);
 const char *kernel_unsupported(const struct run *run);
+const char *kernel_unconfirmed(const struct run *run);
 int kernel_setup(struct thread *thread);
 int kernel_step(struct thread *thread, uint64_t batch);
 void kernel_empty_loop(struct thread *thread, uint64_t batch);
