@@ -152,12 +152,16 @@ const char *features_missing(unsigned needed)
 
 const char *isa_foreign(const char *isa)
 {
+    static char reason[64];
 #if defined(__x86_64__)
-    if (!strcmp(isa, "neon") || !strcmp(isa, "mmla"))
-        return "this instruction set needs an aarch64 CPU";
+    bool foreign = !strcmp(isa, "neon") || !strcmp(isa, "mmla");
+    const char *home = "an aarch64";
 #else
-    if (!strncmp(isa, "sse", 3) || !strncmp(isa, "avx", 3) || !strcmp(isa, "amx"))
-        return "this instruction set needs an x86-64 CPU";
+    bool foreign = !strncmp(isa, "sse", 3) || !strncmp(isa, "avx", 3) || !strcmp(isa, "amx");
+    const char *home = "an x86-64";
 #endif
-    return "there is no instruction of this width for this dtype";
+    if (!foreign)
+        return "there is no instruction of this width for this dtype";
+    snprintf(reason, sizeof reason, "%s needs %s CPU", isa, home);
+    return reason;
 }
