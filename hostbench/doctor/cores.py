@@ -19,7 +19,6 @@ from hostbench.doctor.check import (
 )
 from hostbench.doctor.view import Tally, View
 from hostbench.host import cpu_list
-from hostbench.limits import core_type
 from hostbench.models.doctor import Evidence
 
 CPUS = "/sys/devices/system/cpu"
@@ -131,8 +130,15 @@ def core_types(view: View) -> Outcome:
     fast, slow = view.read("/sys/devices/cpu_core/cpus"), view.read("/sys/devices/cpu_atom/cpus")
     readings = tuple(view.read(f"{CPUS}/cpu{cpu}/cpu_capacity") for cpu in allowed)
     capacities = Tally(f"{CPUS}/cpu*/cpu_capacity", readings)
-    kind = core_type(view.host, allowed)
-    if kind == "mixed":
+    used = [
+        kind
+        for kind, cpus in (
+            ("performance", view.host.cpu.performance_cpus),
+            ("efficiency", view.host.cpu.efficiency_cpus),
+        )
+        if set(allowed) & set(cpus or ())
+    ]
+    if len(used) > 1:
         text = f"performance cores {fast.text} and efficiency cores {slow.text}"
         advice = Advice(f"measure one kind, with the parameter cpus={fast.text}", Reach.OWN)
         return notice(text, fast, slow, advice=advice)
@@ -140,8 +146,8 @@ def core_types(view: View) -> Outcome:
         text = "cores of different capacity"
         advice = Advice("measure one kind, with the parameter cpus=LIST", Reach.OWN)
         return notice(text, capacities, advice=advice)
-    if fast.text or slow.text:
-        return ok(f"{kind} cores only", fast, slow)
+    if used:
+        return ok(f"{used[0]} cores only", fast, slow)
     if view.may_be_virtual:
         return unknown("none are told apart; a hypervisor may hide them", fast, slow)
     return ok("one", fast, slow)

@@ -84,6 +84,12 @@ def zone(millidegrees: int) -> Files:
             NOTICE,
             "capacity",
         ),
+        (
+            "core_types",
+            {"sys/devices/cpu_core/cpus": "0-3\n", "sys/devices/cpu_atom/cpus": "8-11\n"},
+            OK,
+            "performance cores only",
+        ),
         ("cpu_quota", {f"{CGROUP}/cpu.max": "799999 100000\n"}, PROBLEM, "8.000 CPUs"),
         ("cpu_quota", {f"{CGROUP}/cpu.max": "800000 100000\n"}, OK, "8.000 CPUs"),
         ("memory_limit", {f"{CGROUP}/memory.max": "17179869183\n"}, NOTICE, "16.00 GiB"),
