@@ -1,4 +1,4 @@
-"""The command line: run, list, show."""
+"""The command line: run, list, show, doctor."""
 
 import errno
 import io
@@ -16,6 +16,7 @@ from hostbench import __version__
 from hostbench.errors import HostbenchError, ResourceError, UsageError
 from hostbench.exitcode import ExitCode, exit_code_table
 from hostbench.optionvalues import seconds, whole_number
+from hostbench.services import Subsystem
 
 if TYPE_CHECKING:
     from hostbench.models.result import ResultDocument
@@ -211,6 +212,27 @@ def show(
         sys.stdout.write(sample_table(document))
         return
     _print_document(document, as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def doctor(
+    subsystem: Annotated[
+        Subsystem | None, typer.Option(help="Only what touches the figures of this one.")
+    ] = None,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """Say what on this host disturbs or limits measurements. Changes nothing."""
+    from hostbench.doctor.examination import examine
+    from hostbench.results import results_directory
+
+    report = examine(results_directory(results), subsystem)
+    if as_json:
+        typer.echo(report.model_dump_json(indent=1, by_alias=True))
+        return
+    from hostbench.doctor.rendering import show_report
+
+    show_report(report, sys.stdout)
 
 
 def _refuse_both(as_json: bool, as_csv: bool) -> None:

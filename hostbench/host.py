@@ -22,6 +22,13 @@ from hostbench.models.host import (
 # cgroup v1 writes "no limit" as the largest multiple of a page below 2^63.
 V1_UNLIMITED_BYTES = 1 << 62
 _CONTAINER_MARKS = ((".dockerenv", "docker"), ("run/.containerenv", "podman"))
+# include/linux/proc_ns.h
+_FIRST_NAMESPACES = {
+    "cgroup": 0xEFFFFFFB,
+    "pid": 0xEFFFFFFC,
+    "uts": 0xEFFFFFFE,
+    "ipc": 0xEFFFFFFF,
+}
 _Number = TypeVar("_Number", int, float)
 _CONTAINER_CGROUP = re.compile(r"docker|containerd|kubepods|libpod|lxc|garden")
 
@@ -122,8 +129,8 @@ def _cpu(root: Path, fields: dict[str, str]) -> Cpu:
         smt_active=None if smt is None else smt == "1",
         numa_nodes=len(nodes) or None,
         # Linux has these two performance counters on hybrid processors only.
-        performance_cpus=_cpu_list(_text(root / "sys/devices/cpu_core/cpus")),
-        efficiency_cpus=_cpu_list(_text(root / "sys/devices/cpu_atom/cpus")),
+        performance_cpus=cpu_list(_text(root / "sys/devices/cpu_core/cpus")),
+        efficiency_cpus=cpu_list(_text(root / "sys/devices/cpu_atom/cpus")),
     )
 
 
@@ -142,7 +149,7 @@ def _caches(root: Path) -> tuple[Cache, ...]:
             if level is None or kind is None:
                 continue
             shared = _text(index / "shared_cpu_list")
-            sharers = _cpu_list(shared)
+            sharers = cpu_list(shared)
             size = _cache_bytes(_text(index / "size"))
             key = (level, kind, size, len(sharers) if sharers else None)
             seen.setdefault(key, set()).add(shared or cpu.name)
@@ -159,7 +166,7 @@ def _cache_bytes(text: str | None) -> int | None:
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else None
 
 
-def _cpu_list(text: str | None) -> tuple[int, ...] | None:
+def cpu_list(text: str | None) -> tuple[int, ...] | None:
     """The CPUs of a list such as 0-3,8; None when it is none."""
     cpus: list[int] = []
     for part in (text or "").split(","):
@@ -217,37 +224,66 @@ def _virtualisation(root: Path, fields: dict[str, str]) -> Virtualisation:
 
 
 def _container(root: Path) -> str | None:
+    """What marks a container. A virtual machine made from a container's image has its files, but
+    only the first namespaces."""
     for mark, kind in _CONTAINER_MARKS:
-        if (root / mark).exists():
+        if (root / mark).exists() and not _in_first_namespaces(root):
             return kind
     match = _CONTAINER_CGROUP.search(_text(root / "proc/1/cgroup") or "")
     return match[0] if match else None
 
 
+def _in_first_namespaces(root: Path) -> bool:
+    """Whether this process lives in the namespaces the kernel started with."""
+    try:
+        return all(
+            str((root / "proc/self/ns" / name).readlink()) == f"{name}:[{number}]"
+            for name, number in _FIRST_NAMESPACES.items()
+        )
+    except OSError:
+        return False
+
+
 def _cgroup(root: Path) -> CgroupLimits:
     """The limits of this process's own groups and of every group above them."""
-    paths = _cgroup_paths(_text(root / "proc/self/cgroup") or "")
+    version = cgroup_version(root)
+    cpuset = "cpuset.cpus.effective" if version == 2 else "cpuset.effective_cpus"
+    return CgroupLimits(
+        version=version,
+        quota_cpus=_least(quota_of(group) for group in cgroup_groups(root, "cpu")),
+        memory_bytes=_least(memory_limit_of(group) for group in cgroup_groups(root, "memory")),
+        cpuset=_first(group / cpuset for group in cgroup_groups(root, "cpuset")),
+    )
+
+
+def cgroup_version(root: Path) -> int | None:
+    """1 or 2: which hierarchy has the controllers; None without control groups."""
     base = root / "sys/fs/cgroup"
     if (base / "cgroup.controllers").exists():
-        groups = _upwards(base, paths.get("", "/"))
-        return CgroupLimits(
-            version=2,
-            quota_cpus=_least(_v2_quota(group) for group in groups),
-            memory_bytes=_least(_number(group / "memory.max") for group in groups),
-            cpuset=_first(group / "cpuset.cpus.effective" for group in groups),
-        )
-    if not base.is_dir():
-        return CgroupLimits()
-    cpu, memory, cpuset = (
-        _upwards(base / controller, paths.get(controller, "/"))
-        for controller in ("cpu", "memory", "cpuset")
-    )
-    return CgroupLimits(
-        version=1 if paths else None,
-        quota_cpus=_least(_v1_quota(group) for group in cpu),
-        memory_bytes=_least(_v1_memory(group) for group in memory),
-        cpuset=_first(group / "cpuset.effective_cpus" for group in cpuset),
-    )
+        return 2
+    known = base.is_dir() and _text(root / "proc/self/cgroup")
+    return 1 if known else None
+
+
+def cgroup_groups(root: Path, controller: str) -> list[Path]:
+    """This process's group for a controller and those above it, innermost first."""
+    base = root / "sys/fs/cgroup"
+    paths = _cgroup_paths(_text(root / "proc/self/cgroup") or "")
+    if cgroup_version(root) == 2:
+        return _upwards(base, paths.get("", "/"))
+    return _upwards(base / controller, paths.get(controller, "/")) if base.is_dir() else []
+
+
+def quota_of(group: Path) -> float | None:
+    """The CPU quota of one group, in CPUs; None without one."""
+    quota = _v2_quota(group)
+    return _v1_quota(group) if quota is None else quota
+
+
+def memory_limit_of(group: Path) -> int | None:
+    """The memory limit of one group, in bytes; None without one."""
+    limit = _number(group / "memory.max")
+    return _v1_memory(group) if limit is None else limit
 
 
 def _cgroup_paths(text: str) -> dict[str, str]:

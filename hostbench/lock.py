@@ -28,6 +28,8 @@ CONTENT_BYTES_MOST = 4096
 RETRY_S = 0.2
 # Anybody on this host may run a benchmark, so anybody may take the lock.
 MODE = 0o666
+# Without following a link or waiting at a pipe that somebody else may have put there.
+_SAFELY = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def lock_path() -> Path:
@@ -76,11 +78,7 @@ class HostLock:
 
     def read(self) -> dict[str, Any]:
         """What the file says; empty when it says nothing that can be read."""
-        with contextlib.suppress(OSError, ValueError):
-            content = json.loads(os.pread(self.descriptor, CONTENT_BYTES_MOST, 0))
-            if isinstance(content, dict):
-                return content
-        return {}
+        return _content(self.descriptor)
 
     def name_holder(self, job: str) -> None:
         """Says in the file who holds it, and leaves alone whatever else stands in the file."""
@@ -94,22 +92,44 @@ class HostLock:
             os.pwrite(self.descriptor, text, 0)
 
     def _busy_message(self) -> str:
-        holder = self.read().get("holder")
-        remedy = (
-            "wait for it with --wait SECONDS, or end it; "
-            f"whoever holds {self.path} is shown by fuser {self.path}"
-        )
-        if not isinstance(holder, dict):
-            return f"this host is busy with another run; {remedy}"
+        holder = holder_text(self.read().get("holder")) or "another run"
         return (
-            f"this host is busy with job {shown(holder.get('job'))} of pid "
-            f"{shown(holder.get('pid'))} (user {shown(holder.get('user'))})"
-            f"{_since(holder.get('since_unix_s'))}; {remedy}"
+            f"this host is busy with {holder}; wait for it with --wait SECONDS, or end it; "
+            f"whoever holds {self.path} is shown by fuser {self.path}"
         )
 
     def close(self) -> None:
         """Lets go of the lock, unless a program still holds it too."""
         os.close(self.descriptor)
+
+
+def peek(path: Path) -> dict[str, Any]:
+    """What the lock file says, read without making it or touching the lock."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | _SAFELY)
+        try:
+            return _content(descriptor)
+        finally:
+            os.close(descriptor)
+    return {}
+
+
+def _content(descriptor: int) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError):
+        content = json.loads(os.pread(descriptor, CONTENT_BYTES_MOST, 0))
+        if isinstance(content, dict):
+            return content
+    return {}
+
+
+def holder_text(holder: object) -> str | None:
+    """`job 'x' of pid 7 (user 'y') since …`, or None when the file does not name anybody."""
+    if not isinstance(holder, dict):
+        return None
+    return (
+        f"job {shown(holder.get('job'))} of pid {shown(holder.get('pid'))} "
+        f"(user {shown(holder.get('user'))}){_since(holder.get('since_unix_s'))}"
+    )
 
 
 def _since(unix_s: object) -> str:
@@ -139,10 +159,9 @@ def _user() -> str:
 
 
 def _open(path: Path) -> int:
-    """Opens or makes the file, without following a link that somebody else may have put there."""
-    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    """Opens or makes the file. Raises ResourceError."""
     try:
-        descriptor = _open_or_make(path, flags)
+        descriptor = _open_or_make(path, _SAFELY)
     except OSError as error:
         what = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
         raise ResourceError(

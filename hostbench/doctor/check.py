@@ -1,0 +1,130 @@
+"""What a check is, and how it says what it found."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from hostbench.doctor.view import Reading, Tally, View
+from hostbench.models.doctor import Evidence, Place, Remedy, State
+from hostbench.models.host import Virtualisation
+from hostbench.services import Subsystem
+
+CPU, MEM, DISK, NET, GPU = Subsystem
+ALL = tuple(Subsystem)
+
+Seen = Reading | Tally | Evidence
+
+KEPT_BY_HYPERVISOR = (
+    "hidden by the hypervisor; in a virtual machine only the host's owner can see or change this"
+)
+PROCESSES_HIDDEN = "not every process of this host can be seen from here"
+
+
+class Topic(StrEnum):
+    """What findings are grouped by, in the order of a report."""
+
+    NOISE = "others on this host"
+    SHARE = "share of the host"
+    CLOCK = "clock"
+    TEMPERATURE = "temperature"
+    POWER = "power"
+    CORES = "CPUs"
+    MEMORY = "memory"
+    KERNEL = "kernel"
+    ENVIRONMENT = "environment"
+    RIGHTS = "rights"
+    STORAGE = "results directory"
+    INSTALLATION = "installation"
+
+
+class Reach(Enum):
+    """How far down a remedy has to go: whether it needs root, and which layers it lies below."""
+
+    OWN = (False, False, False)
+    INSTALLED = (True, False, False)
+    STARTED = (False, True, False)  # an option of whoever started the container
+    KERNEL = (True, True, False)
+    HARDWARE = (True, True, True)
+    MACHINE = (False, True, True)  # a matter of hands or of contracts, not of rights
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether only root may do it."""
+        return self.value[0]
+
+    def place(self, virtualisation: Virtualisation) -> Place:
+        """Where on this host it has to be done."""
+        _, outside_container, outside_vm = self.value
+        if outside_vm and virtualisation.hypervisor:
+            return Place.VM_OWNER
+        if outside_container and virtualisation.container:
+            return Place.CONTAINER_HOST
+        return Place.HERE
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A remedy before it is known where it has to be applied."""
+
+    action: str
+    reach: Reach
+
+    def placed(self, virtualisation: Virtualisation) -> Remedy:
+        """The remedy on this host."""
+        return Remedy(
+            action=self.action,
+            needs_root=self.reach.needs_root,
+            where=self.reach.place(virtualisation),
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found, before its row of the table is added."""
+
+    state: State
+    text: str
+    evidence: tuple[Evidence, ...]
+    advice: Advice | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One row of the table. `name` is its heading in docs/doctor.md."""
+
+    name: str
+    topic: Topic
+    title: str
+    subsystems: tuple[Subsystem, ...]
+    look: Callable[[View], Outcome]
+
+
+def ok(text: str, *seen: Seen) -> Outcome:
+    """Nothing to do."""
+    return Outcome(State.OK, text, _evidence(seen))
+
+
+def notice(text: str, *seen: Seen, advice: Advice | None = None) -> Outcome:
+    """Something that figures depend on, or that limits what can be measured."""
+    return Outcome(State.NOTICE, text, _evidence(seen), advice)
+
+
+def problem(text: str, *seen: Seen, advice: Advice | None = None) -> Outcome:
+    """Something that makes figures wrong or unsteady."""
+    return Outcome(State.PROBLEM, text, _evidence(seen), advice)
+
+
+def unknown(reason: str, *seen: Seen, advice: Advice | None = None) -> Outcome:
+    """It cannot be told here, and why."""
+    return Outcome(State.UNKNOWN, reason, _evidence(seen), advice)
+
+
+def unreadable(reading: Reading) -> Outcome:
+    """What one file would have told cannot be told."""
+    if reading.reason is not None:
+        return unknown("cannot be read", reading)
+    return unknown("says nothing that is known here", reading)
+
+
+def _evidence(seen: tuple[Seen, ...]) -> tuple[Evidence, ...]:
+    return tuple(one if isinstance(one, Evidence) else one.evidence for one in seen)

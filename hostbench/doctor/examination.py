@@ -1,0 +1,112 @@
+"""Runs the checks and makes a report of what they found."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from hostbench import __version__
+from hostbench.doctor import (
+    boot,
+    calls,
+    clock,
+    cores,
+    environment,
+    installation,
+    kernel,
+    memory,
+    noise,
+    power,
+    rights,
+    runs,
+    share,
+    storage,
+    temperature,
+)
+from hostbench.doctor.check import Check, Topic
+from hostbench.doctor.observation import WINDOW_S, observe
+from hostbench.doctor.view import View
+from hostbench.host import inventory
+from hostbench.models.doctor import DOCTOR_SCHEMA, DoctorReport, Finding, State
+from hostbench.services import Subsystem, service_module
+
+MODULES = (
+    noise,
+    runs,
+    share,
+    clock,
+    temperature,
+    power,
+    cores,
+    memory,
+    kernel,
+    boot,
+    environment,
+    rights,
+    storage,
+    installation,
+)
+_STATES, _TOPICS = list(State), list(Topic)
+
+
+def all_checks() -> tuple[Check, ...]:
+    """The whole table: the topics' checks, then those of the subsystems."""
+    own = [check for module in MODULES for check in module.CHECKS]
+    for subsystem in Subsystem:
+        module = service_module(subsystem, "doctor")
+        own += module.CHECKS if module is not None else ()
+    names = Counter(check.name for check in own)
+    assert max(names.values()) == 1, f"two checks of one name: {names.most_common(1)}"
+    return tuple(own)
+
+
+def checks_for(subsystem: Subsystem | None) -> tuple[Check, ...]:
+    """Those that touch a subsystem; None: all."""
+    return tuple(
+        check for check in all_checks() if subsystem is None or subsystem in check.subsystems
+    )
+
+
+def examine(results: Path, subsystem: Subsystem | None) -> DoctorReport:
+    """Watches this host for a second, looks at everything else, and reports."""
+    root, checks = Path("/"), checks_for(subsystem)
+    observation = observe(root, WINDOW_S)
+    view = View(root, inventory(root), results, calls.ask(), observation)
+    return report(view, checks, subsystem)
+
+
+def report(view: View, checks: Iterable[Check], subsystem: Subsystem | None) -> DoctorReport:
+    """What the checks say of a view."""
+    findings = sorted((_finding(view, check) for check in checks), key=_order)
+    counts = Counter(finding.state for finding in findings)
+    host = view.host
+    return DoctorReport(
+        schema=DOCTOR_SCHEMA,
+        version=__version__,
+        hostname=host.hostname,
+        cpu=host.cpu.model_name or host.cpu.architecture,
+        time_unix_s=time.time(),
+        window_s=view.observation.window.seconds if view.observation else None,
+        subsystem=subsystem,
+        summary={state: counts[state] for state in State},
+        findings=tuple(findings),
+    )
+
+
+def _finding(view: View, check: Check) -> Finding:
+    outcome = check.look(view)
+    advice = outcome.advice
+    return Finding(
+        check=check.name,
+        topic=check.topic,
+        title=check.title,
+        state=outcome.state,
+        text=outcome.text,
+        evidence=outcome.evidence,
+        remedy=advice.placed(view.host.virtualisation) if advice else None,
+        subsystems=check.subsystems,
+    )
+
+
+def _order(finding: Finding) -> tuple[int, int]:
+    return _STATES.index(finding.state), _TOPICS.index(Topic(finding.topic))
