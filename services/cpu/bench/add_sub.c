@@ -77,17 +77,30 @@ PAIRS_NEON(add_sub_fp32_neon, "fadd", "fsub", ".4s")
 PAIRS_SCALAR(add_sub_fp64_scalar, "fadd", "fsub", "d", "8")
 PAIRS_NEON(add_sub_fp64_neon, "fadd", "fsub", ".2d")
 
+PAIRS_SVE(add_sub_int8_sve, DO_SVE, "add", "sub", "b")
+PAIRS_SVE(add_sub_int16_sve, DO_SVE, "add", "sub", "h")
+PAIRS_SVE(add_sub_int32_sve, DO_SVE, "add", "sub", "s")
+PAIRS_SVE(add_sub_int64_sve, DO_SVE, "add", "sub", "d")
+PAIRS_SVE(add_sub_fp32_sve, DO_SVE, "fadd", "fsub", "s")
+PAIRS_SVE(add_sub_fp64_sve, DO_SVE, "fadd", "fsub", "d")
+
 static const struct kernel kernels[] = {
     ROW(add_sub, int8, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(add_sub, int8, sve, FEATURE_SVE, 0, 24, pairs),
     ROW(add_sub, int16, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(add_sub, int16, sve, FEATURE_SVE, 0, 24, pairs),
     ROW_GPR(add_sub, int32, FEATURE_NEON, 4, 16, pairs),
     ROW(add_sub, int32, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(add_sub, int32, sve, FEATURE_SVE, 0, 24, pairs),
     ROW_GPR(add_sub, int64, FEATURE_NEON, 8, 16, pairs),
     ROW(add_sub, int64, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(add_sub, int64, sve, FEATURE_SVE, 0, 24, pairs),
     ROW(add_sub, fp32, scalar, FEATURE_NEON, 4, 24, pairs),
     ROW(add_sub, fp32, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(add_sub, fp32, sve, FEATURE_SVE, 0, 24, pairs),
     ROW(add_sub, fp64, scalar, FEATURE_NEON, 8, 24, pairs),
     ROW(add_sub, fp64, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(add_sub, fp64, sve, FEATURE_SVE, 0, 24, pairs),
     {.dtype = NULL},
 };
 #endif

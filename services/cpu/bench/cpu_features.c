@@ -73,11 +73,23 @@ static unsigned enabled_features(void)
         enabled |= FEATURES_AMX;
     return enabled;
 }
+
+unsigned sve_bytes(void)
+{
+    return 0;
+}
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 
 /* Documentation/arch/arm64/elf_hwcaps.rst; older headers lack the second word's. */
-enum { HWCAP2_I8MM_BIT = 13, HWCAP2_BF16_BIT = 14, HWCAP_ASIMDHP_BIT = 10, HWCAP_ASIMDDP_BIT = 20 };
+enum {
+    HWCAP_ASIMDHP_BIT = 10,
+    HWCAP_ASIMDDP_BIT = 20,
+    HWCAP_SVE_BIT = 22,
+    HWCAP2_I8MM_BIT = 13,
+    HWCAP2_BF16_BIT = 14,
+};
 
 /* Advanced SIMD is part of the Armv8-A base that Linux requires. */
 static unsigned cpu_features(void)
@@ -88,11 +100,21 @@ static unsigned cpu_features(void)
         found |= FEATURE_FP16;
     if (first >> HWCAP_ASIMDDP_BIT & 1)
         found |= FEATURE_DOTPROD;
+    if (first >> HWCAP_SVE_BIT & 1)
+        found |= FEATURE_SVE;
     if (second >> HWCAP2_I8MM_BIT & 1)
         found |= FEATURE_I8MM;
     if (second >> HWCAP2_BF16_BIT & 1)
         found |= FEATURE_BF16;
     return found;
+}
+
+/* Linux Documentation/arch/arm64/sve.rst. */
+unsigned sve_bytes(void)
+{
+    enum { PR_SVE_GET_VL_NUMBER = 51, PR_SVE_VL_LEN_MASK_BITS = 0xffff };
+    int length = prctl(PR_SVE_GET_VL_NUMBER);
+    return length < 0 ? 0 : (unsigned)length & PR_SVE_VL_LEN_MASK_BITS;
 }
 
 /* What the kernel shows in the auxiliary vector it has enabled. */
@@ -127,6 +149,7 @@ static const struct {
     {FEATURE_DOTPROD, "dotprod (asimddp)"},
     {FEATURE_I8MM, "i8mm"},
     {FEATURE_BF16, "bf16"},
+    {FEATURE_SVE, "sve"},
 };
 
 unsigned features_available(void)
@@ -154,7 +177,7 @@ const char *isa_foreign(const char *isa)
 {
     static char reason[64];
 #if defined(__x86_64__)
-    bool foreign = !strcmp(isa, "neon") || !strcmp(isa, "mmla");
+    bool foreign = !strcmp(isa, "neon") || !strcmp(isa, "sve") || !strcmp(isa, "mmla");
     const char *home = "an aarch64";
 #else
     bool foreign = !strncmp(isa, "sse", 3) || !strncmp(isa, "avx", 3) || !strcmp(isa, "amx");

@@ -22,6 +22,7 @@ enum feature {
     FEATURE_DOTPROD = 1 << 18, /* FEAT_DotProd */
     FEATURE_I8MM = 1 << 19,    /* FEAT_I8MM */
     FEATURE_BF16 = 1 << 20,    /* FEAT_BF16 */
+    FEATURE_SVE = 1 << 21,
 };
 
 /* The set of `enum feature` that may be used here. AMX: the kernel is asked to let this process
@@ -29,6 +30,8 @@ enum feature {
 unsigned features_available(void);
 /* NULL when all of `needed` are available, else why the first missing one is not. */
 const char *features_missing(unsigned needed);
+/* Bytes of an SVE register; 0: none. */
+unsigned sve_bytes(void);
 /* Why there is no kernel for an isa parameter. */
 const char *isa_foreign(const char *isa);
 

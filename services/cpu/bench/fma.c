@@ -39,11 +39,16 @@ PAIRS_FUSED_SCALAR(fma_fp32_scalar, "fmadd", "fmsub", "s", "4")
 PAIRS_FUSED_NEON(fma_fp64_neon, "fmla", "fmls", ".2d", ".2d")
 PAIRS_FUSED_NEON(fma_fp32_neon, "fmla", "fmls", ".4s", ".4s")
 
+PAIRS_FUSED_SVE(fma_fp64_sve, "fmla", "fmls", "d")
+PAIRS_FUSED_SVE(fma_fp32_sve, "fmla", "fmls", "s")
+
 static const struct kernel kernels[] = {
     ROW(fma, fp64, scalar, FEATURE_NEON, 8, 24, pairs),
     ROW(fma, fp64, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(fma, fp64, sve, FEATURE_SVE, 0, 24, pairs),
     ROW(fma, fp32, scalar, FEATURE_NEON, 4, 24, pairs),
     ROW(fma, fp32, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(fma, fp32, sve, FEATURE_SVE, 0, 24, pairs),
     {.dtype = NULL},
 };
 #endif

@@ -111,16 +111,29 @@ static const struct kernel kernels[] = {
                 BODY_21(EACH_24, DO_MLA, "fmla", "fmls", DO_PLAIN, "fadd", ZK2, ZK3, "v", shape),  \
                 DO_MLA, "fmla", ZK3, "v", shape, ZK2)
 
+#define MIXES_SVE(dtype, e)                                                                        \
+    KERNEL_SVE(fma_add_11_##dtype##_sve, e,                                                        \
+               BODY_11(FOURS_24, DO_SVE_FUSED, "fmla", DO_SVE, "fadd", ZK2, ZK3, e), DO_SVE_FUSED, \
+               "fmla", ZK3, e, ZK2)                                                                \
+    KERNEL_SVE(fma_add_21_##dtype##_sve, e,                                                        \
+               BODY_21(EACH_24, DO_SVE_FUSED, "fmla", "fmls", DO_SVE, "fadd", ZK2, ZK3, e),        \
+               DO_SVE_FUSED, "fmla", ZK3, e, ZK2)
+
 MIXES_SCALAR(fp64, "d", "8")
 MIXES_NEON(fp64, ".2d")
 MIXES_SCALAR(fp32, "s", "4")
 MIXES_NEON(fp32, ".4s")
 
+MIXES_SVE(fp64, "d")
+MIXES_SVE(fp32, "s")
+
 static const struct kernel kernels[] = {
     MIXES(fp64, scalar, FEATURE_NEON, 8, 24, 24),
     MIXES(fp64, neon, FEATURE_NEON, 16, 24, 24),
+    MIXES(fp64, sve, FEATURE_SVE, 0, 24, 24),
     MIXES(fp32, scalar, FEATURE_NEON, 4, 24, 24),
     MIXES(fp32, neon, FEATURE_NEON, 16, 24, 24),
+    MIXES(fp32, sve, FEATURE_SVE, 0, 24, 24),
     {.dtype = NULL},
 };
 #endif

@@ -57,13 +57,22 @@ PAIRS_NEON(int_add_int32_neon, "add", "add", ".4s")
 PAIRS_GPR(int_add_int64_scalar, "add", "add", "x", "8")
 PAIRS_NEON(int_add_int64_neon, "add", "add", ".2d")
 
+PAIRS_SVE(int_add_int8_sve, DO_SVE, "add", "add", "b")
+PAIRS_SVE(int_add_int16_sve, DO_SVE, "add", "add", "h")
+PAIRS_SVE(int_add_int32_sve, DO_SVE, "add", "add", "s")
+PAIRS_SVE(int_add_int64_sve, DO_SVE, "add", "add", "d")
+
 static const struct kernel kernels[] = {
     ROW(int_add, int8, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_add, int8, sve, FEATURE_SVE, 0, 24, pairs),
     ROW(int_add, int16, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_add, int16, sve, FEATURE_SVE, 0, 24, pairs),
     ROW_GPR(int_add, int32, FEATURE_NEON, 4, 16, pairs),
     ROW(int_add, int32, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_add, int32, sve, FEATURE_SVE, 0, 24, pairs),
     ROW_GPR(int_add, int64, FEATURE_NEON, 8, 16, pairs),
     ROW(int_add, int64, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_add, int64, sve, FEATURE_SVE, 0, 24, pairs),
     {.dtype = NULL},
 };
 #endif

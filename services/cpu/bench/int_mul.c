@@ -97,12 +97,21 @@ PAIRS_GPR(int_mul_int32_scalar, "mul", "mul", "w", "4")
 PAIRS_NEON(int_mul_int32_neon, "mul", "mul", ".4s")
 PAIRS_GPR(int_mul_int64_scalar, "mul", "mul", "x", "8")
 
+PAIRS_SVE(int_mul_int8_sve, DO_SVE_PREDICATED, "mul", "mul", "b")
+PAIRS_SVE(int_mul_int16_sve, DO_SVE_PREDICATED, "mul", "mul", "h")
+PAIRS_SVE(int_mul_int32_sve, DO_SVE_PREDICATED, "mul", "mul", "s")
+PAIRS_SVE(int_mul_int64_sve, DO_SVE_PREDICATED, "mul", "mul", "d")
+
 static const struct kernel kernels[] = {
     ROW(int_mul, int8, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_mul, int8, sve, FEATURE_SVE, 0, 24, pairs),
     ROW(int_mul, int16, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_mul, int16, sve, FEATURE_SVE, 0, 24, pairs),
     ROW_GPR(int_mul, int32, FEATURE_NEON, 4, 16, pairs),
     ROW(int_mul, int32, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_mul, int32, sve, FEATURE_SVE, 0, 24, pairs),
     ROW_GPR(int_mul, int64, FEATURE_NEON, 8, 16, pairs),
+    ROW(int_mul, int64, sve, FEATURE_SVE, 0, 24, pairs),
     {.dtype = NULL},
 };
 #endif

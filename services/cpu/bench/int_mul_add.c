@@ -116,12 +116,21 @@ PAIRS_FUSED_GPR(int_mul_add_int32_scalar, "madd", "msub", "w", "4")
 PAIRS_FUSED_NEON(int_mul_add_int32_neon, "mla", "mls", ".4s", ".4s")
 PAIRS_FUSED_GPR(int_mul_add_int64_scalar, "madd", "msub", "x", "8")
 
+PAIRS_FUSED_SVE(int_mul_add_int8_sve, "mla", "mls", "b")
+PAIRS_FUSED_SVE(int_mul_add_int16_sve, "mla", "mls", "h")
+PAIRS_FUSED_SVE(int_mul_add_int32_sve, "mla", "mls", "s")
+PAIRS_FUSED_SVE(int_mul_add_int64_sve, "mla", "mls", "d")
+
 static const struct kernel kernels[] = {
     ROW(int_mul_add, int8, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_mul_add, int8, sve, FEATURE_SVE, 0, 24, pairs),
     ROW(int_mul_add, int16, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_mul_add, int16, sve, FEATURE_SVE, 0, 24, pairs),
     ROW_GPR(int_mul_add, int32, FEATURE_NEON, 4, 16, pairs),
     ROW(int_mul_add, int32, neon, FEATURE_NEON, 16, 24, pairs),
+    ROW(int_mul_add, int32, sve, FEATURE_SVE, 0, 24, pairs),
     ROW_GPR(int_mul_add, int64, FEATURE_NEON, 8, 16, pairs),
+    ROW(int_mul_add, int64, sve, FEATURE_SVE, 0, 24, pairs),
     {.dtype = NULL},
 };
 #endif

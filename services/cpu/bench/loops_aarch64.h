@@ -100,6 +100,55 @@
                 BODY_PAIRS(EACH_24, DO_FUSED_NEON, first, second, ZK0, ZK1, shape, operand, ZK2),  \
                 DO_FUSED_NEON, first, ZK3, shape, operand, ZK2)
 
+/* SVE, of whatever length. The constants repeat every 128 bits; `e` is the letter of a lane's
+ * size (b h s d), and every lane takes part. */
+#define DO_SVE(a, op, k, e) op " z" a "." e ", z" a "." e ", z" k "." e "\n\t"
+#define DO_SVE_PREDICATED(a, op, k, e) op " z" a "." e ", p0/m, z" a "." e ", z" k "." e "\n\t"
+#define DO_SVE_FUSED(a, op, k, e, h) op " z" a "." e ", p0/m, z" k "." e ", z" h "." e "\n\t"
+#define LOAD_SVE(a, ...) "ldr z" a ", [%[state], #" a ", mul vl]\n\t"
+#define STORE_SVE(a, ...) "str z" a ", [%[state], #" a ", mul vl]\n\t"
+#define REPEAT(k) "dup z" k ".q, z" k ".q[0]\n\t"
+#define CLEAR_SVE(a) "dup z" a ".b, #0\n\t"
+#define SVE_BEGIN ".arch_extension sve\n\tptrue p0.b\n\t"
+
+#define KERNEL_SVE(name, e, body, M, ...)                                                          \
+    static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
+    {                                                                                              \
+        __asm__ volatile(SVE_BEGIN                                                                 \
+                         LOAD_CONSTANTS("q")                                                       \
+                         REPEAT(ZK0) REPEAT(ZK1) REPEAT(ZK2) REPEAT(ZK3)                           \
+                         EACH_24(LOAD_SVE, 0)                                                      \
+                         LOOP_BEGIN                                                                \
+                         body                                                                      \
+                         LOOP_END                                                                  \
+                         EACH_24(STORE_SVE, 0)                                                     \
+                         : [n] "+&r"(iterations)                                                   \
+                         : [state] "r"(state), [constants] "r"(constants)                          \
+                         : "cc", "memory", CLOBBER_32);                                            \
+    }                                                                                              \
+    static void name##_chain(uint64_t iterations)                                                  \
+    {                                                                                              \
+        uint64_t x = 0;                                                                            \
+        __asm__ volatile(SVE_BEGIN                                                                 \
+                         CLEAR_SVE("0") CLEAR_SVE("1") CLEAR_SVE("2") CLEAR_SVE("3")               \
+                         CLEAR_SVE("4") CLEAR_SVE(ZK2) CLEAR_SVE(ZK3)                              \
+                         LOOP_BEGIN                                                                \
+                         ADD_16 M("0", __VA_ARGS__)                                                \
+                         ADD_16 M("1", __VA_ARGS__)                                                \
+                         ADD_16 M("2", __VA_ARGS__)                                                \
+                         ADD_16 M("3", __VA_ARGS__)                                                \
+                         ADD_16 M("4", __VA_ARGS__)                                                \
+                         LOOP_END                                                                  \
+                         : [n] "+&r"(iterations), [x] "+&r"(x)                                     \
+                         : [y] "r"((uint64_t)3)                                                    \
+                         : "cc", CLOBBER_32);                                                      \
+    }
+#define PAIRS_SVE(name, M, first, second, e)                                                       \
+    KERNEL_SVE(name, e, BODY_PAIRS(EACH_24, M, first, second, ZK0, ZK1, e), M, first, ZK3, e)
+#define PAIRS_FUSED_SVE(name, first, second, e)                                                    \
+    KERNEL_SVE(name, e, BODY_PAIRS(EACH_24, DO_SVE_FUSED, first, second, ZK0, ZK1, e, ZK2),        \
+               DO_SVE_FUSED, first, ZK3, e, ZK2)
+
 /* General-purpose registers: 16 accumulators, latency 1, at most 8 pipes so far. The constants lie
  * in registers 5 to 7. */
 #define EACH_GPR(M, r, ...)                                                                        \

@@ -1,6 +1,6 @@
 #include "cpu_workloads.h"
 
-const char *const isas[] = {"best", "scalar", "sse2", "avx2", "avx512", "neon", NULL};
+const char *const isas[] = {"best", "scalar", "sse2", "avx2", "avx512", "neon", "sve", NULL};
 
 static const struct workload *const workloads[] = {
     &clock_workload,

@@ -60,16 +60,24 @@ static const struct kernel kernels[] = {
     KERNEL_NEON(name, EACH_24, BODY_QUADS(FOURS_24, DO_PLAIN, "fmul", "fadd", Z, "v", shape),      \
                 DO_PLAIN, "fmul", ZK3, "v", shape)
 
+#define QUADS_SVE(name, e)                                                                         \
+    KERNEL_SVE(name, e, BODY_QUADS(FOURS_24, DO_SVE, "fmul", "fadd", Z, e), DO_SVE, "fmul", ZK3, e)
+
 QUADS_SCALAR(mul_add_fp64_scalar, "d", "8")
 QUADS_NEON(mul_add_fp64_neon, ".2d")
 QUADS_SCALAR(mul_add_fp32_scalar, "s", "4")
 QUADS_NEON(mul_add_fp32_neon, ".4s")
 
+QUADS_SVE(mul_add_fp64_sve, "d")
+QUADS_SVE(mul_add_fp32_sve, "s")
+
 static const struct kernel kernels[] = {
     ROW(mul_add, fp64, scalar, FEATURE_NEON, 8, 24, quads),
     ROW(mul_add, fp64, neon, FEATURE_NEON, 16, 24, quads),
+    ROW(mul_add, fp64, sve, FEATURE_SVE, 0, 24, quads),
     ROW(mul_add, fp32, scalar, FEATURE_NEON, 4, 24, quads),
     ROW(mul_add, fp32, neon, FEATURE_NEON, 16, 24, quads),
+    ROW(mul_add, fp32, sve, FEATURE_SVE, 0, 24, quads),
     {.dtype = NULL},
 };
 #endif

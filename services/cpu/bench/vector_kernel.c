@@ -80,10 +80,15 @@ static const struct lane_type *operand_of(const struct kernel *kernel)
     return lane_type(kernel->recipe->operand ? kernel->recipe->operand : kernel->dtype);
 }
 
+static unsigned register_bytes(const struct kernel *kernel)
+{
+    return kernel->register_bytes ? kernel->register_bytes : sve_bytes();
+}
+
 /* Of all accumulators together. */
 static unsigned lanes_of(const struct kernel *kernel)
 {
-    return kernel->accumulators * kernel->register_bytes / lane_of(kernel)->bytes;
+    return kernel->accumulators * register_bytes(kernel) / lane_of(kernel)->bytes;
 }
 
 static uint64_t operations_of(const struct kernel *kernel)
@@ -227,7 +232,7 @@ static bool pass_is_right(struct kernel_state *state, uint64_t iterations)
     fill_accumulators(kernel, state->accumulators, 0);
     kernel->loop(iterations, state->accumulators, state->constants);
     fill_accumulators(kernel, expected, iterations);
-    size_t used = (size_t)kernel->accumulators * kernel->register_bytes;
+    size_t used = (size_t)kernel->accumulators * register_bytes(kernel);
     return !memcmp(state->accumulators, expected, used);
 }
 

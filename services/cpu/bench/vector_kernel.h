@@ -12,12 +12,12 @@
 
 enum {
     PAIRS = 8, /* of instructions on each accumulator in one loop iteration, where a round is two */
-    REGISTER_BYTES = 64,                /* at most; the tiles of AMX have 16 such rows */
-    TILE_BYTES = 1024,                  /* of 16 rows of 64 bytes */
-    ACCUMULATOR_BYTES = 4 * TILE_BYTES, /* of all accumulators together, at most */
-    CONSTANTS = 5,                      /* registers */
-    PATTERN = 4,                        /* lanes after which a constant repeats */
-    CHAIN_CYCLES = 80,                  /* dependent additions in one iteration of a clock chain */
+    REGISTER_BYTES = 64,          /* at most; the tiles of AMX have 16 such rows */
+    TILE_BYTES = 1024,            /* of 16 rows of 64 bytes */
+    ACCUMULATOR_BYTES = 24 * 256, /* of all together, at most: SVE of 2048 bits */
+    CONSTANTS = 5,                /* registers */
+    PATTERN = 4,                  /* lanes after which a constant repeats */
+    CHAIN_CYCLES = 80,            /* dependent additions in one iteration of a clock chain */
 };
 
 /* A constant whose lanes are all the same. */
@@ -41,7 +41,7 @@ struct kernel {
     const char *isa;
     const char *mix;         /* NULL: the workload has no such parameter */
     unsigned features;       /* set of enum feature */
-    unsigned register_bytes; /* of one accumulator */
+    unsigned register_bytes; /* of one accumulator; 0: of an SVE register */
     unsigned accumulators;
     const struct recipe *recipe;
     /* Loads the accumulators from `state`, does `iterations`, stores them. `constants` are full

@@ -10,7 +10,10 @@ INTEGERS = ("int8", "int16", "int32", "int64")
 FLOATS = ("fp32", "fp64")
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "fp32": 32, "fp64": 64}
 SUFFIX = {"int8": "b", "int16": "w", "int32": "d", "int64": "q", "fp32": "s", "fp64": "d"}
-WIDTH = {"scalar": 0, "sse2": 128, "avx2": 256, "avx512": 512, "neon": 128, "mmla": 128}
+# sve: what the emulator is told to have.
+WIDTH = {
+    "scalar": 0, "sse2": 128, "avx2": 256, "avx512": 512, "neon": 128, "mmla": 128, "sve": 256,
+}  # fmt: skip
 WIDE = ("sse2", "avx2", "avx512")
 # Of the general-purpose registers no licence is carried, so these share one chain.
 PLAIN_CHAIN = "loop_add_chain"
@@ -240,7 +243,7 @@ def arm_pairs(
 
 def arm_floats() -> list[Kernel]:
     found = []
-    for dtype, isa in product(FLOATS, ("scalar", "neon")):
+    for dtype, isa in product(FLOATS, ("scalar", "neon", "sve")):
         fma, fms = ("fmadd", "fmsub") if isa == "scalar" else ("fmla", "fmls")
         wide = lanes(dtype, isa)
         found += [
@@ -255,7 +258,7 @@ def arm_floats() -> list[Kernel]:
 
 def arm_integers() -> list[Kernel]:
     found = []
-    for dtype, isa in product(INTEGERS, ("scalar", "neon")):
+    for dtype, isa in product(INTEGERS, ("scalar", "neon", "sve")):
         if isa == "scalar" and dtype in ("int8", "int16"):
             continue
         found += [

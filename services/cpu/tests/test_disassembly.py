@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from services.cpu.tests.disassembly import ROOT, Instruction, functions, loop
-from services.cpu.tests.kernels import ARM_KERNELS, PLAIN_CHAIN, X86_KERNELS, Kernel
+from services.cpu.tests.kernels import ARM_KERNELS, PLAIN_CHAIN, WIDTH, X86_KERNELS, Kernel
 
 CHAIN_CYCLES = 80
 VECTOR_REGISTER = {
@@ -21,7 +21,7 @@ VECTOR_REGISTER = {
 # They need all sixteen registers for their accumulators.
 CONSTANTS_IN_MEMORY = {"int_mul_int32_sse2", "int_mul_int32_avx2"}
 X86_FLAVOURS = ["release", "clang"]
-QEMU = ["qemu-aarch64", "-cpu", "max"]
+QEMU = ["qemu-aarch64", "-cpu", f"max,sve-default-vector-length={WIDTH['sve'] // 8}"]
 
 
 def mnemonics(body: list[Instruction]) -> Counter[str]:
