@@ -6,7 +6,7 @@
 #include "vector_kernel.h"
 
 /* The constants are 2, and -3 or 1. One to one: x + 2·2 − 3. Two to one: x + 2·2 − 2·2 + 1. */
-static const struct recipe one_to_one = {.rounds = 8,
+static const struct recipe one_to_one = {.rounds = 6,
                                          .steps = 2,
                                          .operations = 3,
                                          .multiplier = 1,
@@ -21,7 +21,7 @@ static const struct recipe two_to_one = {.rounds = 4,
 
 #define ROUND_OF_4(p, q, r, s, FUSED, fma, PLAIN, add, c, d, ...)                                  \
     FOUR(p, q, r, s, FUSED, fma, c, __VA_ARGS__, c) FOUR(p, q, r, s, PLAIN, add, d, __VA_ARGS__)
-#define BODY_11(FOURS, ...) TIMES_8(FOURS(ROUND_OF_4, __VA_ARGS__))
+#define BODY_11(FOURS, ...) TIMES_6(FOURS(ROUND_OF_4, __VA_ARGS__))
 
 /* Four multiply-adds, then two additions, always on the next accumulators: the order that keeps
  * the ports of Golden Cove at 99 % (others: 82 to 95 %). Of fourteen accumulators, the most that

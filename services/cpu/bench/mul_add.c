@@ -5,7 +5,7 @@
 #include "vector_kernel.h"
 
 /* (2·x + 8)·½ − 3 */
-static const struct recipe quads = {.rounds = 4,
+static const struct recipe quads = {.rounds = 3,
                                     .steps = 4,
                                     .operations = 4,
                                     .multiplier = 1,
@@ -19,7 +19,7 @@ static const struct recipe quads = {.rounds = 4,
     FOUR(a, b, c, d, M, add, K##K1, __VA_ARGS__)                                                   \
     FOUR(a, b, c, d, M, mul, K##K2, __VA_ARGS__)                                                   \
     FOUR(a, b, c, d, M, add, K##K3, __VA_ARGS__)
-#define BODY_QUADS(FOURS, ...) TIMES_4(FOURS(ROUND_OF_4, __VA_ARGS__))
+#define BODY_QUADS(FOURS, ...) TIMES_3(FOURS(ROUND_OF_4, __VA_ARGS__))
 
 #if defined(__x86_64__)
 #define QUADS_SSE(name, mul, add, mov, bytes)                                                      \

@@ -98,11 +98,11 @@ def x86_fma_add() -> list[Kernel]:
         fma, fnma = fused("fmadd231", dtype, isa), fused("fnmadd231", dtype, isa)
         add, wide = fused("add", dtype, isa), lanes(dtype, isa)
         one, two = (
-            counted((fma, 8 * n), (add, 8 * n)),
+            counted((fma, 6 * n), (add, 6 * n)),
             counted((fma, 4 * m), (fnma, 4 * m), (add, 4 * m)),
         )
         found += [
-            Kernel("fma_add", dtype, isa, one, (2 + 1) * 8 * n * wide, "1:1"),
+            Kernel("fma_add", dtype, isa, one, (2 + 1) * 6 * n * wide, "1:1"),
             Kernel("fma_add", dtype, isa, two, (2 + 2 + 1) * 4 * m * wide, "2:1"),
         ]
     return found
@@ -111,8 +111,8 @@ def x86_fma_add() -> list[Kernel]:
 def x86_mul_add() -> list[Kernel]:
     return [
         Kernel("mul_add", dtype, isa, counted(
-            (fp("mul", dtype, isa), 8 * n), (fp("add", dtype, isa), 8 * n),
-        ), 16 * n * lanes(dtype, isa))
+            (fp("mul", dtype, isa), 6 * n), (fp("add", dtype, isa), 6 * n),
+        ), 12 * n * lanes(dtype, isa))
         for dtype, isa in product(FLOATS, ("scalar", *WIDE))
         for n in (accumulators(isa),)
     ]  # fmt: skip
@@ -175,7 +175,7 @@ def x86_int_mul_add() -> list[Kernel]:
     for dtype, isa in product(MULTIPLY, WIDE):
         if dtype == "int64" and isa != "avx512":
             continue
-        count = 192 if isa == "avx512" else 72
+        count = 192 if isa == "avx512" else 54
         instructions = {
             vex(isa) + MULTIPLY[dtype]: count,
             f"{vex(isa)}padd{SUFFIX[dtype]}": count,
@@ -195,7 +195,7 @@ def x86_compare() -> list[Kernel]:
         integer, letter = dtype in INTEGERS, SUFFIX[dtype]
         if (isa == "scalar" and integer) or (dtype, isa) == ("int64", "sse2"):
             continue
-        count = 112 if isa == "avx512" else 72
+        count = 112 if isa == "avx512" else 54
         ps = "s" if isa == "scalar" else "p"
         compare = f"{vex(isa)}pcmpgt{letter}" if integer else f"{vex(isa)}cmplt{ps}{letter}"
         of_counts = letter if integer else {"fp32": "d", "fp64": "q"}[dtype]
@@ -249,8 +249,8 @@ def arm_floats() -> list[Kernel]:
         found += [
             arm_pairs("fma", dtype, isa, fma, fms, 2),
             arm_pairs("add_sub", dtype, isa, "fadd", "fsub", 1),
-            Kernel("mul_add", dtype, isa, {"fmul": 192, "fadd": 192}, 384 * wide),
-            Kernel("fma_add", dtype, isa, {fma: 192, "fadd": 192}, 3 * 192 * wide, "1:1"),
+            Kernel("mul_add", dtype, isa, {"fmul": 144, "fadd": 144}, 288 * wide),
+            Kernel("fma_add", dtype, isa, {fma: 144, "fadd": 144}, 3 * 144 * wide, "1:1"),
             Kernel("fma_add", dtype, isa, {fma: 96, fms: 96, "fadd": 96}, 5 * 96 * wide, "2:1"),
         ]
     return found
