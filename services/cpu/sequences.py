@@ -23,6 +23,7 @@ ISAS: dict[str, tuple[Width, str | None]] = {
     "neon": (128, ARM),
     "mmla": (128, ARM),
 }
+MATRIX_ISAS = {"amx", "mmla"}
 TILE_BITS = 16 * 64 * 8
 
 
@@ -80,10 +81,13 @@ class Kernel:
 
 
 def sequence(kernel: Kernel) -> Sequence | Unknown:
-    """The instructions of a kernel."""
+    """The instructions of a kernel, or why none are known."""
     if ISAS.get(kernel.isa, (None, ""))[1] not in (None, kernel.architecture):
         return Unknown(f"no operand width is known for isa {kernel.isa!r} on {kernel.architecture}")
-    instructions = _SEQUENCES[kernel.workload](kernel) if kernel.dtype in DTYPE_BITS else None
+    known = kernel.dtype in DTYPE_BITS and (
+        kernel.workload == "dot" or kernel.isa not in MATRIX_ISAS
+    )
+    instructions = _SEQUENCES[kernel.workload](kernel) if known else None
     if instructions is None:
         return Unknown(
             f"no instruction is known for workload {kernel.workload!r} with dtype {kernel.dtype!r}"

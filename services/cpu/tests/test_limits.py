@@ -93,6 +93,12 @@ KNOWN = [
             ("add_sub", "int8"): (4, 32, 64),
             ("add_sub", "int32"): (4, 8, 16),
             ("add_sub", "int64"): (4, None, None),
+            ("fma_add 1:1", "fp64"): (3, 6, 12),  # p01 takes both
+            ("mul_add", "fp32"): (2, 8, 16),
+            ("int_mul", "int32"): (1, 2, 4),
+            ("int_mul_add", "int8"): (2, 16, 32),
+            ("compare", "int32"): (None, 4, 8),
+            ("compare", "fp64"): (None, None, None),
         },
     ),
     (
@@ -102,6 +108,9 @@ KNOWN = [
             ("fma", "fp64"): (4, 8, 16),
             ("add_sub", "fp32"): (2, 8, 16),
             ("add_sub", "int16"): (4, 24, 48),
+            ("compare", "int8"): (2, 16 / 0.75, 48),  # with the copy, the front end of 4
+            ("compare", "fp64"): (1, 2 / 0.75, 6),
+            ("int_mul_add", "int32"): (2, 8, 16),
         },
     ),
     (
@@ -112,6 +121,8 @@ KNOWN = [
             ("fma", "fp32"): (4, 16, 32, 64),
             ("add_sub", "fp64"): (2, 4, 8, 16),
             ("add_sub", "int8"): (4, 48, 96, 128),
+            ("fma_add 2:1", "fp64"): (10 / 3, 20 / 3, 40 / 3, 80 / 3),
+            ("int_mul_add", "int64"): (2, None, None, 8),
         },
     ),
     (
@@ -121,6 +132,8 @@ KNOWN = [
             ("fma", "fp64"): (4, 8, 16, 16),
             ("add_sub", "fp64"): (2, 4, 8, 8),
             ("add_sub", "int64"): (4, 6, 12, 16),
+            ("mul_add", "fp64"): (2, 4, 8, 8),
+            ("int_mul_add", "int32"): (2, 8, 16, 16),
         },
     ),
     (
@@ -207,6 +220,16 @@ KNOWN = [
             ("add_sub", "fp64"): (2, 4, 8, 8),
             ("add_sub", "int8"): (4, 64, 128, 128),
             ("add_sub", "int64"): (4, 8, 16, 16),
+            ("fma_add 1:1", "fp64"): (None, None, None, 24),
+            ("fma_add 1:1", "fp32"): (None, None, None, 48),
+            ("mul_add", "fp64"): (4, 8, 16, 16),
+            ("int_mul", "int16"): (1, 16, 32, 32),
+            ("int_mul", "int64"): (1, None, None, 8),
+            ("int_mul_add", "int32"): (2, 16, 32, 32),
+            ("compare", "int32"): (None, 8, 16, 16),
+            ("compare", "fp64"): (None, 4, 8, 8),
+            ("dot", "int8"): (None, None, None, 128),
+            ("dot", "bf16"): (None, None, None, 64),
         },
     ),
     (
@@ -231,12 +254,25 @@ KNOWN = [
             ("fma", "fp32"): (4, 16),
             ("add_sub", "fp32"): (2, 8),
             ("add_sub", "int8"): (3, 32),
+            ("fma_add 2:1", "fp64"): (10 / 3, 20 / 3),
+            ("int_mul", "int16"): (None, 4),
+            ("int_mul", "int64"): (1 / 3, None),
+            ("int_mul_add", "int8"): (None, None),
+            ("compare", "int32"): (1.5, 4),
+            ("compare", "fp64"): (1, 2),
+            ("dot", "int8"): (None, 64),
         },
     ),
     (
         arm(0xD40),
         "neoverse_v1",
-        {("fma", "fp64"): (8, 16), ("add_sub", "fp64"): (4, 8), ("add_sub", "int64"): (4, 8)},
+        {
+            ("fma", "fp64"): (8, 16),
+            ("add_sub", "fp64"): (4, 8),
+            ("add_sub", "int64"): (4, 8),
+            ("int_mul_add", "int8"): (2, 64),
+            ("dot", "bf16"): (None, 64),
+        },
     ),
     (
         arm(0xD4F),
@@ -277,6 +313,16 @@ class TestKnownAnswers:
                 for isa, _ in zip(isas, expected, strict=False)
             )
             assert found == pytest.approx(expected), (workload, dtype)
+
+    def test_matrix_instructions_of_arm(self) -> None:
+        assert per_cycle(arm(0xD40), "dot", "int8", "mmla") == 4 * 64
+        assert per_cycle(arm(0xD40), "dot", "bf16", "mmla") == 4 * 32
+
+    def test_what_ports_do_not_describe_is_null_with_the_measurement(self) -> None:
+        found = limit(amd(0x19, 0x11, ZEN4_FLAGS), "fma_add 1:1", "fp64", "avx2")
+        assert found.value is None
+        assert found.reason is not None
+        assert "0.59 cycles a pair instead of 0.5" in found.reason
 
     def test_a_width_the_core_lacks_has_a_reason(self) -> None:
         found = limit(intel(0x3F, SSE_TO_AVX2), "fma", "fp64", "avx512")
@@ -404,6 +450,8 @@ class TestSequences:
             Kernel("fma", "fp64", "neon", "x86_64"),
             Kernel("fma", "fp64", "avx2", ARM),
             Kernel("fma", "fp64", "best", "x86_64"),
+            Kernel("fma", "fp64", "amx", "x86_64"),
+            Kernel("int_mul", "int8", "mmla", ARM),
         ],
         ids=str,
     )
