@@ -17,6 +17,7 @@ from services.cpu.microarchitecture import (
     Instruction,
     Microarchitecture,
     Unknown,
+    Width,
     identify,
 )
 from services.cpu.ports import Bound, Usage, bound, in_words
@@ -152,15 +153,16 @@ def operations_per_cycle(row: Microarchitecture, kernel: Kernel) -> Factor | Unk
     if isinstance(entries, Unknown):
         return entries
     single = len(instructions.steps) == 1 and instructions.steps[0].count == 1
-    rate = entries[0].rate(kernel.width, _dtype(kernel, instructions.steps[0])) if single else None
+    rate = entries[0].rate(*_cell(kernel, instructions.steps[0])) if single else None
     if rate is not None:
         pace = _rate_in_words(rate, instructions.steps[0], kernel)
         return _factor(row, kernel, instructions, rate, pace, entries[0].sources)
     return _port_bound(row, kernel, instructions, entries)
 
 
-def _dtype(kernel: Kernel, step: Step) -> str:
-    return step.dtype or kernel.dtype
+def _cell(kernel: Kernel, step: Step) -> tuple[Width, str]:
+    """Where a step stands in the table: operand width and data type."""
+    return step.width or kernel.width, step.dtype or kernel.dtype
 
 
 def _entries(
@@ -169,7 +171,7 @@ def _entries(
     """The table's entry of every step."""
     found: list[Instruction] = []
     for step in instructions.steps:
-        entry = row.instruction(step.instruction, kernel.width, _dtype(kernel, step))
+        entry = row.instruction(step.instruction, *_cell(kernel, step))
         if isinstance(entry, Unknown):
             return entry
         found.append(entry)
@@ -184,7 +186,7 @@ def _port_bound(
         return conflict
     usages: list[Usage] = []
     for step, entry in zip(instructions.steps, entries, strict=True):
-        usage = entry.usage(kernel.width, _dtype(kernel, step))
+        usage = entry.usage(*_cell(kernel, step))
         if usage is None:
             return _no_ports(row, kernel, step, entry)
         usages.append(usage)

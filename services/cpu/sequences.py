@@ -1,6 +1,7 @@
-"""The instructions that one lane group of a workload takes, by class.
+"""The instructions that one register full of lanes takes in each workload, by class.
 
-tests/test_disassembly.py holds the programs against the same counts.
+A test holds them against the instruction counts of every kernel, which in turn are held against
+the disassembly.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,11 +30,12 @@ TILE_BITS = 16 * 64 * 8
 
 @dataclass(frozen=True)
 class Step:
-    """`count` instructions of a class; `dtype`: that of the instruction where it is another."""
+    """`count` instructions of a class; `dtype` and `width`: where they are not the kernel's."""
 
     instruction: str
     count: int = 1
     dtype: str | None = None
+    width: Width | None = None
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,9 @@ def _int_mul_add(kernel: Kernel) -> Sequence | None:
         return None
     if kernel.architecture == ARM:
         return Sequence((Step("int_mul_add"),), 2)
-    return Sequence((*_product(kernel), Step("int_add")), 2)
+    # SSE overwrites one operand; the product of int8 has its copy already.
+    copies = (Step("move"),) if kernel.isa == "sse2" and kernel.dtype != "int8" else ()
+    return Sequence((*copies, *_product(kernel), Step("int_add")), 2)
 
 
 def _dot(kernel: Kernel) -> Sequence | None:
@@ -167,21 +171,28 @@ def _dot(kernel: Kernel) -> Sequence | None:
 def _compare(kernel: Kernel) -> Sequence | None:
     if kernel.dtype in SHORT_FLOAT_BITS:
         return None
-    comparison = Step("int_compare" if kernel.dtype in INTEGER_BITS else "fp_compare")
-    return Sequence((*_copies(kernel), comparison, _counting(kernel)), 1)
+    is_integer = kernel.dtype in INTEGER_BITS
+    comparison = "int_compare" if is_integer else "fp_compare"
+    if kernel.isa == "scalar" and (is_integer or kernel.architecture == ARM):
+        count = "add_carry" if kernel.architecture == X86 else "conditional_increment"
+        return Sequence((Step(comparison), Step(count)), 1)
+    return Sequence(_vector_compare(kernel, comparison), 1)
 
 
-def _copies(kernel: Kernel) -> tuple[Step, ...]:
-    """SSE overwrites what it compares."""
-    return (Step("move"),) if kernel.isa == "sse2" else ()
-
-
-def _counting(kernel: Kernel) -> Step:
-    """What adds the result of a comparison to a count as wide as what was compared."""
-    integer = f"int{DTYPE_BITS[kernel.dtype]}"
+def _vector_compare(kernel: Kernel, comparison: str) -> tuple[Step, ...]:
+    """The counts are integers as wide as what is compared."""
+    counts = f"int{DTYPE_BITS[kernel.dtype]}"
+    if kernel.isa == "avx512":
+        return (Step(comparison), Step("masked_int_add", dtype=counts))
     if kernel.isa == "scalar":
-        return Step("add_carry" if kernel.architecture == X86 else "conditional_increment")
-    return Step("masked_int_add" if kernel.isa == "avx512" else "int_add", dtype=integer)
+        # CMPSD and PSUBQ work on vector registers of which one lane counts.
+        return tuple(
+            Step(name, dtype=dtype, width=128)
+            for name, dtype in (("move", None), (comparison, None), ("int_add", counts))
+        )
+    # SSE overwrites what it compares.
+    copies = (Step("move"),) if kernel.isa == "sse2" else ()
+    return (*copies, Step(comparison), Step("int_add", dtype=counts))
 
 
 _SEQUENCES: dict[str, Callable[[Kernel], Sequence | None]] = {
