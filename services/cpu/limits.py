@@ -110,7 +110,7 @@ def _identified_operations_per_cycle(
     if workload in LIBRARY_WORKLOADS:
         factor = library_operations_per_cycle(row, identity.flags, params)
     else:
-        factor = operations_per_cycle(row, Kernel.of(workload, params, row.architecture))
+        factor = operations_per_cycle(row, Kernel.of(workload, params, row))
     if isinstance(factor, Unknown):
         return factor
     return factor.model_copy(update={"source": f"{found.how}. {factor.source}"})

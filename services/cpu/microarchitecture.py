@@ -22,8 +22,9 @@ TABLE_PATH = Path(__file__).with_name("microarchitectures.yaml")
 X86, ARM = "x86_64", "aarch64"
 OTHERS = "others"
 
-# Bits of a register; "scalar" is one number, "tile" an AMX register of 16 rows of 64 bytes.
-Width = Literal["scalar", 128, 256, 512, "tile"]
+# Bits of a register; "scalar" is one number, "tile" an AMX register of 16 rows of 64 bytes, "sve"
+# an SVE register of whatever length the core has.
+Width = Literal["scalar", 128, 256, 512, "tile", "sve"]
 CoreType = Literal["performance", "efficiency", "mixed"]
 
 
@@ -211,6 +212,7 @@ class Microarchitecture(TableModel):
     requires: frozenset[str] = frozenset()
     excludes: frozenset[str] = frozenset()
     note: str | None = None
+    sve_bits: int | None = None
     front_end: FrontEnd | None = None
     instructions: dict[str, Instruction]
     conflicts: tuple[Conflict, ...] = ()

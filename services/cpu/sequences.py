@@ -6,8 +6,9 @@ the disassembly.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
-from services.cpu.microarchitecture import ARM, X86, Unknown, Width
+from services.cpu.microarchitecture import ARM, X86, Microarchitecture, Unknown, Width
 
 INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 FLOAT_BITS = {"fp32": 32, "fp64": 64}
@@ -23,8 +24,8 @@ ISAS: dict[str, tuple[Width, str | None]] = {
     "amx": ("tile", X86),
     "neon": (128, ARM),
     "mmla": (128, ARM),
+    "sve": ("sve", ARM),
 }
-MATRIX_ISAS = {"amx", "mmla"}
 TILE_BITS = 16 * 64 * 8
 
 
@@ -48,24 +49,29 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of a workload: what it computes with, and which instructions it may use."""
+    """One kernel of a workload: what it computes with, and which instructions it may use.
+
+    `sve_bits`: length of the core's SVE registers, None: it has none, or it is not known.
+    """
 
     workload: str
     dtype: str
     isa: str
     architecture: str
     mix: str | None = None
+    sve_bits: int | None = None
 
     @classmethod
-    def of(cls, workload: str, params: Mapping[str, object], architecture: str) -> "Kernel":
-        """The kernel of a trial, by the resolved parameters of its start event."""
+    def of(cls, workload: str, params: Mapping[str, object], row: Microarchitecture) -> Self:
+        """The kernel of a trial on a core, by the resolved parameters of its start event."""
         mix = params.get("mix")
         return cls(
             workload=workload,
             dtype=str(params.get("dtype")),
             isa=str(params.get("isa")),
-            architecture=architecture,
+            architecture=row.architecture,
             mix=None if mix is None else str(mix),
+            sve_bits=row.sve_bits,
         )
 
     @property
@@ -75,10 +81,13 @@ class Kernel:
 
     @property
     def lanes(self) -> int:
-        """Lanes of one register."""
+        """Lanes of one register; 0 where its length is not known."""
         if self.width == "scalar":
             return 1
-        bits = TILE_BITS if self.width == "tile" else self.width
+        if self.width == "sve":
+            bits = self.sve_bits or 0
+        else:
+            bits = TILE_BITS if self.width == "tile" else self.width
         return bits // DTYPE_BITS[self.dtype]
 
 
@@ -86,9 +95,9 @@ def sequence(kernel: Kernel) -> Sequence | Unknown:
     """The instructions of a kernel, or why none are known."""
     if ISAS.get(kernel.isa, (None, ""))[1] not in (None, kernel.architecture):
         return Unknown(f"no operand width is known for isa {kernel.isa!r} on {kernel.architecture}")
-    known = kernel.dtype in DTYPE_BITS and (
-        kernel.workload == "dot" or kernel.isa not in MATRIX_ISAS
-    )
+    if kernel.isa == "sve" and kernel.sve_bits is None:
+        return Unknown("no source in the table for the length of its SVE registers")
+    known = kernel.dtype in DTYPE_BITS and kernel.workload not in ABSENT.get(kernel.isa, ())
     instructions = _SEQUENCES[kernel.workload](kernel) if known else None
     if instructions is None:
         return Unknown(
@@ -207,3 +216,9 @@ _SEQUENCES: dict[str, Callable[[Kernel], Sequence | None]] = {
     "compare": _compare,
 }
 WORKLOADS = frozenset(_SEQUENCES)
+# Workloads that have no kernels for an isa.
+ABSENT = {
+    "amx": WORKLOADS - {"dot"},
+    "mmla": WORKLOADS - {"dot"},
+    "sve": {"dot", "compare"},
+}

@@ -318,6 +318,16 @@ class TestKnownAnswers:
         assert per_cycle(arm(0xD40), "dot", "int8", "mmla") == 4 * 64
         assert per_cycle(arm(0xD40), "dot", "bf16", "mmla") == 4 * 32
 
+    def test_sve_is_as_wide_as_the_core_has_it(self) -> None:
+        neoverse_v1, neoverse_v2 = arm(0xD40), arm(0xD4F)
+        assert per_cycle(neoverse_v1, "fma", "fp64", "sve") == 2 * 4 * 2
+        assert per_cycle(neoverse_v2, "fma", "fp64", "sve") == 4 * 2 * 2
+        assert per_cycle(neoverse_v1, "int_mul_add", "int8", "sve") == 32 * 2
+        assert per_cycle(neoverse_v1, "int_mul", "int64", "sve") == 4 / 2
+        assert "length of its SVE registers" in (
+            limit(arm(0xD0C), "fma", "fp64", "sve").reason or ""
+        )
+
     def test_what_ports_do_not_describe_is_null_with_the_measurement(self) -> None:
         found = limit(amd(0x19, 0x11, ZEN4_FLAGS), "fma_add 1:1", "fp64", "avx2")
         assert found.value is None
@@ -376,7 +386,8 @@ class TestEveryCombination:
     @each_row
     def test_it_is_a_sourced_factor_or_a_reason(self, row: Microarchitecture) -> None:
         for workload, dtype, isa, mix in combinations():
-            found = operations_per_cycle(row, Kernel(workload, dtype, isa, row.architecture, mix))
+            params = {"dtype": dtype, "isa": isa, "mix": mix}
+            found = operations_per_cycle(row, Kernel.of(workload, params, row))
             if isinstance(found, Unknown):
                 assert found.reason.startswith(row.title)
                 assert "None" not in found.reason
@@ -452,6 +463,9 @@ class TestSequences:
             Kernel("fma", "fp64", "best", "x86_64"),
             Kernel("fma", "fp64", "amx", "x86_64"),
             Kernel("int_mul", "int8", "mmla", ARM),
+            Kernel("fma", "fp64", "sve", ARM),
+            Kernel("dot", "int8", "sve", ARM, sve_bits=256),
+            Kernel("compare", "int8", "sve", ARM, sve_bits=256),
         ],
         ids=str,
     )
@@ -466,6 +480,7 @@ class TestSequences:
             (Kernel("dot", "int8", "avx512", "x86_64"), 64),
             (Kernel("dot", "bf16", "amx", "x86_64"), 16 * 32),
             (Kernel("dot", "int8", "mmla", ARM), 16),
+            (Kernel("fma", "fp64", "sve", ARM, sve_bits=256), 4),
         ],
         ids=str,
     )

@@ -7,7 +7,7 @@ import pytest
 from services.cpu import sequences
 from services.cpu.microarchitecture import ARM, X86
 from services.cpu.sequences import Sequence, sequence
-from services.cpu.tests.kernels import ARM_KERNELS, X86_KERNELS, Kernel
+from services.cpu.tests.kernels import ARM_KERNELS, WIDTH, X86_KERNELS, Kernel
 
 # The first pattern that fits names the class.
 CLASSES = {
@@ -55,7 +55,9 @@ def counts_of(kernel: Kernel) -> dict[str, int]:
     ],
 )
 def test_sequence_times_passes_is_the_loop(architecture: str, kernel: Kernel) -> None:
-    wanted = sequences.Kernel(kernel.workload, kernel.dtype, kernel.isa, architecture, kernel.mix)
+    wanted = sequences.Kernel(
+        kernel.workload, kernel.dtype, kernel.isa, architecture, kernel.mix, sve_bits=WIDTH["sve"]
+    )
     found = sequence(wanted)
     assert isinstance(found, Sequence), found
     passes = kernel.operations / (wanted.lanes * found.operations_per_lane)

@@ -27,7 +27,7 @@ CLASSES = {
     *("add_carry", "conditional_increment", "bitwise", "move", "dot", "matrix"),
 }
 FIRST_CLASSES = ("fp_fma", "fp_add", "int_add")
-WIDTHS: tuple[Width, ...] = ("scalar", 128, 256, 512, "tile")
+WIDTHS: tuple[Width, ...] = ("scalar", 128, 256, 512, "tile", "sve")
 
 
 def cells(by_width: dict[Any, Any]) -> list[Any]:
@@ -154,6 +154,12 @@ class TestRows:
         known = ports_of([row.instructions[name] for name in FIRST_CLASSES])
         for instructions in instructions_of(row):
             assert ports_of(instructions.values()) <= known
+
+    @each_row
+    def test_sve_has_a_length(self, row: Microarchitecture) -> None:
+        has_sve = any("sve" in (*e.per_cycle, *e.ports) for e in row.instructions.values())
+        assert has_sve == (row.sve_bits is not None)
+        assert row.sve_bits in (None, 128, 256)
 
     @each_row
     def test_refinements_only_replace_cells_that_exist(self, row: Microarchitecture) -> None:
