@@ -8,7 +8,8 @@ from typing import Any
 
 from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, save, spread
 from hostbench.host import inventory
-from services.cpu.limits import CpuIdentity, limits
+from services.cpu.limits import trial_limits
+from services.cpu.microarchitecture import CpuIdentity
 
 KERNELS = {
     "fma": ["fp64", "fp32"],
@@ -19,9 +20,9 @@ ISAS = ["scalar", "sse2", "avx2", "avx512", "neon"]
 
 def efficiency(workload: str, events: dict[str, Any], identity: CpuIdentity) -> float | None:
     start, end = events["start"], events["end"]
-    limit = limits(identity, workload, start["params"], end["metrics"], start["placement"])[
-        "operations_per_second"
-    ]
+    limit = trial_limits(
+        identity, workload, start["params"], end["metrics"], start["placement"]["cores"]
+    )["operations_per_second"]
     return end["metrics"]["operations_per_second"] / limit.value if limit.value else None
 
 

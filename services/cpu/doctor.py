@@ -1,7 +1,6 @@
 """What `hostbench doctor` asks for the cpu subsystem alone."""
 
 import shutil
-from typing import cast
 
 from hostbench.doctor.check import (
     CPU,
@@ -14,9 +13,8 @@ from hostbench.doctor.check import (
     ok,
 )
 from hostbench.doctor.view import View
-from hostbench.limits import core_type
 from hostbench.models.doctor import Evidence
-from services.cpu.limits import CoreType, CpuIdentity, Unknown, identify
+from services.cpu.microarchitecture import CpuIdentity, Unknown, identify
 
 # Tool: Debian package.
 PEERS = {
@@ -32,8 +30,7 @@ LIBRARY_DIRECTORIES = ("/usr/lib", "/usr/lib/*", "/usr/lib64", "/usr/local/lib",
 def micro_architecture(view: View) -> Outcome:
     """Whether theoretical limits are known for this processor, or its model is hidden."""
     allowed = view.allowed_cpus or view.host.allowed_cpus
-    kind = cast(CoreType | None, core_type(view.host, allowed))
-    identity = CpuIdentity.from_inventory(view.host.cpu, kind)
+    identity = CpuIdentity.of(view.host, allowed)
     found = identify(identity)
     seen = Evidence(source="/proc/cpuinfo", value=str(identity))
     if isinstance(found, Unknown):

@@ -65,7 +65,11 @@ def test_bad_argument(arguments: list[str], value: str, allowed: str) -> None:
 def test_unknown_workload(name: str) -> None:
     result = run(name)
     assert result.returncode == USAGE
-    is_one_clear_line(result, f'"{name}"', "clock fma fma_add mul_add add_sub int_add int_mul int_mul_add dot compare")
+    is_one_clear_line(
+        result,
+        f'"{name}"',
+        "clock fma fma_add mul_add add_sub int_add int_mul int_mul_add dot compare",
+    )
 
 
 def test_any_bytes_give_one_printable_line() -> None:

@@ -126,11 +126,6 @@ def test_a_program_without_a_table(tmp_path: Path, script: str, part: str) -> No
 class PlantedLimits:
     """A limits module that knows this CPU."""
 
-    class CpuIdentity:
-        @staticmethod
-        def from_inventory(*_arguments: object, **_options: object) -> None:
-            return None
-
     @staticmethod
     def limits(*_arguments: object) -> dict[str, Limit]:
         return {"operations_per_second": Limit(value=1e9, unit="operation/s")}

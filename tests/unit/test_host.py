@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 
 from hostbench.host import inventory
-from hostbench.limits import core_type
-from hostbench.models.host import Cpu, Virtualisation
-from tests.unit.records import host
 
 X86 = """processor	: 0
 vendor_id	: AuthenticAMD
@@ -184,23 +181,3 @@ def test_this_host_can_be_described() -> None:
     found = inventory()
     assert found.allowed_cpus
     assert type(found).model_validate_json(found.model_dump_json()) == found
-
-
-@pytest.mark.parametrize(
-    ("cpu", "hypervisor", "used", "kind"),
-    [
-        ({}, False, (0,), "performance"),
-        ({}, True, (0,), None),
-        ({"performance_cpus": (0, 1), "efficiency_cpus": (2, 3)}, False, (0, 1), "performance"),
-        ({"performance_cpus": (0, 1), "efficiency_cpus": (2, 3)}, False, (2,), "efficiency"),
-        ({"performance_cpus": (0, 1), "efficiency_cpus": (2, 3)}, True, (1, 2), "mixed"),
-    ],
-)
-def test_kind_of_the_cores_used(
-    cpu: dict[str, tuple[int, ...]], hypervisor: bool, used: tuple[int, ...], kind: str | None
-) -> None:
-    one = host(
-        cpu=Cpu(architecture="x86_64", **cpu),
-        virtualisation=Virtualisation(hypervisor=hypervisor),
-    )
-    assert core_type(one, used) == kind

@@ -1,0 +1,380 @@
+"""Which micro-architecture a CPU is, and what the table says of it.
+
+The table is microarchitectures.yaml, where every figure names its sources. What is not known stays
+unknown and says why, never a guess.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from hostbench.models.host import Cpu, HostInventory
+from services.cpu.ports import PortUsage, Usage
+
+TABLE_PATH = Path(__file__).with_name("microarchitectures.yaml")
+
+X86, ARM = "x86_64", "aarch64"
+OTHERS = "others"
+
+# Bits of a register; "scalar" is one number, "tile" an AMX register of 16 rows of 64 bytes, "sve"
+# an SVE register of whatever length the core has.
+Width = Literal["scalar", 128, 256, 512, "tile", "sve"]
+CoreType = Literal["performance", "efficiency", "mixed"]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Why something has no value."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class CpuIdentity:
+    """What a CPU says it is.
+
+    x86: `vendor` is the CPUID string, `family`, `model` and `stepping` are the displayed numbers.
+    aarch64: `vendor` is the implementer and `model` the part number of MIDR_EL1.
+    `flags` as in /proc/cpuinfo. `core_type` is the kind of the cores the trial used, for hybrid
+    processors only: /sys/devices/cpu_core/cpus and /sys/devices/cpu_atom/cpus list the two kinds.
+    Where these do not exist on bare metal, all cores are performance cores; in a virtual machine
+    nothing tells, so it stays None.
+    """
+
+    architecture: str
+    vendor: str | int | None
+    family: int | None
+    model: int | None
+    stepping: int | None
+    flags: frozenset[str]
+    model_name: str | None = None
+    core_type: CoreType | None = None
+
+    @classmethod
+    def of(cls, host: HostInventory, cpus: Iterable[int]) -> Self:
+        """The identity of the cores `cpus` of a host."""
+        return cls.from_inventory(host.cpu, core_type(host, cpus))
+
+    @classmethod
+    def from_inventory(cls, cpu: Cpu, core_type: CoreType | None = None) -> Self:
+        """The identity of the inventory's CPU."""
+        is_arm = cpu.architecture == ARM
+        return cls(
+            architecture=cpu.architecture,
+            vendor=cpu.implementer if is_arm else cpu.vendor,
+            family=cpu.family,
+            model=cpu.part if is_arm else cpu.model,
+            stepping=cpu.stepping,
+            flags=frozenset(cpu.flags),
+            model_name=cpu.model_name,
+            core_type=core_type,
+        )
+
+    def __str__(self) -> str:
+        """The identity as a person would say it."""
+        if self.architecture == ARM:
+            return f"implementer {_hex(self.vendor)} part {_hex(self.model)}"
+        return f"{self.vendor} family {self.family} model {self.model}"
+
+    @property
+    def claim(self) -> str:
+        """The identity with the register that says so."""
+        return f"{'MIDR_EL1' if self.architecture == ARM else 'CPUID'} says {self}"
+
+
+def core_type(host: HostInventory, cpus: Iterable[int]) -> CoreType | None:
+    """Which kind of cores `cpus` are: performance, efficiency or mixed; None when nothing tells.
+
+    Linux lists the two kinds on hybrid processors; where it lists none on bare metal, all cores
+    are of one kind. A virtual machine may hide either.
+    """
+    performance = set(host.cpu.performance_cpus or ())
+    efficiency = set(host.cpu.efficiency_cpus or ())
+    used = set(cpus)
+    if not performance and not efficiency:
+        return None if host.virtualisation.hypervisor else "performance"
+    if used <= performance:
+        return "performance"
+    return "efficiency" if used <= efficiency else "mixed"
+
+
+def _hex(number: object) -> str:
+    return f"{number:#x}" if isinstance(number, int) else str(number)
+
+
+# ---- the table ----
+
+
+class TableModel(BaseModel):
+    """Base of the table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Value = TypeVar("Value", float, Usage)
+Cell = float | dict[str, float | None] | None
+PortsCell = PortUsage | dict[str, PortUsage | None] | None
+
+
+class Instruction(TableModel):
+    """What a core makes of one instruction class, by operand width.
+
+    `per_cycle` is instructions per cycle and core, `ports` the µops of one instruction with the
+    ports that each can use. A width that neither names does not exist; a null cell is not known,
+    and `unknown` says why. A cell may differ by data type: {dtype: figure, …, "others": figure};
+    without "others" the types not named do not exist.
+    """
+
+    per_cycle: dict[Width, Cell] = {}
+    ports: dict[Width, PortsCell] = {}
+    sources: tuple[str, ...]
+    unknown: str | None = None
+
+    def has(self, width: Width, dtype: str) -> bool:
+        """Whether such an instruction exists."""
+        return _names(self.per_cycle, width, dtype) or _names(self.ports, width, dtype)
+
+    def rate(self, width: Width, dtype: str) -> float | None:
+        """Instructions per cycle, or None when it is not known."""
+        return _pick(self.per_cycle.get(width), dtype)
+
+    def usage(self, width: Width, dtype: str) -> Usage | None:
+        """The µops of one instruction, or None when they are not known."""
+        return _pick(self.ports.get(width), dtype)
+
+
+def _names(cells: Mapping[Width, Any], width: Width, dtype: str) -> bool:
+    if width not in cells:
+        return False
+    cell = cells[width]
+    return not isinstance(cell, dict) or dtype in cell or OTHERS in cell
+
+
+def _pick(cell: Value | dict[str, Value | None] | None, dtype: str) -> Value | None:
+    return cell.get(dtype, cell.get(OTHERS)) if isinstance(cell, dict) else cell
+
+
+class Match(TableModel):
+    """Which CPUs a row is for. `models` holds numbers and inclusive (first, last) ranges."""
+
+    vendor: str | int
+    family: int | None = None
+    models: tuple[int | tuple[int, int], ...]
+    core_type: Literal["performance", "efficiency"] | None = None
+
+    def covers(self, identity: CpuIdentity) -> bool:
+        """Whether vendor, family and model are this row's; the kind of core is not looked at."""
+        if identity.model is None or identity.vendor != self.vendor:
+            return False
+        if self.family is not None and identity.family != self.family:
+            return False
+        return any(
+            first <= identity.model <= last
+            for first, last in ((m, m) if isinstance(m, int) else m for m in self.models)
+        )
+
+
+class Refinement(TableModel):
+    """Cells that hold for the processors whose model name has `pattern`."""
+
+    pattern: str
+    title: str
+    instructions: dict[str, Instruction]
+
+
+class FrontEnd(TableModel):
+    """How many µops a cycle it hands to the schedulers."""
+
+    issue_width: int
+    sources: tuple[str, ...]
+
+
+class Conflict(TableModel):
+    """Classes that slow one another down in a way that ports do not describe."""
+
+    classes: frozenset[str]
+    widths: frozenset[Width]
+    unknown: str
+
+
+class Microarchitecture(TableModel):
+    """One row. `refinement`: the entry of `by_model_name` that holds for the CPU identified."""
+
+    name: str
+    title: str
+    match: tuple[Match, ...]
+    requires: frozenset[str] = frozenset()
+    excludes: frozenset[str] = frozenset()
+    note: str | None = None
+    sve_bits: int | None = None
+    front_end: FrontEnd | None = None
+    instructions: dict[str, Instruction]
+    conflicts: tuple[Conflict, ...] = ()
+    by_model_name: tuple[Refinement, ...] = ()
+    refinement: Refinement | None = None
+
+    @property
+    def architecture(self) -> str:
+        """x86 vendors are strings, Arm implementers are numbers."""
+        return ARM if isinstance(self.match[0].vendor, int) else X86
+
+    def refined(self, model_name: str | None) -> Self:
+        """This row with what the model name adds."""
+        for refinement in self.by_model_name:
+            if model_name and re.search(refinement.pattern, model_name):
+                title = f"{self.title}, {refinement.title} ({model_name})"
+                return self.model_copy(update={"title": title, "refinement": refinement})
+        return self
+
+    def instruction(self, name: str, width: Width, dtype: str) -> Instruction | Unknown:
+        """The entry of a class that names the width and the data type."""
+        refined = self.refinement.instructions if self.refinement else {}
+        entries = [entry for entry in (refined.get(name), self.instructions.get(name)) if entry]
+        for entry in entries:
+            if entry.has(width, dtype):
+                return entry
+        shown = f"{width}-bit" if isinstance(width, int) else width
+        if entries:
+            return Unknown(f"{self.title} has no {shown} {name} of {dtype}")
+        return Unknown(f"{self.title}: no source in the table for {shown} {name}")
+
+    def conflict(self, names: set[str], width: Width) -> Unknown | None:
+        """Why ports do not tell how fast these classes run together, or None when they do."""
+        for conflict in self.conflicts:
+            if conflict.classes <= names and width in conflict.widths:
+                return Unknown(f"{self.title}: {conflict.unknown}")
+        return None
+
+
+class FeatureRule(TableModel):
+    """A micro-architecture that follows from flags alone, when the model number is masked."""
+
+    microarchitecture: str
+    vendor: str
+    family: int
+    requires: frozenset[str]
+    excludes: frozenset[str] = frozenset()
+    despite_virtual_model: bool = False
+    because: str
+
+    def holds(self, identity: CpuIdentity, virtual_model: bool) -> bool:
+        """Whether this CPU fits the rule."""
+        return (
+            (identity.vendor, identity.family) == (self.vendor, self.family)
+            and self.requires <= identity.flags
+            and not self.excludes & identity.flags
+            and (self.despite_virtual_model or not virtual_model)
+        )
+
+
+class Table(TableModel):
+    """microarchitectures.yaml, with the text of every source in place of its short name."""
+
+    sources: dict[str, str]
+    microarchitectures: tuple[Microarchitecture, ...]
+    feature_rules: tuple[FeatureRule, ...]
+    virtual_model_names: tuple[str, ...]
+
+    def row(self, name: str) -> Microarchitecture:
+        """The row called `name`."""
+        return next(row for row in self.microarchitectures if row.name == name)
+
+
+@functools.cache
+def table() -> Table:
+    """The table, read once. A mistake in it is a programming error and raises."""
+    raw = yaml.safe_load(TABLE_PATH.read_text(encoding="utf-8"))
+    rows = _with_source_texts(raw["microarchitectures"], raw["sources"])
+    return Table.model_validate(raw | {"microarchitectures": rows})
+
+
+def _with_source_texts(node: Any, texts: Mapping[str, str]) -> Any:
+    if isinstance(node, list):
+        return [_with_source_texts(item, texts) for item in node]
+    if isinstance(node, dict):
+        return {
+            key: [texts[name] for name in value]
+            if key == "sources"
+            else _with_source_texts(value, texts)
+            for key, value in node.items()
+        }
+    return node
+
+
+# ---- which micro-architecture it is ----
+
+
+@dataclass(frozen=True)
+class Identification:
+    """A row of the table, and how it was found."""
+
+    microarchitecture: Microarchitecture
+    how: str
+
+
+def identify(identity: CpuIdentity) -> Identification | Unknown:
+    """The micro-architecture of a CPU.
+
+    Hypervisors mask the model number, so a row counts only where its flags agree; otherwise a
+    rule that rests on flags alone must decide.
+    """
+    virtual_model = _is_virtual_model(identity)
+    named = _virtual_model_doubt(identity) if virtual_model else _named_row(identity)
+    if isinstance(named, Microarchitecture):
+        return Identification(named.refined(identity.model_name), identity.claim)
+    for rule in table().feature_rules:
+        if rule.holds(identity, virtual_model):
+            return Identification(
+                table().row(rule.microarchitecture), f"{named.reason}; {rule.because}"
+            )
+    return Unknown(f"unknown micro-architecture: {named.reason}")
+
+
+def _is_virtual_model(identity: CpuIdentity) -> bool:
+    name = identity.model_name or ""
+    return any(re.search(pattern, name) for pattern in table().virtual_model_names)
+
+
+def _virtual_model_doubt(identity: CpuIdentity) -> Unknown:
+    return Unknown(
+        f"the hypervisor shows its compatibility model {identity.model_name!r}, "
+        "which hides the processor below"
+    )
+
+
+def _named_row(identity: CpuIdentity) -> Microarchitecture | Unknown:
+    """The row that the CPUID numbers name, if the flags do not contradict it."""
+    claimed = [
+        (row, match)
+        for row in table().microarchitectures
+        for match in row.match
+        if row.architecture == identity.architecture and match.covers(identity)
+    ]
+    if not claimed:
+        return Unknown(f"{identity} is not in the table")
+    for row, match in claimed:
+        if match.core_type in (None, identity.core_type):
+            return _contradiction(identity, row) or row
+    kinds = {None: "may be of either kind: core_type is not known", "mixed": "are of both kinds"}
+    kind = kinds.get(identity.core_type, "are of a kind not in the table")
+    return Unknown(f"{identity} is hybrid, and the cores used {kind}")
+
+
+def _contradiction(identity: CpuIdentity, row: Microarchitecture) -> Unknown | None:
+    if identity.architecture == X86 and not identity.flags:
+        return Unknown(f"{identity.claim}, but no flags were given to check it against")
+    missing, foreign = row.requires - identity.flags, row.excludes & identity.flags
+    complaints = [
+        f"it {verb} {', '.join(sorted(flags))}"
+        for verb, flags in (("lacks", missing), ("has", foreign))
+        if flags
+    ]
+    if not complaints:
+        return None
+    return Unknown(f"{identity.claim}, {row.title}, but {' and '.join(complaints)}")

@@ -1,0 +1,224 @@
+"""The instructions that one register full of lanes takes in each workload, by class.
+
+A test holds them against the instruction counts of every kernel, which in turn are held against
+the disassembly.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from services.cpu.microarchitecture import ARM, X86, Microarchitecture, Unknown, Width
+
+INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+FLOAT_BITS = {"fp32": 32, "fp64": 64}
+SHORT_FLOAT_BITS = {"fp16": 16, "bf16": 16}
+DTYPE_BITS = INTEGER_BITS | FLOAT_BITS | SHORT_FLOAT_BITS
+
+# isa: (operand width, architecture; None: both)
+ISAS: dict[str, tuple[Width, str | None]] = {
+    "scalar": ("scalar", None),
+    "sse2": (128, X86),
+    "avx2": (256, X86),
+    "avx512": (512, X86),
+    "amx": ("tile", X86),
+    "neon": (128, ARM),
+    "mmla": (128, ARM),
+    "sve": ("sve", ARM),
+}
+TILE_BITS = 16 * 64 * 8
+
+
+@dataclass(frozen=True)
+class Step:
+    """`count` instructions of a class; `dtype` and `width`: where they are not the kernel's."""
+
+    instruction: str
+    count: int = 1
+    dtype: str | None = None
+    width: Width | None = None
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """What one register full of lanes takes, and the operations that each lane then did."""
+
+    steps: tuple[Step, ...]
+    operations_per_lane: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a workload: what it computes with, and which instructions it may use.
+
+    `sve_bits`: length of the core's SVE registers, None: it has none, or it is not known.
+    """
+
+    workload: str
+    dtype: str
+    isa: str
+    architecture: str
+    mix: str | None = None
+    sve_bits: int | None = None
+
+    @classmethod
+    def of(cls, workload: str, params: Mapping[str, object], row: Microarchitecture) -> Self:
+        """The kernel of a trial on a core, by the resolved parameters of its start event."""
+        mix = params.get("mix")
+        return cls(
+            workload=workload,
+            dtype=str(params.get("dtype")),
+            isa=str(params.get("isa")),
+            architecture=row.architecture,
+            mix=None if mix is None else str(mix),
+            sve_bits=row.sve_bits,
+        )
+
+    @property
+    def width(self) -> Width:
+        """Of its operands."""
+        return ISAS[self.isa][0]
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of one register; 0 where its length is not known."""
+        if self.width == "scalar":
+            return 1
+        if self.width == "sve":
+            bits = self.sve_bits or 0
+        else:
+            bits = TILE_BITS if self.width == "tile" else self.width
+        return bits // DTYPE_BITS[self.dtype]
+
+
+def sequence(kernel: Kernel) -> Sequence | Unknown:
+    """The instructions of a kernel, or why none are known."""
+    if ISAS.get(kernel.isa, (None, ""))[1] not in (None, kernel.architecture):
+        return Unknown(f"no operand width is known for isa {kernel.isa!r} on {kernel.architecture}")
+    if kernel.isa == "sve" and kernel.sve_bits is None:
+        return Unknown("no source in the table for the length of its SVE registers")
+    known = kernel.dtype in DTYPE_BITS and kernel.workload not in ABSENT.get(kernel.isa, ())
+    instructions = _SEQUENCES[kernel.workload](kernel) if known else None
+    if instructions is None:
+        return Unknown(
+            f"no instruction is known for workload {kernel.workload!r} with dtype {kernel.dtype!r}"
+            f" and isa {kernel.isa!r}"
+        )
+    return instructions
+
+
+# ---- one function a workload ----
+
+
+def _fma(kernel: Kernel) -> Sequence | None:
+    return Sequence((Step("fp_fma"),), 2) if kernel.dtype in FLOAT_BITS else None
+
+
+def _add_sub(kernel: Kernel) -> Sequence | None:
+    if kernel.dtype in SHORT_FLOAT_BITS:
+        return None
+    return Sequence((Step("int_add" if kernel.dtype in INTEGER_BITS else "fp_add"),), 1)
+
+
+def _int_add(kernel: Kernel) -> Sequence | None:
+    return _add_sub(kernel) if kernel.dtype in INTEGER_BITS else None
+
+
+def _fma_add(kernel: Kernel) -> Sequence | None:
+    mixes = {"1:1": (1, 1), "2:1": (2, 1)}
+    if kernel.dtype not in FLOAT_BITS or kernel.mix not in mixes:
+        return None
+    fmas, adds = mixes[kernel.mix]
+    return Sequence((Step("fp_fma", fmas), Step("fp_add", adds)), 2 * fmas + adds)
+
+
+def _mul_add(kernel: Kernel) -> Sequence | None:
+    if kernel.dtype not in FLOAT_BITS:
+        return None
+    return Sequence((Step("fp_mul"), Step("fp_add")), 2)
+
+
+# x86 multiplies no vectors of 8-bit lanes: the even and the odd ones as 16 bits each, then joined.
+_PRODUCT_OF_INT8 = {
+    "sse2": (Step("move"), Step("bitwise", 3), Step("int_mul", 2, "int16")),
+    "avx2": (Step("bitwise", 3), Step("int_mul", 2, "int16")),
+    "avx512": (Step("bitwise", 2), Step("int_mul", 2, "int16")),
+}
+
+
+def _product(kernel: Kernel) -> tuple[Step, ...]:
+    if kernel.dtype == "int8" and kernel.architecture == X86:
+        return _PRODUCT_OF_INT8.get(kernel.isa, (Step("int_mul"),))
+    return (Step("int_mul"),)
+
+
+def _int_mul(kernel: Kernel) -> Sequence | None:
+    return Sequence(_product(kernel), 1) if kernel.dtype in INTEGER_BITS else None
+
+
+def _int_mul_add(kernel: Kernel) -> Sequence | None:
+    if kernel.dtype not in INTEGER_BITS:
+        return None
+    if kernel.architecture == ARM:
+        return Sequence((Step("int_mul_add"),), 2)
+    # SSE overwrites one operand; the product of int8 has its copy already.
+    copies = (Step("move"),) if kernel.isa == "sse2" and kernel.dtype != "int8" else ()
+    return Sequence((*copies, *_product(kernel), Step("int_add")), 2)
+
+
+def _dot(kernel: Kernel) -> Sequence | None:
+    """Per element one multiplication and one addition; matrix instructions use each several times.
+
+    A tile instruction multiplies 16 rows by 16 columns: each element of one tile 16 times. SMMLA
+    and BFMMLA multiply two rows by two columns.
+    """
+    if kernel.isa == "mmla":
+        return Sequence((Step("matrix"),), 2 * 2)
+    return Sequence((Step("dot"),), 2 * 16 if kernel.isa == "amx" else 2)
+
+
+def _compare(kernel: Kernel) -> Sequence | None:
+    if kernel.dtype in SHORT_FLOAT_BITS:
+        return None
+    is_integer = kernel.dtype in INTEGER_BITS
+    comparison = "int_compare" if is_integer else "fp_compare"
+    if kernel.isa == "scalar" and (is_integer or kernel.architecture == ARM):
+        count = "add_carry" if kernel.architecture == X86 else "conditional_increment"
+        return Sequence((Step(comparison), Step(count)), 1)
+    return Sequence(_vector_compare(kernel, comparison), 1)
+
+
+def _vector_compare(kernel: Kernel, comparison: str) -> tuple[Step, ...]:
+    """The counts are integers as wide as what is compared."""
+    counts = f"int{DTYPE_BITS[kernel.dtype]}"
+    if kernel.isa == "avx512":
+        return (Step(comparison), Step("masked_int_add", dtype=counts))
+    if kernel.isa == "scalar":
+        # CMPSD and PSUBQ work on vector registers of which one lane counts.
+        return tuple(
+            Step(name, dtype=dtype, width=128)
+            for name, dtype in (("move", None), (comparison, None), ("int_add", counts))
+        )
+    # SSE overwrites what it compares.
+    copies = (Step("move"),) if kernel.isa == "sse2" else ()
+    return (*copies, Step(comparison), Step("int_add", dtype=counts))
+
+
+_SEQUENCES: dict[str, Callable[[Kernel], Sequence | None]] = {
+    "fma": _fma,
+    "add_sub": _add_sub,
+    "fma_add": _fma_add,
+    "mul_add": _mul_add,
+    "int_add": _int_add,
+    "int_mul": _int_mul,
+    "int_mul_add": _int_mul_add,
+    "dot": _dot,
+    "compare": _compare,
+}
+WORKLOADS = frozenset(_SEQUENCES)
+# Workloads that have no kernels for an isa.
+ABSENT = {
+    "amx": WORKLOADS - {"dot"},
+    "mmla": WORKLOADS - {"dot"},
+    "sve": {"dot", "compare"},
+}
