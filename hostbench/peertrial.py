@@ -20,6 +20,8 @@ from hostbench.trial import Beside, Trial, TrialFailed
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 # What only tells about a tool answers at once.
 ASK_TIMEOUT_S = 10.0
+# The kernel counts in hundredths of a second: of less than this no percent can be told.
+TELLING_S = 0.5
 # The supervisor itself ends a peer whose time is up; then it reports.
 SUPERVISOR_GRACE_S = 10.0
 
@@ -121,11 +123,12 @@ def _taken_by_others(
     cpu_s: float,
 ) -> tuple[float | None, float | None]:
     """What other processes used and what the hypervisor took, as shares of the time of the CPUs
-    used; None where the kernel does not tell."""
+    used; None where the kernel does not tell, or the time was too short."""
     names = [f"cpu{cpu}" for cpu in sorted(set(beside.cpus))]
     available_s = len(names) * elapsed_s
     ticks_per_s = os.sysconf("SC_CLK_TCK")
-    if available_s <= 0 or not all(name in before and name in after for name in ["cpu", *names]):
+    told = all(name in before and name in after for name in ["cpu", *names])
+    if not told or elapsed_s < TELLING_S:
         return None, None
     steal = sum(after[name].steal - before[name].steal for name in names) / ticks_per_s
     others_s = after["cpu"].busy_since(before["cpu"]) / ticks_per_s - cpu_s

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.models.events import ParamValue
 from hostbench.peers import BadOutput, Peer
 from hostbench.trial import Beside
 from services.cpu.peers import TOOLS, peers
@@ -18,25 +19,26 @@ from services.cpu.peers.hpcc import (
     is_reference_blas,
 )
 
+Params = dict[str, ParamValue]
 RECORDED = Path(__file__).with_name("recorded")
 # Debian 12: likwid 5.2.2, stress-ng 0.15.06, sysbench 1.0.20, hpcc 1.5.0. Debian 13: likwid 5.4.1,
 # stress-ng 0.19.02, sysbench 1.0.20.
 RELEASES = ("bookworm", "trixie")
 TWO = Beside(cpus=(0, 1), rate=200e9, elapsed_s=0.5)
-FMA = {"dtype": "fp64", "isa": "avx512", "threads": 2}
-ADDITIONS = {"dtype": "fp64", "isa": "scalar", "threads": 2}
-WIDE_ADDITIONS = {"dtype": "fp64", "isa": "avx512", "threads": 2}
+FMA: Params = {"dtype": "fp64", "isa": "avx512", "threads": 2}
+ADDITIONS: Params = {"dtype": "fp64", "isa": "scalar", "threads": 2}
+WIDE_ADDITIONS: Params = {"dtype": "fp64", "isa": "avx512", "threads": 2}
 
 
 def recorded(release: str, name: str) -> str:
     return (RECORDED / release / f"{name}.txt").read_text()
 
 
-def peer(tool: str, workload: str, **params: int | float | str) -> Peer:
+def peer(tool: str, workload: str, **params: ParamValue) -> Peer:
     return next(one for one in peers(workload, params) if one.tool == tool)
 
 
-def tools(workload: str, **params: int | float | str) -> list[str]:
+def tools(workload: str, **params: ParamValue) -> list[str]:
     return [one.tool for one in peers(workload, params)]
 
 
@@ -65,9 +67,7 @@ def answers(known: dict[tuple[str, ...], str]) -> Callable[[Sequence[str]], str]
         ("nothing", {}, []),
     ],
 )
-def test_what_stands_beside_what(
-    workload: str, params: dict[str, int | float | str], expected: list[str]
-) -> None:
+def test_what_stands_beside_what(workload: str, params: Params, expected: list[str]) -> None:
     assert tools(workload, **params) == expected
     assert set(expected) <= set(TOOLS)
 
@@ -149,7 +149,7 @@ def test_recorded_output_has_its_figure(
     release: str,
     tool: str,
     workload: str,
-    params: dict[str, int | float | str],
+    params: Params,
     name: str,
     low: float,
     high: float,
@@ -189,7 +189,7 @@ def test_the_figures_are_those_that_stand_there() -> None:
 def test_output_that_is_not_of_the_run_we_asked_for(
     tool: str,
     workload: str,
-    params: dict[str, int | float | str],
+    params: Params,
     name: str,
     old: str,
     new: str,
