@@ -216,7 +216,7 @@ def _verdict(
         reasons.append(
             Reason(
                 code="our_trial_disturbed",
-                text="trials of ours beside it were disturbed, so the ratio says little",
+                text="trials of ours beside it were disturbed, so the comparison says little",
             )
         )
     if any(peer.verdict is Verdict.INVALID for _, peer in pairs):

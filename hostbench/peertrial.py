@@ -127,9 +127,10 @@ def _taken_by_others(
     names = [f"cpu{cpu}" for cpu in sorted(set(beside.cpus))]
     available_s = len(names) * elapsed_s
     ticks_per_s = os.sysconf("SC_CLK_TCK")
-    told = all(name in before and name in after for name in ["cpu", *names])
+    told = all(name in before and name in after for name in names)
     if not told or elapsed_s < TELLING_S:
         return None, None
     steal = sum(after[name].steal - before[name].steal for name in names) / ticks_per_s
-    others_s = after["cpu"].busy_since(before["cpu"]) / ticks_per_s - cpu_s
-    return max(0.0, others_s) / available_s, max(0.0, steal) / available_s
+    busy = sum(after[name].busy_since(before[name]) for name in names) / ticks_per_s
+    # The peer itself runs nowhere else.
+    return max(0.0, busy - cpu_s) / available_s, max(0.0, steal) / available_s
