@@ -2,9 +2,12 @@
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 from hostbench.errors import UsageError, shown
-from hostbench.models.suite import PeerChoice
+
+if TYPE_CHECKING:
+    from hostbench.models.suite import PeerChoice
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
@@ -27,7 +30,7 @@ def seconds(option: str, text: str) -> float:
     raise UsageError(f"{option} {shown(text)} is not a time; give 0 or more seconds")
 
 
-def peer_choice(text: str) -> PeerChoice:
+def peer_choice(text: str) -> "PeerChoice":
     """`auto`, `none`, or the tools of a list such as `likwid-bench,sysbench`. Raises UsageError."""
     if text == "auto":
         return "auto"

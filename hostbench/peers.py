@@ -6,15 +6,14 @@ tool's command line and output; who runs it and when is not its affair, so it is
 recorded output of real versions.
 """
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
 from hostbench.models.suite import PeerChoice
+from hostbench.services import service_module
 from hostbench.trial import Beside
 
 Params = Mapping[str, ParamValue]
@@ -94,13 +93,13 @@ def on_cpus(cpus: Iterable[int], *command: str) -> tuple[str, ...]:
 
 def known_tools(subsystem: str) -> tuple[str, ...]:
     """The peers of a subsystem, by tool."""
-    module = _peers_module(subsystem)
+    module = service_module(subsystem, "peers")
     return () if module is None else tuple(module.TOOLS)
 
 
 def peers_of(subsystem: str, workload: str, params: Params) -> tuple[Peer, ...]:
     """The peers that stand beside a workload with these parameters, at most one a tool."""
-    module = _peers_module(subsystem)
+    module = service_module(subsystem, "peers")
     return () if module is None else tuple(module.peers(workload, params))
 
 
@@ -120,14 +119,3 @@ def chosen_peers(
                 f"give auto, none, or a list out of {listing(tools)}"
             )
     return tuple(peer for peer in peers_of(subsystem, workload, params) if peer.tool in choice)
-
-
-def _peers_module(subsystem: str) -> Any:
-    name = f"services.{subsystem}.peers"
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        # A module that exists and cannot import something else is a programming error.
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        return None

@@ -18,6 +18,8 @@ MPIRUN = "mpirun.openmpi"
 INPUT, REPORT = "hpccinf.txt", "hpccoutf.txt"
 # What OpenBLAS users take; 128 to 256 differ by a percent or two.
 BLOCK_SIZE = 192
+# Memory in units of HPL's matrix: seen were up to 1.2.
+MATRICES = 1.5
 _METRIC = "operations_per_second"
 _OPENBLAS = re.compile(r"openblas\w*-r([\d.]+\d)")
 
@@ -99,6 +101,7 @@ class Hpcc(Peer):
                 f"libblas.so.3 is the reference BLAS ({library}), which says nothing about a CPU; "
                 "install OpenBLAS with: apt install libopenblas0-pthread"
             )
+        unsupported = unsupported or lacking_memory(ask(("cat", "/proc/meminfo")), self.hpl_n)
         if len(set(beside.cpus)) < beside.threads:
             unsupported = (
                 f"{TOOL} runs one thread a CPU; this case has {beside.threads} threads on "
@@ -201,6 +204,19 @@ def hpl_n_of_dgemm(n: int) -> int:
     while dgemm_n(hpl_n) < n:
         hpl_n += 1
     return hpl_n
+
+
+def lacking_memory(meminfo: str, hpl_n: int) -> str | None:
+    """Why there is not enough memory for HPL's matrix and what the other tests take; None when
+    there is, or nobody tells."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
+    needed = MATRICES * 8 * hpl_n * hpl_n
+    if found is None or needed <= int(found[1]) * 1024:
+        return None
+    return (
+        f"{TOOL} takes about {needed / 1e9:.1f} GB for HPL of n = {hpl_n}, and "
+        f"{int(found[1]) * 1024 / 1e9:.1f} GB are available; ask for a smaller n"
+    )
 
 
 def blas_of(ldd_output: str) -> str | None:

@@ -17,9 +17,11 @@ from services.cpu.peers.hpcc import (
     grid,
     hpl_n_of_dgemm,
     is_reference_blas,
+    lacking_memory,
 )
 
 Params = dict[str, ParamValue]
+PAGE = Path(__file__).parents[3] / "docs" / "peers.md"
 RECORDED = Path(__file__).with_name("recorded")
 # Debian 12: likwid 5.2.2, stress-ng 0.15.06, sysbench 1.0.20, hpcc 1.5.0. Debian 13: likwid 5.4.1,
 # stress-ng 0.19.02, sysbench 1.0.20.
@@ -320,6 +322,31 @@ def test_the_reference_blas_is_not_measured_with(tmp_path: Path) -> None:
     unsupported = peer("hpcc", "linpack", n=100).survey(ask, TWO).unsupported
     assert unsupported is not None
     assert "reference BLAS" in unsupported and "apt install libopenblas0-pthread" in unsupported
+
+
+def test_a_matrix_that_does_not_fit() -> None:
+    meminfo = "MemTotal:       24684084 kB\nMemAvailable:     1000000 kB\n"
+    assert lacking_memory(meminfo, 9000) is None
+    assert lacking_memory("", 10**9) is None
+    reason = lacking_memory(meminfo, 20000)
+    assert reason is not None and "4.8 GB" in reason and "1.0 GB are available" in reason
+    ask = answers({("cat", "/proc/meminfo"): meminfo})
+    assert peer("hpcc", "linpack", n=20000).survey(ask, TWO).unsupported == reason
+
+
+def test_the_page_says_what_stands_beside_what() -> None:
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    isas = ("scalar", "sse2", "avx2", "avx512", "neon")
+    grid_of_params: list[Params] = [
+        {"isa": isa, "dtype": dtype, "n": 100} for isa in isas for dtype in ("fp64", "fp32")
+    ]
+    for workload in ("clock", "fma", "mul_add", "add_sub", "linpack", "gemm"):
+        for params in grid_of_params:
+            for one in peers(workload, params):
+                row = [line for line in rows if one.tool in line and f"`cpu.{workload}`" in line]
+                assert any(one.metric is None or one.metric in line for line in row), one.title
+                if workload in ("fma", "mul_add", "add_sub"):
+                    assert any(str(params["isa"]) in line for line in row), one.title
 
 
 def test_a_blas_that_nothing_tells_of() -> None:
