@@ -210,8 +210,7 @@ def _verdict(
     disturbed = {
         reason.code: reason for our, _ in pairs if is_disturbed(our) for reason in our.reasons
     }
-    noisy = noisy_reasons(case, describe([_value(peer) for _, peer in pairs]))
-    reasons = [*found.values(), *noisy]
+    reasons = list(found.values())
     if disturbed:
         reasons.append(
             Reason(
@@ -223,7 +222,9 @@ def _verdict(
         return Verdict.INVALID, tuple(reasons)
     if disturbed or any(is_disturbed(peer) for _, peer in pairs):
         return Verdict.DISTURBED, tuple(reasons)
-    return (Verdict.NOISY if noisy else Verdict.CLEAN), tuple(reasons)
+    # Of a disturbed peer nobody need hear that it is noisy too.
+    noisy = noisy_reasons(case, describe([_value(peer) for _, peer in pairs]))
+    return (Verdict.NOISY if noisy else Verdict.CLEAN), (*reasons, *noisy)
 
 
 def skipped_sentences(peers: Iterable[PeerResult]) -> list[str]:
