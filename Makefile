@@ -81,6 +81,9 @@ help: ## this list
 run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking
 	@.venv/bin/hostbench run $(SUITE) $(ARGS)
 
+peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, hpcc
+	@scripts/system-packages.sh peers
+
 programs: programs-release ## build the benchmark programs into build/release
 
 test: venv c-tests $(VARIANTS:%=programs-%) ## run all tests: ARGS="-k PATTERN" chooses
@@ -117,5 +120,5 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help run programs $(VARIANTS:%=programs-%) c-tests test lint format docs lock clean \
+.PHONY: help run peers programs $(VARIANTS:%=programs-%) c-tests test lint format docs lock clean \
     distclean packages venv

@@ -43,12 +43,16 @@ class Child:
         arguments: Sequence[str],
         interrupt: Interrupt,
         inherited: Sequence[int] = (),
+        *,
+        hurry: bool = True,
     ) -> None:
         """Starts it; `inherited` descriptors stay open in it. Raises ResourceError when it cannot.
 
-        `--lifeline-fd N` is added to the arguments.
+        `--lifeline-fd N` is added to the arguments. `hurry`: a second signal shortens the grace
+        it is given to end; not for one that has others to end first.
         """
         self._interrupt = interrupt
+        self._hurry = hurry
         self._stderr = bytearray()
         self._deadline_s = 0.0
         self._overdue = ""
@@ -160,7 +164,8 @@ class Child:
         interrupts = self._interrupt.count
         while not self._has_exited():
             # A further signal means that somebody is in a hurry: no more grace.
-            if time.monotonic() >= deadline_s or self._interrupt.count > max(1, interrupts):
+            hurry = self._hurry and self._interrupt.count > max(1, interrupts)
+            if hurry or time.monotonic() >= deadline_s:
                 return False
             time.sleep(POLL_S)
         return True

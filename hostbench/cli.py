@@ -15,7 +15,7 @@ import typer
 from hostbench import __version__
 from hostbench.errors import HostbenchError, ResourceError, UsageError
 from hostbench.exitcode import ExitCode, exit_code_table
-from hostbench.optionvalues import seconds, whole_number
+from hostbench.optionvalues import peer_choice, seconds, whole_number
 from hostbench.services import Subsystem
 
 if TYPE_CHECKING:
@@ -99,6 +99,14 @@ def run(
         IdlePolicy | None,
         typer.Option(help="When the host is not idle: end, measure and say so, or do not ask."),
     ] = None,
+    peers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|none|NAME,NAME",
+            help="Tools measured in turn with ours: likwid-bench, stress-ng, sysbench, hpcc. "
+            "Default: as the suite says; one workload: none.",
+        ),
+    ] = None,
     resume: Annotated[
         str | None, typer.Option(help="Go on with an interrupted job, by its id or latest.")
     ] = None,
@@ -120,6 +128,7 @@ def run(
         params=tuple(param or ()),
         trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
         idle_policy=idle_policy.value if idle_policy else None,
+        peers=None if peers is None else peer_choice(peers),
         resume=resume,
         wait_s=seconds("--wait", wait),
         results=results,

@@ -12,7 +12,7 @@ from hostbench.interrupt import Interrupt
 from hostbench.job import JobRunner
 from hostbench.models.events import ParamValue
 from hostbench.models.result import ResultDocument
-from hostbench.models.suite import ALL, IdlePolicy, IdleRules, Suite, SuiteCase
+from hostbench.models.suite import ALL, IdlePolicy, IdleRules, PeerChoice, Suite, SuiteCase
 from hostbench.plan import split_workload
 from hostbench.progress import progress_for
 from hostbench.results import ResultsStore, results_directory
@@ -33,6 +33,7 @@ class RunRequest:
     params: tuple[str, ...]
     trials: int | None
     idle_policy: IdlePolicy | None
+    peers: PeerChoice | None
     resume: str | None
     wait_s: float
     results: Path | None
@@ -61,6 +62,7 @@ def _check_request(request: RunRequest) -> None:
             "--param": request.params,
             "--trials": request.trials,
             "--idle-policy": request.idle_policy,
+            "--peers": request.peers,
         }
         for name, value in others.items():
             if value:
@@ -91,6 +93,11 @@ def requested_suite(request: RunRequest) -> Suite:
         suite = suite.model_copy(update={"idle": idle})
     if request.trials is not None:
         suite = _with_trials(suite, request.trials)
+    if request.peers is not None:
+        # Of one workload the tools named must fit it; of a suite, whatever fits each of its cases.
+        named = request.peers if request.workload is not None else None
+        cases = tuple(case.model_copy(update={"peers": named}) for case in suite.cases)
+        suite = suite.model_copy(update={"peers": request.peers, "cases": cases})
     return suite
 
 

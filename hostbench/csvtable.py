@@ -1,10 +1,17 @@
-"""The result as CSV: one row a case, or one row a sample. Base units, full precision."""
+"""The result as CSV: one row a metric, or one row a sample. Base units, full precision."""
 
 import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.models.result import (
+    OWN_TOOL,
+    CaseResult,
+    PeerResult,
+    Reason,
+    ResultDocument,
+    Statistics,
+)
 
 CASE_COLUMNS = (
     "job",
@@ -13,6 +20,7 @@ CASE_COLUMNS = (
     "workload",
     "label",
     "params",
+    "tool",
     "verdict",
     "reasons",
     "metric",
@@ -31,40 +39,83 @@ CASE_COLUMNS = (
     "half_width_ratio",
     "limit",
     "efficiency",
+    "peer_version",
+    "peer_title",
+    "ours_over_peer",
+    "ours_over_peer_low",
+    "ours_over_peer_high",
 )
+# From n to half_width_ratio.
+FIGURES = CASE_COLUMNS.index("limit") - CASE_COLUMNS.index("n")
 SAMPLE_COLUMNS = ("job", "case", "workload", "label", "trial", "time_unix_s", "t_s", "dt_s")
 
 
 def case_table(document: ResultDocument) -> str:
-    """One row for every metric of every case; the primary metric comes first."""
-    rows = [row for case in document.cases for row in _case_rows(document, case)]
-    return _csv(CASE_COLUMNS, rows)
+    """One row for every metric of every case, the primary metric first, then one for each peer."""
+    rows = []
+    for case in document.cases:
+        rows += _case_rows(document, case)
+        rows += [_peer_row(document, case, peer) for peer in case.peers]
+    return _csv(CASE_COLUMNS, [row + [None] * (len(CASE_COLUMNS) - len(row)) for row in rows])
 
 
-def _case_rows(document: ResultDocument, case: CaseResult) -> list[list[object]]:
-    head: list[object] = [
+def _head(document: ResultDocument, case: CaseResult) -> list[object]:
+    return [
         document.job.id,
         document.host.hostname,
         case.case,
         case.workload,
         case.label,
         " ".join(f"{name}={value}" for name, value in case.params.items()),
-        case.verdict,
-        " ".join(reason.code for reason in case.reasons),
     ]
+
+
+def _codes(reasons: Iterable[Reason]) -> str:
+    return " ".join(reason.code for reason in reasons)
+
+
+def _case_rows(document: ResultDocument, case: CaseResult) -> list[list[object]]:
+    head = [*_head(document, case), OWN_TOOL, case.verdict, _codes(case.reasons)]
     if not case.metrics:
-        return [head + [None] * (len(CASE_COLUMNS) - len(head))]
+        return [head]
     names = sorted(case.metrics, key=lambda name: name != case.primary)
-    return [head + _figures(case, name) for name in names]
+    return [head + _metric_cells(case, name) for name in names]
 
 
-def _figures(case: CaseResult, name: str) -> list[object]:
+def _metric_cells(case: CaseResult, name: str) -> list[object]:
     metric = case.metrics[name]
-    figures = metric.statistics
     return [
         name,
         metric.unit,
         metric.direction,
+        *_figures(metric.statistics),
+        metric.limit.value if metric.limit else None,
+        metric.efficiency,
+    ]
+
+
+def _peer_row(document: ResultDocument, case: CaseResult, peer: PeerResult) -> list[object]:
+    """A peer whose figure is of no metric of ours leaves that cell empty."""
+    ratio = peer.ratio
+    return [
+        *_head(document, case),
+        peer.tool,
+        peer.verdict,
+        _codes(peer.reasons),
+        peer.metric,
+        peer.unit,
+        "higher",
+        *(_figures(peer.statistics) if peer.statistics else [None] * FIGURES),
+        None,
+        None,
+        peer.version,
+        peer.title,
+        *((ratio.median, ratio.interval.low, ratio.interval.high) if ratio else ()),
+    ]
+
+
+def _figures(figures: Statistics) -> list[object]:
+    return [
         figures.n,
         figures.median,
         figures.mean,
@@ -76,8 +127,6 @@ def _figures(case: CaseResult, name: str) -> list[object]:
         figures.interval.high,
         figures.interval.confidence,
         figures.half_width_ratio,
-        metric.limit.value if metric.limit else None,
-        metric.efficiency,
     ]
 
 

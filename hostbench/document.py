@@ -11,6 +11,7 @@ from hostbench.exitcode import ExitCode
 from hostbench.judge import efficiency, primary_metric
 from hostbench.models.limit import Limit
 from hostbench.models.result import (
+    OWN_TOOL,
     CaseRecord,
     CaseResult,
     IdleRecord,
@@ -27,6 +28,7 @@ from hostbench.models.result import (
     Verdict,
 )
 from hostbench.models.table import Metric
+from hostbench.peerjudge import peer_results
 from hostbench.repeats import counted_trials
 from hostbench.statistics import describe
 from hostbench.verdict import case_verdict
@@ -43,6 +45,7 @@ class Progress:
     session: SessionRecord
     created_unix_s: float
     trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
+    peer_trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
     idle: dict[str, IdleRecord] = field(default_factory=dict)
     done: dict[str, CaseRecord] = field(default_factory=dict)
     ended: StateRecord | None = None
@@ -57,7 +60,9 @@ def replay(records: Iterable[Record]) -> Progress:
             continue
         assert progress is not None, "a journal begins with a session"
         if isinstance(record, TrialRecord):
-            progress.trials.setdefault(record.case, []).append(record)
+            own = record.tool == OWN_TOOL
+            trials = progress.trials if own else progress.peer_trials
+            trials.setdefault(record.case, []).append(record)
         elif isinstance(record, IdleRecord):
             progress.idle.update(dict.fromkeys(record.cases, record))
         elif isinstance(record, CaseRecord):
@@ -77,6 +82,7 @@ def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
         session=session,
         created_unix_s=before.created_unix_s,
         trials={case: before.trials[case] for case in kept},
+        peer_trials={case: before.peer_trials.get(case, []) for case in kept},
         idle={case: before.idle[case] for case in kept if case in before.idle},
         done={case: before.done[case] for case in kept},
     )
@@ -147,6 +153,7 @@ def _case_result(progress: Progress, case: PlannedCase) -> CaseResult:
         counted=() if failed else tuple(trial.index for trial in counted),
         idle=idle,
         trials=tuple(trials),
+        peers=peer_results(case, trials, progress.peer_trials.get(case.case, [])),
     )
 
 

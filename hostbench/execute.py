@@ -9,7 +9,8 @@ from hostbench.idle import IdleGate
 from hostbench.interrupt import Interrupt
 from hostbench.judge import failed_trial, measured_trial, primary_metric, skipped_trial
 from hostbench.limits import HostLimits
-from hostbench.models.events import Event, SampleEvent
+from hostbench.models.events import SampleEvent
+from hostbench.models.peer import TrialEvent
 from hostbench.models.result import (
     OWN_TOOL,
     CaseRecord,
@@ -20,8 +21,9 @@ from hostbench.models.result import (
 )
 from hostbench.models.table import Metric
 from hostbench.notices import GateWaits, Notice, SampleTaken, Sink, TrialBegins
+from hostbench.peerturns import peer_turns
 from hostbench.plan import Plan
-from hostbench.repeats import counted_trials, stop_reason
+from hostbench.repeats import counted_trials, peer_pairs, stop_reason
 from hostbench.statistics import describe
 from hostbench.trial import Transport, Trial, TrialFailed
 from hostbench.verdict import case_verdict, not_idle_sentence
@@ -87,22 +89,49 @@ class Execution:
 
     def _run_case(self, case: PlannedCase, idle: IdleRecord | None) -> None:
         trials: list[TrialRecord] = []
+        given_up: set[str] = set()
         while (stopped := stop_reason(case, trials)) is None:
             self._interrupt.check()
             self._tell(TrialBegins(case, len(trials)))
             trials.append(self._run_trial(case, len(trials)))
             self._tell(trials[-1])
+            self._run_peers(case, trials[-1], given_up)
         counted = counted_trials(case, trials)
         values = [trial.value for trial in counted if trial.value is not None]
         verdict, _ = case_verdict(case, trials, counted, describe(values) if values else None, idle)
         self._tell(CaseRecord(case=case.case, stopped=stopped, verdict=verdict))
 
     def _run_trial(self, case: PlannedCase, index: int) -> TrialRecord:
+        record, failure = self._measured(case, index, self._trial(case))
+        if failure is not None:
+            return failed_trial(record, failure)
+        return self._judged(case, record)
+
+    def _run_peers(self, case: PlannedCase, ours: TrialRecord, given_up: set[str]) -> None:
+        """One trial of each peer, right after ours. `given_up` gathers those that had no figure:
+        they would have none the next time either."""
+        if ours.value is None or ours.index >= peer_pairs(case):
+            return
+        for turn in peer_turns(case, ours, primary_metric(self._metrics[case.workload])):
+            if turn.peer.tool in given_up:
+                continue
+            self._interrupt.check()
+            self._tell(TrialBegins(case, ours.index, turn.peer.tool))
+            record, failure = self._measured(case, ours.index, turn.trial)
+            record = failed_trial(record, failure) if failure else turn.judged(record)
+            self._tell(record)
+            if record.value is None:
+                given_up.add(turn.peer.tool)
+
+    def _measured(
+        self, case: PlannedCase, index: int, trial: Trial
+    ) -> tuple[TrialRecord, TrialFailed | None]:
+        """A trial that nobody has judged yet, and why its transport has no end of it."""
         time_unix_s, started_s = time.time(), time.monotonic()
-        events: list[Event] = []
+        events: list[TrialEvent] = []
         failure: TrialFailed | None = None
         # Closed in any case: nothing of a trial runs on when this is left by an exception.
-        with contextlib.closing(self._transport.run(self._trial(case))) as stream:
+        with contextlib.closing(self._transport.run(trial)) as stream:
             try:
                 for event in stream:
                     events.append(event)
@@ -113,14 +142,13 @@ class Execution:
         record = TrialRecord(
             case=case.case,
             index=index,
+            tool=trial.tool,
             time_unix_s=time_unix_s,
             wall_s=time.monotonic() - started_s,
             verdict=Verdict.CLEAN,
             events=tuple(events),
         )
-        if failure is not None:
-            return failed_trial(record, failure)
-        return self._judged(case, record)
+        return record, failure
 
     def _judged(self, case: PlannedCase, record: TrialRecord) -> TrialRecord:
         if record.start is None or record.end is None:

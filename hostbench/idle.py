@@ -45,8 +45,12 @@ class CpuTimes:
         if total <= 0:
             return None
         steal = max(0, self.steal - before.steal)
-        busy = max(0, total - (self.idle - before.idle) - steal)
-        return busy / total, steal / total
+        return self.busy_since(before) / total, steal / total
+
+    def busy_since(self, before: "CpuTimes") -> int:
+        """Clock ticks since `before` in which something ran here."""
+        steal = max(0, self.steal - before.steal)
+        return max(0, self.total - before.total - (self.idle - before.idle) - steal)
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,16 @@ def read_counters(proc: Path) -> Counters:
 
 
 def _cpu_times(proc: Path) -> dict[str, CpuTimes]:
-    times = {}
     try:
-        lines = (proc / "stat").read_text().splitlines()
+        return parse_cpu_times((proc / "stat").read_text())
     except OSError:
         return {}
-    for line in lines:
+
+
+def parse_cpu_times(text: str) -> dict[str, CpuTimes]:
+    """The CPU times by name (`cpu` for all, `cpu0`) in the text of /proc/stat."""
+    times = {}
+    for line in text.splitlines():
         name, *fields = line.split()
         if not name.startswith("cpu"):
             break

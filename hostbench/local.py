@@ -5,13 +5,16 @@ from collections.abc import Generator, Mapping
 from hostbench.child import Child
 from hostbench.interrupt import Interrupt
 from hostbench.models.events import Event, ParamValue
+from hostbench.models.peer import TrialEvent
+from hostbench.models.result import OWN_TOOL
+from hostbench.peertrial import LocalPeers
 from hostbench.program import Program
 from hostbench.stream import EventStream
 from hostbench.trial import Trial, TrialFailed
 
 
 class LocalTransport:
-    """Runs trials with the programs of this host.
+    """Runs trials with the programs of this host, and those of its peers.
 
     The programs inherit the lock's descriptor, so the host stays locked as long as one of them
     lives, whatever becomes of this process.
@@ -23,9 +26,13 @@ class LocalTransport:
         self._programs = programs
         self._interrupt = interrupt
         self._inherited = () if lock_descriptor is None else (lock_descriptor,)
+        self._peers = LocalPeers(interrupt, self._inherited)
 
-    def run(self, trial: Trial) -> Generator[Event, None, None]:
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run."""
+        return self._run_own(trial) if trial.tool == OWN_TOOL else self._peers.run(trial)
+
+    def _run_own(self, trial: Trial) -> Generator[Event, None, None]:
         program = self._programs[trial.subsystem]
         _check_unchanged(program)
         stream = EventStream(trial)

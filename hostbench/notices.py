@@ -5,6 +5,7 @@ from typing import Protocol
 
 from hostbench.models.events import SampleEvent
 from hostbench.models.result import (
+    OWN_TOOL,
     CaseRecord,
     IdleRecord,
     IdleWindow,
@@ -22,10 +23,11 @@ class GateWaits:
 
 @dataclass(frozen=True)
 class TrialBegins:
-    """Trial `index` (from 0) of a case is about to start."""
+    """Trial `index` (from 0) of a case is about to start; `tool`: ours, or the peer's."""
 
     case: PlannedCase
     index: int
+    tool: str = OWN_TOOL
 
 
 @dataclass(frozen=True)

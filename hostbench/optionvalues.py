@@ -1,9 +1,13 @@
-"""Numbers given to options, read so that a bad one is named in its own error message."""
+"""Values given to options, read so that a bad one is named in its own error message."""
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 from hostbench.errors import UsageError, shown
+
+if TYPE_CHECKING:
+    from hostbench.models.suite import PeerChoice
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
@@ -24,3 +28,18 @@ def seconds(option: str, text: str) -> float:
     if value >= 0:  # nan is not
         return value
     raise UsageError(f"{option} {shown(text)} is not a time; give 0 or more seconds")
+
+
+def peer_choice(text: str) -> "PeerChoice":
+    """`auto`, `none`, or the tools of a list such as `likwid-bench,sysbench`. Raises UsageError."""
+    if text == "auto":
+        return "auto"
+    if text == "none":
+        return "none"
+    tools = [tool.strip() for tool in text.split(",")]
+    if not all(tools):
+        raise UsageError(
+            f"--peers {shown(text)} is not a list of tools; "
+            "give auto, none, or names with commas between them"
+        )
+    return tools

@@ -15,7 +15,9 @@ from hostbench.models.result import PlannedCase
 from hostbench.models.suite import ALL, Suite, SuiteCase
 from hostbench.models.table import Metric, Param, Table, Workload
 from hostbench.params import check_params, check_value, cpu_count, known_param
+from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
+from hostbench.repeats import peer_pairs
 
 CASES_MOST = 10_000
 CASE_HASH_DIGITS = 12
@@ -44,6 +46,8 @@ class Estimate:
     high_s: float
     trials_low: int
     trials_high: int
+    peer_trials_low: int
+    peer_trials_high: int
     complete: bool
 
 
@@ -86,6 +90,8 @@ class Plan:
             high_s=high_s,
             trials_low=sum(case.repeats.min_trials for case in self.cases),
             trials_high=sum(case.repeats.max_trials for case in self.cases),
+            peer_trials_low=sum(_peer_trials(case)[0] for case in self.cases),
+            peer_trials_high=sum(_peer_trials(case)[1] for case in self.cases),
             complete=all(case.trial_time_s is not None for case in self.cases),
         )
 
@@ -100,7 +106,22 @@ def _case_times(case: PlannedCase) -> tuple[float, float]:
     trial_s = case.trial_time_s or 0.0
     least_s = case.repeats.min_trials * trial_s
     most_s = min(case.repeats.max_trials * trial_s, case.repeats.max_time_s)
-    return least_s, max(least_s, most_s)
+    low_rounds, high_rounds = _peer_rounds(case)
+    return (
+        least_s + low_rounds * case.peers_time_s,
+        max(least_s, most_s) + high_rounds * case.peers_time_s,
+    )
+
+
+def _peer_rounds(case: PlannedCase) -> tuple[int, int]:
+    """After how many of our trials the peers run, at least and at most."""
+    pairs = peer_pairs(case)
+    return min(case.repeats.min_trials, pairs), pairs
+
+
+def _peer_trials(case: PlannedCase) -> tuple[int, int]:
+    low_rounds, high_rounds = _peer_rounds(case)
+    return low_rounds * len(case.peers), high_rounds * len(case.peers)
 
 
 def subsystems_of(suite: Suite) -> list[str]:
@@ -138,6 +159,7 @@ def make_plan(suite: Suite, tables: Mapping[str, Table], host: HostInventory) ->
                 case = _planned(suite, entry, workload, block, params, host)
                 # `threads: [1, all]` on one CPU is one case, not two.
                 planned.setdefault(case.case, case)
+            _check_named_peers(entry, [case for case in planned.values() if case.block == block])
     return Plan(suite=suite, cases=tuple(planned.values()))
 
 
@@ -229,6 +251,9 @@ def _planned(
     given = {param.name: checked[param.name] for param in workload.params if param.name in checked}
     params = _full_params(workload, given)
     trial_time_s = _trial_time_s(params)
+    peers = _peers(suite, entry, params)
+    # Of a fixed work nobody knows how long it takes, nor how long its peers do.
+    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S
     return PlannedCase(
         case=case_hash(entry.workload, params),
         workload=entry.workload,
@@ -238,8 +263,27 @@ def _planned(
         block=block,
         repeats=entry.repeats.applied_to(suite.repeats),
         trial_time_s=trial_time_s,
-        timeout_s=entry.timeout_s or _timeout_s(trial_time_s),
+        timeout_s=entry.timeout_s or trial_timeout_s(trial_time_s),
+        peers=tuple(peer.tool for peer in peers),
+        peers_time_s=sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers),
     )
+
+
+def _peers(suite: Suite, entry: SuiteCase, params: Mapping[str, ParamValue]) -> tuple[Peer, ...]:
+    choice = suite.peers if entry.peers is None else entry.peers
+    return chosen_peers(choice, *split_workload(entry.workload), params)
+
+
+def _check_named_peers(entry: SuiteCase, cases: Sequence[PlannedCase]) -> None:
+    """A tool that an entry names and that fits none of its cases was a misunderstanding; what a
+    suite names for all its entries need not fit each of them."""
+    named = entry.peers if isinstance(entry.peers, list) else []
+    for tool in named:
+        if cases and not any(tool in case.peers for case in cases):
+            raise UsageError(
+                f"peer {tool} measures nothing like this; "
+                "leave it out (docs/peers.md lists what stands beside what)"
+            )
 
 
 def _with_threads(
@@ -302,7 +346,8 @@ def _trial_time_s(params: Mapping[str, ParamValue]) -> float | None:
     return float(duration_s + warmup_s + TRIAL_OVERHEAD_S)
 
 
-def _timeout_s(trial_time_s: float | None) -> float:
+def trial_timeout_s(trial_time_s: float | None) -> float:
+    """When a trial that should take `trial_time_s` is given up; None: nobody knows."""
     if trial_time_s is None:
         return UNKNOWN_TRIAL_TIMEOUT_S
     return trial_time_s * TIMEOUT_FACTOR + TIMEOUT_EXTRA_S

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from hostbench.judge import primary_metric
 from hostbench.models.result import (
+    OWN_TOOL,
     CaseRecord,
     IdleRecord,
     IdleWindow,
     PlannedCase,
     TrialRecord,
+    Verdict,
 )
 from hostbench.models.table import Metric
 from hostbench.notices import GateWaits, Notice, SampleTaken, TrialBegins
@@ -34,6 +36,9 @@ def plan_sentence(plan: Plan, kept: Collection[str]) -> str:
     plan = plan.without(kept)
     estimate = plan.estimate()
     trials = _range(str(estimate.trials_low), plural(estimate.trials_high, "trial"))
+    if estimate.peer_trials_high:
+        low, high = estimate.peer_trials_low, estimate.peer_trials_high
+        trials += f" and {_range(str(low), str(high))} of peers"
     time_taken = _range(duration(estimate.low_s), duration(estimate.high_s))
     text = f"{plural(len(plan.cases), 'case')}, {trials}, {time_taken}"
     if not estimate.complete:
@@ -125,21 +130,26 @@ class PlainProgress:
     def trial(self, trial: TrialRecord) -> None:
         """A trial is over."""
         text = self._figure(trial)
-        self.say(f"[{self._done + 1}/{self._cases}] {self._title()} #{trial.index + 1}: {text}")
+        title = self._title(trial.tool)
+        self.say(f"[{self._done + 1}/{self._cases}] {title} #{trial.index + 1}: {text}")
 
     def case_done(self, record: CaseRecord) -> None:
         """A case is done."""
         self.say(f"[{self._done}/{self._cases}] {self._title()}: {record.verdict}")
 
-    def _title(self) -> str:
-        return self._current.title if self._current else ""
+    def _title(self, tool: str = OWN_TOOL) -> str:
+        title = self._current.title if self._current else ""
+        return title if tool == OWN_TOOL else f"{title}, {tool}"
 
     def _figure(self, trial: TrialRecord) -> str:
         """The figure of a trial, or why there is none."""
         if trial.value is None or self._current is None:
             return f"{trial.verdict}: {'; '.join(reason.text for reason in trial.reasons)}"
-        text = human(trial.value, primary_metric(self._metrics[self._current.workload]).unit)
-        if trial.efficiency is not None:
+        unit = primary_metric(self._metrics[self._current.workload]).unit
+        if trial.peer_start is not None:
+            unit = trial.peer_start.unit
+        text = human(trial.value, unit)
+        if trial.efficiency is not None and trial.peer_start is None:
             text += f", {percent(trial.efficiency)} of the limit"
         # The sentences stand below the table at the end.
         codes = ", ".join(reason.code for reason in trial.reasons)
@@ -196,7 +206,7 @@ class RichProgress(PlainProgress):
     def begins(self, notice: TrialBegins) -> None:
         """A trial is about to start."""
         super().begins(notice)
-        self._show(f"{notice.case.title}, trial {notice.index + 1}")
+        self._show(f"{self._title(notice.tool)}, trial {notice.index + 1}")
 
     def waits(self, window: IdleWindow) -> None:
         """The gate found the host busy."""
@@ -207,8 +217,9 @@ class RichProgress(PlainProgress):
         self._show(f"{notice.case.title}, {notice.sample.t_s:.0f} s")
 
     def trial(self, trial: TrialRecord) -> None:
-        """A trial is over; only one without a figure is worth a line here."""
-        if trial.value is None:
+        """A trial is over; only one without a figure is worth a line here, and not every peer
+        that is not installed: the result says it once."""
+        if trial.value is None and (trial.tool == OWN_TOOL or trial.verdict is Verdict.FAILED):
             super().trial(trial)
 
     def case_done(self, record: CaseRecord) -> None:

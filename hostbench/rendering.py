@@ -1,9 +1,9 @@
 """Tables for people, on standard output. Colour never says anything that a word does not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -12,10 +12,13 @@ from hostbench.models.result import (
     CaseResult,
     JobState,
     JobSummary,
+    PeerResult,
+    Reason,
     ResultDocument,
     Statistics,
     Verdict,
 )
+from hostbench.peerjudge import shown_text, skipped_sentences
 from hostbench.units import human, percent, plural
 from hostbench.verdict import NOT_IDLE
 
@@ -28,6 +31,8 @@ VERDICT_STYLES = {
     Verdict.SKIPPED: "dim",
 }
 LEAST_COLUMNS = 80
+LEAST_CASE_COLUMNS = 16
+HEADER = ("case", "value", "spread", "limit", "of limit", "verdict", "n")
 
 
 def console_for(stream: TextIO) -> Console:
@@ -42,12 +47,15 @@ def show_result(document: ResultDocument, stream: TextIO) -> None:
     """The table of a job, and every reason below it as a sentence."""
     console = console_for(stream)
     console.print(_headline(document))
-    console.print(_case_table(document))
+    for part in _case_table(document, console.width):
+        console.print(part)
     notes = _interval_notes(document)
     if notes:
         console.print(notes)
     for paragraph in reason_paragraphs(document.cases):
         console.print(paragraph)
+    for sentence in skipped_sentences(peer for case in document.cases for peer in case.peers):
+        console.print(_sentence(sentence))
     if document.reason:
         console.print(f"The job {document.job.state}: {_sentence(document.reason)}")
 
@@ -61,9 +69,18 @@ def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
         own = [reason.text for reason in case.reasons if reason.code != NOT_IDLE]
         if own:
             paragraphs.append(_sentence(f"{case.title}, {case.verdict}: {'; '.join(own)}"))
+        paragraphs += [
+            _sentence(f"{case.title}, {peer.tool} {peer.verdict}: {_texts(peer.reasons)}")
+            for peer in case.peers
+            if peer.reasons and peer.verdict is not Verdict.SKIPPED
+        ]
     return paragraphs + [
         f"{plural(gate.count(text), 'case')}: {_sentence(text)}" for text in dict.fromkeys(gate)
     ]
+
+
+def _texts(reasons: Sequence[Reason]) -> str:
+    return shown_text("; ".join(reason.text for reason in reasons))
 
 
 def _headline(document: ResultDocument) -> str:
@@ -76,24 +93,73 @@ def _headline(document: ResultDocument) -> str:
     )
 
 
-def _case_table(document: ResultDocument) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("case", overflow="fold", min_width=16)
-    for name in ("value", "spread", "limit", "of limit"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
+def _case_table(document: ResultDocument, columns: int) -> Iterator[Table | Padding]:
+    """The table in parts: what peers measured stands in whole lines below its case."""
+    widths = _column_widths(document, columns)
+    table = _empty_table(widths, header=True)
     workload = None
     for case in document.cases:
         if case.workload != workload:
             workload = case.workload
             table.add_row(Text(workload, style="bold"))
         table.add_row(*_case_row(case))
+        lines = [_peer_line(peer) for peer in case.peers if peer.verdict is not Verdict.SKIPPED]
+        if lines:
+            yield table
+            yield from (Padding(Text(line), (0, 0, 0, 4), expand=False) for line in lines)
+            table = _empty_table(widths, header=False)
+    if table.row_count:
+        yield table
+
+
+def _column_widths(document: ResultDocument, columns: int) -> list[int]:
+    """The same for all parts: the figures as wide as they are, the case as wide as it needs."""
+    rows = [[Text(name) for name in HEADER], *(_case_cells(case) for case in document.cases)]
+    figures = [max(row[i].cell_len for row in rows) for i in range(1, len(HEADER))]
+    names = [case.workload for case in document.cases]
+    names += [f"  {_name(case)}" for case in document.cases]
+    longest = max(Text(name).cell_len for name in names)
+    left = columns - sum(figures) - len(figures)
+    return [min(longest, max(LEAST_CASE_COLUMNS, left)), *figures]
+
+
+def _empty_table(widths: Sequence[int], *, header: bool) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_header=header)
+    for name, width in zip(HEADER, widths, strict=True):
+        if name == "case":
+            table.add_column(name, overflow="fold", min_width=width, max_width=width)
+        else:
+            justify: JustifyMethod = "left" if name == "verdict" else "right"
+            table.add_column(name, justify=justify, no_wrap=True, min_width=width)
     return table
 
 
+def _peer_line(peer: PeerResult) -> str:
+    """`likwid-bench 5.2.2 peakflops_avx512_fma: 206.1 Gop/s, ours/peer 1.004 (0.998–1.010), n 5`"""
+    line = " ".join(part for part in (peer.tool, peer.version, peer.title) if part)
+    if peer.statistics is None:
+        return shown_text(f"{line}: {peer.verdict}")
+    line += f": {human(peer.statistics.median, peer.unit)}"
+    if peer.ratio is not None:
+        low, high = peer.ratio.interval.low, peer.ratio.interval.high
+        line += f", ours/peer {peer.ratio.median:.3f} ({low:.3f}–{high:.3f})"
+    line += f", n {peer.statistics.n}"
+    if peer.verdict is not Verdict.CLEAN:
+        line += f", {peer.verdict}"
+    return shown_text(line)
+
+
+def _name(case: CaseResult) -> str:
+    return case.label or "(defaults)"
+
+
 def _case_row(case: CaseResult) -> list[Text | Padding]:
-    name = Padding(Text(case.label or "(defaults)"), (0, 0, 0, 2))
+    name, *figures = _case_cells(case)
+    return [Padding(name, (0, 0, 0, 2)), *figures]
+
+
+def _case_cells(case: CaseResult) -> list[Text]:
+    name = Text(_name(case))
     verdict = Text(
         case.verdict or "unfinished", style=VERDICT_STYLES[case.verdict] if case.verdict else "dim"
     )

@@ -12,12 +12,21 @@ from hostbench.models.result import (
 from hostbench.statistics import describe
 from hostbench.verdict import is_disturbed
 
+# Of two values nobody knows which one is the odd one out.
+PEER_PAIRS_LEAST = 3
+
 
 def counted_trials(case: PlannedCase, trials: Sequence[TrialRecord]) -> tuple[TrialRecord, ...]:
     """The undisturbed trials when there are at least `min_trials` of them, otherwise all."""
     measured = tuple(trial for trial in trials if trial.verdict in WITH_FIGURE)
     undisturbed = tuple(trial for trial in measured if not is_disturbed(trial))
     return undisturbed if len(undisturbed) >= case.repeats.min_trials else measured
+
+
+def peer_pairs(case: PlannedCase) -> int:
+    """How many of our trials are followed by one of each peer: the first `min_trials`, since
+    those are run in any case, and 3 at least where there are as many."""
+    return min(case.repeats.max_trials, max(PEER_PAIRS_LEAST, case.repeats.min_trials))
 
 
 def stop_reason(case: PlannedCase, trials: Sequence[TrialRecord]) -> StopReason | None:

@@ -17,6 +17,7 @@ from hostbench.errors import ResourceError, UsageError, did_you_mean, shown
 from hostbench.journal import cannot_write, is_being_written, read_journal
 from hostbench.models.result import RESULT_SCHEMA, JobState, ResultDocument
 from hostbench.plan import Plan
+from hostbench.repeats import peer_pairs
 
 JOURNAL, DOCUMENT, CSV = "journal.ndjson", "result.json", "result.csv"
 LATEST = "latest"
@@ -26,6 +27,8 @@ _JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
 # generous, so that a job does not begin what it cannot store.
 TRIAL_BYTES = 24_000
 SAMPLE_BYTES = 600
+# With what it printed, of which the supervisor keeps 32 KiB, in journal and document.
+PEER_TRIAL_BYTES = 80_000
 HEADER_BYTES = 200_000
 
 
@@ -204,4 +207,5 @@ def needed_bytes(plan: Plan) -> int:
         if isinstance(duration_s, int | float) and isinstance(interval_s, int | float):
             samples = duration_s / interval_s
         needed += int(case.repeats.max_trials * (TRIAL_BYTES + samples * SAMPLE_BYTES))
+        needed += len(case.peers) * peer_pairs(case) * PEER_TRIAL_BYTES
     return needed

@@ -54,7 +54,7 @@ def _why_again(before: Progress, now: SessionRecord, case: PlannedCase) -> str |
     if done.stopped not in COMPLETE:
         return "failed before"
     if case not in before.session.cases:
-        return "asked for with other repeats"
+        return "asked for with other repeats or peers"
     if before.session.hostbench != now.hostbench:
         return f"measured with hostbench {before.session.hostbench}, this is {now.hostbench}"
     if before.session.host.identity != now.host.identity:

@@ -155,6 +155,8 @@ _REMEDIES = {
 def _remedy(error: Any) -> str | None:
     """The remedy in words of YAML, where pydantic would speak of Python's types."""
     place, value = error["loc"], error["input"]
+    if "peers" in place and error["type"] in ("list_type", "literal_error"):
+        return "give auto, none, or a list of tools such as [likwid-bench, sysbench]"
     if "params" in place and error["type"] in _REMEDIES:
         more = "; several values belong into grid" if isinstance(value, list) else ""
         return f"give one word or number{more}"

@@ -5,14 +5,34 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hostbench.exitcode import ExitCode
-from hostbench.models.events import Event, ParamValue
+from hostbench.models.events import ParamValue
+from hostbench.models.peer import TrialEvent
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The trial of ours that a peer is to be compared with.
+
+    `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
+    primary metric. `elapsed_s`: how long it measured.
+    """
+
+    cpus: tuple[int, ...]
+    rate: float
+    elapsed_s: float
+
+    @property
+    def threads(self) -> int:
+        """How many threads it had."""
+        return len(self.cpus)
 
 
 @dataclass(frozen=True)
 class Trial:
     """What to run once. `primary` is the metric without which it has failed.
 
-    `timeout_s` is when it is given up: generously above the time it should take.
+    `timeout_s` is when it is given up: generously above the time it should take. `beside` stands
+    in a peer's trial, whose `params` are those that our trial resolved.
     """
 
     tool: str
@@ -21,6 +41,7 @@ class Trial:
     params: Mapping[str, ParamValue]
     primary: str
     timeout_s: float
+    beside: Beside | None = None
 
 
 class TrialFailed(Exception):
@@ -37,8 +58,8 @@ class TrialFailed(Exception):
 class Transport(Protocol):
     """Runs trials somewhere: as a child process here, or later through a service."""
 
-    def run(self, trial: Trial) -> Generator[Event, None, None]:
-        """The trial's events as they come; the last one is `end` or `skip`.
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """The trial's events as they come; the last one is `end`, `peer_end` or `skip`.
 
         Raises TrialFailed when there is no figure, and Interrupted when this process was told to
         end. Whenever it is left, also by closing the generator early, nothing of the trial runs on.

@@ -137,7 +137,7 @@ def case_verdict(
     findings = [
         (Verdict.INVALID, _invalid(counted)),
         (Verdict.DISTURBED, _disturbed(counted, len(trials))),
-        (Verdict.NOISY, _noisy(case, statistics)),
+        (Verdict.NOISY, noisy_reasons(case, statistics)),
         (Verdict.CLEAN, _remarks(trials, counted, statistics, idle)),
     ]
     verdict = next((verdict for verdict, reasons in findings if reasons), Verdict.CLEAN)
@@ -184,7 +184,8 @@ def _over_trials(trials: Sequence[TrialRecord], code: str, of: int) -> Reason:
     return Reason(code=code, text=f"{which}{text}")
 
 
-def _noisy(case: PlannedCase, statistics: Statistics) -> list[Reason]:
+def noisy_reasons(case: PlannedCase, statistics: Statistics) -> list[Reason]:
+    """Why the spread between trials is too large; nothing when it is not."""
     reasons = []
     target = case.repeats.target_half_width
     if statistics.half_width_ratio is not None and statistics.half_width_ratio > target:

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from hostbench.models.events import (
     EndEvent,
-    Event,
     Name,
     ParamValue,
     SampleEvent,
@@ -21,6 +20,7 @@ from hostbench.models.events import (
 )
 from hostbench.models.host import HostInventory
 from hostbench.models.limit import Limit
+from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.models.suite import IdlePolicy, Repeats, Suite
 from hostbench.models.table import Direction, Metric
 
@@ -85,7 +85,8 @@ class PlannedCase(StoredModel):
 
     `case` is the hash of workload and `params`; `given` are those the suite named, in the table's
     order, and what the program is called with. `trial_time_s` is the expected time of one trial,
-    None when it cannot be known; `timeout_s` is when a trial is given up.
+    None when it cannot be known; `timeout_s` is when a trial is given up. `peers` are the tools
+    measured in turn with it, `peers_time_s` the expected time of one trial of each of them.
     """
 
     case: str
@@ -97,6 +98,8 @@ class PlannedCase(StoredModel):
     repeats: Repeats
     trial_time_s: float | None
     timeout_s: float
+    peers: tuple[str, ...] = ()
+    peers_time_s: float = 0.0
 
     @property
     def subsystem(self) -> str:
@@ -182,7 +185,8 @@ class IdleRecord(StoredModel):
 class TrialRecord(StoredModel):
     """One trial: its raw events, and what was made of them.
 
-    `efficiency` is the primary metric over its limit, None when there is no limit.
+    `efficiency` is the primary metric over its limit, None when there is no limit. A peer's trial
+    has the tool's name, the index of our trial that it followed, and its figure in the peer's unit.
     """
 
     record: Literal["trial"] = "trial"
@@ -197,7 +201,7 @@ class TrialRecord(StoredModel):
     value: float | None = None
     efficiency: float | None = None
     limits: dict[Name, Limit] = {}
-    events: tuple[Event, ...] = ()
+    events: tuple[TrialEvent, ...] = ()
 
     @property
     def start(self) -> StartEvent | None:
@@ -213,6 +217,16 @@ class TrialRecord(StoredModel):
     def skip(self) -> SkipEvent | None:
         """Why it cannot run here, when it cannot."""
         return next((event for event in self.events if isinstance(event, SkipEvent)), None)
+
+    @property
+    def peer_start(self) -> PeerStartEvent | None:
+        """What was run, when it is a peer's trial."""
+        return next((event for event in self.events if isinstance(event, PeerStartEvent)), None)
+
+    @property
+    def peer_end(self) -> PeerEndEvent | None:
+        """How the peer ended, when it ran."""
+        return next((event for event in self.events if isinstance(event, PeerEndEvent)), None)
 
     @property
     def samples(self) -> tuple[SampleEvent, ...]:

@@ -14,6 +14,8 @@ from pydantic import (
 from hostbench.models.events import ParamValue
 
 IdlePolicy = Literal["fail", "flag", "force"]
+# auto: every light one that fits; otherwise the tools by name.
+PeerChoice = Literal["auto", "none"] | Annotated[list[str], Field(min_length=1)]
 ALL = "all"
 
 
@@ -71,7 +73,8 @@ class RepeatsChange(SuiteModel):
 class SuiteCase(SuiteModel):
     """One entry of `cases`: a workload, fixed parameters, and a grid that is multiplied out.
 
-    `timeout_s` bounds one trial; None: derived from the trial's duration.
+    `timeout_s` bounds one trial; None: derived from the trial's duration. `peers` None: as the
+    suite says.
     """
 
     workload: Annotated[str, StringConstraints(min_length=1)]
@@ -80,6 +83,7 @@ class SuiteCase(SuiteModel):
     repeats: RepeatsChange = RepeatsChange()
     label: Annotated[str, StringConstraints(min_length=1, max_length=120)] | None = None
     timeout_s: Annotated[float, Field(gt=0, le=30 * 86400)] | None = None
+    peers: PeerChoice | None = None
 
 
 class Suite(SuiteModel):
@@ -89,6 +93,7 @@ class Suite(SuiteModel):
     description: str = ""
     idle: IdleRules = IdleRules()
     repeats: Repeats = Repeats()
+    peers: PeerChoice = "none"
     cases: Annotated[tuple[SuiteCase, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -201,3 +201,65 @@ def test_max_time_bounds_the_upper_estimate_and_never_the_least_trials() -> None
 
 def test_an_estimate_with_fixed_work_is_not_complete() -> None:
     assert not plan(entry(params={"work": 10})).estimate().complete
+
+
+# ---- peers ----
+
+
+def test_auto_is_every_light_peer_that_fits() -> None:
+    cases = plan(entry(grid={"isa": ["scalar", "avx2"]}), peers="auto").cases
+    assert [case.peers for case in cases] == [(), ("likwid-bench",)]
+    # A second of ours and the one that likwid-bench sleeps.
+    assert [case.peers_time_s for case in cases] == [0.0, pytest.approx(2.3)]
+
+
+def test_none_is_what_a_suite_has_that_says_nothing() -> None:
+    assert [case.peers for case in plan(entry()).cases] == [()]
+    assert [case.peers for case in plan(entry(peers="none"), peers="auto").cases] == [()]
+
+
+def test_what_an_entry_says_stands_above_what_the_suite_says() -> None:
+    cases = plan(entry(peers=["likwid-bench"]), entry(params={"threads": 1})).cases
+    assert [case.peers for case in cases] == [("likwid-bench",), ()]
+
+
+def test_a_suites_list_need_not_fit_every_case() -> None:
+    cases = plan(entry(grid={"isa": ["scalar", "avx2"]}), peers=["likwid-bench", "hpcc"]).cases
+    assert [case.peers for case in cases] == [(), ("likwid-bench",)]
+
+
+def test_an_entrys_list_must_fit_one_of_its_cases() -> None:
+    message = refusal(entry(peers=["sysbench"]))
+    assert "peer sysbench measures nothing like this" in message and "docs/peers.md" in message
+
+
+def test_an_unknown_peer_names_the_nearest() -> None:
+    message = refusal(entry(peers=["likwid"]))
+    assert "'likwid'" in message and "did you mean 'likwid-bench'?" in message
+    assert "sysbench or hpcc" in message
+
+
+def test_peers_do_not_change_what_a_case_is() -> None:
+    (without,) = plan(entry()).cases
+    (beside,) = plan(entry(), peers="auto").cases
+    assert without.case == beside.case
+
+
+def test_the_estimate_includes_the_peers() -> None:
+    forced = IdleRules(policy="force")
+    without = plan(entry(), repeats=QUICK, idle=forced).estimate()
+    beside = plan(entry(), repeats=QUICK, idle=forced, peers="auto").estimate()
+    # A peer runs after the first three trials: 1.1 s measured and warmed up, 1.2 s beyond.
+    assert beside.low_s - without.low_s == pytest.approx(3 * 2.3)
+    assert beside.high_s - without.high_s == pytest.approx(3 * 2.3)
+    assert (beside.peer_trials_low, beside.peer_trials_high) == (3, 3)
+    assert (beside.trials_low, without.peer_trials_high) == (without.trials_low, 0)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "low", "high"), [(1, 1, 1, 1), (1, 5, 1, 3), (3, 5, 3, 3), (5, 15, 5, 5)]
+)
+def test_how_many_trials_a_peer_has(least: int, most: int, low: int, high: int) -> None:
+    repeats = Repeats(min_trials=least, max_trials=most)
+    estimate = plan(entry(), repeats=repeats, peers="auto").estimate()
+    assert (estimate.peer_trials_low, estimate.peer_trials_high) == (low, high)

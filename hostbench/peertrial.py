@@ -1,0 +1,136 @@
+"""Runs a peer on this host: as a child of the supervisor, which ends all that it starts."""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hostbench.child import Child
+from hostbench.idle import CpuTimes, parse_cpu_times
+from hostbench.interrupt import Interrupt
+from hostbench.models.events import SkipEvent
+from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
+from hostbench.peers import Command, Peer, Survey, peers_of
+from hostbench.trial import Beside, Trial, TrialFailed
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+# What only tells about a tool answers at once.
+ASK_TIMEOUT_S = 10.0
+# The kernel counts in hundredths of a second: of less than this no percent can be told.
+TELLING_S = 0.5
+# The supervisor itself ends a peer whose time is up; then it reports.
+SUPERVISOR_GRACE_S = 10.0
+
+
+class LocalPeers:
+    """The peers of this host. `inherited` descriptors stay open as long as any of them lives."""
+
+    def __init__(self, interrupt: Interrupt, inherited: Sequence[int]) -> None:
+        self._interrupt = interrupt
+        self._inherited = tuple(inherited)
+        self._answers: dict[tuple[str, ...], str] = {}
+
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """See Transport.run."""
+        beside = trial.beside
+        assert beside is not None, "a peer's trial stands beside one of ours"
+        peer = next(
+            peer
+            for peer in peers_of(trial.subsystem, trial.workload, trial.params)
+            if peer.tool == trial.tool
+        )
+        missing = [program for program in peer.needs if shutil.which(program) is None]
+        if missing:
+            yield _start(peer, Survey(version=None), ())
+            yield _skip(
+                f"{' and '.join(missing)} is not installed; "
+                f"install it with: apt install {peer.package}"
+            )
+            return
+        survey = peer.survey(self._ask, beside)
+        if survey.unsupported is not None:
+            yield _start(peer, survey, ())
+            yield _skip(survey.unsupported)
+            return
+        command = peer.command(beside)
+        yield _start(peer, survey, command.arguments)
+        yield self._supervised(command, trial.timeout_s, beside)
+
+    def _ask(self, command: Sequence[str]) -> str:
+        """The answer of a command, asked once a job."""
+        key = tuple(command)
+        if key not in self._answers:
+            ended = self._supervise(Command(key), ASK_TIMEOUT_S)
+            self._answers[key] = ended["output"] if ended["exit_code"] == 0 else ""
+        return self._answers[key]
+
+    def _supervised(self, command: Command, timeout_s: float, beside: Beside) -> PeerEndEvent:
+        ended = self._supervise(command, timeout_s)
+        before, after = (parse_cpu_times(ended.pop(name)) for name in ("stat_before", "stat_after"))
+        others, steal = _taken_by_others(before, after, beside, ended["elapsed_s"], ended["cpu_s"])
+        return PeerEndEvent(**ended, others_ratio=others, steal_ratio=steal)
+
+    def _supervise(self, command: Command, timeout_s: float) -> dict[str, Any]:
+        request = {
+            "command": command.arguments,
+            "files": dict(command.files),
+            "report": command.report,
+            "timeout_s": timeout_s,
+            "inherited": self._inherited,
+        }
+        # -I and -S: it needs nothing but the standard library and starts in a few milliseconds.
+        arguments = ["-I", "-S", str(SUPERVISOR), json.dumps(request)]
+        program = Path(sys.executable)
+        with Child(program, arguments, self._interrupt, self._inherited, hurry=False) as child:
+            lines = list(child.lines(timeout_s + SUPERVISOR_GRACE_S))
+            exit_code = child.wait()
+        if exit_code != 0 or len(lines) != 1:
+            raise TrialFailed(
+                "supervisor",
+                f"the peer's supervisor ended with exit code {exit_code}: {child.last_errors()}",
+            )
+        ended: dict[str, Any] = json.loads(lines[0])
+        return ended
+
+
+def _start(peer: Peer, survey: Survey, command: tuple[str, ...]) -> PeerStartEvent:
+    return PeerStartEvent(
+        tool=peer.tool,
+        title=peer.title,
+        measures=peer.measures,
+        metric=peer.metric,
+        unit=peer.unit,
+        version=survey.version,
+        library=survey.library,
+        command=command,
+        time_unix_s=time.time(),
+    )
+
+
+def _skip(reason: str) -> SkipEvent:
+    return SkipEvent(event="skip", reason=reason)
+
+
+def _taken_by_others(
+    before: dict[str, CpuTimes],
+    after: dict[str, CpuTimes],
+    beside: Beside,
+    elapsed_s: float,
+    cpu_s: float,
+) -> tuple[float | None, float | None]:
+    """What other processes used and what the hypervisor took, as shares of the time of the CPUs
+    used; None where the kernel does not tell, or the time was too short."""
+    names = [f"cpu{cpu}" for cpu in sorted(set(beside.cpus))]
+    available_s = len(names) * elapsed_s
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    told = all(name in before and name in after for name in names)
+    if not told or elapsed_s < TELLING_S:
+        return None, None
+    steal = sum(after[name].steal - before[name].steal for name in names) / ticks_per_s
+    busy = sum(after[name].busy_since(before[name]) for name in names) / ticks_per_s
+    # The peer itself runs nowhere else.
+    return max(0.0, busy - cpu_s) / available_s, max(0.0, steal) / available_s

@@ -1,0 +1,65 @@
+"""Whose turn it is after a trial of ours: the peers of a case, each with what it is asked for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hostbench.models.limit import Limit
+from hostbench.models.result import PlannedCase, TrialRecord
+from hostbench.models.table import Metric
+from hostbench.peerjudge import judged_peer_trial
+from hostbench.peers import Peer, peers_of
+from hostbench.plan import split_workload, trial_timeout_s
+from hostbench.trial import Beside, Trial
+
+MAKESPAN = "_makespan"
+
+
+@dataclass(frozen=True)
+class PeerTurn:
+    """One trial of one peer beside one of ours."""
+
+    peer: Peer
+    trial: Trial
+    beside: Beside
+    limit: Limit | None
+
+    def judged(self, record: TrialRecord) -> TrialRecord:
+        """What the trial is worth."""
+        return judged_peer_trial(record, self.peer, self.beside, self.limit)
+
+
+def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterator[PeerTurn]:
+    """The peers of `case` after `ours`, which has a figure, with the parameters it resolved."""
+    assert ours.start is not None and ours.end is not None and ours.value is not None
+    subsystem, workload = split_workload(case.workload)
+    params = {
+        name: value
+        for name, value in ours.start.params.items()
+        if value is not None and not isinstance(value, tuple)
+    }
+    beside = Beside(
+        cpus=ours.start.placement.cpus,
+        rate=ours.end.metrics.get(primary.name + MAKESPAN) or ours.value,
+        elapsed_s=ours.end.elapsed_s,
+    )
+    for peer in peers_of(subsystem, workload, params):
+        if peer.tool not in case.peers:
+            continue
+        trial = Trial(
+            tool=peer.tool,
+            subsystem=subsystem,
+            workload=workload,
+            params=params,
+            primary=primary.name,
+            timeout_s=trial_timeout_s(peer.trial_time_s(beside.elapsed_s)),
+            beside=beside,
+        )
+        yield PeerTurn(peer, trial, beside, _limit(ours, peer, primary))
+
+
+def _limit(ours: TrialRecord, peer: Peer, primary: Metric) -> Limit | None:
+    """What bounds our primary metric bounds a whole-run mean of the same quantity too."""
+    if peer.metric is None:
+        return None
+    limit = ours.limits.get(peer.metric) or ours.limits.get(primary.name)
+    return limit if limit is not None and limit.unit == peer.unit else None

@@ -1,0 +1,281 @@
+"""Runs one peer and lets nothing of it live on, whatever the peer does and whoever is killed.
+
+A script of its own, because only a process can outlive us to clean up after us:
+
+    python -I -S supervisor.py REQUEST --lifeline-fd N
+
+REQUEST is a JSON object, see `Request`. The peer runs in a session of its own, in a scratch
+directory that is removed. Whatever it starts becomes our descendant and stays one, also when its
+parent ends (PR_SET_CHILD_SUBREAPER), so all of it is found and ended: when the peer ends, when its
+time is up, on SIGTERM, and when the lifeline closes because whoever started us is gone. One JSON
+object on standard output says how it went; none when we were told to end.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+# hostbench promises to end within 2 s; Child gives us as long before it kills us.
+TERMINATE_GRACE_S = 1.0
+KILL_S_MOST = 5.0
+POLL_S = 0.01
+READ_BYTES = 1 << 16
+# Of the output, the beginning and the end: figures stand at either.
+KEPT_BYTES = 1 << 14
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+class Output:
+    """The beginning and the end of what was printed, in bounded memory."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._head, self._tail = bytearray(), bytearray()
+
+    def take(self, piece: bytes) -> None:
+        self.bytes += len(piece)
+        room = KEPT_BYTES - len(self._head)
+        self._head += piece[:room]
+        self._tail += piece[room:]
+        del self._tail[:-KEPT_BYTES]
+
+    def text(self) -> str:
+        left_out = self.bytes - len(self._head) - len(self._tail)
+        mark = f"\n[{left_out} bytes are left out]\n".encode() if left_out else b""
+        return bytes(self._head + mark + self._tail).decode("utf-8", "replace").replace("\0", "�")
+
+
+class Supervisor:
+    """One peer from its start to the end of its last process."""
+
+    def __init__(self, request: dict[str, Any], lifeline: int) -> None:
+        """`request`: command, files (name to text, written into the scratch directory), report
+        (name of the file there that holds the figures, or null), timeout_s, inherited
+        (descriptors that the peer keeps open)."""
+        self._request = request
+        self._lifeline = lifeline
+        self._output = Output()
+        self._exit_code: int | None = None
+        self._pid = 0
+        self._wake, wake_write = os.pipe()
+        os.set_blocking(self._wake, False)
+        os.set_blocking(wake_write, False)
+        self._told_to_end = False
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._end)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def _end(self, *_signal: object) -> None:
+        self._told_to_end = True
+
+    def run(self) -> dict[str, Any] | None:
+        """How it went; None when we were told to end meanwhile."""
+        scratch = Path(tempfile.mkdtemp(prefix="hostbench-peer-"))
+        try:
+            for name, text in self._request["files"].items():
+                (scratch / name).write_text(text)
+            return self._run_in(scratch)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _run_in(self, scratch: Path) -> dict[str, Any] | None:
+        stat_before, started_s = _proc_stat(), time.monotonic()
+        try:
+            pipe = self._start(scratch)
+        except (OSError, subprocess.SubprocessError) as error:
+            self._output.take(str(error).encode())
+            pipe = None
+        timed_out = pipe is not None and self._watch(pipe, started_s + self._request["timeout_s"])
+        elapsed_s, stat_after = time.monotonic() - started_s, _proc_stat()
+        left_behind = len(_descendants()) if self._exit_code is not None else 0
+        self._end_all(gently=pipe is not None and self._exit_code is None)
+        if self._told_to_end:
+            return None
+        if pipe is not None:
+            self._drain(pipe)
+        self._take_report(scratch)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return {
+            "exit_code": self._exit_code,
+            "timed_out": timed_out,
+            "output": self._output.text(),
+            "output_bytes": self._output.bytes,
+            "elapsed_s": elapsed_s,
+            "cpu_s": used.ru_utime + used.ru_stime,
+            "stat_before": stat_before,
+            "stat_after": stat_after,
+            "left_behind": left_behind,
+        }
+
+    def _start(self, scratch: Path) -> int:
+        """Starts the peer; the descriptor of what it prints."""
+        supervisor = os.getpid()
+
+        def in_the_child() -> None:
+            # Where we are killed ourselves, at least the peer's first process goes with us.
+            _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != supervisor:
+                os._exit(1)
+
+        pipe, write_end = os.pipe()
+        try:
+            # Its exit is taken by _reap(), together with that of everything it leaves to us.
+            process = subprocess.Popen(
+                self._request["command"],
+                cwd=scratch,
+                env=os.environ | {"LC_ALL": "C", "TMPDIR": str(scratch)},
+                stdin=subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                pass_fds=self._request["inherited"],
+                start_new_session=True,
+                preexec_fn=in_the_child,
+            )
+        finally:
+            os.close(write_end)
+        self._pid = process.pid
+        process.returncode = 0  # not for Popen to wait for
+        return pipe
+
+    def _watch(self, pipe: int, deadline_s: float) -> bool:
+        """Until the peer ends, we are told to end, or its time is up: then True."""
+        readable = [pipe, self._lifeline, self._wake]
+        while True:
+            self._reap()
+            left_s = deadline_s - time.monotonic()
+            if self._exit_code is not None or self._told_to_end:
+                return False
+            if left_s <= 0:
+                return True
+            for descriptor in select.select(readable, [], [], min(left_s, 3600.0))[0]:
+                piece = os.read(descriptor, READ_BYTES)
+                if descriptor == pipe:
+                    self._output.take(piece)
+                    if not piece:
+                        readable.remove(pipe)
+                elif descriptor == self._lifeline:
+                    self._told_to_end = True
+
+    def _reap(self) -> bool:
+        """Takes the exits of all children that have ended; whether any child is left."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self._pid:
+                    self._exit_code = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:
+            return False
+
+    def _end_all(self, *, gently: bool) -> None:
+        """Ends every descendant: SIGTERM and a grace where `gently`, then SIGKILL until none is
+        left. A second signal to us does not shorten it: it is short."""
+        if gently:
+            _signal_all(signal.SIGTERM)
+            self._gone_within(TERMINATE_GRACE_S)
+        deadline_s = time.monotonic() + KILL_S_MOST
+        # Again and again: one that forks at this moment is only seen the next time.
+        while time.monotonic() < deadline_s:
+            _signal_all(signal.SIGKILL)
+            if self._gone_within(POLL_S):
+                return
+
+    def _gone_within(self, seconds: float) -> bool:
+        deadline_s = time.monotonic() + seconds
+        while self._reap():
+            if time.monotonic() >= deadline_s:
+                return False
+            time.sleep(POLL_S / 10)
+        return True
+
+    def _drain(self, pipe: int) -> None:
+        """What is left in the pipe: everybody who could write into it is gone."""
+        os.set_blocking(pipe, False)
+        try:
+            while piece := os.read(pipe, READ_BYTES):
+                self._output.take(piece)
+        except BlockingIOError:
+            pass
+
+    def _take_report(self, scratch: Path) -> None:
+        if self._request["report"] is None:
+            return
+        try:
+            with (scratch / self._request["report"]).open("rb") as file:
+                while piece := file.read(READ_BYTES):
+                    self._output.take(piece)
+        except OSError as error:
+            self._output.take(f"\n{self._request['report']}: {error.strerror}\n".encode())
+
+
+def _proc_stat() -> str:
+    try:
+        return Path("/proc/stat").read_text().partition("intr")[0]
+    except OSError:
+        return ""
+
+
+def _parents() -> dict[int, int]:
+    """The parent of every process that can be seen."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (entry / "stat").read_bytes()
+        except OSError:
+            continue
+        # The command stands in parentheses and may hold any character.
+        parents[int(entry.name)] = int(text.rpartition(b")")[2].split()[1])
+    return parents
+
+
+def _descendants() -> list[int]:
+    """Every process below us: whatever loses its parent becomes our own child."""
+    parents = _parents()
+    below = {os.getpid()}
+    found: list[int] = []
+    while more := [pid for pid, parent in parents.items() if parent in below and pid not in below]:
+        below.update(more)
+        found += more
+    return found
+
+
+def _signal_all(number: signal.Signals) -> None:
+    for pid in _descendants():
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def main() -> int:
+    """Runs the request of the command line."""
+    request, _flag, lifeline = sys.argv[1:]
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    ended = Supervisor(json.loads(request), int(lifeline)).run()
+    if ended is None:
+        return 1
+    sys.stdout.write(json.dumps(ended) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

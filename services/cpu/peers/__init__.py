@@ -1,0 +1,13 @@
+"""The peers of the CPU subsystem: see hostbench.peers, which finds this package by its name."""
+
+from hostbench.peers import Params, Peer
+from services.cpu.peers import hpcc, likwid, stress_ng, sysbench
+
+TOOLS = ("likwid-bench", "stress-ng", "sysbench", "hpcc")
+_FINDERS = (likwid.peer, stress_ng.peer, sysbench.peer, hpcc.peer)
+
+
+def peers(workload: str, params: Params) -> tuple[Peer, ...]:
+    """The peers beside `cpu.<workload>` with these parameters, at most one a tool."""
+    found = (find(workload, params) for find in _FINDERS)
+    return tuple(peer for peer in found if peer is not None)

@@ -1,0 +1,43 @@
+"""Finds figures in what peers print."""
+
+import re
+
+from hostbench.errors import shown
+from hostbench.peers import BadOutput
+
+# Also nan and inf: whoever prints them has no figure, and is told so.
+NUMBER = r"([-+]?(?:\d[\d.eE+-]*|nan|inf))"
+
+
+def match(pattern: str, output: str, what: str) -> re.Match[str]:
+    """The last match of `pattern` by lines. Raises BadOutput naming `what` when there is none."""
+    found = list(re.finditer(pattern, output, re.MULTILINE))
+    if not found:
+        raise BadOutput(f"no {what} in its output")
+    return found[-1]
+
+
+def number(pattern: str, output: str, what: str) -> float:
+    """The number that the first group of `pattern` holds. Raises BadOutput."""
+    text = match(pattern, output, what)[1]
+    try:
+        return float(text)
+    except ValueError:
+        raise BadOutput(f"{what} {shown(text)} is not a number") from None
+
+
+def expect(what: str, found: object, asked: object) -> None:
+    """Raises BadOutput unless the tool ran as it was asked to."""
+    if found != asked:
+        raise BadOutput(f"it ran with {what} {found} instead of {asked}")
+
+
+def whole_seconds(elapsed_s: float) -> int:
+    """For tools that take whole seconds; some of them run forever when told 0."""
+    return max(1, round(elapsed_s))
+
+
+def version(answer: str, pattern: str) -> str | None:
+    """The version in what a tool says of itself, None when it says nothing of the kind."""
+    found = re.search(pattern, answer)
+    return found[1] if found else None

@@ -1,0 +1,119 @@
+"""The real tools, where they are installed, under the real supervisor."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostbench.interrupt import Interrupt
+from hostbench.local import LocalTransport
+from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
+from hostbench.peers import Params, peers_of
+from hostbench.trial import Beside, Trial
+from tests.faults.command import Command
+
+CPUS = tuple(sorted(os.sched_getaffinity(0)))
+TWO, FIRST, LAST = CPUS[:2], CPUS[:1], CPUS[-1:]
+
+
+def needs(*tools: str) -> pytest.MarkDecorator:
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+@pytest.fixture
+def transport() -> Iterator[LocalTransport]:
+    interrupt = Interrupt()
+    yield LocalTransport({}, interrupt, None)
+    interrupt.close()
+
+
+def run(
+    transport: LocalTransport, tool: str, workload: str, params: Params, beside: Beside
+) -> tuple[list[TrialEvent], float]:
+    (peer,) = [one for one in peers_of("cpu", workload, params) if one.tool == tool]
+    trial = Trial(tool, "cpu", workload, params, "operations_per_second", 100.0, beside)
+    events = list(transport.run(trial))
+    last = events[-1]
+    assert isinstance(last, PeerEndEvent), events
+    assert last.exit_code == 0, last.output
+    return events, peer.parse(last.output, beside)
+
+
+FMA: Params = {"dtype": "fp64", "isa": "avx2", "threads": 2}
+SCALAR: Params = {"dtype": "fp64", "isa": "scalar"}
+WIDE: Params = {"dtype": "fp32", "isa": "avx512"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload", "params", "cpus"),
+    [
+        pytest.param("likwid-bench", "fma", FMA, TWO, marks=needs("likwid-bench")),
+        pytest.param("likwid-bench", "fma", FMA, LAST, marks=needs("likwid-bench")),
+        pytest.param("likwid-bench", "mul_add", SCALAR, FIRST, marks=needs("likwid-bench")),
+        pytest.param("stress-ng", "add_sub", SCALAR, TWO, marks=needs("stress-ng")),
+        pytest.param("stress-ng", "add_sub", WIDE, LAST, marks=needs("stress-ng")),
+        pytest.param("stress-ng", "clock", {}, FIRST, marks=needs("stress-ng")),
+        pytest.param("sysbench", "clock", {}, TWO, marks=needs("sysbench")),
+    ],
+)
+def test_a_light_peer(
+    transport: LocalTransport, tool: str, workload: str, params: Params, cpus: tuple[int, ...]
+) -> None:
+    if tool == "likwid-bench" and workload == "fma" and not _has("avx2"):
+        pytest.skip("this CPU has no AVX2")
+    beside = Beside(cpus=cpus, rate=20e9 * len(cpus), elapsed_s=0.1)
+    (start, end), value = run(transport, tool, workload, params, beside)
+    assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+    assert start.version and start.version[0].isdigit()
+    assert start.command[:3] == ("taskset", "--cpu-list", ",".join(map(str, cpus)))
+    assert value > 100
+    assert end.cpu_s > 0 and end.left_behind == 0
+
+
+def _has(flag: str) -> bool:
+    return flag in Path("/proc/cpuinfo").read_text().split()
+
+
+HPL: Params = {"n": 500}
+DGEMM: Params = {"n": 300, "dtype": "fp64"}
+
+
+@needs("hpcc", "mpirun.openmpi")
+@pytest.mark.parametrize(
+    ("workload", "params", "ranks"), [("linpack", HPL, len(TWO)), ("gemm", DGEMM, 1)]
+)
+def test_hpcc(transport: LocalTransport, workload: str, params: Params, ranks: int) -> None:
+    beside = Beside(cpus=TWO, rate=1e10, elapsed_s=0.1)
+    before = set(Path("/dev/shm").iterdir())
+    (start, end), value = run(transport, "hpcc", workload, params, beside)
+    assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+    assert value > 1e8
+    assert start.library is not None and "blas" in start.library
+    assert f"CommWorldProcs={ranks}" in end.output
+    assert set(Path("/dev/shm").iterdir()) <= before
+
+
+@needs("likwid-bench", "stress-ng", "sysbench")
+def test_a_run_with_all_light_peers(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    suite = tmp_path / "peers.yaml"
+    suite.write_text(
+        "name: peers\nidle: {policy: force}\npeers: auto\n"
+        "repeats: {min_trials: 1, max_trials: 1}\n"
+        "cases:\n"
+        "  - {workload: cpu.clock, params: {duration_s: 0.1, threads: 1}}\n"
+        "  - {workload: cpu.add_sub, params: {duration_s: 0.1, dtype: fp64, isa: scalar}}\n"
+    )
+    ended = command.run("run", str(suite), "--json")
+    assert ended.code == 0, ended.errors
+    assert "2 cases, 2 trials and 3 of peers" in ended.errors
+    peers: list[Any] = [peer for case in ended.document["cases"] for peer in case["peers"]]
+    assert [peer["tool"] for peer in peers] == ["stress-ng", "sysbench", "stress-ng"]
+    assert all(peer["statistics"]["n"] == 1 for peer in peers)
+    assert [peer["metric"] is None for peer in peers] == [True, True, False]
+    assert peers[2]["ratio"]["median"] > 0
+    assert command.gone_within(1)
