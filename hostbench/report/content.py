@@ -248,10 +248,12 @@ class Chart:
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that are shown when asked for. `in_brief`: in the short form too."""
+    """Blocks that are shown when asked for. `essential`: on paper and in the short form, where
+    nobody can ask, they are shown; `in_brief`: they belong into the short form, folded."""
 
     title: str
     blocks: tuple["Block", ...]
+    essential: bool = False
     in_brief: bool = True
 
 

@@ -25,6 +25,7 @@ from hostbench.units import human, percent, plural, significant
 # A drawing must fit on a printed page.
 ROWS_A_CHART = 36
 BARS_LEAST = 2
+CASES_UNFOLDED = 40
 NOTHING = "–"
 
 FIGURE_COLUMNS = (
@@ -60,6 +61,16 @@ def case_table(cases: Sequence[CaseResult], caption: str, *, titles: bool = Fals
     """Value, spread, limit and verdict of each case. `titles`: they are of several workloads."""
     rows = tuple(case_row(case, case.title if titles else label(case)) for case in cases)
     return Table(caption, FIGURE_COLUMNS, (RowGroup(None, rows),))
+
+
+def workload_table(workload: str, cases: Sequence[CaseResult], *, of: int) -> Block:
+    """The figures of one workload below its chart; folded in a report of many cases (`of`), as the
+    chart tells the most of them."""
+    table = case_table(cases, f"Figures of {workload}")
+    drawn = sum(primary(case) is not None for case in cases) >= BARS_LEAST
+    if of <= CASES_UNFOLDED or not drawn:
+        return table
+    return Fold(f"{table.caption}: {plural(len(cases), 'case')}", (table,), essential=True)
 
 
 def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
@@ -161,8 +172,8 @@ def peer_blocks(cases: Sequence[CaseResult]) -> tuple[Block, ...]:
 
 PEER_INTRODUCTION = Paragraph(
     "Each tool ran in turn with our own trials (ours, peer, ours, peer …) under the same "
-    "placement. The ratio is ours over the peer's, pair by pair; where the tool reports the mean of "
-    "a whole run, ours is the whole-run figure too and not the one of the clean slices. A tool "
+    "placement. The ratio is ours over the peer's, pair by pair; where the tool reports the mean "
+    "of a whole run, ours is the whole-run figure too and not the one of the clean slices. A tool "
     "that measures something else stands here as context, without a ratio."
 )
 

@@ -34,7 +34,7 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("left-out", "disturbed, left out"),
         ("band", "interval of the median"),
     ),
-    TimeChart: (("line", "samples"), ("limit", "theoretical limit of the trial")),
+    TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
 
 
@@ -93,7 +93,7 @@ def _absent(chart: Chart) -> set[str]:
         kinds = {point.kind for group in drawing.groups for r in group.rows for point in r.points}
         absent |= {sign for kind, sign in _SIGNS.items() if kind not in kinds}
     elif not any(panel.levels for panel in drawing.panels):
-        absent.add("limit")
+        absent.add("level")
     return absent
 
 

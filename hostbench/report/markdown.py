@@ -61,9 +61,11 @@ def _block(block: Block, level: int) -> Iterator[str]:
     if isinstance(block, Part):
         yield from (f"{'#' * level} {escaped(block.title)}", "")
         yield from _blocks(block.blocks, level + 1)
-    elif isinstance(block, Fold) and not block.in_brief:
-        return
+    elif isinstance(block, Fold) and block.essential:
+        yield from _blocks(block.blocks, level)
     elif isinstance(block, Fold):
+        if not block.in_brief:
+            return
         # GitHub folds this; the empty line makes what follows Markdown again.
         yield from (f"<details><summary>{escaped(block.title)}</summary>", "")
         yield from _blocks(block.blocks, level)

@@ -25,6 +25,8 @@ from hostbench.report.figures import NOTHING, by_workload, label, primary, sente
 from hostbench.report.summary import utc
 from hostbench.units import bound, duration, human, percent, plural
 
+SOURCES_UNFOLDED = 12
+
 METHOD = (
     "A trial is one process, started once. After a warm-up all threads pass a barrier, and the "
     "timed region is cut into slices of some milliseconds. A slice is clean when its thread had "
@@ -94,7 +96,10 @@ def _limit_blocks(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[Bl
             "the one in the middle is shown."
         )
         yield Table("Factors of the limits", columns, groups)
-        yield sources.block()
+        found = sources.block()
+        title = f"Sources ({len(found.texts)})"
+        short = len(found.texts) <= SOURCES_UNFOLDED
+        yield found if short else Fold(title, (found,), essential=True)
     yield from _without_limit(cases)
 
 

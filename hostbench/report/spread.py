@@ -59,7 +59,7 @@ def _charts(workload: str, cases: Sequence[CaseResult]) -> Iterator[Chart]:
         rows = tuple(row for case in page if (row := _spread_row(case)))
         of = f" ({number} of {len(pages)})" if len(pages) > 1 else ""
         yield Chart(
-            title=f"{workload}{of}",
+            title=f"Trials around their medians{of}",
             description=_said(rows),
             drawing=SpreadChart((SpreadGroup("", rows),)),
             numbers=_table(f"Statistics of {workload}{of}", page),

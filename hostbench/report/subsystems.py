@@ -24,10 +24,10 @@ from hostbench.report.figures import (
     bar,
     bar_charts,
     by_workload,
-    case_table,
     label,
     peer_blocks,
     primary,
+    workload_table,
 )
 
 HEADLINES_MOST = 16
@@ -80,7 +80,7 @@ def plain_report(name: str, cases: Sequence[CaseResult]) -> SubsystemReport:
         bars = tuple(one for case in found if (one := bar(case, label(case))))
         unit = next((metric.unit for case in found if (metric := primary(case))), "1")
         charts = tuple(bar_charts(workload, unit, [BarGroup("", bars)]))
-        parts.append(Part(workload, (*charts, case_table(found, f"Figures of {workload}"))))
+        parts.append(Part(workload, (*charts, workload_table(workload, found, of=len(cases)))))
     parts += peer_part(cases)
     return SubsystemReport(title=name, headline=best_of_each(cases), blocks=tuple(parts))
 

@@ -141,11 +141,8 @@ def _grouped_reasons(cases: Sequence[CaseResult]) -> tuple[str, ...]:
         for code, text in {reason.code: reason.text for reason in case.reasons}.items():
             found.setdefault(code, []).append((case.title, text))
     return tuple(
-        sentence(
-            f"{code.replace('_', ' ').capitalize()}, {plural(len(pairs), 'case')}, "
-            f"such as {pairs[0][0]}: {pairs[0][1]}"
-        )
-        for code, pairs in found.items()
+        sentence(f"{plural(len(pairs), 'case')}, such as {pairs[0][0]}: {pairs[0][1]}")
+        for pairs in found.values()
     )
 
 

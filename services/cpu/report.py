@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hostbench.models.result import CaseResult, ResultDocument
 from hostbench.models.table import Metric
 from hostbench.report.content import Bar, BarGroup, Block, Chart, Paragraph, Part
-from hostbench.report.figures import bar, bar_charts, by_workload, case_table, primary, sentence
+from hostbench.report.figures import bar, bar_charts, by_workload, primary, sentence, workload_table
 from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part
 
 ISA, THREADS, DTYPE = "isa", "threads", "dtype"
@@ -34,13 +34,13 @@ def _workload_blocks(
     metric = next(metric for metric in document.workloads[workload] if metric.primary)
     yield Paragraph(sentence(f"{metric.description[:1].upper()}{metric.description[1:]}"))
     yield from _charts(metric, cases)
-    yield case_table(cases, f"Figures of {workload}")
+    yield workload_table(workload, cases, of=len(document.cases))
 
 
 def _charts(metric: Metric, cases: Sequence[CaseResult]) -> Iterator[Chart]:
     shown = [case for case in cases if primary(case)]
     names = _telling_params(shown)
-    axis = next((name for name in AXES if name in names), names[0] if names else None)
+    axis = names[0] if names else None
     groups: dict[str, list[Bar]] = {}
     for case in shown:
         params = resolved(case)

@@ -12,7 +12,7 @@ from hostbench.report.plaintext import one_line
 from hostbench.units import human
 
 PANEL_PX, LOWER_PX, TITLE_PX, BOTTOM_PX = 130, 62, 34, 28
-LEFT_PX, RIGHT_PX = 84, 10
+LEFT_PX, RIGHT_PX = 84, 24
 # A point a pixel of the whole axis; a denser run is drawn as its band: lowest and highest of each
 # bin.
 POINTS_MOST = {WIDE_PX: 660, NARROW_PX: 260}

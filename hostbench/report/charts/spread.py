@@ -1,5 +1,6 @@
 """The trials of every case around its median."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,9 +10,8 @@ from hostbench.report.content import Point, PointKind, SpreadChart, SpreadGroup,
 from hostbench.units import bound, percent
 
 LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.PAPER, Ink.WARN, Ink.TEXT)
-# Half the width of the axis: what the trials that count need, within reason.
-RANGE_LEAST, RANGE_MOST = 0.01, 0.20
-NICE = (0.01, 0.02, 0.05, 0.10, 0.20)
+NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
+SHOWN = 0.9
 AXIS_PX, BOTTOM_PX, SIDE_PX = 22, 8, 56
 
 
@@ -35,18 +35,17 @@ def spread_chart(chart: SpreadChart, title: str) -> tuple[str, str]:
 
 
 def axis_range(chart: SpreadChart) -> float:
-    """Half the width of the axis, as a ratio of the median: trials beyond stand at its edge."""
-    farthest = max(
-        (
-            abs(point.deviation)
-            for group in chart.groups
-            for row in group.rows
-            for point in row.points
-            if point.kind is not PointKind.LEFT_OUT
-        ),
-        default=0.0,
+    """Half the width of the axis, as a ratio of the median: that of most trials that count. The
+    others stand at its edge with their figure, lest one case press all others flat."""
+    distances = sorted(
+        abs(point.deviation)
+        for group in chart.groups
+        for row in group.rows
+        for point in row.points
+        if point.kind is not PointKind.LEFT_OUT
     )
-    return next((nice for nice in NICE if farthest <= nice), RANGE_MOST)
+    most = distances[math.ceil(SHOWN * len(distances)) - 1] if distances else 0.0
+    return next((nice for nice in NICE if most <= nice), NICE[-1])
 
 
 class _Strips:
