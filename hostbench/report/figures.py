@@ -1,5 +1,6 @@
 """What every section says of cases: tables, bars, peers. Subsystems build theirs of these parts."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hostbench.models.result import WITH_FIGURE, CaseResult, MetricResult, PeerResult, Verdict
@@ -178,6 +179,11 @@ PEER_INTRODUCTION = Paragraph(
 )
 
 
+def peer_name(peer: PeerResult) -> str:
+    """The tool and its test."""
+    return f"{peer.tool} {peer.title}"
+
+
 def _peer_table(pairs: Sequence[tuple[CaseResult, PeerResult]]) -> Table:
     columns = (
         Column("case"),
@@ -200,7 +206,7 @@ def _peer_row(case: CaseResult, peer: PeerResult) -> tuple[Text, ...]:
     interval = ratio.interval if ratio and ratio.n > 1 else None
     return (
         case.title,
-        peer.title,
+        peer_name(peer),
         human(peer.statistics.median, peer.unit),
         human(ours.statistics.median, ours.unit) if ours else NOTHING,
         significant(ratio.median) if ratio else NOTHING,
@@ -212,16 +218,18 @@ def _peer_row(case: CaseResult, peer: PeerResult) -> tuple[Text, ...]:
 
 def _tool_table(peers: Sequence[PeerResult]) -> Table:
     columns = (Column("tool"), Column("version"), Column("library"), Column("what it measures"))
-    kinds = dict.fromkeys((p.title, p.version, p.library, p.measures) for p in peers)
+    kinds = dict.fromkeys((peer_name(p), p.version, p.library, p.measures) for p in peers)
     rows = tuple(
-        (title, version or NOTHING, library or NOTHING, measures)
-        for title, version, library, measures in kinds
+        (name, version or NOTHING, library or NOTHING, measures)
+        for name, version, library, measures in kinds
     )
     return Table("The tools", columns, (RowGroup(None, rows),))
 
 
 def _commands(pairs: Sequence[tuple[CaseResult, PeerResult]]) -> Fold:
-    rows = tuple((case.title, peer.title, Code(" ".join(peer.command))) for case, peer in pairs)
+    rows = tuple(
+        (case.title, peer_name(peer), Code(shlex.join(peer.command))) for case, peer in pairs
+    )
     columns = (Column("case"), Column("tool"), Column("command"))
     caption = "How each tool was called"
     return Fold(caption, (Table(caption, columns, (RowGroup(None, rows),)),))
@@ -231,11 +239,11 @@ def _not_measured(peers: Sequence[PeerResult]) -> list[Block]:
     reasons: dict[tuple[str, Verdict, str], int] = {}
     for peer in peers:
         why = "; ".join(reason.text for reason in peer.reasons) or "no reason was given"
-        key = (peer.title, peer.verdict, why)
+        key = (peer.tool, peer.verdict, why)
         reasons[key] = reasons.get(key, 0) + 1
     items = tuple(
-        f"{title}, {verdict} beside {plural(count, 'case')}: {sentence(why)}"
-        for (title, verdict, why), count in reasons.items()
+        f"{tool}, {verdict} beside {plural(count, 'case')}: {sentence(why)}"
+        for (tool, verdict, why), count in reasons.items()
     )
     return [Bullets(items)] if items else []
 

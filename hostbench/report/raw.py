@@ -18,7 +18,7 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.report.figures import NOTHING, primary
+from hostbench.report.figures import NOTHING, peer_name, primary
 from hostbench.report.summary import utc
 from hostbench.units import human, percent, plural
 
@@ -70,28 +70,29 @@ def raw_section(document: ResultDocument, source: str) -> Section:
 def _groups(document: ResultDocument) -> Iterator[RowGroup]:
     shown = 0
     for case in document.cases:
-        for title, trials, counted in _kinds(case, document):
-            if shown + len(trials) > TRIALS_MOST:
+        for group in _groups_of(case, document):
+            if shown + len(group.rows) > TRIALS_MOST:
                 return
-            shown += len(trials)
-            unit = _unit(case)
-            rows = tuple(_row(trial, unit, counted) for trial in trials)
-            yield RowGroup(title, rows)
+            shown += len(group.rows)
+            yield group
 
 
-def _kinds(
-    case: CaseResult, document: ResultDocument
-) -> Iterator[tuple[Text, Sequence[TrialRecord], Sequence[int] | None]]:
+def _groups_of(case: CaseResult, document: ResultDocument) -> Iterator[RowGroup]:
     """The case's own trials, then those of its peers."""
     program = next(
         (p.name for p in document.programs if p.subsystem == case.workload.partition(".")[0]), "?"
     )
     command = reproduction(case, program)
-    yield (Strong(case.title), f", case {case.case}: ", Code(command)), case.trials, case.counted
+    title = (Strong(case.title), f", case {case.case}: ", Code(command))
+    yield RowGroup(title, tuple(_row(t, _unit(case), case.counted) for t in case.trials))
     for peer in case.peers:
         if peer.trials:
-            title = (Strong(f"{case.title}: {peer.title}"), ": ", Code(" ".join(peer.command)))
-            yield title, peer.trials, None
+            title = (
+                Strong(f"{case.title}: {peer_name(peer)}"),
+                ": ",
+                Code(shlex.join(peer.command)),
+            )
+            yield RowGroup(title, tuple(_row(trial, peer.unit, None) for trial in peer.trials))
 
 
 def reproduction(case: CaseResult, program: str) -> str:

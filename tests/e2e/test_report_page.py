@@ -39,7 +39,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     documents = {
         "full": full_run(),
         # axe takes time with every element: fewer cases, all kinds of content.
-        "few": full_run(trials=3, workloads=("fma", "compare", "linpack")),
+        "few": full_run(trials=2, workloads=("fma", "compare", "linpack")),
         "samples": sampled_run(),
     }
     for name, document in documents.items():

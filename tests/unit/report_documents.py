@@ -352,7 +352,7 @@ def _with_peers(case: CaseResult, rng: random.Random) -> CaseResult:
     command = ("likwid-bench", "-t", kernel, "-W", f"N:64kB:{case.params['threads']}", "-s", "1")
     ran = PeerResult(
         tool="likwid-bench",
-        title=f"likwid-bench {kernel}",
+        title=kernel,
         version="5.2.2",
         measures="FMA operations on registers, mean of the whole run",
         library=None,
@@ -372,7 +372,7 @@ def _with_peers(case: CaseResult, rng: random.Random) -> CaseResult:
     missing = ran.model_copy(
         update={
             "tool": "sysbench",
-            "title": "sysbench cpu",
+            "title": "cpu",
             "version": None,
             "metric": None,
             "unit": "event/s",
