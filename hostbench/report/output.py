@@ -30,14 +30,12 @@ def write_report(job: JobDirectory, form: Format, output: str | None) -> Path | 
     Raises UsageError for a document that cannot be trusted or an output that cannot be,
     ResourceError when it cannot be written.
     """
-    target = None if output in (None, STANDARD_OUTPUT) else _checked_target(Path(str(output)), job)
-    if output is None and form is Format.HTML:
-        target = job.report
+    target = _target(job, form, output)
     text = rendered(job, form)
     if target is None:
         sys.stdout.write(text)
-        return None
-    _write(target, text)
+    else:
+        _write(target, text)
     return target
 
 
@@ -72,7 +70,20 @@ _RENDERERS: dict[Format, Callable[[ResultDocument, str], str]] = {
 }
 
 
-def _checked_target(target: Path, job: JobDirectory) -> Path:
+def _target(job: JobDirectory, form: Format, output: str | None) -> Path | None:
+    """The file to write, before any work is done for it; None: standard output."""
+    if output is None:
+        return job.report if form is Format.HTML else None
+    if output == STANDARD_OUTPUT:
+        return None
+    try:
+        _check_target(Path(output), job)
+    except OSError as error:
+        raise _cannot_write(Path(output), error.strerror) from None
+    return Path(output)
+
+
+def _check_target(target: Path, job: JobDirectory) -> None:
     """Refuses what would take a directory or the job's own record for a file to write."""
     if not target.name or target.is_dir():
         raise UsageError(
@@ -84,7 +95,6 @@ def _checked_target(target: Path, job: JobDirectory) -> Path:
             f"--output {target} is the job's own record; give another file, such as "
             f"{target.with_name(REPORT)}"
         )
-    return target
 
 
 def _write(target: Path, text: str) -> None:

@@ -51,8 +51,10 @@ def time_section(document: ResultDocument) -> Section | None:
         return None
     drawn = _drawn(cases)
     blocks: list[Block] = [Paragraph(_introduction(document, len(drawn), len(cases)))]
-    blocks += [_chart(case, document.workloads[case.workload]) for case in cases if case in drawn]
-    left = [case for case in cases if case not in drawn]
+    blocks += [
+        _chart(case, document.workloads[case.workload]) for case in cases if case.case in drawn
+    ]
+    left = [case for case in cases if case.case not in drawn]
     if left:
         blocks.append(_table("Series that are not drawn", left))
     return Section("time", "Over time", tuple(blocks), in_brief=False)
@@ -81,15 +83,15 @@ def _introduction(document: ResultDocument, drawn: int, of: int) -> Text:
     )
 
 
-def _drawn(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """The cases that are drawn, within what a page holds."""
+def _drawn(cases: Sequence[CaseResult]) -> set[str]:
+    """The hashes of the cases that are drawn, within what a page holds."""
 
     def interest(case: CaseResult) -> tuple[int, int]:
         known = case.verdict in _WORST_FIRST
         rank = _WORST_FIRST.index(case.verdict) if known and case.verdict else len(_WORST_FIRST)
         return rank, -max(len(trial.samples) for trial in sampled_trials(case))
 
-    return sorted(cases, key=interest)[:CHARTS_MOST]
+    return {case.case for case in sorted(cases, key=interest)[:CHARTS_MOST]}
 
 
 def _chart(case: CaseResult, metrics: Sequence[Metric]) -> Chart:
