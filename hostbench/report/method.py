@@ -112,14 +112,20 @@ def _factor_rows(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[tup
         for factor in metric.limit.factors:
             key = (factor.name, factor.unit, factor.source)
             found.setdefault(key, []).append((case, factor))
-    for (name, unit, source), pairs in found.items():
+    order = list(dict.fromkeys(name for name, _, _ in found))
+    for (name, unit, source), pairs in sorted(found.items(), key=lambda i: order.index(i[0][0])):
         values = [factor.value for _, factor in pairs]
         low, high = min(values), max(values)
         said = _factor_value(low, unit, name)
         if high != low:
             said = f"{said} to {_factor_value(high, unit, name)}"
         which = "all" if len(pairs) == len(cases) else some([label(case) for case, _ in pairs])
-        yield (name.replace("_", " "), said, which, sources.reference(source))
+        yield (
+            name.removesuffix("_hertz").replace("_", " "),
+            said,
+            which,
+            sources.reference(source),
+        )
 
 
 def _factor_value(value: float, unit: str, name: str) -> str:

@@ -12,7 +12,7 @@ from hostbench.units import bound, percent
 LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.PAPER, Ink.WARN, Ink.TEXT)
 NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
 SHOWN = 0.9
-AXIS_PX, BOTTOM_PX, SIDE_PX = 22, 8, 56
+AXIS_PX, BOTTOM_PX, SIDE_PX = 22, 8, 66
 
 
 @dataclass(frozen=True)
