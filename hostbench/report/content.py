@@ -246,15 +246,22 @@ class Chart:
     numbers: Table | None = None
 
 
+class InBrief(StrEnum):
+    """What becomes of folded blocks in the short form."""
+
+    FOLDED = "folded"
+    UNFOLDED = "unfolded"
+    LEFT_OUT = "left out"
+
+
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that are shown when asked for. `essential`: on paper and in the short form, where
-    nobody can ask, they are shown; `in_brief`: they belong into the short form, folded."""
+    """Blocks that are shown when asked for. `on_paper`: shown there, where nobody can ask."""
 
     title: str
     blocks: tuple["Block", ...]
-    essential: bool = False
-    in_brief: bool = True
+    on_paper: bool = False
+    brief: InBrief = InBrief.FOLDED
 
 
 @dataclass(frozen=True)

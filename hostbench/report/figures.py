@@ -14,6 +14,7 @@ from hostbench.report.content import (
     Code,
     Column,
     Fold,
+    InBrief,
     Mark,
     Paragraph,
     RowGroup,
@@ -71,7 +72,8 @@ def workload_table(workload: str, cases: Sequence[CaseResult], *, of: int) -> Bl
     drawn = sum(primary(case) is not None for case in cases) >= BARS_LEAST
     if of <= CASES_UNFOLDED or not drawn:
         return table
-    return Fold(f"{table.caption}: {plural(len(cases), 'case')}", (table,), essential=True)
+    title = f"{table.caption}: {plural(len(cases), 'case')}"
+    return Fold(title, (table,), on_paper=True, brief=InBrief.UNFOLDED)
 
 
 def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:

@@ -77,7 +77,7 @@ def _processor(cpu: Cpu) -> tuple[Block, ...]:
     ):
         if cpus is not None:
             names.append((kind, cpu_list(cpus)))
-    flags = Fold(f"{len(cpu.flags)} flags", (Paragraph(Code(" ".join(cpu.flags))),))
+    flags = Fold(f"{len(cpu.flags)} flags", (Paragraph(Code(" ".join(cpu.flags))),), on_paper=True)
     return (Facts(tuple(names)), *((flags,) if cpu.flags else ()))
 
 
@@ -132,7 +132,9 @@ def _mitigations(host: HostInventory) -> Block:
         return Paragraph("The kernel names none.")
     columns = (Column("vulnerability"), Column("what the kernel says"))
     table = Table("Mitigations", columns, (RowGroup(None, rows),))
-    return Fold(f"{len(rows)} vulnerabilities and what the kernel does about them", (table,))
+    return Fold(
+        f"{len(rows)} vulnerabilities and what the kernel does about them", (table,), on_paper=True
+    )
 
 
 def cpu_list(cpus: tuple[int, ...]) -> str:

@@ -10,6 +10,7 @@ from hostbench.report.content import (
     Code,
     Facts,
     Fold,
+    InBrief,
     Inline,
     Mark,
     Notice,
@@ -61,11 +62,11 @@ def _block(block: Block, level: int) -> Iterator[str]:
     if isinstance(block, Part):
         yield from (f"{'#' * level} {escaped(block.title)}", "")
         yield from _blocks(block.blocks, level + 1)
-    elif isinstance(block, Fold) and block.essential:
+    elif isinstance(block, Fold) and block.brief is InBrief.LEFT_OUT:
+        return
+    elif isinstance(block, Fold) and block.brief is InBrief.UNFOLDED:
         yield from _blocks(block.blocks, level)
     elif isinstance(block, Fold):
-        if not block.in_brief:
-            return
         # GitHub folds this; the empty line makes what follows Markdown again.
         yield from (f"<details><summary>{escaped(block.title)}</summary>", "")
         yield from _blocks(block.blocks, level)

@@ -99,7 +99,7 @@ def _limit_blocks(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[Bl
         found = sources.block()
         title = f"Sources ({len(found.texts)})"
         short = len(found.texts) <= SOURCES_UNFOLDED
-        yield found if short else Fold(title, (found,), essential=True)
+        yield found if short else Fold(title, (found,), on_paper=True)
     yield from _without_limit(cases)
 
 
@@ -228,9 +228,10 @@ def _metric_tables(document: ResultDocument) -> Iterator[Block]:
                 Code(metric.name),
                 metric.unit,
                 metric.direction,
-                f"{metric.description} (primary)" if metric.primary else metric.description,
+                f"Primary. {metric.description}" if metric.primary else metric.description,
             )
             for metric in metrics
         )
         table = Table(f"Metrics of {', '.join(workloads)}", columns, (RowGroup(None, rows),))
-        yield Fold(f"{plural(len(metrics), 'metric')} of {', '.join(workloads)}", (table,))
+        title = f"{plural(len(metrics), 'metric')} of {', '.join(workloads)}"
+        yield Fold(title, (table,), on_paper=True)

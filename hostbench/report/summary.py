@@ -12,6 +12,7 @@ from hostbench.report.content import (
     Code,
     Facts,
     Fold,
+    InBrief,
     Notice,
     Paragraph,
     Section,
@@ -159,5 +160,5 @@ def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemRepo
     else:
         title = f"The reasons case by case ({len(reasons)})"
         blocks.append(Bullets(_grouped_reasons(document.cases)))
-        blocks.append(Fold(title, (Bullets(reasons),), in_brief=False))
+        blocks.append(Fold(title, (Bullets(reasons),), brief=InBrief.LEFT_OUT))
     return Section(anchor="summary", title="Summary", blocks=tuple(blocks))
