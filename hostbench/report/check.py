@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import hostbench
 from hostbench.errors import UsageError, shown
 from hostbench.judge import efficiency
 from hostbench.models.limit import Limit
@@ -57,7 +58,9 @@ def contradictions(document: ResultDocument) -> Iterator[Contradiction]:
     yield from _compared("job.cases", job.cases, len(document.cases))
     found = [case.verdict for case in document.cases]
     verdicts = {verdict: found.count(verdict) for verdict in Verdict if verdict in found}
-    yield from _compared("job.verdicts", dict(job.verdicts), verdicts)
+    # The summary keeps what was said while measuring; a later version may see it otherwise.
+    if document.hostbench == hostbench.__version__:
+        yield from _compared("job.verdicts", dict(job.verdicts), verdicts)
     for position, case in enumerate(document.cases):
         yield from _of_case(f"cases.{position}", case, document)
 

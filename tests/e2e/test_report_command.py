@@ -103,6 +103,17 @@ def test_a_device_stays_a_device(command: Command, job: Path) -> None:
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
+def test_the_user_s_own_matplotlib_changes_nothing(
+    command: Command, job: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nnonsense\nfont.size: 40\n")
+    spoilt = {"MATPLOTLIBRC": str(tmp_path), "HOME": "/proc/none", "MPLBACKEND": "nonsense"}
+    other = Command(command.results.parent, **spoilt)
+    ended = other.run("report", "latest", "--output", "-")
+    assert (ended.code, ended.errors) == (ExitCode.OK, "")
+    assert ended.output == (job / "report.html").read_text()
+
+
 # ---- refused ----
 
 

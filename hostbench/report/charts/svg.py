@@ -6,7 +6,6 @@ light or dark theme, has no ids that two charts could share, and keeps its text 
 """
 
 import io
-import logging
 import re
 import warnings
 from collections.abc import Iterator
@@ -25,9 +24,6 @@ from hostbench.report.plaintext import one_line
 TEXT_PX = 11.5
 # Below this width of the window the narrow drawing is shown: page.css has the same number.
 WIDE_PX, NARROW_PX = 760, 340
-
-# It would talk of its font cache on standard error.
-logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 _SVG = "{http://www.w3.org/2000/svg}"
 # matplotlib's SVG has 72 units an inch, which we take for pixels.
