@@ -12,7 +12,7 @@ import pytest
 
 from hostbench.exitcode import ExitCode
 from hostbench.journal import JournalWriter
-from tests.faults.command import Command, Ended
+from tests.faults.command import PROGRAMS, Command, Ended
 
 FORCE = ("--idle-policy", "force")
 SMALL = """
@@ -108,7 +108,7 @@ def test_the_user_s_own_matplotlib_changes_nothing(
 ) -> None:
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nnonsense\nfont.size: 40\n")
     spoilt = {"MATPLOTLIBRC": str(tmp_path), "HOME": "/proc/none", "MPLBACKEND": "nonsense"}
-    other = Command(command.results.parent, **spoilt)
+    other = Command(command.results.parent, PROGRAMS, **spoilt)
     ended = other.run("report", "latest", "--output", "-")
     assert (ended.code, ended.errors) == (ExitCode.OK, "")
     assert ended.output == (job / "report.html").read_text()
