@@ -253,6 +253,11 @@ def _not_measured(peers: Sequence[PeerResult]) -> list[Block]:
 # ---- words ----
 
 
+def quantity(name: str) -> str:
+    """What a metric or a factor is called in front of people; its unit stands with its figures."""
+    return name.removesuffix("_hertz").replace("_", " ")
+
+
 def sentence(text: str) -> str:
     """`text` with a full stop."""
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,5 +1,6 @@
 """How each figure came about: metrics, limits with their sources, idle gate, programs, method."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from hostbench.report.content import (
     Code,
     Column,
     Fold,
+    Inline,
     Paragraph,
     Part,
     Reference,
@@ -21,11 +23,13 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.report.figures import NOTHING, by_workload, label, primary, sentence, some
+from hostbench.report.figures import NOTHING, by_workload, label, primary, quantity, sentence, some
 from hostbench.report.summary import utc
-from hostbench.units import bound, duration, human, percent, plural
+from hostbench.units import bound, duration, human, percent, plural, significant
 
 SOURCES_UNFOLDED = 12
+# Not behind "e.g." and the like, where a small letter follows.
+_SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-Z0-9])")
 
 METHOD = (
     "A trial is one process, started once. After a warm-up all threads pass a barrier, and the "
@@ -71,11 +75,16 @@ class _Sources:
 
     numbers: dict[str, int] = field(default_factory=dict)
 
-    def reference(self, text: str) -> Reference:
-        return Reference(self.numbers.setdefault(text, len(self.numbers) + 1))
+    def references(self, text: str) -> tuple[Inline, ...]:
+        """Of each sentence: most sources differ in one only."""
+        found: list[Inline] = []
+        for part in _SENTENCE_END.split(text):
+            number = self.numbers.setdefault(sentence(part), len(self.numbers) + 1)
+            found += [" ", Reference(number)] if found else [Reference(number)]
+        return tuple(found)
 
     def block(self) -> Sources:
-        return Sources(tuple(sentence(text) for text in self.numbers))
+        return Sources(tuple(self.numbers))
 
 
 def _limit_blocks(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[Block]:
@@ -121,10 +130,10 @@ def _factor_rows(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[tup
             said = f"{said} to {_factor_value(high, unit, name)}"
         which = "all" if len(pairs) == len(cases) else some([label(case) for case, _ in pairs])
         yield (
-            name.removesuffix("_hertz").replace("_", " "),
+            quantity(name),
             said,
             which,
-            sources.reference(source),
+            sources.references(source),
         )
 
 
@@ -132,7 +141,8 @@ def _factor_value(value: float, unit: str, name: str) -> str:
     if unit == "Hz":
         return human(value, unit)
     # "2 core" of a factor that is called cores says nothing more than 2.
-    return f"{value:g}" if name == f"{unit}s" else f"{value:g} {unit}"
+    said = f"{value:.0f}" if value.is_integer() else significant(value)
+    return said if name == f"{unit}s" else f"{said} {unit}"
 
 
 def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Block]:

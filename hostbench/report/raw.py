@@ -10,7 +10,6 @@ from hostbench.report.content import (
     Code,
     Column,
     Fold,
-    Mark,
     Paragraph,
     RowGroup,
     Section,
@@ -123,6 +122,6 @@ def _row(trial: TrialRecord, unit: str, counted: Sequence[int] | None) -> tuple[
         percent(seen.clean_slice_ratio if seen else None),
         percent(seen.cpu_ratio if seen else None),
         human(seen.steal_s if seen else None, "s"),
-        Mark(trial.verdict),
+        str(trial.verdict),
         NOTHING if counted is None else ("yes" if trial.index in counted else "no"),
     )

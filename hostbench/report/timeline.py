@@ -21,7 +21,7 @@ from hostbench.report.content import (
     Text,
     TimeChart,
 )
-from hostbench.report.figures import NOTHING
+from hostbench.report.figures import NOTHING, quantity
 from hostbench.units import human, percent, plural
 
 SAMPLES_LEAST = 3
@@ -139,7 +139,7 @@ def _panel(trials: Sequence[TrialRecord], metric: Metric, case: CaseResult) -> P
     lines = tuple(_line(trial, metric.name, _offset_s(trial, trials)) for trial in trials)
     lines = tuple(line for line in lines if any(y is not None for y in line.y))
     return Panel(
-        title=metric.name.removesuffix("_hertz").replace("_", " "),
+        title=quantity(metric.name),
         unit=metric.unit,
         lines=lines,
         levels=tuple(_levels(trials, metric.name, lines)) if metric.name == case.primary else (),

@@ -5,7 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from hostbench.models.result import CaseResult, ResultDocument
 from hostbench.models.table import Metric
 from hostbench.report.content import Bar, BarGroup, Block, Chart, Paragraph, Part
-from hostbench.report.figures import bar, bar_charts, by_workload, primary, sentence, workload_table
+from hostbench.report.figures import (
+    bar,
+    bar_charts,
+    by_workload,
+    primary,
+    quantity,
+    sentence,
+    workload_table,
+)
 from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part
 
 ISA, THREADS, DTYPE = "isa", "threads", "dtype"
@@ -52,8 +60,8 @@ def _charts(metric: Metric, cases: Sequence[CaseResult]) -> Iterator[Chart]:
         if one is not None:
             groups.setdefault(title, []).append(one)
     by_title = [BarGroup(title, tuple(bars)) for title, bars in groups.items()]
-    quantity = metric.name.replace("_", " ").capitalize()
-    title = f"{quantity} by {AXES.get(axis, axis)}" if axis else quantity
+    title = quantity(metric.name).capitalize()
+    title = f"{title} by {AXES.get(axis, axis)}" if axis else title
     yield from bar_charts(title, metric.unit, by_title)
 
 
