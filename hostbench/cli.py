@@ -1,4 +1,4 @@
-"""The command line: run, list, show, doctor."""
+"""The command line: run, list, show, report, doctor."""
 
 import errno
 import io
@@ -52,6 +52,14 @@ class Listed(StrEnum):
     JOBS = "jobs"
     SUITES = "suites"
     WORKLOADS = "workloads"
+
+
+class ReportFormat(StrEnum):
+    """What a report is written as."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+    CSV = "csv"
 
 
 Results = Annotated[
@@ -242,6 +250,33 @@ def doctor(
     from hostbench.doctor.rendering import show_report
 
     show_report(report, sys.stdout)
+
+
+@app.command(epilog=EPILOG)
+def report(
+    job: Annotated[str, typer.Argument(help="A job id that hostbench list shows, or latest.")],
+    form: Annotated[
+        ReportFormat,
+        typer.Option("--format", help="A page, Markdown for a ticket, or CSV as show prints it."),
+    ] = ReportFormat.HTML,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to, - for standard output. Default: report.html in the job's directory; "
+            "Markdown and CSV go to standard output.",
+        ),
+    ] = None,
+    results: Results = None,
+) -> None:
+    """Write a job's report and print where it is."""
+    from hostbench.report.output import Format, write_report
+    from hostbench.results import ResultsStore, results_directory
+
+    found = ResultsStore(results_directory(results)).job(job)
+    written = write_report(found, Format(form), output)
+    if written is not None:
+        typer.echo(written)
 
 
 def _refuse_both(as_json: bool, as_csv: bool) -> None:

@@ -15,6 +15,7 @@ from hostbench.models.result import ResultDocument
 from hostbench.models.suite import ALL, IdlePolicy, IdleRules, PeerChoice, Suite, SuiteCase
 from hostbench.plan import split_workload
 from hostbench.progress import progress_for
+from hostbench.report.output import report_after_run
 from hostbench.results import ResultsStore, results_directory
 from hostbench.suite import find_suite, load_suite
 
@@ -51,6 +52,7 @@ def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
             document = runner.resume(request.resume)
         else:
             document = runner.run(requested_suite(request))
+        progress.say(report_after_run(store.job(document.job.id)))
     return document, job_exit_code(document)
 
 

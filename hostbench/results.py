@@ -20,6 +20,7 @@ from hostbench.plan import Plan
 from hostbench.repeats import peer_pairs
 
 JOURNAL, DOCUMENT, CSV = "journal.ndjson", "result.json", "result.csv"
+REPORT = "report.html"
 LATEST = "latest"
 _JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
 
@@ -45,6 +46,7 @@ class JobDirectory:
         self.id = path.name
         self.journal = path / JOURNAL
         self.document = path / DOCUMENT
+        self.report = path / REPORT
 
     def progress(self) -> Progress:
         """Where the job stands, from its journal."""
@@ -72,7 +74,7 @@ class JobDirectory:
             raise UsageError(f"cannot read {self.document}: {error.strerror}; {rebuild}") from None
         try:
             raw = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UsageError(
                 f"{self.document} is cut short or damaged: its {len(content)} bytes are not one "
                 f"JSON document; {rebuild}"
@@ -95,12 +97,15 @@ class JobDirectory:
     def store(self, document: ResultDocument) -> None:
         """Writes result.json, then result.csv; each appears whole or not at all."""
         text = document.model_dump_json(indent=1) + "\n"
-        _write_whole(self.document, text.encode())
-        _write_whole(self.path / CSV, case_table(document).encode())
+        for path, content in ((self.document, text), (self.path / CSV, case_table(document))):
+            try:
+                write_whole(path, content.encode())
+            except OSError as error:
+                raise cannot_write(path, error) from None
 
     def unstore(self) -> None:
         """Removes what would look final while the job is being measured again."""
-        for path in (self.document, self.path / CSV):
+        for path in (self.document, self.path / CSV, self.report):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
@@ -111,8 +116,9 @@ class JobDirectory:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """A temporary file in the same directory, synced, renamed, and the directory synced."""
+def write_whole(path: Path, content: bytes) -> None:
+    """A temporary file in the same directory, synced, renamed, and the directory synced. Raises
+    OSError, and then leaves nothing behind."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -121,10 +127,10 @@ def _write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_directory(path.parent)
-    except OSError as error:
+    except OSError:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise cannot_write(path, error) from None
+        raise
 
 
 def sync_directory(path: Path) -> None:

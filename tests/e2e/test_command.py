@@ -66,8 +66,9 @@ def test_the_progress_goes_to_standard_error(measured: Ended) -> None:
     lines = measured.errors.splitlines()
     assert re.match(r"plan: 5 cases, 10 trials, \d+ s", lines[0])
     assert any(re.match(r"\[1/5\] cpu\.fma fp64 1 thread #1: .*Gop/s", line) for line in lines)
-    assert "[5/5]" in lines[-2] and "skipped" in lines[-2]
-    assert lines[-1].startswith("result: ") and lines[-1].endswith("result.json")
+    assert "[5/5]" in lines[-3] and "skipped" in lines[-3]
+    assert lines[-2].startswith("result: ") and lines[-2].endswith("result.json")
+    assert lines[-1].startswith("report: ") and lines[-1].endswith("report.html")
 
 
 def test_show_says_the_same_again(command: Command, measured: Ended) -> None:

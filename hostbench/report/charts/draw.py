@@ -1,0 +1,15 @@
+"""The drawing of a chart, whatever kind it is of."""
+
+from hostbench.report.charts.bars import bar_chart
+from hostbench.report.charts.series import time_chart
+from hostbench.report.charts.spread import spread_chart
+from hostbench.report.content import BarChart, Drawing, SpreadChart
+
+
+def draw(drawing: Drawing, title: str) -> tuple[str, str]:
+    """Two SVG elements: for wide and for narrow windows."""
+    if isinstance(drawing, BarChart):
+        return bar_chart(drawing, title)
+    if isinstance(drawing, SpreadChart):
+        return spread_chart(drawing, title)
+    return time_chart(drawing, title)

@@ -1,0 +1,298 @@
+"""What a report says, before it is HTML or Markdown.
+
+Everything here is plain text: a renderer escapes it. What a text means (a code, a verdict, a share
+of a limit) is in its type, and how that looks is the renderer's business.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hostbench.models.result import Verdict
+
+
+@dataclass(frozen=True)
+class Code:
+    """Something to copy: an id, a command, a name of the protocol."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Strong:
+    """What the eye should find first."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A verdict with its sign; None: the case is not finished."""
+
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True)
+class Share:
+    """A figure over its limit; None: there is no limit."""
+
+    ratio: float | None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference to the Source of that number."""
+
+    number: int
+
+
+Inline = str | Code | Strong | Mark | Share | Reference
+Text = Inline | tuple[Inline, ...]
+
+
+def inlines(text: Text) -> tuple[Inline, ...]:
+    """The parts of a text."""
+    return text if isinstance(text, tuple) else (text,)
+
+
+# ---- charts ----
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One measured figure with what it is held against, all in the chart's unit.
+
+    `peers` are the figures of outside tools; `note` is a word that must not be overlooked, such as
+    the verdict when it is not clean.
+    """
+
+    label: str
+    value: float
+    low: float
+    high: float
+    limit: float | None
+    efficiency: float | None
+    peers: tuple[float, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class BarGroup:
+    """Bars that belong together; the title may be empty."""
+
+    title: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class BarChart:
+    """Horizontal bars from zero with their limits, and beside each the share of its limit."""
+
+    unit: str
+    groups: tuple[BarGroup, ...]
+
+
+class PointKind(StrEnum):
+    """What a trial is to its case's statistics."""
+
+    COUNTED = "counted"
+    DISTURBED = "disturbed"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One trial: its distance from the case's median, as a ratio of it."""
+
+    deviation: float
+    kind: PointKind
+
+
+@dataclass(frozen=True)
+class SpreadRow:
+    """The trials of one case; `low` and `high` bound the interval of its median."""
+
+    label: str
+    points: tuple[Point, ...]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SpreadGroup:
+    """Rows that belong together; the title may be empty."""
+
+    title: str
+    rows: tuple[SpreadRow, ...]
+
+
+@dataclass(frozen=True)
+class SpreadChart:
+    """A strip of points a case, around its median."""
+
+    groups: tuple[SpreadGroup, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A run of samples without a gap; None is a sample without a figure."""
+
+    x: tuple[float, ...]
+    y: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal line from `first` to `last`, such as the limit of one trial."""
+
+    first: float
+    last: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity over time. `whole` shows the axis from zero, up to 1 for a ratio."""
+
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+    levels: tuple[Level, ...] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class TimeChart:
+    """Panels above one another on one axis from 0 to `seconds`."""
+
+    seconds: float
+    panels: tuple[Panel, ...]
+
+
+Drawing = BarChart | SpreadChart | TimeChart
+
+
+# ---- blocks ----
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence or some."""
+
+    text: Text
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What the reader must know before any figure. `serious`: some figures are not to be used."""
+
+    text: Text
+    serious: bool = False
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list."""
+
+    items: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What References refer to, numbered from 1; a report has one list of them."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what they are."""
+
+    items: tuple[tuple[str, Text], ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; figures stand flush right."""
+
+    title: str
+    figures: bool = False
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows under a title of their own; None: no title."""
+
+    title: Text | None
+    rows: tuple[tuple[Text, ...], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The first column names its row."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    groups: tuple[RowGroup, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing; `description` says in words what it shows, `numbers` has its figures where the
+    page does not show them as a table anyway."""
+
+    title: str
+    description: str
+    drawing: Drawing
+    numbers: Table | None = None
+
+
+class InBrief(StrEnum):
+    """What becomes of folded blocks in the short form."""
+
+    FOLDED = "folded"
+    UNFOLDED = "unfolded"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Blocks that are shown when asked for. `on_paper`: shown there, where nobody can ask."""
+
+    title: str
+    blocks: tuple["Block", ...]
+    on_paper: bool = False
+    brief: InBrief = InBrief.FOLDED
+
+
+@dataclass(frozen=True)
+class Part:
+    """A titled part of a section."""
+
+    title: str
+    blocks: tuple["Block", ...]
+
+
+Block = Paragraph | Notice | Bullets | Sources | Facts | Table | Chart | Fold | Part
+
+
+@dataclass(frozen=True)
+class Section:
+    """A chapter of the report. `in_brief`: it belongs into the short form, Markdown, too."""
+
+    anchor: str
+    title: str
+    blocks: tuple[Block, ...]
+    in_brief: bool = True
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole report. `subtitle` is the host in one line, `tally` how many cases have which
+    verdict."""
+
+    title: str
+    subtitle: str
+    facts: Facts
+    tally: tuple[tuple[Verdict | None, int], ...]
+    notices: tuple[Notice, ...]
+    sections: tuple[Section, ...] = field(default=())

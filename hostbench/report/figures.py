@@ -1,0 +1,275 @@
+"""What every section says of cases: tables, bars, peers. Subsystems build theirs of these parts."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from hostbench.models.result import WITH_FIGURE, CaseResult, MetricResult, PeerResult, Verdict
+from hostbench.report.content import (
+    Bar,
+    BarChart,
+    BarGroup,
+    Block,
+    Bullets,
+    Chart,
+    Code,
+    Column,
+    Fold,
+    InBrief,
+    Mark,
+    Paragraph,
+    RowGroup,
+    Share,
+    Table,
+    Text,
+)
+from hostbench.units import human, percent, plural, significant
+
+# A drawing must fit on a printed page.
+ROWS_A_CHART = 36
+BARS_LEAST = 2
+CASES_UNFOLDED = 40
+NOTHING = "–"
+
+FIGURE_COLUMNS = (
+    Column("case"),
+    Column("value", figures=True),
+    Column("spread", figures=True),
+    Column("limit", figures=True),
+    Column("of limit", figures=True),
+    Column("verdict"),
+    Column("n", figures=True),
+)
+
+
+def primary(case: CaseResult) -> MetricResult | None:
+    """The case's primary metric; None where it has no figure."""
+    return case.metrics.get(case.primary)
+
+
+def label(case: CaseResult) -> str:
+    """What tells the case from the others of its workload."""
+    return case.label or "(defaults)"
+
+
+def by_workload(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
+    """The cases of each workload, in the order of the suite."""
+    grouped: dict[str, list[CaseResult]] = {}
+    for case in cases:
+        grouped.setdefault(case.workload, []).append(case)
+    return grouped
+
+
+def case_table(cases: Sequence[CaseResult], caption: str, *, titles: bool = False) -> Table:
+    """Value, spread, limit and verdict of each case. `titles`: they are of several workloads."""
+    rows = tuple(case_row(case, case.title if titles else label(case)) for case in cases)
+    return Table(caption, FIGURE_COLUMNS, (RowGroup(None, rows),))
+
+
+def workload_table(workload: str, cases: Sequence[CaseResult], *, of: int) -> Block:
+    """The figures of one workload below its chart; folded in a report of many cases (`of`), as the
+    chart tells the most of them."""
+    table = case_table(cases, f"Figures of {workload}")
+    drawn = sum(primary(case) is not None for case in cases) >= BARS_LEAST
+    if of <= CASES_UNFOLDED or not drawn:
+        return table
+    title = f"{table.caption}: {plural(len(cases), 'case')}"
+    return Fold(title, (table,), on_paper=True, brief=InBrief.UNFOLDED)
+
+
+def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
+    """The cells of FIGURE_COLUMNS."""
+    metric = primary(case)
+    if metric is None:
+        return (name, *(NOTHING for _ in range(4)), Mark(case.verdict), "0")
+    spread = metric.statistics.half_width_ratio
+    return (
+        name,
+        human(metric.statistics.median, metric.unit),
+        NOTHING if spread is None else f"± {percent(spread)}",
+        human(metric.limit.value if metric.limit else None, metric.unit),
+        Share(metric.efficiency),
+        Mark(case.verdict),
+        str(metric.statistics.n),
+    )
+
+
+def bar(case: CaseResult, name: str) -> Bar | None:
+    """The case as a bar; None where it has no figure, or one that a bar from zero cannot show."""
+    metric = primary(case)
+    if metric is None or metric.statistics.minimum < 0:
+        return None
+    statistics = metric.statistics
+    return Bar(
+        label=name,
+        value=statistics.median,
+        low=statistics.interval.low,
+        high=statistics.interval.high,
+        limit=metric.limit.value if metric.limit else None,
+        efficiency=metric.efficiency,
+        peers=tuple(
+            peer.statistics.median
+            for peer in case.peers
+            if peer.statistics and peer.metric is not None and peer.unit == metric.unit
+        ),
+        note="" if case.verdict is Verdict.CLEAN else str(case.verdict or "unfinished"),
+    )
+
+
+def bar_charts(title: str, unit: str, groups: Sequence[BarGroup]) -> Iterator[Chart]:
+    """As many charts as it takes to fit each on a printed page; none for a single bar, as there is
+    nothing to see that its figure does not say."""
+    if sum(len(group.bars) for group in groups) < BARS_LEAST:
+        return
+    pages = list(_pages([group for group in groups if group.bars]))
+    for number, page in enumerate(pages, start=1):
+        of = f" ({number} of {len(pages)})" if len(pages) > 1 else ""
+        yield Chart(
+            title=f"{title}{of}",
+            description=_said(page, unit),
+            drawing=BarChart(unit, tuple(page)),
+        )
+
+
+def _pages(groups: Sequence[BarGroup]) -> Iterator[list[BarGroup]]:
+    page: list[BarGroup] = []
+    for group in groups:
+        for bars in _batches(group.bars, ROWS_A_CHART):
+            if page and sum(len(one.bars) for one in page) + len(bars) > ROWS_A_CHART:
+                yield page
+                page = []
+            page.append(BarGroup(group.title, bars))
+    if page:
+        yield page
+
+
+def _batches(bars: tuple[Bar, ...], most: int) -> Iterator[tuple[Bar, ...]]:
+    return (bars[i : i + most] for i in range(0, len(bars), most))
+
+
+def _said(groups: Sequence[BarGroup], unit: str) -> str:
+    """The chart in a sentence."""
+    bars = [bar for group in groups for bar in group.bars]
+    low, high = (human(f(bar.value for bar in bars), unit) for f in (min, max))
+    shares = [bar.efficiency for bar in bars if bar.efficiency is not None]
+    said = f"{plural(len(bars), 'case')} from {low} to {high}"
+    if not shares:
+        return f"{said}; no limit is known."
+    return f"{said}; {percent(min(shares))} to {percent(max(shares))} of the limit."
+
+
+# ---- peers ----
+
+
+def peer_blocks(cases: Sequence[CaseResult]) -> tuple[Block, ...]:
+    """What outside tools measured beside these cases; nothing where none was asked."""
+    pairs = [(case, peer) for case in cases for peer in case.peers]
+    if not pairs:
+        return ()
+    ran = [(case, peer) for case, peer in pairs if peer.statistics is not None]
+    blocks: list[Block] = []
+    if ran:
+        blocks += [_peer_table(ran), _tool_table([peer for _, peer in ran]), _commands(ran)]
+    blocks += _not_measured([peer for _, peer in pairs if peer.verdict not in WITH_FIGURE])
+    return tuple(blocks)
+
+
+PEER_INTRODUCTION = Paragraph(
+    "Each tool ran in turn with our own trials (ours, peer, ours, peer …) under the same "
+    "placement. The ratio is ours over the peer's, pair by pair; where the tool reports the mean "
+    "of a whole run, ours is the whole-run figure too and not the one of the clean slices. A tool "
+    "that measures something else stands here as context, without a ratio."
+)
+
+
+def peer_name(peer: PeerResult) -> str:
+    """The tool and its test."""
+    return f"{peer.tool} {peer.title}"
+
+
+def _peer_table(pairs: Sequence[tuple[CaseResult, PeerResult]]) -> Table:
+    columns = (
+        Column("case"),
+        Column("tool"),
+        Column("its figure", figures=True),
+        Column("ours", figures=True),
+        Column("ours / peer", figures=True),
+        Column("interval", figures=True),
+        Column("n", figures=True),
+        Column("verdict"),
+    )
+    rows = tuple(_peer_row(case, peer) for case, peer in pairs)
+    return Table("Ours and the peers' figures", columns, (RowGroup(None, rows),))
+
+
+def _peer_row(case: CaseResult, peer: PeerResult) -> tuple[Text, ...]:
+    assert peer.statistics is not None
+    ours = case.metrics.get(peer.metric) if peer.metric else None
+    ratio = peer.ratio
+    interval = ratio.interval if ratio and ratio.n > 1 else None
+    return (
+        case.title,
+        peer_name(peer),
+        human(peer.statistics.median, peer.unit),
+        human(ours.statistics.median, ours.unit) if ours else NOTHING,
+        significant(ratio.median) if ratio else NOTHING,
+        f"{significant(interval.low)} – {significant(interval.high)}" if interval else NOTHING,
+        str(peer.statistics.n),
+        Mark(peer.verdict),
+    )
+
+
+def _tool_table(peers: Sequence[PeerResult]) -> Table:
+    columns = (Column("tool"), Column("version"), Column("library"), Column("what it measures"))
+    kinds = dict.fromkeys((peer_name(p), p.version, p.library, p.measures) for p in peers)
+    rows = tuple(
+        (name, version or NOTHING, library or NOTHING, measures)
+        for name, version, library, measures in kinds
+    )
+    return Table("The tools", columns, (RowGroup(None, rows),))
+
+
+def _commands(pairs: Sequence[tuple[CaseResult, PeerResult]]) -> Fold:
+    rows = tuple(
+        (case.title, peer_name(peer), Code(shlex.join(peer.command))) for case, peer in pairs
+    )
+    columns = (Column("case"), Column("tool"), Column("command"))
+    caption = "How each tool was called"
+    return Fold(caption, (Table(caption, columns, (RowGroup(None, rows),)),))
+
+
+def _not_measured(peers: Sequence[PeerResult]) -> list[Block]:
+    reasons: dict[tuple[str, Verdict, str], int] = {}
+    for peer in peers:
+        why = "; ".join(reason.text for reason in peer.reasons) or "no reason was given"
+        key = (peer.tool, peer.verdict, why)
+        reasons[key] = reasons.get(key, 0) + 1
+    items = tuple(
+        f"{tool}, {verdict} beside {plural(count, 'case')}: {sentence(why)}"
+        for (tool, verdict, why), count in reasons.items()
+    )
+    return [Bullets(items)] if items else []
+
+
+# ---- words ----
+
+
+def quantity(name: str) -> str:
+    """What a metric or a factor is called in front of people; its unit stands with its figures."""
+    return name.removesuffix("_hertz").replace("_", " ")
+
+
+def sentence(text: str) -> str:
+    """`text` with a full stop."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """`a, b, c and 4 more`."""
+    if len(names) <= most + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def counted_words(numbers: Mapping[str, int]) -> str:
+    """`3 clean, 1 noisy`."""
+    return ", ".join(f"{number} {word}" for word, number in numbers.items())

@@ -1,0 +1,114 @@
+"""A report as one HTML page: no script, nothing loaded from anywhere."""
+
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from hostbench.report.content import (
+    BarChart,
+    Chart,
+    Report,
+    Share,
+    SpreadChart,
+    Table,
+    TimeChart,
+    inlines,
+)
+from hostbench.report.plaintext import one_line
+from hostbench.units import percent
+
+_HERE = Path(__file__).parent
+
+# What the signs of a chart mean: (class of the sign, words).
+_KEYS: dict[type, tuple[tuple[str, str], ...]] = {
+    BarChart: (
+        ("bar", "measured, from zero; right: share of the limit"),
+        ("limit", "theoretical limit"),
+        ("peer", "outside tool"),
+    ),
+    SpreadChart: (
+        ("dot", "trial that counts"),
+        ("disturbed", "disturbed, counts all the same"),
+        ("left-out", "disturbed, left out"),
+        ("band", "interval of the median"),
+    ),
+    TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
+}
+
+
+def html(report: Report) -> str:
+    """The page. Every text in it is escaped: names, labels and outputs are not to be trusted."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_printable,
+    )
+    environment.filters |= {"kind": _kind, "inlines": inlines, "width": _width, "percent": percent}
+    environment.globals |= {
+        "drawings": _drawings,
+        "keys": _keys,
+        "columns": _column_classes,
+        "css": Markup((_HERE / "page.css").read_text(encoding="utf-8")),  # noqa: S704
+    }
+    return environment.get_template("page.html.j2").render(report=report)
+
+
+def _kind(thing: object) -> str:
+    return type(thing).__name__
+
+
+def _printable(value: object) -> object:
+    """What the template prints: plain text is cleaned here and escaped afterwards."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return one_line(value)
+    return value
+
+
+def _drawings(chart: Chart) -> Markup:
+    """Both drawings. The chart module escapes its texts; what it writes is SVG."""
+    # matplotlib takes a moment to import, and a report of single figures has no charts.
+    from hostbench.report.charts.draw import draw
+
+    wide, narrow = draw(chart.drawing, chart.title)
+    return Markup(f"{wide}\n{narrow}")  # noqa: S704
+
+
+def _keys(chart: Chart) -> tuple[tuple[str, str], ...]:
+    shown = _KEYS[type(chart.drawing)]
+    absent = _absent(chart)
+    return tuple(key for key in shown if key[0] not in absent)
+
+
+def _absent(chart: Chart) -> set[str]:
+    """The signs that do not occur in this drawing."""
+    drawing = chart.drawing
+    absent: set[str] = set()
+    if isinstance(drawing, BarChart):
+        bars = [bar for group in drawing.groups for bar in group.bars]
+        absent |= set() if any(bar.peers for bar in bars) else {"peer"}
+        absent |= set() if any(bar.limit is not None for bar in bars) else {"limit"}
+    elif isinstance(drawing, SpreadChart):
+        kinds = {point.kind for group in drawing.groups for r in group.rows for point in r.points}
+        absent |= {sign for kind, sign in _SIGNS.items() if kind not in kinds}
+    elif not any(panel.levels for panel in drawing.panels):
+        absent.add("level")
+    return absent
+
+
+_SIGNS = {"disturbed": "disturbed", "left out": "left-out"}
+
+
+def _column_classes(table: Table) -> str:
+    """Which columns stand flush right; the style sheet counts them from 1."""
+    return " ".join(
+        f"f{number}" for number, column in enumerate(table.columns, start=1) if column.figures
+    )
+
+
+def _width(share: Share) -> str:
+    """How much of its cell a share fills."""
+    return f"{max(0.0, min(1.0, share.ratio or 0.0)) * 100:.1f}%"

@@ -1,0 +1,172 @@
+"""What the host is."""
+
+from hostbench.models.host import Cpu, HostInventory
+from hostbench.report.content import (
+    Block,
+    Code,
+    Column,
+    Facts,
+    Fold,
+    Paragraph,
+    Part,
+    RowGroup,
+    Section,
+    Table,
+    Text,
+)
+from hostbench.units import human, plural
+
+UNKNOWN = "not known"
+
+
+def host_section(host: HostInventory) -> Section:
+    """All that the inventory holds."""
+    blocks: tuple[Block, ...] = (
+        Facts(_system(host)),
+        Part("Processor", _processor(host.cpu)),
+        Part("Caches", (_caches(host),)),
+        Part("Clock and limits", (Facts(_clock(host) + _limits(host)),)),
+        Part("Mitigations", (_mitigations(host),)),
+    )
+    return Section("host", "Host", blocks)
+
+
+def _system(host: HostInventory) -> tuple[tuple[str, Text], ...]:
+    virtualisation = host.virtualisation
+    made_by = " ".join(word for word in (virtualisation.vendor, virtualisation.product) if word)
+    return (
+        ("Name", Code(host.hostname)),
+        ("Machine", Code(host.machine) if host.machine else UNKNOWN),
+        ("Distribution", _said(host.distribution)),
+        ("Kernel", Code(host.kernel)),
+        ("Memory", _bytes(host.memory_bytes)),
+        ("Made by", made_by or UNKNOWN),
+        ("Virtual machine", _yes_no(virtualisation.hypervisor)),
+        ("Container", virtualisation.container or "none seen"),
+    )
+
+
+def _processor(cpu: Cpu) -> tuple[Block, ...]:
+    names: list[tuple[str, Text]] = [
+        ("Model", _said(cpu.model_name)),
+        ("Architecture", cpu.architecture),
+    ]
+    numbers = {
+        "Vendor": cpu.vendor,
+        "Family": cpu.family,
+        "Model number": cpu.model,
+        "Stepping": cpu.stepping,
+        "Implementer": cpu.implementer,
+        "Variant": cpu.variant,
+        "Part": cpu.part,
+        "Revision": cpu.revision,
+    }
+    # x86 and Arm processors name themselves with different numbers.
+    names += [(name, f"{value}") for name, value in numbers.items() if value is not None]
+    names += [
+        ("Microcode", _said(cpu.microcode)),
+        ("CPUs online", _said(cpu.online_cpus)),
+        ("Cores", _said(cpu.cores)),
+        ("Sockets", _said(cpu.sockets)),
+        ("NUMA nodes", _said(cpu.numa_nodes)),
+        ("SMT", _yes_no(cpu.smt_active, "active", "not active")),
+    ]
+    for kind, cpus in (
+        ("Performance CPUs", cpu.performance_cpus),
+        ("Efficiency CPUs", cpu.efficiency_cpus),
+    ):
+        if cpus is not None:
+            names.append((kind, cpu_list(cpus)))
+    flags = Fold(f"{len(cpu.flags)} flags", (Paragraph(Code(" ".join(cpu.flags))),), on_paper=True)
+    return (Facts(tuple(names)), *((flags,) if cpu.flags else ()))
+
+
+def _caches(host: HostInventory) -> Block:
+    columns = (
+        Column("cache"),
+        Column("size", figures=True),
+        Column("shared by", figures=True),
+        Column("instances", figures=True),
+    )
+    rows = tuple(
+        (
+            f"L{cache.level} {cache.type}",
+            _bytes(cache.size_bytes),
+            UNKNOWN if cache.shared_by_cpus is None else plural(cache.shared_by_cpus, "CPU"),
+            str(cache.instances),
+        )
+        for cache in host.caches
+    )
+    if not rows:
+        return Paragraph("The kernel names no caches.")
+    return Table("Caches of the online CPUs", columns, (RowGroup(None, rows),))
+
+
+def _clock(host: HostInventory) -> tuple[tuple[str, Text], ...]:
+    frequency = host.frequency
+    return (
+        ("Driver", _said(frequency.driver)),
+        ("Governor", _said(frequency.governor)),
+        ("Turbo", _yes_no(frequency.turbo, "on", "off")),
+        ("Lowest clock", _hertz(frequency.min_hertz)),
+        ("Highest clock", _hertz(frequency.max_hertz)),
+    )
+
+
+def _limits(host: HostInventory) -> tuple[tuple[str, Text], ...]:
+    cgroup = host.cgroup
+    quota = "none" if cgroup.quota_cpus is None else f"{cgroup.quota_cpus:g} CPUs"
+    memory = "none" if cgroup.memory_bytes is None else _bytes(cgroup.memory_bytes)
+    return (
+        ("CPUs allowed", cpu_list(host.allowed_cpus)),
+        ("Control groups", UNKNOWN if cgroup.version is None else f"version {cgroup.version}"),
+        ("CPU quota", quota),
+        ("Memory limit", memory),
+        ("CPU set", _said(cgroup.cpuset)),
+    )
+
+
+def _mitigations(host: HostInventory) -> Block:
+    rows = tuple((name, text) for name, text in sorted(host.mitigations.items()))
+    if not rows:
+        return Paragraph("The kernel names none.")
+    columns = (Column("vulnerability"), Column("what the kernel says"))
+    table = Table("Mitigations", columns, (RowGroup(None, rows),))
+    return Fold(
+        f"{len(rows)} vulnerabilities and what the kernel does about them", (table,), on_paper=True
+    )
+
+
+def cpu_list(cpus: tuple[int, ...]) -> str:
+    """`0-3,8` for (0, 1, 2, 3, 8)."""
+    parts: list[str] = []
+    first = last = None
+    for cpu in sorted(cpus):
+        if last is not None and cpu == last + 1:
+            last = cpu
+            parts[-1] = f"{first}-{last}"
+        else:
+            first = last = cpu
+            parts.append(str(cpu))
+    return ",".join(parts) or "none"
+
+
+def _said(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _yes_no(value: bool | None, yes: str = "yes", no: str = "no") -> str:
+    return UNKNOWN if value is None else (yes if value else no)
+
+
+def _hertz(value: float | None) -> str:
+    return UNKNOWN if value is None else human(value, "Hz")
+
+
+def _bytes(value: int | None) -> str:
+    if value is None:
+        return UNKNOWN
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if value >= 1 << power:
+            return f"{value / (1 << power):.4g} {unit}"
+    return f"{value} B"

@@ -1,0 +1,138 @@
+"""The short form of a report as GitHub-flavoured Markdown, fit for a ticket."""
+
+import re
+from collections.abc import Iterator
+
+from hostbench.report.content import (
+    Block,
+    Bullets,
+    Chart,
+    Code,
+    Facts,
+    Fold,
+    InBrief,
+    Inline,
+    Mark,
+    Notice,
+    Paragraph,
+    Part,
+    Reference,
+    Report,
+    Share,
+    Sources,
+    Strong,
+    Table,
+    Text,
+    inlines,
+)
+from hostbench.report.plaintext import one_line
+from hostbench.units import percent
+
+# An underscore within a word is none to Markdown.
+_SPECIAL = re.compile(r"([\\`*{}\[\]<>#|~!&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+# A ticket would tell the person or link the issue that such a word names.
+_MENTION = re.compile(r"@(?=\w)")
+
+
+def markdown(report: Report) -> str:
+    """The report without its charts and without the sections that are not for the short form."""
+    return "\n".join(_lines(report)).rstrip() + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield from (f"# {escaped(report.title)}", "", escaped(report.subtitle), "")
+    yield from _block(report.facts, 2)
+    counts = ", ".join(f"{count} {verdict or 'unfinished'}" for verdict, count in report.tally)
+    yield from (f"**{counts}**" if counts else "**no cases**", "")
+    for notice in report.notices:
+        yield from _block(notice, 2)
+    for section in report.sections:
+        if section.in_brief:
+            yield from (f"## {escaped(section.title)}", "")
+            yield from _blocks(section.blocks, 3)
+
+
+def _blocks(blocks: tuple[Block, ...], level: int) -> Iterator[str]:
+    for block in blocks:
+        yield from _block(block, level)
+
+
+def _block(block: Block, level: int) -> Iterator[str]:
+    """The lines of a block, with an empty one behind it."""
+    if isinstance(block, Part):
+        yield from (f"{'#' * level} {escaped(block.title)}", "")
+        yield from _blocks(block.blocks, level + 1)
+    elif isinstance(block, Fold) and block.brief is InBrief.LEFT_OUT:
+        return
+    elif isinstance(block, Fold) and block.brief is InBrief.UNFOLDED:
+        yield from _blocks(block.blocks, level)
+    elif isinstance(block, Fold):
+        # GitHub folds this; the empty line makes what follows Markdown again.
+        yield from (f"<details><summary>{escaped(block.title)}</summary>", "")
+        yield from _blocks(block.blocks, level)
+        yield from ("</details>", "")
+    elif isinstance(block, Chart):
+        if block.numbers is not None:
+            yield from _block(block.numbers, level)
+    else:
+        yield from (*_plain(block), "")
+
+
+def _plain(block: Paragraph | Notice | Bullets | Sources | Facts | Table) -> Iterator[str]:
+    if isinstance(block, Paragraph):
+        yield _text(block.text)
+    elif isinstance(block, Notice):
+        yield f"> {'**Note:** ' if block.serious else ''}{_text(block.text)}"
+    elif isinstance(block, Bullets):
+        yield from (f"- {_text(item)}" for item in block.items)
+    elif isinstance(block, Sources):
+        yield from (f"{n}. {escaped(text)}" for n, text in enumerate(block.texts, start=1))
+    elif isinstance(block, Facts):
+        yield from (f"- {escaped(name)}: {_text(said)}" for name, said in block.items)
+    else:
+        yield from _table(block)
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield _row(escaped(column.title) for column in table.columns)
+    yield _row("---:" if column.figures else "---" for column in table.columns)
+    for group in table.groups:
+        if group.title is not None:
+            yield _row([f"**{_text(group.title)}**", *("" for _ in table.columns[1:])])
+        for row in group.rows:
+            yield _row(_text(cell) for cell in row)
+
+
+def _row(cells: Iterator[str] | list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _text(text: Text) -> str:
+    return "".join(_inline(one) for one in inlines(text))
+
+
+def _inline(one: Inline) -> str:
+    if isinstance(one, Code):
+        return _code(one.text)
+    if isinstance(one, Strong):
+        return f"**{escaped(one.text)}**"
+    if isinstance(one, Mark):
+        return str(one.verdict or "unfinished")
+    if isinstance(one, Share):
+        return percent(one.ratio)
+    if isinstance(one, Reference):
+        return f"\\[{one.number}\\]"
+    return escaped(one)
+
+
+def escaped(text: str) -> str:
+    """`text` as it is, whatever signs of Markdown or HTML are in it."""
+    return _MENTION.sub("@\N{WORD JOINER}", _SPECIAL.sub(r"\\\1", one_line(text)))
+
+
+def _code(text: str) -> str:
+    """A code span; a table would end its cell at a bar even there."""
+    text = one_line(text).replace("|", "\\|")
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    room = " " if text.startswith("`") or text.endswith("`") or not text else ""
+    return f"{fence}{room}{text}{room}{fence}"

@@ -1,0 +1,247 @@
+"""How each figure came about: metrics, limits with their sources, idle gate, programs, method."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hostbench.models.limit import Factor
+from hostbench.models.result import CaseResult, IdleRecord, ResultDocument
+from hostbench.models.table import Metric
+from hostbench.report.content import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Fold,
+    Inline,
+    Paragraph,
+    Part,
+    Reference,
+    RowGroup,
+    Section,
+    Sources,
+    Table,
+    Text,
+)
+from hostbench.report.figures import NOTHING, by_workload, label, primary, quantity, sentence, some
+from hostbench.report.summary import utc
+from hostbench.units import bound, duration, human, percent, plural, significant
+
+SOURCES_UNFOLDED = 12
+# Not behind "e.g." and the like, where a small letter follows.
+_SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-Z0-9])")
+
+METHOD = (
+    "A trial is one process, started once. After a warm-up all threads pass a barrier, and the "
+    "timed region is cut into slices of some milliseconds. A slice is clean when its thread had "
+    "the CPU all the time: no involuntary switch, no wait on the run queue, CPU time at least 97 % "
+    "of wall time. The figure of a thread is the median over its clean slices, that of the trial "
+    "the sum of its threads; the whole run, disturbance included, stands beside it as makespan "
+    "and sum. Every batch of work is verified, and a wrong result gives no figure.",
+    "n counts trials, never slices or samples. A case is repeated until half the interval of its "
+    "median reaches the target, within the bounds of the suite. The interval lies between order "
+    "statistics, assumes no distribution, and states the coverage it really has (Hoefler and "
+    "Belli, Scientific Benchmarking of Parallel Computing Systems, SC'15). An outlier has a "
+    "modified z-score above 14.8 (as in hyperfine); trials are unstable when the standard "
+    "deviation is a tenth of the mean, or an extreme half of it away (as in pyperf).",
+    "A limit is the clock measured in the same trial times the operations per cycle of the "
+    "micro-architecture times the distinct cores used. A figure above its limit by more than the "
+    "tolerance is invalid. Disturbed trials are kept and shown; they count only where there are "
+    "fewer undisturbed ones than the suite asks for.",
+)
+
+
+def method_section(document: ResultDocument) -> Section:
+    """The section."""
+    sources = _Sources()
+    limits = tuple(_limit_blocks(document.cases, sources))
+    parts = [
+        Part("Method", tuple(Paragraph(text) for text in METHOD)),
+        Part("Limits and their sources", limits),
+        Part("Repeats and the idle gate", tuple(_idle_blocks(document))),
+        Part("Programs", (_programs(document),)),
+        Part("Metrics", tuple(_metric_tables(document))),
+    ]
+    title = "How each figure was measured"
+    return Section("method", title, tuple(parts), in_brief=False)
+
+
+# ---- limits ----
+
+
+@dataclass
+class _Sources:
+    """The sources named so far; each gets a number."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def references(self, text: str) -> tuple[Inline, ...]:
+        """Of each sentence: most sources differ in one only."""
+        found: list[Inline] = []
+        for part in _SENTENCE_END.split(text):
+            number = self.numbers.setdefault(sentence(part), len(self.numbers) + 1)
+            found += [" ", Reference(number)] if found else [Reference(number)]
+        return tuple(found)
+
+    def block(self) -> Sources:
+        return Sources(tuple(self.numbers))
+
+
+def _limit_blocks(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[Block]:
+    known = [case for case in cases if (m := primary(case)) and m.limit and m.limit.factors]
+    if known:
+        groups = tuple(
+            RowGroup(workload, tuple(_factor_rows(found, sources)))
+            for workload, found in by_workload(known).items()
+        )
+        columns = (
+            Column("factor"),
+            Column("value", figures=True),
+            Column("cases"),
+            Column("source"),
+        )
+        yield Paragraph(
+            "The limit of a case is the product of its factors; where several trials have one, "
+            "the one in the middle is shown."
+        )
+        yield Table("Factors of the limits", columns, groups)
+        found = sources.block()
+        title = f"Sources ({len(found.texts)})"
+        short = len(found.texts) <= SOURCES_UNFOLDED
+        yield found if short else Fold(title, (found,), on_paper=True)
+    yield from _without_limit(cases)
+
+
+def _factor_rows(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[tuple[Text, ...]]:
+    """One row for every factor that cases share; a measured one is given as its range."""
+    found: dict[tuple[str, str, str], list[tuple[CaseResult, Factor]]] = {}
+    for case in cases:
+        metric = primary(case)
+        assert metric is not None and metric.limit is not None
+        for factor in metric.limit.factors:
+            key = (factor.name, factor.unit, factor.source)
+            found.setdefault(key, []).append((case, factor))
+    order = list(dict.fromkeys(name for name, _, _ in found))
+    for (name, unit, source), pairs in sorted(found.items(), key=lambda i: order.index(i[0][0])):
+        values = [factor.value for _, factor in pairs]
+        low, high = min(values), max(values)
+        said = _factor_value(low, unit, name)
+        if high != low:
+            said = f"{said} to {_factor_value(high, unit, name)}"
+        which = "all" if len(pairs) == len(cases) else some([label(case) for case, _ in pairs])
+        yield (
+            quantity(name),
+            said,
+            which,
+            sources.references(source),
+        )
+
+
+def _factor_value(value: float, unit: str, name: str) -> str:
+    if unit == "Hz":
+        return human(value, unit)
+    # "2 core" of a factor that is called cores says nothing more than 2.
+    said = f"{value:.0f}" if value.is_integer() else significant(value)
+    return said if name == f"{unit}s" else f"{said} {unit}"
+
+
+def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    reasons: dict[str, list[str]] = {}
+    for case in cases:
+        metric = primary(case)
+        if metric is None or (metric.limit and metric.limit.value is not None):
+            continue
+        reason = metric.limit.reason if metric.limit else None
+        reasons.setdefault(reason or "no limit is known for this workload", []).append(case.title)
+    items = tuple(f"{some(titles)}: {sentence(reason)}" for reason, titles in reasons.items())
+    if items:
+        yield Paragraph("Without a limit:")
+        yield Bullets(items)
+
+
+# ---- repeats and idle gate ----
+
+
+def _idle_blocks(document: ResultDocument) -> Iterator[Block]:
+    repeats = document.suite.repeats
+    idle = document.suite.idle
+    yield Paragraph(
+        f"The suite asks for {repeats.min_trials} to {repeats.max_trials} trials a case, until the "
+        f"interval of the median is within ± {bound(repeats.target_half_width)}, for at most "
+        f"{duration(repeats.max_time_s)}; single entries may ask otherwise. The idle gate is asked "
+        f"once a {idle.per}, waits {duration(idle.timeout_s)} at most, and its policy is "
+        f"{idle.policy}."
+    )
+    records = {
+        (case.idle.time_unix_s, case.idle.cases): case.idle
+        for case in document.cases
+        if case.idle is not None
+    }
+    if records:
+        rows = tuple(_idle_row(record) for record in records.values())
+        yield Table("What the idle gate saw", _IDLE_COLUMNS, (RowGroup(None, rows),))
+
+
+_IDLE_COLUMNS = (
+    Column("when (UTC)"),
+    Column("cases", figures=True),
+    Column("idle"),
+    Column("waited", figures=True),
+    Column("busy", figures=True),
+    Column("busiest CPU", figures=True),
+    Column("stolen", figures=True),
+    Column("PSI cpu", figures=True),
+    Column("busiest processes"),
+)
+
+
+def _idle_row(record: IdleRecord) -> tuple[Text, ...]:
+    window = record.window
+    busiest = ", ".join(
+        f"{busy.command} (pid {busy.pid}) {percent(busy.cpu_ratio)}" for busy in record.busiest
+    )
+    said = {True: "yes", False: "no", None: "not asked" if window is None else "unknown"}
+    return (
+        utc(record.time_unix_s, date=False),
+        str(len(record.cases)),
+        said[record.idle],
+        human(record.waited_s, "s"),
+        percent(window.busy_ratio if window else None),
+        percent(window.busiest_cpu_ratio if window else None),
+        percent(window.steal_ratio if window else None),
+        percent(window.psi_cpu_ratio if window else None),
+        busiest or NOTHING,
+    )
+
+
+# ---- programs and metrics ----
+
+
+def _programs(document: ResultDocument) -> Table:
+    rows = tuple(
+        (program.name, program.subsystem, program.version, Code(program.sha256))
+        for program in document.programs
+    )
+    columns = (Column("program"), Column("subsystem"), Column("version"), Column("SHA-256"))
+    return Table("The programs that measured", columns, (RowGroup(None, rows),))
+
+
+def _metric_tables(document: ResultDocument) -> Iterator[Block]:
+    """One table for all workloads with the same metrics."""
+    shared: dict[tuple[Metric, ...], list[str]] = {}
+    for workload in by_workload(document.cases):
+        shared.setdefault(document.workloads[workload], []).append(workload)
+    columns = (Column("metric"), Column("unit"), Column("better"), Column("what it is"))
+    for metrics, workloads in shared.items():
+        rows = tuple(
+            (
+                Code(metric.name),
+                metric.unit,
+                metric.direction,
+                f"Primary. {metric.description}" if metric.primary else metric.description,
+            )
+            for metric in metrics
+        )
+        table = Table(f"Metrics of {', '.join(workloads)}", columns, (RowGroup(None, rows),))
+        title = f"{plural(len(metrics), 'metric')} of {', '.join(workloads)}"
+        yield Fold(title, (table,), on_paper=True)

@@ -1,0 +1,33 @@
+"""A result document as content: which sections the report has, in which order."""
+
+from hostbench.models.result import ResultDocument
+from hostbench.report.content import Report
+from hostbench.report.inventory import host_section
+from hostbench.report.method import method_section
+from hostbench.report.raw import raw_section
+from hostbench.report.spread import spread_section
+from hostbench.report.subsystems import section_of, subsystem_reports
+from hostbench.report.summary import host_line, job_facts, notices, summary_section, tally
+from hostbench.report.timeline import time_section
+
+
+def report_of(document: ResultDocument, source: str) -> Report:
+    """The report of a job, from its document alone; `source` is the file that it came from."""
+    subsystems = subsystem_reports(document)
+    sections = (
+        summary_section(document, list(subsystems.values())),
+        *(section_of(name, subsystem) for name, subsystem in subsystems.items()),
+        time_section(document),
+        spread_section(document),
+        host_section(document.host),
+        method_section(document),
+        raw_section(document, source),
+    )
+    return Report(
+        title=f"{document.suite.name} on {document.host.hostname}",
+        subtitle=host_line(document.host),
+        facts=job_facts(document),
+        tally=tally(document.cases),
+        notices=notices(document),
+        sections=tuple(section for section in sections if section is not None),
+    )

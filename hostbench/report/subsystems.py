@@ -1,0 +1,116 @@
+"""Each subsystem's own section.
+
+A subsystem that has more to say than the plain section below has a module
+`services.<subsystem>.report` with one function:
+
+    def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport
+
+`cases` are the document's cases of this subsystem, in its order; `document` is for what else the
+section needs, such as the descriptions of the metrics. It returns content (content.py), never HTML
+or Markdown: tables, charts and paragraphs, most of which figures.py builds from cases. Whatever it
+says must hold for any document of the schema: cases without a figure, without a limit, without a
+trial, with peers and without. It reads nothing but its arguments.
+"""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hostbench.models.result import CaseResult, ResultDocument, Verdict
+from hostbench.report.content import BarGroup, Block, Part, Section
+from hostbench.report.figures import (
+    PEER_INTRODUCTION,
+    bar,
+    bar_charts,
+    by_workload,
+    label,
+    peer_blocks,
+    primary,
+    workload_table,
+)
+
+HEADLINES_MOST = 16
+
+
+@dataclass(frozen=True)
+class SubsystemReport:
+    """A subsystem's part of the report. `headline`: the few cases that the summary shows."""
+
+    title: str
+    headline: tuple[CaseResult, ...]
+    blocks: tuple[Block, ...]
+
+
+def subsystem_reports(document: ResultDocument) -> dict[str, SubsystemReport]:
+    """What each subsystem of the document has to say, by its name."""
+    cases: dict[str, list[CaseResult]] = {}
+    for case in document.cases:
+        cases.setdefault(case.workload.partition(".")[0], []).append(case)
+    return {name: _report_of(name, found, document) for name, found in cases.items()}
+
+
+def _report_of(name: str, cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
+    module = _module(f"services.{name}.report")
+    if module is None:
+        return plain_report(name, cases)
+    report: SubsystemReport = module.report(cases, document)
+    return report
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # A module that exists and cannot import something else is a programming error.
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        return None
+
+
+def section_of(name: str, report: SubsystemReport) -> Section:
+    """The section that shows it."""
+    return Section(anchor=name, title=report.title, blocks=report.blocks)
+
+
+def plain_report(name: str, cases: Sequence[CaseResult]) -> SubsystemReport:
+    """The section of a subsystem that has none of its own: bars and a table a workload."""
+    parts: list[Block] = []
+    for workload, found in by_workload(cases).items():
+        bars = tuple(one for case in found if (one := bar(case, label(case))))
+        unit = next((metric.unit for case in found if (metric := primary(case))), "1")
+        charts = tuple(bar_charts(workload, unit, [BarGroup("", bars)]))
+        parts.append(Part(workload, (*charts, workload_table(workload, found, of=len(cases)))))
+    parts += peer_part(cases)
+    return SubsystemReport(title=name, headline=best_of_each(cases), blocks=tuple(parts))
+
+
+def peer_part(cases: Sequence[CaseResult]) -> list[Block]:
+    """The part about outside tools; empty where none was asked."""
+    blocks = peer_blocks(cases)
+    return [Part("Against trusted tools", (PEER_INTRODUCTION, *blocks))] if blocks else []
+
+
+def best_of_each(cases: Sequence[CaseResult], *params: str) -> tuple[CaseResult, ...]:
+    """The best case of each workload and value of `params`; of each workload when that would be
+    more than a summary holds."""
+    found = _best(cases, params)
+    return found if len(found) <= HEADLINES_MOST else _best(cases, ())
+
+
+def _best(cases: Sequence[CaseResult], params: Sequence[str]) -> tuple[CaseResult, ...]:
+    best: dict[tuple[object, ...], CaseResult] = {}
+    for case in cases:
+        key = (case.workload, *(case.params.get(name) for name in params))
+        if key not in best or _merit(case) > _merit(best[key]):
+            best[key] = case
+    return tuple(best.values())
+
+
+def _merit(case: CaseResult) -> tuple[bool, float]:
+    """A figure above its limit is no headline when there is another."""
+    metric = primary(case)
+    if metric is None:
+        return False, float("-inf")
+    median = metric.statistics.median
+    return case.verdict is not Verdict.INVALID, median if metric.direction == "higher" else -median

@@ -1,0 +1,102 @@
+"""How the CPU's cases are laid out in bars."""
+
+import pytest
+
+from hostbench.models.result import CaseResult
+from hostbench.report.content import BarChart, Block, Chart, Part
+from services.cpu.report import report, resolved
+from tests.unit.records import start
+from tests.unit.report_documents import full_run, sampled_run
+
+FULL = full_run(trials=5)
+
+
+def chart(blocks: tuple[Block, ...], workload: str) -> tuple[str, list[tuple[str, list[str]]]]:
+    """The title of a workload's first chart, and its groups with the labels of their bars."""
+    part = next(one for one in blocks if isinstance(one, Part) and one.title == workload)
+    found = next(block for block in part.blocks if isinstance(block, Chart))
+    assert isinstance(found.drawing, BarChart)
+    groups = [(group.title, [bar.label for bar in group.bars]) for group in found.drawing.groups]
+    return found.title, groups
+
+
+def of(*cases: CaseResult) -> tuple[Block, ...]:
+    return report(cases, FULL).blocks
+
+
+def cases_where(**params: object) -> list[CaseResult]:
+    return [
+        case
+        for case in FULL.cases
+        if case.workload == "cpu.fma"
+        and all(case.params.get(name) == value for name, value in params.items())
+    ]
+
+
+def test_bars_are_instruction_sets_by_data_type_and_threads() -> None:
+    title, groups = chart(report(FULL.cases, FULL).blocks, "cpu.fma")
+    assert title == "Operations per second by instruction set"
+    isas = ["scalar", "sse2", "avx2", "avx512"]
+    assert groups == [
+        ("fp64, 1 thread", isas),
+        ("fp64, 2 threads", isas),
+        ("fp32, 1 thread", isas),
+        ("fp32, 2 threads", isas),
+    ]
+
+
+def test_bars_are_threads_where_the_instruction_set_is_one() -> None:
+    title, groups = chart(of(*cases_where(isa="avx2")), "cpu.fma")
+    assert title == "Operations per second by number of threads"
+    assert groups == [("fp64, avx2", ["1 thread", "2 threads"]),
+                      ("fp32, avx2", ["1 thread", "2 threads"])]  # fmt: skip
+
+
+def test_bars_are_data_types_where_all_else_is_one() -> None:
+    title, groups = chart(of(*cases_where(isa="avx2", threads=2)), "cpu.fma")
+    assert title == "Operations per second by data type"
+    assert groups == [("2 threads, avx2", ["fp64", "fp32"])]
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [(("2:1", "1:1"), ["mix=2:1", "mix=1:1"]), ((4096, None), ["mix=4096", "mix not set"]),
+     (((0, 1), (2, 3)), ["mix=0,1", "mix=2,3"])],
+)  # fmt: skip
+def test_parameters_of_a_workload_of_its_own(
+    values: tuple[object, object], labels: list[str]
+) -> None:
+    """Whatever else cases differ in is told: no two bars have the same name."""
+    one, *_ = cases_where(isa="avx2", threads=2, dtype="fp64")
+    cases = []
+    for value in values:
+        (trial, *rest) = one.trials
+        first = trial.start
+        assert first is not None and trial.end is not None
+        params = {**first.params, "mix": value}
+        changed = first.model_copy(update={"params": params})
+        trials = (trial.model_copy(update={"events": (changed, trial.end)}), *rest)
+        cases.append(one.model_copy(update={"trials": trials}))
+    _, groups = chart(of(*cases), "cpu.fma")
+    assert [label for _, names in groups for label in names] == labels
+
+
+def test_what_best_was_is_told() -> None:
+    (case, *_) = FULL.cases
+    trial = case.trials[0].model_copy(update={"events": (start(params={"isa": "avx512"}),)})
+    best = case.model_copy(update={"params": {"isa": "best"}, "trials": (trial,)})
+    assert resolved(best)["isa"] == "avx512"
+    assert resolved(best.model_copy(update={"trials": ()}))["isa"] == "best"
+
+
+def test_a_single_case_needs_no_chart() -> None:
+    document = sampled_run(5, cases=1)
+    blocks = report(document.cases, document).blocks
+    (part,) = [block for block in blocks if isinstance(block, Part)]
+    assert not any(isinstance(block, Chart) for block in part.blocks)
+
+
+def test_cases_without_figures_are_in_the_table_alone() -> None:
+    (skipped,) = cases_where(isa="neon")
+    (part,) = [block for block in of(skipped) if isinstance(block, Part)]
+    assert not any(isinstance(block, Chart) for block in part.blocks)

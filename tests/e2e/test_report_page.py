@@ -1,0 +1,158 @@
+"""The report's page in a real browser: it opens at once, without a complaint, on every width, in
+both themes and on paper, and it breaks none of the rules for accessible pages."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from hostbench.report.html import html
+from hostbench.report.page import report_of
+from tests.unit.report_documents import full_run, sampled_run
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None,
+    reason="NO BROWSER, the report's page is not tested: scripts/system-packages.sh browser",
+)
+WIDTHS = (380, 768, 1280, 1600)
+OPENS_WITHIN_S = 2.0
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # In a container as root, Chromium cannot have its sandbox.
+        one = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield one
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    directory = tmp_path_factory.mktemp("pages")
+    documents = {
+        "full": full_run(),
+        # axe takes time with every element: fewer cases, all kinds of content.
+        "few": full_run(trials=2, workloads=("fma", "compare", "linpack")),
+        "samples": sampled_run(),
+    }
+    for name, document in documents.items():
+        page = html(report_of(document, "result.json"))
+        (directory / f"{name}.html").write_text(page, encoding="utf-8")
+    return {name: directory / f"{name}.html" for name in documents}
+
+
+class Opened:
+    """A page with whatever it complained of and whatever it asked the network for."""
+
+    def __init__(self, context: BrowserContext, path: Path) -> None:
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page: Page = context.new_page()
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        began_s = time.perf_counter()
+        self.page.goto(path.as_uri())
+        self.page.evaluate("document.body.offsetHeight")
+        self.opened_s = time.perf_counter() - began_s
+
+
+@pytest.mark.parametrize("name", ["full", "samples"])
+def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    context = browser.new_context()
+    opened = Opened(context, pages[name])
+    context.close()
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith("data:")] == [pages[name].as_uri()]
+    assert opened.opened_s < OPENS_WITHIN_S
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["few", "samples"])
+def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, theme: str) -> None:
+    context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
+    page = Opened(context, pages[name]).page
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    context.close()
+    assert {rule["id"]: rule["nodes"][0]["html"] for rule in found} == {}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_wider_than_the_window(
+    browser: Browser, pages: dict[str, Path], width: int
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = Opened(context, pages["full"]).page
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    context.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_text_of_charts_is_readable(
+    browser: Browser, pages: dict[str, Path], width: int
+) -> None:
+    """Charts are scaled; of the two drawings exactly one is shown."""
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = Opened(context, pages["samples"]).page
+    heights = page.evaluate(
+        """[...document.querySelectorAll('svg')].filter((svg) => svg.checkVisibility())
+           .map((svg) => 11.5 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""
+    )
+    shown = page.locator("svg:visible").count()
+    assert shown == page.locator("figure").count() == len(heights)
+    assert all(10 <= height <= 18 for height in heights), heights
+    context.close()
+
+
+def test_the_themes_differ_and_paper_is_light(browser: Browser, pages: dict[str, Path]) -> None:
+    context = browser.new_context(color_scheme="dark")
+    page = Opened(context, pages["samples"]).page
+    background = "getComputedStyle(document.body).backgroundColor"
+    bar = "getComputedStyle(document.querySelector('svg path')).fill"
+    dark = (page.evaluate(background), page.evaluate(bar))
+    page.emulate_media(media="print")
+    paper = (page.evaluate(background), page.evaluate(bar))
+    page.emulate_media(media="screen", color_scheme="light")
+    light = (page.evaluate(background), page.evaluate(bar))
+    assert paper == light != dark
+    assert light[0] == "rgb(255, 255, 255)"
+    context.close()
+
+
+def test_paper(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    """A4, and no more pages than somebody would print."""
+    context = browser.new_context()
+    page = Opened(context, pages["samples"]).page
+    path = tmp_path / "page.pdf"
+    page.pdf(path=path, prefer_css_page_size=True)
+    content = path.read_bytes()
+    assert b"/MediaBox [0 0 594.95996 841.91998]" in content
+    assert 3 <= len(re.findall(rb"/Type /Page\b", content)) <= 12
+    context.close()
+
+
+def test_with_the_keyboard_alone(browser: Browser, pages: dict[str, Path]) -> None:
+    context = browser.new_context(viewport={"width": 380, "height": 900})
+    page = Opened(context, pages["samples"]).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the figures"
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate("document.activeElement.tagName + document.activeElement.className")
+        )
+    assert {"A", "SUMMARY", "DIVscroll"} <= reached
+    folded = page.locator("summary").first
+    folded.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.querySelector('details').open")
+    context.close()

@@ -1,0 +1,121 @@
+"""The drawings: SVG that fits into the page, with its text as text."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from hostbench.report.charts.draw import draw
+from hostbench.report.charts.spread import axis_range
+from hostbench.report.charts.svg import Ink
+from hostbench.report.content import (
+    Bar,
+    BarChart,
+    BarGroup,
+    Drawing,
+    Level,
+    Line,
+    Panel,
+    Point,
+    PointKind,
+    SpreadChart,
+    SpreadGroup,
+    SpreadRow,
+    TimeChart,
+)
+
+# What a host name or a suite's label may hold: markup, TeX, control characters, other scripts.
+HOSTILE = "<b>&\"'$\\frac{x}$ \x00\x1b\u202e 测试"
+
+
+def bars(label: str = "avx2", **changes: float | None) -> BarChart:
+    plain: dict[str, float | None] = {
+        "value": 9.0e9, "low": 8e9, "high": 9.5e9, "limit": 1e10, "efficiency": 0.9,
+    }  # fmt: skip
+    bar = Bar(label=label, peers=(8.9e9,), note="noisy", **(plain | changes))  # type: ignore[arg-type]
+    return BarChart("operation/s", (BarGroup(label, (bar, bar)), BarGroup("", (bar,))))
+
+
+def strips(label: str = "avx2", *deviations: float) -> SpreadChart:
+    points = [Point(deviation, PointKind.COUNTED) for deviation in deviations or (-0.003, 0.003)]
+    points += [Point(-0.4, PointKind.LEFT_OUT), Point(0.3, PointKind.DISTURBED)]
+    return SpreadChart((SpreadGroup("", (SpreadRow(label, tuple(points), -0.003, 0.003),)),))
+
+
+def series(label: str = "rate", samples: int = 600) -> TimeChart:
+    x = tuple(i + 0.5 for i in range(samples))
+    y = tuple(None if i % 50 == 7 else 1e9 + i for i in range(samples))
+    rate = Panel(label, "operation/s", (Line(x, y),), (Level(0, samples, 1.01e9),))
+    ratio = Panel("clean slice ratio", "1", (Line(x, (0.5,) * samples),), whole=True)
+    return TimeChart(float(samples), (rate, ratio))
+
+
+DRAWINGS = [bars(), strips(), series(), series(samples=3)]
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS)
+def test_it_fits_into_the_page(drawing: Drawing) -> None:
+    for text in draw(drawing, "A title"):
+        svg = ElementTree.fromstring(text)
+        assert (svg.get("role"), svg.get("aria-label")) == ("img", "A title")
+        # No ids, so nothing on the page can meet another chart's; no size, so that it scales.
+        assert not re.search(r"\bid=|url\(|href|\bwidth=|\bheight=|<style|<script", text)
+        assert not [ink for ink in Ink if ink.value in text]
+        assert set(re.findall(r"var\((--\w+)\)", text)) <= {f"--{ink.name.lower()}" for ink in Ink}
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS)
+def test_the_same_again(drawing: Drawing) -> None:
+    assert draw(drawing, "A title") == draw(drawing, "A title")
+
+
+@pytest.mark.parametrize("drawing", [bars(HOSTILE), strips(HOSTILE), series(HOSTILE)])
+def test_text_is_text(drawing: Drawing) -> None:
+    for text in draw(drawing, HOSTILE):
+        svg = ElementTree.fromstring(text)
+        texts = [element.text or "" for element in svg.iter("text")]
+        assert any("<b>&\"'$\\frac{x}$ " in one for one in texts)
+        assert not re.search(r"[\x00-\x08\x1b\u202e]", text)
+
+
+def test_the_figures_of_bars_stand_beside_them() -> None:
+    for text in draw(bars(), "A title"):
+        assert "9.000 Gop/s" in text and "90.0 %" in text and "noisy" in text
+
+
+def test_bars_without_a_limit_say_so() -> None:
+    for text in draw(bars(limit=None, efficiency=None), "A title"):
+        assert "no limit" in text and Ink.LIMIT.variable not in text
+
+
+def test_bars_of_nothing() -> None:
+    assert draw(bars(value=0, low=0, high=0, limit=None), "A title")
+
+
+@pytest.mark.parametrize(
+    ("deviations", "reach"),
+    [
+        ((0.001, -0.002, 0.003, -0.0099) * 5, 0.01),
+        # One of twenty is far away: the others are still told apart.
+        ((*(0.004 for _ in range(20)), 0.09), 0.01),
+        ((0.03, -0.04, 0.045) * 5, 0.05),
+        ((0.03, -0.04, 0.045), 0.50),  # of so few, none is odd
+        ((0.9, -0.8, 0.9), 0.50),
+    ],
+)
+def test_the_axis_of_the_spread(deviations: tuple[float, ...], reach: float) -> None:
+    assert axis_range(strips("x", *deviations)) == reach
+
+
+def test_trials_beyond_the_axis_have_their_figure() -> None:
+    for text in draw(strips("x", *(0.004 for _ in range(30))), "A title"):
+        assert "−40.0 %" in text and "+30.0 %" in text
+
+
+def test_a_long_series_stays_small() -> None:
+    """An hour of samples is drawn as its band, with its extremes."""
+    wide, narrow = draw(series(samples=3600), "A title")
+    assert Ink.BAND.variable in wide and Ink.BAND.variable in narrow
+    assert len(wide) < 60_000 and len(narrow) < 30_000
+    wide, narrow = draw(series(), "A title")
+    assert Ink.BAND.variable not in wide and Ink.BAND.variable in narrow
