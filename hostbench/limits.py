@@ -5,13 +5,13 @@ A subsystem that knows any has a module `services.<subsystem>.limits` with one f
     limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]
 """
 
-import importlib
 from collections.abc import Iterable
-from typing import Protocol, cast
+from typing import Protocol
 
 from hostbench.models.events import EndEvent, StartEvent
 from hostbench.models.host import HostInventory
 from hostbench.models.limit import Limit
+from hostbench.services import service_module
 
 
 class LimitsModule(Protocol):
@@ -27,20 +27,11 @@ class HostLimits:
 
     def __init__(self, host: HostInventory, subsystems: Iterable[str]) -> None:
         self._host = host
-        self._modules = {subsystem: _limits_module(subsystem) for subsystem in subsystems}
+        self._modules: dict[str, LimitsModule | None] = {
+            subsystem: service_module(subsystem, "limits") for subsystem in subsystems
+        }
 
     def of(self, subsystem: str, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
         """The limits of one trial by metric; empty where the subsystem knows none."""
         module = self._modules[subsystem]
         return {} if module is None else module.limits(self._host, start, end)
-
-
-def _limits_module(subsystem: str) -> LimitsModule | None:
-    name = f"services.{subsystem}.limits"
-    try:
-        return cast("LimitsModule", importlib.import_module(name))
-    except ModuleNotFoundError as error:
-        # A module that exists and cannot import something else is a programming error.
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        return None

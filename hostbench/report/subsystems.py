@@ -12,10 +12,8 @@ says must hold for any document of the schema: cases without a figure, without a
 trial, with peers and without. It reads nothing but its arguments.
 """
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hostbench.models.result import CaseResult, ResultDocument, Verdict
 from hostbench.report.content import BarGroup, Block, Part, Section
@@ -29,6 +27,7 @@ from hostbench.report.figures import (
     primary,
     workload_table,
 )
+from hostbench.services import service_module
 
 HEADLINES_MOST = 16
 
@@ -51,21 +50,11 @@ def subsystem_reports(document: ResultDocument) -> dict[str, SubsystemReport]:
 
 
 def _report_of(name: str, cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
-    module = _module(f"services.{name}.report")
+    module = service_module(name, "report")
     if module is None:
         return plain_report(name, cases)
     report: SubsystemReport = module.report(cases, document)
     return report
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        # A module that exists and cannot import something else is a programming error.
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        return None
 
 
 def section_of(name: str, report: SubsystemReport) -> Section:

@@ -15,14 +15,9 @@ from hostbench.doctor.check import (
 from hostbench.doctor.view import View
 from hostbench.models.doctor import Evidence
 from services.cpu.microarchitecture import CpuIdentity, Unknown, identify
+from services.cpu.peers import PACKAGES
 
 # Tool: Debian package.
-PEERS = {
-    "likwid-bench": "likwid",
-    "stress-ng": "stress-ng",
-    "sysbench": "sysbench",
-    "hpcc": "hpcc",
-}
 OPENBLAS, OPENBLAS_PACKAGE = "libopenblas.so.0", "libopenblas0-pthread"
 LIBRARY_DIRECTORIES = ("/usr/lib", "/usr/lib/*", "/usr/lib64", "/usr/local/lib", "/lib/*")
 
@@ -46,10 +41,10 @@ def micro_architecture(view: View) -> Outcome:
 def peers(view: View) -> Outcome:
     """Whether the tools are there that figures can be held against."""
     del view  # tools are found as a run finds them
-    missing = {tool: package for tool, package in PEERS.items() if shutil.which(tool) is None}
+    missing = {tool: package for tool, package in PACKAGES.items() if shutil.which(tool) is None}
     seen = [
         Evidence(source=tool, value=shutil.which(tool), reason=_not_found(tool in missing))
-        for tool in PEERS
+        for tool in PACKAGES
     ]
     if not missing:
         return ok("all are installed", *seen)

@@ -141,7 +141,7 @@ def test_a_planted_figure_above_the_limit_becomes_invalid(
     monkeypatch.setenv("HOSTBENCH_PROGRAMS", str(scripted_programs(tmp_path)))
     monkeypatch.setenv("HOSTBENCH_LOCK", str(tmp_path / "lock"))
     monkeypatch.setenv("SCRIPT_RATE", rate)
-    monkeypatch.setattr(limits_module, "_limits_module", lambda _subsystem: PlantedLimits)
+    monkeypatch.setattr(limits_module, "service_module", lambda _subsystem, _name: PlantedLimits)
     suite = Suite(
         name="planted",
         idle=IdleRules(policy="force"),

@@ -4,6 +4,12 @@ from hostbench.peers import Params, Peer
 from services.cpu.peers import hpcc, likwid, stress_ng, sysbench
 
 TOOLS = ("likwid-bench", "stress-ng", "sysbench", "hpcc")
+PACKAGES = {
+    "likwid-bench": likwid.PACKAGE,
+    "stress-ng": stress_ng.PACKAGE,
+    "sysbench": sysbench.PACKAGE,
+    "hpcc": hpcc.PACKAGE,
+}
 _FINDERS = (likwid.peer, stress_ng.peer, sysbench.peer, hpcc.peer)
 
 

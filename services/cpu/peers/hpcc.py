@@ -12,6 +12,7 @@ from hostbench.peers import Ask, Command, Params, Peer, Survey
 from hostbench.trial import Beside
 from services.cpu.peers.reading import NUMBER, expect, number
 
+PACKAGE = "hpcc libopenblas0-pthread"
 TOOL = "hpcc"
 # Debian's hpcc is built for OpenMPI; mpirun may be another MPI's.
 MPIRUN = "mpirun.openmpi"
@@ -78,7 +79,7 @@ class Hpcc(Peer):
     """One hpcc run, whichever of its figures is wanted."""
 
     tool = TOOL
-    package = "hpcc libopenblas0-pthread"
+    package = PACKAGE
     unit = "operation/s"
     metric = _METRIC
     light = False

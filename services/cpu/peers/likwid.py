@@ -11,6 +11,7 @@ from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
 from hostbench.trial import Beside
 from services.cpu.peers.reading import NUMBER, expect, match, number, version
 
+PACKAGE = "likwid"
 TOOL = "likwid-bench"
 KILOBYTES_A_THREAD = 20
 
@@ -47,7 +48,7 @@ class Likwid(Peer):
     """One kernel of likwid-bench."""
 
     tool = TOOL
-    package = "likwid"
+    package = PACKAGE
     unit = "operation/s"
     metric = "operations_per_second_makespan"
     # It sleeps for a second to calibrate its clock.

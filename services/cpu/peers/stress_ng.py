@@ -15,6 +15,7 @@ from hostbench.peers import Ask, BadOutput, Command, Params, Peer, Survey, on_cp
 from hostbench.trial import Beside
 from services.cpu.peers.reading import NUMBER, expect, number, version, whole_seconds
 
+PACKAGE = "stress-ng"
 TOOL = "stress-ng"
 # stress-vecfp.c: operations on each element in one bogo operation.
 LOOPS_A_CALL = 65536
@@ -42,7 +43,7 @@ class StressNg(Peer):
     """What all stressors have in common."""
 
     tool = TOOL
-    package = "stress-ng"
+    package = PACKAGE
     stressor: str
 
     def trial_time_s(self, elapsed_s: float) -> float:

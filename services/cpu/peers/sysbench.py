@@ -6,6 +6,7 @@ from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
 from hostbench.trial import Beside
 from services.cpu.peers.reading import NUMBER, expect, number, version, whole_seconds
 
+PACKAGE = "sysbench"
 TOOL = "sysbench"
 
 
@@ -18,7 +19,7 @@ class Sysbench(Peer):
     """sysbench cpu with its default limit for primes."""
 
     tool = TOOL
-    package = "sysbench"
+    package = PACKAGE
     title = "cpu"
     measures = (
         "events per second, one event being a search for all primes up to 10,000 by trial "
