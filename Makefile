@@ -13,6 +13,7 @@ FLAGS_asan      := -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_tsan      := -fsanitize=thread
 # Static: qemu-aarch64 then needs no path to an aarch64 C library.
 LDFLAGS_aarch64 := -static
+FLAGS_aarch64   := -DSTATIC_PROGRAM
 
 ifeq ($(origin CC),default)
 CC := gcc

@@ -7,6 +7,8 @@
 extern const struct workload clock_workload;
 extern const struct workload fma_workload;
 extern const struct workload add_sub_workload;
+extern const struct workload gemm_workload;
+extern const struct workload linpack_workload;
 
 /* Choices of every isa parameter. */
 extern const char *const isas[];

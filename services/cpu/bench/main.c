@@ -6,6 +6,8 @@ static const struct workload *const workloads[] = {
     &clock_workload,
     &fma_workload,
     &add_sub_workload,
+    &gemm_workload,
+    &linpack_workload,
     NULL,
 };
 
