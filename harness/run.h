@@ -73,7 +73,7 @@ struct thread_figures {
 struct team_slice {
     double window_s; /* from the first reading of its counters to the second */
     struct thread_usage used;
-    double step_cpu_s; /* CPU time inside step() */
+    double step_cpu_s;           /* CPU time inside step() */
     double clocks[CLOCKS_SHOWN]; /* Hz, the last ones, in turn */
     uint64_t clocks_seen;
     double clock_due_s;
@@ -104,11 +104,11 @@ struct worker {
     struct reservoir clocks; /* Hz, of all chains */
     struct reservoir ratios; /* operation/cycle of clean slices with the chain right behind them */
     double best_rate;
-    double step_cpu_s; /* CPU time inside step() */
+    double step_cpu_s;            /* CPU time inside step() */
     uint64_t finished_operations; /* of a team: in whole steps */
     double start_s, stop_s;
-    double measured_s;        /* of that, inside steps: what figures are made from */
-    double watched_s;         /* of that, while the counters below were read */
+    double measured_s; /* of that, inside steps: what figures are made from */
+    double watched_s;  /* of that, while the counters below were read */
     struct thread_usage used;
     struct team_slice slice;
     struct thread_figures figures;

@@ -5,8 +5,8 @@
 
 enum {
     PARTS = 4,
-    RATES_KEPT_MAX = 1 << 16, /* parts remembered one by one: a minute's worth */
-    MIN_CLEAN_SLICES = 3,     /* fewer say nothing about the undisturbed rate … */
+    RATES_KEPT_MAX = 1 << 16,  /* parts remembered one by one: a minute's worth */
+    MIN_CLEAN_SLICES = 3,      /* fewer say nothing about the undisturbed rate … */
     MIN_CLEAN_SLICES_TEAM = 1, /* … unless each is a problem from its beginning to its end */
 };
 

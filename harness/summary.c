@@ -177,9 +177,8 @@ static void fill_values(const struct trial *trial, const struct totals *totals,
                         double values[STEP_METRICS])
 {
     /* A team does other things between its steps, all threads at once. */
-    double makespan_s = trial->run->workload->team
-                            ? trial->workers[0].measured_s
-                            : totals->last_stop_s - totals->first_start_s;
+    double makespan_s = trial->run->workload->team ? trial->workers[0].measured_s
+                                                   : totals->last_stop_s - totals->first_start_s;
     values[RATE] = primary_rate(trial, totals, makespan_s);
     values[RATE_MAKESPAN] = totals->operations / makespan_s;
     values[RATE_SUM] = trial->run->placement.oversubscribed ? NAN : totals->wholes.sum;

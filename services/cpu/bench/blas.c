@@ -255,8 +255,8 @@ static const struct kernel *widest_fma(const char *dtype)
 
 double blas_clock_hertz(struct thread *thread, const char *dtype)
 {
-    static _Thread_local _Alignas(REGISTER_BYTES_MAX) unsigned char
-        zeros[ACCUMULATORS_MAX * REGISTER_BYTES_MAX];
+    static _Thread_local _Alignas(
+        REGISTER_BYTES_MAX) unsigned char zeros[ACCUMULATORS_MAX * REGISTER_BYTES_MAX];
     const struct kernel *kernel = widest_fma(dtype);
     /* What came after the last multiplication may have cost the core its vector licence. */
     if (kernel)

@@ -13,7 +13,7 @@ enum {
     B,
     C,
     MATRICES,
-    BATCH_MAX = 256,          /* C grows with it, and with C the tolerance of the check */
+    BATCH_MAX = 256,           /* C grows with it, and with C the tolerance of the check */
     LONG_OPERATIONS = 1 << 28, /* one multiplication of more is a step by itself: some ms */
     STRIP_COLUMNS = 4096,      /* of C in one call: the clock is measured in between */
 };
@@ -174,7 +174,7 @@ static int setup(struct thread *thread)
 {
     const struct gemm *gemm = run_shared(thread->run);
     struct share rows = rows_of(gemm, thread), columns = columns_of(gemm, thread);
-    size_t column_bytes = MATRICES * gemm->ld * gemm->element_bytes;
+    size_t column_bytes = MATRICES * (rows.end - rows.first) * gemm->element_bytes;
     size_t unchecked = CHECK_MEMORY_BYTES;
     thread->state = calloc(gemm->n / run_threads(thread->run) + 1, sizeof(double));
     if (!thread->state)
@@ -182,8 +182,7 @@ static int setup(struct thread *thread)
     for (size_t j = columns.first; j < columns.end && !run_stopping(thread->run); j++) {
         unchecked += column_bytes;
         if (unchecked >= CHECK_MEMORY_BYTES) {
-            int failure = matrix_check_still_fits(
-                thread->run, (columns.end - j) * gemm->grid_columns * column_bytes);
+            int failure = matrix_check_still_fits(thread->run, (columns.end - j) * column_bytes);
             if (failure)
                 return failure;
             unchecked = 0;
@@ -226,8 +225,8 @@ static void multiply_block(struct thread *thread)
     const struct gemm *gemm = run_shared(thread->run);
     struct share rows = rows_of(gemm, thread), columns = columns_of(gemm, thread), strip = columns;
     while (strip.first < columns.end && rows.end > rows.first && !run_stopping(thread->run)) {
-        strip.end = columns.end - strip.first > STRIP_COLUMNS ? strip.first + STRIP_COLUMNS
-                                                              : columns.end;
+        strip.end =
+            columns.end - strip.first > STRIP_COLUMNS ? strip.first + STRIP_COLUMNS : columns.end;
         multiply(gemm, rows, strip);
         strip.first = strip.end;
         if (strip.end == columns.end)

@@ -9,13 +9,13 @@
 #include <string.h>
 
 static const uint64_t SEED = 0x6c696e7061636b; /* "linpack" */
-static const double RESIDUAL_MOST = 16; /* HPL's threshold */
+static const double RESIDUAL_MOST = 16;        /* HPL's threshold */
 static const size_t CHECK_MEMORY_BYTES = 64u << 20;
 
 /* What one thread adds to the check of the solution. */
 struct partial {
-    double *ax;    /* its columns' part of A x */
-    double *a_sum; /* … and of the sum of each row's magnitudes */
+    double *ax;                                /* its columns' part of A x */
+    double *a_sum;                             /* … and of the sum of each row's magnitudes */
     _Alignas(64) double error, a_norm, b_norm; /* of its rows */
 };
 
@@ -167,7 +167,8 @@ static int setup(struct thread *thread)
             continue;
         unchecked += column_bytes;
         if (unchecked >= CHECK_MEMORY_BYTES) {
-            int failure = matrix_check_still_fits(thread->run, (lu->n - j) * column_bytes);
+            int failure = matrix_check_still_fits(
+                thread->run, (lu->n - j) / run_threads(thread->run) * column_bytes);
             if (failure)
                 return failure;
             unchecked = 0;

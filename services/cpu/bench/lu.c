@@ -95,8 +95,7 @@ double *lu_column(const struct lu *lu, size_t j)
 {
     size_t block = block_of(lu, j);
     unsigned owner = owner_of(lu, block);
-    size_t local =
-        owned_before(lu, owner, block) + (block == lu->panels ? 0 : j - block * lu->nb);
+    size_t local = owned_before(lu, owner, block) + (block == lu->panels ? 0 : j - block * lu->nb);
     return lu->columns[owner].blocks + local * lu->lda;
 }
 
@@ -119,8 +118,8 @@ int lu_init(struct lu *lu, const struct blas *blas, size_t n, size_t nb, unsigne
         struct lu_column *column = &lu->columns[q];
         column->columns = lu_owned_columns(lu, q);
         barrier_init(&column->barrier, lu->grid_rows, spins);
-        column->candidates = aligned_alloc(_Alignof(struct candidate),
-                                           lu->grid_rows * sizeof *column->candidates);
+        column->candidates =
+            aligned_alloc(_Alignof(struct candidate), lu->grid_rows * sizeof *column->candidates);
         if (!column->candidates)
             return -1;
     }
@@ -412,8 +411,8 @@ static void substitute_back(const struct member *me)
         struct share rows = share_of(top, me->thread, lu->grid_rows * lu->grid_columns);
         if (rows.end > rows.first)
             lu->blas->dgemv(COLUMN_MAJOR, NO_TRANSPOSE, (int)(rows.end - rows.first), width, -1,
-                            block + rows.first, (int)lu->lda, lu->x + top, 1, 1,
-                            lu->x + rows.first, 1);
+                            block + rows.first, (int)lu->lda, lu->x + top, 1, 1, lu->x + rows.first,
+                            1);
         if (!barrier_wait_unless(&lu->barrier, lu->stopping))
             return;
     }

@@ -3,12 +3,7 @@
 const char *const isas[] = {"best", "scalar", "sse2", "avx2", "avx512", "neon", NULL};
 
 static const struct workload *const workloads[] = {
-    &clock_workload,
-    &fma_workload,
-    &add_sub_workload,
-    &gemm_workload,
-    &linpack_workload,
-    NULL,
+    &clock_workload, &fma_workload, &add_sub_workload, &gemm_workload, &linpack_workload, NULL,
 };
 
 static const struct program program = {"cpu-bench", "cpu", workloads};

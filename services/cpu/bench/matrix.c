@@ -13,6 +13,8 @@
 enum { LINE_BYTES = 64, HUGE_PAGE_BYTES = 2 << 20 };
 
 static const double GB = 1e9;
+/* Of what is left: page tables, and whatever else grows meanwhile. */
+static const double SPARED_RATIO = 0.02;
 
 size_t matrix_leading_dimension(size_t n, size_t size)
 {
@@ -39,13 +41,16 @@ int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes)
     struct memory_left left;
     unsigned threads = run_threads(run);
     double needed = bytes(n, threads);
-    if (!memory_left_read(&left, "/proc") || needed <= left.bytes)
+    if (!memory_left_read(&left, "/proc"))
+        return EXIT_OK;
+    double usable = (1 - SPARED_RATIO) * left.bytes;
+    if (needed <= usable)
         return EXIT_OK;
     run_reason(run,
                "--n %zu needs %.3g GB of memory, %.3g GB are left (%s): the largest n that fits is "
                "%zu",
                n, needed / GB, left.bytes / GB, left.source,
-               largest_order(bytes, threads, n, left.bytes));
+               largest_order(bytes, threads, n, usable));
     return EXIT_RESOURCE;
 }
 
