@@ -112,7 +112,8 @@ clean: ## remove what was built; results and .venv stay
 distclean: clean ## remove .venv too
 	rm -rf .venv
 
-C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch])
+C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
+                 services/*/tests/*.c benchmarks/*/*.c)
 SHELL_FILES := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
