@@ -115,17 +115,16 @@ static bool thread_was_undisturbed(const struct team_slice *slice)
            !(slice->used.wait_s > CLEAN_WAIT_RATIO * slice->window_s); /* also when unknown */
 }
 
-static bool steals_too_much(struct trial *trial, double step_s)
+/* Unknown is not too much. */
+static bool steals_too_much(const struct trial *trial, double step_s)
 {
-    struct team *team = &trial->team;
     if (step_s < STEAL_TELLS_S)
         return false;
-    double before_s = team->steal_s;
-    team->steal_s = steal_read_s(&trial->run->placement.cpus);
-    return team->steal_s - before_s > CLEAN_STEAL_RATIO * step_s * trial->run->cpus;
+    double stolen_s = steal_read_s(&trial->run->placement.cpus) - trial->team.steal_s;
+    return stolen_s > CLEAN_STEAL_RATIO * step_s * trial->run->cpus;
 }
 
-static bool is_clean(struct trial *trial, double step_s)
+static bool is_clean(const struct trial *trial, double step_s)
 {
     bool clean = !steals_too_much(trial, step_s);
     for (unsigned i = 0; i < trial->run->threads; i++)
@@ -157,7 +156,7 @@ static void record_thread(struct worker *worker, uint64_t batch, double step_s, 
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* By the first thread, for all, while they wait for its next word. */
+/* By the first thread, for all, which meanwhile check the result or wait for its next word. */
 static void record(struct trial *trial, uint64_t batch, double step_s)
 {
     uint64_t operations = batch * trial->run->unit_operations;
@@ -173,13 +172,17 @@ static void record(struct trial *trial, uint64_t batch, double step_s)
 static int take_slice(struct worker *worker, uint64_t batch, double *step_s)
 {
     struct team_slice *slice = &worker->slice;
+    struct trial *trial = worker->trial;
     slice->clocks_seen = 0;
+    /* The first step may be long, the next ones are as long as the last. */
+    if (leads(worker) && (*step_s == 0 || *step_s >= STEAL_TELLS_S))
+        trial->team.steal_s = steal_read_s(&trial->run->placement.cpus);
     struct thread_usage before = thread_usage_read(worker->schedstat);
     double start_s = now_s();
     int failure = take_step(worker, batch, step_s);
-    if (failure || run_stopping(worker->thread.run))
+    if (failure || run_stopping(trial->run))
         return failure;
-    if (worker->thread.run->workload->clock_hertz)
+    if (trial->run->workload->clock_hertz)
         measure_clock(worker);
     slice->window_s = now_s() - start_s;
     struct thread_usage after = thread_usage_read(worker->schedstat);
@@ -204,13 +207,10 @@ static int work_once(struct worker *worker, uint64_t batch, bool timed, double *
     return workload->verify ? workload->verify(thread, batch) : EXIT_OK;
 }
 
-/* The first thread says what comes next, all take it in: false at the end. */
-static bool agree(struct worker *worker, uint64_t next_batch)
+/* All take in what the first thread has decided: false at the end. */
+static bool agree(struct worker *worker)
 {
-    struct team *team = &worker->trial->team;
-    if (leads(worker))
-        team->batch = next_batch;
-    return run_meet(&worker->thread) && team->batch > 0;
+    return run_meet(&worker->thread) && worker->trial->team.batch > 0;
 }
 
 static uint64_t next_to_warm_up(struct worker *worker, double end_s, double step_s)
@@ -228,17 +228,21 @@ int team_warm_up(struct worker *worker)
     worker->batch = 1;
     if (run->batch_max == 1 && run->workload->warm_up)
         return run->workload->warm_up(&worker->thread, end_s);
-    while (agree(worker, next_to_warm_up(worker, end_s, step_s))) {
+    for (;;) {
+        if (leads(worker))
+            worker->trial->team.batch = next_to_warm_up(worker, end_s, step_s);
+        if (!agree(worker))
+            return EXIT_OK;
         int failure = work_once(worker, worker->trial->team.batch, false, &step_s);
         if (failure)
             return failure;
     }
-    return EXIT_OK;
 }
 
-static uint64_t next_batch(struct worker *worker, double end_s, uint64_t left)
+/* At least one step is taken: a moment's absence must not use up a short duration. */
+static uint64_t next_batch(const struct worker *worker, double end_s, uint64_t left)
 {
-    if (now_s() >= end_s)
+    if (worker->measured_s > 0 && now_s() >= end_s)
         return 0;
     return left < worker->batch ? left : worker->batch;
 }
@@ -250,10 +254,8 @@ static void begin(struct worker *worker)
     pthread_mutex_lock(&worker->lock);
     worker->progress.start_s = worker->progress.at_s = worker->start_s;
     pthread_mutex_unlock(&worker->lock);
-    if (!leads(worker))
-        return;
-    trial->team.timed = true;
-    trial->team.steal_s = steal_read_s(&trial->run->placement.cpus);
+    if (leads(worker))
+        trial->team.timed = true;
 }
 
 int team_run(struct worker *worker)
@@ -261,18 +263,21 @@ int team_run(struct worker *worker)
     const struct run *run = worker->thread.run;
     const struct value *duration = options_get(&run->options, "duration_s");
     uint64_t left = slices_units_of_work(run);
+    int failure = EXIT_OK;
     begin(worker);
     double end_s = duration->set ? worker->start_s + duration->number : INFINITY, step_s = 0;
-    while (agree(worker, next_batch(worker, end_s, left))) {
+    while (!failure) {
+        if (leads(worker))
+            worker->trial->team.batch = next_batch(worker, end_s, left);
+        if (!agree(worker))
+            break;
         uint64_t batch = worker->trial->team.batch;
-        int failure = work_once(worker, batch, true, &step_s);
-        if (failure)
-            return failure;
+        failure = work_once(worker, batch, true, &step_s);
         if (left != UINT64_MAX)
             left -= batch;
         if (leads(worker) && batch == worker->batch)
             slices_adapt_batch(worker, step_s);
     }
     worker->stop_s = now_s();
-    return EXIT_OK;
+    return failure;
 }

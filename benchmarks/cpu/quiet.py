@@ -36,7 +36,7 @@ def wait_until_idle() -> None:
 def quietly(
     run: Callable[Arguments, Figure], *args: Arguments.args, **options: Arguments.kwargs
 ) -> Figure:
-    """What `run` of these arguments gives on a host that nobody else used meanwhile; repeated until that is so."""
+    """What `run` gives on a host that nobody else used meanwhile; repeated until that is so."""
     for _ in range(ATTEMPTS):
         wait_until_idle()
         before, own_before_s = read_counters(Path("/proc")), _children_s()

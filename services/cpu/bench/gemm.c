@@ -359,8 +359,9 @@ static const struct param params[] = {
      .initial = "3072",
      .min = 1,
      .max = 1000000,
-     .help = "Order of the three matrices. At 3072 the n^2 work around the multiplication weighs "
-             "under 1 % and a step takes a fraction of a second."},
+     .help =
+         "Order of the three matrices. From about 3000 on one core's rate hardly grows any more; "
+         "fp64 takes 24 n^2 bytes."},
     {.name = "dtype",
      .type = PARAM_CHOICE,
      .initial = "fp64",

@@ -184,11 +184,13 @@ static void propose_pivot(const struct member *me, const struct panel *panel, si
     const struct lu *lu = me->lu;
     struct share rows = rows_below(panel, panel->top + j);
     struct candidate *mine = &me->own->candidates[me->row];
-    mine->magnitude = -1;
+    *mine = (struct candidate){.magnitude = -1, .row = panel->top + j};
     if (rows.first == rows.end)
         return;
-    double *column = at(lu, panel->a, rows.first, j);
+    const double *column = at(lu, panel->a, rows.first, j);
     size_t which = lu->blas->idamax((int)(rows.end - rows.first), column, 1);
+    if (which >= rows.end - rows.first) /* of nothing but NaN; the residual will tell */
+        which = 0;
     mine->magnitude = column[which] < 0 ? -column[which] : column[which];
     mine->row = rows.first + which;
 }

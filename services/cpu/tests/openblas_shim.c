@@ -13,9 +13,9 @@
 
 #define EACH_HANDED_ON(M)                                                                          \
     M(cblas_dtrsm)                                                                                 \
-    M(cblas_dtrsv) M(cblas_dgemv) M(cblas_dger) M(cblas_dscal) M(cblas_idamax) M(dlaswp_)          \
-        M(dgetrf_) M(openblas_get_corename) M(openblas_set_num_threads)                            \
-            M(openblas_get_num_threads)
+    M(cblas_dtrsv)                                                                                 \
+    M(cblas_dgemv) M(cblas_dger) M(cblas_dscal) M(cblas_idamax) M(dlaswp_) M(dgetrf_)              \
+        M(openblas_get_corename) M(openblas_set_num_threads) M(openblas_get_num_threads)
 EACH_HANDED_ON(HAND_ON)
 
 typedef void dgemm(int, int, int, int, int, int, double, const double *, int, const double *, int,
