@@ -13,6 +13,7 @@ FLAGS_asan      := -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_tsan      := -fsanitize=thread
 # Static: qemu-aarch64 then needs no path to an aarch64 C library.
 LDFLAGS_aarch64 := -static
+FLAGS_aarch64   := -DSTATIC_PROGRAM
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -114,7 +115,8 @@ clean: ## remove what was built; results and .venv stay
 distclean: clean ## remove .venv too
 	rm -rf .venv
 
-C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch])
+C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
+                 services/*/tests/*.c benchmarks/*/*.c)
 SHELL_FILES := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help

@@ -3,8 +3,15 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+    /* Nobody wakes the sleepers when the run is told to end: they look for themselves. */
+    LOOK_AGAIN_NS = 50 * 1000 * 1000,
+};
 
 static inline void relax(void)
 {
@@ -15,6 +22,32 @@ static inline void relax(void)
 #endif
 }
 
+static bool told_to_stop(const atomic_bool *stopping)
+{
+    return stopping && atomic_load_explicit(stopping, memory_order_relaxed);
+}
+
+bool word_wait(atomic_uint *word, unsigned seen, unsigned spins, const atomic_bool *stopping)
+{
+    const struct timespec look_again = {.tv_nsec = LOOK_AGAIN_NS};
+    for (unsigned i = 0; i < spins && !told_to_stop(stopping); i++) {
+        if (atomic_load(word) != seen)
+            return true;
+        relax();
+    }
+    while (atomic_load(word) == seen) {
+        if (told_to_stop(stopping))
+            return false;
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, stopping ? &look_again : NULL, NULL, 0);
+    }
+    return true;
+}
+
+void word_wake(atomic_uint *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
 void barrier_init(struct barrier *barrier, unsigned total, unsigned spins)
 {
     atomic_init(&barrier->arrived, 0);
@@ -23,20 +56,18 @@ void barrier_init(struct barrier *barrier, unsigned total, unsigned spins)
     barrier->spins = spins;
 }
 
-void barrier_wait(struct barrier *barrier)
+bool barrier_wait_unless(struct barrier *barrier, const atomic_bool *stopping)
 {
     unsigned generation = atomic_load(&barrier->generation);
-    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == barrier->total) {
-        atomic_store(&barrier->arrived, 0);
-        atomic_fetch_add(&barrier->generation, 1);
-        syscall(SYS_futex, &barrier->generation, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-        return;
-    }
-    for (unsigned i = 0; i < barrier->spins; i++) {
-        if (atomic_load(&barrier->generation) != generation)
-            return;
-        relax();
-    }
-    while (atomic_load(&barrier->generation) == generation)
-        syscall(SYS_futex, &barrier->generation, FUTEX_WAIT_PRIVATE, generation, NULL, NULL, 0);
+    if (atomic_fetch_add(&barrier->arrived, 1) + 1 < barrier->total)
+        return word_wait(&barrier->generation, generation, barrier->spins, stopping);
+    atomic_store(&barrier->arrived, 0);
+    atomic_fetch_add(&barrier->generation, 1);
+    word_wake(&barrier->generation);
+    return true;
+}
+
+void barrier_wait(struct barrier *barrier)
+{
+    barrier_wait_unless(barrier, NULL);
 }

@@ -192,3 +192,65 @@ bool cgroup_throttled_s(const struct cgroup *cgroup, double *seconds)
     } while (ascend(directory, cgroup->root));
     return known;
 }
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+struct memory_files {
+    const char *limit, *usage;
+    /* Of memory.stat: page cache, which gives way. v1 has the sums over the groups below too. */
+    const char *inactive_file, *active_file;
+};
+
+static const struct memory_files memory_files[] = {
+    [1] = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ",
+           "total_active_file "},
+    [2] = {"memory.max", "memory.current", "inactive_file ", "active_file "},
+};
+
+/* The value of a "key value" line; 0 without one. */
+static double line_value(const char *text, const char *key)
+{
+    for (const char *at = text; (at = strstr(at, key)); at += strlen(key))
+        if (at == text || at[-1] == '\n')
+            return strtod(at + strlen(key), NULL);
+    return 0;
+}
+
+/* false where there is no limit: v2 writes "max", v1 a number beyond all memory. */
+static bool memory_left_in(const char *directory, const struct memory_files *files, double *bytes)
+{
+    const double no_limit = 0x1p62;
+    char limit[64], usage[64], stat[8192];
+    if (!group_file(directory, files->limit, limit, sizeof limit) ||
+        !group_file(directory, files->usage, usage, sizeof usage))
+        return false;
+    char *end;
+    double allowed = strtod(limit, &end);
+    if (end == limit || allowed >= no_limit)
+        return false;
+    if (!group_file(directory, "memory.stat", stat, sizeof stat))
+        stat[0] = '\0';
+    double cache = line_value(stat, files->inactive_file) + line_value(stat, files->active_file);
+    double left = allowed - strtod(usage, NULL) + cache;
+    *bytes = left > 0 ? left : 0;
+    return true;
+}
+
+bool cgroup_memory_left(const char *proc_self, double *bytes, char *source, size_t size)
+{
+    struct hierarchy hierarchy;
+    int version = find_hierarchy(proc_self, "memory", &hierarchy) ? 1 : 2;
+    bool limited = false;
+    if (version == 2 && !find_hierarchy(proc_self, "", &hierarchy))
+        return false;
+    const struct memory_files *files = &memory_files[version];
+    do {
+        double left;
+        if (!memory_left_in(hierarchy.directory, files, &left) || (limited && left >= *bytes))
+            continue;
+        *bytes = left;
+        limited = true;
+        snprintf(source, size, "%s/%s", hierarchy.directory, files->limit);
+    } while (ascend(hierarchy.directory, hierarchy.mount));
+    return limited;
+}

@@ -3,6 +3,7 @@
 #define HOSTBENCH_CGROUP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { CGROUP_PATH_MAX = 2048 };
 
@@ -19,5 +20,8 @@ void cgroup_read(struct cgroup *cgroup, const char *proc_self);
 /* Seconds this process's groups have been throttled so far, summed over the way to the root: only
  * its growth means something. false when the kernel does not tell. */
 bool cgroup_throttled_s(const struct cgroup *cgroup, double *seconds);
+/* The memory that the tightest control group of this process leaves it, in bytes; its page cache
+ * counts as free. Names the file of the limit in `source`. false when no group has a limit. */
+bool cgroup_memory_left(const char *proc_self, double *bytes, char *source, size_t size);
 
 #endif

@@ -43,8 +43,18 @@ struct thread_usage thread_usage_read(int schedstat)
     };
 }
 
+struct thread_usage thread_usage_between(const struct thread_usage *before,
+                                         const struct thread_usage *after)
+{
+    return (struct thread_usage){
+        .cpu_s = after->cpu_s - before->cpu_s,
+        .wait_s = after->wait_s - before->wait_s,
+        .involuntary_switches = after->involuntary_switches - before->involuntary_switches,
+    };
+}
+
 /* /proc/stat: "cpuN user nice system idle iowait irq softirq steal …" in clock ticks. */
-static double steal_s(const struct cpulist *cpus)
+double steal_read_s(const struct cpulist *cpus)
 {
     char line[512];
     double ticks = 0;
@@ -77,7 +87,7 @@ static double psi_cpu_some_s(void)
 
 struct host_usage host_usage_read(const struct cpulist *cpus, const struct cgroup *cgroup)
 {
-    struct host_usage usage = {.steal_s = steal_s(cpus), .psi_cpu_some_s = psi_cpu_some_s()};
+    struct host_usage usage = {.steal_s = steal_read_s(cpus), .psi_cpu_some_s = psi_cpu_some_s()};
     if (!cgroup_throttled_s(cgroup, &usage.throttled_s))
         usage.throttled_s = NAN;
     return usage;

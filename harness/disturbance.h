@@ -18,6 +18,11 @@ struct thread_usage {
 /* /proc/thread-self/schedstat of the calling thread; -1 when it is not there. */
 int thread_usage_open(void);
 struct thread_usage thread_usage_read(int schedstat);
+struct thread_usage thread_usage_between(const struct thread_usage *before,
+                                         const struct thread_usage *after);
+
+/* What the hypervisor has given to others while these CPUs had work; NaN when unknown. */
+double steal_read_s(const struct cpulist *cpus);
 
 /* Counters of the host. A figure the kernel does not give is NaN. */
 struct host_usage {

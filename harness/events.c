@@ -79,6 +79,21 @@ static void placement_object(struct json *json, const struct run *run)
     json_close_object(json);
 }
 
+static void library_objects(struct json *json, const struct run *run)
+{
+    json_open_array(json, "libraries");
+    for (size_t i = 0; i < run->library_count; i++) {
+        const struct library *library = &run->libraries[i];
+        json_open_object(json, NULL);
+        json_string(json, "name", library->name);
+        json_string(json, "version", library->version);
+        json_string(json, "path", library->path);
+        json_string(json, "detail", library->detail);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
 bool event_start(const struct run *run)
 {
     struct line line;
@@ -101,6 +116,7 @@ bool event_start(const struct run *run)
     json_number(json, "resolution_s", run->clock.resolution_s);
     json_number(json, "read_s", run->clock.read_s);
     json_close_object(json);
+    library_objects(json, run);
     json_number(json, "time_unix_s", (double)wall.tv_sec + round((double)wall.tv_nsec / 1e6) / 1e3);
     return line_end(&line);
 }
@@ -180,11 +196,9 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
         json_count(json, "cpu", (uint64_t)worker->thread.cpu);
         json_number(json, "start_s", worker->start_s - origin_s);
         json_number(json, "stop_s", worker->stop_s - origin_s);
-        json_number(json, "cpu_s", worker->after.cpu_s - worker->before.cpu_s);
-        number_or_reason(json, reasons, object, "wait_s",
-                         worker->after.wait_s - worker->before.wait_s, NO_SCHEDSTAT);
-        json_count(json, "involuntary_switches",
-                   worker->after.involuntary_switches - worker->before.involuntary_switches);
+        json_number(json, "cpu_s", worker->used.cpu_s);
+        number_or_reason(json, reasons, object, "wait_s", worker->used.wait_s, NO_SCHEDSTAT);
+        json_count(json, "involuntary_switches", worker->used.involuntary_switches);
         json_count(json, "slices", worker->progress.slices);
         json_count(json, "clean_slices", worker->progress.clean_slices);
         json_count(json, "operations", worker->progress.operations);

@@ -37,6 +37,7 @@ static void begin_sampling(struct reporter *reporter, const struct trial *trial)
 /* What all workers did since the last sample. */
 struct interval {
     double operations;
+    bool moved; /* some worker has finished something */
     uint64_t slices, clean_slices;
     size_t clocks;
 };
@@ -67,6 +68,7 @@ static struct interval collect(struct reporter *reporter, struct trial *trial)
         double operations = (double)(progress.operations - last->operations);
         reporter->rates[i] = taken_s > 0 ? operations / taken_s : 0;
         interval.operations += operations;
+        interval.moved |= taken_s > 0;
         interval.slices += progress.slices - last->slices;
         interval.clean_slices += progress.clean_slices - last->clean_slices;
         double clock_hertz = median_clock(&progress, last);
@@ -82,6 +84,8 @@ static double combined_rate(const struct reporter *reporter, const struct trial 
 {
     const struct run *run = trial->run;
     double sum = 0;
+    if (!interval->moved)
+        return NAN;
     if (run->workload->rate.combine == COMBINE_MEDIAN)
         return median(reporter->rates, run->threads);
     /* Threads that share a CPU finish their slices at different moments. */

@@ -1,8 +1,14 @@
 #include "run.h"
 
+#include "events.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+enum {
+    TEAM_SPINS = 1 << 20, /* some 20 to 50 ms: parts of one step are seldom that uneven */
+};
 
 const char *run_choice(const struct run *run, const char *param)
 {
@@ -12,6 +18,42 @@ const char *run_choice(const struct run *run, const char *param)
 void run_set_choice(struct run *run, const char *param, const char *choice)
 {
     options_value(&run->options, param)->word = choice;
+}
+
+uint64_t run_count(const struct run *run, const char *param)
+{
+    const struct value *value = options_get(&run->options, param);
+    assert(value->set && !value->word);
+    return value->count;
+}
+
+void run_set_count(struct run *run, const char *param, uint64_t count)
+{
+    struct value *value = options_value(&run->options, param);
+    value->word = NULL;
+    value->count = count;
+    value->number = (double)count;
+}
+
+unsigned run_threads(const struct run *run)
+{
+    return run->threads;
+}
+
+void run_set_shared(struct run *run, void *shared)
+{
+    run->shared = shared;
+}
+
+void *run_shared(const struct run *run)
+{
+    return run->shared;
+}
+
+void run_library(struct run *run, const struct library *library)
+{
+    assert(run->library_count < LIBRARIES_MAX);
+    run->libraries[run->library_count++] = *library;
 }
 
 const void *run_own(const struct run *run)
@@ -47,6 +89,17 @@ void run_reason(struct run *run, const char *format, ...)
     va_end(arguments);
 }
 
+void run_warning(const struct run *run, const char *code, const char *format, ...)
+{
+    char message[512];
+    va_list arguments;
+    (void)run; /* there is one in a process */
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    event_warning(code, "%s", message);
+}
+
 void run_fail(struct run *run, int exit_code)
 {
     if (exit_code == EXIT_OK)
@@ -56,6 +109,16 @@ void run_fail(struct run *run, int exit_code)
         run->exit_code = exit_code;
     pthread_mutex_unlock(&run->lock);
     atomic_store(&run->stopping, true);
+}
+
+unsigned run_spins(const struct run *run)
+{
+    return run->placement.oversubscribed ? 0 : TEAM_SPINS;
+}
+
+const atomic_bool *run_stop_flag(const struct run *run)
+{
+    return &run->stopping;
 }
 
 bool run_stopping(const struct run *run)

@@ -17,6 +17,7 @@
 
 enum {
     OWN_METRICS_MAX = 8,
+    LIBRARIES_MAX = 4,
     CLOCKS_SHOWN = 63, /* some 40 fall into a second */
 };
 
@@ -39,6 +40,9 @@ struct run {
     uint64_t batch_max;
     struct own_metric metrics[OWN_METRICS_MAX];
     size_t metric_count;
+    struct library libraries[LIBRARIES_MAX];
+    size_t library_count;
+    void *shared; /* the workload's own */
     atomic_bool stopping;
     pthread_mutex_t lock; /* of the failure below */
     int exit_code;        /* the first failure's; EXIT_OK: none */
@@ -48,7 +52,7 @@ struct run {
 /* What a thread has done so far; read by the reporting thread while it runs. */
 struct progress {
     double start_s; /* of the timed region; 0 before */
-    double at_s;    /* end of the last slice */
+    double at_s;    /* end of the last slice; of a team: start_s and the time measured since */
     uint64_t operations;
     uint64_t slices;
     uint64_t clean_slices;
@@ -65,12 +69,33 @@ struct thread_figures {
     double clock_hertz;          /* NaN: no chain was run */
 };
 
+/* What a thread of a team saw of the slice that just ended. */
+struct team_slice {
+    double window_s; /* from the first reading of its counters to the second */
+    struct thread_usage used;
+    double step_cpu_s;           /* CPU time inside step() */
+    double clocks[CLOCKS_SHOWN]; /* Hz, the last ones, in turn */
+    uint64_t clocks_seen;
+    double clock_due_s;
+};
+
+/* What the threads of a team decide together; the first of them writes it. */
+struct team {
+    struct barrier barrier;
+    uint64_t batch; /* of the next step; 0: the end */
+    bool timed;     /* the warm-up is over */
+    double start_s; /* of this step */
+    double shown_s; /* when its progress was last shown */
+    double steal_s; /* before this step */
+};
+
 struct worker {
     _Alignas(128) struct thread thread; /* its own cache lines */
     struct trial *trial;
     pthread_t handle;
     int schedstat;
     double slice_s; /* target length */
+    double step_s;  /* … of one step() */
     uint64_t batch;
     double units_per_s;
     pthread_mutex_t lock; /* of the progress */
@@ -79,9 +104,13 @@ struct worker {
     struct reservoir clocks; /* Hz, of all chains */
     struct reservoir ratios; /* operation/cycle of clean slices with the chain right behind them */
     double best_rate;
-    double step_cpu_s; /* CPU time inside step() */
+    double step_cpu_s;            /* CPU time inside step() */
+    uint64_t finished_operations; /* of a team: in whole steps */
     double start_s, stop_s;
-    struct thread_usage before, after;
+    double measured_s; /* of that, inside steps: what figures are made from */
+    double watched_s;  /* of that, while the counters below were read */
+    struct thread_usage used;
+    struct team_slice slice;
     struct thread_figures figures;
 };
 
@@ -89,6 +118,7 @@ struct trial {
     struct run *run;
     struct worker *workers;
     struct barrier barrier;
+    struct team team;
     pthread_t reporter;
     int wake_fd;         /* eventfd: the timed region began, or all workers are done */
     atomic_uint at_work; /* workers not done yet */

@@ -5,8 +5,9 @@
 
 enum {
     PARTS = 4,
-    RATES_KEPT_MAX = 1 << 16, /* parts remembered one by one: a minute's worth */
-    MIN_CLEAN_SLICES = 3,     /* fewer say nothing about the undisturbed rate */
+    RATES_KEPT_MAX = 1 << 16,  /* parts remembered one by one: a minute's worth */
+    MIN_CLEAN_SLICES = 3,      /* fewer say nothing about the undisturbed rate … */
+    MIN_CLEAN_SLICES_TEAM = 1, /* … unless each is a problem from its beginning to its end */
 };
 
 static const double CLOCK_INTERVAL_S = 0.024; /* reading it costs some 40 µs: 0.2 % of the time */
@@ -39,6 +40,7 @@ static double slice_target_s(const struct worker *worker)
 int slices_allocate(struct worker *worker)
 {
     worker->slice_s = slice_target_s(worker);
+    worker->step_s = worker->slice_s / (worker->thread.run->workload->team ? 1 : PARTS);
     const struct value *duration = options_get(&worker->thread.run->options, "duration_s");
     double expected = 2 * PARTS * duration->number / worker->slice_s + 16;
     size_t kept = duration->set && expected < RATES_KEPT_MAX ? (size_t)expected : RATES_KEPT_MAX;
@@ -56,17 +58,15 @@ void slices_free(struct worker *worker)
     reservoir_free(&worker->ratios);
 }
 
-/* Aims the next batch at one part of a slice. Only a batch of a quarter part or more tells its
- * rate: below, the call itself and the clock weigh in, and a preempted one would look slow for
- * good. */
-static void adapt_batch(struct worker *worker, double taken_s)
+/* Only a batch of a quarter of the time or more tells its rate: below, the call itself and the
+ * clock weigh in, and a preempted one would look slow for good. */
+void slices_adapt_batch(struct worker *worker, double taken_s)
 {
-    double part_s = worker->slice_s / PARTS;
     double batch = 2.0 * (double)worker->batch;
-    if (taken_s >= part_s / 4) {
+    if (taken_s >= worker->step_s / 4) {
         double rate = (double)worker->batch / taken_s;
         worker->units_per_s = fmax(rate, RATE_FADES * worker->units_per_s);
-        batch = worker->units_per_s * part_s;
+        batch = worker->units_per_s * worker->step_s;
     }
     worker->batch = (uint64_t)fmax(1, fmin(batch, (double)worker->thread.run->batch_max));
 }
@@ -82,7 +82,7 @@ int slices_warm_up(struct worker *worker)
         double taken_s = now_s() - now;
         if (failure)
             return failure;
-        adapt_batch(worker, taken_s);
+        slices_adapt_batch(worker, taken_s);
         now += taken_s;
         if (now >= end_s && (largest || worker->units_per_s > 0))
             break;
@@ -150,7 +150,7 @@ static int run_part(struct worker *worker, struct slice *slice, uint64_t batch)
     if (whole)
         slice->rates[slice->parts++] = slice->last_rate;
     if (batch == worker->batch)
-        adapt_batch(worker, taken_s);
+        slices_adapt_batch(worker, taken_s);
     return failure;
 }
 
@@ -181,24 +181,29 @@ static int run_slice(struct worker *worker, uint64_t *left, bool with_clock,
     return failure;
 }
 
-/* Units of the fixed total work that fall to this worker; UINT64_MAX: time decides. */
+uint64_t slices_units_of_work(const struct run *run)
+{
+    const struct value *work = options_get(&run->options, "work");
+    return work->set ? (work->count - 1) / run->unit_operations + 1 : UINT64_MAX;
+}
+
 static uint64_t share_of_work(const struct worker *worker)
 {
     const struct run *run = worker->thread.run;
-    const struct value *work = options_get(&run->options, "work");
-    if (!work->set)
-        return UINT64_MAX;
-    uint64_t units = (work->count - 1) / run->unit_operations + 1;
+    uint64_t units = slices_units_of_work(run);
+    if (units == UINT64_MAX)
+        return units;
     return units / run->threads + (worker->thread.index < units % run->threads);
 }
 
-static void begin(struct worker *worker)
+/* The counters of this thread as the timed region begins. */
+static struct thread_usage begin(struct worker *worker)
 {
     worker->start_s = now_s();
     pthread_mutex_lock(&worker->lock);
     worker->progress.start_s = worker->progress.at_s = worker->start_s;
     pthread_mutex_unlock(&worker->lock);
-    worker->before = thread_usage_read(worker->schedstat);
+    return thread_usage_read(worker->schedstat);
 }
 
 int slices_run(struct worker *worker)
@@ -207,8 +212,8 @@ int slices_run(struct worker *worker)
     const struct value *duration = options_get(&run->options, "duration_s");
     uint64_t left = share_of_work(worker);
     int failure = EXIT_OK;
-    begin(worker);
-    struct thread_usage usage = worker->before;
+    const struct thread_usage before = begin(worker);
+    struct thread_usage usage = before;
     double now = worker->start_s, clock_s = now, clock_interval_s = CLOCK_INTERVAL_S * sharing(run);
     double end_s = duration->set ? now + duration->number : INFINITY;
     while (!failure && left > 0 && now < end_s && !run_stopping(run)) {
@@ -218,8 +223,10 @@ int slices_run(struct worker *worker)
         failure = run_slice(worker, &left, with_clock, &usage);
         now = now_s();
     }
-    worker->after = thread_usage_read(worker->schedstat);
+    struct thread_usage after = thread_usage_read(worker->schedstat);
+    worker->used = thread_usage_between(&before, &after);
     worker->stop_s = now_s();
+    worker->measured_s = worker->watched_s = worker->stop_s - worker->start_s;
     return failure;
 }
 
@@ -227,15 +234,16 @@ struct thread_figures slices_figures(struct worker *worker)
 {
     const struct progress *progress = &worker->progress;
     struct thread_figures figures = {NAN, NAN, NAN, NAN, NAN};
+    unsigned least = worker->thread.run->workload->team ? MIN_CLEAN_SLICES_TEAM : MIN_CLEAN_SLICES;
     if (progress->slices > 0)
-        figures.rate_whole = (double)progress->operations / (worker->stop_s - worker->start_s);
+        figures.rate_whole = (double)progress->operations / worker->measured_s;
     if (worker->best_rate > 0)
         figures.rate_best = worker->best_rate;
-    if (progress->clean_slices >= MIN_CLEAN_SLICES && worker->rates.kept > 0)
+    if (progress->clean_slices >= least && worker->rates.kept > 0)
         figures.rate_clean = median(worker->rates.values, worker->rates.kept);
     if (worker->clocks.kept)
         figures.clock_hertz = median(worker->clocks.values, worker->clocks.kept);
-    if (worker->ratios.kept < MIN_CLEAN_SLICES)
+    if (worker->ratios.kept < least)
         return figures;
     figures.operations_per_cycle = median(worker->ratios.values, worker->ratios.kept);
     /* The clock that belongs to the rate: a core that changes its clock during the trial has two

@@ -8,6 +8,10 @@
 /* Memory for the records. 0, or -1 without memory. */
 int slices_allocate(struct worker *worker);
 void slices_free(struct worker *worker);
+/* Aims the next batch at worker->step_s from what the last one took. */
+void slices_adapt_batch(struct worker *worker, double taken_s);
+/* Units of the fixed total work that the run has to do; UINT64_MAX: time decides. */
+uint64_t slices_units_of_work(const struct run *run);
 /* Runs the kernel until the warm-up is over and the batch of one slice is known. */
 int slices_warm_up(struct worker *worker);
 /* 0 or an exit_code. */

@@ -59,11 +59,6 @@ bool step_metric(const struct workload *workload, enum step_metric which, struct
     return true;
 }
 
-static double own_time_s(const struct worker *worker)
-{
-    return worker->stop_s - worker->start_s;
-}
-
 /* One figure of each thread that has it. */
 struct column {
     double *values;
@@ -99,12 +94,11 @@ static void add_times(struct totals *totals, const struct worker *worker)
     totals->last_start_s = fmax(totals->last_start_s, worker->start_s);
     totals->first_stop_s = fmin(totals->first_stop_s, worker->stop_s);
     totals->last_stop_s = fmax(totals->last_stop_s, worker->stop_s);
-    totals->wall_s += own_time_s(worker);
-    totals->cpu_s += worker->after.cpu_s - worker->before.cpu_s;
-    totals->wait_s += worker->after.wait_s - worker->before.wait_s;
+    totals->wall_s += worker->watched_s;
+    totals->cpu_s += worker->used.cpu_s;
+    totals->wait_s += worker->used.wait_s;
     totals->step_cpu_s += worker->step_cpu_s;
-    totals->involuntary_switches +=
-        worker->after.involuntary_switches - worker->before.involuntary_switches;
+    totals->involuntary_switches += worker->used.involuntary_switches;
 }
 
 static void add_figures(struct totals *totals, const struct worker *worker)
@@ -182,7 +176,9 @@ static double best_rate(const struct trial *trial, const struct totals *totals)
 static void fill_values(const struct trial *trial, const struct totals *totals,
                         double values[STEP_METRICS])
 {
-    double makespan_s = totals->last_stop_s - totals->first_start_s;
+    /* A team does other things between its steps, all threads at once. */
+    double makespan_s = trial->run->workload->team ? trial->workers[0].measured_s
+                                                   : totals->last_stop_s - totals->first_start_s;
     values[RATE] = primary_rate(trial, totals, makespan_s);
     values[RATE_MAKESPAN] = totals->operations / makespan_s;
     values[RATE_SUM] = trial->run->placement.oversubscribed ? NAN : totals->wholes.sum;
@@ -190,7 +186,8 @@ static void fill_values(const struct trial *trial, const struct totals *totals,
     values[OPERATIONS_PER_CYCLE] = column_median(&totals->ratios);
     values[CLOCK_HERTZ] = column_median(&totals->clocks);
     values[EMPTY_LOOP_RATIO] = trial->empty_loop_ratio;
-    values[OVERLAP_RATIO] = fmax(0, totals->first_stop_s - totals->last_start_s) / makespan_s;
+    values[OVERLAP_RATIO] = fmax(0, totals->first_stop_s - totals->last_start_s) /
+                            (totals->last_stop_s - totals->first_start_s);
     values[CLEAN_SLICE_RATIO] = (double)totals->clean_slices / (double)totals->slices;
     values[WORK_OPERATIONS] = totals->operations;
 }

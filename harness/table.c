@@ -107,7 +107,7 @@ static void workload_object(struct json *json, const struct program *program,
     json_open_object(json, NULL);
     json_string(json, "name", workload->name);
     json_string(json, "description", workload->description);
-    json_string(json, "kind", "step");
+    json_string(json, "kind", workload->team ? "team" : "step");
     json_string(json, "unsupported", unsupported_with(program, workload, NULL, NULL));
     json_open_array(json, "params");
     for (size_t i = 0; i < options.count; i++)

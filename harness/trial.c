@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "reporter.h"
 #include "slices.h"
+#include "team.h"
 
 #include <errno.h>
 #include <math.h>
@@ -122,13 +123,14 @@ static void *work(void *argument)
     int unprepared = prepare(worker);
     run_fail(run, unprepared);
     barrier_wait(&trial->barrier);
+    bool team = run->workload->team;
     if (!run_stopping(run))
-        run_fail(run, slices_warm_up(worker));
+        run_fail(run, team ? team_warm_up(worker) : slices_warm_up(worker));
     before_region(worker);
     barrier_wait(&trial->barrier);
     region_begins(trial);
     if (!run_stopping(run))
-        run_fail(run, slices_run(worker));
+        run_fail(run, team ? team_run(worker) : slices_run(worker));
     barrier_wait(&trial->barrier);
     if (!run_stopping(run))
         after_region(worker);
@@ -203,9 +205,12 @@ void trial_execute(struct trial *trial, struct run *run)
     *trial = (struct trial){.run = run, .wake_fd = -1, .empty_loop_ratio = NAN};
     raise_descriptor_limit();
     run_fail(run, trial_allocate(trial, &reporter));
+    if (run->exit_code == EXIT_OK && run->workload->open)
+        run_fail(run, run->workload->open(run));
     if (run->exit_code == EXIT_OK) {
         barrier_init(&trial->barrier, run->threads,
                      run->placement.oversubscribed ? 0 : BARRIER_SPINS);
+        barrier_init(&trial->team.barrier, run->threads, run_spins(run));
         atomic_store(&trial->at_work, run->threads);
         trial->reporter = pthread_self();
         if (start_workers(trial))
@@ -229,6 +234,8 @@ void trial_free(struct trial *trial)
         pthread_mutex_destroy(&trial->workers[i].lock);
     }
     free(trial->workers);
+    if (trial->run->workload->close)
+        trial->run->workload->close(trial->run);
     if (trial->wake_fd >= 0)
         close(trial->wake_fd);
 }

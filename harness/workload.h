@@ -3,6 +3,7 @@
 #ifndef HOSTBENCH_WORKLOAD_H
 #define HOSTBENCH_WORKLOAD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +57,14 @@ struct rate {
 
 struct run;
 
+/* A library that does part of the measured work, for the start event. The texts must last. */
+struct library {
+    const char *name; /* OpenBLAS */
+    const char *version;
+    const char *path;   /* the file that was loaded, symbolic links resolved */
+    const char *detail; /* build, variant chosen for this CPU; NULL: nothing to say */
+};
+
 struct thread {
     struct run *run;
     unsigned index;
@@ -70,6 +79,9 @@ struct workload {
     const struct param *params;   /* own ones, ended by a NULL name; may be NULL */
     const struct metric *metrics; /* beyond those every step workload has; may be NULL */
     const void *own;              /* whatever its functions share; run_own() gives it back */
+    /* A team works on one problem: all threads call step() at once with the same batch, and its
+     * time ends with the last of them. One unit may take long; it is never cut short. */
+    bool team;
 
     /* Replaces `best` choices by what they stand for. May be NULL. */
     void (*resolve)(struct run *);
@@ -78,6 +90,10 @@ struct workload {
     /* NULL, or why its figure deserves caution until somebody has confirmed it: printed as the
      * warning not_run_on_hardware. May be NULL. */
     const char *(*unconfirmed)(const struct run *);
+    /* Once, before the threads start: whatever they share, given to run_set_shared(). 0 or an
+     * exit_code. May be NULL. */
+    int (*open)(struct run *);
+    void (*close)(struct run *); /* whether or not open() succeeded; may be NULL */
     /* Called per thread, pinned, before the warm-up: first touch happens here. 0 or an exit_code. */
     int (*setup)(struct thread *);
     /* Does `batch` units of work and checks its result. 0 or an exit_code. */
@@ -90,6 +106,14 @@ struct workload {
     /* Adds the metrics of its own with run_metric(), on thread 0 after the timed region. */
     void (*finish)(struct thread *);
     void (*teardown)(struct thread *);
+
+    /* Of teams only. Before and after each step, by all threads at once, not timed: new operands,
+     * the check of the result. 0 or an exit_code. May be NULL. */
+    int (*prepare)(struct thread *);
+    int (*verify)(struct thread *, uint64_t batch);
+    /* Instead of steps where the largest batch is 1, that is where one step is long: keeps the
+     * core busy alike until `until_s` of the monotonic clock. May be NULL. */
+    int (*warm_up)(struct thread *, double until_s);
 };
 
 struct program {
@@ -105,7 +129,16 @@ int bench_main(const struct program *program, int argc, char **argv);
 const char *run_choice(const struct run *run, const char *param);
 /* Replaces a choice (resolve() only). */
 void run_set_choice(struct run *run, const char *param, const char *choice);
+/* The number a PARAM_COUNT parameter was given or resolved to. */
+uint64_t run_count(const struct run *run, const char *param);
+/* Replaces the word of a count by what it stands for (resolve() only). */
+void run_set_count(struct run *run, const char *param, uint64_t count);
 const void *run_own(const struct run *run);
+unsigned run_threads(const struct run *run);
+void run_set_shared(struct run *run, void *shared);
+void *run_shared(const struct run *run);
+/* Names a library that does part of the work (resolve() only). */
+void run_library(struct run *run, const struct library *library);
 /* Operations that one unit of step() stands for, and the largest batch step() may be given. */
 void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);
 /* What one reading of the clock costs, in seconds. */
@@ -115,7 +148,25 @@ void run_metric(struct run *run, const char *name, double value);
 /* Formats the reason of a failure that setup() or step() is about to return. One line: the value,
  * what is allowed, the remedy. The first reason wins. */
 void run_reason(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Tells the reader of the figures something about them: a word for programs, a line for people. */
+void run_warning(const struct run *run, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* True once the run was told to end; long setup() code asks now and then. */
 bool run_stopping(const struct run *run);
+
+/* ---- for teams ---- */
+
+/* Waits for all other threads. false when the run was told to end meanwhile: return at once. */
+bool run_meet(struct thread *thread);
+/* How long threads that wait for one another spin before they sleep, in turns of a loop. */
+unsigned run_spins(const struct run *run);
+/* The flag behind run_stopping(), for waits of the workload's own. */
+const atomic_bool *run_stop_flag(const struct run *run);
+/* From within a long step, by each thread between two pieces of work: measures the clock when it
+ * is due. */
+void run_checkpoint(struct thread *thread);
+/* From within a long step, by one thread: the operations of this step that the team has done so
+ * far. What the samples show. */
+void run_progress(struct thread *thread, double operations);
 
 #endif

@@ -263,7 +263,7 @@ def _planned(
         block=block,
         repeats=entry.repeats.applied_to(suite.repeats),
         trial_time_s=trial_time_s,
-        timeout_s=entry.timeout_s or trial_timeout_s(trial_time_s),
+        timeout_s=entry.timeout_s or _timeout_s(workload, trial_time_s),
         peers=tuple(peer.tool for peer in peers),
         peers_time_s=sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers),
     )
@@ -344,6 +344,11 @@ def _trial_time_s(params: Mapping[str, ParamValue]) -> float | None:
     if not isinstance(duration_s, int | float) or not isinstance(warmup_s, int | float):
         return None
     return float(duration_s + warmup_s + TRIAL_OVERHEAD_S)
+
+
+def _timeout_s(workload: Workload, trial_time_s: float | None) -> float:
+    # A team ends its last problem, however long that takes.
+    return trial_timeout_s(None if workload.kind == "team" else trial_time_s)
 
 
 def trial_timeout_s(trial_time_s: float | None) -> float:

@@ -82,9 +82,59 @@ static void no_limit_is_no_quota(void)
     CHECK(!cgroup_throttled_s(&cgroup, &throttled));
 }
 
+static bool memory_left(const char *root, double *bytes, char *source, size_t size)
+{
+    char self[300];
+    snprintf(self, sizeof self, "%s/self", root);
+    return cgroup_memory_left(self, bytes, source, size);
+}
+
+static void v2_memory_is_that_of_the_tightest_group(void)
+{
+    const char *root = fresh_root();
+    char line[512], source[600], expected[600];
+    double bytes;
+    put_file(root, "self/cgroup", "0::/slice/scope\n");
+    mount_line(root, "/", "cg", "cgroup2", "nsdelegate", line, sizeof line);
+    put_file(root, "self/mountinfo", line);
+    put_file(root, "cg/slice/memory.max", "1000000\n");
+    put_file(root, "cg/slice/memory.current", "900000\n");
+    put_file(root, "cg/slice/memory.stat",
+             "anon 5\nfile 60000\ninactive_file 30000\nactive_file 20000\n");
+    put_file(root, "cg/slice/scope/memory.max", "max\n");
+    put_file(root, "cg/slice/scope/memory.current", "800000\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source));
+    CHECK(bytes == 150000); /* its page cache gives way */
+    snprintf(expected, sizeof expected, "%s/cg/slice/memory.max", root);
+    CHECK(!strcmp(source, expected));
+    put_file(root, "cg/slice/scope/memory.max", "800001\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 1);
+    put_file(root, "cg/slice/scope/memory.max", "0\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 0);
+}
+
+static void v1_memory_counts_the_groups_below_too(void)
+{
+    const char *root = fresh_root();
+    char line[512], source[600];
+    double bytes;
+    put_file(root, "self/cgroup", "7:memory:/docker/ab\n0::/\n");
+    mount_line(root, "/docker/ab", "memory", "cgroup", "memory", line, sizeof line);
+    put_file(root, "self/mountinfo", line);
+    put_file(root, "memory/memory.limit_in_bytes", "5000\n");
+    put_file(root, "memory/memory.usage_in_bytes", "4000\n");
+    put_file(root, "memory/memory.stat",
+             "inactive_file 7\nactive_file 7\ntotal_inactive_file 100\ntotal_active_file 10\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 1110);
+    put_file(root, "memory/memory.limit_in_bytes", "9223372036854771712\n");
+    CHECK(!memory_left(root, &bytes, source, sizeof source));
+}
+
 static void nothing_mounted_is_nothing_known(void)
 {
-    double throttled;
+    double throttled, bytes;
+    char source[600];
+    CHECK(!memory_left(fresh_root(), &bytes, source, sizeof source));
     struct cgroup cgroup = read_from(fresh_root());
     CHECK(cgroup.version == 0);
     CHECK(cgroup.quota_cpus < 0);
@@ -96,6 +146,8 @@ int main(void)
     v2_takes_the_smallest_quota_on_the_way();
     v1_in_a_container_sees_its_own_group_as_root();
     no_limit_is_no_quota();
+    v2_memory_is_that_of_the_tightest_group();
+    v1_memory_counts_the_groups_below_too();
     nothing_mounted_is_nothing_known();
     return 0;
 }

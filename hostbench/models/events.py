@@ -67,6 +67,17 @@ class Clock(ProtocolModel):
     read_s: Annotated[float, Field(gt=0)]
 
 
+class Library(ProtocolModel):
+    """A library that did part of the measured work. `path` is the file that was loaded; `detail` is
+    what else decides about its speed, such as the kernels it chose for this CPU.
+    """
+
+    name: Annotated[str, StringConstraints(min_length=1)]
+    version: str
+    path: str
+    detail: str | None
+
+
 class StartEvent(ProtocolModel):
     """The parameters were accepted; `params` holds each of them as resolved, None: not set."""
 
@@ -78,6 +89,7 @@ class StartEvent(ProtocolModel):
     params: dict[Name, ParamValue | tuple[Count, ...] | None]
     placement: Placement
     clock: Clock
+    libraries: tuple[Library, ...] = ()
     time_unix_s: Annotated[float, Field(gt=0)]
 
 

@@ -40,11 +40,15 @@ class Metric(ProtocolModel):
 
 
 class Workload(ProtocolModel):
-    """One entry of the table. `unsupported`: None, or why it cannot run here."""
+    """One entry of the table. `unsupported`: None, or why it cannot run here.
+
+    `kind` team: the threads work on one problem, and a trial takes as long as the last one it began
+    needs, whatever the duration asked for.
+    """
 
     name: Name
     description: str
-    kind: Literal["step", "loop"]
+    kind: Literal["step", "team", "loop"]
     unsupported: str | None
     params: tuple[Param, ...]
     metrics: tuple[Metric, ...]

@@ -14,6 +14,8 @@ extern const struct workload int_mul_workload;
 extern const struct workload int_mul_add_workload;
 extern const struct workload dot_workload;
 extern const struct workload compare_workload;
+extern const struct workload gemm_workload;
+extern const struct workload linpack_workload;
 
 /* Choices of every isa parameter. */
 extern const char *const isas[];

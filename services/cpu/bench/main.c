@@ -13,6 +13,8 @@ static const struct workload *const workloads[] = {
     &int_mul_add_workload,
     &dot_workload,
     &compare_workload,
+    &gemm_workload,
+    &linpack_workload,
     NULL,
 };
 

@@ -1,0 +1,69 @@
+/* Solves A x = b by LU factorisation with partial pivoting, as HPL does it, in shared memory.
+ *
+ * The threads form a grid of P rows and Q columns. A column of the grid owns every Q-th block of
+ * nb columns of A, kept side by side, so that its update of all that is left is one matrix
+ * multiplication; the P threads of a column share its work by rows. b is the column behind A's
+ * last, so the forward solution comes with the factorisation. The owners of the next panel
+ * update and factor it first (look-ahead of one), while the others still update the rest. */
+#ifndef CPU_BENCH_LU_H
+#define CPU_BENCH_LU_H
+
+#include "barrier.h"
+#include "blas.h"
+
+#include <stddef.h>
+
+/* The biggest element that a thread found in its rows of a panel's column. */
+struct candidate {
+    _Alignas(64) double magnitude;
+    size_t row;
+};
+
+struct lu_column {
+    double *blocks; /* lda x columns */
+    size_t columns;
+    struct barrier barrier; /* of its threads */
+    struct candidate *candidates;
+};
+
+struct lu {
+    const struct blas *blas;
+    size_t n, nb, lda;
+    unsigned grid_rows, grid_columns;
+    size_t panels;             /* blocks of columns */
+    struct lu_column *columns; /* of the grid */
+    int *pivots;               /* row of the swap, counted from 1 */
+    double *x;
+    struct barrier barrier; /* of all threads */
+    unsigned spins;
+    atomic_uint factored; /* panels that are ready */
+    atomic_bool singular;
+    const atomic_bool *stopping;
+    /* Both may be NULL. Called by the first thread with the order of what is left to factor, and
+     * by each thread after every panel. */
+    void (*progress)(void *context, size_t left);
+    void (*checkpoint)(void *context);
+};
+
+/* P x Q = threads, as square as it goes, P <= Q: what HPL advises. */
+void lu_grid(unsigned threads, unsigned *rows, unsigned *columns);
+/* The block size that was measured to be the fastest for this problem. */
+size_t lu_block_size(size_t n, unsigned threads);
+/* Everything but the matrix memory. 0, or -1 without memory. */
+int lu_init(struct lu *lu, const struct blas *blas, size_t n, size_t nb, unsigned threads,
+            unsigned spins);
+void lu_free(struct lu *lu);
+/* Columns that a grid column owns, b included where it falls to it. */
+size_t lu_owned_columns(const struct lu *lu, unsigned grid_column);
+/* Where column j of A begins; j = n is b. */
+double *lu_column(const struct lu *lu, size_t j);
+/* The grid column that owns it. */
+unsigned lu_owner(const struct lu *lu, size_t j);
+/* Before each lu_solve(), by one thread. */
+void lu_reset(struct lu *lu);
+
+/* Factors and solves; called by all threads at once. Comes back early when `stopping` is set.
+ * The solution is in `x`. */
+void lu_solve(struct lu *lu, unsigned thread, void *context);
+
+#endif

@@ -1,0 +1,230 @@
+"""gemm and linpack over OpenBLAS: any order, wrong results, threads, endings.
+
+A stand-in for the library, which hands on to the real one and misbehaves on request, is found by
+the program through LD_LIBRARY_PATH.
+"""
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.cpu.tests.disassembly import ROOT
+
+PROGRAM = ROOT / "build" / "release" / "cpu-bench"
+SHIM = Path(__file__).with_name("openblas_shim.c")
+OK, FAILED, RESOURCE, UNSUPPORTED, WRONG = 0, 1, 3, 4, 5
+MOMENT = ("--duration-s", "0.02", "--warmup-s", "0")
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+def events(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert result.returncode == OK, result.stderr
+    return {event["event"]: event for event in map(json.loads, result.stdout.splitlines())}
+
+
+def refused(result: subprocess.CompletedProcess[str], code: int, *parts: str) -> None:
+    """One line that holds all parts, and no figure."""
+    assert result.returncode == code, result.stderr
+    last = json.loads(result.stdout.splitlines()[-1])
+    assert last["event"] == ("skip" if code == UNSUPPORTED else "error")
+    assert len(result.stderr.splitlines()) == 1
+    for part in parts:
+        assert part in result.stderr
+
+
+@pytest.fixture(scope="module")
+def openblas() -> str:
+    """The real library's file, as the program names it."""
+    (library,) = events(run("gemm", "--n", "8", *MOMENT))["start"]["libraries"]
+    return str(library["path"])
+
+
+@pytest.fixture(scope="module")
+def shim(openblas: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The environment in which the program finds the stand-in."""
+    if platform.machine() != "x86_64":
+        pytest.skip("the stand-in is written for x86-64")
+    directory = tmp_path_factory.mktemp("openblas")
+    target = directory / "libopenblas.so.0"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", target, SHIM], check=True)
+    return {"LD_LIBRARY_PATH": str(directory), "REAL_OPENBLAS": openblas}
+
+
+# One thread, a grid of one row, and one of two rows, whose panels are factored together.
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [1, 2, 7, 63, 64, 65, 400])
+@pytest.mark.parametrize("workload", ["gemm", "linpack"])
+def test_any_order_is_right(workload: str, n: int, threads: int) -> None:
+    end = events(run(workload, "--n", str(n), "--threads", str(threads), *MOMENT))["end"]
+    assert end["verified"] is True
+    assert 0 <= end["metrics"]["residual"] < 16
+    assert len(end["threads"]) == threads
+
+
+def test_order_1000_and_its_operations() -> None:
+    n = 1000
+    metrics = events(run("linpack", "--n", str(n), "--work", "1", "--threads", "1"))["end"]
+    assert metrics["metrics"]["work_operations"] == int(2 / 3 * n**3 + 3 / 2 * n**2)
+    # A residual of exactly zero would mean that nothing was compared.
+    assert 0 < metrics["metrics"]["residual"] < 1
+    end = events(run("gemm", "--n", str(n), "--work", "1", "--threads", "1"))["end"]
+    assert end["metrics"]["work_operations"] == 2 * n**3
+    assert 0 < end["metrics"]["residual"] < 8
+
+
+@pytest.mark.parametrize("nb", [1, 7, 64, 1000])
+def test_any_block_size_is_right(nb: int) -> None:
+    start_and_end = events(run("linpack", "--n", "150", "--nb", str(nb), *MOMENT))
+    assert start_and_end["start"]["params"]["nb"] == nb
+    assert start_and_end["end"]["verified"] is True
+
+
+def test_the_library_is_named(openblas: str) -> None:
+    (library,) = events(run("linpack", "--n", "8", *MOMENT))["start"]["libraries"]
+    assert library["name"] == "OpenBLAS"
+    assert library["version"][0].isdigit()
+    assert Path(openblas).is_file()
+    assert " kernels; OpenBLAS " in library["detail"]
+
+
+def test_kernels_chosen_by_the_environment_are_named() -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("these kernels are for x86-64")
+    found = events(run("gemm", "--n", "8", *MOMENT, OPENBLAS_CORETYPE="NEHALEM"))
+    assert found["start"]["libraries"][0]["detail"].startswith(
+        "Nehalem kernels asked for by OPENBLAS_CORETYPE=NEHALEM; "
+    )
+
+
+def test_the_stand_in_alone_does_no_harm(shim: Mapping[str, str]) -> None:
+    for workload in ("gemm", "linpack"):
+        assert events(run(workload, "--n", "300", *MOMENT, **shim))["end"]["verified"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("linpack", "--n", "400", "--threads", "1"), "1e-3"),
+        (("linpack", "--n", "400", "--threads", "2"), "1e-3"),
+        (("linpack", "--n", "400", "--threads", "2"), "nan"),
+        (("linpack", "--n", "400", "--threads", "4"), "nan"),
+        (("gemm", "--n", "300", "--threads", "1"), "1e-9"),
+        (("gemm", "--n", "300", "--threads", "2"), "1e-9"),
+        (("gemm", "--n", "300", "--threads", "2"), "nan"),
+        (("gemm", "--n", "300", "--dtype", "fp32"), "0.1"),
+        (("gemm", "--n", "40"), "1e-9"),
+    ],
+)
+def test_one_wrong_element_exits_5(
+    shim: Mapping[str, str], arguments: tuple[str, ...], error: str
+) -> None:
+    result = run(*arguments, *MOMENT, **shim, SHIM_ERROR=error)
+    refused(result, WRONG, "is wrong", f"n {arguments[2]}", "trust no figure")
+    assert '"end"' not in result.stdout
+
+
+@pytest.mark.parametrize("variable", ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"])
+def test_threads_are_ours_whatever_the_environment_says(variable: str) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("this host has one CPU only")
+    found = events(run("linpack", "--n", "2000", "--threads", "2", **{variable: "1"}))["end"]
+    first, second = (thread["cpu_s"] for thread in found["threads"])
+    assert 0.5 < first / second < 2, "one thread did all the work"
+
+
+def test_threads_of_the_library_are_noticed(shim: Mapping[str, str]) -> None:
+    result = run("gemm", "--threads", "1", "--n", "1500", **shim, SHIM_THREADS="1")
+    refused(result, FAILED, "1 threads were asked for and 2 have worked", "libopenblas0-pthread")
+
+
+def test_a_library_for_one_thread(shim: Mapping[str, str]) -> None:
+    build = {**shim, "SHIM_CONFIG": "OpenBLAS 0.3.21 DYNAMIC_ARCH SINGLE_THREADED"}
+    result = run("linpack", "--threads", "2", "--n", "100", *MOMENT, **build)
+    refused(result, RESOURCE, "2 threads", "one thread only", "--threads 1")
+    assert events(run("linpack", "--threads", "1", "--n", "100", *MOMENT, **build))["end"]
+
+
+def test_more_threads_than_the_library_can_be_called_by(shim: Mapping[str, str]) -> None:
+    build = {**shim, "SHIM_CONFIG": "OpenBLAS 0.3.21 MAX_THREADS=32"}
+    result = run("gemm", "--threads", "65", "--n", "100", *MOMENT, **build)
+    refused(result, RESOURCE, "65 threads", "at most 64 at once", "fewer threads")
+
+
+def test_a_library_with_wide_integers(shim: Mapping[str, str]) -> None:
+    result = run("gemm", "--n", "8", **shim, SHIM_CONFIG="OpenBLAS 0.3.21 USE64BITINT")
+    refused(result, UNSUPPORTED, "64-bit integers", "libopenblas0-pthread")
+
+
+def test_no_library_is_a_skip_that_names_the_package(tmp_path: Path) -> None:
+    for name in ("libopenblas.so.0", "libopenblas.so"):
+        (tmp_path / name).write_bytes(b"no library")
+    result = run("linpack", LD_LIBRARY_PATH=str(tmp_path))
+    refused(result, UNSUPPORTED, "libopenblas.so.0", "libopenblas0-pthread")
+    listed = json.loads(run("--list", LD_LIBRARY_PATH=str(tmp_path)).stdout)
+    reasons = {workload["name"]: workload["unsupported"] for workload in listed["workloads"]}
+    assert "libopenblas0-pthread" in reasons["gemm"]
+    assert reasons["fma"] is None
+
+
+def test_no_memory_for_this_order() -> None:
+    result = run("linpack", "--n", "1000000")
+    refused(result, RESOURCE, "--n 1000000 needs", "GB are left", "the largest n that fits is ")
+
+
+def test_more_threads_than_cpus_share_them() -> None:
+    found = events(run("linpack", "--n", "300", "--threads", "5", *MOMENT))
+    assert found["start"]["placement"]["oversubscribed"] == (len(os.sched_getaffinity(0)) < 5)
+    assert found["end"]["verified"] is True
+
+
+def test_samples_follow_a_long_factorisation() -> None:
+    # Some seconds of work on one core of today, in 70 parts; its samples come while it runs.
+    with subprocess.Popen(
+        [PROGRAM, "linpack", "--n", "7000", "--nb", "100", "--threads", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "start"
+        sample = json.loads(process.stdout.readline())
+        process.terminate()
+    assert sample["event"] == "sample"
+    assert sample["metrics"]["operations_per_second"] > 1e8
+    assert sample["metrics"]["clock_hertz"] > 1e8
+    assert sample["metrics"]["clean_slice_ratio"] is None
+
+
+@pytest.mark.parametrize("workload", ["gemm", "linpack"])
+@pytest.mark.parametrize("after_s", [0.3, 2.5])
+def test_sigterm_ends_it_within_a_second(workload: str, after_s: float) -> None:
+    with subprocess.Popen(
+        [PROGRAM, workload, "--n", "9000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        time.sleep(after_s)
+        process.send_signal(signal.SIGTERM)
+        told_s = time.monotonic()
+        output, _ = process.communicate(timeout=20)
+        assert time.monotonic() - told_s < 1
+    assert process.returncode == FAILED
+    assert json.loads(output.splitlines()[-1])["code"] == "interrupted"
