@@ -11,12 +11,12 @@
     __asm__(".globl " #name "\n\t.type " #name ", @function\n" #name ": jmp *real_" #name          \
             "(%rip)\n");
 
+/* clang-format off */
 #define EACH_HANDED_ON(M)                                                                          \
-    M(cblas_dtrsm)                                                                                 \
-    M(cblas_dtrsv)                                                                                 \
-    M(cblas_dgemv)                                                                                 \
-    M(cblas_dger) M(cblas_dscal) M(cblas_idamax) M(dlaswp_) M(dgetrf_) M(openblas_get_corename)    \
-        M(openblas_set_num_threads) M(openblas_get_num_threads)
+    M(cblas_dtrsm) M(cblas_dtrsv) M(cblas_dgemv) M(cblas_dger) M(cblas_dscal) M(cblas_idamax)      \
+    M(dlaswp_) M(dgetrf_) M(openblas_get_corename) M(openblas_set_num_threads)                     \
+    M(openblas_get_num_threads)
+/* clang-format on */
 EACH_HANDED_ON(HAND_ON)
 
 typedef void dgemm(int, int, int, int, int, int, double, const double *, int, const double *, int,
