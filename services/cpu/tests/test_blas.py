@@ -146,7 +146,7 @@ def test_threads_are_ours_whatever_the_environment_says(variable: str) -> None:
         pytest.skip("this host has one CPU only")
     found = events(run("linpack", "--n", "2000", "--threads", "2", **{variable: "1"}))["end"]
     first, second = (thread["cpu_s"] for thread in found["threads"])
-    assert 0.5 < first / second < 2, "one thread did all the work"
+    assert min(first, second) > 0.2 * max(first, second), "one thread did all the work"
 
 
 def test_threads_of_the_library_are_noticed(shim: Mapping[str, str]) -> None:
