@@ -273,13 +273,16 @@ static double rounding(const struct gemm *gemm, uint64_t batch)
     return eps * root * (root + (double)batch) * (C_BEFORE + (double)batch * root / 12);
 }
 
-/* Freivalds' check (MFCS 1979): C x against C x from before + batch A (B x), x of random signs.
- * A single wrong element is always found, others but for a chance of one half and less a row. */
+/* Freivalds' check (MFCS 1979): C x against C x from before + batch A (B x), x random. Its elements
+ * have magnitudes from 1/2 to 1, so a single wrong element of C is always found; several in one row
+ * would have to cancel out, which for random reals they hardly ever do. */
 static void prepare_check(struct gemm *gemm)
 {
     uint64_t seed = SEED + ++gemm->checks;
-    for (size_t j = 0; j < gemm->n; j++)
-        gemm->x[j] = random_element(seed, j) < 0 ? -1 : 1;
+    for (size_t j = 0; j < gemm->n; j++) {
+        double random = random_element(seed, j);
+        gemm->x[j] = random < 0 ? random - 0.5 : random + 0.5;
+    }
 }
 
 static double error_in(const struct gemm *gemm, struct share rows, uint64_t batch, double *scratch)
