@@ -1,68 +1,84 @@
 """Every kernel against its theoretical limit: median of clean slices / (clock × table × cores).
 
-usage: python -m benchmarks.cpu.against_limit [TRIALS] (default 7)
+usage: python -m benchmarks.cpu.against_limit [TRIALS [WORKLOAD ...]]
+(default: 7 of 0.3 s each, every workload that has kernels)
+
+The kernels are measured in turn, TRIALS times over, so that a bad minute costs each a trial instead
+of one of them all.
 """
 
+import itertools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, save, spread
+from benchmarks.cpu.quiet import wait_until_idle
+from benchmarks.cpu.trials import ALL_THREADS, Unsupported, cpu_bench, save, spread
 from hostbench.host import inventory
+from hostbench.program import load_program
 from services.cpu.limits import trial_limits
 from services.cpu.microarchitecture import CpuIdentity
 
-KERNELS = {
-    "fma": ["fp64", "fp32"],
-    "add_sub": ["int8", "int16", "int32", "int64", "fp32", "fp64"],
-}
-ISAS = ["scalar", "sse2", "avx2", "avx512", "neon"]
+CHOSEN = ("dtype", "isa", "mix")
 
 
-def efficiency(workload: str, events: dict[str, Any], identity: CpuIdentity) -> float | None:
+def commands(workloads: list[str]) -> Iterator[str]:
+    """Every kernel on one thread and on all, from the program's own table."""
+    for workload in load_program("cpu").table.workloads:
+        choices = {p.name: p.words for p in workload.params if p.name in CHOSEN}
+        if "isa" not in choices or (workloads and workload.name not in workloads):
+            continue
+        named = [[f"--{name} {word}" for word in choices[name] if word != "best"] for name in choices]
+        threads = [f"--threads {count}" for count in sorted({1, ALL_THREADS})]
+        for words in itertools.product(*named, threads):
+            yield f"{workload.name} {' '.join(words)} --duration-s 0.3"
+
+
+def measured(command: str, identity: CpuIdentity) -> tuple[float, float | None]:
+    """The rate of one trial, and its share of the limit."""
+    events = cpu_bench(command)
     start, end = events["start"], events["end"]
     limit = trial_limits(
-        identity, workload, start["params"], end["metrics"], start["placement"]["cores"]
+        identity, start["workload"], start["params"], end["metrics"], start["placement"]["cores"]
     )["operations_per_second"]
-    return end["metrics"]["operations_per_second"] / limit.value if limit.value else None
+    rate = end["metrics"]["operations_per_second"]
+    return rate, rate / limit.value if limit.value else None
 
 
 def main() -> None:
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     identity = CpuIdentity.from_inventory(inventory().cpu)
-    figures = []
-    print("| kernel | threads | Gop/s | of the limit: median | min – max | n |")
-    print("|---|---|---|---|---|---|")
-    for workload, dtypes in KERNELS.items():
-        for dtype in dtypes:
-            for isa in ISAS:
-                for threads in sorted({1, ALL_THREADS}):
-                    command = f"{workload} --dtype {dtype} --isa {isa} --threads {threads}"
-                    try:
-                        events = [cpu_bench(f"{command} --duration-s 0.5") for _ in range(trials)]
-                    except SystemExit as unsupported:
-                        print(unsupported, file=sys.stderr)
-                        continue
-                    ratios = [efficiency(workload, e, identity) for e in events]
-                    rates = [e["end"]["metrics"]["operations_per_second"] for e in events]
-                    known = [ratio for ratio in ratios if ratio is not None]
-                    shown = (
-                        f"**{spread(known)['median']:.3f}** | {min(known):.3f} – {max(known):.3f}"
-                        if known
-                        else "no limit known | "
-                    )
-                    print(
-                        f"| {workload} {dtype} {isa} | {threads} "
-                        f"| {spread(rates)['median'] / 1e9:.2f} | {shown} | {trials} |",
-                        flush=True,
-                    )
-                    figures.append(
-                        {
-                            "command": f"cpu-bench {command} --duration-s 0.5",
-                            "rates": rates,
-                            "efficiencies": ratios,
-                        }
-                    )
-    save("against_limit", figures)
+    figures: dict[str, list[tuple[float, float | None]]] = {}
+    left = list(commands(sys.argv[2:]))
+    for _ in range(trials):
+        wait_until_idle()
+        for command in list(left):
+            try:
+                figures.setdefault(command, []).append(measured(command, identity))
+            except Unsupported:
+                left.remove(command)
+                figures.pop(command)
+    print("| kernel | Gop/s | of the limit: median | min – max | n |")
+    print("|---|---|---|---|---|")
+    for command, pairs in figures.items():
+        print(row(command, pairs))
+    save("against_limit", [entry(command, pairs) for command, pairs in figures.items()])
+
+
+def row(command: str, pairs: list[tuple[float, float | None]]) -> str:
+    known = [ratio for _, ratio in pairs if ratio is not None]
+    shown = (
+        f"**{spread(known)['median']:.3f}** | {min(known):.3f} – {max(known):.3f}"
+        if known
+        else "no limit known | "
+    )
+    rate = spread([rate for rate, _ in pairs])["median"] / 1e9
+    return f"| {command} | {rate:.2f} | {shown} | {len(pairs)} |"
+
+
+def entry(command: str, pairs: list[tuple[float, float | None]]) -> dict[str, Any]:
+    rates, efficiencies = zip(*pairs, strict=True)
+    return {"command": f"cpu-bench {command}", "rates": rates, "efficiencies": efficiencies}
 
 
 if __name__ == "__main__":

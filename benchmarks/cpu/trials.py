@@ -14,15 +14,21 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
 RESULTS = Path(__file__).parent / "results"
 ALL_THREADS = len(os.sched_getaffinity(0))
+EXIT_UNSUPPORTED = 4
 
 End = dict[str, Any]
+
+
+class Unsupported(SystemExit):
+    """This CPU or this system cannot run it."""
 
 
 def cpu_bench(command: str) -> End:
     """The start and end events of one trial, e.g. of "fma --dtype fp32": {"start": …, "end": …}."""
     run = subprocess.run([PROGRAM, *shlex.split(command)], capture_output=True, text=True)
     if run.returncode:
-        raise SystemExit(f"cpu-bench {command}: exit {run.returncode}: {run.stderr.strip()}")
+        kind = Unsupported if run.returncode == EXIT_UNSUPPORTED else SystemExit
+        raise kind(f"cpu-bench {command}: exit {run.returncode}: {run.stderr.strip()}")
     events = [json.loads(line) for line in run.stdout.splitlines()]
     return {event["event"]: event for event in events}
 

@@ -265,6 +265,6 @@ def test_the_quick_suite_keeps_its_budget() -> None:
     from hostbench.suite import find_suite, load_suite
 
     plan = set_up(load_suite(find_suite("quick"))).plan
-    assert plan.estimate().high_s <= 90
+    assert plan.estimate().high_s <= 150
     assert {"likwid-bench", "sysbench"} <= {tool for case in plan.cases for tool in case.peers}
-    assert {case.workload for case in plan.cases} == {"cpu.clock", "cpu.fma", "cpu.add_sub"}
+    assert {"cpu.clock", "cpu.fma", "cpu.dot", "cpu.linpack"} <= {c.workload for c in plan.cases}
