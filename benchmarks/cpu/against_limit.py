@@ -28,7 +28,9 @@ def commands(workloads: list[str]) -> Iterator[str]:
         choices = {p.name: p.words for p in workload.params if p.name in CHOSEN}
         if "isa" not in choices or (workloads and workload.name not in workloads):
             continue
-        named = [[f"--{name} {word}" for word in choices[name] if word != "best"] for name in choices]
+        named = [
+            [f"--{name} {word}" for word in choices[name] if word != "best"] for name in choices
+        ]
         threads = [f"--threads {count}" for count in sorted({1, ALL_THREADS})]
         for words in itertools.product(*named, threads):
             yield f"{workload.name} {' '.join(words)} --duration-s 0.3"
