@@ -40,11 +40,11 @@ build/$(1)/tests/%: build/$(1)/harness/tests/%.o $(call objects,$(1),$(HARNESS))
 	@$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS)
 endef
 
-define program_rules # VARIANT COMPILER SUBSYSTEM; LIBS_SUBSYSTEM: libraries of its own
+define program_rules # VARIANT COMPILER SUBSYSTEM
 programs-$(1): build/$(1)/$(3)-bench
 build/$(1)/$(3)-bench: $(call objects,$(1),$(HARNESS) $(wildcard services/$(3)/bench/*.c))
 	@echo "==> $$@"
-	@$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS) $$(LIBS_$(3))
+	@$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS)
 endef
 
 compiler = $(or $(CC_$(1)),$(CC))

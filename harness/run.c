@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 enum {
-    TEAM_SPINS = 1 << 20, /* some 20 to 50 ms: parts of one step are seldom that uneven */
+    TEAM_SPINS = 1 << 20, /* some ms (aarch64, old x86) to 50 ms: parts are seldom so uneven */
 };
 
 const char *run_choice(const struct run *run, const char *param)

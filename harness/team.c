@@ -11,6 +11,7 @@ static const double CLEAN_WAIT_RATIO = 0.01;
 static const double CLEAN_STEAL_RATIO = 0.01; /* as in the verdict on a whole trial */
 /* Steal is counted in ticks of 10 ms, and reading it takes some 0.1 ms and more on large hosts. */
 static const double STEAL_TELLS_S = 0.1;
+static const double STEAL_TICK_S = 0.01;
 static const double CLOCK_INTERVAL_S = 0.1; /* of long steps: 50 µs each */
 static const double PROGRESS_INTERVAL_S = 0.01;
 
@@ -121,7 +122,7 @@ static bool steals_too_much(const struct trial *trial, double step_s)
     if (step_s < STEAL_TELLS_S)
         return false;
     double stolen_s = steal_read_s(&trial->run->placement.cpus) - trial->team.steal_s;
-    return stolen_s > CLEAN_STEAL_RATIO * step_s * trial->run->cpus;
+    return stolen_s > CLEAN_STEAL_RATIO * step_s * trial->run->cpus + STEAL_TICK_S;
 }
 
 static bool is_clean(const struct trial *trial, double step_s)
@@ -175,8 +176,10 @@ static int take_slice(struct worker *worker, uint64_t batch, double *step_s)
     struct trial *trial = worker->trial;
     slice->clocks_seen = 0;
     /* The first step may be long, the next ones are as long as the last. */
-    if (leads(worker) && (*step_s == 0 || *step_s >= STEAL_TELLS_S))
-        trial->team.steal_s = steal_read_s(&trial->run->placement.cpus);
+    if (leads(worker))
+        trial->team.steal_s = *step_s == 0 || *step_s >= STEAL_TELLS_S
+                                  ? steal_read_s(&trial->run->placement.cpus)
+                                  : NAN;
     struct thread_usage before = thread_usage_read(worker->schedstat);
     double start_s = now_s();
     int failure = take_step(worker, batch, step_s);

@@ -21,6 +21,8 @@ from hostbench.trial import TrialFailed
 
 # docs/kernel-protocol.md promises an end within a second of SIGTERM.
 TERMINATE_GRACE_S = 2.0
+# One that has others to end first: what hostbench/supervisor.py takes at most, and a little.
+SUPERVISOR_GRACE_S = 8.0
 # From the last event to the end of its output, and from there to the exit.
 ENDING_GRACE_S = 5.0
 POLL_S = 0.01
@@ -180,7 +182,7 @@ class Child:
             return
         if not self._has_exited():
             self._signal_group(signal.SIGTERM)
-            self._exited_within(TERMINATE_GRACE_S)
+            self._exited_within(TERMINATE_GRACE_S if self._hurry else SUPERVISOR_GRACE_S)
         # Also when it exited by itself: nothing it left behind may run on. It is not reaped yet,
         # so its group id cannot belong to anybody else.
         self._signal_group(signal.SIGKILL)

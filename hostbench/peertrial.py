@@ -51,7 +51,12 @@ class LocalPeers:
                 f"install it with: apt install {peer.package}"
             )
             return
-        survey = peer.survey(self._ask, beside)
+        try:
+            survey = peer.survey(self._ask, beside)
+        except TrialFailed:
+            # A failure belongs to a peer: without its start nobody would know which.
+            yield _start(peer, Survey(version=None), ())
+            raise
         if survey.unsupported is not None:
             yield _start(peer, survey, ())
             yield _skip(survey.unsupported)
@@ -132,5 +137,6 @@ def _taken_by_others(
         return None, None
     steal = sum(after[name].steal - before[name].steal for name in names) / ticks_per_s
     busy = sum(after[name].busy_since(before[name]) for name in names) / ticks_per_s
-    # The peer itself runs nowhere else.
+    # All that works of the peer is bound to these CPUs (mpirun, which starts hpcc's ranks, is not,
+    # and uses next to nothing).
     return max(0.0, busy - cpu_s) / available_s, max(0.0, steal) / available_s

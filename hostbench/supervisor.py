@@ -4,7 +4,7 @@ A script of its own, because only a process can outlive us to clean up after us:
 
     python -I -S supervisor.py REQUEST --lifeline-fd N
 
-REQUEST is a JSON object, see `Request`. The peer runs in a session of its own, in a scratch
+REQUEST is a JSON object, see Supervisor.__init__. The peer runs in a session of its own, in a scratch
 directory that is removed. Whatever it starts becomes our descendant and stays one, also when its
 parent ends (PR_SET_CHILD_SUBREAPER), so all of it is found and ended: when the peer ends, when its
 time is up, on SIGTERM, and when the lifeline closes because whoever started us is gone. One JSON
@@ -31,8 +31,9 @@ TERMINATE_GRACE_S = 1.0
 KILL_S_MOST = 5.0
 POLL_S = 0.01
 READ_BYTES = 1 << 16
-# Of the output, the beginning and the end: figures stand at either.
-KEPT_BYTES = 1 << 14
+# Of the output, the beginning and the end: figures stand at either. likwid-bench says of every
+# thread where it ran, in a line of 100 bytes.
+KEPT_BYTES = 1 << 16
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -105,6 +106,7 @@ class Supervisor:
             pipe = None
         timed_out = pipe is not None and self._watch(pipe, started_s + self._request["timeout_s"])
         elapsed_s, stat_after = time.monotonic() - started_s, _proc_stat()
+        self._reap()
         left_behind = len(_descendants()) if self._exit_code is not None else 0
         self._end_all(gently=pipe is not None and self._exit_code is None)
         if self._told_to_end:

@@ -25,7 +25,7 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
     BarChart: (
         ("bar", "measured, from zero; right: share of the limit"),
         ("limit", "theoretical limit"),
-        ("peer", "outside tool, mean of its whole run"),
+        ("peer", "outside tool: what it measures is in the table of peers"),
     ),
     SpreadChart: (
         ("dot", "trial that counts"),

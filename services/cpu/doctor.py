@@ -17,7 +17,6 @@ from hostbench.models.doctor import Evidence
 from services.cpu.microarchitecture import CpuIdentity, Unknown, identify
 from services.cpu.peers import PACKAGES
 
-# Tool: Debian package.
 OPENBLAS, OPENBLAS_PACKAGE = "libopenblas.so.0", "libopenblas0-pthread"
 LIBRARY_DIRECTORIES = ("/usr/lib", "/usr/lib/*", "/usr/lib64", "/usr/local/lib", "/lib/*")
 

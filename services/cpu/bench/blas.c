@@ -217,7 +217,8 @@ static unsigned count_workers(void)
     if (!directory)
         return 0;
     for (const struct dirent *task; (task = readdir(directory));)
-        count += atoi(task->d_name) != getpid() && task_cpu_s(task->d_name) >= worked_s;
+        if (task->d_name[0] != '.')
+            count += atoi(task->d_name) != getpid() && task_cpu_s(task->d_name) >= worked_s;
     closedir(directory);
     return count;
 }

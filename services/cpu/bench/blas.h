@@ -1,8 +1,8 @@
 /* OpenBLAS, loaded when it is first needed: cpu-bench starts without it.
  *
  * Its own threads stay unused. The harness's threads, placed and pinned, call its kernels side by
- * side, each for its own part: so every thread is where the placement says, the library's ceiling
- * on threads does not count, and what each thread got of its CPU is known. */
+ * side, each for its own part: so every thread is where the placement says, and what each
+ * got of its CPU is known. How many may call at once is bounded by how it was built. */
 #ifndef CPU_BENCH_BLAS_H
 #define CPU_BENCH_BLAS_H
 

@@ -152,14 +152,18 @@ static const struct {
     {FEATURE_SVE, "sve"},
 };
 
+/* Asked once: CPUID traps in a virtual machine, which takes tens of microseconds. */
 unsigned features_available(void)
 {
-    return cpu_features() & enabled_features();
+    static _Atomic unsigned available;
+    if (!available)
+        available = cpu_features() & enabled_features();
+    return available;
 }
 
 const char *features_missing(unsigned needed)
 {
-    static char reason[128];
+    static _Thread_local char reason[128];
     unsigned missing = needed & ~features_available();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!(missing & names[i].feature))

@@ -5,7 +5,7 @@
 #include "loops.h"
 #include "vector_kernel.h"
 
-/* 27·x: of the powers modulo 2^n none repeats earlier than those of 27. */
+/* 27·x: no number has more different powers modulo 2^n. */
 static const struct recipe pairs = {.rounds = PAIRS,
                                     .steps = 2,
                                     .operations = 2,

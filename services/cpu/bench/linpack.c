@@ -167,8 +167,8 @@ static int setup(struct thread *thread)
             continue;
         unchecked += column_bytes;
         if (unchecked >= CHECK_MEMORY_BYTES) {
-            int failure = matrix_check_still_fits(
-                thread->run, (lu->n - j) / run_threads(thread->run) * column_bytes);
+            size_t mine = (lu->n - j) / run_threads(thread->run);
+            int failure = matrix_check_still_fits(thread->run, mine * column_bytes);
             if (failure)
                 return failure;
             unchecked = 0;

@@ -66,7 +66,6 @@ void loop_multiply_chain(uint64_t iterations);
 #define TIMES_2(body) body body
 #define TIMES_3(body) body body body
 #define TIMES_4(body) body body body body
-#define TIMES_5(body) TIMES_4(body) body
 #define TIMES_6(body) TIMES_4(body) TIMES_2(body)
 #define TIMES_7(body) TIMES_4(body) body body body
 #define TIMES_8(body) TIMES_4(body) TIMES_4(body)

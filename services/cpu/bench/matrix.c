@@ -57,16 +57,17 @@ int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes)
 int matrix_check_still_fits(struct run *run, size_t bytes)
 {
     struct memory_left left;
-    if (!memory_left_read(&left, "/proc") || (double)bytes <= left.bytes)
+    /* The other threads fill as much meanwhile. */
+    double needed = (double)bytes * run_threads(run);
+    if (!memory_left_read(&left, "/proc") || needed <= left.bytes)
         return EXIT_OK;
     run_reason(run,
                "memory ran short while it was filled: %.3g GB are still needed, %.3g GB are left "
                "(%s): end what takes it meanwhile, or use a smaller --n",
-               (double)bytes / GB, left.bytes / GB, left.source);
+               needed / GB, left.bytes / GB, left.source);
     return EXIT_RESOURCE;
 }
 
-/* Whole huge pages, and one more to begin at a multiple of one. */
 static size_t mapped_bytes(size_t bytes)
 {
     return (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
@@ -75,6 +76,7 @@ static size_t mapped_bytes(size_t bytes)
 void *matrix_map(struct run *run, size_t bytes)
 {
     size_t size = mapped_bytes(bytes);
+    /* One huge page more, to begin at a multiple of one. */
     char *memory = mmap(NULL, size + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {

@@ -29,8 +29,8 @@ int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes);
  * NULL with the reason given. */
 void *matrix_map(struct run *run, size_t bytes);
 void matrix_unmap(void *memory, size_t bytes);
-/* To be called while memory is touched for the first time, before every few megabytes: this thread
- * has `bytes` still to touch. Others may have taken what was there. 0 or an exit_code. */
+/* To be called while memory is touched for the first time, before every few megabytes: each
+ * thread has about `bytes` still to touch. Others may have taken what was there. 0 or an exit_code. */
 int matrix_check_still_fits(struct run *run, size_t bytes);
 /* Share of the mapping that lies in huge pages; NaN when the kernel does not tell. */
 double matrix_huge_page_ratio(const void *memory, size_t bytes);

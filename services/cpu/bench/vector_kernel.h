@@ -3,8 +3,8 @@
  * The operands are small whole numbers, and what a loop iteration makes of a lane is known exactly
  * (struct recipe), so the value of every lane after any number of iterations is known too: a
  * missing, merged or wrong instruction does not go unseen. No denormals, no overflow of floating
- * point. (int8 repeats after 64 iterations or fewer: it would miss a loop that ran such a multiple
- * too few.) */
+ * point. (Narrow integers repeat, int8 after 64 iterations or fewer: they would miss a loop that ran
+ * such a multiple too few.) */
 #ifndef CPU_BENCH_VECTOR_KERNEL_H
 #define CPU_BENCH_VECTOR_KERNEL_H
 

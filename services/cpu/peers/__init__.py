@@ -3,13 +3,13 @@
 from hostbench.peers import Params, Peer
 from services.cpu.peers import hpcc, likwid, stress_ng, sysbench
 
-TOOLS = ("likwid-bench", "stress-ng", "sysbench", "hpcc")
 PACKAGES = {
     "likwid-bench": likwid.PACKAGE,
     "stress-ng": stress_ng.PACKAGE,
     "sysbench": sysbench.PACKAGE,
     "hpcc": hpcc.PACKAGE,
 }
+TOOLS = tuple(PACKAGES)
 _FINDERS = (likwid.peer, stress_ng.peer, sysbench.peer, hpcc.peer)
 
 

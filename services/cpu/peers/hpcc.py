@@ -12,6 +12,13 @@ from hostbench.peers import Ask, Command, Params, Peer, Survey
 from hostbench.trial import Beside
 from services.cpu.peers.reading import NUMBER, expect, number
 
+# What is available, and what a container is limited to: cgroup v2, or v1.
+MEMORY = (
+    "sh",
+    "-c",
+    "cat /proc/meminfo; cat /sys/fs/cgroup/memory.max"
+    " /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; true",
+)
 PACKAGE = "hpcc libopenblas0-pthread"
 TOOL = "hpcc"
 # Debian's hpcc is built for OpenMPI; mpirun may be another MPI's.
@@ -102,7 +109,7 @@ class Hpcc(Peer):
                 f"libblas.so.3 is the reference BLAS ({library}), which says nothing about a CPU; "
                 "install OpenBLAS with: apt install libopenblas0-pthread"
             )
-        unsupported = unsupported or lacking_memory(ask(("cat", "/proc/meminfo")), self.hpl_n)
+        unsupported = unsupported or lacking_memory(ask(MEMORY), self.hpl_n)
         if len(set(beside.cpus)) < beside.threads:
             unsupported = (
                 f"{TOOL} runs one thread a CPU; this case has {beside.threads} threads on "
@@ -207,16 +214,17 @@ def hpl_n_of_dgemm(n: int) -> int:
     return hpl_n
 
 
-def lacking_memory(meminfo: str, hpl_n: int) -> str | None:
+def lacking_memory(told: str, hpl_n: int) -> str | None:
     """Why there is not enough memory for HPL's matrix and what the other tests take; None when
-    there is, or nobody tells."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
+    there is, or nobody tells. `told`: the answer of MEMORY."""
+    left = [int(kb) * 1024 for kb in re.findall(r"^MemAvailable:\s+(\d+) kB$", told, re.MULTILINE)]
+    left += [int(limit) for limit in re.findall(r"^(\d+)$", told, re.MULTILINE)]
     needed = MATRICES * 8 * hpl_n * hpl_n
-    if found is None or needed <= int(found[1]) * 1024:
+    if not left or needed <= min(left):
         return None
     return (
         f"{TOOL} takes about {needed / 1e9:.1f} GB for HPL of n = {hpl_n}, and "
-        f"{int(found[1]) * 1024 / 1e9:.1f} GB are available; ask for a smaller n"
+        f"{min(left) / 1e9:.1f} GB are available; ask for a smaller n"
     )
 
 

@@ -12,6 +12,7 @@ from hostbench.peers import BadOutput, Peer
 from hostbench.trial import Beside
 from services.cpu.peers import TOOLS, peers
 from services.cpu.peers.hpcc import (
+    MEMORY,
     blas_of,
     dgemm_n,
     grid,
@@ -330,7 +331,10 @@ def test_a_matrix_that_does_not_fit() -> None:
     assert lacking_memory("", 10**9) is None
     reason = lacking_memory(meminfo, 20000)
     assert reason is not None and "4.8 GB" in reason and "1.0 GB are available" in reason
-    ask = answers({("cat", "/proc/meminfo"): meminfo})
+    assert lacking_memory(f"{meminfo}max\n", 9000) is None
+    limited = lacking_memory(f"{meminfo}500000000\n", 9000)
+    assert limited is not None and "0.5 GB are available" in limited
+    ask = answers({MEMORY: meminfo})
     assert peer("hpcc", "linpack", n=20000).survey(ask, TWO).unsupported == reason
 
 
