@@ -117,8 +117,7 @@ def best_of_hpl(n: int, threads: int) -> tuple[Shape, int, dict[str, float]]:
     tried: dict[tuple[Shape, int], float] = {}
     for _ in range(SWEEPS):
         for shape in shapes(threads):
-            for size in BLOCK_SIZES:
-                rate = quietly(hpl, n, [size], shape)[size]
+            for size, rate in quietly(hpl, n, BLOCK_SIZES, shape).items():
                 tried[shape, size] = max(rate, tried.get((shape, size), 0.0))
     shape, size = max(tried, key=lambda which: tried[which])
     return shape, size, {f"{s}, NB {nb}": rate for (s, nb), rate in tried.items()}
@@ -166,7 +165,7 @@ def main() -> None:
         figures.append(
             {
                 "command": f"cpu-bench {command}",
-                "hpl": f"mpirun -np {shape.p * shape.q} {'xhpl' if XHPL else 'hpcc'} "
+                "hpl_command": f"mpirun -np {shape.p * shape.q} {'xhpl' if XHPL else 'hpcc'} "
                 f"(N {n}, NB {size}, {shape})",
                 "library": library,
                 "hpl_sweep": tried,
@@ -175,7 +174,7 @@ def main() -> None:
                 "hpl_raw": theirs,
             }
         )
-    save("against_hpl", figures)
+        save("against_hpl", figures)
 
 
 if __name__ == "__main__":
