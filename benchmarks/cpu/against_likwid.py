@@ -1,6 +1,7 @@
 """fma against likwid-bench: whole-run means, interleaved pairs A B A B under the same placement.
 
-usage: python -m benchmarks.cpu.against_likwid [PAIRS] (default 9; needs the Debian package likwid)
+usage: python -m benchmarks.cpu.against_likwid [PAIRS [ISA ...]] (default: 9 pairs, every isa)
+Needs the Debian package likwid.
 """
 
 import sys
@@ -23,10 +24,13 @@ KERNELS = {
 
 def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+    isas = sys.argv[2:] or sorted({isa for _, isa in KERNELS})
     figures = []
     print("| kernel | threads | ours Gop/s | likwid-bench | ratio: median | min – max | pairs |")
     print("|---|---|---|---|---|---|---|")
     for (dtype, isa), kernel in KERNELS.items():
+        if isa not in isas:
+            continue
         for threads in sorted({1, ALL_THREADS}):
             command = f"fma --dtype {dtype} --isa {isa} --threads {threads} --duration-s 1"
             ours, theirs = [], []
@@ -51,7 +55,7 @@ def main() -> None:
                     "likwid_raw": theirs,
                 }
             )
-    save("against_likwid", figures)
+    save("_".join(["against_likwid", *sys.argv[2:]]), figures)
 
 
 if __name__ == "__main__":
