@@ -4,11 +4,11 @@ A script of its own, because only a process can outlive us to clean up after us:
 
     python -I -S supervisor.py REQUEST --lifeline-fd N
 
-REQUEST is a JSON object: see Supervisor.__init__. The peer runs in a session of its own and a scratch
-directory that is removed. Whatever it starts becomes our descendant and stays one, also when its
-parent ends (PR_SET_CHILD_SUBREAPER), so all of it is found and ended: when the peer ends, when its
-time is up, on SIGTERM, and when the lifeline closes because whoever started us is gone. One JSON
-object on standard output says how it went; none when we were told to end.
+REQUEST is a JSON object: see Supervisor.__init__. The peer runs in a session of its own and a
+scratch directory that is removed. Whatever it starts becomes our descendant and stays one, also
+when its parent ends (PR_SET_CHILD_SUBREAPER), so all of it is found and ended: when the peer ends,
+when its time is up, on SIGTERM, and when the lifeline closes because whoever started us is gone.
+One JSON object on standard output says how it went; none when we were told to end.
 """
 
 import ctypes
