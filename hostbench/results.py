@@ -29,7 +29,7 @@ _JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
 TRIAL_BYTES = 24_000
 SAMPLE_BYTES = 600
 # With what it printed, of which the supervisor keeps 32 KiB, in journal and document.
-PEER_TRIAL_BYTES = 80_000
+PEER_TRIAL_BYTES = 160_000
 HEADER_BYTES = 200_000
 
 

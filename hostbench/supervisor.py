@@ -33,7 +33,7 @@ POLL_S = 0.01
 READ_BYTES = 1 << 16
 # Of the output, the beginning and the end: figures stand at either. likwid-bench says of every
 # thread where it ran, in a line of 100 bytes.
-KEPT_BYTES = 1 << 16
+KEPT_BYTES = 1 << 15
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
