@@ -20,49 +20,12 @@ from pathlib import Path
 
 from benchmarks.cpu.quiet import quietly
 from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, save, spread
+from services.cpu.peers.hpcc import HPL_INPUT
 
 BLOCK_SIZES = (128, 192, 256, 384)
 SWEEPS = 2
 XHPL = os.environ.get("XHPL")
 METRIC = "operations_per_second_makespan"
-# HPL's own defaults of hpcc's example, with our order, block size and grid.
-HPCCINF = """HPLinpack benchmark input file
-Innovative Computing Laboratory, University of Tennessee
-HPL.out      output file name (if any)
-6            device out (6=stdout,7=stderr,file)
-1            # of problems sizes (N)
-{n}          Ns
-{count}      # of NBs
-{sizes}      NBs
-0            PMAP process mapping (0=Row-,1=Column-major)
-1            # of process grids (P x Q)
-{p}          Ps
-{q}          Qs
-16.0         threshold
-1            # of panel fact
-2            PFACTs (0=left, 1=Crout, 2=Right)
-1            # of recursive stopping criterium
-4            NBMINs (>= 1)
-1            # of panels in recursion
-2            NDIVs
-1            # of recursive panel fact.
-1            RFACTs (0=left, 1=Crout, 2=Right)
-1            # of broadcast
-1            BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
-1            # of lookahead depth
-1            DEPTHs (>=0)
-2            SWAP (0=bin-exch,1=long,2=mix)
-64           swapping threshold
-0            L1 in (0=transposed,1=no-transposed) form
-0            U  in (0=transposed,1=no-transposed) form
-1            Equilibration (0=no,1=yes)
-8            memory alignment in double (> 0)
-##### This line (no. 32) is ignored (it serves as a separator). ######
-0            Number of additional problem sizes for PTRANS
-1200         values of N
-0            number of additional blocking sizes for PTRANS
-40           values of NB
-"""
 
 
 @dataclass(frozen=True)
@@ -95,8 +58,8 @@ def hpl(n: int, sizes: Sequence[int], shape: Shape) -> dict[int, float]:
     cpus = f"0-{ranks * shape.threads - 1}"
     binding = ["--bind-to", "core"] if ranks > 1 else ["--bind-to", "none"]
     with tempfile.TemporaryDirectory() as scratch:
-        text = HPCCINF.format(
-            n=n, count=len(sizes), sizes=" ".join(map(str, sizes)), p=shape.p, q=shape.q
+        text = HPL_INPUT.format(
+            device=6, n=n, count=len(sizes), sizes=" ".join(map(str, sizes)), p=shape.p, q=shape.q
         )
         for name in ("hpccinf.txt", "HPL.dat"):
             (Path(scratch) / name).write_text(text)

@@ -6,6 +6,7 @@ minute for what HPL does in seconds: it is not light.
 
 import math
 import re
+from abc import abstractmethod
 from pathlib import Path
 
 from hostbench.peers import Ask, Command, Params, Peer, Survey
@@ -31,16 +32,17 @@ MATRICES = 1.5
 _METRIC = "operations_per_second"
 _OPENBLAS = re.compile(r"openblas\w*-r([\d.]+\d)")
 
-# _hpccinf.txt of the package with our n, NB, P and Q; everything else as it comes.
-_INPUT_TEXT = """\
+# _hpccinf.txt of the package, and HPL.dat of HPL itself, with n, NB, P, Q and where to print to;
+# everything else as it comes.
+HPL_INPUT = """\
 HPLinpack benchmark input file
 Innovative Computing Laboratory, University of Tennessee
 HPL.out      output file name (if any)
-8            device out (6=stdout,7=stderr,file)
+{device}            device out (6=stdout,7=stderr,file)
 1            # of problems sizes (N)
 {n}          Ns
-1            # of NBs
-{nb}         NBs
+{count}            # of NBs
+{sizes}         NBs
 0            PMAP process mapping (0=Row-,1=Column-major)
 1            # of process grids (P x Q)
 {p}          Ps
@@ -117,9 +119,9 @@ class Hpcc(Peer):
             )
         return Survey(package_version or None, library, unsupported)
 
+    @abstractmethod
     def ranks(self, beside: Beside) -> list[tuple[int, ...]]:
         """The CPUs of each rank; ranks times BLAS threads are our threads."""
-        raise NotImplementedError
 
     def command(self, beside: Beside) -> Command:
         ranks = self.ranks(beside)
@@ -137,7 +139,9 @@ class Hpcc(Peer):
             programs += [":"] if programs else []
             programs += ["-np", "1", "taskset", "--cpu-list", spelt, TOOL]
         rows, columns = grid(len(ranks))
-        text = _INPUT_TEXT.format(n=self.hpl_n, nb=BLOCK_SIZE, p=rows, q=columns)
+        text = HPL_INPUT.format(
+            n=self.hpl_n, device=8, count=1, sizes=BLOCK_SIZE, p=rows, q=columns
+        )
         # taskset pins the ranks; mpirun shall neither bind them nor count cores.
         options = ("--use-hwthread-cpus", "--bind-to", "none")
         return Command(
