@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hostbench.exitcode import ExitCode
 from hostbench.judge import efficiency, primary_metric
+from hostbench.models.events import StartEvent
 from hostbench.models.limit import Limit
 from hostbench.models.result import (
     OWN_TOOL,
@@ -50,6 +51,17 @@ class Progress:
     done: dict[str, CaseRecord] = field(default_factory=dict)
     ended: StateRecord | None = None
 
+    def take(self, record: TrialRecord | IdleRecord | CaseRecord) -> None:
+        """Notes what a record of the running session says."""
+        if isinstance(record, TrialRecord):
+            own = record.tool == OWN_TOOL
+            trials = self.trials if own else self.peer_trials
+            trials.setdefault(record.case, []).append(record)
+        elif isinstance(record, IdleRecord):
+            self.idle.update(dict.fromkeys(record.cases, record))
+        else:
+            self.done[record.case] = record
+
 
 def replay(records: Iterable[Record]) -> Progress:
     """Where the job stands. The first record must be a session."""
@@ -59,16 +71,10 @@ def replay(records: Iterable[Record]) -> Progress:
             progress = _next_session(progress, record)
             continue
         assert progress is not None, "a journal begins with a session"
-        if isinstance(record, TrialRecord):
-            own = record.tool == OWN_TOOL
-            trials = progress.trials if own else progress.peer_trials
-            trials.setdefault(record.case, []).append(record)
-        elif isinstance(record, IdleRecord):
-            progress.idle.update(dict.fromkeys(record.cases, record))
-        elif isinstance(record, CaseRecord):
-            progress.done[record.case] = record
-        else:
+        if isinstance(record, StateRecord):
             progress.ended = record
+        else:
+            progress.take(record)
     assert progress is not None, "a journal begins with a session"
     return progress
 
@@ -100,7 +106,7 @@ def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> Re
         host=session.host,
         suite=session.suite,
         workloads=session.workloads,
-        cases=tuple(_case_result(progress, case) for case in session.cases),
+        cases=tuple(case_result(progress, case) for case in session.cases),
     )
 
 
@@ -123,7 +129,8 @@ def summarise(progress: Progress, state: JobState, finished_unix_s: float | None
     )
 
 
-def _case_result(progress: Progress, case: PlannedCase) -> CaseResult:
+def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
+    """What is known of one case; its verdict is None while it is not done."""
     trials = progress.trials.get(case.case, [])
     done = progress.done.get(case.case)
     counted = counted_trials(case, trials)
@@ -140,7 +147,7 @@ def _case_result(progress: Progress, case: PlannedCase) -> CaseResult:
     return CaseResult(
         case=case.case,
         workload=case.workload,
-        label=_label(case, trials),
+        label=full_label(case, next((trial.start for trial in trials if trial.start), None)),
         params=case.params,
         given=case.given,
         repeats=case.repeats,
@@ -157,9 +164,9 @@ def _case_result(progress: Progress, case: PlannedCase) -> CaseResult:
     )
 
 
-def _label(case: PlannedCase, trials: Sequence[TrialRecord]) -> str:
-    """The case's label, with what the program chose where it was left the choice."""
-    start = next((trial.start for trial in trials if trial.start), None)
+def full_label(case: PlannedCase, start: StartEvent | None) -> str:
+    """The case's label, with what the program chose where it was left the choice, as the first
+    trial that started says."""
     chosen = [
         str(start.params[name])
         for name, value in case.params.items()

@@ -49,6 +49,12 @@ class BusyError(HostbenchError):
     exit_code = ExitCode.BUSY
 
 
+class UnreachableError(HostbenchError):
+    """The orchestrator cannot be reached, refuses the key, or cannot work now."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
 def shown(value: object) -> str:
     """`value` as it may stand in an error message: quoted, escaped, cut to one short line."""
     text = repr(value)

@@ -5,11 +5,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from hostbench.errors import NotIdleError
-from hostbench.idle import IdleGate
+from hostbench.idle import HostWatch, IdleGate
 from hostbench.interrupt import Interrupt
 from hostbench.judge import failed_trial, measured_trial, primary_metric, skipped_trial
 from hostbench.limits import HostLimits
-from hostbench.models.events import SampleEvent
+from hostbench.models.events import SampleEvent, StartEvent
 from hostbench.models.peer import TrialEvent
 from hostbench.models.result import (
     OWN_TOOL,
@@ -25,7 +25,7 @@ from hostbench.peerturns import peer_turns
 from hostbench.plan import Plan
 from hostbench.repeats import counted_trials, peer_pairs, stop_reason
 from hostbench.statistics import describe
-from hostbench.trial import Transport, Trial, TrialFailed
+from hostbench.trial import Transport, Trial, TrialFailed, trial_name
 from hostbench.verdict import case_verdict, not_idle_sentence
 
 
@@ -37,6 +37,7 @@ class Execution:
         plan: Plan,
         metrics: Mapping[str, tuple[Metric, ...]],
         transport: Transport,
+        watch: HostWatch,
         limits: HostLimits,
         sinks: Sequence[Sink],
         interrupt: Interrupt,
@@ -50,7 +51,7 @@ class Execution:
         self._interrupt = interrupt
         rules = plan.suite.idle
         self._gate = IdleGate(
-            rules, interrupt, on_wait=lambda window: self._tell(GateWaits(window))
+            rules, interrupt, watch, on_wait=lambda window: self._tell(GateWaits(window))
         )
 
     def run(self, kept: Collection[str] = ()) -> None:
@@ -102,7 +103,7 @@ class Execution:
         self._tell(CaseRecord(case=case.case, stopped=stopped, verdict=verdict))
 
     def _run_trial(self, case: PlannedCase, index: int) -> TrialRecord:
-        record, failure = self._measured(case, index, self._trial(case))
+        record, failure = self._measured(case, index, self._trial(case, index))
         if failure is not None:
             return failed_trial(record, failure)
         return self._judged(case, record)
@@ -129,14 +130,17 @@ class Execution:
         """A trial that nobody has judged yet, and why its transport has no end of it."""
         time_unix_s, started_s = time.time(), time.monotonic()
         events: list[TrialEvent] = []
+        start: StartEvent | None = None
         failure: TrialFailed | None = None
         # Closed in any case: nothing of a trial runs on when this is left by an exception.
         with contextlib.closing(self._transport.run(trial)) as stream:
             try:
                 for event in stream:
                     events.append(event)
-                    if isinstance(event, SampleEvent):
-                        self._tell(SampleTaken(case, event))
+                    if isinstance(event, StartEvent):
+                        start = event
+                    elif isinstance(event, SampleEvent):
+                        self._tell(SampleTaken(case, event, index, time_unix_s, start))
             except TrialFailed as error:
                 failure = error
         record = TrialRecord(
@@ -156,7 +160,7 @@ class Execution:
         limits = self._limits.of(case.subsystem, record.start, record.end)
         return measured_trial(record, self._metrics[case.workload], limits)
 
-    def _trial(self, case: PlannedCase) -> Trial:
+    def _trial(self, case: PlannedCase, index: int) -> Trial:
         return Trial(
             tool=OWN_TOOL,
             subsystem=case.subsystem,
@@ -164,4 +168,5 @@ class Execution:
             params=case.call,
             primary=primary_metric(self._metrics[case.workload]).name,
             timeout_s=case.timeout_s,
+            name=trial_name(case, index),
         )

@@ -14,6 +14,8 @@ class ExitCode(IntEnum):
     INVALID = 5
     NOT_IDLE = 6
     BUSY = 7
+    UNREACHABLE = 8
+    ENDED_EARLY = 9
     HANGUP = 129
     INTERRUPTED = 130
     BROKEN_PIPE = 141
@@ -34,6 +36,8 @@ _MEANINGS = {
     ExitCode.INVALID: "a figure above its limit, or a result that failed its verification",
     ExitCode.NOT_IDLE: "the host was not idle and the idle policy is fail",
     ExitCode.BUSY: "another run holds this host",
+    ExitCode.UNREACHABLE: "the orchestrator cannot be reached, refuses the key, or cannot work now",
+    ExitCode.ENDED_EARLY: "the job was cancelled or lost; what was measured is kept",
     ExitCode.HANGUP: "ended by SIGHUP; what was measured is kept",
     ExitCode.INTERRUPTED: "ended by SIGINT (Ctrl-C); what was measured is kept",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",

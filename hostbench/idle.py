@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from hostbench.interrupt import Interrupt
 from hostbench.models.result import Busy, IdleRecord, IdleWindow, Reason
+from hostbench.models.service import IdleAnswer
 from hostbench.models.suite import IdleRules
+from hostbench.traffic import disk_bytes, network_bytes
 from hostbench.units import bound, percent
 
 WINDOW_S = 1.0
@@ -55,17 +58,24 @@ class CpuTimes:
 
 @dataclass(frozen=True)
 class Counters:
-    """What the kernel has counted at one moment: CPU times by name, PSI in seconds."""
+    """What the kernel has counted at one moment: CPU times by name, PSI in seconds, bytes."""
 
     at_s: float
     cpus: dict[str, CpuTimes]
     psi_cpu_some_s: float | None
+    disk_bytes: int | None = None
+    network_bytes: int | None = None
 
 
-def read_counters(proc: Path) -> Counters:
+def read_counters(proc: Path, sys: Path = Path("/sys")) -> Counters:
     """The counters now; what cannot be read is missing."""
-    at_s = time.monotonic()
-    return Counters(at_s=at_s, cpus=_cpu_times(proc), psi_cpu_some_s=_psi_cpu_some_s(proc))
+    return Counters(
+        at_s=time.monotonic(),
+        cpus=_cpu_times(proc),
+        psi_cpu_some_s=_psi_cpu_some_s(proc),
+        disk_bytes=disk_bytes(sys),
+        network_bytes=network_bytes(proc, sys),
+    )
 
 
 def _cpu_times(proc: Path) -> dict[str, CpuTimes]:
@@ -99,7 +109,7 @@ def _psi_cpu_some_s(proc: Path) -> float | None:
 
 
 def window_between(before: Counters, after: Counters) -> IdleWindow:
-    """How busy the host was between two readings."""
+    """How busy the host was between two readings. Disks and network are told, not judged."""
     seconds = after.at_s - before.at_s
     shares = {
         name: ratios
@@ -108,9 +118,7 @@ def window_between(before: Counters, after: Counters) -> IdleWindow:
     }
     busy, steal = shares.pop("cpu", (None, None))
     busiest = max((ratios[0] for ratios in shares.values()), default=None)
-    psi = None
-    if before.psi_cpu_some_s is not None and after.psi_cpu_some_s is not None:
-        psi = max(0.0, after.psi_cpu_some_s - before.psi_cpu_some_s) / seconds
+    psi = _rate(before.psi_cpu_some_s, after.psi_cpu_some_s, seconds)
     return IdleWindow(
         seconds=seconds,
         busy_ratio=busy,
@@ -118,7 +126,16 @@ def window_between(before: Counters, after: Counters) -> IdleWindow:
         busiest_cpu_ratio=busiest,
         psi_cpu_ratio=psi,
         reasons=_reasons(busy, steal, busiest, psi),
+        disk_bytes_per_second=_rate(before.disk_bytes, after.disk_bytes, seconds),
+        network_bytes_per_second=_rate(before.network_bytes, after.network_bytes, seconds),
     )
+
+
+def _rate(before: float | None, after: float | None, seconds: float) -> float | None:
+    """None where one of them is not known; 0 where a device and its count have gone."""
+    if before is None or after is None:
+        return None
+    return max(0.0, after - before) / seconds
 
 
 def _reasons(
@@ -179,6 +196,39 @@ class ProcessTimes:
         return tuple(sorted(found, key=lambda busy: -busy.cpu_ratio)[:BUSIEST_SHOWN])
 
 
+class HostWatch(Protocol):
+    """Looks at a host: this one, or through a service."""
+
+    def look(self, interrupt: Interrupt) -> IdleAnswer:
+        """How busy the host is over the next second or so. Raises Interrupted, or what keeps it
+        from looking."""
+        ...
+
+
+class LocalWatch:
+    """Looks at this host, for `window_s` seconds at a time."""
+
+    def __init__(
+        self,
+        proc: Path = Path("/proc"),
+        window_s: float = WINDOW_S,
+        sys: Path = Path("/sys"),
+    ) -> None:
+        self._proc = proc
+        self._sys = sys
+        self._window_s = window_s
+
+    def look(self, interrupt: Interrupt) -> IdleAnswer:
+        """See HostWatch.look."""
+        processes = ProcessTimes(self._proc)
+        before = read_counters(self._proc, self._sys)
+        interrupt.wait(self._window_s)
+        window = window_between(before, read_counters(self._proc, self._sys))
+        return IdleAnswer(
+            window=window, busiest=processes.busiest_since() if window.reasons else ()
+        )
+
+
 class IdleGate:
     """Waits until nobody else uses the host, or until the rules say to stop waiting."""
 
@@ -186,16 +236,14 @@ class IdleGate:
         self,
         rules: IdleRules,
         interrupt: Interrupt,
+        watch: HostWatch,
         on_wait: Callable[[IdleWindow], None] = lambda window: None,
-        proc: Path = Path("/proc"),
-        window_s: float = WINDOW_S,
     ) -> None:
         """`on_wait` hears of every window that was too busy."""
         self._rules = rules
         self._interrupt = interrupt
+        self._watch = watch
         self._on_wait = on_wait
-        self._proc = proc
-        self._window_s = window_s
 
     def ask(self, cases: tuple[str, ...]) -> IdleRecord:
         """What the gate says on behalf of `cases`. The caller judges it by its policy.
@@ -206,17 +254,14 @@ class IdleGate:
         if self._rules.policy == "force":
             return self._record(cases, started_unix_s, None, 0.0, None, ())
         while True:
-            processes = ProcessTimes(self._proc)
-            before = read_counters(self._proc)
-            self._interrupt.wait(self._window_s)
-            window = window_between(before, read_counters(self._proc))
+            answer = self._watch.look(self._interrupt)
+            window, busiest = answer.window, answer.busiest
             waited_s = time.monotonic() - started_s
             if window.busy_ratio is None:
                 return self._record(cases, started_unix_s, None, waited_s, window, ())
             if not window.reasons:
                 return self._record(cases, started_unix_s, True, waited_s, window, ())
-            busiest = processes.busiest_since()
-            if waited_s + self._window_s > self._rules.timeout_s:
+            if waited_s + window.seconds > self._rules.timeout_s:
                 return self._record(cases, started_unix_s, False, waited_s, window, busiest)
             self._on_wait(window)
 

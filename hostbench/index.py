@@ -7,6 +7,7 @@ dropped, and an unreadable or missing index is built again.
 
 import contextlib
 import os
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -81,7 +82,7 @@ class JobIndex:
                 _append(self._path, learnt)
 
     def _rewrite(self, summaries: Iterable[JobSummary]) -> None:
-        temporary = self._path.with_name(f".{INDEX}.{os.getpid()}.tmp")
+        temporary = self._path.with_name(f".{INDEX}.{secrets.token_hex(4)}.tmp")
         temporary.write_bytes(_lines(summaries))
         temporary.replace(self._path)
 

@@ -6,6 +6,7 @@ every long wait of a run also waits for this descriptor, and asks `check()` afte
 signal, at any moment, finds the clean-up of the first one undisturbed.
 """
 
+import math
 import os
 import select
 import signal
@@ -51,9 +52,13 @@ class Interrupt:
             signal.signal(signum, self._handle)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
+        self.trip(signal.Signals(signum))
+
+    def trip(self, signum: signal.Signals = signal.SIGTERM) -> None:
+        """As if `signum` had come; from any thread."""
         self.count += 1
         if self.signum is None:
-            self.signum = signal.Signals(signum)
+            self.signum = signum
             os.write(self._write_end, b"!")
 
     def fileno(self) -> int:
@@ -67,7 +72,10 @@ class Interrupt:
 
     def wait(self, seconds: float) -> None:
         """Sleeps `seconds`; raises Interrupted as soon as a signal came."""
-        select.select([self], [], [], max(0.0, seconds))
+        # poll(), for select() knows no descriptor above 1023; both round up.
+        poll = select.poll()
+        poll.register(self, select.POLLIN)
+        poll.poll(math.ceil(max(0.0, seconds) * 1e3))
         self.check()
 
     def close(self) -> None:

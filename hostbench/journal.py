@@ -5,6 +5,7 @@ is gone.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -35,11 +36,12 @@ class JournalWriter:
 
     def __init__(self, path: Path, *, create: bool) -> None:
         """Opens and locks it; whatever a killed writer left behind its last whole line is cut off.
+        `create`: it begins here, and so may be there without a whole line at most.
 
         Raises BusyError when the job is running, ResourceError when the file cannot be written.
         """
         self._path = path
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if create else 0)
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
             self._descriptor = os.open(path, flags, 0o644)
         except OSError as error:
@@ -47,6 +49,8 @@ class JournalWriter:
         try:
             self._lock()
             self._end = _whole_lines_bytes(self._descriptor)
+            if create and self._end:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             os.ftruncate(self._descriptor, self._end)
         except OSError as error:
             os.close(self._descriptor)
@@ -59,6 +63,8 @@ class JournalWriter:
         for _ in range(LOCK_ATTEMPTS):
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
+                    raise FileNotFoundError(errno.ENOENT, "it was removed just now")
                 return
             # Perhaps somebody only looked whether the job is running.
             time.sleep(LOCK_RETRY_S)
@@ -70,6 +76,10 @@ class JournalWriter:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file and of its lock."""
         os.close(self._descriptor)
 
     def take(self, notice: Notice) -> None:
@@ -106,6 +116,15 @@ def _whole_lines_bytes(descriptor: int) -> int:
     size = os.fstat(descriptor).st_size
     content = os.pread(descriptor, size, 0)
     return content.rfind(b"\n") + 1
+
+
+def has_begun(path: Path) -> bool:
+    """Whether this journal holds a whole record: before that nothing of the job counts."""
+    try:
+        with path.open("rb") as file:
+            return file.readline().endswith(b"\n")
+    except OSError:
+        return False
 
 
 def is_being_written(path: Path) -> bool:

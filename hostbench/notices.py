@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from hostbench.models.events import SampleEvent
+from hostbench.models.events import SampleEvent, StartEvent
 from hostbench.models.result import (
     OWN_TOOL,
     CaseRecord,
@@ -32,10 +32,14 @@ class TrialBegins:
 
 @dataclass(frozen=True)
 class SampleTaken:
-    """One interval of the running trial was measured."""
+    """One interval of trial `index` was measured. `time_unix_s` and `start` are the trial's, as its
+    record will have them; `start` None: the trial has not said what it runs."""
 
     case: PlannedCase
     sample: SampleEvent
+    index: int
+    time_unix_s: float
+    start: StartEvent | None
 
 
 Notice = GateWaits | TrialBegins | SampleTaken | IdleRecord | TrialRecord | CaseRecord

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hostbench.errors import UsageError, shown
@@ -43,3 +44,30 @@ def peer_choice(text: str) -> "PeerChoice":
             "give auto, none, or names with commas between them"
         )
     return tools
+
+
+def assignments(texts: Sequence[str]) -> dict[str, str]:
+    """`{"threads": "2"}` of `threads=2`; hyphens in a name are underscores. Raises UsageError."""
+    given: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name or not value:
+            raise UsageError(f"--param {shown(text)} is not name=value; write it like threads=2")
+        if name in given:
+            raise UsageError(f"--param {name} is given twice; give it once")
+        given[name] = value
+    return given
+
+
+def check_subject(suite: str | None, workload: str | None, params: Sequence[str]) -> None:
+    """Refuses a suite beside a workload, and parameters without one. Raises UsageError."""
+    if workload is not None and suite is not None:
+        raise UsageError(
+            f"suite {shown(suite)} and --workload {shown(workload)} are both given; leave out one"
+        )
+    if params and workload is None:
+        raise UsageError(
+            f"--param {shown(params[0])} needs --workload; "
+            "the parameters of a suite stand in its file"
+        )

@@ -62,7 +62,8 @@ def check_value(param: Param, value: ParamValue, allowed_cpus: Iterable[int]) ->
     if param.type == "cpu_list":
         return _cpu_list(param, value, frozenset(allowed_cpus))
     number = _number(param, value)
-    if number is None or not math.isfinite(number):
+    # A whole number may be too large for isfinite().
+    if number is None or (isinstance(number, float) and not math.isfinite(number)):
         raise UsageError(
             f"{param.name} {shown(value)} is not {_kind(param)}; give {allowed(param)}"
         )

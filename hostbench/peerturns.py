@@ -9,7 +9,7 @@ from hostbench.models.table import Metric
 from hostbench.peerjudge import judged_peer_trial
 from hostbench.peers import Peer, peers_of
 from hostbench.plan import split_workload, trial_timeout_s
-from hostbench.trial import Beside, Trial
+from hostbench.trial import Beside, Trial, trial_name
 
 MAKESPAN = "_makespan"
 
@@ -53,6 +53,7 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
             primary=primary.name,
             timeout_s=trial_timeout_s(peer.trial_time_s(beside.elapsed_s)),
             beside=beside,
+            name=trial_name(case, ours.index, peer.tool),
         )
         yield PeerTurn(peer, trial, beside, _limit(ours, peer, primary))
 

@@ -91,6 +91,9 @@ class PlainProgress:
         self._cases, self._done, self._metrics = len(plan.cases), len(kept), metrics
         self.say(f"plan: {plan_sentence(plan, kept)}")
 
+    def began(self, ago_s: float) -> None:
+        """The job began before anybody watched it."""
+
     def take(self, notice: Notice) -> None:
         """See Sink.take."""
         if isinstance(notice, TrialBegins):
@@ -192,10 +195,16 @@ class RichProgress(PlainProgress):
     ) -> None:
         """See Audience.planned."""
         super().planned(plan, metrics, kept)
+        if self._bar is not None:  # another session of the same job
+            self._progress.remove_task(self._bar)
         self._bar = self._progress.add_task(
             "", total=len(plan.cases), completed=len(kept), elapsed=duration(0)
         )
         self._progress.start()
+
+    def began(self, ago_s: float) -> None:
+        """The job began before anybody watched it."""
+        self._started_s = time.monotonic() - ago_s
 
     def _show(self, text: str) -> None:
         assert self._bar is not None

@@ -13,14 +13,13 @@ from hostbench.models.result import (
     JobState,
     JobSummary,
     PeerResult,
-    Reason,
     ResultDocument,
     Statistics,
     Verdict,
 )
 from hostbench.peerjudge import shown_text, skipped_sentences
-from hostbench.units import human, percent, plural
-from hostbench.verdict import NOT_IDLE
+from hostbench.reasons import full_sentence, reason_paragraphs
+from hostbench.units import human, percent
 
 VERDICT_STYLES = {
     Verdict.CLEAN: "green",
@@ -55,32 +54,9 @@ def show_result(document: ResultDocument, stream: TextIO) -> None:
     for paragraph in reason_paragraphs(document.cases):
         console.print(paragraph)
     for sentence in skipped_sentences(peer for case in document.cases for peer in case.peers):
-        console.print(_sentence(sentence))
+        console.print(full_sentence(sentence))
     if document.reason:
-        console.print(f"The job {document.job.state}: {_sentence(document.reason)}")
-
-
-def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
-    """Why each verdict is what it is; what the idle gate saw is said once for all it speaks for."""
-    paragraphs = []
-    gate: list[str] = []
-    for case in cases:
-        gate += [reason.text for reason in case.reasons if reason.code == NOT_IDLE]
-        own = [reason.text for reason in case.reasons if reason.code != NOT_IDLE]
-        if own:
-            paragraphs.append(_sentence(f"{case.title}, {case.verdict}: {'; '.join(own)}"))
-        paragraphs += [
-            _sentence(f"{case.title}, {peer.tool} {peer.verdict}: {_texts(peer.reasons)}")
-            for peer in case.peers
-            if peer.reasons and peer.verdict is not Verdict.SKIPPED
-        ]
-    return paragraphs + [
-        f"{plural(gate.count(text), 'case')}: {_sentence(text)}" for text in dict.fromkeys(gate)
-    ]
-
-
-def _texts(reasons: Sequence[Reason]) -> str:
-    return shown_text("; ".join(reason.text for reason in reasons))
+        console.print(f"The job {document.job.state}: {full_sentence(document.reason)}")
 
 
 def _headline(document: ResultDocument) -> str:
@@ -199,10 +175,6 @@ def _interval_notes(document: ResultDocument) -> str:
         f"{spelt}; of limit: median of the trials' figures, each over its own limit, since the "
         "clock moves. The sources of every limit: --json."
     )
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def show_jobs(summaries: Sequence[JobSummary], older: int, stream: TextIO) -> None:

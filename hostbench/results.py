@@ -5,7 +5,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 from hostbench.csvtable import case_table
 from hostbench.document import Progress, assemble, replay
 from hostbench.errors import ResourceError, UsageError, did_you_mean, shown
-from hostbench.journal import cannot_write, is_being_written, read_journal
+from hostbench.journal import cannot_write, has_begun, is_being_written, read_journal
 from hostbench.models.result import RESULT_SCHEMA, JobState, ResultDocument
 from hostbench.plan import Plan
 from hostbench.repeats import peer_pairs
@@ -48,6 +47,11 @@ class JobDirectory:
         self.document = path / DOCUMENT
         self.report = path / REPORT
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether its journal says anything."""
+        return has_begun(self.journal)
+
     def progress(self) -> Progress:
         """Where the job stands, from its journal."""
         return replay(read_journal(self.journal))
@@ -62,14 +66,15 @@ class JobDirectory:
 
         Raises UsageError for a document that is cut short or of another schema version.
         """
-        if self.document.exists():
-            return self._stored()
-        return assemble(self.progress(), self.state_unless_ended())
+        stored = self._stored()
+        return stored or assemble(self.progress(), self.state_unless_ended())
 
-    def _stored(self) -> ResultDocument:
+    def _stored(self) -> ResultDocument | None:
         rebuild = f"build it again from its journal with: hostbench run --resume {self.id}"
         try:
             content = self.document.read_bytes()
+        except FileNotFoundError:
+            return None
         except OSError as error:
             raise UsageError(f"cannot read {self.document}: {error.strerror}; {rebuild}") from None
         try:
@@ -112,14 +117,17 @@ class JobDirectory:
                 raise cannot_write(path, error) from None
 
     def discard(self) -> None:
-        """Removes the directory of a job that never began."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Removes the directory of a job that never began, if nobody else has put anything there
+        meanwhile."""
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """A temporary file in the same directory, synced, renamed, and the directory synced. Raises
     OSError, and then leaves nothing behind."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Containers share their process ids, threads theirs.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("wb") as file:
             file.write(content)
@@ -142,14 +150,33 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def new_job_id(suite: str) -> str:
+    """The time makes it sortable, the rest keeps two of one second apart."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(2)}"
+
+
+def is_job_id(text: str) -> bool:
+    """Whether it is of that form, and so names no other place."""
+    return _JOB_ID.fullmatch(text) is not None
+
+
+def submitted_unix_s(job_id: str) -> float:
+    """The time in a job id, to the second; 0 when there is no such time."""
+    try:
+        return datetime.strptime(job_id.partition("-")[0], "%Y%m%dT%H%M%S%z").timestamp()
+    except ValueError:
+        return 0.0
+
+
 class ResultsStore:
     """All jobs below one directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def create(self, suite: str, needed_bytes: int) -> JobDirectory:
-        """A new job's directory. Raises ResourceError when it cannot be made or has no room."""
+    def create(self, suite: str, needed_bytes: int, job_id: str | None = None) -> JobDirectory:
+        """A new job's directory, called `job_id` where that was given out before: then it may be
+        there already. Raises ResourceError when it cannot be made or has no room."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             space = os.statvfs(self.root)
@@ -159,19 +186,20 @@ class ResultsStore:
                     f"need {needed_bytes}; free space there, or choose another directory with "
                     "--results or HOSTBENCH_RESULTS"
                 )
-            return self._make(suite)
+            return self._make_as(job_id, exist_ok=True) if job_id else self._make(suite)
         except OSError as error:
             raise cannot_write(self.root, error) from None
 
     def _make(self, suite: str) -> JobDirectory:
         while True:
-            # The time makes it sortable, the rest keeps two of one second apart.
-            now = datetime.now(UTC)
-            path = self.root / f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(2)}"
             with contextlib.suppress(FileExistsError):
-                path.mkdir()
-                sync_directory(self.root)
-                return JobDirectory(path)
+                return self._make_as(new_job_id(suite))
+
+    def _make_as(self, job_id: str, *, exist_ok: bool = False) -> JobDirectory:
+        path = self.root / job_id
+        path.mkdir(exist_ok=exist_ok)
+        sync_directory(self.root)
+        return JobDirectory(path)
 
     def ids(self) -> list[str]:
         """The ids of all jobs, oldest first."""

@@ -15,6 +15,13 @@ class Subsystem(StrEnum):
     GPU = "gpu"
 
 
+def load_service_modules() -> None:
+    """Imports what there is now, so that it need not be in the middle of a job."""
+    for subsystem in Subsystem:
+        for name in ("limits", "peers"):
+            service_module(subsystem, name)
+
+
 def service_module(subsystem: str, name: str) -> Any:
     """The module `services.<subsystem>.<name>`, or None where there is none."""
     module = f"services.{subsystem}.{name}"

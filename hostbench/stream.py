@@ -44,12 +44,16 @@ class EventStream:
             event = EVENT.validate_json(line)
         except ValueError as error:
             raise self._malformed(f"{_first_line(error)} in {shown(_text(line))}") from None
+        self.accept(event)
+        return event
+
+    def accept(self, event: Event) -> None:
+        """An event that was a valid one by itself. Raises TrialFailed when it has no place here."""
         self._check_order(event)
         if isinstance(event, StartEvent):
             self._check_start(event)
         if isinstance(event, EndEvent):
             self._check_end(event)
-        return event
 
     def _check_order(self, event: Event) -> None:
         if self.last is not None:

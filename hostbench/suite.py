@@ -1,6 +1,7 @@
 """Finds and reads suites. Every error is one line: file, line number, value, what is allowed."""
 
 import datetime
+import functools
 import math
 import os
 from pathlib import Path
@@ -69,6 +70,20 @@ def load_suite(path: Path) -> Suite:
         return Suite.model_validate(_tuples(tree))
     except ValidationError as error:
         raise _validation_error(path, error, lines) from None
+
+
+def load_known_suite(path: Path) -> Suite:
+    """`load_suite`, read again only when the file has changed. Raises SuiteError."""
+    try:
+        status = path.stat()
+    except OSError:
+        return load_suite(path)
+    return _remembered(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(64)
+def _remembered(path: Path, *_version: int) -> Suite:
+    return load_suite(path)
 
 
 def _read(path: Path) -> str:

@@ -7,6 +7,7 @@ from typing import Protocol
 from hostbench.exitcode import ExitCode
 from hostbench.models.events import ParamValue
 from hostbench.models.peer import TrialEvent
+from hostbench.models.result import OWN_TOOL, PlannedCase
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Trial:
     """What to run once. `primary` is the metric without which it has failed.
 
     `timeout_s` is when it is given up: generously above the time it should take. `beside` stands
-    in a peer's trial, whose `params` are those that our trial resolved.
+    in a peer's trial, whose `params` are those that our trial resolved. `name` tells it from other
+    trials of its job in front of people.
     """
 
     tool: str
@@ -42,6 +44,12 @@ class Trial:
     primary: str
     timeout_s: float
     beside: Beside | None = None
+    name: str = "trial"
+
+
+def trial_name(case: PlannedCase, index: int, tool: str = OWN_TOOL) -> str:
+    """`3f2a90c1-0`, and `3f2a90c1-0-likwid-bench` of a peer."""
+    return f"{case.case}-{index}" + ("" if tool == OWN_TOOL else f"-{tool}")
 
 
 class TrialFailed(Exception):
@@ -56,7 +64,7 @@ class TrialFailed(Exception):
 
 
 class Transport(Protocol):
-    """Runs trials somewhere: as a child process here, or later through a service."""
+    """Runs trials somewhere: as a child process here, or through a service."""
 
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """The trial's events as they come; the last one is `end`, `peer_end` or `skip`.

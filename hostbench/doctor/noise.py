@@ -75,11 +75,15 @@ def steal(view: View) -> Outcome:
             "ask for dedicated CPUs, or measure when the neighbours are quiet", Reach.MACHINE
         )
         return problem(reason, seen, advice=advice)
-    since_boot = read_counters(view.root / "proc").cpus["cpu"].steal if view.is_virtual else None
+    since_boot = _steal_ticks(view) if view.is_virtual else None
     if since_boot == 0:
         text = "none since boot; not every hypervisor tells"
         return unknown(text, seen, Evidence(source="/proc/stat", value="steal 0 since boot"))
     return ok("none worth naming", seen)
+
+
+def _steal_ticks(view: View) -> int:
+    return read_counters(view.root / "proc", view.root / "sys").cpus["cpu"].steal
 
 
 def cpu_pressure(view: View) -> Outcome:

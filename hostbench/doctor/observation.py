@@ -31,9 +31,9 @@ def observe(root: Path, window_s: float = WINDOW_S) -> Observation:
     """Watches the host for `window_s` seconds."""
     paths = _counted_files(root)
     processes = ProcessTimes(root / "proc")
-    texts, before = _texts(root, paths), read_counters(root / "proc")
+    texts, before = _texts(root, paths), read_counters(root / "proc", root / "sys")
     time.sleep(window_s)
-    window = window_between(before, read_counters(root / "proc"))
+    window = window_between(before, read_counters(root / "proc", root / "sys"))
     return Observation(
         window=window,
         busiest=processes.busiest_since(),

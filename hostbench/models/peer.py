@@ -1,4 +1,4 @@
-"""The events of a peer's trial, beside those of our own programs.
+"""The events of a trial beside those of our own programs: a peer's, and the stack's own.
 
 A peer speaks no protocol of ours: what it printed is kept as it is, and judged from there.
 """
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from hostbench.models.control_plane import ControlPlaneEvent
 from hostbench.models.events import (
     EndEvent,
     ErrorEvent,
@@ -70,7 +71,8 @@ TrialEvent = Annotated[
     | SkipEvent
     | ErrorEvent
     | PeerStartEvent
-    | PeerEndEvent,
+    | PeerEndEvent
+    | ControlPlaneEvent,
     Field(discriminator="event"),
 ]
 TRIAL_EVENT: TypeAdapter[TrialEvent] = TypeAdapter(TrialEvent)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from hostbench.models.control_plane import ControlPlaneEvent
 from hostbench.models.events import (
     EndEvent,
     Name,
@@ -129,6 +130,7 @@ class IdleWindow(StoredModel):
     """How busy the host was over `seconds`; a share that could not be read is None.
 
     `busy_ratio` and `steal_ratio` are shares of the time of all CPUs, `busiest_cpu_ratio` of one.
+    The rates of disks and network are read and written, received and sent together.
     """
 
     seconds: float
@@ -137,6 +139,8 @@ class IdleWindow(StoredModel):
     busiest_cpu_ratio: float | None
     psi_cpu_ratio: float | None
     reasons: tuple[Reason, ...]
+    disk_bytes_per_second: float | None = None
+    network_bytes_per_second: float | None = None
 
 
 class TrialFailure(StoredModel):
@@ -227,6 +231,11 @@ class TrialRecord(StoredModel):
     def peer_end(self) -> PeerEndEvent | None:
         """How the peer ended, when it ran."""
         return next((event for event in self.events if isinstance(event, PeerEndEvent)), None)
+
+    @property
+    def control_plane(self) -> ControlPlaneEvent | None:
+        """What hostbench itself used meanwhile, when the trial ran through a service."""
+        return next((event for event in self.events if isinstance(event, ControlPlaneEvent)), None)
 
     @property
     def samples(self) -> tuple[SampleEvent, ...]:

@@ -1,19 +1,20 @@
 """Where a report goes: beside the result, into a file, or to standard output."""
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
 from hostbench.csvtable import case_table
-from hostbench.errors import HostbenchError, ResourceError, UsageError
+from hostbench.errors import HostbenchError, UsageError
 from hostbench.models.result import ResultDocument
+from hostbench.outputfile import STANDARD_OUTPUT, check_output, write_output
 from hostbench.report.check import load_checked
-from hostbench.results import CSV, DOCUMENT, JOURNAL, REPORT, JobDirectory, write_whole
+from hostbench.results import CSV, DOCUMENT, JOURNAL, REPORT, JobDirectory
 
-STANDARD_OUTPUT = "-"
+OPTION = "--output"
+WHAT = "the report"
 
 
 class Format(StrEnum):
@@ -35,7 +36,7 @@ def write_report(job: JobDirectory, form: Format, output: str | None) -> Path | 
     if target is None:
         sys.stdout.write(text)
     else:
-        _write(target, text)
+        write_output(OPTION, WHAT, target, text.encode())
     return target
 
 
@@ -76,43 +77,15 @@ def _target(job: JobDirectory, form: Format, output: str | None) -> Path | None:
         return job.report if form is Format.HTML else None
     if output == STANDARD_OUTPUT:
         return None
-    try:
-        _check_target(Path(output), job)
-    except OSError as error:
-        raise _cannot_write(Path(output), error.strerror) from None
-    return Path(output)
-
-
-def _check_target(target: Path, job: JobDirectory) -> None:
-    """Refuses what would take a directory or the job's own record for a file to write."""
-    if not target.name or target.is_dir():
-        raise UsageError(
-            f"--output {target} is a directory; give the name of a file, such as {target / REPORT}"
-        )
+    target = Path(output)
+    check_output(OPTION, WHAT, target, REPORT)
     record = {(job.path / name).resolve() for name in (DOCUMENT, JOURNAL, CSV)}
     if target.resolve() in record:
         raise UsageError(
-            f"--output {target} is the job's own record; give another file, such as "
+            f"{OPTION} {target} is the job's own record; give another file, such as "
             f"{target.with_name(REPORT)}"
         )
-
-
-def _write(target: Path, text: str) -> None:
-    """A file appears whole or not at all; a device or a pipe is simply written to."""
-    try:
-        if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
-        else:
-            write_whole(Path(os.path.realpath(target)), text.encode())
-    except OSError as error:
-        raise _cannot_write(target, error.strerror) from None
-
-
-def _cannot_write(target: Path, why: str | None) -> ResourceError:
-    return ResourceError(
-        f"cannot write the report {target}: {why}; name another file with --output, "
-        "or - for standard output"
-    )
+    return target
 
 
 def report_after_run(job: JobDirectory) -> str:

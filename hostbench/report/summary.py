@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from hostbench.models.host import HostInventory
 from hostbench.models.result import CaseResult, JobState, ResultDocument, Verdict
-from hostbench.rendering import reason_paragraphs
+from hostbench.reasons import reason_paragraphs
 from hostbench.report.content import (
     Block,
     Bullets,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
-NAMES = ["cli", "dev"]
+NAMES = ["cli", "service", "orchestrator", "dev"]
 
 
 def canonical(name: str) -> str:
@@ -39,9 +39,10 @@ def test_no_address(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_asked_for_is_locked(name: str) -> None:
     lines = (REQUIREMENTS / f"{name}.in").read_text().splitlines()
-    asked = {canonical(line.split("#")[0].strip()) for line in lines if re.match(r"\w", line)}
+    asked = {canonical(re.split("[ =<>]", line)[0]) for line in lines if re.match(r"\w", line)}
     assert asked <= {canonical(pin.split("==")[0]) for pin in pins(name)}
 
 
-def test_development_uses_the_versions_of_users() -> None:
-    assert pins("cli") <= pins("dev")
+@pytest.mark.parametrize("name", ["cli", "service", "orchestrator"])
+def test_development_uses_the_versions_of_users(name: str) -> None:
+    assert pins(name) <= pins("dev")

@@ -1,5 +1,6 @@
 """The idle gate, over counters that a test writes."""
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +8,20 @@ from typing import Any
 
 import pytest
 
-from hostbench.idle import IdleGate, ProcessTimes, read_counters, window_between
+from hostbench.idle import (
+    Counters,
+    IdleGate,
+    LocalWatch,
+    ProcessTimes,
+    read_counters,
+    window_between,
+)
 from hostbench.interrupt import Interrupt, Interrupted
 from hostbench.models.result import IdleWindow
 from hostbench.models.suite import IdleRules
 
 TICKS_A_WINDOW = 100
+NO_SYS = Path("/none")
 
 
 @pytest.fixture
@@ -53,13 +62,11 @@ class Proc:
 
 
 def window(proc: Proc, seconds: float = 1.0, **use: Any) -> IdleWindow:
-    before = read_counters(proc.path)
+    before = read_counters(proc.path, NO_SYS)
     proc.advance(**use)
-    after = read_counters(proc.path)
+    after = read_counters(proc.path, NO_SYS)
     # The clock is the only thing a test cannot write.
-    return window_between(
-        before, type(after)(before.at_s + seconds, after.cpus, after.psi_cpu_some_s)
-    )
+    return window_between(before, dataclasses.replace(after, at_s=before.at_s + seconds))
 
 
 def codes(one: IdleWindow) -> list[str]:
@@ -74,6 +81,17 @@ def test_shares_are_of_the_window_and_not_of_the_past(tmp_path: Path) -> None:
     assert one.busiest_cpu_ratio == pytest.approx(0.5)
     assert one.steal_ratio == pytest.approx(0.1)
     assert one.psi_cpu_ratio == pytest.approx(0.25)
+
+
+def test_disks_and_network_are_told_and_not_judged() -> None:
+    before = Counters(at_s=0.0, cpus={}, psi_cpu_some_s=None, disk_bytes=1000, network_bytes=None)
+    after = Counters(at_s=2.0, cpus={}, psi_cpu_some_s=None, disk_bytes=10**10, network_bytes=5)
+    one = window_between(before, after)
+    assert one.disk_bytes_per_second == (10**10 - 1000) / 2 and one.reasons == ()
+    assert one.network_bytes_per_second is None, "not known before"
+    # A disk was taken out meanwhile, and its count with it.
+    gone = window_between(after, dataclasses.replace(before, at_s=3.0))
+    assert gone.disk_bytes_per_second == 0
 
 
 @pytest.mark.parametrize(
@@ -98,10 +116,11 @@ def test_one_busy_cpu_of_many_is_seen(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_none(tmp_path: Path, interrupt: Interrupt) -> None:
-    counters = read_counters(tmp_path / "none")
-    one = window_between(counters, read_counters(tmp_path / "none"))
+    counters = read_counters(tmp_path / "none", NO_SYS)
+    one = window_between(counters, read_counters(tmp_path / "none", NO_SYS))
     assert (one.busy_ratio, one.steal_ratio, one.psi_cpu_ratio) == (None, None, None)
-    gate = IdleGate(IdleRules(policy="fail"), interrupt, proc=tmp_path / "none", window_s=0.01)
+    watch = LocalWatch(tmp_path / "none", window_s=0.01)
+    gate = IdleGate(IdleRules(policy="fail"), interrupt, watch)
     assert gate.ask(("aaaa",)).idle is None
 
 
@@ -117,9 +136,8 @@ def gate_over(
             interrupt.wait(seconds)
             proc.advance(**next(upcoming))
 
-    gate = IdleGate(
-        IdleRules(**rules), Advancing(), on_wait=waits.append, proc=proc.path, window_s=0.02
-    )
+    watch = LocalWatch(proc.path, window_s=0.02)
+    gate = IdleGate(IdleRules(**rules), Advancing(), watch, on_wait=waits.append)
     return gate, waits
 
 
@@ -157,7 +175,7 @@ def test_a_timeout_of_0_still_looks_once(tmp_path: Path, interrupt: Interrupt) -
 
 
 def test_force_neither_waits_nor_looks(tmp_path: Path, interrupt: Interrupt) -> None:
-    gate = IdleGate(IdleRules(policy="force"), interrupt, proc=tmp_path / "none")
+    gate = IdleGate(IdleRules(policy="force"), interrupt, LocalWatch(tmp_path / "none"))
     record = gate.ask(("aaaa",))
     assert (record.idle, record.waited_s, record.window) == (None, 0.0, None)
 
@@ -166,8 +184,9 @@ def test_a_signal_ends_the_wait(tmp_path: Path) -> None:
     import signal
 
     interrupt = Interrupt()
-    interrupt._handle(signal.SIGTERM, None)
-    gate = IdleGate(IdleRules(), interrupt, proc=Proc(tmp_path / "proc").path, window_s=60)
+    interrupt.trip(signal.SIGTERM)
+    watch = LocalWatch(Proc(tmp_path / "proc").path, window_s=60)
+    gate = IdleGate(IdleRules(), interrupt, watch)
     with pytest.raises(Interrupted, match="SIGTERM"):
         gate.ask(("aaaa",))
     interrupt.close()
@@ -192,7 +211,8 @@ def test_the_busiest_processes_are_the_evidence(tmp_path: Path) -> None:
 
 
 def test_the_real_counters_can_be_read(interrupt: Interrupt) -> None:
-    record = IdleGate(IdleRules(timeout_s=0), interrupt, window_s=0.2).ask(("aaaa",))
+    gate = IdleGate(IdleRules(timeout_s=0), interrupt, LocalWatch(window_s=0.2))
+    record = gate.ask(("aaaa",))
     assert record.window is not None
     assert record.window.busy_ratio is not None
     assert 0 <= record.window.busy_ratio <= 1

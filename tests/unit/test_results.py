@@ -1,6 +1,7 @@
 """Journal, document, index: what is on disk when something goes wrong."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hostbench.document import assemble, replay, summarise
 from hostbench.errors import BusyError, ResourceError, UsageError
 from hostbench.index import INDEX, JobIndex, summary_of
 from hostbench.journal import JournalWriter, is_being_written, read_journal
+from hostbench.measuring import begin_journal
 from hostbench.models.result import JobState, JobSummary, Record, StateRecord
 from hostbench.plan import Plan
 from hostbench.results import JobDirectory, ResultsStore, needed_bytes
@@ -75,6 +77,28 @@ def test_a_damaged_line_in_the_middle_is_named(store: ResultsStore) -> None:
     job.journal.write_bytes(b"".join(lines))
     with pytest.raises(UsageError, match=r"journal\.ndjson:2: not a record.*start a new job"):
         read_journal(job.journal)
+
+
+def test_a_job_begins_where_a_killed_one_left_no_record(store: ResultsStore) -> None:
+    job_id = "20261121T000000Z-quick-0000"
+    job = store.create("quick", 0, job_id)
+    JournalWriter(job.journal, create=True).close()
+    with job.journal.open("ab") as journal:
+        journal.write(b'{"record":"sess')
+    assert not job.has_begun
+    with begin_journal(store.create("quick", 0, job_id), session(job=job_id)):
+        assert len(read_journal(job.journal)) == 1
+    assert JobDirectory(job.path).has_begun
+
+
+def test_whoever_begins_a_job_that_has_begun_spoils_nothing(store: ResultsStore) -> None:
+    job = unfinished_job(store)
+    before = read_journal(job.journal)
+    with pytest.raises(ResourceError):
+        begin_journal(store.create("quick", 0, job.id), session(job=job.id))
+    with JournalWriter(job.journal, create=False), pytest.raises(BusyError):
+        begin_journal(store.create("quick", 0, job.id), session(job=job.id))
+    assert read_journal(job.journal) == before
 
 
 def test_an_empty_journal(store: ResultsStore) -> None:
@@ -216,7 +240,7 @@ def test_the_index_is_built_when_missing_and_when_stale(store: ResultsStore) -> 
     second = unfinished_job(store)
     found = {one.id: one.state for one in JobIndex(store).summaries()}
     assert found == {first.id: JobState.SUCCEEDED, second.id: JobState.INTERRUPTED}
-    first.discard()
+    shutil.rmtree(first.path)
     assert [one.id for one in JobIndex(store).summaries()] == [second.id]
 
 

@@ -25,6 +25,9 @@ TOOL = "hpcc"
 # Debian's hpcc is built for OpenMPI; mpirun may be another MPI's.
 MPIRUN = "mpirun.openmpi"
 INPUT, REPORT = "hpccinf.txt", "hpccoutf.txt"
+# Each rank takes the CPUs that stand at its number. mpirun could start several programs, each with
+# CPUs of its own, but crashes at that in Debian 13 and Ubuntu from 25.04 on: open-mpi/ompi#13303.
+RANK = f'shift "$OMPI_COMM_WORLD_RANK"; exec taskset --cpu-list "$1" {TOOL}'
 # What OpenBLAS users take; 128 to 256 differ by a percent or two.
 BLOCK_SIZE = 192
 # Memory in units of HPL's matrix: seen were up to 1.2.
@@ -133,11 +136,8 @@ class Hpcc(Peer):
             "OMPI_ALLOW_RUN_AS_ROOT=1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
         )
-        programs: list[str] = []
-        for cpus in ranks:
-            spelt = ",".join(str(cpu) for cpu in cpus)
-            programs += [":"] if programs else []
-            programs += ["-np", "1", "taskset", "--cpu-list", spelt, TOOL]
+        lists = [",".join(str(cpu) for cpu in cpus) for cpus in ranks]
+        programs = ("-np", str(len(ranks)), "sh", "-c", RANK, TOOL, *lists)
         rows, columns = grid(len(ranks))
         text = HPL_INPUT.format(
             n=self.hpl_n, device=8, count=1, sizes=BLOCK_SIZE, p=rows, q=columns

@@ -1,7 +1,9 @@
 """What peers print, recorded from real versions, becomes their figure or a clear reason."""
 
 import contextlib
+import os
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -269,15 +271,30 @@ def test_a_report_of_another_run(old: str, new: str, part: str) -> None:
 def test_hpl_has_one_rank_a_thread_and_dgemm_one_for_all() -> None:
     four = Beside(cpus=(4, 5, 6, 7), rate=1e11, elapsed_s=3)
     hpl = peer("hpcc", "linpack", n=8000).command(four)
-    assert hpl.arguments.count("hpcc") == 4
+    assert hpl.arguments[-10:-7] == ("-np", "4", "sh")
+    assert hpl.arguments[-4:] == ("4", "5", "6", "7")
     assert "OPENBLAS_NUM_THREADS=1" in hpl.arguments
-    lists = [i for i, word in enumerate(hpl.arguments) if word == "--cpu-list"]
-    assert [hpl.arguments[i + 1] for i in lists] == ["4", "5", "6", "7"]
     lines = hpl.files["hpccinf.txt"].splitlines()
     assert [lines[i].split()[0] for i in (5, 7, 10, 11)] == ["8000", "192", "2", "2"]
     dgemm = peer("hpcc", "gemm", n=2048, dtype="fp64").command(four)
     assert "OPENBLAS_NUM_THREADS=4" in dgemm.arguments
-    assert dgemm.arguments[-3:] == ("--cpu-list", "4,5,6,7", "hpcc")
+    assert dgemm.arguments[-7:-4] == ("-np", "1", "sh")
+    assert dgemm.arguments[-1] == "4,5,6,7"
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_each_rank_of_hpcc_runs_on_its_cpus(tmp_path: Path, rank: int) -> None:
+    hpcc = tmp_path / "hpcc"
+    hpcc.write_text("#!/bin/sh\nexec taskset --cpu-list --pid $$\n")
+    hpcc.chmod(0o755)
+    first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+    arguments = peer("hpcc", "linpack", n=500).command(Beside((first, last), 1e9, 1)).arguments
+    said = subprocess.check_output(
+        arguments[arguments.index("sh") :],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "OMPI_COMM_WORLD_RANK": str(rank)},
+        text=True,
+    )
+    assert said.split()[-1] == str((first, last)[rank])
 
 
 @pytest.mark.parametrize(

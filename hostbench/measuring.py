@@ -1,0 +1,156 @@
+"""One session of a job, wherever its trials run: from its first record to its document."""
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import hostbench
+from hostbench.document import Progress, assemble, job_exit_code, summarise
+from hostbench.errors import HostbenchError
+from hostbench.execute import Execution
+from hostbench.exitcode import ExitCode
+from hostbench.idle import HostWatch
+from hostbench.index import JobIndex
+from hostbench.interrupt import Interrupt, Interrupted
+from hostbench.journal import JournalWriter
+from hostbench.limits import HostLimits
+from hostbench.models.host import HostInventory
+from hostbench.models.result import (
+    JobState,
+    ProgramVersion,
+    ResultDocument,
+    SessionRecord,
+    StateRecord,
+)
+from hostbench.models.table import Metric, Table
+from hostbench.notices import Sink
+from hostbench.plan import Plan, metrics_of
+from hostbench.results import JobDirectory
+from hostbench.trial import Transport
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is measured with what, before anything is; tables by subsystem."""
+
+    plan: Plan
+    tables: Mapping[str, Table]
+    programs: tuple[ProgramVersion, ...]
+    host: HostInventory
+
+    @property
+    def metrics(self) -> dict[str, tuple[Metric, ...]]:
+        """The metrics of every workload that occurs."""
+        return metrics_of(self.plan.cases, self.tables)
+
+    def session(self, job: str, kept: tuple[str, ...] = ()) -> SessionRecord:
+        """The journal's record of it."""
+        return SessionRecord(
+            job=job,
+            time_unix_s=time.time(),
+            hostbench=hostbench.__version__,
+            programs=self.programs,
+            host=self.host,
+            suite=self.plan.suite,
+            workloads=self.metrics,
+            cases=self.plan.cases,
+            kept=kept,
+        )
+
+
+@dataclass(frozen=True)
+class Apparatus:
+    """Where trials run, how the host is watched, and what ends it all early."""
+
+    transport: Transport
+    watch: HostWatch
+    interrupt: Interrupt
+
+
+def begin_journal(job: JobDirectory, session: SessionRecord) -> JournalWriter:
+    """The journal with its first record; a job that cannot have one leaves no directory."""
+    try:
+        journal = JournalWriter(job.journal, create=True)
+    except HostbenchError:
+        job.discard()
+        raise
+    try:
+        journal.append(session)
+    except HostbenchError:
+        # While it is locked: nobody else can have begun it.
+        with contextlib.suppress(OSError):
+            job.journal.unlink()
+        journal.close()
+        job.discard()
+        raise
+    return journal
+
+
+def measure(
+    job: JobDirectory,
+    journal: JournalWriter,
+    setup: Setup,
+    session: SessionRecord,
+    apparatus: Apparatus,
+    sinks: Sequence[Sink],
+    index: JobIndex,
+) -> ResultDocument:
+    """Runs the cases that `session` does not keep; `sinks` hear of it after the journal.
+
+    Raises HostbenchError; what was measured until then is kept, and the journal says why.
+    """
+    index.note(summarise(job.progress(), JobState.RUNNING, None))
+    execution = Execution(
+        plan=setup.plan,
+        metrics=session.workloads,
+        transport=apparatus.transport,
+        watch=apparatus.watch,
+        limits=HostLimits(setup.host, setup.tables),
+        sinks=(journal, *sinks),
+        interrupt=apparatus.interrupt,
+    )
+    try:
+        execution.run(session.kept)
+        return _complete(job, journal, index)
+    except HostbenchError as error:
+        _give_up(job, journal, index, error)
+        raise
+
+
+def _complete(job: JobDirectory, journal: JournalWriter, index: JobIndex) -> ResultDocument:
+    """The document first, the job's state second."""
+    progress = job.progress()
+    exit_code = job_exit_code(assemble(progress))
+    succeeded = exit_code in (ExitCode.OK, ExitCode.NOTHING_RAN)
+    state = JobState.SUCCEEDED if succeeded else JobState.FAILED
+    progress.ended = _ended(progress, state, None if succeeded else exit_code.meaning)
+    document = assemble(progress)
+    job.store(document)
+    journal.append(progress.ended)
+    index.note(document.job)
+    return document
+
+
+def _give_up(
+    job: JobDirectory, journal: JournalWriter, index: JobIndex, error: HostbenchError
+) -> None:
+    """Notes how the job ended, as far as that can still be written, and says what is kept."""
+    progress = job.progress()
+    state = JobState.INTERRUPTED if isinstance(error, Interrupted) else JobState.FAILED
+    ended = _ended(progress, state, error.message)
+    with contextlib.suppress(HostbenchError):
+        journal.append(ended)
+    index.note(ended.summary)
+    done, cases = len(progress.done), len(progress.session.cases)
+    error.add(f"{done} of {cases} cases are measured and kept")
+
+
+def _ended(progress: Progress, state: JobState, reason: str | None) -> StateRecord:
+    now_unix_s = time.time()
+    return StateRecord(
+        time_unix_s=now_unix_s,
+        state=state,
+        reason=reason,
+        summary=summarise(progress, state, now_unix_s),
+    )

@@ -1,0 +1,70 @@
+"""Options that several commands have in common."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hostbench.exitcode import exit_code_table
+
+EPILOG = "Exit codes:\n\n\b\n" + exit_code_table()
+
+
+class IdlePolicy(StrEnum):
+    """What to do on a host that does not become idle."""
+
+    FAIL = "fail"
+    FLAG = "flag"
+    FORCE = "force"
+
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Csv = Annotated[bool, typer.Option("--csv", help="CSV on standard output, base units.")]
+Workload = Annotated[
+    str | None, typer.Option(help="Measure one workload instead, such as cpu.fma.")
+]
+Param = Annotated[
+    list[str] | None,
+    typer.Option(help="A parameter of it, as name=value; all stands for every choice."),
+]
+Trials = Annotated[str | None, typer.Option(metavar="N", help="Exactly so many trials a case.")]
+Idle = Annotated[
+    IdlePolicy | None,
+    typer.Option(help="When the host is not idle: end, measure and say so, or do not ask."),
+]
+Peers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|none|NAME,NAME",
+        help="Tools measured in turn with ours: likwid-bench, stress-ng, sysbench, hpcc. "
+        "Default: as the suite says; one workload: none.",
+    ),
+]
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url", metavar="URL", help="The orchestrator. Default: HOSTBENCH_URL, configuration."
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="A file with its key. Default: HOSTBENCH_API_KEY_FILE, configuration."
+    ),
+]
+CaFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Who signed its certificate. Default: HOSTBENCH_CA_FILE, configuration.",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The configuration. Default: HOSTBENCH_CONFIG, ~/.config/hostbench/config.toml.",
+    ),
+]
