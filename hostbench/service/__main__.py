@@ -1,0 +1,39 @@
+"""`python -m hostbench.service NAME`: the service of a subsystem."""
+
+import os
+import signal
+import sys
+
+from hostbench.errors import HostbenchError, UsageError, listing
+from hostbench.program import SUBSYSTEMS
+
+# The longest grace of a trial, a peer's, and a little.
+GRACE_S = 15
+
+
+def main(arguments: list[str]) -> int:
+    """Serves until SIGTERM; the exit code."""
+    # Whoever started us may ignore SIGCHLD, and then the kernel forgets how a program ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        if len(arguments) != 1:
+            raise UsageError(f"give one subsystem: {listing(sorted(SUBSYSTEMS))}")
+        # Imported here, so that the message above comes at once.
+        from hostbench.service.app import create_app
+        from hostbench.web.log import configure_logging
+        from hostbench.web.server import serve
+
+        configure_logging()
+        app = create_app(arguments[0])
+        # The programs and peers that are started from here need not know it.
+        os.environ.pop("HOSTBENCH_SERVICE_KEY", None)
+        service = app.state.service
+        serve(app, service.settings.listen, service.end, GRACE_S)
+    except HostbenchError as error:
+        sys.stderr.write(f"hostbench.service: {error.message}\n")
+        return int(error.exit_code)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""Whether a trial that is asked for is one that this host can be asked for: fields by name."""
+
+import os
+
+from hostbench.errors import UsageError, did_you_mean, listing, shown
+from hostbench.lock import fence_most
+from hostbench.models.events import ParamValue
+from hostbench.models.result import OWN_TOOL
+from hostbench.models.service import BesideRequest, Refusal, TrialRequest
+from hostbench.models.table import Workload
+from hostbench.params import EXCLUSIVE, check_params, check_value, cpu_ranges, known_param
+from hostbench.peers import known_tools, peers_of
+from hostbench.program import Program
+from hostbench.trial import Beside, Trial
+from hostbench.web.problem import Problem
+
+
+def admitted(request: TrialRequest, program: Program) -> Trial:
+    """The trial. Raises Problem naming the first field that is wrong."""
+    subsystem = program.table.subsystem
+    workload = _workload(request, program)
+    if request.sha256 is not None and request.sha256 != program.sha256:
+        raise Problem(
+            409,
+            Refusal.PROGRAM_CHANGED,
+            f"{program.table.program} here is another build than the one asked for; "
+            "start the job again",
+            sha256=program.sha256,
+        )
+    if request.fence is not None and request.fence > fence_most():
+        raise _invalid(
+            "fence",
+            f"fence {request.fence} is more than an hour ahead of this host's clock; give the "
+            "milliseconds since 1970 at the start of the job, or set the clocks",
+        )
+    own = request.tool == OWN_TOOL
+    if own and request.beside is not None:
+        raise _invalid("beside", "beside stands in a peer's trial only; remove it, or name a tool")
+    params = _own_params(request, workload) if own else _peer_params(request, workload)
+    return Trial(
+        tool=request.tool,
+        subsystem=subsystem,
+        workload=workload.name,
+        params=params,
+        primary=workload.primary.name,
+        timeout_s=request.timeout_s,
+        beside=None if own else _peer_beside(request, subsystem),
+        name=request.id,
+    )
+
+
+def _invalid(field: str, detail: str) -> Problem:
+    return Problem(422, "invalid", detail, field=f"body.{field}")
+
+
+def _workload(request: TrialRequest, program: Program) -> Workload:
+    workload = program.table.workload(request.workload)
+    if workload is None:
+        names = [one.name for one in program.table.workloads]
+        raise _invalid(
+            "workload",
+            f"there is no workload {shown(request.workload)}; "
+            f"{did_you_mean(request.workload, names)}give {listing(names)}",
+        )
+    return workload
+
+
+def _own_params(request: TrialRequest, workload: Workload) -> dict[str, ParamValue]:
+    allowed_cpus = os.sched_getaffinity(0)
+    params: dict[str, ParamValue] = {}
+    for name, value in request.params.items():
+        try:
+            params |= check_params(workload, {name: value}, allowed_cpus)
+        except UsageError as error:
+            raise _invalid(f"params.{name}", error.message) from None
+    both = next((pair for pair in EXCLUSIVE if set(pair) <= set(params)), None)
+    if both is not None:
+        try:
+            check_params(workload, params, allowed_cpus)
+        except UsageError as error:
+            raise _invalid(f"params.{both[1]}", error.message) from None
+    return params
+
+
+def _peer_params(request: TrialRequest, workload: Workload) -> dict[str, ParamValue]:
+    """Those that a trial of ours resolved: its numbers may lie below what may be asked for."""
+    for name, value in request.params.items():
+        try:
+            param = known_param(workload, name)
+            small = not isinstance(value, str) and (param.max is None or value <= param.max)
+            if not (small and param.type in ("count", "number")):
+                check_value(param, value, os.sched_getaffinity(0))
+        except UsageError as error:
+            raise _invalid(f"params.{name}", error.message) from None
+    return dict(request.params)
+
+
+def _peer_beside(request: TrialRequest, subsystem: str) -> Beside:
+    tools = known_tools(subsystem)
+    if request.tool not in tools:
+        raise _invalid(
+            "tool",
+            f"there is no tool {shown(request.tool)}; {did_you_mean(request.tool, tools)}"
+            f"give {listing([OWN_TOOL, *tools])}",
+        )
+    fitting = [peer.tool for peer in peers_of(subsystem, request.workload, request.params)]
+    if request.tool not in fitting:
+        raise _invalid(
+            "tool",
+            f"{request.tool} does not stand beside {subsystem}.{request.workload} with these "
+            f"params; give {listing([OWN_TOOL, *fitting])}",
+        )
+    if request.beside is None:
+        raise _invalid(
+            "beside", "a peer's trial needs beside; give cpus, rate and elapsed_s of your trial"
+        )
+    return _beside(request.beside)
+
+
+def _beside(beside: BesideRequest) -> Beside:
+    allowed = os.sched_getaffinity(0)
+    outside = sorted(set(beside.cpus) - allowed)
+    if outside:
+        raise _invalid(
+            "beside.cpus",
+            f"beside has CPU {outside[0]}, which this service may not use; "
+            f"give CPUs out of {cpu_ranges(allowed)}",
+        )
+    return Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)

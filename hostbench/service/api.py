@@ -1,0 +1,213 @@
+"""The calls of a service: docs/service.md."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from hostbench.host import inventory
+from hostbench.lock import Claim, check_lock
+from hostbench.models.host import HostInventory
+from hostbench.models.service import IdleAnswer, ServiceTable, TrialRequest
+from hostbench.peers import known_tools
+from hostbench.program import Program
+from hostbench.service.admission import admitted
+from hostbench.service.looks import Looks
+from hostbench.service.metrics import Metrics
+from hostbench.service.program import InstalledProgram
+from hostbench.service.registration import Registrar
+from hostbench.service.runner import TrialRunner
+from hostbench.service.settings import Settings
+from hostbench.service.stream import NDJSON, TrialStream
+from hostbench.service.trial import Asked
+from hostbench.web.body import accepts, json_body
+from hostbench.web.keys import requires
+from hostbench.web.problem import Problem, problem_responses
+
+WINDOW_S_LEAST, WINDOW_S_MOST = 0.1, 10.0
+_EXAMPLES: Mapping[str, Any] = {
+    "by hand": {
+        "id": "by-hand-1",
+        "workload": "fma",
+        "params": {"dtype": "fp64", "threads": 1, "duration_s": 1},
+    },
+    "of a job": {
+        "id": "20261120T174501Z-quick-3f2a-5d41402abc4b2a76-0-9b1d",
+        "workload": "fma",
+        "params": {"dtype": "fp64", "threads": 1, "duration_s": 10},
+        "timeout_s": 60,
+        "fence": 1795197901000,
+        "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+    },
+    "a peer": {
+        "id": "by-hand-2",
+        "tool": "likwid-bench",
+        "workload": "fma",
+        "params": {"dtype": "fp64", "isa": "avx2", "threads": 1},
+        "beside": {"cpus": [0], "rate": 5.1e10, "elapsed_s": 1.0},
+    },
+}
+_STREAM = (
+    '{"event":"start","schema":1,"program":"cpu-bench","workload":"fma", …}\n'
+    '{"event":"end","metrics":{"operations_per_second":1.1e11, …}, …}\n'
+    '{"event":"control_plane","processes":[{"component":"service","cpu_s":0.004,'
+    '"elapsed_s":1.2,"written_bytes":0}]}\n'
+)
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The trial's events as they come; the last one is `control_plane`.",
+        "content": {NDJSON: {"schema": {"type": "string"}, "example": _STREAM}},
+    }
+}
+
+
+class Service:
+    """What the calls work with, for as long as the process lives."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises ResourceError when the program or the lock file cannot be used."""
+        self.settings = settings
+        check_lock(settings.lock)
+        self.program = InstalledProgram(settings.subsystem)
+        version = self.program.as_loaded.version
+        self.metrics = Metrics(settings.host, version, settings.lock)
+        self.runner = TrialRunner(self.metrics)
+        self.looks = Looks()
+        self.registrar: Registrar | None = None
+        if settings.orchestrator_url is not None:
+            self.registrar = Registrar(settings, self.runner, self.metrics)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether jobs can reach it: where there is an orchestrator, that has taken it once."""
+        return self.registrar is None or self.registrar.has_registered
+
+    def end(self) -> None:
+        """Ends what runs and begins nothing new; returns at once."""
+        self.runner.end_all()
+        self.looks.end_all()
+
+    async def current_program(self) -> Program:
+        """Off the event loop only when its file was replaced, which is rare."""
+        return await asyncio.to_thread(self.program.now)
+
+
+def add_calls(app: FastAPI, service: Service) -> None:
+    """Adds all calls to `app`."""
+    app.include_router(_open_calls(service))
+    keyed = [Depends(requires(service.settings.key))]
+    app.include_router(_trial_calls(service), dependencies=keyed)
+    app.include_router(_host_calls(service), dependencies=keyed)
+
+
+def _open_calls(service: Service) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get(
+        "/healthz",
+        summary="Whether the service is there and the orchestrator has known it",
+        responses=problem_responses([503]),
+    )
+    async def healthz() -> dict[str, str]:
+        if not service.is_ready:
+            raise Problem(503, "not_registered", "the orchestrator does not know this service yet")
+        return {"status": "ok"}
+
+    return router
+
+
+def _trial_calls(service: Service) -> APIRouter:
+    router = APIRouter(tags=["trials"])
+
+    @router.post(
+        "/trials",
+        summary="Run one trial and stream its events",
+        description=(
+            "The trial lives as long as the connection and the lease: 5 s, renewed by "
+            "PUT /trials/{id}/lease. In place of a figure comes a `failure` line; a stream that "
+            "does not end in `control_plane` was cut."
+        ),
+        response_class=Response,
+        responses={**_STREAMED, **problem_responses([401, 409, 413, 422, 503])},
+        openapi_extra=accepts(TrialRequest, _EXAMPLES),
+    )
+    async def post_trial(
+        request: Annotated[TrialRequest, Depends(json_body(TrialRequest))],
+    ) -> Response:
+        program = await service.current_program()
+        settings = service.settings
+        asked = Asked(
+            id=request.id,
+            trial=admitted(request, program),
+            claim=Claim(request.id, settings.subsystem, settings.host, request.fence),
+            lock=settings.lock,
+            program=program,
+        )
+        return TrialStream(*service.runner.begin(asked))
+
+    @router.put(
+        "/trials/{trial_id}/lease",
+        summary="Keep a running trial alive for another 5 s",
+        status_code=204,
+        response_class=Response,
+        responses=problem_responses([401, 404]),
+    )
+    async def renew(trial_id: str) -> Response:
+        if not service.runner.renew(trial_id):
+            raise Problem(
+                404, "not_running", f"no trial {trial_id[:128]!r} runs here; it has ended"
+            )
+        return Response(status_code=204)
+
+    return router
+
+
+def _host_calls(service: Service) -> APIRouter:
+    router = APIRouter(tags=["host"])
+
+    @router.get(
+        "/workloads",
+        summary="The program's table as it is on this host",
+        responses=problem_responses([401, 503]),
+    )
+    async def workloads() -> ServiceTable:
+        program = await service.current_program()
+        return ServiceTable(
+            subsystem=service.settings.subsystem,
+            program=program.version,
+            table=program.table,
+            peers=known_tools(service.settings.subsystem),
+        )
+
+    @router.get("/host", summary="The inventory of this host", responses=problem_responses([401]))
+    async def host() -> HostInventory:
+        seen = await asyncio.to_thread(inventory)
+        # In a container the kernel's name of the host is a random one.
+        return seen.model_copy(update={"hostname": service.settings.host})
+
+    @router.get(
+        "/idle",
+        summary="How busy the host is over the next seconds",
+        responses=problem_responses([401, 422, 429, 503]),
+    )
+    async def idle(
+        seconds: Annotated[
+            float, Query(ge=WINDOW_S_LEAST, le=WINDOW_S_MOST, allow_inf_nan=False)
+        ] = 1.0,
+    ) -> IdleAnswer:
+        return await service.looks.look(seconds)
+
+    @router.get(
+        "/metrics",
+        summary="Counters for Prometheus",
+        response_class=PlainTextResponse,
+        responses=problem_responses([401]),
+    )
+    async def metrics() -> Response:
+        text = await asyncio.to_thread(service.metrics.exposition)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+    return router

@@ -1,0 +1,60 @@
+"""The application of a service, made by name."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from fastapi import Depends, FastAPI
+
+import hostbench
+from hostbench.models.service import TrialRequest
+from hostbench.service.api import Service, add_calls
+from hostbench.service.settings import Settings, read_settings
+from hostbench.web.body import BodyLimit, describe_bodies
+from hostbench.web.keys import requires
+from hostbench.web.problem import install_problem_handlers
+
+BODY_BYTES_MOST = 64 << 10
+
+
+def create_app(name: str, settings: Settings | None = None) -> FastAPI:
+    """The service of subsystem `name`; `settings` None: those of the environment.
+
+    Raises UsageError or ResourceError. `app.state.service` is what it works with.
+    """
+    service = Service(settings or read_settings(name))
+    app = FastAPI(
+        title=f"hostbench {name} service",
+        summary="Trials of one subsystem on one host.",
+        version=hostbench.__version__,
+        lifespan=lambda _app: _living(service),
+        openapi_url=None,  # with a key, below
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.service = service
+    app.add_middleware(BodyLimit, most=BODY_BYTES_MOST)
+    install_problem_handlers(app)
+    add_calls(app, service)
+    describe_bodies(app, TrialRequest)
+    app.add_api_route(
+        "/openapi.json",
+        lambda: app.openapi(),
+        dependencies=[Depends(requires(service.settings.key))],
+        include_in_schema=False,
+    )
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _living(service: Service) -> AsyncIterator[None]:
+    tasks = []
+    if service.registrar is not None:
+        tasks.append(asyncio.create_task(service.registrar.run(), name="registration"))
+    try:
+        yield
+    finally:
+        service.end()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

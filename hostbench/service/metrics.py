@@ -1,0 +1,52 @@
+"""What the service counts, for Prometheus."""
+
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+from hostbench.lock import fence_of
+from hostbench.models.result import ProgramVersion
+
+
+class Metrics:
+    """Counters of one service, in a registry of its own."""
+
+    def __init__(self, host: str, program: ProgramVersion, lock: Path) -> None:
+        """`lock` is where the fence is read when somebody asks."""
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self.trials = Counter(
+            "hostbench_service_trials",
+            "Trials by tool and by how they ended.",
+            ("tool", "outcome"),
+            registry=self._registry,
+        )
+        self.running = Gauge(
+            "hostbench_service_trials_running",
+            "Trials that run or wait for the host.",
+            registry=self._registry,
+        )
+        self.registrations = Counter(
+            "hostbench_service_registrations",
+            "Attempts to register with the orchestrator, by how they ended.",
+            ("outcome",),
+            registry=self._registry,
+        )
+        fence = Gauge(
+            "hostbench_service_fence",
+            "The highest fence that was presented on this host.",
+            registry=self._registry,
+        )
+        fence.set_function(lambda: fence_of(lock))
+        build = Gauge(
+            "hostbench_service_info",
+            "Which program of which host this is.",
+            ("host", "subsystem", "version"),
+            registry=self._registry,
+        )
+        build.labels(host=host, subsystem=program.subsystem, version=program.version).set(1)
+
+    def exposition(self) -> bytes:
+        """The text format, of everything now."""
+        return generate_latest(self._registry)

@@ -1,0 +1,89 @@
+"""Tells the orchestrator where this service is, and again every few seconds."""
+
+import asyncio
+import random
+import secrets
+
+import httpx
+import structlog
+
+from hostbench.models.service import Registered, Registration
+from hostbench.service.metrics import Metrics
+from hostbench.service.runner import TrialRunner
+from hostbench.service.settings import Settings
+from hostbench.tls import trusting
+
+RENEW_S = 15.0
+RENEW_S_LEAST = 1.0
+RETRY_S_FIRST, RETRY_S_MOST = 0.5, 15.0
+# The orchestrator asks back for table and inventory before it answers.
+ANSWER_S_MOST = 10.0
+_log = structlog.get_logger()
+
+
+class Registrar:
+    """Renews the registration until it is cancelled; never while a trial runs. `has_registered`:
+    the orchestrator knew this service once."""
+
+    def __init__(self, settings: Settings, runner: TrialRunner, metrics: Metrics) -> None:
+        assert settings.orchestrator_url is not None and settings.url is not None
+        self._address = f"{settings.orchestrator_url}/hosts"
+        self._ca_file = settings.ca_file
+        self._runner = runner
+        self._metrics = metrics
+        self._headers = {"Authorization": f"Bearer {settings.key}"}
+        self._registration = Registration(
+            host=settings.host,
+            subsystem=settings.subsystem,
+            url=settings.url,
+            instance=secrets.token_hex(8),
+        )
+        self._trouble: str | None = None  # None: not tried yet
+        self.has_registered = False
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        context = trusting(self._ca_file)
+        async with httpx.AsyncClient(
+            verify=context, headers=self._headers, timeout=ANSWER_S_MOST, trust_env=False
+        ) as client:
+            wait_s, retry_s = 0.0, RETRY_S_FIRST
+            while True:
+                await asyncio.sleep(wait_s)
+                await self._runner.quiet()
+                renew_s = await self._register(client)
+                if renew_s is None:
+                    # Not all services at once when the orchestrator comes back.
+                    wait_s = retry_s * random.uniform(0.5, 1.0)  # noqa: S311
+                    retry_s = min(RETRY_S_MOST, retry_s * 2)
+                else:
+                    wait_s, retry_s = renew_s, RETRY_S_FIRST
+
+    async def _register(self, client: httpx.AsyncClient) -> float | None:
+        """When to renew it; None when it failed."""
+        try:
+            answer = await client.post(
+                self._address,
+                content=self._registration.model_dump_json(),
+                headers={"Content-Type": "application/json"},
+            )
+            if not answer.is_success:
+                self._failed(f"HTTP status {answer.status_code}: {answer.text[:200]}")
+                return None
+            renew_s = Registered.model_validate_json(answer.content).renew_s
+        except (httpx.HTTPError, ValueError) as error:
+            self._failed(f"{type(error).__name__}: {error}")
+            return None
+        self._metrics.registrations.labels(outcome="ok").inc()
+        if self._trouble != "":
+            _log.info("registered", orchestrator=self._address, renew_s=renew_s)
+        self._trouble = ""
+        self.has_registered = True
+        return min(RENEW_S, max(RENEW_S_LEAST, renew_s))
+
+    def _failed(self, why: str) -> None:
+        """Says so once, not at every attempt."""
+        self._metrics.registrations.labels(outcome="failed").inc()
+        if why != self._trouble:
+            _log.warning("registration_fails", orchestrator=self._address, why=why)
+        self._trouble = why

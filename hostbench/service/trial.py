@@ -1,0 +1,191 @@
+"""One trial that was asked for: a thread that takes the lock, runs the program and says what came.
+
+Whatever happens, the last thing it says is `None`, and by then nothing of the trial runs and the
+lock is free. It never waits for the caller.
+"""
+
+import contextlib
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from hostbench.errors import ResourceError
+from hostbench.exitcode import ExitCode
+from hostbench.interrupt import Interrupt, Interrupted
+from hostbench.local import LocalTransport
+from hostbench.lock import Claim, HostBusyError, HostLock, StaleFenceError
+from hostbench.models.control_plane import ControlPlaneEvent
+from hostbench.models.events import SkipEvent
+from hostbench.models.peer import TrialEvent
+from hostbench.models.service import Ending, FailureEvent, Refusal
+from hostbench.program import Program
+from hostbench.service.lease import Guard, Lease
+from hostbench.trial import Trial, TrialFailed
+from hostbench.usage import ProcessMeter
+from hostbench.web.problem import Problem
+
+SENTENCES = {
+    Ending.LEASE_LOST: "nobody renewed the lease of this trial in time",
+    Ending.CALLER_GONE: "the connection of the caller was closed",
+    Ending.PREEMPTED: "a job with a higher fence took this host",
+    Ending.SERVICE_ENDS: "the service was told to end",
+}
+# How a trial went that was neither refused nor ended from outside.
+MEASURED, SKIPPED, FAILED, CRASHED = "measured", "skipped", "failed", "crashed"
+_log = structlog.get_logger()
+
+# A line of the stream, a refusal in place of all lines, or None: that was all.
+Item = bytes | Problem | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One trial as it was asked for and found to be possible here."""
+
+    id: str
+    trial: Trial
+    claim: Claim
+    lock: Path
+    program: Program
+
+
+class RunningTrial:
+    """One trial, from the request to the last line about it."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        put: Callable[[Item], None],
+        finished: Callable[["RunningTrial", str], None],
+        busy_for_s: Callable[[], float | None],
+    ) -> None:
+        """`put` takes what there is to say, `finished` hears the outcome before the last of it;
+        `busy_for_s` says how long whoever has the lock may keep it without a word, None: unknown.
+        """
+        self.asked = asked
+        self.lease = Lease()
+        self.holds_lock = False
+        self._put = put
+        self._finished = finished
+        self._busy_for_s = busy_for_s
+        self._begun = False
+        self._ending: Ending | None = None
+        self._mutex = threading.Lock()
+        self._interrupt: Interrupt | None = Interrupt()
+        self._thread = threading.Thread(target=self._main, name=f"trial {asked.id}", daemon=True)
+
+    def start(self) -> None:
+        """Begins; returns at once. Raises ResourceError when there is no thread to be had."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._discard()
+            raise ResourceError(f"{error}; end other processes, or allow more") from None
+
+    def end(self, ending: Ending) -> None:
+        """Ends it; returns at once, from any thread. A repetition means that it is urgent."""
+        with self._mutex:
+            # Its descriptors may belong to somebody else once it is closed.
+            if self._interrupt is not None:
+                self._ending = self._ending or ending
+                self._interrupt.trip()
+
+    def _main(self) -> None:
+        meter = ProcessMeter("service")
+        outcome, last = self._outcome()
+        self._finished(self, outcome)
+        if isinstance(last, Problem):
+            self._put(last)
+        elif outcome != CRASHED:
+            if last is not None:
+                self._say(last)
+            self._say(ControlPlaneEvent(processes=(meter.taken(),)))
+        # Without its last line the stream of a crash counts as cut.
+        self._put(None)
+
+    def _outcome(self) -> tuple[str, FailureEvent | Problem | None]:
+        """How it went in a word, and what is still to be said of it."""
+        try:
+            return self._run(), None
+        except HostBusyError as error:
+            return Refusal.BUSY, self._busy(error)
+        except StaleFenceError as error:
+            refusal = Problem(409, Refusal.STALE_FENCE, error.message, highest=error.highest)
+            return Refusal.STALE_FENCE, refusal
+        except TrialFailed as error:
+            return FAILED, _failure(error.code, error.message, error.exit_code)
+        except Interrupted:
+            return self._ended()
+        except ResourceError as error:
+            if not self._begun:
+                return Refusal.LACKING, Problem(503, Refusal.LACKING, error.message)
+            return FAILED, _failure(Refusal.LACKING, error.message, error.exit_code)
+        except Exception:  # noqa: BLE001 - a thread has nobody else to tell
+            _log.exception("trial_crashed", trial=self.asked.id)
+            return CRASHED, None if self._begun else Problem(500, CRASHED, "see the service's log")
+
+    def _run(self) -> str:
+        """The trial's outcome. The lock is free and its descriptors are closed when this ends."""
+        interrupt = self._interrupt
+        assert interrupt is not None
+        try:
+            with contextlib.closing(HostLock(self.asked.lock)) as lock:
+                fence = self.asked.claim.fence
+                with Guard(self.lease, fence, lock, self.end):
+                    lock.claim(self.asked.claim, interrupt)
+                    self.holds_lock = True
+                    return self._measure(interrupt, lock)
+        finally:
+            self.holds_lock = False
+            self._discard()
+
+    def _discard(self) -> None:
+        with self._mutex:
+            interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:
+            interrupt.close()
+
+    def _measure(self, interrupt: Interrupt, lock: HostLock) -> str:
+        outcome = MEASURED
+        programs = {self.asked.trial.subsystem: self.asked.program}
+        transport = LocalTransport(programs, interrupt, lock.descriptor)
+        with contextlib.closing(transport.run(self.asked.trial)) as stream:
+            for event in stream:
+                self._say(event)
+                if isinstance(event, SkipEvent):
+                    outcome = SKIPPED
+        return outcome
+
+    def _say(self, event: TrialEvent | FailureEvent) -> None:
+        self._begun = True
+        self._put(event.model_dump_json().encode() + b"\n")
+
+    def _busy(self, error: HostBusyError) -> Problem:
+        left_s = self._busy_for_s()
+        retry = {} if left_s is None else {"Retry-After": str(max(1, math.ceil(left_s)))}
+        return Problem(
+            409,
+            Refusal.BUSY,
+            error.message,
+            headers=retry,
+            holder=error.holder,
+            retry_after_s=left_s,
+        )
+
+    def _ended(self) -> tuple[str, FailureEvent | Problem]:
+        ending = self._ending
+        assert ending is not None, "only end() trips the interrupt"
+        message = SENTENCES[ending]
+        if self._begun:
+            return ending, _failure(ending, message, ExitCode.TERMINATED)
+        if ending is Ending.SERVICE_ENDS:
+            return ending, Problem(503, Refusal.LACKING, message)
+        return ending, Problem(409, ending, message)
+
+
+def _failure(code: str, message: str, exit_code: int) -> FailureEvent:
+    return FailureEvent(code=code, message=message or code, exit_code=exit_code)

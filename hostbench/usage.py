@@ -1,0 +1,40 @@
+"""What this process takes from the host while a trial runs."""
+
+import contextlib
+import time
+from pathlib import Path
+
+from hostbench.models.control_plane import ProcessUsage
+
+
+class ProcessMeter:
+    """Measures this process from here on, all its threads and none of its children."""
+
+    def __init__(self, component: str, proc: Path = Path("/proc")) -> None:
+        """`component`: see ProcessUsage. `proc` stands for /proc in tests."""
+        self._component = component
+        self._io = proc / "self/io"
+        self._started_s = time.monotonic()
+        self._cpu_s = time.process_time()
+        self._written_bytes = self._written()
+
+    def taken(self) -> ProcessUsage:
+        """What it has used since."""
+        before, now = self._written_bytes, self._written()
+        written_bytes = None if before is None or now is None else now - before
+        return ProcessUsage(
+            component=self._component,
+            cpu_s=time.process_time() - self._cpu_s,
+            # Two readings of the clock may be equal.
+            elapsed_s=max(1e-9, time.monotonic() - self._started_s),
+            written_bytes=written_bytes,
+        )
+
+    def _written(self) -> int | None:
+        """`write_bytes` of proc_pid_io(5): what it sent towards storage."""
+        with contextlib.suppress(OSError):
+            for line in self._io.read_text().splitlines():
+                name, _, number = line.partition(": ")
+                if name == "write_bytes":
+                    return int(number)
+        return None

@@ -1,0 +1,137 @@
+"""Bodies of requests: of bounded size, and validated as the JSON they are."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hostbench.errors import listing
+from hostbench.web.problem import Problem
+
+Body = TypeVar("Body", bound=BaseModel)
+SCHEMA_REFERENCE = "#/components/schemas/{model}"
+JSON = "application/json"
+
+
+class BodyLimit:
+    """ASGI middleware: a request of more than `most` bytes is answered with 413."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on unless it is too large."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        length = dict(scope["headers"]).get(b"content-length", b"")
+        if length.isdigit() and int(length) > self._most:
+            await self._refuse(scope, receive, send)
+            return
+        received = 0
+
+        async def bounded() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._most:
+                raise self._problem()
+            return message
+
+        await self._app(scope, bounded, send)
+
+    def _problem(self) -> Problem:
+        return Problem(
+            413, "too_large", f"the body has more than {self._most} bytes, the most that is read"
+        )
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._problem().response()(scope, receive, send)
+
+
+def json_body(model: type[Body]) -> Callable[[Request], Awaitable[Body]]:
+    """A dependency: the request's body as a `model`, validated strictly. Its place in OpenAPI is
+    made by `accepts`."""
+
+    async def read(request: Request) -> Body:
+        content = await request.body()
+        if not content.strip():
+            missing = {"type": "missing", "loc": ("body",), "msg": "", "input": None}
+            raise RequestValidationError([missing])
+        try:
+            return model.model_validate_json(content)
+        except ValidationError as error:
+            raise RequestValidationError(_placed(error, content)) from None
+
+    return read
+
+
+def _placed(error: ValidationError, content: bytes) -> list[dict[str, Any]]:
+    """The errors at their places in the document, one a place. The branches of a union, which are
+    part of pydantic's locations, are put together."""
+    errors: list[dict[str, Any]] = [
+        dict(one) for one in error.errors(include_url=False, include_context=False)
+    ]
+    document = None if errors[0]["type"] == "json_invalid" else json.loads(content)
+    by_place: dict[tuple[str | int, ...], list[dict[str, Any]]] = {}
+    for one in errors:
+        by_place.setdefault(_place(one, document), []).append(one)
+    inner = {place[:end] for place in by_place for end in range(len(place))}
+    return [
+        {**some[0], "loc": ("body", *place), "msg": _one_sentence([one["msg"] for one in some])}
+        for place, some in by_place.items()
+        # Of a union's branches the one that fits best is the one that got furthest.
+        if place not in inner
+    ]
+
+
+def _place(error: Mapping[str, Any], node: Any) -> tuple[str | int, ...]:
+    """Where in the document an error is."""
+    place: list[str | int] = []
+    path: tuple[str | int, ...] = error["loc"]
+    for part in path:
+        here = isinstance(node, dict) and part in node
+        if here or (isinstance(node, list) and isinstance(part, int) and part < len(node)):
+            place.append(part)
+            node = node[part]
+    if error["type"] == "missing":
+        place.append(path[-1])
+    return tuple(place)
+
+
+def _one_sentence(messages: Sequence[str]) -> str:
+    beginning = "Input should be "
+    if all(message.startswith(beginning) for message in messages):
+        rest = dict.fromkeys(message.removeprefix(beginning) for message in messages)
+        return beginning + listing(rest)
+    return messages[0]
+
+
+def accepts(model: type[BaseModel], examples: Mapping[str, Any]) -> dict[str, Any]:
+    """`openapi_extra` of a call whose body `json_body(model)` reads. `examples` by name: bodies."""
+    shown = {name: {"value": value} for name, value in examples.items()}
+    schema = {"$ref": SCHEMA_REFERENCE.format(model=model.__name__)}
+    content = {JSON: {"schema": schema, "examples": shown}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def describe_bodies(app: FastAPI, *models: type[BaseModel]) -> None:
+    """Adds the schemas of the bodies that `accepts` names to the OpenAPI document of `app`."""
+    original = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schemas = original().setdefault("components", {}).setdefault("schemas", {})
+            for model in models:
+                schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
+                schemas.update(schema.pop("$defs", {}))
+                schemas[model.__name__] = schema
+        assert app.openapi_schema is not None
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,144 @@
+"""Refusals as RFC 9457 problem details: one clear line each, and the field it is about."""
+
+import http
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+
+from hostbench.errors import HostbenchError, ResourceError, UsageError, shown
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class FieldProblem(BaseModel):
+    """What is wrong with one field, named as in `body.params.threads`."""
+
+    field: str
+    detail: str
+
+
+class ProblemDetails(BaseModel):
+    """RFC 9457. `code` is for programs, `detail` for people: the value, what is allowed, the
+    remedy. Further members depend on the code."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    code: str
+    detail: str
+    errors: list[FieldProblem] = []
+
+
+class Problem(Exception):
+    """Ends a request with problem details."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **members: Any,
+    ) -> None:
+        """`members` are added to the answer as they are."""
+        super().__init__(detail)
+        errors = [FieldProblem(field=field, detail=detail)] if field else []
+        self.headers = headers
+        self.details = ProblemDetails(
+            title=http.HTTPStatus(status).phrase,
+            status=status,
+            code=code,
+            detail=" ".join(detail.split()),
+            errors=errors,
+            **members,
+        )
+
+    def response(self) -> JSONResponse:
+        """The answer."""
+        return JSONResponse(
+            self.details.model_dump(mode="json"),
+            self.details.status,
+            headers=dict(self.headers or {}),
+            media_type=MEDIA_TYPE,
+        )
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Makes every refusal of `app` a problem, FastAPI's own included."""
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(HostbenchError, _expected)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+async def _problem(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _expected(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HostbenchError)
+    if isinstance(error, UsageError):
+        return Problem(422, "invalid", error.message).response()
+    status, code = (503, "lacking") if isinstance(error, ResourceError) else (409, "refused")
+    return Problem(status, code, error.message).response()
+
+
+async def _http(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code = http.HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    return Problem(error.status_code, code, str(error.detail), headers=error.headers).response()
+
+
+async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        FieldProblem(field=_spelt(one["loc"]), detail=_sentence(one)) for one in error.errors()
+    ]
+    problem = Problem(422, "invalid", f"{errors[0].field}: {errors[0].detail}")
+    problem.details = problem.details.model_copy(update={"errors": errors})
+    return problem.response()
+
+
+def _spelt(place: Sequence[str | int]) -> str:
+    """`body.cases[3].params.isa`"""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    """The value, and what is allowed instead."""
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "json_invalid":
+        return f"the body is not JSON: {message.removeprefix('Invalid JSON: ')}"
+    if error["type"] == "missing":
+        return "is missing; give it"
+    if error["type"] == "extra_forbidden":
+        return "is not known here; remove it"
+    if error["type"] == "value_error":
+        return message
+    return f"{shown(error.get('input'))} is not allowed: {message}"
+
+
+def problem_responses(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:
+    """For OpenAPI: these statuses answer with problem details."""
+    schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
+    return {
+        status: {
+            "model": ProblemDetails,
+            "description": http.HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: schema},
+        }
+        for status in statuses
+    }

@@ -1,0 +1,126 @@
+"""uvicorn, quieter than by itself and prompt in its end."""
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from hostbench.errors import ResourceError
+from hostbench.web.listen import Listen
+
+# Between two calls of a caller on one connection. Longer than any client of ours keeps one, so
+# that it is never closed under a request.
+KEEP_ALIVE_S = 75
+BACKLOG = 128
+SOCKET_MODE = 0o666  # the key decides who may call
+_log = structlog.get_logger()
+
+
+class QuietServer(uvicorn.Server):
+    """Sleeps until something comes, where uvicorn wakes ten times a second: a trial may be running.
+    SIGTERM and SIGINT end what runs, the answers under way and then the process."""
+
+    def __init__(self, config: uvicorn.Config, end: Callable[[], None]) -> None:
+        """`end` is called on the loop when a signal has come; it returns at once."""
+        super().__init__(config)
+        self._end = end
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._told_to_end = asyncio.Event()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Unlike uvicorn's own, does not die of the signal afterwards. Inside a signal handler, so
+        it only wakes the loop."""
+        self.should_exit = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._told_to_end.set)
+
+    async def main_loop(self) -> None:
+        """What uvicorn does here at each tick is for options that serve() does not set."""
+        self._loop = asyncio.get_running_loop()
+        if not self.should_exit:
+            await self._told_to_end.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """First ends what runs: uvicorn waits for the answers under way."""
+        self._end()
+        await super().shutdown(sockets)
+
+
+def listening_socket(listen: Listen) -> socket.socket:
+    """A socket that takes connections from now on. Raises ResourceError."""
+    try:
+        bound = _tcp_socket(listen) if listen.path is None else _unix_socket(listen.path)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot listen at {listen}: {error.strerror}; set HOSTBENCH_LISTEN to another address"
+        ) from None
+    bound.listen(BACKLOG)
+    return bound
+
+
+def _tcp_socket(listen: Listen) -> socket.socket:
+    found = socket.getaddrinfo(
+        listen.address or None,
+        listen.port,
+        type=socket.SOCK_STREAM,
+        proto=socket.IPPROTO_TCP,
+        flags=socket.AI_PASSIVE,
+    )
+    family, kind, protocol, _, address = found[0]
+    # With its protocol: asyncio switches Nagle's algorithm off only where it is told that it is
+    # TCP, and a first line would wait 40 ms for the headers to be acknowledged.
+    bound = socket.socket(family, kind, protocol)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(address)
+    return bound
+
+
+def _unix_socket(path: Path) -> socket.socket:
+    bound = socket.socket(socket.AF_UNIX)
+    if path.is_socket():
+        try:
+            bound.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()  # a service that was killed left it behind
+        else:
+            bound.close()
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    bound.bind(str(path))
+    path.chmod(SOCKET_MODE)
+    return bound
+
+
+def serve(
+    app: FastAPI, listen: Listen, end: Callable[[], None], grace_s: int, **options: Any
+) -> None:
+    """Serves until a signal comes, calls `end` then, and gives the answers under way `grace_s`.
+
+    `options`: see uvicorn.Config. Raises ResourceError when it cannot listen.
+    """
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=grace_s,
+        **options,
+    )
+    with listening_socket(listen) as bound:
+        _log.info("listening", at=bound.getsockname(), pid=os.getpid())
+        QuietServer(config, end).run([bound])
+    if listen.path is not None:
+        listen.path.unlink(missing_ok=True)

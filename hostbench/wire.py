@@ -1,0 +1,129 @@
+"""An event loop in a thread of its own, for callers that block.
+
+A thread that waits for a socket cannot be woken by an Interrupt; a coroutine can be cancelled at
+any moment, and what it had open is closed then. So calls over the network run here, and whoever
+wants their results waits for those and for its Interrupt together.
+"""
+
+import asyncio
+import contextlib
+import os
+import select
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, TypeVar
+
+from hostbench.interrupt import Interrupt
+
+Item = TypeVar("Item")
+Produce = Callable[[Callable[[Item], None]], Coroutine[Any, Any, None]]
+# What is cancelled closes its connections and is done; one that is not must not hold us up.
+CANCEL_S_MOST = 2.0
+
+
+class _Delivery:
+    """The items of one coroutine on their way from the loop's thread to the caller's."""
+
+    def __init__(self) -> None:
+        self.items: deque[Any] = deque()
+        self.task: asyncio.Task[None] | None = None
+        self.ended = threading.Event()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._mutex = threading.Lock()
+        self._closed = False
+
+    def begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """On the loop."""
+        self.task = asyncio.get_running_loop().create_task(coroutine)
+        self.task.add_done_callback(self._end)
+
+    def cancel(self) -> None:
+        """On the loop."""
+        if self.task is not None:
+            self.task.cancel()
+
+    def put(self, item: object) -> None:
+        """On the loop."""
+        self.items.append(item)
+        self._ring()
+
+    def _end(self, _task: asyncio.Task[None]) -> None:
+        self.ended.set()
+        self._ring()
+
+    def _ring(self) -> None:
+        with self._mutex:
+            if not self._closed:
+                os.eventfd_write(self._wake, 1)
+
+    def wait(self, interrupt: Interrupt | None) -> None:
+        """Until there is something new. Raises Interrupted."""
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        if interrupt is not None:
+            poll.register(interrupt, select.POLLIN)
+        poll.poll()
+        if interrupt is not None:
+            interrupt.check()
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+
+    def close(self) -> None:
+        """In the caller's thread, at the end."""
+        with self._mutex:
+            self._closed = True
+            os.close(self._wake)
+
+
+class Wire:
+    """The loop and its thread, from the first call until `close()`."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=f"wire {name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.close()
+
+    def items(
+        self, produce: "Produce[Item]", interrupt: Interrupt | None
+    ) -> Generator[Item, None, None]:
+        """What `produce(put)` puts, as it comes; ends with it and raises what it raises, or
+        Interrupted. Left in whatever way, nothing of it runs on."""
+        delivery = _Delivery()
+        self._loop.call_soon_threadsafe(delivery.begin, produce(delivery.put))
+        try:
+            while True:
+                delivery.wait(interrupt)
+                ended = delivery.ended.is_set()
+                while delivery.items:
+                    yield delivery.items.popleft()
+                if ended:
+                    assert delivery.task is not None
+                    delivery.task.result()
+                    return
+        finally:
+            if not delivery.ended.is_set():
+                self._loop.call_soon_threadsafe(delivery.cancel)
+                delivery.ended.wait(CANCEL_S_MOST)
+            delivery.close()
+
+    def call(
+        self, coroutine: Coroutine[Any, Any, Item], interrupt: Interrupt | None = None
+    ) -> Item:
+        """The result of one coroutine. Raises what it raises, or Interrupted."""
+
+        async def produce(put: Callable[[Item], None]) -> None:
+            put(await coroutine)
+
+        with contextlib.closing(self.items(produce, interrupt)) as results:
+            return next(results)
+
+    def close(self) -> None:
+        """Ends the loop; nothing may be under way."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()

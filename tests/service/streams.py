@@ -1,0 +1,111 @@
+"""Trials that run while a test does something else."""
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from hostbench.errors import BusyError
+from hostbench.interrupt import Interrupt
+from hostbench.lock import HostLock
+from tests.stack.service_process import ServiceProcess
+
+LONG: dict[str, Any] = {"workload": "clock", "params": {"threads": 1, "duration_s": 60}}
+SHORT: dict[str, Any] = {
+    "workload": "clock",
+    "params": {"threads": 1, "duration_s": 0.05, "warmup_s": 0},
+}
+RENEW_S = 1.0
+
+
+class RunningTrial:
+    """A trial whose stream is read in a thread; `renewed` until it is told otherwise."""
+
+    def __init__(self, service: ServiceProcess, trial_id: str, **request: Any) -> None:
+        self.id = trial_id
+        self.lines: list[dict[str, Any]] = []
+        self.status: int | None = None
+        self.problem: dict[str, Any] = {}
+        self.cut = False
+        self._service = service
+        self._request = {"id": trial_id, **(request or LONG)}
+        self._renewing = threading.Event()
+        self._started = threading.Event()
+        self.ended = threading.Event()
+        self._threads = [threading.Thread(target=self._read), threading.Thread(target=self._renew)]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self) -> None:
+        try:
+            with (
+                self._service.another_client() as client,
+                client.stream("POST", "/trials", json=self._request) as answer,
+            ):
+                self.status = answer.status_code
+                if answer.status_code != 200:
+                    self.problem = json.loads(answer.read())
+                    return
+                for line in answer.iter_lines():
+                    self.lines.append(json.loads(line))
+                    self._started.set()
+        except httpx.HTTPError:
+            self.cut = True
+        finally:
+            self._started.set()
+            self.ended.set()
+            self._renewing.set()
+
+    def _renew(self) -> None:
+        with self._service.another_client() as client:
+            while not self._renewing.wait(RENEW_S):
+                with contextlib.suppress(httpx.HTTPError):
+                    client.put(f"/trials/{self.id}/lease")
+
+    def forget_the_lease(self) -> None:
+        """No renewal from now on."""
+        self._renewing.set()
+
+    def begun(self) -> "RunningTrial":
+        """Returns when the first line is there, or when there will be none."""
+        assert self._started.wait(30)
+        return self
+
+    def finish(self, seconds: float = 30) -> list[dict[str, Any]]:
+        """The lines, once the stream has ended."""
+        assert self.ended.wait(seconds), "the stream goes on"
+        for thread in self._threads:
+            thread.join(10)
+        return self.lines
+
+    def failure(self) -> dict[str, Any]:
+        """The line in place of a figure."""
+        (failure,) = [line for line in self.finish() if line["event"] == "failure"]
+        assert self.lines[-1]["event"] == "control_plane"
+        return failure
+
+
+@contextlib.contextmanager
+def running(service: ServiceProcess, trial_id: str, **request: Any) -> Iterator[RunningTrial]:
+    """A trial that has begun, and has ended when this is left."""
+    trial = RunningTrial(service, trial_id, **request).begun()
+    try:
+        yield trial
+    finally:
+        trial.forget_the_lease()
+        trial.finish()
+
+
+def lock_is_free(path: Path, within_s: float = 0.0) -> bool:
+    """Whether somebody else can take the lock, as an embedded run would."""
+    interrupt = Interrupt()
+    with contextlib.closing(interrupt), contextlib.closing(HostLock(path)) as lock:
+        try:
+            lock.take(within_s, interrupt)
+        except BusyError:
+            return False
+        return True

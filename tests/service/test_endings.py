@@ -1,0 +1,195 @@
+"""A trial lives as long as its caller, its lease and its service, and not a second longer."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hostbench.models.service import LEASE_S
+from tests.service.conftest import StartService
+from tests.service.streams import LONG, SHORT, lock_is_free, running
+from tests.stack.service_process import CHECKOUT, ServiceProcess
+
+# From the moment the caller is no more: the lease, and the end of the program.
+GONE_S = LEASE_S + 1.0
+HANG = {"workload": "fma", "params": {"threads": 1}}
+# A caller as a process of its own: it renews and reads until somebody ends or stops it.
+CALLER = """
+import sys, threading, time
+sys.path.insert(0, {checkout!r})
+from hostbench.remote import RemoteService
+from hostbench.models.service import TrialRequest
+service = RemoteService({url!r}, {key!r})
+request = TrialRequest(id="caller", workload="clock", params={{"threads": 1, "duration_s": 60}})
+for line in service.trial(request):
+    print(line.decode(), flush=True)
+"""
+
+
+@pytest.fixture
+def caller(service: ServiceProcess) -> subprocess.Popen[str]:
+    """A caller whose trial runs."""
+    text = CALLER.format(checkout=str(CHECKOUT), url=service.url, key=service.key)
+    process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert '"start"' in process.stdout.readline()
+    return process
+
+
+def test_a_trial_that_is_renewed_goes_on(service: ServiceProcess) -> None:
+    with running(service, "t1") as trial:
+        time.sleep(LEASE_S + 2)
+        assert not trial.ended.is_set() and service.program_pids()
+        began_s = time.monotonic()
+        trial.forget_the_lease()
+        assert trial.failure()["code"] == "lease_lost"
+        assert LEASE_S - 1.5 < time.monotonic() - began_s < GONE_S
+    assert not service.program_pids() and lock_is_free(service.lock)
+    assert service.post(id="t2", **SHORT).status_code == 200
+
+
+def test_nobody_ever_renews(service: ServiceProcess) -> None:
+    began_s = time.monotonic()
+    lines = [json.loads(line) for line in service.post(id="t1", **LONG).content.splitlines()]
+    assert time.monotonic() - began_s < GONE_S
+    assert [line["event"] for line in lines if line["event"] != "sample"] == [
+        "start", "failure", "control_plane",
+    ]  # fmt: skip
+
+
+def test_a_program_that_ignores_signals_is_gone_in_time(
+    start_service: StartService, scripted: Path
+) -> None:
+    service = start_service(programs=scripted, SCRIPT="hang")
+    began_s = time.monotonic()
+    with running(service, "t1", **HANG) as trial:
+        trial.forget_the_lease()
+        assert trial.failure()["code"] == "lease_lost"
+    assert time.monotonic() - began_s < GONE_S
+    assert not service.program_pids()
+
+
+def test_a_lease_of_a_trial_that_has_ended(service: ServiceProcess) -> None:
+    service.post(id="t1", **SHORT)
+    answer = service.client.put("/trials/t1/lease")
+    assert answer.status_code == 404 and answer.json()["code"] == "not_running"
+
+
+@pytest.mark.parametrize("polite", [True, False])
+def test_the_connection_closes(service: ServiceProcess, polite: bool) -> None:
+    """Also with a reset, and while the program has nothing to say."""
+    body = json.dumps({"id": "t1", **LONG} | {"params": {"threads": 1, "duration_s": 60}}).encode()
+    host, _, port = service.listen.rpartition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(
+            b"POST /trials HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+            + service.key.encode()
+            + f"\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        assert b"200 OK" in connection.recv(4096)
+        service.wait_for_program()
+        if not polite:
+            linger = b"\1\0\0\0\0\0\0\0"  # on, for 0 s: the close sends a reset
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    assert service.programs_gone_within(1.5) and lock_is_free(service.lock, 0.5)
+    assert service.post(id="t1", **SHORT).status_code == 200
+
+
+def test_the_connection_closes_before_the_first_line(
+    start_service: StartService, scripted: Path, tmp_path: Path
+) -> None:
+    """While it waits for a host that somebody else holds with a lower fence and does not yield."""
+    hang = start_service("hang", programs=scripted, SCRIPT="hang")
+    other = start_service("other")
+    with running(hang, "t1", fence=1, **HANG):
+        os.kill(hang.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(httpx.ReadTimeout), other.another_client() as client:
+                client.post("/trials", json={"id": "t2", "fence": 2, **SHORT}, timeout=1)
+            time.sleep(0.5)
+            assert "hostbench_service_trials_running 0.0" in other.client.get("/metrics").text
+        finally:
+            os.kill(hang.pid, signal.SIGCONT)
+
+
+def test_a_caller_that_is_killed(service: ServiceProcess, caller: subprocess.Popen[str]) -> None:
+    caller.kill()
+    assert service.programs_gone_within(1.5) and lock_is_free(service.lock, 0.5)
+    caller.communicate()
+
+
+def test_a_caller_that_is_stopped(service: ServiceProcess, caller: subprocess.Popen[str]) -> None:
+    caller.send_signal(signal.SIGSTOP)
+    began_s = time.monotonic()
+    assert service.programs_gone_within(GONE_S)
+    assert time.monotonic() - began_s > 1, "it ended before the lease did"
+    assert lock_is_free(service.lock, 0.5)
+    caller.send_signal(signal.SIGCONT)
+    assert "lease_lost" in caller.communicate(timeout=10)[0]
+
+
+def test_a_service_that_is_killed(start_service: StartService) -> None:
+    service = start_service()
+    with running(service, "t1") as trial:
+        service.wait_for_program()
+        service.kill()
+        assert service.programs_gone_within(2), "the lifeline was not enough"
+        assert lock_is_free(service.lock, 0.5)
+        trial.finish()
+        assert trial.cut and "control_plane" not in [line["event"] for line in trial.lines]
+    service.start()
+    assert service.post(id="t2", fence=1, **SHORT).status_code == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_that_is_told_to_end(start_service: StartService, number: signal.Signals) -> None:
+    service = start_service()
+    with running(service, "t1") as trial:
+        began_s = time.monotonic()
+        for _ in range(20):
+            os.kill(service.pid, number)
+            time.sleep(0.002)
+        assert trial.failure()["code"] == "service_ends"
+        assert service.process is not None
+        assert service.process.wait(10) == 0
+        assert time.monotonic() - began_s < 5
+    service.process = None
+    assert not service.program_pids() and lock_is_free(service.lock)
+
+
+def test_a_service_that_is_told_to_end_while_nothing_runs(start_service: StartService) -> None:
+    service = start_service()
+    began_s = time.monotonic()
+    assert service.stop() == 0
+    assert time.monotonic() - began_s < 3
+
+
+def test_a_service_that_is_told_to_end_during_a_look(start_service: StartService) -> None:
+    service = start_service()
+    with service.another_client() as client:
+        with ThreadPoolExecutor(1) as thread:
+            look = thread.submit(client.get, "/idle?seconds=10")
+            time.sleep(1)
+            began_s = time.monotonic()
+            assert service.stop() == 0
+            assert look.result().status_code == 503
+        assert time.monotonic() - began_s < 5
+
+
+def test_an_ignored_sigchld_does_no_harm(start_service: StartService) -> None:
+    """Whoever starts us may have it ignored; then the kernel reaps our programs for us."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        service = start_service()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert b'"end"' in service.post(id="t1", **SHORT).content.splitlines()[1]

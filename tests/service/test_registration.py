@@ -1,0 +1,173 @@
+"""A service tells the orchestrator where it is."""
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import pytest
+
+from hostbench.models.service import Registered, Registration
+from tests.service.conftest import StartService
+from tests.service.streams import running
+from tests.stack.service_process import SERVICE_KEY, ServiceProcess, free_port
+
+
+class Registry:
+    """Stands where the orchestrator would: it answers POST /hosts and nothing else."""
+
+    def __init__(self, port: int, renew_s: float = 1.0, status: int = 200) -> None:
+        self.registrations: list[tuple[float, Registration]] = []
+        self.keys: set[str | None] = set()
+        self.status = status
+        registry = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                registry.keys.add(self.headers["authorization"])
+                if self.path == "/hosts" and registry.status == 200:
+                    one = Registration.model_validate_json(body)
+                    registry.registrations.append((time.monotonic(), one))
+                answer = Registered(renew_s=renew_s, expires_s=45).model_dump_json().encode()
+                self.send_response(registry.status)
+                self.send_header("content-length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_arguments: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def count(self) -> int:
+        return len(self.registrations)
+
+
+@pytest.fixture
+def registry() -> Iterator[Callable[..., Registry]]:
+    made: list[Registry] = []
+
+    def make(port: int, **options: Any) -> Registry:
+        made.append(Registry(port, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 15) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def told(start_service: StartService, port: int) -> ServiceProcess:
+    return start_service(HOSTBENCH_ORCHESTRATOR_URL=f"http://127.0.0.1:{port}/")
+
+
+def test_it_registers_and_renews(
+    start_service: StartService, registry: Callable[..., Registry]
+) -> None:
+    one = registry(free_port())
+    service = told(start_service, one._server.server_port)
+    wait_until(lambda: one.count() >= 3)
+    (first_s, first), (second_s, second) = one.registrations[:2]
+    assert first == second
+    assert first.host == "bench-1" and first.subsystem == "cpu" and first.url == service.url
+    assert 0.9 < second_s - first_s < 3
+    assert one.keys == {f"Bearer {SERVICE_KEY}"}
+    service.stop()
+    service.start()
+    before = one.count()
+    wait_until(lambda: one.count() > before)
+    assert one.registrations[-1][1].instance != first.instance
+
+
+def test_it_can_be_called_back_at_once(
+    start_service: StartService, registry: Callable[..., Registry]
+) -> None:
+    """The orchestrator asks for the table before it answers."""
+    one = registry(free_port())
+    service = ServiceProcess(start_service("first").root.parent / "second",
+        HOSTBENCH_ORCHESTRATOR_URL=f"http://127.0.0.1:{one._server.server_port}")  # fmt: skip
+    service.start(wait=False)
+    wait_until(lambda: one.count() > 0)
+    with contextlib.closing(service.remote()) as remote:
+        assert remote.table().subsystem == "cpu"
+    service.__exit__()
+
+
+def test_it_comes_back_to_an_orchestrator_that_was_away(
+    start_service: StartService, registry: Callable[..., Registry]
+) -> None:
+    port = free_port()
+    service = told(start_service, port)
+    time.sleep(1.5)
+    answer = httpx.get(f"{service.url}/healthz")
+    assert (answer.status_code, answer.json()["code"]) == (503, "not_registered")
+    one = registry(port)
+    wait_until(lambda: one.count() > 0)
+    wait_until(lambda: httpx.get(f"{service.url}/healthz").status_code == 200)
+    failures = [line for line in service.log.splitlines() if "registration_fails" in line]
+    assert len(failures) == 1, "one line for the same trouble, however often"
+    wait_until(lambda: '"registered"' in service.log)
+
+
+def test_an_orchestrator_that_refuses(
+    start_service: StartService, registry: Callable[..., Registry]
+) -> None:
+    one = registry(free_port(), status=401)
+    service = told(start_service, one._server.server_port)
+    wait_until(lambda: "HTTP status 401" in service.log)
+    one.status = 200
+    wait_until(lambda: one.count() > 0)
+
+
+def test_not_while_a_trial_runs_and_at_once_afterwards(
+    start_service: StartService, registry: Callable[..., Registry]
+) -> None:
+    one = registry(free_port())
+    service = told(start_service, one._server.server_port)
+    wait_until(lambda: one.count() > 0)
+    params = {"threads": 1, "duration_s": 4}
+    with running(service, "t1", workload="clock", params=params) as trial:
+        time.sleep(0.3)
+        before = one.count()
+        trial.finish()
+        ended_s = time.monotonic()
+        assert one.count() <= before + 1
+    wait_until(lambda: one.count() > before)
+    assert one.registrations[-1][0] - ended_s < 1.5
+
+
+def test_it_ends_at_once_and_says_nothing_more(
+    start_service: StartService, registry: Callable[..., Registry]
+) -> None:
+    service = told(start_service, free_port())
+    wait_until(lambda: "registration_fails" in service.log)
+    began_s = time.monotonic()
+    assert service.stop() == 0
+    assert time.monotonic() - began_s < 3
+    assert {json.loads(line)["event"] for line in service.log.splitlines()} == {
+        "listening",
+        "registration_fails",
+    }
+
+
+def test_without_an_orchestrator_it_is_a_service_all_the_same(service: ServiceProcess) -> None:
+    assert httpx.get(f"{service.url}/healthz").status_code == 200
+    assert "registration" not in service.log

@@ -1,0 +1,362 @@
+"""The orchestrator's side of a trial: what it says of whatever becomes of the other side."""
+
+import contextlib
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostbench.errors import BusyError, ResourceError
+from hostbench.interrupt import Interrupt, Interrupted
+from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
+from hostbench.models.events import EndEvent, SampleEvent, SkipEvent, StartEvent
+from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
+from hostbench.models.service import LEASE_S
+from hostbench.remote import HttpTransport, RemoteService, RemoteWatch, ServiceLost
+from hostbench.trial import Beside, Trial, TrialFailed
+from tests.service.conftest import StartService
+from tests.service.streams import LONG, lock_is_free, running
+from tests.stack.service_process import SERVICE_KEY, ServiceProcess, free_port
+
+SCRIPTED_PEER = Path(__file__).parents[1] / "faults" / "scripted_peer.py"
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Interrupt]:
+    one = Interrupt()
+    yield one
+    one.close()
+
+
+def trial(**changes: Any) -> Trial:
+    given: dict[str, Any] = {
+        "tool": "hostbench",
+        "subsystem": "cpu",
+        "workload": "clock",
+        "params": {"threads": 1, "duration_s": 0.05, "warmup_s": 0},
+        "primary": "clock_hertz",
+        "timeout_s": 60,
+        "name": "0123456789abcdef-0",
+    }
+    return Trial(**given | changes)
+
+
+LONG_TRIAL = trial(params={"threads": 1, "duration_s": 60})
+
+
+class Carried:
+    """A transport to one service."""
+
+    def __init__(self, service: ServiceProcess, interrupt: Interrupt, **options: Any) -> None:
+        self.remote = service.remote()
+        self.waited: list[str] = []
+        self.events: list[TrialEvent] = []
+        options = {"fence": None, "job": "job", "on_waiting": self.waited.append} | options
+        programs = {"cpu": options.pop("sha256", None) or self.remote.table().program.sha256}
+        self.transport = HttpTransport(
+            {"cpu": self.remote}, programs, interrupt=interrupt, **options
+        )
+
+    def run(self, one: Trial) -> list[TrialEvent]:
+        try:
+            # One by one: those before a failure count.
+            for event in self.transport.run(one):
+                self.events.append(event)
+            return self.events
+        finally:
+            self.remote.close()
+
+
+def test_a_trial_comes_as_if_it_were_local(service: ServiceProcess, interrupt: Interrupt) -> None:
+    params = {"threads": 1, "duration_s": 0.5, "sample_interval_s": 0.1}
+    events = Carried(service, interrupt).run(trial(params=params))
+    assert isinstance(events[0], StartEvent) and events[0].params["duration_s"] == 0.5
+    assert isinstance(events[-2], EndEvent) and events[-2].metrics["clock_hertz"]
+    assert isinstance(events[-1], ControlPlaneEvent)
+    assert [type(one) for one in events[1:-2]] == [SampleEvent] * 5
+
+
+def test_what_else_was_used_is_added(service: ServiceProcess, interrupt: Interrupt) -> None:
+    begun: list[str] = []
+    redis = ProcessUsage(component="redis", cpu_s=0.5, elapsed_s=1.0, written_bytes=None)
+
+    def meter() -> Any:
+        begun.append("")
+        return lambda: (redis,)
+
+    carried = Carried(service, interrupt, meter=meter)
+    for events in (list(carried.transport.run(trial())), carried.run(trial())):
+        assert isinstance(events[-1], ControlPlaneEvent)
+        assert [one.component for one in events[-1].processes] == ["service", "redis"]
+    assert len(begun) == 2
+
+
+def test_many_trials_over_one_connection(service: ServiceProcess, interrupt: Interrupt) -> None:
+    carried = Carried(service, interrupt)
+    sockets = _sockets()
+    for _ in range(10):
+        list(carried.transport.run(trial()))
+        assert _sockets() <= sockets + 1
+    carried.remote.close()
+    assert _sockets() < sockets
+
+
+def _sockets() -> int:
+    links = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            links.append(str(entry.readlink()))
+    return sum(link.startswith("socket:") for link in links)
+
+
+def test_a_skip(service: ServiceProcess, interrupt: Interrupt) -> None:
+    one = trial(workload="fma", params={"isa": "neon"}, primary="operations_per_second")
+    events = Carried(service, interrupt).run(one)
+    assert isinstance(events[0], SkipEvent) and isinstance(events[-1], ControlPlaneEvent)
+
+
+def test_a_failure_has_the_program_s_own_words(
+    start_service: StartService, scripted: Path, interrupt: Interrupt
+) -> None:
+    service = start_service(programs=scripted, SCRIPT="wrong")
+    carried = Carried(service, interrupt)
+    with pytest.raises(TrialFailed) as caught:
+        carried.run(trial(workload="fma", params={"threads": 1}))
+    assert caught.value.code == "wrong_result" and caught.value.exit_code == 5
+    assert caught.value.message == "lane 3 is 1.5, not 1.25"
+    assert [one.event for one in carried.events] == ["start", "error", "control_plane"]
+
+
+def test_another_workload_than_asked_for(
+    start_service: StartService, scripted: Path, interrupt: Interrupt
+) -> None:
+    """The figures of a program that measures something else are no figures here either."""
+    service = start_service(programs=scripted)
+    with pytest.raises(TrialFailed, match="no clock_hertz_x") as caught:
+        Carried(service, interrupt).run(
+            trial(workload="fma", params={"threads": 1}, primary="clock_hertz_x")
+        )
+    assert caught.value.code == "no_figure"
+
+
+def test_a_parameter_that_is_refused(service: ServiceProcess, interrupt: Interrupt) -> None:
+    with pytest.raises(TrialFailed, match="1 to 4096") as caught:
+        Carried(service, interrupt).run(trial(params={"threads": 0}))
+    assert caught.value.code == "refused" and caught.value.exit_code == 2
+
+
+def test_another_program_than_planned_with(service: ServiceProcess, interrupt: Interrupt) -> None:
+    with pytest.raises(TrialFailed, match="another build") as caught:
+        Carried(service, interrupt, sha256="0" * 64).run(trial())
+    assert caught.value.code == "program_changed"
+
+
+def test_a_program_that_is_gone(
+    start_service: StartService, scripted: Path, interrupt: Interrupt
+) -> None:
+    service = start_service(programs=scripted)
+    carried = Carried(service, interrupt)
+    (scripted / "cpu-bench").unlink()
+    with pytest.raises(ResourceError, match="make programs"):
+        carried.run(trial())
+
+
+def test_a_busy_host_is_waited_for(service: ServiceProcess, interrupt: Interrupt) -> None:
+    carried = Carried(service, interrupt, fence=5)
+    with running(service, "by-hand", **LONG) as other:
+        threading.Timer(2.0, other.forget_the_lease).start()
+        assert len(carried.run(trial())) == 3
+    assert carried.waited and "by-hand" in carried.waited[0]
+
+
+def test_a_busy_host_is_not_waited_for_for_ever(
+    service: ServiceProcess, interrupt: Interrupt
+) -> None:
+    carried = Carried(service, interrupt, busy_s=1.5)
+    with running(service, "by-hand", **LONG), pytest.raises(BusyError, match="by-hand"):
+        carried.run(trial())
+    assert len(carried.waited) == 2
+
+
+def test_waiting_ends_with_the_interrupt(service: ServiceProcess, interrupt: Interrupt) -> None:
+    carried = Carried(service, interrupt)
+    threading.Timer(1.5, interrupt.trip).start()
+    with running(service, "by-hand", **LONG), pytest.raises(Interrupted):
+        carried.run(trial())
+
+
+def test_a_stale_fence(service: ServiceProcess, interrupt: Interrupt) -> None:
+    Carried(service, interrupt, fence=9).run(trial())
+    with pytest.raises(ServiceLost, match="fence 8 is too old"):
+        Carried(service, interrupt, fence=8).run(trial())
+
+
+def test_being_preempted(service: ServiceProcess, interrupt: Interrupt) -> None:
+    threading.Timer(1.5, service.post, kwargs={"id": "x", "fence": 11, **LONG}).start()
+    with pytest.raises(ServiceLost, match="a higher fence took this host"):
+        Carried(service, interrupt, fence=10).run(LONG_TRIAL)
+    assert service.programs_gone_within(LEASE_S + 3)
+
+
+def test_the_lease_is_renewed(service: ServiceProcess, interrupt: Interrupt) -> None:
+    one = trial(params={"threads": 1, "duration_s": LEASE_S + 2})
+    assert isinstance(Carried(service, interrupt).run(one)[-2], EndEvent)
+
+
+def test_the_interrupt_ends_it_at_once(service: ServiceProcess, interrupt: Interrupt) -> None:
+    carried = Carried(service, interrupt)
+    threading.Timer(1.0, interrupt.trip).start()
+    began_s = time.monotonic()
+    with pytest.raises(Interrupted):
+        carried.run(LONG_TRIAL)
+    assert time.monotonic() - began_s < 2.5
+    assert service.programs_gone_within(1.5) and lock_is_free(service.lock, 1)
+
+
+def test_leaving_it_early_ends_it(service: ServiceProcess, interrupt: Interrupt) -> None:
+    carried = Carried(service, interrupt)
+    stream = carried.transport.run(LONG_TRIAL)
+    assert isinstance(next(stream), StartEvent)
+    stream.close()
+    carried.remote.close()
+    assert service.programs_gone_within(1.5)
+
+
+def test_a_service_that_is_killed(start_service: StartService, interrupt: Interrupt) -> None:
+    service = start_service()
+    carried = Carried(service, interrupt)
+    threading.Timer(1.0, service.kill).start()
+    began_s = time.monotonic()
+    with pytest.raises(ServiceLost, match="is gone in mid-answer"):
+        carried.run(LONG_TRIAL)
+    assert time.monotonic() - began_s < 3
+
+
+def test_a_service_that_is_stopped(start_service: StartService, interrupt: Interrupt) -> None:
+    service = start_service()
+    carried = Carried(service, interrupt)
+    pid = service.pid
+    threading.Timer(1.0, os.kill, (pid, signal.SIGSTOP)).start()
+    began_s = time.monotonic()
+    with pytest.raises(ServiceLost, match="has not renewed the lease"):
+        carried.run(LONG_TRIAL)
+    assert LEASE_S < time.monotonic() - began_s < LEASE_S + 5
+    os.kill(pid, signal.SIGCONT)
+    assert service.programs_gone_within(2), "it goes on where its lease has run out"
+
+
+def test_the_interrupt_while_the_service_is_stopped(
+    start_service: StartService, interrupt: Interrupt
+) -> None:
+    service = start_service()
+    carried = Carried(service, interrupt)
+    os.kill(service.pid, signal.SIGSTOP)
+    threading.Timer(0.5, interrupt.trip).start()
+    began_s = time.monotonic()
+    with pytest.raises(Interrupted):
+        carried.run(trial())
+    assert time.monotonic() - began_s < 2
+    os.kill(service.pid, signal.SIGCONT)
+
+
+def test_a_service_that_ends(start_service: StartService, interrupt: Interrupt) -> None:
+    service = start_service()
+    carried = Carried(service, interrupt)
+    threading.Timer(1.0, service.stop).start()
+    with pytest.raises(ServiceLost, match="the service was told to end"):
+        carried.run(LONG_TRIAL)
+
+
+def test_nobody_there(interrupt: Interrupt) -> None:
+    remote = RemoteService(f"http://127.0.0.1:{free_port()}", SERVICE_KEY)
+    transport = HttpTransport({"cpu": remote}, {"cpu": "0" * 64}, None, "job", interrupt)
+    with pytest.raises(ServiceLost, match="cannot be reached"):
+        list(transport.run(trial()))
+    with pytest.raises(ServiceLost, match="cannot be reached"):
+        remote.table()
+    with pytest.raises(ServiceLost, match="cannot be reached"):
+        RemoteWatch(remote).look(interrupt)
+    remote.close()
+
+
+def test_the_wrong_key(service: ServiceProcess, interrupt: Interrupt) -> None:
+    remote = RemoteService(service.url, "a key of somebody else")
+    with pytest.raises(ServiceLost, match="the key is not the one of this server"):
+        remote.host()
+    remote.close()
+
+
+def test_the_watch(service: ServiceProcess, interrupt: Interrupt) -> None:
+    remote = service.remote()
+    answer = RemoteWatch(remote, 0.3).look(interrupt)
+    assert 0.3 <= answer.window.seconds < 1.3 and answer.window.busy_ratio is not None
+    threading.Timer(0.5, interrupt.trip).start()
+    began_s = time.monotonic()
+    with pytest.raises(Interrupted):
+        RemoteWatch(remote, 10).look(interrupt)
+    assert time.monotonic() - began_s < 2
+    remote.close()
+
+
+def test_a_peer_is_a_trial(
+    start_service: StartService, tmp_path: Path, interrupt: Interrupt
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    shutil.copy(SCRIPTED_PEER, tools / "likwid-bench")
+    (tools / "likwid-bench").chmod(0o755)
+    service = start_service(PATH=f"{tools}:{os.environ['PATH']}")
+    peer = trial(
+        tool="likwid-bench",
+        workload="fma",
+        # As a trial resolves them on a shared CPU: shorter slices than may be asked for.
+        params={"dtype": "fp64", "isa": "avx2", "threads": 1, "slice_s": 0.0005},
+        primary="operations_per_second",
+        beside=Beside(cpus=(0,), rate=1e9, elapsed_s=0.1),
+    )
+    started, ended, control_plane = Carried(service, interrupt).run(peer)
+    assert isinstance(started, PeerStartEvent) and started.version == "9.9.9"
+    assert isinstance(ended, PeerEndEvent) and "MFlops/s" in ended.output
+    assert isinstance(control_plane, ControlPlaneEvent)
+
+
+def test_a_peer_that_is_not_installed(
+    start_service: StartService, tmp_path: Path, interrupt: Interrupt
+) -> None:
+    (tmp_path / "tools").mkdir()
+    service = start_service(PATH=str(tmp_path / "tools"))
+    peer = trial(
+        tool="likwid-bench",
+        workload="fma",
+        params={"dtype": "fp64", "isa": "avx2", "threads": 1},
+        beside=Beside(cpus=(0,), rate=1e9, elapsed_s=0.1),
+    )
+    started, skipped, _ = Carried(service, interrupt).run(peer)
+    assert isinstance(started, PeerStartEvent) and isinstance(skipped, SkipEvent)
+    assert "apt install" in skipped.reason
+
+
+def test_a_peer_ends_with_its_caller(
+    start_service: StartService, tmp_path: Path, interrupt: Interrupt
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    shutil.copy(SCRIPTED_PEER, tools / "likwid-bench")
+    (tools / "likwid-bench").chmod(0o755)
+    service = start_service(PATH=f"{tools}:{os.environ['PATH']}", PEER="hanging_grandchild")
+    peer = trial(
+        tool="likwid-bench",
+        workload="fma",
+        params={"dtype": "fp64", "isa": "avx2", "threads": 1},
+        beside=Beside(cpus=(0,), rate=1e9, elapsed_s=0.1),
+    )
+    threading.Timer(1.5, interrupt.trip).start()
+    with pytest.raises(Interrupted):
+        Carried(service, interrupt).run(peer)
+    assert service.programs_gone_within(5) and lock_is_free(service.lock, 1)

@@ -1,0 +1,137 @@
+"""Coroutines for callers that block."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hostbench.interrupt import Interrupt, Interrupted
+from hostbench.wire import Wire
+
+Put = Callable[[int], None]
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    one = Wire("test")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Interrupt]:
+    one = Interrupt()
+    yield one
+    one.close()
+
+
+async def counts(put: Put) -> None:
+    for i in range(5):
+        put(i)
+        await asyncio.sleep(0.01)
+
+
+async def fails(put: Put) -> None:
+    put(1)
+    raise ValueError("after one")
+
+
+class Endless:
+    """Puts one item and waits; says when it was cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    async def run(self, put: Put) -> None:
+        put(1)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+
+def test_items_come_in_order(wire: Wire) -> None:
+    assert list(wire.items(counts, None)) == [0, 1, 2, 3, 4]
+
+
+def test_what_it_raises_comes_after_its_items(wire: Wire) -> None:
+    items = wire.items(fails, None)
+    assert next(items) == 1
+    with pytest.raises(ValueError, match="after one"):
+        next(items)
+
+
+def test_a_result(wire: Wire) -> None:
+    async def answer() -> int:
+        await asyncio.sleep(0)
+        return 42
+
+    assert wire.call(answer()) == 42
+
+
+def test_several_threads_at_a_time(wire: Wire) -> None:
+    results: list[list[int]] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(list(wire.items(counts, None))))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert results == [[0, 1, 2, 3, 4]] * 8
+
+
+def test_the_interrupt_cancels(wire: Wire, interrupt: Interrupt) -> None:
+    endless = Endless()
+    threading.Timer(0.2, interrupt.trip).start()
+    began_s = time.monotonic()
+    with pytest.raises(Interrupted):
+        list(wire.items(endless.run, interrupt))
+    assert endless.cancelled.is_set() and time.monotonic() - began_s < 1
+
+
+def test_an_interrupt_that_came_before(wire: Wire, interrupt: Interrupt) -> None:
+    interrupt.trip()
+    with pytest.raises(Interrupted):
+        list(wire.items(Endless().run, interrupt))
+
+
+def test_leaving_early_cancels(wire: Wire) -> None:
+    endless = Endless()
+    items = wire.items(endless.run, None)
+    assert next(items) == 1
+    items.close()
+    assert endless.cancelled.is_set()
+
+
+def test_what_does_not_end_does_not_hold_us_up(wire: Wire) -> None:
+    async def stubborn(put: Put) -> None:
+        put(1)
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+
+    items = wire.items(stubborn, None)
+    next(items)
+    began_s = time.monotonic()
+    items.close()
+    assert time.monotonic() - began_s < 2.9
+    time.sleep(1.5)
+
+
+def test_nothing_is_left_open(wire: Wire) -> None:
+    list(wire.items(counts, None))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        list(wire.items(counts, None))
+        items = wire.items(Endless().run, None)
+        next(items)
+        items.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
