@@ -1,0 +1,41 @@
+"""`python -m orchestrator`: one orchestrator."""
+
+import sys
+
+from hostbench.errors import HostbenchError
+
+# What an answer under way is given; jobs have their own time.
+GRACE_S = 2
+CONNECTIONS_MOST = 500
+
+
+def main() -> int:
+    """Serves until SIGTERM; the exit code."""
+    try:
+        # Imported here, so that a bad setting is said as quickly as it can be.
+        from orchestrator.settings import Settings
+
+        settings = Settings.from_environment()
+        from hostbench.web.log import configure_logging
+        from hostbench.web.server import serve
+        from orchestrator.app import create_app
+
+        configure_logging()
+        app = create_app(settings)
+        serve(
+            app,
+            settings.listen,
+            app.state.core.stop,
+            GRACE_S,
+            ssl_certfile=settings.tls and str(settings.tls.certificate),
+            ssl_keyfile=settings.tls and str(settings.tls.key),
+            limit_concurrency=CONNECTIONS_MOST,
+        )
+    except HostbenchError as error:
+        sys.stderr.write(f"orchestrator: {error.message}\n")
+        return int(error.exit_code)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""What may be queued: a submission is planned in full, on the host it is for, before it is
+accepted. What cannot be is refused with the field it is about."""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hostbench.adhoc import Changes, ad_hoc_suite, changed
+from hostbench.errors import UsageError, did_you_mean, listing, shown
+from hostbench.models.jobs import JobSpec
+from hostbench.models.suite import ALL, Suite
+from hostbench.models.table import Table
+from hostbench.params import check_value, known_param
+from hostbench.plan import find_workload, make_plan, subsystems_of
+from hostbench.results import new_job_id
+from hostbench.suite import built_in_suites, load_known_suite
+from hostbench.web.problem import Problem
+from orchestrator.store.hosts import HostFacts, HostState, HostStore
+from orchestrator.store.record import NewJob
+
+PLANS_REMEMBERED = 256
+
+
+def refusal(message: str, *field: str) -> Problem:
+    """A submission that cannot be, because of `body.<field>`."""
+    return Problem(422, "invalid", message, field=".".join(("body", *field)))
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A submission that can be measured."""
+
+    spec: JobSpec
+    suite: Suite
+    hosts: tuple[str, ...]
+    subsystems: tuple[str, ...]
+
+    def job(self) -> NewJob:
+        """It as a job with a new id."""
+        job_id = new_job_id(self.suite.name)
+        return NewJob(job_id, self.spec, self.suite, self.hosts, self.subsystems)
+
+
+class Acceptance:
+    """Judges submissions. Methods raise Problem, or RedisError."""
+
+    def __init__(self, hosts: HostStore) -> None:
+        self._hosts = hosts
+        self._plans = _Verdicts()
+
+    def accept(self, spec: JobSpec) -> Accepted:
+        """The submission, for its hosts."""
+        suite = requested_suite(spec)
+        subsystems = _subsystems(spec, suite)
+        states = self._asked_hosts(spec)
+        first, facts = states[0], self._facts(states[0])
+        for subsystem in subsystems:
+            if subsystem not in facts.tables:
+                raise refusal(
+                    f"{first.name} has no service {subsystem}; it has {listing(facts.tables)}: "
+                    "start that service there, or name another host",
+                    "hosts",
+                )
+        self._check_plan(spec, suite, first, facts)
+        return Accepted(spec, suite, tuple(state.name for state in states), tuple(subsystems))
+
+    def _asked_hosts(self, spec: JobSpec) -> Sequence[HostState]:
+        alive = [state for state in self._hosts.lately() if state.alive]
+        if spec.hosts is not None:
+            by_name = {state.name: state for state in alive}
+            for name in spec.hosts:
+                if name not in by_name:
+                    # Perhaps it registered a moment ago.
+                    (by_name[name],) = self._hosts.states_of([name])
+                if not by_name[name].alive:
+                    raise self._unregistered(name)
+            return [by_name[name] for name in spec.hosts]
+        if not alive:
+            raise refusal(
+                "no host is registered; start a service that knows this orchestrator "
+                "(HOSTBENCH_ORCHESTRATOR_URL)",
+                "hosts",
+            )
+        if len(alive) > 1:
+            names = listing(state.name for state in alive)
+            raise refusal(f"several hosts are registered; give hosts: {names}", "hosts")
+        return alive
+
+    def _unregistered(self, name: str) -> Problem:
+        states = self._hosts.states()
+        alive = [state.name for state in states if state.alive]
+        if name in (state.name for state in states):
+            return refusal(
+                f"host {shown(name)} is gone: its services renew their registration no longer; "
+                "start them again",
+                "hosts",
+            )
+        return refusal(
+            f"host {shown(name)} is not registered; {did_you_mean(name, alive)}"
+            f"give {listing(alive)}",
+            "hosts",
+        )
+
+    def _facts(self, state: HostState) -> HostFacts:
+        facts = self._hosts.facts(state)
+        if facts is None:
+            raise self._unregistered(state.name)
+        return facts
+
+    def _check_plan(self, spec: JobSpec, suite: Suite, state: HostState, facts: HostFacts) -> None:
+        """Plans the whole suite, once for each host as it is."""
+        content = suite.model_dump_json(exclude_defaults=True).encode()
+        question = (hashlib.sha256(content).hexdigest(), state.name, state.instances)
+        # The same suite can come from a workload or in full: the refusal names another field.
+        if self._plans.allowed(question):
+            return
+        tables = {subsystem: answer.table for subsystem, answer in facts.tables.items()}
+        if spec.workload is not None:
+            _check_workload(spec, spec.workload, tables, facts)
+        try:
+            make_plan(suite, tables, facts.inventory)
+        except UsageError as error:
+            raise refusal(error.message, _about(spec)) from None
+        self._plans.allow(question)
+
+
+class _Verdicts:
+    """The last plans that could be made."""
+
+    def __init__(self) -> None:
+        self._allowed: OrderedDict[object, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def allowed(self, question: object) -> bool:
+        with self._lock:
+            return question in self._allowed
+
+    def allow(self, question: object) -> None:
+        with self._lock:
+            self._allowed[question] = None
+            while len(self._allowed) > PLANS_REMEMBERED:
+                self._allowed.popitem(last=False)
+
+
+def requested_suite(spec: JobSpec) -> Suite:
+    """The suite as asked for: by name, in full or made up for one workload, with the changes.
+    Raises Problem."""
+    if spec.workload is not None:
+        try:
+            suite = ad_hoc_suite(spec.workload, spec.params)
+        except UsageError as error:
+            raise refusal(error.message, "workload") from None
+    else:
+        assert spec.suite is not None, "JobSpec has one of them"
+        suite = named_suite(spec.suite) if isinstance(spec.suite, str) else spec.suite
+    return changed(suite, Changes(spec.trials, spec.idle_policy, spec.peers))
+
+
+def named_suite(name: str) -> Suite:
+    """A suite of this installation: never a path. Raises Problem."""
+    known = built_in_suites()
+    if name not in known:
+        raise refusal(
+            f"there is no suite {shown(name)}; {did_you_mean(name, known)}give {listing(known)}, "
+            "or the suite itself",
+            "suite",
+        )
+    try:
+        return load_known_suite(known[name])
+    except UsageError as error:
+        raise refusal(error.message, "suite") from None
+
+
+def _subsystems(spec: JobSpec, suite: Suite) -> list[str]:
+    try:
+        return subsystems_of(suite)
+    except UsageError as error:
+        raise refusal(error.message, _about(spec)) from None
+
+
+def _about(spec: JobSpec) -> str:
+    return "suite" if spec.workload is None else "workload"
+
+
+def _check_workload(
+    spec: JobSpec, name: str, tables: Mapping[str, Table], facts: HostFacts
+) -> None:
+    """Workload and parameters one by one, so that the refusal names the right one."""
+    try:
+        workload = find_workload(tables, name)
+    except UsageError as error:
+        raise refusal(error.message, "workload") from None
+    for param, value in spec.params.items():
+        try:
+            known = known_param(workload, param)
+            if value != ALL:
+                check_value(known, value, facts.inventory.allowed_cpus)
+        except UsageError as error:
+            raise refusal(error.message, "params", param) from None

@@ -1,0 +1,1 @@
+"""The calls of the orchestrator, one module a resource: docs/api.md."""

@@ -1,0 +1,187 @@
+"""/jobs/{id}/events: what happens in a job, as server-sent events."""
+
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, cast
+
+import redis.asyncio
+from fastapi import APIRouter, Depends, Header
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from redis.exceptions import RedisError
+from starlette.concurrency import run_in_threadpool
+
+from hostbench.models.jobs import TERMINAL, JobView, StackState, StateEvent
+from hostbench.web.problem import Problem, problem_responses
+from orchestrator.api.common import Core, Job
+from orchestrator.api.examples import EVENTS
+from orchestrator.core import Orchestrator
+from orchestrator.store.connection import key
+
+REPLAY_BATCH = 200
+# After so much silence the stream is looked at all the same: a message may have been missed.
+SILENCE_S = 15.0
+WATCHERS_MOST = 100
+RETRY_MS = 2000
+_EVENT_ID = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
+BEGINNING = "0-0"
+
+router = APIRouter(tags=["jobs"])
+
+
+class Watchers:
+    """Counts who watches."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def __call__(self) -> AsyncIterator[None]:
+        """A dependency: one more, for as long as the answer takes. Raises Problem."""
+        if self.count >= WATCHERS_MOST:
+            raise Problem(
+                429,
+                "too_many_watchers",
+                f"{WATCHERS_MOST} watch already; ask GET /jobs/{{id}} instead",
+            )
+        self.count += 1
+        try:
+            yield
+        finally:
+            self.count -= 1
+
+
+@router.get(
+    "/jobs/{job_id}/events",
+    summary="Follow a job live",
+    description=(
+        "Events with an id stand in the job's record: whoever reconnects with Last-Event-ID gets "
+        "what it missed. Those without are live only. The stream ends after a terminal state."
+    ),
+    response_class=EventSourceResponse,
+    dependencies=[Depends(Watchers())],
+    responses={
+        200: {"content": {"text/event-stream": {"example": EVENTS}}},
+        **problem_responses([401, 404, 422, 429, 503]),
+    },
+)
+async def events(
+    job: Job,
+    core: Core,
+    last_event_id: Annotated[
+        str | None, Header(max_length=64, description="The id of the last event received.")
+    ] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """GET /jobs/{id}/events."""
+    after = BEGINNING
+    if last_event_id is not None and _EVENT_ID.fullmatch(last_event_id):
+        after = last_event_id
+    try:
+        async for event in _Follower(core, job.id, after).events():
+            yield event
+    except RedisError:
+        return  # whoever listens connects again, with the id of the last event
+    if (final := await _forgotten(core, job.id)) is not None:
+        yield _final(final)
+
+
+async def _forgotten(core: Orchestrator, job_id: str) -> JobView | None:
+    """A job that only the results directory knows and so has no events: how it stands now, if it
+    has ended."""
+    with contextlib.suppress(RedisError):
+        if not await core.redis_async.exists(key("job", job_id)):
+            view = await run_in_threadpool(core.archive.view, job_id)
+            return view if view is not None and view.state in TERMINAL else None
+    return None
+
+
+def _final(job: JobView) -> ServerSentEvent:
+    event = StateEvent(
+        job=job.id,
+        state=job.state,
+        reason=job.reason,
+        time_unix_s=job.ended_unix_s or job.submitted_unix_s,
+    )
+    return ServerSentEvent(raw_data=event.model_dump_json(), event="state", retry=RETRY_MS)
+
+
+class _Follower:
+    """One watcher of one job."""
+
+    def __init__(self, core: Orchestrator, job_id: str, after: str) -> None:
+        self._redis = core.redis_async
+        self._job = job_id
+        self._stream = key("events", job_id)
+        self._after = after
+
+    async def events(self) -> AsyncIterator[ServerSentEvent]:
+        """The events after `after`, until the job has ended. Raises RedisError."""
+        async with self._redis.pubsub() as channel:
+            # Nothing falls between listening and reading: what is read is asked for on another
+            # connection, and so not before Redis has confirmed that it sends what comes.
+            await channel.subscribe(key("live", self._job))
+            await channel.get_message(timeout=SILENCE_S)
+            await self._begin_where_it_is()
+            async for event in self._recorded():
+                yield event
+            while not await self._is_over():
+                async for event in self._heard(channel):
+                    yield event
+
+    async def _begin_where_it_is(self) -> None:
+        """An id beyond the end is of a stream that is gone: this one is new from its beginning."""
+        if await self._last() < _position(self._after):
+            self._after = BEGINNING
+
+    async def _last(self) -> tuple[int, int]:
+        """Where the stream ends."""
+        last: list[Any] = cast(Any, await self._redis.xrevrange(self._stream, count=1))
+        return _position(last[0][0] if last else BEGINNING)
+
+    async def _heard(self, channel: redis.asyncio.client.PubSub) -> AsyncIterator[ServerSentEvent]:
+        """What is published up to a change of state, or until it is silent."""
+        while (message := await channel.get_message(timeout=SILENCE_S)) is not None:
+            if message["type"] != "message":
+                continue
+            event_id, _, text = str(message["data"]).partition(" ")
+            if not event_id:
+                yield _sent(None, text)
+            elif _position(event_id) > _position(self._after):
+                self._after = event_id
+                event = _sent(event_id, text)
+                yield event
+                if event.event == "state":
+                    return
+        async for event in self._recorded():
+            yield event
+
+    async def _recorded(self) -> AsyncIterator[ServerSentEvent]:
+        """What stands in the stream."""
+        while True:
+            batch: list[tuple[str, dict[str, str]]] = cast(
+                Any,
+                await self._redis.xrange(self._stream, min=f"({self._after}", count=REPLAY_BATCH),
+            )
+            for event_id, fields in batch:
+                self._after = event_id
+                yield _sent(event_id, fields["event"])
+            if len(batch) < REPLAY_BATCH:
+                return
+
+    async def _is_over(self) -> bool:
+        """Whether the job has ended and everything was sent."""
+        state = cast(str | None, await self._redis.hget(key("job", self._job), "state"))
+        if state is not None and StackState(state) not in TERMINAL:
+            return False
+        return await self._last() <= _position(self._after)
+
+
+def _position(event_id: str) -> tuple[int, int]:
+    milliseconds, _, number = event_id.partition("-")
+    return int(milliseconds), int(number)
+
+
+def _sent(event_id: str | None, text: str) -> ServerSentEvent:
+    return ServerSentEvent(
+        raw_data=text, event=json.loads(text)["event"], id=event_id, retry=RETRY_MS
+    )

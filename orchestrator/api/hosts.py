@@ -1,0 +1,83 @@
+"""/hosts and /workloads: who is there and what can be measured."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from hostbench.models.jobs import HostList, HostView, ServiceView, WorkloadList
+from hostbench.models.service import Registered, Registration
+from hostbench.services import Subsystem
+from hostbench.web.body import accepts, json_body
+from hostbench.web.problem import problem_responses
+from orchestrator.api.common import Core
+from orchestrator.api.examples import REGISTRATION
+from orchestrator.store.hosts import HostFacts, HostState
+
+router = APIRouter(tags=["hosts"])
+# With the services' key.
+registrations = APIRouter(tags=["hosts"])
+
+
+@registrations.post(
+    "/hosts",
+    summary="Register a service of a host, and renew that",
+    description="With the service key. The orchestrator asks a new service what it is.",
+    responses=problem_responses([401, 413, 422, 503]),
+    openapi_extra=accepts(Registration, REGISTRATION),
+)
+def register(
+    registration: Annotated[Registration, Depends(json_body(Registration))], core: Core
+) -> Registered:
+    """POST /hosts."""
+    return core.registrar.register(registration)
+
+
+@router.get("/hosts", summary="The hosts", responses=problem_responses([401, 503]))
+def hosts(core: Core) -> HostList:
+    """GET /hosts."""
+    views = []
+    for state in core.hosts.states():
+        facts = core.hosts.facts(state)
+        inventory = facts.inventory if facts else core.hosts.last_inventory(state.name)
+        views.append(
+            HostView(
+                name=state.name,
+                state="gone" if facts is None else "busy" if state.job else "idle",
+                job=state.job,
+                services=_services(state, facts),
+                inventory=inventory,
+            )
+        )
+    return HostList(hosts=views)
+
+
+def _services(state: HostState, facts: HostFacts | None) -> list[ServiceView]:
+    if facts is None:
+        return []
+    return [
+        ServiceView(
+            subsystem=Subsystem(service.subsystem),
+            url=service.url,
+            program=facts.tables[service.subsystem].program,
+            renewed_unix_s=service.renewed_unix_s,
+        )
+        for service in state.services
+        if service.subsystem in facts.tables
+    ]
+
+
+@router.get(
+    "/workloads",
+    summary="What each registered host can measure",
+    responses=problem_responses([401, 503]),
+)
+def workloads(core: Core) -> WorkloadList:
+    """GET /workloads."""
+    known = {state.name: core.hosts.facts(state) for state in core.hosts.states()}
+    return WorkloadList(
+        hosts={
+            name: [answer.table for answer in facts.tables.values()]
+            for name, facts in known.items()
+            if facts is not None
+        }
+    )

@@ -1,0 +1,202 @@
+"""/jobs: submit, list, look, cancel, resume."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Response
+
+from hostbench.models.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
+from hostbench.web.body import accepts, json_body
+from hostbench.web.problem import Problem, problem_responses
+from orchestrator.api.common import Core, Job, JobId
+from orchestrator.api.examples import SUBMISSIONS
+from orchestrator.core import Orchestrator
+from orchestrator.store.jobs import QUEUED_MOST, Answered, Enqueued
+from orchestrator.store.record import NewJob
+
+LIMIT_DEFAULT, LIMIT_MOST = 50, 500
+# Ids of one second differ by four digits.
+ID_ATTEMPTS = 50
+RETRY_AFTER_S = 60
+
+router = APIRouter(tags=["jobs"])
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        description="The same key with the same body is the same job, for 24 hours.",
+    ),
+]
+
+
+@router.post(
+    "/jobs",
+    status_code=202,
+    summary="Queue a job",
+    description=(
+        "The whole job is planned first, on the host as it registered: what cannot be measured is "
+        "refused with the field it is about."
+    ),
+    response_description="The job, queued.",
+    responses={
+        200: {"model": JobView, "description": "Submitted before with this Idempotency-Key."},
+        **problem_responses([401, 413, 422, 429, 503]),
+    },
+    openapi_extra=accepts(JobSpec, SUBMISSIONS),
+)
+def submit(
+    spec: Annotated[JobSpec, Depends(json_body(JobSpec))],
+    core: Core,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> JobView:
+    """POST /jobs."""
+    answer = _submitted(core, spec, idempotency_key)
+    if answer.word == "other":
+        raise Problem(
+            422,
+            "idempotency_key_reused",
+            f"this Idempotency-Key was sent with another body, for job {answer.id}; "
+            "make a new key for each job",
+            field="header.idempotency-key",
+        )
+    if answer.word == "full":
+        raise _full()
+    if answer.word == "known":
+        response.status_code = 200
+    response.headers["Location"] = f"/jobs/{answer.id}"
+    return answer.view or core.catalogue.view(answer.id)
+
+
+def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -> Enqueued:
+    body = spec.model_dump_json(exclude_defaults=True).encode()
+    try:
+        accepted = core.acceptance.accept(spec)
+    except Problem:
+        # What was accepted once stays accepted, though its host be gone by now.
+        before = None if idempotency_key is None else core.jobs.submitted(idempotency_key, body)
+        if before is None:
+            raise
+        return before
+    for _ in range(ID_ATTEMPTS):
+        answer = core.jobs.enqueue(accepted.job(), idempotency_key, body)
+        if answer.word != "taken":
+            return answer
+    raise Problem(429, "no_id_left", "too many jobs of this suite in one second; try again")
+
+
+def _full() -> Problem:
+    return Problem(
+        429,
+        "queue_full",
+        f"{QUEUED_MOST} jobs are queued, the most there may be; wait, or cancel some",
+        headers={"Retry-After": str(RETRY_AFTER_S)},
+    )
+
+
+@router.get(
+    "/jobs",
+    summary="List jobs, newest first",
+    responses=problem_responses([401, 422, 503]),
+)
+def jobs(
+    core: Core,
+    state: Annotated[StackState | None, Query(description="Only those of this state.")] = None,
+    host: Annotated[
+        str | None, Query(max_length=64, description="Only those that want or had this host.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=LIMIT_MOST)] = LIMIT_DEFAULT,
+    before: Annotated[
+        str | None,
+        Query(
+            pattern=r"^\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}$",
+            max_length=200,
+            description="Only those older than this job: `next` of the last answer.",
+        ),
+    ] = None,
+) -> JobList:
+    """GET /jobs."""
+    return core.catalogue.page(state, host, limit, before)
+
+
+@router.get(
+    "/jobs/{job_id}",
+    summary="A job and its state",
+    responses=problem_responses([401, 404, 422, 503]),
+)
+def job(job: Job) -> JobView:
+    """GET /jobs/{id}."""
+    return job
+
+
+@router.delete(
+    "/jobs/{job_id}",
+    status_code=202,
+    summary="Cancel a job",
+    description=(
+        "A queued job is cancelled at once. A running one ends its trial first, within seconds; "
+        "what it measured is kept."
+    ),
+    responses=problem_responses([401, 404, 409, 422, 503]),
+)
+def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
+    """DELETE /jobs/{id}."""
+    answer = core.jobs.cancel(job_id)
+    if answer.word in ("ended", "unknown"):
+        state = answer.before or job.state
+        raise Problem(
+            409, "ended", f"job {job_id} is {state} already: nothing is left to cancel", state=state
+        )
+    view = core.catalogue.view(job_id)
+    if view.state in TERMINAL:
+        core.archive.keep(view)  # of one that had measured before it was resumed
+    return view
+
+
+@router.post(
+    "/jobs/{job_id}/resume",
+    status_code=202,
+    summary="Queue a lost, failed or cancelled job again",
+    description=(
+        "Under the same id. Cases that were complete are kept if program and host are still "
+        "the same. Its events begin anew."
+    ),
+    responses=problem_responses([401, 404, 409, 422, 429, 503]),
+)
+def resume(job_id: JobId, job: Job, core: Core, response: Response) -> JobView:
+    """POST /jobs/{id}/resume."""
+    answer = _resumed(core, job)
+    if answer.word == "full":
+        raise _full()
+    if answer.word == "refused":
+        raise Problem(
+            409,
+            "not_resumable",
+            f"job {job_id} is {answer.before}; only a lost, failed or cancelled job is resumed",
+            state=answer.before,
+        )
+    response.headers["Location"] = f"/jobs/{job_id}"
+    return core.catalogue.view(job_id)
+
+
+def _resumed(core: Orchestrator, job: JobView) -> Answered:
+    if core.jobs.state(job.id) is not None:
+        return core.jobs.resume(job.id, job.priority, {})
+    if job.state not in (StackState.LOST, StackState.FAILED, StackState.CANCELLED):
+        return Answered("refused", job.state)
+    if job.spec is None:
+        raise Problem(
+            409,
+            "not_resumable",
+            f"job {job.id} was not submitted here; go on with hostbench run --resume {job.id} "
+            "where it was measured",
+        )
+    # Redis no longer knows it: planned again as if it were new, since hosts may have changed.
+    accepted = core.acceptance.accept(job.spec.model_copy(update={"hosts": job.hosts}))
+    again = NewJob(job.id, accepted.spec, accepted.suite, accepted.hosts, accepted.subsystems)
+    fields = again.fields | {
+        "queue": again.queue,
+        "submitted_us": str(int(job.submitted_unix_s * 1e6)),
+        "sessions": str(job.sessions),
+    }
+    return core.jobs.resume(job.id, job.priority, fields)

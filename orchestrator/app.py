@@ -1,0 +1,76 @@
+"""The application: the calls around one orchestrator."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import JSONResponse
+from redis.exceptions import RedisError
+from starlette.concurrency import run_in_threadpool
+
+import hostbench
+from hostbench.models.jobs import JobSpec
+from hostbench.models.service import Registration
+from hostbench.web.body import BodyLimit, describe_bodies
+from hostbench.web.keys import requires
+from hostbench.web.problem import Problem, install_problem_handlers
+from orchestrator.api import events, hosts, jobs, points, results, state, suites
+from orchestrator.core import Orchestrator
+from orchestrator.settings import Settings
+
+BODY_BYTES_MOST = 1 << 20
+RETRY_AFTER_S = 5
+DESCRIPTION = """\
+Queues benchmark jobs, runs one at a time on an idle host, and serves their results.
+
+Every call but GET /healthz takes a key: `Authorization: Bearer KEY`. Refusals are problem details
+(RFC 9457): `code` is for programs, `detail` for people, `errors` name the fields.
+"""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application; `app.state.core` is its orchestrator, which lives while it serves."""
+    core = Orchestrator(settings)
+    app = FastAPI(
+        title="hostbench orchestrator",
+        description=DESCRIPTION,
+        version=hostbench.__version__,
+        lifespan=lambda _app: _living(core),
+    )
+    app.state.core = core
+    app.add_middleware(BodyLimit, most=BODY_BYTES_MOST)
+    install_problem_handlers(app)
+    app.add_exception_handler(RedisError, _redis_away)
+    _add_calls(app, settings)
+    describe_bodies(app, JobSpec, Registration)
+    return app
+
+
+def _add_calls(app: FastAPI, settings: Settings) -> None:
+    app.include_router(state.open_calls)
+    keyed = [Depends(requires(settings.api_key))]
+    for module in (jobs, events, results, hosts, suites, points, state):
+        app.include_router(module.router, dependencies=keyed)
+    in_browsers = [Depends(requires(settings.api_key, in_browsers=True))]
+    app.include_router(results.pages, dependencies=in_browsers)
+    service_keyed = [Depends(requires(settings.service_key))]
+    app.include_router(hosts.registrations, dependencies=service_keyed)
+
+
+@contextlib.asynccontextmanager
+async def _living(core: Orchestrator) -> AsyncIterator[None]:
+    core.start()
+    try:
+        yield
+    finally:
+        await run_in_threadpool(core.close)
+        await core.redis_async.aclose()
+
+
+async def _redis_away(_request: Request, error: Exception) -> JSONResponse:
+    return Problem(
+        503,
+        "redis_away",
+        f"Redis cannot be used: {error}; jobs that were accepted are kept, try again later",
+        headers={"Retry-After": str(RETRY_AFTER_S)},
+    ).response()

@@ -1,0 +1,184 @@
+"""The parts of an orchestrator, put together; docs/architecture.md says what each is for."""
+
+import asyncio
+import secrets
+
+import structlog
+
+from hostbench.models.jobs import TERMINAL, PartHealth, StackState
+from hostbench.results import ResultsStore
+from hostbench.services import load_service_modules
+from orchestrator.acceptance import Acceptance
+from orchestrator.archive import Archive
+from orchestrator.catalogue import Catalogue
+from orchestrator.health import Check, redis_check, results_check, thread_check
+from orchestrator.influx.client import InfluxClient
+from orchestrator.influx.outbox import Outbox, OutboxStatus
+from orchestrator.influx.writer import BLOCK_S, OutboxWriter
+from orchestrator.keeper import Keeper, Stop
+from orchestrator.links import Links
+from orchestrator.listener import Listener
+from orchestrator.live import LivePublisher
+from orchestrator.metrics import Metrics
+from orchestrator.registration import Registrar
+from orchestrator.reporting import Reporter
+from orchestrator.runner import Runner, Surroundings
+from orchestrator.scheduler import Scheduler
+from orchestrator.settings import InfluxSettings, Settings
+from orchestrator.store.connection import connect, connect_async
+from orchestrator.store.hosts import HostStore
+from orchestrator.store.jobs import JobStore
+from orchestrator.store.record import StartedJob
+from orchestrator.usage import control_plane_meter
+
+# For what had better try again soon than wait: each round trip, of which a new connection has
+# several.
+QUICK_CONNECT_S = 0.5
+QUICK_ANSWER_S = 1.0
+# After it was told to stop, a trial's program has seconds to end.
+STOP_S = 8.0
+
+log = structlog.get_logger()
+
+
+class Orchestrator:
+    """One orchestrator. Redis and InfluxDB may be away when it starts, and come and go."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        url, password = settings.redis_url, settings.redis_password
+        client = connect(url, password)
+        quick = connect(url, password, QUICK_ANSWER_S, QUICK_CONNECT_S)
+        self.redis_async = connect_async(url, password)
+        self.jobs, self.hosts = JobStore(client), HostStore(client)
+        self.archive = Archive(ResultsStore(settings.results))
+        self.catalogue = Catalogue(self.jobs, self.archive)
+        self.acceptance = Acceptance(self.hosts)
+        links = Links(settings.service_key, settings.ca)
+        self.registrar = Registrar(self.hosts, links)
+        self.reporter = Reporter()
+        self.points = Points(settings.influx, settings) if settings.influx else None
+        self._keeper = Keeper(JobStore(quick).renew)
+        self._live = LivePublisher(JobStore(quick).publish)
+        self.metrics = Metrics(self.jobs, lambda: self._keeper.count, self._outbox_figures)
+        self._runner = Runner(
+            Surroundings(
+                jobs=self.jobs,
+                hosts=self.hosts,
+                archive=self.archive,
+                links=links,
+                keeper=self._keeper,
+                live=self._live,
+                outbox=self.points.outbox if self.points else None,
+                meter=control_plane_meter(quick),
+            )
+        )
+        owner = secrets.token_hex(8)
+        self._scheduler = Scheduler(
+            self.jobs, owner, lambda: self._keeper.count, self._start_job, self._keep_reaped
+        )
+        self._listener = Listener(
+            connect(url, password),
+            self._scheduler.wake,
+            lambda job_id: self._keeper.stop(job_id, Stop.CANCELLED),
+        )
+
+    def start(self) -> None:
+        """Begins to run jobs."""
+        load_service_modules()
+        self._keeper.start()
+        self._live.start()
+        if self.points is not None:
+            self.points.writer.start()
+        self._listener.start()
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """Tells everything to end, and returns at once. Takes locks: not for a signal handler."""
+        self._scheduler.end()
+        self._keeper.stop_all(Stop.SHUTDOWN)
+
+    def close(self) -> None:
+        """Ends the jobs that run here, gives their hosts back, and ends all threads."""
+        self._scheduler.close()
+        self._keeper.stop_all(Stop.SHUTDOWN)
+        self._runner.join(STOP_S)
+        self._listener.close()
+        self._live.close()
+        if self.points is not None:
+            self.points.writer.stop()
+        self._keeper.close()
+
+    def _start_job(self, job: StartedJob, asked_s: float) -> bool:
+        self.metrics.dispatch_seconds.observe(job.dispatch_s)
+        return self._runner.start(job, asked_s)
+
+    def _keep_reaped(self, job_id: str, state: StackState) -> None:
+        """What nobody else writes down: its orchestrator is dead."""
+        if state in TERMINAL and (view := self.jobs.view(job_id)) is not None:
+            self.archive.keep(view)
+
+    def checks(self) -> dict[str, Check]:
+        """What /healthz asks, by part."""
+        return {
+            "redis": redis_check(self.redis_async),
+            "scheduler": thread_check(lambda: self._scheduler.alive),
+            "keeper": thread_check(lambda: self._keeper.alive),
+            "listener": thread_check(lambda: self._listener.alive),
+            "results": results_check(self.settings.results),
+            "influxdb": self._influx_check,
+        }
+
+    async def _influx_check(self) -> PartHealth:
+        if self.points is None:
+            return PartHealth(status="off", detail="HOSTBENCH_INFLUXDB_URL is not set")
+        return await self.points.check()
+
+    def _outbox_figures(self) -> dict[str, float]:
+        return {} if self.points is None else self.points.figures()
+
+
+class Points:
+    """The outbox of points for InfluxDB, and who empties it."""
+
+    def __init__(self, influx: InfluxSettings, settings: Settings) -> None:
+        url, password = settings.redis_url, settings.redis_password
+        self.outbox = Outbox(connect(url, password))
+        # It waits in Redis for something to write.
+        patient = connect(url, password, answer_timeout_s=2 * BLOCK_S)
+        ca = str(settings.ca) if settings.ca and influx.url.startswith("https:") else None
+        client = InfluxClient(influx.url, influx.database, influx.user, influx.password, ca_file=ca)
+        self.writer = OutboxWriter(patient, client)
+
+    async def check(self) -> PartHealth:
+        """Whether the points arrive. Raises nothing: without Redis nobody knows."""
+        from redis.exceptions import RedisError
+
+        try:
+            status = await asyncio.to_thread(self.outbox.status, self.writer.error)
+        except RedisError:
+            return PartHealth(status="degraded", detail="the outbox is in Redis, which is away")
+        return PartHealth(status="ok" if status.healthy else "degraded", detail=_told(status))
+
+    def figures(self) -> dict[str, float]:
+        """For /metrics. Raises RedisError."""
+        status = self.outbox.status()
+        return {
+            "entries": status.entries,
+            "oldest_seconds": status.oldest_s or 0.0,
+            "dead_letters": status.dead_letters,
+            "left_out": status.left_out,
+        }
+
+
+def _told(status: OutboxStatus) -> str:
+    parts = [f"{status.entries} entries wait in the outbox"]
+    if status.oldest_s is not None:
+        parts.append(f"the oldest for {status.oldest_s:.0f} s")
+    if status.dead_letters:
+        parts.append(f"{status.dead_letters} points were rejected: see GET /points/rejected")
+    if status.left_out:
+        parts.append(f"{status.left_out} points were left out: run hostbench reindex")
+    if status.error:
+        parts.append(status.error)
+    return ", ".join(parts)

@@ -1,0 +1,279 @@
+"""What InfluxDB is told: points made from the records of a job, and from nothing else.
+
+A running job and `reindex` call the same functions, so both give the same points: the same series,
+the same frozen time, the same values. Writing one twice changes nothing. docs/influxdb.md lists
+measurements, tags and fields.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from hostbench.models.events import Disturbance, ParamValue, SampleEvent, StartEvent
+from hostbench.models.result import (
+    OWN_TOOL,
+    CaseResult,
+    PeerResult,
+    ResultDocument,
+    SessionRecord,
+    Statistics,
+    TrialRecord,
+)
+from hostbench.models.table import Metric
+
+# The retention policy of what is only of interest for some weeks; the default policy has no name.
+SAMPLES = "samples"
+SAMPLES_RETENTION_DAYS = 30
+
+# Parameters that take few values and that boards tell series apart by. A parameter of a later
+# subsystem is added here.
+TAGGED_PARAMS = ("dtype", "isa", "threads")
+# The metric of a peer's figure that is held against none of ours.
+CONTEXT_METRIC = "figure"
+REASON_CHARACTERS = 300
+MILLISECONDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point. `tags` have no empty values, `fields` are floats and strings, `retention` is a
+    retention policy or None for the default one."""
+
+    measurement: str
+    tags: Mapping[str, str]
+    fields: Mapping[str, float | str]
+    time_ms: int
+    retention: str | None = None
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What all points of a job have in common. `workloads`: the metrics by full workload name."""
+
+    job: str
+    host: str
+    suite: str
+    workloads: Mapping[str, tuple[Metric, ...]]
+
+    @classmethod
+    def of_session(cls, session: SessionRecord) -> Self:
+        """Of a job that is running."""
+        return cls(session.job, session.host.hostname, session.suite.name, session.workloads)
+
+    @classmethod
+    def of_document(cls, document: ResultDocument) -> Self:
+        """Of a job that was."""
+        return cls(document.job.id, document.host.hostname, document.suite.name, document.workloads)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Of measurements whose series belong to one job."""
+        return {"host": self.host, "suite": self.suite, "job": self.job}
+
+
+@dataclass(frozen=True)
+class CaseTags:
+    """How a case is called in tags; `label` is its full one (hostbench.document.full_label)."""
+
+    case: str
+    workload: str
+    label: str
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """As tags."""
+        return _without_empty({"workload": self.workload, "case": self.case, "label": self.label})
+
+
+def milliseconds(time_unix_s: float) -> int:
+    """The time of a point."""
+    return round(time_unix_s * MILLISECONDS)
+
+
+def sample_points(
+    job: JobContext, case: CaseTags, index: int, time_unix_s: float, sample: SampleEvent
+) -> list[Point]:
+    """One point a metric of a sample of trial `index`, which began at `time_unix_s`."""
+    time_ms = milliseconds(time_unix_s + sample.t_s)
+    return [
+        Point(
+            "sample",
+            {**job.tags, **case.tags, "metric": metric},
+            {"value": float(value), "t_s": float(sample.t_s), "trial": float(index)},
+            time_ms,
+            SAMPLES,
+        )
+        for metric, value in sample.metrics.items()
+        if value is not None
+    ]
+
+
+def trial_points(job: JobContext, case: CaseTags, trial: TrialRecord) -> list[Point]:
+    """What disturbed a finished trial, and what hostbench itself used meanwhile."""
+    points = []
+    time_ms = milliseconds(trial.time_unix_s)
+    if trial.end is not None:
+        fields: dict[str, float | str] = {
+            "trial": float(trial.index),
+            "verdict": trial.verdict.value,
+            "elapsed_s": trial.end.elapsed_s,
+            "threads": float(len(trial.end.threads)),
+            **_numbers(trial.end.disturbance),
+        }
+        points.append(Point("disturbance", {**job.tags, **case.tags}, fields, time_ms, SAMPLES))
+    usage = trial.control_plane
+    for process in usage.processes if usage else ():
+        tags = {"host": job.host, "component": process.component, "job": job.job}
+        numbers = {
+            "cpu_s": process.cpu_s,
+            "elapsed_s": process.elapsed_s,
+            "cpu_ratio": process.cpu_ratio,
+            "written_bytes": process.written_bytes,
+        }
+        points.append(Point("control_plane", tags, _known(numbers), time_ms, SAMPLES))
+    return points
+
+
+def case_points(job: JobContext, case: CaseResult) -> list[Point]:
+    """The results of a case that is done: ours, one point a metric, and the peers'."""
+    if case.verdict is None or not case.trials:
+        return []
+    tags = _case_tags(job, case)
+    time_ms = milliseconds(case.trials[0].time_unix_s)
+    points = [
+        Point(
+            "result",
+            {**tags, "tool": OWN_TOOL, "metric": metric, "role": _role(case, metric)},
+            {**_metric_fields(case, metric), **_outcome(job, case, metric)},
+            time_ms,
+        )
+        # A case without a figure says so under its primary metric.
+        for metric in case.metrics or (case.primary,)
+    ]
+    return points + [_peer_point(job, tags, peer, time_ms) for peer in case.peers]
+
+
+def document_points(document: ResultDocument) -> Iterator[Point]:
+    """Every point of a job: what a running one writes, and nothing else."""
+    job = JobContext.of_document(document)
+    for case in document.cases:
+        tags = CaseTags(case.case, case.workload, case.label)
+        for trial in case.trials:
+            for sample in trial.samples:
+                yield from sample_points(job, tags, trial.index, trial.time_unix_s, sample)
+            yield from trial_points(job, tags, trial)
+        for peer in case.peers:
+            for trial in peer.trials:
+                yield from trial_points(job, tags, trial)
+        yield from case_points(job, case)
+
+
+def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
+    start = next((trial.start for trial in case.trials if trial.start), None)
+    resolved = {name: _resolved(case.params, name, start) for name in TAGGED_PARAMS}
+    return {
+        "host": job.host,
+        "suite": job.suite,
+        "subsystem": case.workload.partition(".")[0],
+        **CaseTags(case.case, case.workload, case.label).tags,
+        **_without_empty(resolved),
+    }
+
+
+def _resolved(params: Mapping[str, ParamValue], name: str, start: StartEvent | None) -> str:
+    """A parameter as the program understood it, such as the instruction set that `best` is."""
+    if name not in params:
+        return ""
+    resolved = start.params.get(name) if start is not None else None
+    return str(params[name] if resolved is None else resolved)
+
+
+def _without_empty(tags: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in tags.items() if value}
+
+
+def _role(case: CaseResult, metric: str) -> str:
+    return "primary" if metric == case.primary else "secondary"
+
+
+def _metric_fields(case: CaseResult, name: str) -> dict[str, float | str]:
+    metric = case.metrics.get(name)
+    if metric is None:
+        return {"n": 0.0}
+    limit = metric.limit.value if metric.limit else None
+    return {
+        **_statistics(metric.statistics),
+        **_known({"limit": limit, "efficiency": metric.efficiency}),
+    }
+
+
+def _statistics(found: Statistics) -> dict[str, float | str]:
+    return _known(
+        {
+            "value": found.median,
+            "n": found.n,
+            "low": found.interval.low,
+            "high": found.interval.high,
+            "spread": found.half_width_ratio,
+        }
+    )
+
+
+def _outcome(job: JobContext, case: CaseResult, metric: str) -> dict[str, float | str]:
+    """What is said in words; and, since InfluxQL joins nothing, the peer that the primary metric
+    of a table's line is shown beside."""
+    assert case.verdict is not None
+    fields: dict[str, float | str] = {
+        "verdict": case.verdict.value,
+        "job": job.job,
+        "unit": _unit(job.workloads[case.workload], metric),
+    }
+    if metric != case.primary:
+        return fields
+    fields["until_ms"] = float(_end_ms(case))
+    if case.reasons:
+        text = "; ".join(reason.text for reason in case.reasons)
+        fields["reason"] = text[:REASON_CHARACTERS]
+    compared = next((peer for peer in case.peers if peer.ratio is not None), None)
+    if compared is not None and compared.ratio is not None:
+        fields["peer"] = compared.tool
+        fields["peer_ratio"] = float(compared.ratio.median)
+        if compared.statistics is not None:
+            fields["peer_value"] = float(compared.statistics.median)
+        if compared.metric in case.metrics:
+            fields["peer_ours"] = float(case.metrics[compared.metric].statistics.median)
+    return fields
+
+
+def _end_ms(case: CaseResult) -> int:
+    """When the last trial was over, peers' included: a board looks from the point's time to it."""
+    trials = [*case.trials, *(trial for peer in case.peers for trial in peer.trials)]
+    return max(milliseconds(trial.time_unix_s + trial.wall_s) for trial in trials)
+
+
+def _unit(metrics: Sequence[Metric], name: str) -> str:
+    return next(metric.unit for metric in metrics if metric.name == name)
+
+
+def _peer_point(job: JobContext, tags: Mapping[str, str], peer: PeerResult, time_ms: int) -> Point:
+    fields: dict[str, float | str] = {
+        **(_statistics(peer.statistics) if peer.statistics else {"n": 0.0}),
+        "verdict": peer.verdict.value,
+        "job": job.job,
+        "unit": peer.unit,
+        "title": " ".join(part for part in (peer.tool, peer.version, peer.title) if part),
+    }
+    if peer.ratio is not None:
+        fields["ratio"] = float(peer.ratio.median)
+    metric = peer.metric or CONTEXT_METRIC
+    own = {"tool": peer.tool, "metric": metric, "role": "peer"}
+    return Point("result", {**tags, **own}, fields, time_ms)
+
+
+def _numbers(disturbance: Disturbance) -> dict[str, float | str]:
+    return _known(disturbance.model_dump())
+
+
+def _known(numbers: Mapping[str, float | int | None]) -> dict[str, float | str]:
+    """Those that could be had, all of them floats: a field never changes its type."""
+    return {name: float(value) for name, value in numbers.items() if value is not None}

@@ -1,0 +1,200 @@
+"""Writes every point of a results directory to InfluxDB: after a wiped or a new InfluxDB, or when
+an outage lasted longer than the outbox keeps. Running it again changes nothing.
+
+`python -m orchestrator.influx.reindex` does it where the stack keeps its results;
+`hostbench reindex` is the same command on any host.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from redis.exceptions import RedisError
+
+from hostbench.errors import HostbenchError, UsageError
+from hostbench.exitcode import ExitCode
+from hostbench.results import ResultsStore, results_directory
+from hostbench.secret import secret
+from hostbench.units import plural
+from orchestrator.influx.client import InfluxClient, RejectedLine
+from orchestrator.influx.lineprotocol import line
+from orchestrator.influx.options import add_options, options_of
+from orchestrator.influx.outbox import Outbox
+from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, document_points
+from orchestrator.influx.setup import ensure_database
+from orchestrator.store.connection import connect
+
+# What InfluxDB's documentation recommends at once.
+LINES_A_WRITE = 5_000
+SECONDS_A_DAY = 86_400
+SAID_EVERY_S = 2.0
+REJECTED_SHOWN = 3
+
+
+@dataclass
+class Reindexed:
+    """What became of a results directory. `too_old`: points that their retention policy would
+    drop at once. `unreadable`: one sentence for each job that could not be read."""
+
+    jobs: int = 0
+    points: int = 0
+    too_old: int = 0
+    rejected: list[RejectedLine] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """What was done, in one line."""
+        text = f"{plural(self.points, 'point')} of {plural(self.jobs, 'job')} written"
+        if self.too_old:
+            text += (
+                f", {self.too_old} left out: older than the {SAMPLES_RETENTION_DAYS} days "
+                "that samples are kept"
+            )
+        if self.rejected:
+            text += f", {self.rejected_count} rejected"
+        if self.unreadable:
+            text += f", {plural(len(self.unreadable), 'job')} unreadable"
+        return text
+
+    @property
+    def rejected_count(self) -> int:
+        """Points that InfluxDB refused."""
+        return len(self.rejected)
+
+
+class _Batches:
+    """Collects lines by retention policy and writes them when there are enough."""
+
+    def __init__(self, influx: InfluxClient, done: Reindexed) -> None:
+        self._influx = influx
+        self._done = done
+        self._lines: dict[str | None, list[str]] = {}
+
+    def add(self, point: Point) -> None:
+        lines = self._lines.setdefault(point.retention, [])
+        lines.append(line(point))
+        if len(lines) >= LINES_A_WRITE:
+            self._write(point.retention)
+
+    def finish(self) -> None:
+        for retention in list(self._lines):
+            self._write(retention)
+
+    def _write(self, retention: str | None) -> None:
+        lines = self._lines.pop(retention)
+        refused = self._influx.write_each(lines, retention)
+        expired = sum(one.expired for one in refused)
+        self._done.too_old += expired
+        self._done.points += len(lines) - len(refused)
+        self._done.rejected += [one for one in refused if not one.expired]
+
+
+def reindex(
+    store: ResultsStore, influx: InfluxClient, progress: Callable[[int, int, Reindexed], None]
+) -> Reindexed:
+    """Writes every point of every job, unfinished ones as far as they are. `progress` is called
+    with the jobs read, the jobs there are, and what is done. Raises InfluxError."""
+    ensure_database(influx)
+    done = Reindexed()
+    batches = _Batches(influx, done)
+    oldest_ms = int((time.time() - SAMPLES_RETENTION_DAYS * SECONDS_A_DAY) * 1000)
+    ids = store.ids()
+    for number, job_id in enumerate(ids, start=1):
+        try:
+            document = store.job(job_id).load()
+        except HostbenchError as error:
+            done.unreadable.append(f"{job_id}: {error.message}")
+            continue
+        done.jobs += 1
+        for point in document_points(document):
+            if point.retention == SAMPLES and point.time_ms < oldest_ms:
+                done.too_old += 1
+            else:
+                batches.add(point)
+        progress(number, len(ids), done)
+    batches.finish()
+    return done
+
+
+def run(results: Path | None, influx: InfluxClient) -> ExitCode:
+    """Reindexes and says so on standard error; the exit code of the command. Raises
+    HostbenchError."""
+    store = ResultsStore(results_directory(results))
+    if not store.root.is_dir():
+        raise UsageError(
+            f"there is no directory {store.root}; name the one with the results with --results "
+            "or HOSTBENCH_RESULTS"
+        )
+    outbox = _outbox()
+    left_out = _left_out(outbox)
+    done = reindex(store, influx, _Progress().say)
+    for text in done.unreadable:
+        _print(text)
+    for one in done.rejected[:REJECTED_SHOWN]:
+        _print(f"InfluxDB refuses {one.line[:200]}: {one.reason}")
+    _print(done.sentence)
+    if done.rejected or done.unreadable:
+        return ExitCode.CASE_FAILED
+    if outbox is not None and left_out:
+        with contextlib.suppress(RedisError):
+            outbox.made_up_for(left_out)
+    return ExitCode.OK
+
+
+def _outbox() -> Outbox | None:
+    """The outbox of the stack that this runs in, whose health names the points it left out."""
+    url = os.environ.get("HOSTBENCH_REDIS_URL")
+    return Outbox(connect(url, secret("HOSTBENCH_REDIS_PASSWORD"))) if url else None
+
+
+def _left_out(outbox: Outbox | None) -> int:
+    """How many points it had left out before those of the results were read; what comes later is
+    not made up for."""
+    if outbox is not None:
+        with contextlib.suppress(RedisError):
+            return outbox.left_out()
+    return 0
+
+
+class _Progress:
+    """A line now and then."""
+
+    def __init__(self) -> None:
+        self._said_s = time.monotonic()
+
+    def say(self, number: int, jobs: int, done: Reindexed) -> None:
+        if time.monotonic() - self._said_s >= SAID_EVERY_S:
+            self._said_s = time.monotonic()
+            _print(f"{number} of {plural(jobs, 'job')} read, {done.points} points written")
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m orchestrator.influx.reindex", description=__doc__.split("\n\n")[0]
+    )
+    parser.add_argument("--url", help="address of InfluxDB; default: HOSTBENCH_INFLUXDB_URL")
+    add_options(parser)
+    parser.add_argument("--results", type=Path, help="default: HOSTBENCH_RESULTS, else ./results")
+    given = parser.parse_args(arguments)
+    try:
+        with options_of(given, given.url).client() as influx:
+            return run(given.results, influx)
+    except HostbenchError as error:
+        _print(f"hostbench: {error.message}")
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

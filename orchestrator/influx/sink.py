@@ -1,0 +1,131 @@
+"""Turns what a running job says into points and hands them to the outbox."""
+
+import time
+from collections.abc import Callable
+
+import redis
+import structlog
+
+from hostbench.document import Progress, case_result, full_label
+from hostbench.models.events import StartEvent
+from hostbench.models.result import (
+    CaseRecord,
+    IdleRecord,
+    PlannedCase,
+    ResultDocument,
+    SessionRecord,
+    TrialRecord,
+)
+from hostbench.notices import Notice, SampleTaken
+from orchestrator.influx.outbox import Outbox
+from orchestrator.influx.points import (
+    CaseTags,
+    JobContext,
+    Point,
+    case_points,
+    document_points,
+    sample_points,
+    trial_points,
+)
+
+HAND_OVER_S = 5.0
+RETRY_S = 0.5
+# While these measure, nothing of ours writes to disk, and Redis writes what it is told to.
+SILENT = frozenset({"disk"})
+# Of a job whose Redis is away for hours; what is beyond that, `hostbench reindex` writes.
+HELD_MOST = 200_000
+
+log = structlog.get_logger(__name__)
+
+
+class PointSink:
+    """A hostbench.notices.Sink for one session of a job. Redis being away costs the job nothing:
+    its points are held and handed over with the next ones.
+    """
+
+    def __init__(
+        self, session: SessionRecord, outbox: Outbox, hand_over_s: float = HAND_OVER_S
+    ) -> None:
+        """`hand_over_s`: during a trial, samples wait at least so long for one another."""
+        self._outbox = outbox
+        self._job = JobContext.of_session(session)
+        self._cases = {case.case: case for case in session.cases}
+        self._progress = Progress(session, session.time_unix_s)
+        self._labels: dict[str, str] = {}
+        self._held: list[Point] = []
+        self._hand_over_s = hand_over_s
+        self._handed_over_s = time.monotonic()
+
+    def take(self, notice: Notice) -> None:
+        """See hostbench.notices.Sink.take."""
+        if isinstance(notice, SampleTaken):
+            self._sample(notice)
+        elif isinstance(notice, TrialRecord):
+            self._trial(notice)
+        elif isinstance(notice, CaseRecord):
+            self._case(notice)
+        elif isinstance(notice, IdleRecord):
+            self._progress.take(notice)
+
+    def repeat(self, document: ResultDocument) -> None:
+        """Hands over what earlier sessions measured: they may have ended before they had. Points
+        that are there already change nothing."""
+        for point in document_points(document):
+            self._hold([point])
+        self._hand_over()
+
+    def close(self, may_wait: Callable[[], bool] = lambda: False) -> None:
+        """Hands over what is left; to be called however the job ends. While Redis is away it is
+        tried again as long as `may_wait` says."""
+        self._hand_over()
+        while self._held and may_wait():
+            time.sleep(RETRY_S)
+            self._hand_over()
+        self._leave_out(len(self._held))
+        self._held = []
+
+    def _sample(self, notice: SampleTaken) -> None:
+        tags = self._tags(notice.case, notice.start)
+        self._hold(sample_points(self._job, tags, notice.index, notice.time_unix_s, notice.sample))
+        due = time.monotonic() - self._handed_over_s >= self._hand_over_s
+        if due and notice.case.subsystem not in SILENT:
+            self._hand_over()
+
+    def _trial(self, trial: TrialRecord) -> None:
+        self._progress.take(trial)
+        tags = self._tags(self._cases[trial.case], trial.start)
+        self._hold(trial_points(self._job, tags, trial))
+        self._hand_over()
+
+    def _case(self, record: CaseRecord) -> None:
+        self._progress.take(record)
+        self._hold(case_points(self._job, case_result(self._progress, self._cases[record.case])))
+        self._hand_over()
+        # A job of ten thousand cases need not keep all their trials.
+        self._progress.trials.pop(record.case, None)
+        self._progress.peer_trials.pop(record.case, None)
+
+    def _tags(self, case: PlannedCase, start: StartEvent | None) -> CaseTags:
+        """As the document will have them: the label is that of the first trial that started."""
+        if start is not None:
+            self._labels.setdefault(case.case, full_label(case, start))
+        return CaseTags(case.case, case.workload, self._labels.get(case.case, case.label))
+
+    def _hold(self, points: list[Point]) -> None:
+        room = HELD_MOST - len(self._held)
+        self._leave_out(max(0, len(points) - room))
+        self._held += points[:room]
+
+    def _leave_out(self, count: int) -> None:
+        if count:
+            log.warning("points left out", count=count, job=self._job.job)
+            self._outbox.leave_out(count)
+
+    def _hand_over(self) -> None:
+        self._handed_over_s = time.monotonic()
+        try:
+            self._outbox.put(self._held)
+        except redis.RedisError as error:
+            log.warning("points held", count=len(self._held), reason=str(error))
+            return
+        self._held = []

@@ -1,0 +1,220 @@
+"""Empties the outbox into InfluxDB, from a thread of its own; every orchestrator runs one."""
+
+import json
+import random
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import redis
+import structlog
+
+from hostbench.errors import HostbenchError
+from orchestrator.influx.client import InfluxClient, InfluxError, Rejected, RejectedLine
+from orchestrator.influx.outbox import COUNTS, DEAD, DEAD_LETTERS_KEPT, STREAM, text_of
+from orchestrator.influx.setup import ensure_database
+
+GROUP = "writers"
+ENTRIES_A_WRITE = 64
+BLOCK_S = 5.0
+BACK_OFF_S = 1.0
+BACK_OFF_MOST_S = 30.0
+STOP_S = 1.0
+# One that is only slow, and is taken for dead, costs a second writing that changes nothing.
+ABANDONED_S = 20.0
+CLAIM_EVERY_S = 10.0
+# A writer's name is forgotten when it owes nothing and has not asked for so long.
+FORGOTTEN_AFTER = 10
+
+log = structlog.get_logger(__name__)
+
+# Looking and removing in one step: a writer that woke up in between would lose what it was given.
+_REMOVE_GONE_WRITERS = """
+for _, writer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+  local told = {}
+  for i = 1, #writer, 2 do told[writer[i]] = writer[i + 1] end
+  if told.pending == 0 and told.idle > tonumber(ARGV[2]) and told.name ~= ARGV[3] then
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], told.name)
+  end
+end
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the stream: lines of one retention policy."""
+
+    id: str
+    retention: str | None
+    lines: tuple[str, ...]
+
+
+class OutboxWriter:
+    """Writes what waits in the outbox, as long as it runs. Starts and recovers by itself when
+    Redis or InfluxDB are away."""
+
+    def __init__(
+        self, client: redis.Redis, influx: InfluxClient, abandoned_s: float = ABANDONED_S
+    ) -> None:
+        """`client` is used by this writer's thread only. `abandoned_s`: after how long without a
+        sign of life another writer's entries are taken over."""
+        self._redis = client
+        self._influx = influx
+        self._abandoned_ms = int(abandoned_s * 1000)
+        self._claim_every_s = min(CLAIM_EVERY_S, abandoned_s)
+        self._claimed_s = float("-inf")
+        self._name = uuid.uuid4().hex
+        self._ready = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="outbox-writer", daemon=True)
+        self._error: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """Why the last attempt failed; None when it did not."""
+        if self._thread.ident is not None and not self._thread.is_alive():
+            return "the writer has ended; the log says why"
+        return self._error
+
+    def start(self) -> None:
+        """Begins to write."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends, or is left behind where it waits for Redis or InfluxDB; what is not written is
+        left to the next writer."""
+        self._stopping.set()
+        self._thread.join(STOP_S)
+
+    def _run(self) -> None:
+        wait_s = BACK_OFF_S
+        while not self._stopping.is_set():
+            error = self._attempt()
+            if error is None:
+                self._error, wait_s = None, BACK_OFF_S
+                continue
+            if error != self._error:
+                log.warning("points wait", reason=error)
+            self._error = error
+            # Several orchestrators need not come back at the same moment.
+            self._stopping.wait(wait_s * random.uniform(0.8, 1.0))  # noqa: S311
+            wait_s = min(2 * wait_s, BACK_OFF_MOST_S)
+
+    def _attempt(self) -> str | None:
+        """Writes what there is, or waits a while for something; why that failed, if it did."""
+        try:
+            self._prepare()
+            self._claim()
+            entries = self._read("0") or self._read(">")
+            if entries and not self._stopping.is_set():
+                self._write(entries)
+        except redis.ResponseError as error:
+            # Redis was wiped: the group is gone.
+            self._ready = False
+            return f"Redis: {error}"
+        except redis.RedisError as error:
+            return f"Redis does not answer: {error}"
+        except HostbenchError as error:
+            return error.message
+        return None
+
+    def _prepare(self) -> None:
+        if self._ready:
+            return
+        try:
+            self._redis.xgroup_create(STREAM, GROUP, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+        ensure_database(self._influx)
+        self._ready = True
+
+    def _claim(self) -> None:
+        """Takes over what a dead writer was given; the next reading of our own finds it."""
+        if time.monotonic() - self._claimed_s < self._claim_every_s:
+            return
+        self._claimed_s = time.monotonic()
+        self._redis.xautoclaim(
+            STREAM, GROUP, self._name, self._abandoned_ms, count=ENTRIES_A_WRITE, justid=True
+        )
+        gone_ms = FORGOTTEN_AFTER * self._abandoned_ms
+        self._redis.eval(_REMOVE_GONE_WRITERS, 1, STREAM, GROUP, gone_ms, self._name)
+
+    def _read(self, since: str) -> list[Entry]:
+        """Entries given to us before (`0`), or new ones (`>`)."""
+        answer = cast(
+            Any,
+            self._redis.xreadgroup(
+                GROUP,
+                self._name,
+                {STREAM: since},
+                count=ENTRIES_A_WRITE,
+                block=self._block_ms() if since == ">" else None,
+            ),
+        )
+        return [_entry(*entry) for _, entries in answer or () for entry in entries]
+
+    def _block_ms(self) -> int:
+        """Well below the client's own patience, which is five seconds where nobody set it."""
+        patience_s = self._redis.get_connection_kwargs().get("socket_timeout") or BLOCK_S
+        return int(1000 * min(BLOCK_S, patience_s / 2))
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        """Entries of one retention policy go in one write, the rejected ones by themselves."""
+        by_retention: dict[str | None, list[Entry]] = {}
+        for entry in entries:
+            by_retention.setdefault(entry.retention, []).append(entry)
+        for retention, some in by_retention.items():
+            lines = [line for entry in some for line in entry.lines]
+            try:
+                if lines:
+                    self._influx.write(lines, retention)
+                self._done(some, [])
+            except Rejected:
+                for entry in some:
+                    self._done([entry], self._influx.write_each(entry.lines, retention))
+            except InfluxError:
+                # The group or the database may have to be made again.
+                self._ready = False
+                raise
+
+    def _done(self, entries: Sequence[Entry], rejected: Sequence[RejectedLine]) -> None:
+        """Takes entries off the stream and notes what InfluxDB refused, all or nothing."""
+        ids = [entry.id for entry in entries]
+        bad = [one for one in rejected if not one.expired]
+        letters = [_letter(one, entries[0].retention) for one in bad]
+        with self._redis.pipeline(transaction=True) as pipeline:
+            pipeline.xack(STREAM, GROUP, *ids)
+            pipeline.xdel(STREAM, *ids)
+            if letters:
+                pipeline.lpush(DEAD, *letters)
+                pipeline.ltrim(DEAD, 0, DEAD_LETTERS_KEPT - 1)
+                pipeline.hincrby(COUNTS, "dead", len(letters))
+            if len(rejected) > len(bad):
+                pipeline.hincrby(COUNTS, "expired", len(rejected) - len(bad))
+            pipeline.execute()
+        if bad:
+            log.error("points rejected", count=len(bad), reason=bad[0].reason)
+
+
+def _entry(entry_id: bytes | str, fields: Mapping[bytes | str, bytes | str] | None) -> Entry:
+    """An entry as Redis gives it; of one that somebody deleted only its id is left."""
+    told = {text_of(name): text_of(value) for name, value in (fields or {}).items()}
+    lines = told.get("lines")
+    return Entry(
+        text_of(entry_id), told.get("retention") or None, tuple(lines.split("\n")) if lines else ()
+    )
+
+
+def _letter(rejected: RejectedLine, retention: str | None) -> str:
+    return json.dumps(
+        {
+            "line": rejected.line,
+            "retention": retention,
+            "reason": rejected.reason,
+            "time_unix_s": time.time(),
+        }
+    )

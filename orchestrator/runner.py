@@ -1,0 +1,354 @@
+"""One job from its start to its end, on a thread of its own."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from redis.exceptions import RedisError
+
+from hostbench.document import Progress, assemble, job_exit_code
+from hostbench.errors import HostbenchError
+from hostbench.exitcode import ExitCode
+from hostbench.journal import JournalWriter
+from hostbench.measuring import Apparatus, Setup, begin_journal, measure
+from hostbench.models.host import HostInventory
+from hostbench.models.jobs import StackState
+from hostbench.models.result import (
+    JobState,
+    ProgramVersion,
+    ResultDocument,
+    SessionRecord,
+    Verdict,
+)
+from hostbench.models.table import Table
+from hostbench.plan import make_plan, subsystems_of
+from hostbench.remote import HttpTransport, RemoteService, RemoteWatch, ServiceLost, Usage
+from hostbench.results import needed_bytes
+from hostbench.resume import resumption
+from orchestrator.archive import Archive
+from orchestrator.events import RETRY_S, EventSink, insist
+from orchestrator.influx.outbox import NoOutbox, Outbox
+from orchestrator.influx.sink import PointSink
+from orchestrator.keeper import TERMINAL_STATE, HeldJob, JobStopped, Keeper, Stop
+from orchestrator.links import Links
+from orchestrator.live import LivePublisher
+from orchestrator.store.hosts import HostStore, Service
+from orchestrator.store.jobs import JobStore
+from orchestrator.store.record import JobTask, StartedJob
+
+NOT_BEGUN = "its orchestrator was stopped before it began"
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended. `exit_code`: what `hostbench run` would have ended with."""
+
+    state: StackState
+    reason: str | None = None
+    exit_code: ExitCode | None = None
+
+
+class Unreachable(Exception):
+    """The job cannot begin here and now: `service`, where one is named, does not answer."""
+
+    def __init__(self, service: Service | None, reason: str) -> None:
+        super().__init__(reason)
+        self.service = service
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What every job needs."""
+
+    jobs: JobStore
+    hosts: HostStore
+    archive: Archive
+    links: Links
+    keeper: Keeper
+    live: LivePublisher
+    outbox: Outbox | None
+    meter: Callable[[], Usage]
+
+
+class Runner:
+    """Runs jobs that hold their leases."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._threads: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+
+    def start(self, job: StartedJob, asked_s: float) -> bool:
+        """Begins a job whose leases were asked for at `asked_s` of `keeper.now_s`. False: there is
+        no thread or descriptor left for it, and it is queued again."""
+        try:
+            self._begin(job, asked_s)
+        except (OSError, RuntimeError) as error:
+            log.exception("job_not_started", job=job.id)
+            # Without Redis its leases end by themselves.
+            with contextlib.suppress(RedisError):
+                self._around.jobs.put_back(job, f"its orchestrator could not start it: {error}")
+            return False
+        return True
+
+    def _begin(self, job: StartedJob, asked_s: float) -> None:
+        held = HeldJob(job, asked_s)
+        self._around.keeper.hold(held)
+        thread = threading.Thread(target=self._run, args=(held,), name=job.id, daemon=True)
+        with self._lock:
+            self._threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._lock:
+                self._threads.discard(thread)
+            self._around.keeper.let_go(held)
+            held.close()
+            raise
+
+    def join(self, seconds: float) -> None:
+        """Waits until the jobs have ended that were told to, `seconds` at most for each."""
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(seconds)
+
+    def _run(self, held: HeldJob) -> None:
+        try:
+            RunningJob(held, self._around).run()
+        except Exception:
+            log.exception("job_thread_failed", job=held.job.id)
+        finally:
+            self._around.keeper.let_go(held)
+            held.close()
+            with self._lock:
+                self._threads.discard(threading.current_thread())
+
+
+class RunningJob:
+    """One job that runs here."""
+
+    def __init__(self, held: HeldJob, around: Surroundings) -> None:
+        self._held = held
+        self._around = around
+        self._job = held.job
+        self._log = log.bind(job=held.job.id)
+
+    def run(self) -> None:
+        """All of it. What ends it is written down, unless the job is no longer its own."""
+        try:
+            outcome = self._outcome()
+        except Unreachable as unreachable:
+            self._give_up_host(unreachable)
+        else:
+            self._end(outcome)
+
+    def _outcome(self) -> Outcome | None:
+        """How the job ended; None: that is not for us to say."""
+        try:
+            found = insist(self._held, lambda: self._around.jobs.task(self._job.id))
+            if found is None:
+                return None  # Redis was wiped
+            document = self._measured(*found)
+        except JobStopped as stopped:
+            return _stopped(stopped)
+        except HostbenchError as error:
+            return Outcome(StackState.FAILED, error.message, error.exit_code)
+        except Unreachable:
+            raise
+        except Exception as error:  # noqa: BLE001
+            self._log.exception("job_failed_by_a_programming_error")
+            reason = f"a programming error, {type(error).__name__}: the log has its traceback"
+            return Outcome(StackState.FAILED, reason, ExitCode.CASE_FAILED)
+        succeeded = document.job.state is JobState.SUCCEEDED
+        state = StackState.SUCCEEDED if succeeded else StackState.FAILED
+        return Outcome(state, document.reason, job_exit_code(document))
+
+    # ---- the ends ----
+
+    def _end(self, outcome: Outcome | None) -> None:
+        if outcome is None:
+            self._log.warning("job_left", reason=self._held.why and self._held.why.value)
+            return
+        code = outcome.exit_code
+        fields = {} if code is None else {"exit_code": str(code.value)}
+        jobs = self._around.jobs
+        if outcome.state is StackState.LOST and self._put_back(NOT_BEGUN):
+            return
+        ended = self._until_lease_ends(
+            lambda: jobs.finish(self._job, outcome.state, outcome.reason, fields)
+        )
+        if not ended:
+            self._log.warning("job_ended_without_lease", state=outcome.state)
+            return
+        self._log.info("job_ended", state=outcome.state, reason=outcome.reason)
+        with contextlib.suppress(RedisError):
+            if (view := jobs.view(self._job.id)) is not None:
+                self._around.archive.keep(view)
+
+    def _until_lease_ends(self, call: Callable[[], bool]) -> bool:
+        """What `call` says, tried again while Redis is away and the leases are still ours: also
+        when the job was told to stop."""
+        while not self._held.lost:
+            try:
+                return call()
+            except RedisError:
+                time.sleep(RETRY_S)
+        return False
+
+    def _give_up_host(self, unreachable: Unreachable) -> None:
+        """The service is gone, not the job: it waits until the service is there again."""
+        self._log.warning("host_unreachable", reason=unreachable.reason)
+        self._put_back(unreachable.reason, unreachable.service)
+
+    def _put_back(self, reason: str, unreached: Service | None = None) -> bool:
+        """Queues the job again; False: it has measured something, or is no longer its own."""
+
+        def put_back() -> bool:
+            if unreached is not None:
+                self._around.hosts.unregister(unreached)
+            return self._around.jobs.put_back(self._job, reason) != "gone"
+
+        return self._until_lease_ends(put_back)
+
+    # ---- measuring ----
+
+    def _measured(self, task: JobTask, sessions: int) -> ResultDocument:
+        with self._services(task) as services:
+            setup = self._setup(task, services)
+            directory = self._around.archive.directory(self._job.id)
+            before = directory.progress() if directory.has_begun else None
+            if before is not None and _is_complete(before):
+                document = assemble(before)
+                directory.store(document)
+                with self._points(before.session) as points:
+                    points.repeat(document)
+                return document
+            kept = resumption(before, setup.session(self._job.id)).kept if before else ()
+            sink = EventSink(self._held, self._around.jobs, self._around.live)
+            sink.begin(setup, _verdicts(before, kept), sessions + 1)
+            session = setup.session(self._job.id, kept)
+            with (
+                self._journal(setup, session, resumed=before is not None) as journal,
+                self._points(session) as points,
+            ):
+                if kept:
+                    points.repeat(assemble(directory.progress()))
+                self._note_begun()
+                apparatus = self._apparatus(services, setup, sink)
+                index = self._around.archive.index
+                sinks = (sink, points)
+                return measure(directory, journal, setup, session, apparatus, sinks, index)
+
+    @contextlib.contextmanager
+    def _points(self, session: SessionRecord) -> Iterator[PointSink]:
+        """The sink that hands points to the outbox, if there is one."""
+        sink = PointSink(session, self._around.outbox or NoOutbox())
+        try:
+            yield sink
+        finally:
+            sink.close(lambda: not self._held.lost)
+
+    @contextlib.contextmanager
+    def _services(self, task: JobTask) -> Iterator[Mapping[str, RemoteService]]:
+        """The services that the job needs, by subsystem. Raises Unreachable."""
+        host = task.hosts[0]
+        state = insist(self._held, lambda: self._around.hosts.states_of([host]))[0]
+        self._registered = {service.subsystem: service for service in state.services}
+        with contextlib.ExitStack() as stack:
+            links = {}
+            for subsystem in subsystems_of(task.suite):
+                if subsystem not in self._registered:
+                    raise Unreachable(None, f"{host} has no service {subsystem} any more")
+                url = self._registered[subsystem].url
+                links[subsystem] = stack.enter_context(self._around.links.open(url))
+            try:
+                yield links
+            except ServiceLost:
+                self._unregister_lost(links)
+                raise
+
+    def _unregister_lost(self, links: Mapping[str, RemoteService]) -> None:
+        """No further job starts on a service that does not answer, until it registers again."""
+        for subsystem, link in links.items():
+            try:
+                link.table()
+            except ServiceLost:
+                with contextlib.suppress(RedisError):
+                    self._around.hosts.unregister(self._registered[subsystem])
+
+    def _setup(self, task: JobTask, services: Mapping[str, RemoteService]) -> Setup:
+        """What is measured, by what the services say now."""
+        tables: dict[str, Table] = {}
+        versions: list[ProgramVersion] = []
+        inventory: HostInventory | None = None
+        for subsystem, service in services.items():
+            try:
+                answer = service.table(self._held)
+                inventory = inventory or service.host(self._held)
+            except ServiceLost as lost:
+                raise Unreachable(self._registered[subsystem], lost.message) from None
+            tables[subsystem] = answer.table
+            versions.append(answer.program)
+        assert inventory is not None, "a suite has cases, and each has a subsystem"
+        plan = make_plan(task.suite, tables, inventory)
+        return Setup(plan, tables, tuple(versions), inventory)
+
+    def _journal(self, setup: Setup, session: SessionRecord, *, resumed: bool) -> JournalWriter:
+        """The journal, with this session as its last record."""
+        directory = self._around.archive.directory(self._job.id)
+        if resumed:
+            journal = JournalWriter(directory.journal, create=False)
+            try:
+                # Asleep until now, it may be about to spoil what another orchestrator measured.
+                self._held.check()
+                directory.unstore()
+                journal.append(session)
+            except HostbenchError:
+                journal.close()
+                raise
+            return journal
+        self._held.check()
+        results = self._around.archive.results
+        made = results.create(setup.plan.suite.name, needed_bytes(setup.plan), self._job.id)
+        return begin_journal(made, session)
+
+    def _note_begun(self) -> None:
+        view = insist(self._held, lambda: self._around.jobs.view(self._job.id))
+        if view is not None:
+            self._around.archive.keep(view)
+
+    def _apparatus(
+        self, services: Mapping[str, RemoteService], setup: Setup, sink: EventSink
+    ) -> Apparatus:
+        transport = HttpTransport(
+            services,
+            {program.subsystem: program.sha256 for program in setup.programs},
+            self._job.fence,
+            self._job.id,
+            self._held,
+            on_waiting=lambda _holder: sink.waits(),
+            meter=self._around.meter,
+        )
+        return Apparatus(transport, RemoteWatch(next(iter(services.values()))), self._held)
+
+
+def _stopped(stopped: JobStopped) -> Outcome | None:
+    """The end of a job that was told to; None: its leases are gone, the reaper says how it ends."""
+    if stopped.stop is Stop.LEASE_LOST:
+        return None
+    return Outcome(TERMINAL_STATE[stopped.stop], stopped.message)
+
+
+def _is_complete(before: Progress) -> bool:
+    return before.ended is not None and before.ended.state is JobState.SUCCEEDED
+
+
+def _verdicts(before: Progress | None, kept: Sequence[str]) -> dict[str, Verdict]:
+    return {case: before.done[case].verdict for case in kept} if before else {}

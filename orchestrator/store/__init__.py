@@ -1,0 +1,1 @@
+"""What the orchestrators share: jobs, queues, leases and hosts in Redis."""

@@ -1,0 +1,28 @@
+-- Notes that a service of a host is there.
+-- ARGV: host, subsystem, url, instance, milliseconds it counts, then the facts of a new instance:
+--       fields and values of the host's hash.
+-- Returns known, or new: the caller then reads the facts and calls again with them.
+local host, subsystem, url, instance, alive_ms = unpack(ARGV, 1, 5)
+local key = P .. 'host:' .. host
+local at = 'service:' .. subsystem
+local identity = instance .. ' ' .. url .. ' '
+local known = redis.call('HGET', key, at) or ''
+if #ARGV > 5 then
+    for i = 6, #ARGV, 2 do
+        redis.call('HSET', key, ARGV[i], ARGV[i + 1])
+    end
+    -- With the time: the facts are those of now, also when the instance is the same.
+    redis.call('HSET', key, at, identity .. digits(now_us()))
+elseif string.sub(known, 1, #identity) ~= identity then
+    return 'new'
+end
+redis.call('HSET', key, 'renewed:' .. subsystem, digits(now_us()))
+redis.call('ZADD', P .. 'hosts', digits(now_us()), host)
+local fresh = redis.call('EXISTS', P .. 'alive:' .. host .. ':' .. subsystem) == 0
+redis.call('SET', P .. 'alive:' .. host, '1', 'PX', alive_ms)
+redis.call('SET', P .. 'alive:' .. host .. ':' .. subsystem, instance, 'PX', alive_ms)
+if fresh then
+    redis.call('HSET', P .. 'freed', host, digits(now_us()))
+    wake()
+end
+return 'known'

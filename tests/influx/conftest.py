@@ -1,0 +1,44 @@
+"""Real servers for the tests of points and outbox."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.stack.influx_server import DATABASE, InfluxServer
+from tests.stack.redis_server import RedisServer
+
+
+@pytest.fixture(scope="session")
+def influx_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
+    """A server with its users, for tests that do not stop it."""
+    with InfluxServer(tmp_path_factory.mktemp("influx")) as server:
+        server.set_up()
+        yield server
+
+
+_databases = itertools.count()
+
+
+@pytest.fixture
+def database(influx_server: InfluxServer) -> str:
+    """An empty database of that server."""
+    name = f"{DATABASE}_{next(_databases)}"
+    influx_server.make_database(name)
+    return name
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis of its own."""
+    with RedisServer(tmp_path / "redis") as server:
+        yield server
+
+
+@pytest.fixture
+def redis_client(redis_server: RedisServer) -> Iterator[redis.Redis]:
+    """A client of it."""
+    with redis_server.client() as client:
+        yield client

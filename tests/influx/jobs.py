@@ -1,0 +1,59 @@
+"""Real jobs for the tests of points: measured here, with a sink listening."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from hostbench.idle import LocalWatch
+from hostbench.index import JobIndex
+from hostbench.interrupt import Interrupt
+from hostbench.job import set_up
+from hostbench.local import LocalTransport
+from hostbench.measuring import Apparatus, begin_journal, measure
+from hostbench.models.result import ResultDocument, SessionRecord
+from hostbench.models.suite import Suite
+from hostbench.notices import Sink
+from hostbench.results import JobDirectory, ResultsStore, needed_bytes
+
+SUITE = Suite.model_validate_json(
+    json.dumps(
+        {
+            "name": "points",
+            "idle": {"policy": "force"},
+            "repeats": {"min_trials": 2, "max_trials": 2},
+            "cases": [
+                {
+                    "workload": "cpu.fma",
+                    "params": {"duration_s": 0.35, "warmup_s": 0.02, "sample_interval_s": 0.1},
+                    "grid": {"dtype": ["fp64", "fp32"], "threads": [1]},
+                    "peers": ["likwid-bench"],
+                },
+                {
+                    "workload": "cpu.clock",
+                    "label": 'odd, label="x" \\',
+                    "params": {"duration_s": 0.25, "sample_interval_s": 0.1, "threads": 1},
+                    "peers": ["sysbench"],
+                },
+                # No host has both.
+                {"workload": "cpu.fma", "params": {"isa": "neon", "threads": 1}},
+                {"workload": "cpu.fma", "params": {"isa": "avx512", "threads": 1}},
+            ],
+        }
+    )
+)
+
+
+def measured(
+    results: Path, sink_of: Callable[[SessionRecord], Sink] | None = None, suite: Suite = SUITE
+) -> tuple[JobDirectory, ResultDocument]:
+    """Measures a suite; `sink_of` makes a sink that hears of it."""
+    setup, programs = set_up(suite)
+    store = ResultsStore(results)
+    job = store.create(suite.name, needed_bytes(setup.plan))
+    session = setup.session(job.id)
+    interrupt = Interrupt()
+    apparatus = Apparatus(LocalTransport(programs, interrupt, None), LocalWatch(), interrupt)
+    sinks = [sink_of(session)] if sink_of else []
+    with begin_journal(job, session) as journal:
+        document = measure(job, journal, setup, session, apparatus, sinks, JobIndex(store))
+    return job, document

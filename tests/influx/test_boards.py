@@ -1,0 +1,218 @@
+"""The boards: what is committed is what the code says, and every query answers the truth."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grafana import generate
+from grafana.influxql import SOURCE_UID
+from grafana.queries import Chosen, boards, filled, panel_queries, variable_queries
+from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
+from hostbench.models.result import ResultDocument, TrialRecord
+from orchestrator.influx.client import InfluxClient
+from orchestrator.influx.lineprotocol import line
+from orchestrator.influx.points import document_points
+from tests.influx.jobs import measured
+from tests.stack.board_values import Expected, difference, rows_of, variable_values
+from tests.stack.influx_server import InfluxServer
+
+AROUND_MS = 600_000
+ANY_TIME = Chosen(0, 1, {})
+
+
+def with_usage(trial: TrialRecord, cpu_s: float) -> TrialRecord:
+    """The trial as one that ran through a service."""
+    usage = ControlPlaneEvent(
+        processes=(
+            ProcessUsage(component="service", cpu_s=cpu_s, elapsed_s=0.5, written_bytes=0),
+            ProcessUsage(component="redis", cpu_s=cpu_s / 7, elapsed_s=0.5, written_bytes=512),
+        )
+    )
+    return trial.model_copy(update={"events": (*trial.events, usage)})
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> ResultDocument:
+    """That of a real job, as if a service had run its trials."""
+    _, found = measured(tmp_path_factory.mktemp("results"))
+    cases = [
+        case.model_copy(
+            update={
+                "trials": tuple(
+                    with_usage(trial, 0.001 * (1 + trial.index)) for trial in case.trials
+                )
+            }
+        )
+        for case in found.cases
+    ]
+    return found.model_copy(update={"cases": tuple(cases)})
+
+
+@pytest.fixture
+def influx(
+    document: ResultDocument, influx_server: InfluxServer, database: str
+) -> Iterator[InfluxClient]:
+    """A client that may only read, of a database that holds the document's points."""
+    with influx_server.client(database=database) as writer:
+        for retention in (None, "samples"):
+            points = [p for p in document_points(document) if p.retention == retention]
+            writer.write([line(point) for point in points], retention)
+    with influx_server.client("grafana", "reader-password", database) as reader:
+        yield reader
+
+
+def chosen(document: ResultDocument, **variables: list[str]) -> Chosen:
+    now_ms = int(document.job.created_unix_s * 1000)
+    return Chosen(now_ms - AROUND_MS, now_ms + AROUND_MS, variables)
+
+
+def test_what_is_committed_is_what_the_code_says() -> None:
+    committed = {path.name: path.read_text() for path in generate.DIRECTORY.glob("*.json")}
+    assert committed == generate.generated(), "run make docs"
+
+
+def test_every_panels_query_answers_the_documents_values(
+    document: ResultDocument, influx: InfluxClient
+) -> None:
+    expected = Expected(document)
+    wrong = []
+    for query in panel_queries(chosen(document)):
+        found = difference(rows_of(influx.query(query.text)), expected.rows(query))
+        if found is not None:
+            wrong.append(f"{query.board}, {query.panel} {query.ref}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_document_leaves_no_panel_untried(
+    document: ResultDocument, influx: InfluxClient
+) -> None:
+    """A panel that is empty for every document would always be right."""
+    expected = Expected(document)
+    filled_panels = {
+        (query.board, query.panel)
+        for query in panel_queries(chosen(document))
+        if expected.rows(query)
+    }
+    all_panels = {(query.board, query.panel) for query in panel_queries(ANY_TIME)}
+    beside_peers = {("hostbench-cpu", "Ours / peer"), ("hostbench-cpu", "Ours over the peer's")}
+    assert all_panels - filled_panels <= beside_peers
+
+
+def test_variables_offer_what_there_is(document: ResultDocument, influx: InfluxClient) -> None:
+    expected = variable_values(document)
+    for query in variable_queries(chosen(document)):
+        # Grafana takes the second column of each row.
+        values = {str(row[1]) for series in influx.query(query.text) for row in series.values}
+        assert values == expected[query.board, query.panel], query
+
+
+def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
+    host, suite = document.host.hostname, document.suite.name
+    right = chosen(
+        document,
+        host=[host, "other"],
+        suite=[suite],
+        workload=["cpu.fma", "cpu.clock"],
+        job=[document.job.id, "x"],
+    )
+    everything = panel_queries(chosen(document))
+    for query, all_of_it in zip(panel_queries(right), everything, strict=True):
+        assert rows_of(influx.query(query.text)) == rows_of(influx.query(all_of_it.text)), query
+    for name, values in {
+        "host": ["other", "another"],
+        "suite": [f"{suite}x"],
+        "workload": ["cpuXfma"],
+        "job": ["x"],
+    }.items():
+        for query in panel_queries(chosen(document, **{name: values})):
+            board = next(board for board in boards() if board["uid"] == query.board)
+            known = {one["name"] for one in board["templating"]["list"]}
+            own_use = "control_plane" in query.text and name != "host"
+            if name in known and not (own_use and name != "job"):
+                assert not rows_of(influx.query(query.text)), query
+    past = Chosen(0, 1000, {})
+    for query in panel_queries(past):
+        assert not rows_of(influx.query(query.text)), query
+
+
+def test_special_characters_of_values_are_escaped() -> None:
+    board = {"templating": {"list": [{"name": "host", "allValue": ".*"}]}}
+    text = '"host" =~ /^${host:regex}$/'
+    for values, expected in [
+        (["a.b/c"], r'"host" =~ /^a\.b\/c$/'),
+        (["a", "b(1)"], r'"host" =~ /^(a|b\(1\))$/'),
+    ]:
+        assert filled(text, Chosen(0, 1, {"host": values}), board) == expected
+    assert filled(text, ANY_TIME, board) == '"host" =~ /^.*$/'
+
+
+def test_an_empty_database_answers_every_query(influx_server: InfluxServer, database: str) -> None:
+    with influx_server.client("grafana", "reader-password", database) as reader:
+        for query in [*panel_queries(ANY_TIME), *variable_queries(ANY_TIME)]:
+            assert rows_of(reader.query(query.text)) == [], query
+
+
+@pytest.mark.parametrize("board", boards(), ids=lambda board: board["uid"])
+def test_every_panel_says_what_it_shows(board: dict[str, Any]) -> None:
+    panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+    titles = [panel["title"] for panel in panels]
+    assert len(panels) >= 8
+    assert len(set(titles)) >= len(titles) - 1
+    for panel in panels:
+        assert len(panel["description"]) > 20, panel["title"]
+        assert panel["datasource"]["uid"] == SOURCE_UID
+        assert panel["type"] != "piechart"
+        assert [target["datasource"]["uid"] for target in panel["targets"]] == [
+            SOURCE_UID for _ in panel["targets"]
+        ]
+
+
+@pytest.mark.parametrize("board", boards(), ids=lambda board: board["uid"])
+def test_panels_do_not_overlap(board: dict[str, Any]) -> None:
+    taken: dict[tuple[int, int], str] = {}
+    for panel in board["panels"]:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24, panel["title"]
+        for x in range(at["x"], at["x"] + at["w"]):
+            for y in range(at["y"], at["y"] + at["h"]):
+                assert (x, y) not in taken, (panel["title"], taken.get((x, y)))
+                taken[x, y] = panel["title"]
+
+
+def test_charts_of_the_live_board_stand_exactly_above_one_another() -> None:
+    live = next(board for board in boards() if board["uid"] == "hostbench-live")
+    charts = [panel for panel in live["panels"] if panel["type"] == "timeseries"]
+    assert len(charts) >= 4
+    assert {
+        (
+            chart["gridPos"]["x"],
+            chart["gridPos"]["w"],
+            chart["fieldConfig"]["defaults"]["custom"]["axisWidth"],
+            chart["options"]["legend"]["placement"],
+        )
+        for chart in charts
+    } == {(0, 24, 90, "bottom")}
+
+
+def test_links_lead_to_boards_that_are_there() -> None:
+    uids = {board["uid"] for board in boards()}
+    text = json.dumps(boards())
+    linked = {part.split("?")[0].split('"')[0] for part in text.split("/d/")[1:]}
+    assert linked and linked <= uids
+
+
+def test_the_source_of_the_boards_is_provisioned() -> None:
+    import yaml
+
+    directory = Path(generate.__file__).parent / "provisioning"
+    (source,) = yaml.safe_load((directory / "datasources/hostbench.yaml").read_text())[
+        "datasources"
+    ]
+    assert source["uid"] == SOURCE_UID
+    assert source["jsonData"]["version"] == "InfluxQL"
+    assert not source["editable"]
+    (provider,) = yaml.safe_load((directory / "dashboards/hostbench.yaml").read_text())["providers"]
+    assert provider["options"]["path"] == "/etc/grafana/dashboards"

@@ -1,0 +1,256 @@
+"""Points are made of a running job and of its document by the same code."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import redis
+
+from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
+from hostbench.models.result import PeerResult, ResultDocument, Verdict
+from hostbench.notices import SampleTaken
+from orchestrator.influx.lineprotocol import line
+from orchestrator.influx.outbox import Outbox
+from orchestrator.influx.points import (
+    CaseTags,
+    JobContext,
+    Point,
+    case_points,
+    document_points,
+    sample_points,
+    trial_points,
+)
+from orchestrator.influx.sink import PointSink
+from tests.influx.jobs import measured
+from tests.unit.records import bare_trial, done, end, sampled, session, start
+
+
+class Kept(Outbox):
+    """An outbox that keeps what it is given, and how it came."""
+
+    def __init__(self) -> None:
+        self.handed_over: list[list[Point]] = []
+
+    def put(self, points: object) -> None:
+        assert isinstance(points, list)
+        if points:
+            self.handed_over.append(points)
+
+    @property
+    def lines(self) -> Counter[str]:
+        return Counter(line(point) for points in self.handed_over for point in points)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kept, ResultDocument]:
+    """A real job, what its sink was told, and its document as it stands on the disk."""
+    outbox = Kept()
+    results = tmp_path_factory.mktemp("results")
+    directory, _ = measured(results, lambda session: PointSink(session, outbox))
+    return outbox, directory.load()
+
+
+def test_a_running_job_and_its_document_give_the_same_points(
+    job: tuple[Kept, ResultDocument],
+) -> None:
+    outbox, document = job
+    of_document = Counter(line(point) for point in document_points(document))
+    assert outbox.lines == of_document
+    assert max(of_document.values()) == 1
+
+
+def test_the_job_had_everything_points_are_made_of(job: tuple[Kept, ResultDocument]) -> None:
+    _, document = job
+    points = list(document_points(document))
+    assert {point.measurement for point in points} == {"result", "sample", "disturbance"}
+    assert any(case.verdict is Verdict.SKIPPED for case in document.cases)
+    assert {point.tags["role"] for point in points if point.measurement == "result"} == {
+        "primary",
+        "secondary",
+        "peer",
+    }
+
+
+def test_results_hold_the_documents_figures(job: tuple[Kept, ResultDocument]) -> None:
+    _, document = job
+    points = {
+        (point.tags["case"], point.tags["metric"]): point
+        for point in document_points(document)
+        if point.measurement == "result" and point.tags["tool"] == "hostbench"
+    }
+    for case in document.cases:
+        for name, metric in case.metrics.items():
+            point = points[case.case, name]
+            assert point.retention is None
+            assert point.time_ms == round(case.trials[0].time_unix_s * 1000)
+            assert point.fields["value"] == metric.statistics.median
+            assert point.fields["n"] == metric.statistics.n
+            assert point.fields["low"] == metric.statistics.interval.low
+            assert point.fields["high"] == metric.statistics.interval.high
+            assert point.fields.get("spread") == metric.statistics.half_width_ratio
+            assert point.fields.get("limit") == (metric.limit.value if metric.limit else None)
+            assert point.fields.get("efficiency") == metric.efficiency
+            assert point.fields["unit"] == metric.unit
+            assert point.fields["verdict"] == case.verdict
+            assert point.fields["job"] == document.job.id
+
+
+def test_a_case_without_a_figure_says_so_under_its_primary_metric(
+    job: tuple[Kept, ResultDocument],
+) -> None:
+    _, document = job
+    skipped = [case for case in document.cases if case.verdict is Verdict.SKIPPED]
+    for case in skipped:
+        (point,) = case_points(JobContext.of_document(document), case)
+        assert point.tags["metric"] == "operations_per_second"
+        assert point.fields["n"] == 0
+        assert "value" not in point.fields
+        assert "CPU" in str(point.fields["reason"])
+
+
+def test_the_chosen_instruction_set_is_the_tag(job: tuple[Kept, ResultDocument]) -> None:
+    _, document = job
+    case = document.cases[0]
+    assert case.params["isa"] == "best"
+    chosen = case.trials[0].start
+    assert chosen is not None
+    point = case_points(JobContext.of_document(document), case)[0]
+    assert point.tags["isa"] == chosen.params["isa"] != "best"
+    assert point.tags["threads"] == "1"
+    assert point.tags["label"] == case.label
+
+
+def test_peers_stand_beside_the_figure_they_are_held_against(
+    job: tuple[Kept, ResultDocument],
+) -> None:
+    _, document = job
+    context = JobContext.of_document(document)
+    with_ratio: list[PeerResult] = []
+    for case in document.cases:
+        points = {point.tags["tool"]: point for point in case_points(context, case)}
+        primary = next(
+            point for point in case_points(context, case) if point.tags["role"] == "primary"
+        )
+        for peer in case.peers:
+            point = points[peer.tool]
+            assert point.time_ms == primary.time_ms
+            assert point.fields["verdict"] == peer.verdict
+            if peer.statistics is not None:
+                assert point.fields["value"] == peer.statistics.median
+            if peer.ratio is not None:
+                with_ratio.append(peer)
+                assert point.fields["ratio"] == peer.ratio.median
+                assert primary.fields["peer_ratio"] == peer.ratio.median
+                assert primary.fields["peer"] == peer.tool
+    if not with_ratio:
+        pytest.skip("no peer that is compared with ours is installed: make peers")
+
+
+def test_samples_have_the_time_at_which_they_ended() -> None:
+    context = JobContext.of_session(session())
+    (one,) = sampled(1)
+    (point,) = sample_points(context, CaseTags("aaaa", "cpu.fma", "fp64"), 3, 1_800_000_000.25, one)
+    assert point.time_ms == 1_800_000_001_250
+    assert point.fields == {"value": 100.0, "t_s": 1.0, "trial": 3.0}
+    assert point.tags == {
+        "host": "alpha",
+        "suite": "quick",
+        "job": session().job,
+        "workload": "cpu.fma",
+        "case": "aaaa",
+        "label": "fp64",
+        "metric": "operations_per_second",
+    }
+    assert point.retention == "samples"
+
+
+def test_what_the_kernel_could_not_tell_is_left_out() -> None:
+    trial = bare_trial(events=(start(), end(steal_s=None)))
+    context = JobContext.of_session(session())
+    (point,) = trial_points(context, CaseTags("aaaa", "cpu.fma", ""), trial)
+    assert "steal_s" not in point.fields
+    assert "label" not in point.tags
+    assert point.fields["involuntary_switches"] == 0.0
+    assert all(isinstance(value, float | str) for value in point.fields.values())
+
+
+def test_what_hostbench_itself_used_is_a_point_a_process() -> None:
+    usage = ControlPlaneEvent(
+        processes=(
+            ProcessUsage(component="service", cpu_s=0.01, elapsed_s=2.0, written_bytes=None),
+            ProcessUsage(component="redis", cpu_s=0.02, elapsed_s=2.0, written_bytes=4096),
+        )
+    )
+    trial = bare_trial(events=(start(), usage))
+    points = trial_points(JobContext.of_session(session()), CaseTags("aaaa", "cpu.fma", ""), trial)
+    assert [point.tags["component"] for point in points] == ["service", "redis"]
+    assert points[0].fields == {"cpu_s": 0.01, "elapsed_s": 2.0, "cpu_ratio": 0.005}
+    assert points[1].fields["written_bytes"] == 4096.0
+
+
+def test_samples_of_a_trial_go_out_at_most_once_in_five_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    outbox = Kept()
+    sink = PointSink(session(), outbox)
+    case = session().cases[0]
+    for one in sampled(12):
+        now_s += 1.0
+        sink.take(SampleTaken(case, one, 0, 1.8e9, start()))
+    assert [len(points) for points in outbox.handed_over] == [5, 5]
+    sink.take(bare_trial(events=(start(), *sampled(12), end())))
+    assert [len(points) for points in outbox.handed_over] == [5, 5, 3]
+    sink.take(done())
+    sink.close()
+    assert [len(points) for points in outbox.handed_over] == [5, 5, 3, 1]
+
+
+class Away(Kept):
+    """Its Redis is away for the first calls."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.calls = calls
+        self.left_out_count = 0
+
+    def put(self, points: object) -> None:
+        self.calls -= 1
+        if self.calls >= 0:
+            raise redis.ConnectionError("away")
+        super().put(points)
+
+    def leave_out(self, points: int) -> None:
+        self.left_out_count += points
+
+
+def test_points_wait_at_the_end_as_long_as_they_may_and_are_counted_then() -> None:
+    for away_calls, waits, arrived, left_out in ((2, 9, 1, 0), (99, 2, 0, 1)):
+        outbox = Away(away_calls)
+        sink = PointSink(session(), outbox)
+        sink.take(SampleTaken(session().cases[0], sampled(1)[0], 0, 1.8e9, start()))
+        answers = iter([True] * waits + [False])
+        sink.close(lambda answers=answers: next(answers))  # type: ignore[misc]
+        assert sum(len(points) for points in outbox.handed_over) == arrived
+        assert outbox.left_out_count == left_out
+
+
+def test_what_earlier_sessions_measured_is_handed_over_again(
+    job: tuple[Kept, ResultDocument],
+) -> None:
+    before, document = job
+    outbox = Kept()
+    sink = PointSink(session(), outbox)
+    sink.repeat(document)
+    sink.close()
+    assert outbox.lines == before.lines
+
+
+def test_samples_of_an_interrupted_trial_are_not_lost(tmp_path: Path) -> None:
+    outbox = Kept()
+    sink = PointSink(session(), outbox)
+    sink.take(SampleTaken(session().cases[0], sampled(1)[0], 0, 1.8e9, start()))
+    assert not outbox.handed_over
+    sink.close()
+    assert [len(points) for points in outbox.handed_over] == [1]

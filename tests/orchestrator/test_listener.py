@@ -1,0 +1,46 @@
+"""The thread that hears what orchestrators tell one another."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator import listener
+from orchestrator.listener import CANCEL, WAKE, Listener
+from orchestrator.store.connection import connect
+from tests.stack.redis_server import RedisServer
+
+SILENCE_S = 0.2
+WATCHED_S = 2.0
+
+
+def pings(server: RedisServer) -> int:
+    statistics = connect(server.url).info("commandstats")
+    return int(statistics.get("cmdstat_ping", {}).get("calls", 0))
+
+
+def until(found: list[str], words: list[str]) -> None:
+    deadline_s = time.monotonic() + 10
+    while found != words and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    assert found == words
+
+
+def test_it_hears_and_asks_only_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "SILENCE_S", SILENCE_S)
+    heard: list[str] = []
+    with RedisServer(tmp_path) as server:
+        client = connect(server.url)
+        one = Listener(client, lambda: heard.append("wake"), lambda job: heard.append(job))
+        one.start()
+        try:
+            until(heard, ["wake"])
+            client.publish(CANCEL, "some-job")
+            client.publish(WAKE, "")
+            until(heard, ["wake", "some-job", "wake"])
+            before = pings(server)
+            time.sleep(WATCHED_S)
+            asked = pings(server) - before
+        finally:
+            one.close()
+    assert 1 <= asked <= WATCHED_S / SILENCE_S + 1

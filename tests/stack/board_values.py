@@ -1,0 +1,409 @@
+"""What every query of the boards must answer when a database holds one job: computed from its
+document, without any of the code that makes points or queries."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from grafana.queries import BoardQuery
+from hostbench.models.result import CaseResult, ResultDocument, TrialRecord
+from orchestrator.influx.client import Series
+
+Row = dict[str, Any]
+RATE, CLOCK = "operations_per_second", "clock_hertz"
+SAMPLE_METRICS = {"Rate": RATE, "Clean slices": "clean_slice_ratio", "Core clock": CLOCK}
+
+
+def rows_of(answer: Iterable[Series]) -> list[Row]:
+    """The rows of an answer with their tags; what is empty or null is left out, and so is a row
+    with nothing but its time."""
+    return [
+        {**{name: tag for name, tag in series.tags.items() if tag}, **row}
+        for series in answer
+        for row in series.rows()
+        if row.keys() != {"time"}
+    ]
+
+
+def difference(found: Sequence[Row], expected: Sequence[Row]) -> str | None:
+    """What differs, in any order; times count where `expected` has them."""
+    timed = any("time" in row for row in expected)
+    left = [row if timed else {k: v for k, v in row.items() if k != "time"} for row in found]
+    for row in expected:
+        match = next((one for one in left if _same(one, row)), None)
+        if match is None:
+            return f"{row} is missing among {left}"
+        left.remove(match)
+    return f"{left} should not be there" if left else None
+
+
+def _same(one: Row, other: Row) -> bool:
+    return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float | int):
+        return math.isclose(one, other, rel_tol=1e-12)
+    return bool(one == other)
+
+
+class Expected:
+    """The answers for one document whose points are all in the database."""
+
+    def __init__(self, document: ResultDocument) -> None:
+        self.document = document
+        self.host = document.host.hostname
+        self.cases = [case for case in document.cases if case.verdict is not None]
+
+    def rows(self, query: BoardQuery) -> list[Row]:
+        """What this query must answer. Raises KeyError for a panel nobody has thought of here."""
+        board = query.board.removeprefix("hostbench-")
+        answers: dict[tuple[str, str], Callable[[str], list[Row]]] = {
+            ("overview", "Hosts"): lambda _: [{"count": 1}],
+            ("overview", "Cases"): lambda _: [{"count": len(self.cases)}],
+            ("overview", "Latest verdicts"): self._verdicts,
+            ("overview", "hostbench's own use of the CPU"): self._own_use_median,
+            ("overview", "Share of the limit, by host and subsystem"): self._by_subsystem,
+            ("overview", "Share of the limit, by workload"): self._by_workload,
+            ("overview", "Latest result of every case"): self._table,
+            ("overview", "Jobs"): self._jobs,
+            ("cpu", "Highest rate by type"): lambda _: self._highest("max", "dtype"),
+            ("cpu", "Share of the limit, by workload"): self._by_workload,
+            ("cpu", "Core clock"): self._clocks,
+            ("cpu", "Ours / peer"): self._peers,
+            ("cpu", "Latest result of every case"): self._table,
+            ("cpu", "Highest rate by instruction set and type"): lambda _: self._highest(
+                "rate", "isa", "dtype"
+            ),
+            ("cpu", "Highest rate by number of threads and type"): lambda _: self._highest(
+                "rate", "threads", "dtype"
+            ),
+            ("cpu", "Share of the limit"): lambda _: self._history("efficiency"),
+            ("cpu", "Ours over the peer's"): lambda _: self._history("peer_ratio"),
+            ("cpu", "Spread"): lambda _: self._history("spread"),
+            ("cpu", "$workload: ours, the limit, the peer"): self._beside,
+            ("cpu", "$workload: history"): self._rate_history,
+            ("live", "Rate, latest sample"): self._latest_rates,
+            ("live", "Clean slices, latest"): lambda _: self._latest("clean_slice_ratio"),
+            ("live", "Core clock, latest"): lambda _: self._latest(CLOCK),
+            ("live", "Trials"): self._trials,
+            ("live", "Disturbance of each trial"): self._disturbance,
+            ("live", "hostbench's own use of the CPU"): self._own_use,
+        }
+        if (board, query.panel) == ("cpu", "Core clock") and "last(" not in query.text:
+            return self._clock_history()
+        if board == "live" and query.panel in SAMPLE_METRICS:
+            return self._samples(SAMPLE_METRICS[query.panel])
+        if (board, query.panel) == ("live", "Trials") and "count(" in query.text:
+            return [{"count": len(list(self._ended()))}]
+        return answers[board, query.panel](query.ref)
+
+    # ---- results ----
+
+    def _tags(self, case: CaseResult, *names: str) -> Row:
+        start = next((trial.start for trial in case.trials if trial.start), None)
+        params = {**case.params, **(start.params if start else {})}
+        known: dict[str, Any] = {
+            "host": self.host,
+            "workload": case.workload,
+            # Line protocol cannot end a tag with a backslash.
+            "label": case.label.replace("\\", "_"),
+            "case": case.case,
+            "subsystem": "cpu",
+            **{name: str(params[name]) for name in ("dtype", "isa", "threads") if name in params},
+        }
+        return {name: known[name] for name in names if known.get(name)}
+
+    @staticmethod
+    def _time(case: CaseResult) -> float:
+        return round(case.trials[0].time_unix_s * 1000)
+
+    @staticmethod
+    def _fields(case: CaseResult) -> Row:
+        """The fields of a case's primary metric."""
+        found: Row = {
+            "n": 0,
+            "verdict": case.verdict,
+            "until_ms": max(
+                round((trial.time_unix_s + trial.wall_s) * 1000)
+                for trial in [*case.trials, *(t for peer in case.peers for t in peer.trials)]
+            ),
+        }
+        if case.reasons:
+            found["reason"] = "; ".join(reason.text for reason in case.reasons)[:300]
+        peer = next((peer for peer in case.peers if peer.ratio), None)
+        if peer is not None and peer.ratio is not None and peer.statistics is not None:
+            found["peer"] = peer.tool
+            found["peer_ratio"] = peer.ratio.median
+            found["peer_value"] = peer.statistics.median
+            if peer.metric in case.metrics:
+                found["peer_ours"] = case.metrics[peer.metric].statistics.median
+        metric = case.metrics.get(case.primary)
+        if metric is not None:
+            found["n"] = metric.statistics.n
+            found["value"] = metric.statistics.median
+            found["spread"] = metric.statistics.half_width_ratio
+            found["limit"] = metric.limit.value if metric.limit else None
+            found["efficiency"] = metric.efficiency
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _unit(self, case: CaseResult) -> str:
+        metrics = self.document.workloads[case.workload]
+        return next(metric.unit for metric in metrics if metric.name == case.primary)
+
+    def _verdicts(self, ref: str) -> list[Row]:
+        wanted = dict(
+            zip(
+                "ABCDEF",
+                ("clean", "noisy", "disturbed", "invalid", "failed", "skipped"),
+                strict=True,
+            )
+        )[ref]
+        count = sum(case.verdict == wanted for case in self.cases)
+        return [{"count": count}] if count else []
+
+    def _efficiencies(self, *names: str) -> list[Row]:
+        grouped: dict[tuple[tuple[str, str], ...], list[float]] = {}
+        for case in self.cases:
+            values = grouped.setdefault(tuple(self._tags(case, *names).items()), [])
+            efficiency = self._fields(case).get("efficiency")
+            if efficiency is not None:
+                values.append(efficiency)
+        return [
+            {**dict(tags), "median": statistics.median(values)}
+            for tags, values in grouped.items()
+            if values
+        ]
+
+    def _by_subsystem(self, _ref: str) -> list[Row]:
+        return self._efficiencies("host", "subsystem")
+
+    def _by_workload(self, _ref: str) -> list[Row]:
+        return self._efficiencies("workload")
+
+    def _table(self, _ref: str) -> list[Row]:
+        found = []
+        for case in self.cases:
+            fields = self._fields(case)
+            for bar in ("peer_value", "peer_ours"):
+                fields.pop(bar, None)
+            own = {"unit": self._unit(case), "job": self.document.job.id}
+            tags = self._tags(case, "host", "workload", "label", "case")
+            found.append({"time": self._time(case), **tags, **fields, **own})
+        return found
+
+    def _jobs(self, _ref: str) -> list[Row]:
+        names = ("n", "efficiency", "spread", "until_ms")
+        return [
+            {
+                "time": self._time(case),
+                "host": self.host,
+                "job": self.document.job.id,
+                **{k: v for k, v in self._fields(case).items() if k in names},
+            }
+            for case in self.cases
+        ]
+
+    def _rated(self) -> Iterator[tuple[CaseResult, float]]:
+        for case in self.cases:
+            if case.primary == RATE and RATE in case.metrics:
+                yield case, case.metrics[RATE].statistics.median
+
+    def _highest(self, name: str, *tags: str) -> list[Row]:
+        found: dict[tuple[tuple[str, str], ...], float] = {}
+        for case, value in self._rated():
+            key = tuple(self._tags(case, *tags).items())
+            if len(key) == len(tags):
+                found[key] = max(found.get(key, 0.0), value)
+        return [{**dict(key), name: value} for key, value in found.items()]
+
+    def _clock_medians(self) -> list[tuple[CaseResult, float]]:
+        return [
+            (case, case.metrics[CLOCK].statistics.median)
+            for case in self.cases
+            if CLOCK in case.metrics
+        ]
+
+    def _clocks(self, ref: str) -> list[Row]:
+        name, choose = {"A": ("max", max), "B": ("min", min)}[ref]
+        return [{name: choose(value for _, value in self._clock_medians())}]
+
+    def _peers(self, _ref: str) -> list[Row]:
+        found: dict[str, list[float]] = {}
+        for case in self.cases:
+            for peer in case.peers:
+                if peer.ratio is not None:
+                    found.setdefault(peer.tool, []).append(peer.ratio.median)
+        return [
+            {"tool": tool, "median": statistics.median(ratios)} for tool, ratios in found.items()
+        ]
+
+    def _one(self, case: CaseResult) -> Row:
+        return {"time": self._time(case), **self._tags(case, "host", "workload", "label", "case")}
+
+    def _history(self, field: str) -> list[Row]:
+        return [
+            {**self._one(case), field: fields[field]}
+            for case in self.cases
+            if field in (fields := self._fields(case))
+        ]
+
+    def _clock_history(self) -> list[Row]:
+        return [{**self._one(case), "value": value} for case, value in self._clock_medians()]
+
+    def _rate_history(self, _ref: str) -> list[Row]:
+        return [{**self._one(case), "value": value} for case, value in self._rated()]
+
+    def _beside(self, _ref: str) -> list[Row]:
+        names = ("n", "value", "limit", "peer_value", "peer_ours")
+        return [
+            {
+                "time": self._time(case),
+                **self._tags(case, "host", "label", "case"),
+                **{k: v for k, v in self._fields(case).items() if k in names},
+            }
+            for case in self.cases
+            if case.primary == RATE
+        ]
+
+    # ---- samples and trials ----
+
+    def _sampled(self, metric: str) -> Iterator[tuple[CaseResult, int, float]]:
+        for case in self.document.cases:
+            for trial in case.trials:
+                for sample in trial.samples:
+                    value = sample.metrics.get(metric)
+                    if value is not None:
+                        yield case, round((trial.time_unix_s + sample.t_s) * 1000), value
+
+    def _samples(self, metric: str) -> list[Row]:
+        buckets: dict[tuple[str, int], list[float]] = {}
+        tags: dict[str, Row] = {}
+        for case, time_ms, value in self._sampled(metric):
+            buckets.setdefault((case.case, time_ms // 1000 * 1000), []).append(value)
+            tags[case.case] = self._tags(case, "host", "workload", "label")
+        return [
+            {**tags[case], "time": time_ms, "mean": statistics.fmean(values)}
+            for (case, time_ms), values in buckets.items()
+        ]
+
+    def _latest(self, metric: str) -> list[Row]:
+        found = list(self._sampled(metric))
+        return [{"last": max(found, key=lambda one: one[1])[2]}] if found else []
+
+    def _latest_rates(self, _ref: str) -> list[Row]:
+        found: dict[str, Row] = {}
+        for case, _, value in self._sampled(RATE):
+            found[case.case] = {**self._tags(case, "workload", "label"), "last": value}
+        return list(found.values())
+
+    def _ended(self) -> Iterator[tuple[CaseResult, TrialRecord]]:
+        for case in self.document.cases:
+            for trial in case.trials:
+                if trial.end is not None:
+                    yield case, trial
+
+    def _trials(self, _ref: str) -> list[Row]:
+        found = []
+        for case, trial in self._ended():
+            assert trial.end is not None
+            told = trial.end.disturbance
+            row = {
+                "time": round(trial.time_unix_s * 1000),
+                **self._tags(case, "host", "workload", "label"),
+                "job": self.document.job.id,
+                "trial": trial.index,
+                "elapsed_s": trial.end.elapsed_s,
+                "verdict": trial.verdict,
+                "clean_slice_ratio": told.clean_slice_ratio,
+                "cpu_ratio": told.cpu_ratio,
+                "wait_s": told.wait_s,
+                "steal_s": told.steal_s,
+                "throttled_s": told.throttled_s,
+                "involuntary_switches": told.involuntary_switches,
+            }
+            found.append({name: value for name, value in row.items() if value is not None})
+        return found
+
+    def _disturbance(self, ref: str) -> list[Row]:
+        field, a_thread = {
+            "A": ("psi_cpu_some_s", False),
+            "B": ("wait_s", True),
+            "C": ("steal_s", True),
+            "D": ("throttled_s", True),
+        }[ref]
+        found: list[tuple[int, float]] = []
+        for _, trial in self._ended():
+            assert trial.end is not None
+            value = getattr(trial.end.disturbance, field)
+            if value:
+                share = value / trial.end.elapsed_s
+                share /= len(trial.end.threads) if a_thread else 1
+                found.append((round(trial.time_unix_s * 1000), share))
+        return _highest_a_second(found)
+
+    def _usage(self) -> Iterator[tuple[int, str, float]]:
+        for case in self.document.cases:
+            for trial in [*case.trials, *(one for peer in case.peers for one in peer.trials)]:
+                if trial.control_plane is not None:
+                    for process in trial.control_plane.processes:
+                        yield (
+                            round(trial.time_unix_s * 1000),
+                            process.component,
+                            process.cpu_s / process.elapsed_s,
+                        )
+
+    def _own_use(self, _ref: str) -> list[Row]:
+        components = {component for _, component, _ in self._usage()}
+        return [
+            {**row, "component": component}
+            for component in components
+            for row in _highest_a_second(
+                [(time_ms, ratio) for time_ms, name, ratio in self._usage() if name == component]
+            )
+        ]
+
+    def _own_use_median(self, _ref: str) -> list[Row]:
+        found: dict[str, list[float]] = {}
+        for _, component, ratio in self._usage():
+            found.setdefault(component, []).append(ratio)
+        return [
+            {"component": component, "median": statistics.median(ratios)}
+            for component, ratios in found.items()
+        ]
+
+
+def _highest_a_second(values: Sequence[tuple[int, float]]) -> list[Row]:
+    """Of each second; times are milliseconds."""
+    found: dict[int, float] = {}
+    for time_ms, value in values:
+        second_ms = time_ms // 1000 * 1000
+        found[second_ms] = max(value, found.get(second_ms, 0.0))
+    return [{"time": time_ms, "max": value} for time_ms, value in found.items()]
+
+
+def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[str]]:
+    """What each variable offers, by board and name."""
+    workloads = {case.workload for case in document.cases if case.verdict is not None}
+    rated = {
+        case.workload
+        for case in document.cases
+        if case.verdict is not None and case.primary == RATE
+    }
+    sampled = {
+        case.workload for case in document.cases if any(trial.samples for trial in case.trials)
+    }
+    host, suite = {document.host.hostname}, {document.suite.name}
+    return {
+        ("hostbench-overview", "host"): host,
+        ("hostbench-overview", "suite"): suite,
+        ("hostbench-overview", "workload"): workloads,
+        ("hostbench-cpu", "host"): host,
+        ("hostbench-cpu", "suite"): suite,
+        ("hostbench-cpu", "workload"): rated,
+        ("hostbench-live", "host"): host,
+        ("hostbench-live", "suite"): suite,
+        ("hostbench-live", "workload"): sampled,
+        ("hostbench-live", "job"): {document.job.id},
+    }
