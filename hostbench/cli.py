@@ -1,32 +1,30 @@
-"""The command line: run, list, show, report, doctor."""
+"""The command line: run, list, show, report, doctor, reindex; cli_stack.py has the rest."""
 
 import errno
 import io
-import json
 import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
 from hostbench import __version__
+from hostbench.cli_stack import stack
 from hostbench.errors import HostbenchError, ResourceError, UsageError
-from hostbench.exitcode import ExitCode, exit_code_table
+from hostbench.exitcode import ExitCode
+from hostbench.options import EPILOG, Csv, Idle, Json, Param, Peers, Trials, Workload
 from hostbench.optionvalues import peer_choice, seconds, whole_number
+from hostbench.printing import print_document, print_json, refuse_both
 from hostbench.services import Subsystem
-
-if TYPE_CHECKING:
-    from hostbench.models.result import ResultDocument
 
 # Everything that takes time to import is imported by the command that needs it.
 
 JOBS_SHOWN = 20
 LIMIT_MOST = 1_000_000
 OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
-EPILOG = "Exit codes:\n\n\b\n" + exit_code_table()
 
 app = typer.Typer(
     name="hostbench",
@@ -36,14 +34,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-class IdlePolicy(StrEnum):
-    """What to do on a host that does not become idle."""
-
-    FAIL = "fail"
-    FLAG = "flag"
-    FORCE = "force"
 
 
 class Listed(StrEnum):
@@ -68,8 +58,6 @@ Results = Annotated[
         "--results", help="Results directory. Default: HOSTBENCH_RESULTS, else ./results."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-Csv = Annotated[bool, typer.Option("--csv", help="CSV on standard output, base units.")]
 
 
 def _version(asked: bool) -> None:
@@ -93,28 +81,11 @@ def run(
         str | None,
         typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
     ] = None,
-    workload: Annotated[
-        str | None, typer.Option(help="Measure one workload instead, such as cpu.fma.")
-    ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(help="A parameter of it, as name=value; all stands for every choice."),
-    ] = None,
-    trials: Annotated[
-        str | None, typer.Option(metavar="N", help="Exactly so many trials a case.")
-    ] = None,
-    idle_policy: Annotated[
-        IdlePolicy | None,
-        typer.Option(help="When the host is not idle: end, measure and say so, or do not ask."),
-    ] = None,
-    peers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|none|NAME,NAME",
-            help="Tools measured in turn with ours: likwid-bench, stress-ng, sysbench, hpcc. "
-            "Default: as the suite says; one workload: none.",
-        ),
-    ] = None,
+    workload: Workload = None,
+    param: Param = None,
+    trials: Trials = None,
+    idle_policy: Idle = None,
+    peers: Peers = None,
     resume: Annotated[
         str | None, typer.Option(help="Go on with an interrupted job, by its id or latest.")
     ] = None,
@@ -127,9 +98,10 @@ def run(
     as_csv: Csv = False,
 ) -> None:
     """Measure a suite, or one workload, on this host."""
-    from hostbench.commands import TRIALS_MOST, RunRequest, run_job
+    from hostbench.adhoc import TRIALS_MOST
+    from hostbench.commands import RunRequest, run_job
 
-    _refuse_both(as_json, as_csv)
+    refuse_both(as_json, as_csv)
     request = RunRequest(
         suite=suite,
         workload=workload,
@@ -142,7 +114,7 @@ def run(
         results=results,
     )
     document, code = run_job(request)
-    _print_document(document, as_json=as_json, as_csv=as_csv)
+    print_document(document, as_json=as_json, as_csv=as_csv)
     raise typer.Exit(code)
 
 
@@ -175,7 +147,7 @@ def _list_jobs(limit: str | None, results: Path | None, *, as_json: bool) -> Non
         most = whole_number("--limit", limit, 0, LIMIT_MOST)
     summaries, older = job_summaries(results, most)
     if as_json:
-        _print_json({"jobs": [summary.model_dump(mode="json") for summary in summaries]})
+        print_json({"jobs": [summary.model_dump(mode="json") for summary in summaries]})
         return
     from hostbench.rendering import show_jobs
 
@@ -187,7 +159,7 @@ def _list_suites(*, as_json: bool) -> None:
 
     found = suites()
     if as_json:
-        _print_json({"suites": found})
+        print_json({"suites": found})
         return
     for suite in found:
         typer.echo(f"{suite['name']}: {suite['error'] or suite['description']}")
@@ -198,7 +170,7 @@ def _list_workloads(*, as_json: bool) -> None:
 
     found = tables()
     if as_json:
-        _print_json({"programs": [table.model_dump(mode="json") for table in found]})
+        print_json({"programs": [table.model_dump(mode="json") for table in found]})
         return
     for table in found:
         for workload in table.workloads:
@@ -219,7 +191,7 @@ def show(
     """Show what a job measured."""
     from hostbench.results import ResultsStore, results_directory
 
-    _refuse_both(as_json, as_csv)
+    refuse_both(as_json, as_csv)
     if samples and not as_csv:
         raise UsageError("--samples needs --csv; --json holds the samples anyway")
     document = ResultsStore(results_directory(results)).job(job).load()
@@ -228,7 +200,7 @@ def show(
 
         sys.stdout.write(sample_table(document))
         return
-    _print_document(document, as_json=as_json, as_csv=as_csv)
+    print_document(document, as_json=as_json, as_csv=as_csv)
 
 
 @app.command()
@@ -279,26 +251,38 @@ def report(
         typer.echo(written)
 
 
-def _refuse_both(as_json: bool, as_csv: bool) -> None:
-    if as_json and as_csv:
-        raise UsageError("--json and --csv are both given; leave out one")
+@app.command(epilog=EPILOG)
+def reindex(
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="InfluxDB's address. Default: HOSTBENCH_INFLUXDB_URL."),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Default: HOSTBENCH_INFLUXDB_DATABASE, else hostbench."),
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Default: HOSTBENCH_INFLUXDB_USER, else hostbench."),
+    ] = None,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With the password or a token. Default: HOSTBENCH_INFLUXDB_PASSWORD_FILE.",
+        ),
+    ] = None,
+    results: Results = None,
+) -> None:
+    """Write every point of the results directory to InfluxDB; twice changes nothing."""
+    from orchestrator.influx.options import InfluxOptions
+    from orchestrator.influx.reindex import run as run_reindex
+
+    with InfluxOptions(url, database, user, password_file).client() as influx:
+        raise typer.Exit(run_reindex(results, influx))
 
 
-def _print_json(content: object) -> None:
-    typer.echo(json.dumps(content, indent=1))
-
-
-def _print_document(document: "ResultDocument", *, as_json: bool, as_csv: bool) -> None:
-    if as_json:
-        typer.echo(document.model_dump_json(indent=1))
-    elif as_csv:
-        from hostbench.csvtable import case_table
-
-        sys.stdout.write(case_table(document))
-    else:
-        from hostbench.rendering import show_result
-
-        show_result(document, sys.stdout)
+app.add_typer(stack)
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -340,7 +324,7 @@ def _invoke(arguments: Sequence[str]) -> int:
         failure = error
     if "--json" in arguments:
         error_object = {"exit_code": int(failure.exit_code), "message": failure.message}
-        _print_json({"error": error_object})
+        print_json({"error": error_object})
     return _complain(failure)
 
 
