@@ -264,7 +264,8 @@ def test_the_quick_suite_keeps_its_budget() -> None:
     from hostbench.job import set_up
     from hostbench.suite import find_suite, load_suite
 
-    plan = set_up(load_suite(find_suite("quick"))).plan
+    setup, _programs = set_up(load_suite(find_suite("quick")))
+    plan = setup.plan
     assert plan.estimate().high_s <= 150
     assert {"likwid-bench", "sysbench"} <= {tool for case in plan.cases for tool in case.peers}
     assert {"cpu.clock", "cpu.fma", "cpu.dot", "cpu.linpack"} <= {c.workload for c in plan.cases}

@@ -1,0 +1,130 @@
+"""What boards ask InfluxDB: one InfluxQL statement a query, written here and not in a query editor.
+
+Grafana's SDK has no builder for InfluxDB, so `Query` is one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.variants import Dataquery
+from grafana_foundation_sdk.models.common import DataSourceRef
+
+from orchestrator.influx.points import SAMPLES
+
+SOURCE_UID = "hostbench-influxdb"
+# A sample a second is the most there is.
+LEAST_INTERVAL = "1s"
+
+TABLE, TIME_SERIES = "table", "time_series"
+
+
+def source() -> DataSourceRef:
+    """The data source that is provisioned with the boards."""
+    return DataSourceRef(type_val="influxdb", uid=SOURCE_UID)
+
+
+@dataclass(frozen=True)
+class Query(Dataquery, Builder[Dataquery]):
+    """One query of a panel. `alias` names its series, `$tag_NAME` standing for a tag."""
+
+    text: str
+    ref: str = "A"
+    form: str = TABLE
+    alias: str | None = None
+
+    def build(self) -> Dataquery:
+        """See Builder."""
+        return self
+
+    def to_json(self) -> dict[str, object]:
+        """As Grafana stores it."""
+        told: dict[str, object] = {
+            "datasource": {"type": "influxdb", "uid": SOURCE_UID},
+            "query": self.text,
+            "rawQuery": True,
+            "refId": self.ref,
+            "resultFormat": self.form,
+        }
+        return told if self.alias is None else {**told, "alias": self.alias}
+
+
+def series(text: str, alias: str, ref: str = "A") -> Query:
+    """A query whose answer is drawn as series or bars."""
+    return Query(text, ref, TIME_SERIES, alias)
+
+
+def one_of(name: str) -> str:
+    """A condition: the tag is one of those chosen in the variable of its name."""
+    return f'"{name}" =~ /^${{{name}:regex}}$/'
+
+
+def equals(name: str, value: str) -> str:
+    """A condition: a tag, or a field of text, is this."""
+    return f"\"{name}\" = '{value}'"
+
+
+def present(tag: str) -> str:
+    """A condition: there is such a tag."""
+    return f"\"{tag}\" != ''"
+
+
+PRIMARY = equals("role", "primary")
+CHOSEN = " AND ".join(one_of(name) for name in ("host", "suite", "workload"))
+CHOSEN_JOB = f"{CHOSEN} AND {one_of('job')}"
+
+
+def results(condition: str = PRIMARY) -> str:
+    """Where the results of our own cases, or others, are found."""
+    return f'FROM "result" WHERE $timeFilter AND {CHOSEN} AND {condition}'
+
+
+def latest(fields: str, tags: Sequence[str] = (), condition: str = PRIMARY) -> str:
+    """The last result of every case of a host, with these fields and grouped by these tags too.
+    Each point has `n`, also that of a case without a figure."""
+    grouped = ", ".join(f'"{tag}"' for tag in ("host", *tags, "case"))
+    return f'SELECT last("n") AS "n", {fields} {results(condition)} GROUP BY {grouped}'
+
+
+def over_latest(call: str, fields: str, tags: Sequence[str], condition: str = "") -> str:
+    """A statistic over the last result of every case, by these tags; `condition` chooses among
+    them by a field."""
+    where = f" WHERE {condition}" if condition else ""
+    grouped = " GROUP BY " + ", ".join(f'"{tag}"' for tag in tags) if tags else ""
+    inner = latest(fields, [tag for tag in tags if tag != "host"])
+    return f"SELECT {call} FROM ({inner}){where}{grouped}"
+
+
+def samples(metric: str, tags: Sequence[str]) -> str:
+    """The samples of a metric, one a second, or their mean where the range is too long for so
+    many; null in between, so that no line is drawn from one trial to the next."""
+    grouped = ", ".join(f'"{tag}"' for tag in tags)
+    return (
+        f'SELECT mean("value") FROM "{SAMPLES}"."sample" '
+        f"WHERE $timeFilter AND {CHOSEN_JOB} AND {equals('metric', metric)} "
+        f"GROUP BY time($__interval), {grouped} fill(null)"
+    )
+
+
+def highest(expression: str, measurement: str, condition: str, tags: Sequence[str] = ()) -> str:
+    """The highest value of each interval, of measurements that have a point a trial: a range of
+    weeks has too many of them to be drawn one by one."""
+    grouped = "".join(f', "{tag}"' for tag in tags)
+    inner = (
+        f'SELECT {expression} AS "value" FROM "{SAMPLES}"."{measurement}" '
+        f"WHERE $timeFilter AND {condition}"
+    )
+    inner += f" GROUP BY {grouped.removeprefix(', ')}" if tags else ""
+    return (
+        f'SELECT max("value") FROM ({inner}) WHERE $timeFilter '
+        f"GROUP BY time($__interval){grouped} fill(none)"
+    )
+
+
+def last_trials(columns: Sequence[str], most: int) -> str:
+    """The trials that ended last, the newest first, with these tags and fields."""
+    named = ", ".join(f'"{column}"' for column in columns)
+    return (
+        f'SELECT {named} FROM "{SAMPLES}"."disturbance" '
+        f"WHERE $timeFilter AND {CHOSEN_JOB} ORDER BY time DESC LIMIT {most}"
+    )

@@ -1,0 +1,295 @@
+"""Live run: the samples of the running job second by second, and what disturbed it below."""
+
+from grafana_foundation_sdk.builders import common as common_builders
+from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
+from grafana_foundation_sdk.models import common
+
+from grafana.influxql import (
+    CHOSEN_JOB,
+    LEAST_INTERVAL,
+    TABLE,
+    Query,
+    equals,
+    highest,
+    last_trials,
+    one_of,
+    samples,
+    series,
+    source,
+)
+from grafana.looks import (
+    CLEAN_SHARE,
+    CLOCK,
+    CONTROL_PLANE,
+    LIVE,
+    RATE,
+    SECONDS,
+    SHARE,
+    board,
+    bottom_legend,
+    colour,
+    organised,
+    prop,
+    sample_variables,
+    thresholds,
+)
+from grafana.overview import tile
+from grafana.tables import coloured_text, number, plain_table, sorted_by, verdict_cell, width
+from orchestrator.influx.points import SAMPLES
+
+# Wide enough for every unit, so that the charts stand exactly above one another.
+AXIS_PIXELS = 90
+# Two samples a second apart may fall into the first and the third of three seconds.
+JITTER_MS = 2_500
+TRIALS_SHOWN = 500
+TAGS = ("host", "workload", "label")
+NAME = "$tag_workload $tag_label"
+THREADS_TIME = '"elapsed_s" / "threads"'
+NO_SAMPLES = (
+    "No samples in the chosen time: trials shorter than a second have none, and they are kept "
+    "for 30 days."
+)
+
+
+def live() -> dashboard.Dashboard:
+    """The board."""
+    found = board(
+        LIVE,
+        "hostbench: live run",
+        "The samples of the running job second by second, and what disturbed it. "
+        "Samples arrive every five seconds while a trial runs.",
+        "now-15m",
+    ).refresh("5s")
+    for variable in sample_variables():
+        found = found.with_variable(variable)
+    return (
+        found.with_panel(_now())
+        .with_panel(_clean_now())
+        .with_panel(_clock_now())
+        .with_panel(_trials_done())
+        .with_panel(_rates())
+        .with_panel(_clean_shares())
+        .with_panel(_clocks())
+        .with_panel(_disturbances())
+        .with_panel(_own_use())
+        .with_panel(_trials())
+    )
+
+
+def _latest_sample(metric: str, call: str = "last") -> str:
+    return (
+        f'SELECT {call}("value") FROM "{SAMPLES}"."sample" '
+        f"WHERE $timeFilter AND {CHOSEN_JOB} AND {equals('metric', metric)}"
+    )
+
+
+def _now() -> stat.Panel:
+    text = f'{_latest_sample("operations_per_second")} GROUP BY "workload", "label"'
+    return (
+        tile("Rate, latest sample", "The last sample of each case in the chosen time.", 12)
+        .unit(RATE)
+        .decimals(2)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .with_target(series(text, NAME))
+    )
+
+
+def _clean_now() -> stat.Panel:
+    return (
+        tile(
+            "Clean slices, latest",
+            "Share of the slices of the last second that nobody interrupted. Below 80 % a trial "
+            "is called disturbed.",
+            4,
+        )
+        .unit(SHARE)
+        .decimals(1)
+        .color_mode(common.BigValueColorMode.VALUE)
+        .thresholds(thresholds(CLEAN_SHARE))
+        .with_target(series(_latest_sample("clean_slice_ratio"), "clean slices"))
+    )
+
+
+def _clock_now() -> stat.Panel:
+    return (
+        tile("Core clock, latest", "The core clock of the last second, under the kernel.", 4)
+        .unit(CLOCK)
+        .decimals(2)
+        .with_target(series(_latest_sample("clock_hertz"), "clock"))
+    )
+
+
+def _trials_done() -> stat.Panel:
+    text = (
+        f'SELECT count("trial") FROM "{SAMPLES}"."disturbance" WHERE $timeFilter AND {CHOSEN_JOB}'
+    )
+    return tile("Trials", "Trials that ended in the chosen time.", 4).with_target(
+        series(text, "trials")
+    )
+
+
+def _strip(title: str, description: str, height: int, unit: str) -> timeseries.Panel:
+    """A chart over the whole width, aligned with those above and below it."""
+    return (
+        timeseries.Panel()
+        .title(title)
+        .description(description)
+        .datasource(source())
+        .span(24)
+        .height(height)
+        .interval(LEAST_INTERVAL)
+        .unit(unit)
+        .axis_width(AXIS_PIXELS)
+        .line_width(1)
+        .span_nulls(JITTER_MS)
+        .legend(bottom_legend())
+        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
+        .no_value(NO_SAMPLES)
+    )
+
+
+def _rates() -> timeseries.Panel:
+    return (
+        _strip(
+            "Rate",
+            "Operations a second of every sample, a second each; of longer ranges their means.",
+            9,
+            RATE,
+        )
+        .point_size(4)
+        .show_points(common.VisibilityMode.AUTO)
+        .axis_soft_min(0)
+        .with_target(series(samples("operations_per_second", TAGS), NAME))
+    )
+
+
+def _clean_shares() -> timeseries.Panel:
+    return (
+        _strip(
+            "Clean slices",
+            "Share of the slices of each second that nobody interrupted: no involuntary switch, "
+            "no wait for a CPU, all of the CPU's time. Below 80 % the trial is disturbed.",
+            6,
+            SHARE,
+        )
+        .min(0)
+        .max(1)
+        .thresholds(thresholds(CLEAN_SHARE))
+        .thresholds_style(
+            common_builders.GraphThresholdsStyleConfig().mode(
+                common.GraphThresholdsStyleMode.DASHED
+            )
+        )
+        .with_target(series(samples("clean_slice_ratio", TAGS), NAME))
+    )
+
+
+def _clocks() -> timeseries.Panel:
+    return _strip(
+        "Core clock",
+        "The core clock under the kernel, second by second: turbo steps and throttling.",
+        6,
+        CLOCK,
+    ).with_target(series(samples("clock_hertz", TAGS), NAME))
+
+
+def _marks(title: str, description: str, height: int, unit: str) -> timeseries.Panel:
+    """One mark a trial, where it began."""
+    return (
+        _strip(title, description, height, unit)
+        .draw_style(common.GraphDrawStyle.POINTS)
+        .point_size(9)
+    )
+
+
+def _disturbances() -> timeseries.Panel:
+    marks = {
+        "psi_cpu_some_s": ("some task waited for a CPU", "#8e8e8e", '"elapsed_s"'),
+        "wait_s": ("waited in the run queue", "yellow", THREADS_TIME),
+        "steal_s": ("stolen by the hypervisor", "red", THREADS_TIME),
+        "throttled_s": ("throttled by a quota", "purple", THREADS_TIME),
+    }
+    panel = _marks(
+        "Disturbance of each trial",
+        "What the kernel counted during a trial, as shares of its threads' time: waiting in the "
+        "run queue, stolen by the hypervisor, throttled by a cgroup's quota; and the share of the "
+        "time in which any task of the host waited for a CPU. One mark a trial, where it began; "
+        "it comes when the trial has ended, and of many trials in a pixel the worst is shown. No "
+        "mark: nothing of that kind happened.",
+        7,
+        SHARE,
+    ).axis_soft_min(0)
+    for ref, (field, (name, shade, over)) in zip("ABCD", marks.items(), strict=True):
+        some = f'{CHOSEN_JOB} AND "{field}" > 0'
+        text = highest(f'"{field}" / {over}', "disturbance", some)
+        panel = panel.with_target(series(text, name, ref)).override_by_name(name, [colour(shade)])
+    return panel
+
+
+def _own_use() -> timeseries.Panel:
+    some = f"{one_of('host')} AND {one_of('job')}"
+    text = highest('"cpu_ratio"', "control_plane", some, ("component",))
+    return (
+        _marks(
+            "hostbench's own use of the CPU",
+            "What each process of hostbench used of one core during a trial. Below 1 % it "
+            "disturbs nobody. Runs without the stack have none.",
+            6,
+            SHARE,
+        )
+        .axis_soft_min(0)
+        .axis_soft_max(0.012)
+        .thresholds(thresholds(CONTROL_PLANE))
+        .thresholds_style(
+            common_builders.GraphThresholdsStyleConfig().mode(
+                common.GraphThresholdsStyleMode.DASHED
+            )
+        )
+        .no_value("Nothing in the chosen time; runs without the stack have none.")
+        .with_target(series(text, "$tag_component"))
+    )
+
+
+def _trials() -> table.Panel:
+    columns = {
+        "Time": "began",
+        "host": "host",
+        "workload": "workload",
+        "label": "case",
+        "trial": "trial",
+        "elapsed_s": "took",
+        "verdict": "verdict",
+        "clean_slice_ratio": "clean slices",
+        "cpu_ratio": "CPU time got",
+        "wait_s": "waited",
+        "steal_s": "stolen",
+        "throttled_s": "throttled",
+        "involuntary_switches": "switches",
+        "job": "job",
+    }
+    asked = [name for name in columns if name != "Time"]
+    panel = (
+        plain_table()
+        .title("Trials")
+        .description(
+            f"The last {TRIALS_SHOWN} trials in the chosen time, and what the kernel saw of each."
+        )
+        .height(10)
+        .with_target(Query(last_trials(asked, TRIALS_SHOWN), form=TABLE))
+        .with_transformation(organised(columns))
+        .override_by_name("began", [prop("unit", "time:YYYY-MM-DD HH:mm:ss"), width(160)])
+        .override_by_name("trial", number("none", 0, 60))
+        .override_by_name("took", number(SECONDS, 2))
+        .override_by_name("verdict", verdict_cell())
+        .override_by_name("clean slices", [*number(SHARE, 1, 110), *coloured_text(CLEAN_SHARE)])
+        .override_by_name("CPU time got", number(SHARE, 1, 120))
+        .override_by_name("waited", number(SECONDS, 3))
+        .override_by_name("stolen", number(SECONDS, 3))
+        .override_by_name("throttled", number(SECONDS, 3))
+        .override_by_name("switches", number("none", 0))
+        .override_by_name("case", [prop("custom.minWidth", 190)])
+        .override_by_name("host", [width(110)])
+        .override_by_name("workload", [width(125)])
+        .override_by_name("job", [prop("custom.minWidth", 240)])
+    )
+    return sorted_by(panel, "began", descending=True)

@@ -1,0 +1,237 @@
+"""What all boards have in common: units, colours, thresholds, links, variables."""
+
+from collections.abc import Mapping, Sequence
+
+from grafana_foundation_sdk.builders import common as common_builders
+from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.models import common, dashboard
+
+from grafana.influxql import PRIMARY, one_of, source
+from hostbench.models.result import Verdict
+from orchestrator.influx.points import SAMPLES
+
+TAG = "hostbench"
+OVERVIEW, CPU, LIVE = "hostbench-overview", "hostbench-cpu", "hostbench-live"
+WHOLE_WIDTH = 24
+ALL = ".*"
+
+# `si:` takes the prefixes of the SI; Grafana's own unit for a rate counts in K, M, B and T.
+RATE, CLOCK, RATIO, SHARE, SECONDS, BYTES = "si:op/s", "hertz", "none", "percentunit", "s", "bytes"
+MOMENT = "time:YYYY-MM-DD HH:mm"
+
+OURS_COLOUR, LIMIT_COLOUR = "blue", "#8e8e8e"
+OURS_BESIDE_PEER_COLOUR, PEER_COLOUR = "light-blue", "orange"
+VERDICT_COLOURS = {
+    Verdict.CLEAN: "green",
+    Verdict.NOISY: "yellow",
+    Verdict.DISTURBED: "orange",
+    Verdict.INVALID: "red",
+    Verdict.FAILED: "dark-red",
+    Verdict.SKIPPED: "#8e8e8e",
+}
+
+# Below the least useful share, then fair, then good; above its limit no figure can be right.
+OF_LIMIT = ((None, "orange"), (0.7, "yellow"), (0.9, "green"), (1.02, "red"))
+# The target of the repeats is 2 %; from 10 % on pyperf calls a result unstable.
+SPREAD = ((None, "green"), (0.02, "yellow"), (0.1, "orange"))
+# Slower than the trusted tool is a finding; much faster is one too.
+PEER_RATIO = ((None, "orange"), (0.97, "green"), (1.1, "yellow"))
+CLEAN_SHARE = ((None, "orange"), (0.8, "green"))
+# What the control plane may take of one core during a trial.
+CONTROL_PLANE = ((None, "text"), (0.01, "orange"))
+PLAIN = ((None, "text"),)
+
+Steps = Sequence[tuple[float | None, str]]
+
+
+def thresholds(steps: Steps) -> builders.ThresholdsConfig:
+    """Colours by value; the first step has no lower end."""
+    return (
+        builders.ThresholdsConfig()
+        .mode(dashboard.ThresholdsMode.ABSOLUTE)
+        .steps([dashboard.Threshold(value, colour) for value, colour in steps])
+    )
+
+
+def threshold_property(steps: Steps) -> dashboard.DynamicConfigValue:
+    """The same for one column."""
+    return prop("thresholds", thresholds(steps).build())
+
+
+def nothing_there() -> dashboard.SpecialValueMap:
+    """What a table shows where a point has no such field."""
+    return dashboard.SpecialValueMap(
+        dashboard.DashboardSpecialValueMapOptions(
+            match=dashboard.SpecialValueMatch.NULL,
+            result=dashboard.ValueMappingResult(text="–", color="text"),
+        )
+    )
+
+
+def verdict_mappings() -> list[dashboard.ValueMapping]:
+    """A colour for every verdict; the word stays."""
+    return [
+        dashboard.ValueMap(
+            {
+                verdict.value: dashboard.ValueMappingResult(
+                    text=verdict.value, color=colour, index=index
+                )
+                for index, (verdict, colour) in enumerate(VERDICT_COLOURS.items())
+            }
+        )
+    ]
+
+
+def prop(name: str, value: object) -> dashboard.DynamicConfigValue:
+    """One property of a column or a series."""
+    return dashboard.DynamicConfigValue(name, value)
+
+
+def colour(name: str) -> dashboard.DynamicConfigValue:
+    """A fixed colour for a column or a series."""
+    return prop("color", {"mode": "fixed", "fixedColor": name})
+
+
+def transformation(name: str, **options: object) -> dashboard.DataTransformerConfig:
+    """What Grafana does with the answers before it shows them."""
+    return dashboard.DataTransformerConfig(id_val=name, options=options)
+
+
+def organised(
+    columns: Mapping[str, str], left_out: Sequence[str] = ()
+) -> dashboard.DataTransformerConfig:
+    """Columns in this order under these names; what is left out is not shown."""
+    return transformation(
+        "organize",
+        excludeByName=dict.fromkeys(left_out, True),
+        indexByName={name: index for index, name in enumerate(columns)},
+        renameByName={name: shown for name, shown in columns.items() if name != shown},
+    )
+
+
+def bottom_legend(*calcs: str) -> common_builders.VizLegendOptions:
+    """Below the chart, so that charts above one another have the same width."""
+    legend = (
+        common_builders.VizLegendOptions()
+        .show_legend(True)
+        .placement(common.LegendPlacement.BOTTOM)
+        .display_mode(common.LegendDisplayMode.TABLE if calcs else common.LegendDisplayMode.LIST)
+    )
+    return legend.calcs(list(calcs)) if calcs else legend
+
+
+def side_legend(*calcs: str) -> common_builders.VizLegendOptions:
+    """Beside the chart, where there are many series; the lowest last value first."""
+    return (
+        bottom_legend(*calcs)
+        .placement(common.LegendPlacement.RIGHT)
+        .sort_by("Last *")
+        .sort_desc(False)
+    )
+
+
+def no_legend() -> common_builders.VizLegendOptions:
+    """Of many series, where a neighbour's legend tells them."""
+    return common_builders.VizLegendOptions().show_legend(False)
+
+
+def board(uid: str, title: str, description: str, since: str) -> builders.Dashboard:
+    """An empty board with links to the others."""
+    return (
+        builders.Dashboard(title)
+        .uid(uid)
+        .description(description)
+        .tags([TAG])
+        .timezone("browser")
+        .readonly()
+        .time(since, "now")
+        .tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
+        .link(
+            builders.DashboardLink("hostbench")
+            .type(dashboard.DashboardLinkType.DASHBOARDS)
+            .tags([TAG])
+            .include_vars(True)
+            .keep_time(True)
+        )
+    )
+
+
+def variable(
+    name: str,
+    question: str,
+    description: str,
+    sort: dashboard.VariableSort = dashboard.VariableSort.ALPHABETICAL_ASC,
+) -> builders.QueryVariable:
+    """A variable that takes several values, all of them at first."""
+    return (
+        builders.QueryVariable(name)
+        .label(name)
+        .description(description)
+        .datasource(source())
+        .query(question)
+        .definition(question)
+        .refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(sort)
+        .multi(True)
+        .include_all(True)
+        .all_value(ALL)
+        .current(dashboard.VariableOption(selected=True, text="All", value="$__all"))
+    )
+
+
+def result_variables(
+    condition: str = PRIMARY, all_workloads: str = ALL
+) -> list[builders.QueryVariable]:
+    """Host, suite and workload out of the results; `all_workloads` is the regular expression that
+    all of them stand for."""
+
+    def values(tag: str, *conditions: str) -> str:
+        where = " AND ".join([condition, *conditions])
+        return f'SHOW TAG VALUES FROM "result" WITH KEY = "{tag}" WHERE {where}'
+
+    return [
+        variable("host", values("host"), "Hosts that have results."),
+        variable("suite", values("suite", one_of("host")), "Suites that ran there."),
+        variable(
+            "workload",
+            values("workload", one_of("host"), one_of("suite")),
+            "What they measured.",
+        ).all_value(all_workloads),
+    ]
+
+
+def sample_variables() -> list[builders.QueryVariable]:
+    """Host, suite, workload and job out of the samples, where a job is from its first second on.
+
+    SHOW TAG VALUES of InfluxDB 2.x knows the default retention only.
+    """
+    names = ("host", "suite", "workload", "job")
+    descriptions = (
+        "Hosts with samples in the chosen time.",
+        "Suites that ran there.",
+        "What they measured.",
+        "Jobs in the chosen time, the newest first.",
+    )
+    found = []
+    for position, (name, description) in enumerate(zip(names, descriptions, strict=True)):
+        where = " AND ".join(["$timeFilter", *(one_of(before) for before in names[:position])])
+        question = (
+            f'SELECT "{name}", "v" FROM (SELECT last("value") AS "v" FROM "{SAMPLES}"."sample" '
+            f'WHERE {where} GROUP BY "{name}")'
+        )
+        sort = dashboard.VariableSort.ALPHABETICAL_ASC
+        if name == "job":
+            # A job's id begins with its time.
+            sort = dashboard.VariableSort.ALPHABETICAL_DESC
+        found.append(variable(name, question, description, sort))
+    return found
+
+
+def api_variable() -> builders.ConstantVariable:
+    """Where a browser reaches the orchestrator, for links to reports."""
+    return (
+        builders.ConstantVariable("api")
+        .label("api")
+        .description("Where the browser reaches the orchestrator's API.")
+        .value("http://localhost:8000")
+    )

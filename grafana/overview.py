@@ -1,0 +1,245 @@
+"""Overview: which hosts there are, what the last results are worth, how near to the limits."""
+
+from grafana_foundation_sdk.builders import bargauge, dashboard, stat, table
+from grafana_foundation_sdk.builders import common as common_builders
+from grafana_foundation_sdk.models import common
+
+from grafana.influxql import TABLE, Query, equals, over_latest, results, series, source
+from grafana.looks import (
+    CONTROL_PLANE,
+    MOMENT,
+    OF_LIMIT,
+    OVERVIEW,
+    PLAIN,
+    SHARE,
+    SPREAD,
+    VERDICT_COLOURS,
+    api_variable,
+    board,
+    colour,
+    organised,
+    prop,
+    result_variables,
+    thresholds,
+    transformation,
+)
+from grafana.tables import (
+    JOB_LINK,
+    REPORT_LINK,
+    coloured_text,
+    filtered,
+    number,
+    plain_table,
+    results_table,
+    sorted_by,
+    width,
+)
+from orchestrator.influx.points import SAMPLES
+
+
+def overview() -> dashboard.Dashboard:
+    """The board."""
+    found = board(
+        OVERVIEW,
+        "hostbench: overview",
+        "Hosts, latest verdicts, and how near to the hardware's limits the results are.",
+        "now-30d",
+    )
+    for variable in result_variables():
+        found = found.with_variable(variable)
+    return (
+        found.with_variable(api_variable())
+        .with_panel(_hosts())
+        .with_panel(_cases())
+        .with_panel(_verdicts())
+        .with_panel(_control_plane())
+        .with_panel(_by_subsystem())
+        .with_panel(_by_workload())
+        .with_panel(results_table(16))
+        .with_panel(_jobs())
+    )
+
+
+def last_value() -> common_builders.ReduceDataOptions:
+    """What a tile shows of a series."""
+    return common_builders.ReduceDataOptions().calcs(["lastNotNull"])
+
+
+def tile(title: str, description: str, span: int) -> stat.Panel:
+    """A number to be seen from afar."""
+    return (
+        stat.Panel()
+        .title(title)
+        .description(description)
+        .datasource(source())
+        .height(4)
+        .span(span)
+        .graph_mode(common.BigValueGraphMode.NONE)
+        .reduce_options(last_value())
+        .thresholds(thresholds(PLAIN))
+        .no_value("–")
+    )
+
+
+def bars(title: str, description: str, span: int, height: int) -> bargauge.Panel:
+    """One horizontal bar a series."""
+    return (
+        bargauge.Panel()
+        .title(title)
+        .description(description)
+        .datasource(source())
+        .height(height)
+        .span(span)
+        .orientation(common.VizOrientation.HORIZONTAL)
+        .display_mode(common.BarGaugeDisplayMode.BASIC)
+        .show_unfilled(True)
+        .text(common_builders.VizTextDisplayOptions().title_size(14).value_size(20))
+        .reduce_options(last_value())
+    )
+
+
+def shares_of_limit(title: str, description: str, span: int, height: int) -> bargauge.Panel:
+    """Bars from nothing to the limit."""
+    return (
+        bars(title, description, span, height)
+        .unit(SHARE)
+        .decimals(1)
+        .min(0)
+        .max(1)
+        .thresholds(thresholds(OF_LIMIT))
+        .no_value("No result with a known limit in the chosen time.")
+    )
+
+
+def _hosts() -> stat.Panel:
+    text = f'SELECT count("n") FROM (SELECT last("n") AS "n" {results()} GROUP BY "host")'
+    panel = tile("Hosts", "Hosts with a result in the chosen time.", 3)
+    return panel.with_target(series(text, "hosts"))
+
+
+def _cases() -> stat.Panel:
+    panel = tile("Cases", "Different cases measured in the chosen time, each host for itself.", 3)
+    return panel.with_target(series(over_latest('count("n")', '"verdict"', ()), "cases"))
+
+
+def _verdicts() -> stat.Panel:
+    panel = (
+        tile(
+            "Latest verdicts",
+            "How many cases have which verdict in their last result. clean: to be trusted; "
+            "noisy: the trials differ; disturbed: something else took the CPU; invalid: above "
+            "the limit, so figure or limit is wrong; failed and skipped: no figure.",
+            12,
+        )
+        .color_mode(common.BigValueColorMode.VALUE)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .justify_mode(common.BigValueJustifyMode.CENTER)
+        .wide_layout(False)
+        .no_value("none yet")
+    )
+    for ref, (verdict, shade) in zip("ABCDEF", VERDICT_COLOURS.items(), strict=True):
+        text = over_latest('count("n")', '"verdict"', (), equals("verdict", verdict))
+        panel = panel.with_target(series(text, verdict.value, ref)).override_by_name(
+            verdict.value, [colour(shade)]
+        )
+    return panel
+
+
+def _control_plane() -> stat.Panel:
+    text = (
+        f'SELECT median("cpu_ratio") FROM "{SAMPLES}"."control_plane" '
+        'WHERE $timeFilter AND "host" =~ /^${host:regex}$/ GROUP BY "component"'
+    )
+    return (
+        tile(
+            "hostbench's own use of the CPU",
+            "What the processes of hostbench used of one core during a trial, at the median of "
+            "the trials in the chosen time. Below 1 % it disturbs nobody. Kept for 30 days; "
+            "runs without the stack have none.",
+            6,
+        )
+        .unit(SHARE)
+        .decimals(2)
+        .thresholds(thresholds(CONTROL_PLANE))
+        .color_mode(common.BigValueColorMode.VALUE)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .with_target(series(text, "$tag_component"))
+    )
+
+
+def _by_subsystem() -> stat.Panel:
+    text = over_latest('median("efficiency")', '"efficiency"', ("host", "subsystem"))
+    return (
+        tile(
+            "Share of the limit, by host and subsystem",
+            "The median over the latest results of all cases whose theoretical limit is known. "
+            "Green from 90 %.",
+            6,
+        )
+        .height(9)
+        .unit(SHARE)
+        .decimals(1)
+        .thresholds(thresholds(OF_LIMIT))
+        .text(common_builders.VizTextDisplayOptions().title_size(18).value_size(36))
+        .color_mode(common.BigValueColorMode.VALUE)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .with_target(series(text, "$tag_host $tag_subsystem"))
+    )
+
+
+def _by_workload() -> bargauge.Panel:
+    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
+    panel = shares_of_limit(
+        "Share of the limit, by workload",
+        "The median over the latest results of all cases of a workload. A low one is a busy "
+        "host, a wrong limit, or a kernel that does not reach it: the table below says which.",
+        18,
+        9,
+    )
+    return panel.with_target(series(text, "$tag_workload"))
+
+
+def _jobs() -> table.Panel:
+    aggregated = {
+        "Time": ["min"],
+        "host": ["first"],
+        "n": ["count"],
+        "efficiency": ["min"],
+        "spread": ["max"],
+        "until_ms": ["max"],
+    }
+    fields: dict[str, object] = {
+        name: {"operation": "aggregate", "aggregations": calls}
+        for name, calls in aggregated.items()
+    }
+    fields["job"] = {"operation": "groupby", "aggregations": []}
+    columns = {
+        "Time (min)": "began",
+        "job": "job",
+        "host (first)": "host",
+        "n (count)": "cases",
+        "efficiency (min)": "lowest of limit",
+        "spread (max)": "widest spread",
+        "until_ms (max)": "until_ms",
+    }
+    text = f'SELECT "n", "efficiency", "spread", "job", "until_ms" {results()} GROUP BY "host"'
+    panel = (
+        plain_table()
+        .title("Jobs")
+        .description(
+            "The jobs with a finished case in the chosen time. A click on a job opens its samples "
+            "or its report. Empty: no case has ended in the chosen time."
+        )
+        .height(9)
+        .with_target(Query(text, form=TABLE))
+        .with_transformation(transformation("groupBy", fields=fields))
+        .with_transformation(organised(columns))
+        .override_by_name("began", [prop("unit", MOMENT), prop("custom.align", "left"), width(150)])
+        .override_by_name("job", [prop("links", [JOB_LINK, REPORT_LINK])])
+        .override_by_name("host", filtered())
+        .override_by_name("cases", number("none", 0))
+        .override_by_name("lowest of limit", [*number(SHARE, 1, 140), *coloured_text(OF_LIMIT)])
+        .override_by_name("widest spread", [*number(SHARE, 1, 140), *coloured_text(SPREAD)])
+        .override_by_name("until_ms", [prop("custom.hidden", True)])
+    )
+    return sorted_by(panel, "began", descending=True)

@@ -1,0 +1,82 @@
+"""Every query of the boards as Grafana would send it: for tests, which run them and compare."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grafana.influxql import LEAST_INTERVAL
+
+DIRECTORY = Path(__file__).with_name("dashboards")
+_REGEX_VARIABLE = re.compile(r"\$\{(\w+):regex\}")
+# As Grafana escapes values in a regular expression.
+_SPECIAL = re.compile(r"[\\^$*+?.()|[\]{}/]")
+
+
+@dataclass(frozen=True)
+class BoardQuery:
+    """One query, ready to be sent. `panel` is the panel's title, or the variable's name in a
+    query that a variable takes its values from."""
+
+    board: str
+    panel: str
+    ref: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a user has chosen: times in milliseconds since 1970, and the values of variables by
+    name; a variable that is not there is set to all."""
+
+    from_ms: int
+    to_ms: int
+    variables: Mapping[str, Sequence[str]]
+    interval: str = LEAST_INTERVAL
+
+
+def panel_queries(chosen: Chosen) -> list[BoardQuery]:
+    """The queries of all panels of all boards."""
+    return [
+        BoardQuery(
+            board["uid"], panel["title"], target["refId"], filled(target["query"], chosen, board)
+        )
+        for board in boards()
+        for panel in board["panels"]
+        for target in panel.get("targets", [])
+    ]
+
+
+def variable_queries(chosen: Chosen) -> list[BoardQuery]:
+    """The queries that variables take their values from."""
+    return [
+        BoardQuery(board["uid"], variable["name"], "", filled(variable["query"], chosen, board))
+        for board in boards()
+        for variable in board["templating"]["list"]
+        if variable["type"] == "query"
+    ]
+
+
+def boards() -> list[dict[str, Any]]:
+    """The boards that are committed, as Grafana reads them."""
+    return [json.loads(path.read_text()) for path in sorted(DIRECTORY.glob("*.json"))]
+
+
+def filled(text: str, chosen: Chosen, board: Mapping[str, Any]) -> str:
+    """A query of a board with its variables and macros filled in."""
+    all_values = {one["name"]: one.get("allValue") for one in board["templating"]["list"]}
+
+    def choice(found: re.Match[str]) -> str:
+        values = chosen.variables.get(found[1])
+        if values is None:
+            return str(all_values[found[1]])
+        escaped = [_SPECIAL.sub(r"\\\g<0>", value) for value in values]
+        return escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})"
+
+    text = _REGEX_VARIABLE.sub(choice, text)
+    text = text.replace("$timeFilter", f"time >= {chosen.from_ms}ms AND time <= {chosen.to_ms}ms")
+    text = text.replace("$__interval", chosen.interval)
+    assert "$" not in text.replace("$/", ""), f"a variable is left in: {text}"
+    return text

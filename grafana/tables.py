@@ -1,0 +1,180 @@
+"""The table of latest results, which two boards show, and the links in its cells."""
+
+from grafana_foundation_sdk.builders import common as common_builders
+from grafana_foundation_sdk.builders import table
+from grafana_foundation_sdk.models import common, dashboard
+
+from grafana.influxql import TABLE, Query, latest, source
+from grafana.looks import (
+    LIVE,
+    MOMENT,
+    OF_LIMIT,
+    PEER_RATIO,
+    PLAIN,
+    SHARE,
+    SPREAD,
+    Steps,
+    nothing_there,
+    organised,
+    prop,
+    threshold_property,
+    verdict_mappings,
+)
+
+# As InfluxDB answers, and what people read.
+COLUMNS = {
+    "host": "host",
+    "workload": "workload",
+    "label": "case",
+    "value": "value",
+    "unit": "unit",
+    "spread": "± spread",
+    "limit": "limit",
+    "efficiency": "of limit",
+    "peer": "peer",
+    "peer_ratio": "ours / peer",
+    "verdict": "verdict",
+    "n": "trials",
+    "Time": "when",
+    "job": "job",
+    "reason": "why",
+    "until_ms": "until_ms",
+}
+LEFT_OUT = ("case",)
+FIELDS = (
+    '"value", "unit", "spread", "limit", "efficiency", "peer", "peer_ratio", "verdict", "job", '
+    '"reason", "until_ms"'
+)
+# With an SI prefix; the unit stands in a column of its own, since it differs from row to row.
+ANY_UNIT = "si: "
+
+SAMPLES_LINK = {
+    "title": "Samples of this case",
+    "url": f"/d/{LIVE}?var-job=${{__data.fields.job}}&var-host=${{__data.fields.host}}"
+    "&from=${__data.fields.when.numeric}&to=${__data.fields.until_ms.numeric}",
+}
+JOB_LINK = {
+    "title": "Samples of this job",
+    "url": f"/d/{LIVE}?var-job=${{__value.text}}&var-host=${{__data.fields.host}}"
+    "&from=${__data.fields.began.numeric}&to=${__data.fields.until_ms.numeric}",
+}
+REPORT_LINK = {
+    "title": "Report of this job",
+    "url": "${api}/jobs/${__value.text}/report",
+    "targetBlank": True,
+}
+
+
+def results_table(height: int) -> table.Panel:
+    """The latest result of every case: one row a case."""
+    panel = (
+        plain_table()
+        .title("Latest result of every case")
+        .description(
+            "The median of the trials of the last job that measured the case. Spread: half the "
+            "interval that holds the true median. Limit: what the hardware could do at most at "
+            "the clock it had. Ours / peer: the median over pairs of neighbouring trials of ours "
+            "and of a trusted tool. A click on a job opens its samples or its report."
+        )
+        .height(height)
+        .with_target(Query(latest(FIELDS, ("workload", "label")), form=TABLE))
+        .with_transformation(organised(COLUMNS, LEFT_OUT))
+        .override_by_name("value", number(ANY_UNIT, 2, 85))
+        .override_by_name("limit", number(ANY_UNIT, 2, 85))
+        .override_by_name("± spread", [*number(SHARE, 1, 80), *coloured_text(SPREAD)])
+        .override_by_name("of limit", [*number(SHARE, 1), *gauge(OF_LIMIT)])
+        .override_by_name("ours / peer", [*number("none", 3), *coloured_text(PEER_RATIO)])
+        .override_by_name("verdict", verdict_cell())
+        .override_by_name("trials", number("none", 0, 60))
+        .override_by_name("when", [prop("unit", MOMENT), width(140)])
+        .override_by_name("workload", [*filtered(), width(125)])
+        .override_by_name("host", [*filtered(), width(110)])
+        .override_by_name("case", [*filtered(), prop("custom.minWidth", 190)])
+        .override_by_name("unit", [width(100)])
+        # Without a colour, a column of nothing is shown as JSON.
+        .override_by_name("peer", [*coloured_text(PLAIN), width(115)])
+        .override_by_name("job", [prop("links", [SAMPLES_LINK, REPORT_LINK]), width(240)])
+        .override_by_name("why", [prop("custom.minWidth", 240), prop("custom.inspect", True)])
+        .override_by_name("until_ms", [prop("custom.hidden", True)])
+    )
+    return sorted_by(panel, "workload", "case")
+
+
+def plain_table() -> table.Panel:
+    """A table as wide as the board."""
+    return (
+        table.Panel()
+        .datasource(source())
+        .span(24)
+        .show_header(True)
+        .cell_height(common.TableCellHeight.SM)
+        .mappings([nothing_there()])
+    )
+
+
+def filtered() -> list[dashboard.DynamicConfigValue]:
+    """A column whose values can be chosen from."""
+    return [prop("custom.filterable", True)]
+
+
+def sorted_by(panel: table.Panel, *columns: str, descending: bool = False) -> table.Panel:
+    """The panel with its rows in this order."""
+    return panel.sort_by(
+        [
+            common_builders.TableSortByFieldState().display_name(column).desc(descending)
+            for column in columns
+        ]
+    )
+
+
+def width(pixels: int) -> dashboard.DynamicConfigValue:
+    """A column's width."""
+    return prop("custom.width", pixels)
+
+
+def number(unit: str, decimals: int, pixels: int = 95) -> list[dashboard.DynamicConfigValue]:
+    """A column of numbers."""
+    return [
+        prop("unit", unit),
+        prop("decimals", decimals),
+        prop("custom.align", "right"),
+        width(pixels),
+    ]
+
+
+def coloured_text(steps: Steps) -> list[dashboard.DynamicConfigValue]:
+    """A column whose text says by its colour how good it is."""
+    return [
+        threshold_property(steps),
+        prop("custom.cellOptions", common.TableColorTextCellOptions()),
+    ]
+
+
+def gauge(steps: Steps) -> list[dashboard.DynamicConfigValue]:
+    """A column of bars from 0 to 1."""
+    return [
+        threshold_property(steps),
+        prop("min", 0),
+        prop("max", 1),
+        prop(
+            "custom.cellOptions",
+            common.TableBarGaugeCellOptions(
+                common.BarGaugeDisplayMode.BASIC, common.BarGaugeValueMode.COLOR
+            ),
+        ),
+        width(150),
+    ]
+
+
+def verdict_cell() -> list[dashboard.DynamicConfigValue]:
+    """A column of verdicts."""
+    return [
+        *filtered(),
+        prop("mappings", verdict_mappings()),
+        prop(
+            "custom.cellOptions",
+            common.TableColoredBackgroundCellOptions(common.TableCellBackgroundDisplayMode.BASIC),
+        ),
+        prop("custom.align", "center"),
+        width(100),
+    ]

@@ -1,0 +1,207 @@
+"""The stack of compose.yaml in a project of its own, with keys, ports and volumes of its own."""
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+# Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.
+PULL_S = 300
+REGISTRY = ("redis", "influxdb", "grafana")
+BUILT = ("orchestrator", "cpu")
+HOST = "e2e-host"
+# In the path of the run-time directory of every engine that docker-engine.sh starts.
+STARTED_HERE = b"/hostbench-docker-"
+
+
+def engine_environment() -> dict[str, str] | None:
+    """What leads to a Docker Engine, or None where there is none."""
+    said = subprocess.run(
+        [
+            "bash",
+            "-c",
+            'environment=$(scripts/docker-engine.sh env) && eval "$environment" && env -0',
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if said.returncode != 0:
+        return None
+    return dict(line.split("=", 1) for line in said.stdout.split("\0") if "=" in line)
+
+
+@dataclass
+class Stack:
+    """One Compose project. `directory` holds its .env and secrets/."""
+
+    directory: Path
+    engine: Mapping[str, str]
+    from_registry: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        subprocess.run(
+            [ROOT / "scripts/make-env.sh", self.directory], check=True, stdout=subprocess.DEVNULL
+        )
+        self.project = f"hostbench-e2e-{os.getpid()}"
+        self.settings |= {
+            "COMPOSE_PROJECT_NAME": self.project,
+            "COMPOSE_PROGRESS": "plain",
+            "HOSTBENCH_HOST": HOST,
+            # The images that somebody works with here stay as they are.
+            "HOSTBENCH_TAG": self.project,
+            "HOSTBENCH_SECRETS": str(self.directory / "secrets"),
+            # Whichever are free when it starts.
+            "HOSTBENCH_PORT": "0",
+            "HOSTBENCH_GRAFANA_PORT": "0",
+        }
+        authorities = Path(os.environ.get("SSL_CERT_FILE", "/nowhere"))
+        if authorities.exists():
+            self.settings["HOSTBENCH_CA_BUNDLE"] = str(authorities)
+
+    @property
+    def services(self) -> set[str]:
+        """Those that run."""
+        return {*BUILT, *REGISTRY} - (set() if self.from_registry else {"grafana"})
+
+    @property
+    def url(self) -> str:
+        """Where the API is since the last start."""
+        scheme = "https" if self.settings.get("HOSTBENCH_TLS") else "http"
+        return f"{scheme}://{self.compose('port', 'orchestrator', '8000').strip()}"
+
+    def secret(self, name: str) -> str:
+        """What stands in a file of secrets/."""
+        return (self.directory / "secrets" / name).read_text().strip()
+
+    def docker(self, *arguments: str | Path, **options: Any) -> str:
+        """What a docker command prints."""
+        ended = subprocess.run(
+            ["docker", *arguments],
+            cwd=ROOT,
+            env={**self.engine, **self.settings},
+            capture_output=True,
+            text=True,
+            **options,
+        )
+        assert ended.returncode == 0, f"docker {arguments}: {ended.stdout}{ended.stderr}"
+        said: str = ended.stdout
+        return said
+
+    def compose(self, *arguments: str | Path, **options: Any) -> str:
+        """What a docker compose command prints."""
+        files: list[str | Path] = ["--env-file", self.directory / ".env", "--file", "compose.yaml"]
+        if not self.from_registry:
+            files += ["--file", "tests/e2e/compose.test.yaml"]
+        return self.docker("compose", *files, *arguments, **options)
+
+    def pull(self) -> None:
+        """Takes the images of others from their registry if it is reached."""
+        self.from_registry = True
+        try:
+            self.compose("pull", "--quiet", *REGISTRY, timeout=PULL_S)
+        except (AssertionError, subprocess.TimeoutExpired):
+            self.from_registry = False
+
+    def up(self) -> float:
+        """Starts what is built. Returns the seconds until all of it is healthy."""
+        began_s = time.monotonic()
+        try:
+            self.compose("up", "--detach", "--wait", "--wait-timeout", "120")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.compose('logs', '--no-color')}") from None
+        return time.monotonic() - began_s
+
+    def down(self, *options: str) -> None:
+        """Stops all of it."""
+        self.compose("down", "--timeout", "20", *options)
+
+    def image(self, service: str) -> str:
+        """The name of an image that is built here."""
+        return f"hostbench/{service}:{self.project}"
+
+    def remove(self) -> None:
+        """Stops all of it and takes away what was made for it, but the build cache."""
+        self.down("--volumes")
+        self.docker("image", "rm", "--force", *map(self.image, BUILT))
+
+    def left(self) -> dict[str, list[str]]:
+        """What there is of this project: containers, networks and volumes."""
+        label = f"label=com.docker.compose.project={self.project}"
+        listings = {
+            "containers": ("ps", "--all"),
+            "networks": ("network", "ls"),
+            "volumes": ("volume", "ls"),
+        }
+        return {
+            name: self.docker(*command, "--quiet", "--filter", label).split()
+            for name, command in listings.items()
+        }
+
+    def inspected(self, service: str) -> Any:
+        """What docker inspect says of its container."""
+        container = self.compose("ps", "--all", "--quiet", service).strip()
+        return json.loads(self.docker("inspect", container))[0]
+
+    def run_python(self, service: str, code: str, given: object = None) -> Any:
+        """Runs Python code in a container, whose variable `given` is the object, and returns what
+        it prints as JSON."""
+        prelude = f"import json\ngiven = json.loads({json.dumps(json.dumps(given))})\n"
+        said = self.compose("exec", "--no-TTY", service, "python3", "-", input=prelude + code)
+        return json.loads(said)
+
+
+def cpu_seconds(group: Iterable[str]) -> float:
+    """What a control group has used of the CPUs, from the lines of a process's /proc/…/cgroup."""
+    for line in group:
+        _, controllers, path = line.strip().split(":", 2)
+        if controllers == "":
+            stat = Path(f"/sys/fs/cgroup{path}/cpu.stat")
+            if path != "/" and stat.exists():
+                return int(stat.read_text().split()[1]) / 1e6
+        elif "cpuacct" in controllers.split(",") and path != "/":
+            return int(Path(f"/sys/fs/cgroup/cpuacct{path}/cpuacct.usage").read_text()) / 1e9
+    raise LookupError("no control group of its own")
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """What the control group of a process has used; the process alone, where it has none."""
+    process = Path(f"/proc/{pid}")
+    try:
+        return cpu_seconds((process / "cgroup").read_text().splitlines())
+    except LookupError:
+        used_ns = 0
+        for task in process.glob("task/*/schedstat"):
+            with contextlib.suppress(OSError):  # a thread that ended meanwhile
+                used_ns += int(task.read_text().split()[0])
+        return used_ns / 1e9
+
+
+def commands() -> dict[int, bytes]:
+    """The command line of every process of this host by its id; those of zombies are empty."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            found[int(process.name)] = (process / "cmdline").read_bytes()
+    return found
+
+
+def engine_processes(name: str, engine: Mapping[str, str]) -> list[int]:
+    """The processes of a program of the engine that is used: of one that docker-engine.sh started
+    those that name its directory, of another one those that name none of such."""
+    started = engine.get("DOCKER_HOST", "").removeprefix("unix://").rpartition("/")[0].encode()
+    if STARTED_HERE not in started:
+        started = b""
+    return [
+        pid
+        for pid, command in commands().items()
+        if os.path.basename(command.split(b"\0")[0]) == name.encode()  # noqa: PTH119
+        and (started in command if started else STARTED_HERE not in command)
+    ]

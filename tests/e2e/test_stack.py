@@ -1,0 +1,353 @@
+"""The stack in containers, used as its users do: start it, post a job, follow it, see the result
+and the boards, stop it. Where there is no Docker Engine this is skipped; make e2e and .ci/run bring
+one.
+"""
+
+import json
+import os
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx_sse
+import pytest
+
+from grafana.queries import Chosen, panel_queries
+from hostbench.models.result import ResultDocument
+from orchestrator.influx.client import Series
+from tests.e2e.stack import (
+    BUILT,
+    HOST,
+    ROOT,
+    Stack,
+    commands,
+    cpu_seconds_of,
+    engine_environment,
+    engine_processes,
+)
+from tests.stack.board_values import Expected, difference, rows_of
+
+pytestmark = pytest.mark.timeout(900)
+
+MEGABYTE = 1e6
+HOUR_MS = 3_600_000
+BASE_IMAGE = "debian:trixie-slim"
+ADDED_BYTES_MOST = {"cpu": 300 * MEGABYTE, "orchestrator": 400 * MEGABYTE}
+START_S_MOST = 30.0
+CONTROL_PLANE_RATIO_MOST = 0.01
+# For whoever wants to know how far from the bounds it is.
+FIGURES = ROOT / "build/stack-figures.json"
+SUITE = {
+    "name": "e2e",
+    "idle": {"policy": "force"},
+    "repeats": {"min_trials": 3, "max_trials": 3},
+    "peers": ["sysbench"],
+    "cases": [
+        {"workload": "cpu.clock", "params": {"duration_s": 0.3, "threads": 1}},
+        {"workload": "cpu.fma", "params": {"duration_s": 1.5, "dtype": "fp64", "threads": 1}},
+    ],
+}
+FIRST_JOB: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    engine = engine_environment()
+    if engine is None:
+        reason = "there is no Docker Engine here; make e2e brings one"
+        if os.environ.get("HOSTBENCH_DOCKER") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    stack = Stack(tmp_path_factory.mktemp("stack"), engine)
+    stack.pull()
+    began_s = time.monotonic()
+    stack.compose("build", "--quiet")
+    note(build_s=time.monotonic() - began_s, from_registry=stack.from_registry)
+    try:
+        note(start_s=stack.up())
+        yield stack
+    finally:
+        stack.remove()
+
+
+@pytest.fixture
+def api(stack: Stack) -> Iterator[httpx.Client]:
+    with client(stack) as api:
+        yield api
+
+
+def client(stack: Stack) -> httpx.Client:
+    """A client of the API that trusts the stack's CA and knows the key."""
+    trusting = ssl.create_default_context(cafile=stack.directory / "secrets/ca.pem")
+    key = {"Authorization": f"Bearer {stack.secret('api_key')}"}
+    return httpx.Client(base_url=stack.url, headers=key, verify=trusting, timeout=30)
+
+
+def note(**figures: float | dict[str, float]) -> None:
+    """Writes figures down."""
+    before = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    FIGURES.parent.mkdir(exist_ok=True)
+    FIGURES.write_text(json.dumps(before | figures, indent=1) + "\n")
+
+
+def post(api: httpx.Client, **spec: Any) -> str:
+    """Posts a job. Returns its id."""
+    answer = api.post("/jobs", json=spec)
+    assert answer.status_code == 202, answer.text
+    job: str = answer.json()["id"]
+    assert answer.headers["location"] == f"/jobs/{job}"
+    return job
+
+
+def follow(api: httpx.Client, job: str) -> list[dict[str, Any]]:
+    """The events of a job until it has ended."""
+    with httpx_sse.connect_sse(api, "GET", f"/jobs/{job}/events", timeout=120) as source:
+        return [json.loads(event.data) for event in source.iter_sse()]
+
+
+def ended(api: httpx.Client, job: str) -> dict[str, Any]:
+    """The result of a job that nobody followed."""
+    deadline_s = time.monotonic() + 120
+    while api.get(f"/jobs/{job}").json()["ended_unix_s"] is None:
+        assert time.monotonic() < deadline_s, f"{job} does not end"
+        time.sleep(0.5)
+    document: dict[str, Any] = api.get(f"/jobs/{job}/result").raise_for_status().json()
+    return document
+
+
+def test_starts_soon(stack: Stack, api: httpx.Client) -> None:
+    assert [host["name"] for host in api.get("/hosts").json()["hosts"]] == [HOST]
+    assert json.loads(FIGURES.read_text())["start_s"] < START_S_MOST
+    states = {
+        service: stack.inspected(service)["State"]["Health"]["Status"] for service in stack.services
+    }
+    assert set(states.values()) == {"healthy"}, states
+
+
+def test_images_are_small(stack: Stack) -> None:
+    def size(image: str) -> float:
+        return float(stack.docker("image", "inspect", "--format", "{{.Size}}", image))
+
+    added = {name: size(stack.image(name)) - size(BASE_IMAGE) for name in BUILT}
+    note(added_megabytes={name: round(size / MEGABYTE, 1) for name, size in added.items()})
+    for name, most in ADDED_BYTES_MOST.items():
+        assert added[name] < most
+
+
+def test_a_job_from_post_to_result(api: httpx.Client) -> None:
+    job = post(api, suite=SUITE)
+    events = follow(api, job)
+    states = [event["state"] for event in events if event["event"] == "state"]
+    assert states[0] == "queued" and states[-2:] == ["running", "succeeded"]
+    names = [event["event"] for event in events]
+    assert names.index("plan") < names.index("gate") < names.index("trial") < names.index("case")
+
+    document = api.get(f"/jobs/{job}/result").raise_for_status().json()
+    assert document["job"]["hostname"] == HOST
+    assert [len(case["trials"]) for case in document["cases"]] == [3, 3]
+    followed = [event["trial"] for event in events if event["event"] == "trial"]
+    own = [trial for trial in followed if trial["tool"] == "hostbench"]
+    assert len(own) == 6 and len(followed) == 9
+    clock, fma = document["cases"]
+    (sysbench,) = clock["peers"]
+    assert sysbench["statistics"]["n"] == 3
+    assert fma["metrics"]["operations_per_second"]["statistics"]["median"] > 1e8
+    FIRST_JOB["id"] = job
+
+    page = api.get(f"/jobs/{job}/report").raise_for_status()
+    assert page.headers["content-type"].startswith("text/html") and job in page.text
+    table = api.get(f"/jobs/{job}/result", params={"format": "csv"}).raise_for_status().text
+    assert "cpu.fma" in table
+
+
+ASK = """
+import dataclasses, json, sys
+from orchestrator.influx.client import InfluxClient
+with InfluxClient("http://influxdb:8086", "hostbench", "grafana", given["password"]) as client:
+    answers = [client.query(text) for text in given["queries"]]
+print(json.dumps([[dataclasses.asdict(series) for series in answer] for answer in answers]))
+"""
+
+
+def wrong_panels(stack: Stack, document: ResultDocument) -> list[str]:
+    """The panels of the boards whose own queries, asked as Grafana asks, do not answer what the
+    only document says."""
+    expected = Expected(document)
+    created_ms = int(document.job.created_unix_s * 1000)
+    queries = panel_queries(Chosen(created_ms - HOUR_MS, created_ms + HOUR_MS, {}))
+    given = {
+        "password": stack.secret("influxdb_read_password"),
+        "queries": [query.text for query in queries],
+    }
+    answers = stack.run_python("orchestrator", ASK, given)
+    differences = {
+        f"{query.board}, {query.panel}": difference(
+            rows_of(Series(**series) for series in answer), expected.rows(query)
+        )
+        for query, answer in zip(queries, answers, strict=True)
+    }
+    return [f"{panel}: {text}" for panel, text in differences.items() if text]
+
+
+def outbox_empties(api: httpx.Client) -> bool:
+    """Waits until all points were written."""
+    deadline_s = time.monotonic() + 30
+    while time.monotonic() < deadline_s:
+        influx = api.get("/healthz").json()["parts"]["influxdb"]
+        if influx == {"status": "ok", "detail": "0 entries wait in the outbox"}:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def test_the_boards_show_the_result(stack: Stack, api: httpx.Client) -> None:
+    document = ResultDocument.model_validate_json(
+        api.get(f"/jobs/{FIRST_JOB['id']}/result").content
+    )
+    assert outbox_empties(api)
+    assert wrong_panels(stack, document) == []
+    # From the documents the same points are made, so that nothing changes.
+    reindex = ("python3", "-m", "orchestrator.influx.reindex")
+    stack.compose("exec", "--no-TTY", "orchestrator", *reindex)
+    assert wrong_panels(stack, document) == []
+
+
+def hostbench(stack: Stack, *arguments: str) -> str:
+    """What the command line says on standard output and standard error, one after the other."""
+    where = {
+        "HOSTBENCH_URL": stack.url,
+        "HOSTBENCH_API_KEY_FILE": str(stack.directory / "secrets/api_key"),
+        "HOSTBENCH_CA_FILE": str(stack.directory / "secrets/ca.pem"),
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "hostbench", *arguments],
+        env={**os.environ, **where},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout + ended.stderr
+
+
+CLOCK = ("--workload", "cpu.clock", "--param", "duration_s=0.2", "--idle-policy", "force")
+
+
+def test_the_command_line_follows_a_job(stack: Stack) -> None:
+    job = hostbench(stack, "submit", *CLOCK, "--wait").split()[0]
+    said = hostbench(stack, "watch", "latest")
+    assert job in said and "cpu.clock" in said
+    assert HOST in hostbench(stack, "hosts")
+
+
+def test_a_key_is_needed(stack: Stack, api: httpx.Client) -> None:
+    assert httpx.get(f"{stack.url}/jobs").status_code == 401
+    assert api.get("/jobs", headers={"Authorization": "Bearer wrong"}).status_code == 401
+
+
+def test_the_control_plane_is_quiet_during_a_trial(stack: Stack, api: httpx.Client) -> None:
+    def used() -> dict[str, float]:
+        return {name: sum(map(cpu_seconds_of, pids)) for name, pids in plane.items()}
+
+    containers = sorted(stack.services - {"cpu"})
+    plane = {service: [stack.inspected(service)["State"]["Pid"]] for service in containers}
+    plane |= {name: engine_processes(name, stack.engine) for name in ("dockerd", "containerd")}
+    spec = {"workload": "cpu.fma", "params": {"duration_s": 16, "threads": 1, "dtype": "fp64"}}
+    job = post(api, **spec, trials=1, idle_policy="force")
+    time.sleep(3)  # its trial has begun; nobody asks and no board is open
+    from_s, before = time.time(), used()
+    time.sleep(10)
+    to_s, after = time.time(), used()
+    (trial,) = ended(api, job)["cases"][0]["trials"]
+    assert trial["time_unix_s"] < from_s and to_s < trial["time_unix_s"] + trial["wall_s"]
+    ratios = {name: (after[name] - before[name]) / (to_s - from_s) for name in plane}
+    note(control_plane_cpu_ratio={name: round(ratio, 5) for name, ratio in ratios.items()})
+    ratios.pop("containerd")
+    assert sum(ratios.values()) < CONTROL_PLANE_RATIO_MOST, ratios
+
+
+def test_containers_are_confined(stack: Stack) -> None:
+    for service in stack.services:
+        found = stack.inspected(service)
+        status = Path(f"/proc/{found['State']['Pid']}/status").read_text()
+        fields = dict(line.split(":", 1) for line in status.splitlines())
+        assert "0" not in fields["Uid"].split(), service
+        assert int(fields["CapEff"], 16) == 0 and int(fields["NoNewPrivs"]) == 1
+        assert found["HostConfig"]["ReadonlyRootfs"]
+        assert fields["Seccomp"].strip() == "2"
+
+
+def test_secrets_stand_in_files_alone(stack: Stack) -> None:
+    found = json.dumps([stack.inspected(service) for service in stack.services])
+    found += stack.compose("logs", "--no-color")
+    running = commands().values()
+    for file in (stack.directory / "secrets").iterdir():
+        if file.suffix == "":
+            assert file.read_text().strip() not in found, file.name
+            assert not any(file.read_bytes().strip() in command for command in running), file.name
+
+
+REACH = """
+import socket
+def reached(address, port):
+    try:
+        socket.create_connection((address, port), 2).close()
+    except OSError:
+        return False
+    return True
+print(json.dumps({name: reached(*address) for name, address in given.items()}))
+"""
+
+
+def test_a_benchmark_reaches_the_orchestrator_alone(stack: Stack) -> None:
+    def address(service: str, network: str) -> str:
+        networks = stack.inspected(service)["NetworkSettings"]["Networks"]
+        return str(networks[f"{stack.project}_{network}"]["IPAddress"])
+
+    targets = {
+        "orchestrator": ("orchestrator", 8000),
+        "redis": ("redis", 6379),
+        "redis by address": (address("redis", "queue"), 6379),
+        "influxdb by address": (address("influxdb", "control"), 8086),
+    }
+    assert stack.run_python("cpu", REACH, targets) == {
+        name: name == "orchestrator" for name in targets
+    }
+
+
+def test_only_this_host_reaches_the_api(stack: Stack) -> None:
+    for service in stack.services:
+        published = stack.inspected(service)["NetworkSettings"]["Ports"] or {}
+        addresses = {at["HostIp"] for ports in published.values() for at in ports or ()}
+        assert addresses == ({"127.0.0.1"} if service in ("orchestrator", "grafana") else set())
+
+
+def test_jobs_and_results_outlive_the_containers(stack: Stack, api: httpx.Client) -> None:
+    job = FIRST_JOB["id"]
+    before = api.get(f"/jobs/{job}").json(), api.get(f"/jobs/{job}/result").json()
+    stack.down()
+    assert not stack.left()["containers"]
+    stack.up()
+    with client(stack) as api:
+        assert (api.get(f"/jobs/{job}").json(), api.get(f"/jobs/{job}/result").json()) == before
+
+
+def test_tls(stack: Stack) -> None:
+    stack.settings["HOSTBENCH_TLS"] = "1"
+    stack.up()
+    with client(stack) as api:
+        assert api.get("/hosts").json()["hosts"]
+    hostbench(stack, "submit", *CLOCK, "--wait")
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"{stack.url.replace('https', 'http')}/healthz")
+    with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
+        httpx.get(f"{stack.url}/healthz")
+
+
+def test_nothing_is_left(stack: Stack) -> None:
+    stack.down("--volumes")
+    assert stack.left() == {"containers": [], "networks": [], "volumes": []}

@@ -1,0 +1,112 @@
+"""InfluxDB comes and goes while the stack measures: the job does not care, and every point is
+there once in the end."""
+
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hostbench.models.result import ResultDocument
+from hostbench.results import ResultsStore
+from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer
+from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
+from tests.stack.redis_server import RedisServer
+from tests.stack.service_process import ServiceProcess
+from tests.stack.stored_points import meant, stored
+
+JOB = {
+    "workload": "cpu.fma",
+    "params": {"threads": 1, "duration_s": 0.5, "sample_interval_s": 0.1},
+    "trials": 3,
+    "idle_policy": "force",
+}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One of each, as processes."""
+
+    influx: InfluxServer
+    orchestrator: OrchestratorProcess
+
+    def run_job(self) -> ResultDocument:
+        """A job to its end."""
+        job_id = self.orchestrator.submit(**JOB)
+        view = self.orchestrator.wait_for(job_id)
+        assert view["state"] == "succeeded", view
+        return ResultsStore(self.orchestrator.results).job(job_id).load()
+
+    def part(self) -> dict[str, str]:
+        """What /healthz says of InfluxDB."""
+        answer = self.orchestrator.client.get("/healthz")
+        assert answer.status_code == 200, answer.text
+        part: dict[str, str] = answer.json()["parts"]["influxdb"]
+        return part
+
+    def wait_until_written(self, seconds: float = 60) -> None:
+        """Until the outbox is empty and nothing is wrong."""
+        until = time.monotonic() + seconds
+        while not ((part := self.part())["status"] == "ok" and part["detail"].startswith("0 ")):
+            assert time.monotonic() < until, part
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    with InfluxServer(tmp_path / "influx") as influx, RedisServer(tmp_path / "redis") as database:
+        influx.set_up()
+        environment = {
+            "HOSTBENCH_INFLUXDB_URL": influx.url,
+            "HOSTBENCH_INFLUXDB_USER": WRITER,
+            "HOSTBENCH_INFLUXDB_PASSWORD": WRITER_PASSWORD,
+        }
+        with OrchestratorProcess(
+            tmp_path / "orchestrator", database.url, tmp_path / "results", **environment
+        ) as orchestrator:
+            service = ServiceProcess(
+                tmp_path / "service",
+                key=SERVICE_KEY,
+                HOSTBENCH_ORCHESTRATOR_URL=orchestrator.url,
+            )
+            with service:
+                orchestrator.wait_for_host(service.host)
+                yield Stack(influx, orchestrator)
+
+
+def test_a_job_leaves_exactly_its_documents_points(stack: Stack) -> None:
+    document = stack.run_job()
+    stack.wait_until_written()
+    with stack.influx.client() as influx:
+        found = stored(influx)
+    assert found == meant(document)
+    for name in ("result", "sample", "disturbance", "control_plane"):
+        assert any(f"'{name}'" in text for text in found), name
+
+
+def test_influxdb_stopped_for_a_whole_job(stack: Stack) -> None:
+    stack.influx.stop(signal.SIGKILL)
+    document = stack.run_job()
+    part = stack.part()
+    assert part["status"] == "degraded"
+    assert "does not answer" in part["detail"] and "wait in the outbox" in part["detail"]
+    stack.influx.start()
+    stack.wait_until_written()
+    with stack.influx.client() as influx:
+        assert stored(influx) == meant(document)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_influxdb_and_the_orchestrator_gone_after_a_job(stack: Stack) -> None:
+    stack.influx.stop(signal.SIGKILL)
+    document = stack.run_job()
+    stack.orchestrator.kill()
+    stack.influx.start()
+    stack.orchestrator.start()
+    # What the dead one was given is taken over once it is surely dead.
+    stack.wait_until_written(150)
+    with stack.influx.client() as influx:
+        assert stored(influx) == meant(document)

@@ -1,0 +1,166 @@
+"""The orchestrator is killed, stopped and told to end in the middle of a trial."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hostbench.models.jobs import JobView, StackState
+from orchestrator.store.jobs import LEASE_S
+from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, go_on, pause
+from tests.stack.orchestrator_process import OrchestratorProcess
+from tests.stack.service_process import ServiceProcess
+
+PROGRAM_GONE_S = 6.0
+# A lease runs out, and the next look for such jobs.
+LOST_S = LEASE_S + 5.0
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[StackParts]:
+    with StackParts(tmp_path) as parts:
+        yield parts
+
+
+def in_mid_trial(orchestrator: OrchestratorProcess, service: ServiceProcess) -> str:
+    """A job whose first case is done and whose second one runs."""
+    job = orchestrator.submit(**SHORT_THEN_LONG)
+    until = time.monotonic() + 30
+    while (
+        orchestrator.job(job)["progress"] is None or orchestrator.job(job)["progress"]["done"] < 1
+    ):
+        assert time.monotonic() < until, orchestrator.log
+        time.sleep(0.05)
+    service.wait_for_program()
+    return job
+
+
+def kept_as(stack: StackParts, job: str, state: str) -> JobView:
+    """What the results directory says of a job, once that is its state."""
+    until = time.monotonic() + 10
+    while True:
+        kept = JobView.model_validate_json((stack.results / job / "job.json").read_bytes())
+        if kept.state == state:
+            return kept
+        assert time.monotonic() < until, kept
+        time.sleep(0.05)
+
+
+def test_killed_in_mid_trial(stack: StackParts) -> None:
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    job = in_mid_trial(orchestrator, service)
+    waiting = orchestrator.submit(**SHORT)
+    orchestrator.kill()
+    assert service.programs_gone_within(PROGRAM_GONE_S)
+    orchestrator.start()
+    lost = orchestrator.wait_for(job, seconds=LOST_S)
+    assert lost["state"] == "lost" and "resume the job" in lost["reason"]
+    assert kept_as(stack, job, "lost").reason == lost["reason"], "also once Redis forgets it"
+    assert (lost["exit_code"], lost["progress"]["done"]) == (None, 1)
+    assert orchestrator.wait_for(waiting)["state"] == "succeeded", "the next job runs"
+    assert [trial.value is not None for trial in stack.trials(job)] == [True], "kept"
+    partial = orchestrator.result(job)
+    assert partial["job"]["state"] == "interrupted"
+    assert [len(case["trials"]) for case in partial["cases"]] == [1, 0]
+    assert orchestrator.client.post(f"/jobs/{job}/resume").status_code == 202
+    orchestrator.wait_for(job, StackState.RUNNING)
+    assert [session.kept for session in stack.sessions(job)] == [
+        (),
+        (partial["cases"][0]["case"],),
+    ]
+
+
+def test_stopped_in_mid_trial_while_another_orchestrator_goes_on(stack: StackParts) -> None:
+    stopped, other = stack.orchestrator("stopped"), stack.orchestrator("other")
+    other.pause()  # so that the first one gets the job
+    service = stack.host(stopped)
+    job = in_mid_trial(stopped, service)
+    other.resume()
+    waiting = stopped.submit(**SHORT)
+    stopped.pause()
+    assert service.programs_gone_within(PROGRAM_GONE_S)
+    assert other.wait_for(job, seconds=LOST_S)["state"] == "lost"
+    assert other.wait_for(waiting)["state"] == "succeeded"
+    before = other.job(job)
+    journal = (stack.results / job / "journal.ndjson").read_bytes()
+    stopped.resume()
+    time.sleep(3)
+    assert stopped.job(job) == other.job(job) == before, "it writes nothing of its state"
+    assert stack.states(job)[-1] == "lost" and stack.states(job).count("lost") == 1
+    records = (stack.results / job / "journal.ndjson").read_bytes().removeprefix(journal)
+    assert b'"record":"trial"' not in records
+    again = stopped.submit(**SHORT)
+    assert stopped.wait_for(again)["state"] == "succeeded", "both go on"
+
+
+def test_stopped_for_a_moment(stack: StackParts) -> None:
+    """The service ends the trial that nobody renewed; the job says so."""
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    job = in_mid_trial(orchestrator, service)
+    orchestrator.pause()
+    assert service.programs_gone_within(PROGRAM_GONE_S)
+    orchestrator.resume()
+    view = orchestrator.wait_for(job)
+    assert view["state"] == "failed" and "1 of 2 cases are measured and kept" in view["reason"]
+    assert orchestrator.wait_for(orchestrator.submit(**SHORT))["state"] == "succeeded"
+
+
+def test_told_to_end_in_mid_trial(stack: StackParts) -> None:
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    job = in_mid_trial(orchestrator, service)
+    waiting = orchestrator.submit(**SHORT)
+    begun_s = time.monotonic()
+    assert orchestrator.stop() == 0
+    assert time.monotonic() - begun_s < 10
+    assert not service.program_pids()
+    orchestrator.start()
+    view = orchestrator.job(job)
+    assert view["state"] == "lost", "at once: it gave its hosts back"
+    assert "its orchestrator was stopped" in view["reason"]
+    assert orchestrator.wait_for(waiting)["state"] == "succeeded"
+
+
+def test_told_to_end_between_taking_a_job_and_beginning_it(stack: StackParts) -> None:
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    pause(service)
+    job = orchestrator.submit(**SHORT)
+    orchestrator.wait_for(job, StackState.WAITING)
+    assert orchestrator.stop() == 0
+    assert stack.states(job)[-1] == "queued", "it is not lost with us"
+    go_on(service)
+    orchestrator.start()
+    assert orchestrator.wait_for(job)["state"] == "succeeded"
+    assert len(stack.sessions(job)) == 1
+
+
+def test_killed_between_taking_a_job_and_beginning_it(stack: StackParts) -> None:
+    """The job cannot have measured anything: it is queued again by itself."""
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    pause(service)  # so it does not say what it has
+    job = orchestrator.submit(**SHORT)
+    orchestrator.wait_for(job, StackState.WAITING)
+    orchestrator.kill()
+    go_on(service)
+    orchestrator.start()
+    assert orchestrator.wait_for(job, seconds=LOST_S + 10)["state"] == "succeeded"
+    assert len(stack.sessions(job)) == 1
+    assert stack.states(job)[:4] == ["queued", "waiting", "queued", "waiting"]
+
+
+def test_told_to_end_before_a_job_has_begun(stack: StackParts) -> None:
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    pause(service)
+    job = orchestrator.submit(**SHORT)
+    orchestrator.wait_for(job, StackState.WAITING)
+    assert orchestrator.stop() == 0
+    go_on(service)
+    orchestrator.start()
+    assert orchestrator.wait_for(job)["state"] == "succeeded"
+    assert stack.states(job)[:3] == ["queued", "waiting", "queued"]

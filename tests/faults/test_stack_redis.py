@@ -1,0 +1,93 @@
+"""Redis is stopped, killed, paused and wiped in the middle of a trial."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hostbench.models.jobs import StackState
+from orchestrator.store.jobs import LEASE_S
+from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, trials_begun
+from tests.stack.orchestrator_process import OrchestratorProcess
+from tests.stack.service_process import ServiceProcess
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[StackParts]:
+    with StackParts(tmp_path) as parts:
+        yield parts
+
+
+def long_job(orchestrator: OrchestratorProcess, service: ServiceProcess) -> str:
+    job = orchestrator.submit(**SHORT_THEN_LONG)
+    until = time.monotonic() + 30
+    while len(list(trials_begun(service))) < 2:
+        assert time.monotonic() < until, orchestrator.log
+        time.sleep(0.05)
+    return job
+
+
+@pytest.mark.parametrize("how", ["stop", "pause"])
+def test_away_for_longer_than_a_lease(stack: StackParts, how: str) -> None:
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    job = long_job(orchestrator, service)
+    waiting = [orchestrator.submit(**SHORT) for _ in range(3)]
+    begun_s = time.monotonic()
+    if how == "stop":
+        stack.redis.stop()
+    else:
+        stack.redis.pause()
+    # The last renewal was some seconds before: the lease ends LEASE_S after it at the latest.
+    assert service.programs_gone_within(LEASE_S), "the trial is over before its lease"
+    after_s = time.monotonic() - begun_s
+    assert after_s > 4, "it does not give up at once"
+    time.sleep(max(0.0, LEASE_S + 1 - after_s))
+    if how == "stop":
+        stack.redis.start()
+    else:
+        stack.redis.resume()
+    assert orchestrator.wait_for(job, seconds=20)["state"] == "lost"
+    for one in waiting:
+        assert orchestrator.wait_for(one)["state"] == "succeeded", "accepted jobs are still there"
+    assert stack.states(job).count("lost") == 1
+    assert len(stack.trials(job)) == 1, "the finished trial is kept"
+
+
+def test_away_for_a_moment(stack: StackParts) -> None:
+    """The trial goes on: nothing happened to its lease."""
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    suite = {**SHORT_THEN_LONG["suite"], "cases": [SHORT_THEN_LONG["suite"]["cases"][0] | {}]}
+    suite["cases"][0] = {"workload": "cpu.clock", "params": {"threads": 1, "duration_s": 8}}
+    job = orchestrator.submit(suite=suite)
+    service.wait_for_program()
+    stack.redis.kill()
+    time.sleep(2)
+    stack.redis.start()
+    assert orchestrator.wait_for(job)["state"] == "succeeded"
+    assert len(list(trials_begun(service))) == 1
+
+
+def test_wiped(stack: StackParts) -> None:
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    job = long_job(orchestrator, service)
+    first = max(said["fence"] for said in trials_begun(service))
+    stack.redis.wipe()
+    assert service.programs_gone_within(12)
+    view = orchestrator.job(job)
+    assert view["state"] == "lost" and "Redis no longer knows it" in view["reason"]
+    assert orchestrator.result(job)["job"]["state"] == "interrupted"
+    # Hosts register again by themselves and are not locked out.
+    orchestrator.wait_for_host("bench-1", seconds=40)
+    after = orchestrator.submit(**SHORT)
+    assert orchestrator.wait_for(after)["state"] == "succeeded"
+    assert max(said["fence"] for said in trials_begun(service)) > first
+    answer = orchestrator.client.post(f"/jobs/{job}/resume")
+    assert answer.status_code == 202
+    orchestrator.wait_for(job, StackState.RUNNING)
+    orchestrator.client.delete(f"/jobs/{job}")
+    view = orchestrator.wait_for(job)
+    assert view["sessions"] == 2 and view["progress"]["done"] == 1

@@ -1,0 +1,71 @@
+"""The service of a host is killed, and is away."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hostbench.models.jobs import StackState
+from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, go_on, pause
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[StackParts]:
+    with StackParts(tmp_path) as parts:
+        yield parts
+
+
+def test_killed_in_mid_trial(stack: StackParts) -> None:
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    job = orchestrator.submit(**SHORT_THEN_LONG)
+    orchestrator.wait_for(job, StackState.RUNNING)
+    service.wait_for_program()
+    behind = [orchestrator.submit(**SHORT) for _ in range(3)]
+    service.kill()
+    assert service.programs_gone_within(1)
+    view = orchestrator.wait_for(job, seconds=10)
+    assert view["state"] == "failed" and service.url in view["reason"], view
+    assert "cases are measured and kept" in view["reason"]
+    time.sleep(2)
+    states = {orchestrator.job(one)["state"] for one in behind}
+    assert states == {"queued"}, "what waits does not fail with it"
+    service.start()
+    for one in behind:
+        assert orchestrator.wait_for(one)["state"] == "succeeded"
+
+
+def test_killed_when_nothing_runs(stack: StackParts) -> None:
+    """It still counts as registered: the job that finds out waits, and does not fail."""
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    service.kill()
+    jobs = [orchestrator.submit(**SHORT) for _ in range(2)]
+    until = time.monotonic() + 15
+    while not (view := orchestrator.job(jobs[0]))["reason"]:
+        assert time.monotonic() < until, view
+        time.sleep(0.05)
+    assert view["state"] == "queued" and "cannot be reached" in view["reason"]
+    refused = orchestrator.client.post("/jobs", json=SHORT)
+    assert refused.status_code == 422 and "no host is registered" in refused.json()["detail"]
+    named = orchestrator.client.post("/jobs", json={**SHORT, "hosts": ["bench-1"]})
+    assert named.status_code == 422 and "'bench-1' is gone" in named.json()["detail"]
+    service.start()
+    for job in jobs:
+        assert orchestrator.wait_for(job)["state"] == "succeeded"
+        assert len(stack.sessions(job)) == 1
+
+
+def test_an_answer_that_never_comes(stack: StackParts) -> None:
+    """A service that hangs before the job began: the job waits; cancelling it works."""
+    orchestrator = stack.orchestrator()
+    service = stack.host(orchestrator)
+    pause(service)
+    job = orchestrator.submit(**SHORT)
+    orchestrator.wait_for(job, StackState.WAITING)
+    assert orchestrator.client.delete(f"/jobs/{job}").status_code == 202
+    assert orchestrator.wait_for(job, seconds=5)["state"] == "cancelled"
+    go_on(service)
+    orchestrator.wait_for_host("bench-1")
+    assert orchestrator.wait_for(orchestrator.submit(**SHORT))["state"] == "succeeded"

@@ -1,0 +1,138 @@
+"""The Dockerfiles and compose.yaml: what the images share, and how containers are confined."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hostbench.service.__main__ import GRACE_S
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILES = [ROOT / "orchestrator/Dockerfile", *sorted(ROOT.glob("services/*/Dockerfile"))]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, Any] = COMPOSE["services"]
+BENCHMARKS = {path.parent.name for path in ROOT.glob("services/*/Dockerfile")}
+
+
+def shared(dockerfile: Path) -> str:
+    """What stands above the line of dashes."""
+    above, line, _ = dockerfile.read_text().partition("\n# ------")
+    assert line, dockerfile
+    return above
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES[1:])
+def test_the_first_stages_are_the_same_everywhere(dockerfile: Path) -> None:
+    assert shared(dockerfile) == shared(DOCKERFILES[0])
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES)
+def test_an_image_is_of_debian_alone_and_not_root(dockerfile: Path) -> None:
+    text = dockerfile.read_text()
+    stages = set(re.findall(r"^FROM .* AS (\w+)$", text, re.MULTILINE))
+    bases = set(re.findall(r"^FROM (\S+)", text, re.MULTILINE))
+    assert bases - stages == {"debian:trixie-slim"}
+    assert re.findall(r"^USER (.*)", text, re.MULTILINE)[-1:] == ["10001:10001"]
+    assert "--require-hashes" in text
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_containers_are_confined(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] and service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    forbidden = {"cap_add", "devices", "group_add", "ipc", "network_mode", "pid", "privileged"}
+    assert not forbidden & set(service)
+    assert "docker.sock" not in str(service)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_only_the_control_plane_has_limits(name: str) -> None:
+    limits = {"cpus", "mem_limit", "pids_limit"}
+    assert limits & set(SERVICES[name]) == (set() if name in BENCHMARKS else limits)
+
+
+@pytest.mark.parametrize("name", set(SERVICES) - BENCHMARKS - {"orchestrator"})
+def test_images_of_others_are_pinned(name: str) -> None:
+    assert re.search(r":-\d+\.\d+\.\d+[\w-]*\}$", SERVICES[name]["image"])
+    assert SERVICES[name]["user"].partition(":")[0] not in ("", "0", "root")
+
+
+def published() -> set[str]:
+    return {name for name, service in SERVICES.items() if "ports" in service}
+
+
+def test_only_the_api_and_the_boards_are_published() -> None:
+    assert published() == {"orchestrator", "grafana"}
+    for name in published():
+        assert all(
+            port.startswith("${HOSTBENCH_BIND:-127.0.0.1}:") for port in SERVICES[name]["ports"]
+        )
+
+
+def test_a_benchmark_reaches_the_orchestrator_alone() -> None:
+    internal = {name for name, network in COMPOSE["networks"].items() if network.get("internal")}
+    assert internal == {"queue", "control", "services"}
+    for name in BENCHMARKS:
+        assert SERVICES[name]["networks"] == ["services"]
+    assert members("services") == BENCHMARKS | {"orchestrator"}
+
+
+def test_the_orchestrator_alone_reaches_redis() -> None:
+    assert SERVICES["redis"]["networks"] == ["queue"]
+    assert members("queue") == {"redis", "orchestrator"}
+
+
+def members(network: str) -> set[str]:
+    return {name for name, service in SERVICES.items() if network in service["networks"]}
+
+
+def test_nothing_is_published_where_the_orchestrator_refuses_to_be() -> None:
+    healthy = {"orchestrator": {"condition": "service_healthy"}}
+    for name in published() - {"orchestrator"}:
+        assert SERVICES[name]["depends_on"] == healthy
+
+
+@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+def test_a_trial_has_the_time_to_end(name: str) -> None:
+    assert int(SERVICES[name]["stop_grace_period"].removesuffix("s")) > GRACE_S
+
+
+def test_redis_refuses_before_it_is_killed() -> None:
+    (most,) = re.findall(r"^maxmemory (\d+)mb$", SERVICES["redis"]["entrypoint"][2], re.MULTILINE)
+    assert int(most) < 0.8 * int(SERVICES["redis"]["mem_limit"].removesuffix("m"))
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES)
+def test_code_is_readable_whatever_the_umask_of_the_checkout(dockerfile: Path) -> None:
+    (code,) = re.findall(
+        r"^FROM base AS code$.*?(?=^FROM|^# ---)", dockerfile.read_text(), re.M | re.S
+    )
+    assert "chmod -R a+rX ." in code
+
+
+def test_every_secret_is_made_by_make_env() -> None:
+    made = (ROOT / "scripts/make-env.sh").read_text()
+    files = [secret["file"] for name, secret in COMPOSE["secrets"].items() if name != "ca_bundle"]
+    assert files
+    for file in files:
+        assert re.search(rf"\b{Path(file).name}\b", made), file
+    used = {name for service in SERVICES.values() for name in service.get("secrets", [])}
+    assert used == set(COMPOSE["secrets"]) - {"ca_bundle"}
+
+
+def test_the_key_of_the_ca_goes_nowhere() -> None:
+    assert "ca.key" not in (ROOT / "compose.yaml").read_text()
+
+
+def test_the_example_explains_every_variable() -> None:
+    used = set(re.findall(r"\$\{(HOSTBENCH_\w+)", (ROOT / "compose.yaml").read_text()))
+    explained = dict(
+        re.findall(r"^(HOSTBENCH_\w+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE)
+    )
+    assert used | {"HOSTBENCH_CERTIFICATE_NAMES"} == set(explained) | {"HOSTBENCH_SECRETS"}
+    defaults = re.findall(r"\$\{(HOSTBENCH_\w+):-([^}]+)\}", (ROOT / "compose.yaml").read_text())
+    for name, default in defaults:
+        assert explained.get(name, default) in (default, ""), name

@@ -1,0 +1,189 @@
+"""scripts/make-env.sh makes what the stack needs, and never overwrites."""
+
+import os
+import ssl
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.client.canned_server import certificate
+
+SCRIPT = Path(__file__).parents[2] / "scripts/make-env.sh"
+PRIVATE = 0o700
+
+
+def make_env(directory: Path) -> str:
+    return subprocess.check_output([SCRIPT, directory], text=True)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("env")
+    make_env(directory)
+    return directory
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    files = [directory / ".env", *(directory / "secrets").iterdir()]
+    return {path.name: path.read_bytes() for path in files}
+
+
+def test_secrets_are_random_and_only_the_owner_gets_at_them(made: Path, tmp_path: Path) -> None:
+    make_env(tmp_path)
+    first, second = contents(made), contents(tmp_path)
+    assert first.pop(".env") == second.pop(".env")
+    assert set(first) == set(second)
+    assert not set(first.values()) & set(second.values())
+    assert min(len(content) for content in first.values()) >= 64
+    assert mode(made / "secrets") == PRIVATE
+    # Containers of other users read them; the CA's key is for nobody else.
+    modes = {path.name: mode(path) for path in (made / "secrets").iterdir()}
+    assert modes.pop("ca.key") == 0o400
+    assert set(modes.values()) == {0o444}
+
+
+def test_the_host_is_named(made: Path) -> None:
+    assert f"HOSTBENCH_HOST={os.uname().nodename}\n" in (made / ".env").read_text()
+
+
+def test_what_exists_stays(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("HOSTBENCH_HOST=mine\n")
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/api_key").write_text("mine\n")
+    said = make_env(tmp_path)
+    before = contents(tmp_path)
+    assert before[".env"] == b"HOSTBENCH_HOST=mine\n" and before["api_key"] == b"mine\n"
+    assert "secrets/service_key" in said and "api_key" not in said and ".env" not in said
+    assert "nothing was changed" in make_env(tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_what_is_deleted_is_made_anew(made: Path) -> None:
+    before = contents(made)
+    (made / "secrets/server.pem").unlink()
+    assert "  secrets/server.pem\n" in make_env(made)
+    changed = {name for name, content in contents(made).items() if content != before[name]}
+    assert changed == {"server.pem"}
+
+
+def test_the_line_for_curl_follows_the_key(tmp_path: Path) -> None:
+    make_env(tmp_path)
+    line, key = tmp_path / "secrets/authorization", tmp_path / "secrets/api_key"
+    assert line.read_text() == f"Authorization: Bearer {key.read_text()}"
+    key.unlink()
+    assert "secrets/authorization" in make_env(tmp_path)
+    assert line.read_text() == f"Authorization: Bearer {key.read_text()}"
+
+
+@pytest.mark.parametrize(
+    ("deleted", "remade"),
+    [
+        ("server.key", {"server.key", "server.pem"}),
+        ("ca.key", {"ca.key", "ca.pem", "server.pem"}),
+        ("ca.pem", {"ca.pem"}),
+    ],
+)
+def test_what_a_key_was_made_for_follows_it(tmp_path: Path, deleted: str, remade: set[str]) -> None:
+    make_env(tmp_path)
+    before = contents(tmp_path)
+    (tmp_path / "secrets" / deleted).unlink()
+    make_env(tmp_path)
+    changed = {name for name, content in contents(tmp_path).items() if content != before[name]}
+    assert changed == remade
+    assert reaches(tmp_path, "localhost")
+    assert "nothing was changed" in make_env(tmp_path)
+
+
+def test_names_of_the_settings_are_in_the_certificate(tmp_path: Path) -> None:
+    make_env(tmp_path)
+    settings = tmp_path / ".env"
+    names = ("bench.example.org", "192.0.2.7", "2001:db8::7")
+    settings.write_text(
+        settings.read_text().replace(
+            "HOSTBENCH_CERTIFICATE_NAMES=", f'HOSTBENCH_CERTIFICATE_NAMES="{" ".join(names)}"'
+        )
+    )
+    assert make_env(tmp_path).count("secrets/") == 1
+    for name in (*names, "localhost"):
+        assert reaches(tmp_path, name)
+    assert "nothing was changed" in make_env(tmp_path)
+
+
+def test_a_certificate_of_ones_own_stays_where_it_fits(tmp_path: Path) -> None:
+    make_env(tmp_path)
+    secrets = tmp_path / "secrets"
+    made = certificate(tmp_path, "DNS:bench.example.org")
+    for name, own in (("server.pem", made.certificate), ("server.key", made.key)):
+        (secrets / name).unlink()
+        (secrets / name).write_bytes(own.read_bytes())
+    # It is its own authority.
+    assert "not valid by the authorities" in refused(tmp_path)
+    (secrets / "ca.pem").unlink()
+    (secrets / "ca.pem").write_bytes(made.certificate.read_bytes())
+    before = contents(tmp_path)
+    assert "nothing was changed" in make_env(tmp_path)
+    assert contents(tmp_path) == before
+    assert reaches(tmp_path, "bench.example.org")
+    (secrets / "server.key").unlink()
+    assert "is not the certificate of secrets/server.key" in refused(tmp_path)
+    assert (secrets / "server.pem").read_bytes() == before["server.pem"]
+
+
+def test_the_longest_name_a_host_can_have(tmp_path: Path) -> None:
+    uname = tmp_path / "bin/uname"
+    uname.parent.mkdir()
+    uname.write_text(f"#!/bin/sh\necho {'h' * 63}\n")
+    uname.chmod(0o755)
+    path = {**os.environ, "PATH": f"{uname.parent}:{os.environ['PATH']}"}
+    subprocess.run([SCRIPT, tmp_path], check=True, env=path, stdout=subprocess.DEVNULL)
+    assert reaches(tmp_path, "h" * 63)
+
+
+def refused(directory: Path) -> str:
+    ended = subprocess.run([SCRIPT, directory], capture_output=True, text=True)
+    assert ended.returncode == 3 and len(ended.stderr.splitlines()) == 1
+    return ended.stderr
+
+
+def reaches(directory: Path, name: str) -> bool:
+    """Whether a client that trusts ca.pem accepts the server by this name."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(directory / "secrets/server.pem", directory / "secrets/server.key")
+    trusting = ssl.create_default_context(cafile=directory / "secrets/ca.pem")
+    shake_hands(server, trusting, name)
+    return True
+
+
+def test_clients_that_trust_the_ca_reach_the_server_by_its_names(made: Path) -> None:
+    secrets = made / "secrets"
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(secrets / "server.pem", secrets / "server.key")
+    trusting = ssl.create_default_context(cafile=secrets / "ca.pem")
+    trusting.verify_flags |= ssl.VERIFY_X509_STRICT
+    for name in ("localhost", "127.0.0.1", "::1", "orchestrator", os.uname().nodename):
+        shake_hands(server, trusting, name)
+    with pytest.raises(ssl.SSLCertVerificationError, match="not valid for"):
+        shake_hands(server, trusting, "example.org")
+    with pytest.raises(ssl.SSLCertVerificationError, match="unable to get local issuer"):
+        shake_hands(server, ssl.create_default_context(), "localhost")
+
+
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> None:
+    """A TLS handshake in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname=name),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    for end in ends * 3:
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+    ends[0].getpeercert()
