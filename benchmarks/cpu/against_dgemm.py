@@ -9,8 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.cpu.quiet import quietly
-from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, save, spread
+from benchmarks.cpu.trials import cpu_bench
+from benchmarks.figures import ALL_THREADS, save, spread
+from benchmarks.quiet import quietly
 
 SOURCE = Path(__file__).with_name("dgemm_loop.c")
 ORDERS = [2048, 4096]
@@ -72,7 +73,7 @@ def main() -> None:
                             "plain_raw": theirs,
                         }
                     )
-                    save("against_dgemm", figures)
+                    save("cpu/against_dgemm", figures)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cpu.quiet import quietly
-from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, save, spread
+from benchmarks.cpu.trials import cpu_bench
+from benchmarks.figures import ALL_THREADS, save, spread
+from benchmarks.quiet import quietly
 from services.cpu.peers.hpcc import HPL_INPUT
 
 BLOCK_SIZES = (128, 192, 256, 384)
@@ -137,7 +138,7 @@ def main() -> None:
                 "hpl_raw": theirs,
             }
         )
-        save("against_hpl", figures)
+        save("cpu/against_hpl", figures)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ Needs the Debian package likwid.
 
 import sys
 
-from benchmarks.cpu.quiet import quietly
-from benchmarks.cpu.trials import ALL_THREADS, cpu_bench, likwid_bench, save, spread
+from benchmarks.cpu.trials import cpu_bench, likwid_bench
+from benchmarks.figures import ALL_THREADS, save, spread
+from benchmarks.quiet import quietly
 
 KERNELS = {
     ("fp64", "avx2"): "peakflops_avx_fma",
@@ -55,7 +56,7 @@ def main() -> None:
                     "likwid_raw": theirs,
                 }
             )
-    save("_".join(["against_likwid", *sys.argv[2:]]), figures)
+    save("_".join(["cpu/against_likwid", *sys.argv[2:]]), figures)
 
 
 if __name__ == "__main__":

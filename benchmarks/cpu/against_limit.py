@@ -12,8 +12,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.cpu.quiet import wait_until_idle
-from benchmarks.cpu.trials import ALL_THREADS, Unsupported, cpu_bench, save, spread
+from benchmarks.cpu.trials import Unsupported, cpu_bench
+from benchmarks.figures import ALL_THREADS, save, spread
+from benchmarks.quiet import wait_until_idle
 from hostbench.host import inventory
 from hostbench.program import load_program
 from services.cpu.limits import trial_limits
@@ -64,7 +65,7 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for command, pairs in figures.items():
         print(row(command, pairs))
-    save("against_limit", [entry(command, pairs) for command, pairs in figures.items()])
+    save("cpu/against_limit", [entry(command, pairs) for command, pairs in figures.items()])
 
 
 def row(command: str, pairs: list[tuple[float, float | None]]) -> str:

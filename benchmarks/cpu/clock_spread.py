@@ -6,7 +6,8 @@ usage: python -m benchmarks.cpu.clock_spread [TRIALS] (default 20)
 import sys
 import time
 
-from benchmarks.cpu.trials import cpu_bench, save, spread
+from benchmarks.cpu.trials import cpu_bench
+from benchmarks.figures import save, spread
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
             f"{name}: median {values['median']:.6g}, MAD {values['mad_relative']:.2%}, "
             f"min {values['min']:.6g}, max {values['max']:.6g}, n {values['n']}"
         )
-    save("clock_spread", {**figures, "clocks_raw": clocks, "walls_raw": walls})
+    save("cpu/clock_spread", {**figures, "clocks_raw": clocks, "walls_raw": walls})
 
 
 if __name__ == "__main__":

@@ -1,19 +1,13 @@
 """Runs cpu-bench and its peers for the benchmarks of this directory."""
 
 import json
-import os
-import platform
 import re
 import shlex
-import statistics
 import subprocess
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "build" / "release" / "cpu-bench"
-RESULTS = Path(__file__).parent / "results"
-ALL_THREADS = len(os.sched_getaffinity(0))
+from benchmarks.figures import PROGRAM
+
 EXIT_UNSUPPORTED = 4
 
 End = dict[str, Any]
@@ -49,35 +43,3 @@ def likwid_bench(kernel: str, threads: int, seconds: float) -> float:
     if not found:
         raise SystemExit(f"{shlex.join(command)}: no MFlops/s in its output")
     return float(found[1]) * 1e6
-
-
-def spread(values: list[float]) -> dict[str, float]:
-    """Median, relative median absolute deviation, extremes."""
-    middle = statistics.median(values)
-    deviation = statistics.median(abs(value - middle) for value in values)
-    return {
-        "n": len(values),
-        "median": middle,
-        "mad_relative": deviation / middle,
-        "min": min(values),
-        "max": max(values),
-    }
-
-
-def host() -> dict[str, object]:
-    """Where the figures come from."""
-    model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True).stdout.strip()
-    return {
-        "cpu": model[1] if model else platform.processor(),
-        "cpus": ALL_THREADS,
-        "kernel": platform.release(),
-        "program": version,
-    }
-
-
-def save(name: str, figures: object) -> None:
-    """Keeps the raw figures beside the script that made them."""
-    RESULTS.mkdir(exist_ok=True)
-    document = json.dumps({"host": host(), "figures": figures}, indent=1)
-    (RESULTS / f"{name}.json").write_text(document + "\n")

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 
-from benchmarks.cpu.trials import ALL_THREADS, End, cpu_bench, save
+from benchmarks.cpu.trials import End, cpu_bench
+from benchmarks.figures import ALL_THREADS, save
 from hostbench.models.events import EndEvent, StartEvent
 from hostbench.verdict import trial_disturbances
 
@@ -60,7 +61,7 @@ def main() -> None:
     middle = statistics.median(one["operations_per_second"] for one in quiet)
     show("quiet", quiet, middle)
     show("loaded", loaded, middle)
-    save("under_load", {"quiet": quiet, "loaded": loaded})
+    save("cpu/under_load", {"quiet": quiet, "loaded": loaded})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,46 @@
+"""From the idle gate's word to the program's `start` event, and from one job's end to the next
+one's start.
+
+    python -m benchmarks.stack.gate_to_start [JOBS]
+
+Needs a running stack with nothing else to do.
+"""
+
+import sys
+from typing import Any
+
+from benchmarks.figures import save, spread
+from benchmarks.stack.jobs import client, result
+
+JOBS = 20
+SPEC = {
+    "workload": "cpu.fma",
+    "params": {"threads": 1, "duration_s": 0.2, "warmup_s": 0.05},
+    "trials": 1,
+    "idle_policy": "flag",
+}
+
+
+def seconds(document: dict[str, Any]) -> float:
+    """Of one job: the gate's word stands in its record, the start in the program's own event."""
+    case = document["cases"][0]
+    gate = case["idle"]
+    start = next(event for event in case["trials"][0]["events"] if event["event"] == "start")
+    return float(start["time_unix_s"] - gate["time_unix_s"] - gate["waited_s"])
+
+
+def main() -> None:
+    """Prints the spread and keeps the raw figures."""
+    jobs = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
+    with client() as api:
+        found = [seconds(result(api, SPEC)) for _ in range(jobs)]
+    figures = spread(found)
+    print(
+        f"gate to start, {jobs} jobs: median {figures['median'] * 1e3:.1f} ms, "
+        f"{figures['min'] * 1e3:.1f} to {figures['max'] * 1e3:.1f} ms"
+    )
+    save("stack/gate_to_start", {**figures, "raw_s": found})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Jobs through a running stack, for the benchmarks of this directory.
+
+HOSTBENCH_URL and HOSTBENCH_API_KEY_FILE say where it is; by default the one that `make up` started.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from hostbench.models.jobs import TERMINAL
+
+URL = os.environ.get("HOSTBENCH_URL", "http://127.0.0.1:8000")
+KEY_FILE = Path(os.environ.get("HOSTBENCH_API_KEY_FILE", "secrets/api_key"))
+# Asked rarely: a trial runs meanwhile.
+POLL_S = 1.0
+
+Job = dict[str, Any]
+
+
+def client() -> httpx.Client:
+    """Speaks to the orchestrator."""
+    headers = {"Authorization": f"Bearer {KEY_FILE.read_text().strip()}"}
+    return httpx.Client(base_url=URL, headers=headers, timeout=30.0)
+
+
+def submit(api: httpx.Client, spec: Job) -> str:
+    """The id of a new job."""
+    answer = api.post("/jobs", json=spec)
+    if answer.status_code != httpx.codes.ACCEPTED:
+        raise SystemExit(f"POST /jobs: {answer.status_code}: {answer.text}")
+    return str(answer.json()["id"])
+
+
+def ended(api: httpx.Client, job: str) -> Job:
+    """The job once it has ended."""
+    while True:
+        view: Job = api.get(f"/jobs/{job}").raise_for_status().json()
+        if view["state"] in TERMINAL:
+            return view
+        time.sleep(POLL_S)
+
+
+def result(api: httpx.Client, spec: Job) -> Job:
+    """The result document of a job that is submitted and waited for."""
+    job = submit(api, spec)
+    view = ended(api, job)
+    if view["state"] != "succeeded":
+        raise SystemExit(f"job {job} {view['state']}: {view['reason']}")
+    document: Job = api.get(f"/jobs/{job}/result").raise_for_status().json()
+    return document

@@ -1,0 +1,59 @@
+"""The same binary through the stack and alone in the same image, in pairs.
+
+    python -m benchmarks.stack.through_stack [PAIRS]
+
+Needs a running stack (make up) and `docker compose` for it.
+"""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+
+from benchmarks.figures import save, spread
+from benchmarks.quiet import wait_until_idle
+from benchmarks.stack.jobs import client, result
+
+PAIRS = 10
+PARAMS: dict[str, Any] = {"dtype": "fp64", "isa": "avx2", "threads": 1, "duration_s": 2.0}
+SPEC = {"workload": "cpu.fma", "params": PARAMS, "trials": 1, "idle_policy": "force"}
+RATE = "operations_per_second"
+
+
+def through_stack(api: httpx.Client) -> float:
+    """Operations per second of one trial of a job."""
+    trial = result(api, SPEC)["cases"][0]["trials"][0]
+    return float(trial["value"])
+
+
+def alone() -> float:
+    """The same of the program, started by hand in the service's image."""
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in PARAMS.items()]
+    command = ["docker", "compose", "run", "--rm", "--no-deps", "-T", "--entrypoint", "cpu-bench"]
+    output = subprocess.run(
+        [*command, "cpu", "fma", *options], check=True, capture_output=True, text=True
+    ).stdout
+    return float(json.loads(output.splitlines()[-1])["metrics"][RATE])
+
+
+def main() -> None:
+    """Prints the ratios and keeps the raw figures."""
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
+    figures = []
+    with client() as api:
+        for index in range(pairs):
+            wait_until_idle()
+            ours = through_stack(api)
+            wait_until_idle()
+            other = alone()
+            figures.append({"stack": ours, "alone": other, "ratio": ours / other})
+            print(f"{index + 1:>2}: {ours / 1e9:.2f} {other / 1e9:.2f} {ours / other:.4f}")
+    ratios = spread([figure["ratio"] for figure in figures])
+    print(f"ratio: median {ratios['median']:.4f}, {ratios['min']:.4f} to {ratios['max']:.4f}")
+    save("stack/through_stack", {"ratio": ratios, "pairs": figures})
+
+
+if __name__ == "__main__":
+    main()
