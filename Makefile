@@ -59,7 +59,7 @@ c-tests: $(foreach v,release asan,$(patsubst harness/%.c,build/$(v)/%,$(C_TESTS)
 # ---- set-up ----
 # Both scripts find out by themselves, in a few milliseconds, that there is nothing to do.
 
-ifneq ($(filter lint test format docs lock,$(MAKECMDGOALS)),)
+ifneq ($(filter lint test e2e format docs lock,$(MAKECMDGOALS)),)
 GROUPS       := run develop
 REQUIREMENTS := dev
 else
@@ -70,14 +70,14 @@ endif
 packages:
 	@scripts/system-packages.sh $(GROUPS)
 
-venv: packages
+venv: packages ## make .venv with the command line, .venv/bin/hostbench
 	@scripts/python-env.sh $(REQUIREMENTS)
 
 # ---- what to call ----
 
 help: ## this list
 	@echo "make TARGET [VARIABLE=VALUE ...]"
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
+	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
 
 run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking
 	@.venv/bin/hostbench run $(SUITE) $(ARGS)
@@ -85,10 +85,24 @@ run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs wi
 peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, hpcc
 	@scripts/system-packages.sh peers
 
+env: ## make .env and secrets/ of the stack; keeps what is there
+	@scripts/system-packages.sh stack
+	@scripts/make-env.sh
+
+up: ## build and start the stack with Docker Compose, after `make env`
+	@scripts/stack-up.sh
+
+down: ## stop the stack; results and metrics stay
+	docker compose down
+
 programs: programs-release ## build the benchmark programs into build/release
 
 test: venv c-tests $(VARIANTS:%=programs-%) ## run all tests: ARGS="-k PATTERN" chooses
 	@.venv/bin/pytest $(ARGS)
+
+e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
+	@scripts/docker-engine.sh start
+	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py $(ARGS)
 
 lint: venv programs-release programs-clang programs-aarch64 ## check formats, types and warnings
 	.venv/bin/ruff check
@@ -103,13 +117,15 @@ format: venv ## lay out the code as `make lint` wants it
 	.venv/bin/ruff format
 	@.venv/bin/clang-format -i $(C_FILES)
 
-docs: venv programs ## regenerate the generated pages of docs/
+docs: venv programs ## regenerate the generated pages of docs/ and the boards
 	.venv/bin/python -m hostbench.docs
+	.venv/bin/python -m grafana.generate
 
 lock: venv ## write requirements/*.txt from *.in: UPGRADE=1 takes the newest versions
 	scripts/lock.sh
 
 clean: ## remove what was built; results and .venv stay
+	scripts/docker-engine.sh stop
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache *.egg-info
 
 distclean: clean ## remove .venv too
@@ -117,10 +133,10 @@ distclean: clean ## remove .venv too
 
 C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
                  services/*/tests/*.c benchmarks/*/*.c)
-SHELL_FILES := .ci/run $(wildcard scripts/*.sh)
+SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*/*.sh)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help run peers programs $(VARIANTS:%=programs-%) c-tests test lint format docs lock clean \
-    distclean packages venv
+.PHONY: help run peers env up down programs $(VARIANTS:%=programs-%) c-tests test e2e lint format \
+    docs lock clean distclean packages venv
