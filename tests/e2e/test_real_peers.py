@@ -116,4 +116,4 @@ def test_a_run_with_all_light_peers(tmp_path: Path) -> None:
     assert all(peer["statistics"]["n"] == 1 for peer in peers)
     assert [peer["metric"] is None for peer in peers] == [True, True, False]
     assert peers[2]["ratio"]["median"] > 0
-    assert command.gone_within(1)
+    assert command.is_gone_soon()

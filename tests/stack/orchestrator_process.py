@@ -18,8 +18,8 @@ from tests.stack.redis_server import REPOSITORY, free_port
 
 API_KEY = "the-key-of-the-users-of-tests"
 SERVICE_KEY = "the key of the services of tests"
-START_S = 30.0
-STOP_S = 20.0
+START_S = 60.0
+STOP_S = 30.0
 
 
 class OrchestratorProcess:
@@ -154,7 +154,7 @@ class OrchestratorProcess:
             time.sleep(0.05)
         return view
 
-    def wait_for_host(self, name: str, state: str = "idle", seconds: float = 30) -> dict[str, Any]:
+    def wait_for_host(self, name: str, state: str = "idle", seconds: float = 60) -> dict[str, Any]:
         """The host once it is in this state."""
         until = time.monotonic() + seconds
         while True:

@@ -15,12 +15,13 @@ from typing import Any, Self
 import httpx
 
 from hostbench.remote import RemoteService
+from tests.patience import SOON_S, comes_true, wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = CHECKOUT / "build" / "release"
 SERVICE_KEY = "the key of the services of tests"
-START_S = 30.0
-STOP_S = 20.0
+START_S = 60.0
+STOP_S = 30.0
 # What a test service and all it starts carry in their environment.
 MARK = "HOSTBENCH_TEST_SERVICE"
 
@@ -154,21 +155,11 @@ class ServiceProcess:
 
     def wait_for_program(self) -> int:
         """The process id of a program once one runs."""
-        until = time.monotonic() + 15
-        while time.monotonic() < until:
-            if pids := self.program_pids():
-                return pids[0]
-            time.sleep(0.01)
-        raise AssertionError("no program was started")
+        return wait_until(self.program_pids, lambda: "no program was started")[0]
 
-    def programs_gone_within(self, seconds: float) -> bool:
+    def programs_gone_within(self, seconds: float = SOON_S) -> bool:
         """Whether none of its programs is alive any more before the time is over."""
-        until = time.monotonic() + seconds
-        while self.program_pids():
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.02)
-        return True
+        return comes_true(lambda: not self.program_pids(), seconds)
 
     # ---- calls ----
 
