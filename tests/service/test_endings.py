@@ -15,7 +15,7 @@ import pytest
 
 from hostbench.models.service import LEASE_S
 from hostbench.service.__main__ import GRACE_S
-from tests.patience import SOON_S
+from tests.patience import SOON_S, comes_true
 from tests.service.conftest import StartService
 from tests.service.streams import LONG, SHORT, lock_is_free, outcome, running
 from tests.stack.service_process import CHECKOUT, ServiceProcess
@@ -153,14 +153,21 @@ def test_a_service_that_is_killed(start_service: StartService) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_service_that_is_told_to_end(start_service: StartService, number: signal.Signals) -> None:
+    """Again and again, until it has ended."""
     service = start_service()
+    process = service.process
+    assert process is not None
+
+    def ends() -> bool:
+        for _ in range(10):
+            process.send_signal(number)
+            time.sleep(0.001)
+        return process.poll() is not None
+
     with running(service, "t1") as trial:
-        for _ in range(20):
-            os.kill(service.pid, number)
-            time.sleep(0.002)
+        assert comes_true(ends)
+        assert process.returncode == 0
         assert trial.failure()["code"] == "service_ends"
-        assert service.process is not None
-        assert service.process.wait(SOON_S) == 0
     service.process = None
     assert not service.program_pids() and lock_is_free(service.lock)
 
