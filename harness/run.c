@@ -10,6 +10,11 @@ enum {
     TEAM_SPINS = 1 << 20, /* some ms (aarch64, old x86) to 50 ms: parts are seldom so uneven */
 };
 
+bool run_param_set(const struct run *run, const char *param)
+{
+    return options_get(&run->options, param)->set;
+}
+
 const char *run_choice(const struct run *run, const char *param)
 {
     return options_get(&run->options, param)->word;
@@ -29,10 +34,15 @@ uint64_t run_count(const struct run *run, const char *param)
 
 void run_set_count(struct run *run, const char *param, uint64_t count)
 {
-    struct value *value = options_value(&run->options, param);
-    value->word = NULL;
-    value->count = count;
-    value->number = (double)count;
+    *options_value(&run->options, param) =
+        (struct value){.set = true, .count = count, .number = (double)count};
+}
+
+double run_number(const struct run *run, const char *param)
+{
+    const struct value *value = options_get(&run->options, param);
+    assert(value->set && !value->word);
+    return value->number;
 }
 
 unsigned run_threads(const struct run *run)

@@ -15,17 +15,17 @@ static void put_group(const char *root, const char *limit)
 
 int main(void)
 {
-    struct memory_left left;
+    struct memory_budget left;
     const char *root = fresh_root();
-    CHECK(!memory_left_read(&left, root));
+    CHECK(!memory_left_read(&left, root, root));
     put_group(root, "3072\n");
-    CHECK(memory_left_read(&left, root) && left.bytes == 2048);
-    CHECK(strstr(left.source, "/cg/memory.max"));
+    CHECK(memory_left_read(&left, root, root) && left.bytes == 2048);
+    CHECK(strstr(left.limit, "/cg/memory.max"));
     put_file(root, "meminfo", "MemTotal: 9 kB\nMemFree: 2 kB\nMemAvailable:    1 kB\n");
-    CHECK(memory_left_read(&left, root) && left.bytes == 1024);
-    CHECK(!strcmp(left.source, "MemAvailable of /proc/meminfo"));
+    CHECK(memory_left_read(&left, root, root) && left.bytes == 1024);
+    CHECK(!strcmp(left.limit, "MemAvailable of /proc/meminfo"));
     put_file(root, "meminfo", "MemAvailable:    8 kB\n");
-    CHECK(memory_left_read(&left, root) && left.bytes == 2048);
-    CHECK(strstr(left.source, "/cg/memory.max"));
+    CHECK(memory_left_read(&left, root, root) && left.bytes == 2048);
+    CHECK(strstr(left.limit, "/cg/memory.max"));
     return 0;
 }
