@@ -32,7 +32,7 @@ int pages_reserve(struct run *run, struct pages *pages, size_t bytes, enum page_
 /* Brings in the pages of a part of a reservation, on the node of the calling thread unless a policy
  * says otherwise; they read as zero. Goes in small pieces, and looks between them whether memory is
  * left and the run goes on. 0 or an exit_code with its reason; EXIT_OK when the run was told to end. */
-int pages_touch(struct run *run, void *at, size_t bytes);
+int pages_touch(struct run *run, const struct pages *pages, void *at, size_t bytes);
 /* Share of the touched reservation that huge pages back, as the kernel tells it; NaN: it does not. */
 double pages_huge_ratio(const struct pages *pages);
 /* Gives all of it back. Of one that was never reserved (all zeros), too. */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum exit_code {
     EXIT_OK = 0,
@@ -58,6 +59,12 @@ struct rate {
      * rates only told the other way round; COMBINE_MEDIAN. */
     bool time;
 };
+
+/* Whether bytes are counted. */
+static inline bool rate_in_bytes(const struct rate *rate)
+{
+    return rate->work && !strcmp(rate->work, "byte");
+}
 
 struct run;
 
