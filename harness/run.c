@@ -3,6 +3,7 @@
 #include "events.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -85,7 +86,14 @@ double run_clock_read_s(const struct run *run)
 void run_metric(struct run *run, const char *name, double value)
 {
     assert(run->metric_count < OWN_METRICS_MAX);
-    run->metrics[run->metric_count++] = (struct own_metric){name, value};
+    run->metrics[run->metric_count++] =
+        (struct own_metric){name, value, "the workload could not measure it"};
+}
+
+void run_no_metric(struct run *run, const char *name, const char *why)
+{
+    assert(run->metric_count < OWN_METRICS_MAX);
+    run->metrics[run->metric_count++] = (struct own_metric){name, NAN, why};
 }
 
 void run_reason(struct run *run, const char *format, ...)

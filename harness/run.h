@@ -23,7 +23,8 @@ enum {
 
 struct own_metric {
     const char *name;
-    double value;
+    double value;    /* NaN: there is none */
+    const char *why; /* … for this reason */
 };
 
 struct run {

@@ -317,8 +317,7 @@ void summarise(const struct trial *trial, struct summary *summary)
             add_figure(summary, name, values[which], reason_of(which, run));
     }
     for (size_t i = 0; i < run->metric_count; i++)
-        add_figure(summary, run->metrics[i].name, run->metrics[i].value,
-                   "the workload could not measure it");
+        add_figure(summary, run->metrics[i].name, run->metrics[i].value, run->metrics[i].why);
     summary->cpu_ratio = totals.cpu_s / totals.wall_s;
     summary->wait_s = totals.wait_s;
     summary->involuntary_switches = totals.involuntary_switches;

@@ -91,7 +91,8 @@ struct workload {
     const struct param *params;
     const char *const *excludes;  /* common ones it does not take, NULL-terminated; may be NULL */
     const struct metric *metrics; /* beyond those every step workload has; may be NULL */
-    const void *own;              /* whatever its functions share; run_own() gives it back */
+    double setup_s;  /* a trial with the defaults takes before its warm-up, about; for estimates */
+    const void *own; /* whatever its functions share; run_own() gives it back */
     /* A team works on one problem: all threads call step() at once with the same batch, and its
      * time ends with the last of them. One unit may take long; it is never cut short. */
     bool team;
@@ -178,8 +179,10 @@ double run_clock_read_s(const struct run *run);
 double run_rate(const struct run *run);
 /* In finish(): units of step() a second, summed over the background threads. */
 double run_background_rate(const struct run *run);
-/* Records a metric of the workload's own. */
+/* Records a metric of the workload's own: each that its table lists, by this or by the next one. */
 void run_metric(struct run *run, const char *name, double value);
+/* … or why there is no figure for it here; the text must last. */
+void run_no_metric(struct run *run, const char *name, const char *why);
 /* Formats the reason of a failure that setup() or step() is about to return. One line: the value,
  * what is allowed, the remedy. The first reason wins. */
 void run_reason(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
