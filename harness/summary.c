@@ -267,7 +267,7 @@ static const char *reason_of(enum step_metric which, const struct run *run)
         return "threads share a CPU: rates of different moments do not add up";
     if (which == RATE_BEST)
         return "a thread had no clean slice";
-    if (which == EMPTY_LOOP_RATIO || which == TIME_EMPTY || which == TIME_NET)
+    if (which == EMPTY_LOOP_RATIO)
         return "the first thread had no clean slice";
     if (which == OPERATIONS_PER_CYCLE)
         return "too few slices were clean";

@@ -64,7 +64,7 @@ static void measure_empty_loop(struct worker *worker)
     struct trial *trial = worker->trial;
     const struct run *run = trial->run;
     double best_s = INFINITY;
-    if (!run->workload->empty_loop || !worker->rates.kept)
+    if (!run->workload->empty_loop)
         return;
     for (int i = 0; i < EMPTY_LOOP_REPEATS; i++) {
         double start_s = now_s();
@@ -72,8 +72,9 @@ static void measure_empty_loop(struct worker *worker)
         best_s = fmin(best_s, now_s() - start_s - run->clock.read_s);
     }
     trial->empty_loop_s = best_s / (double)(worker->batch * run->unit_operations);
-    trial->empty_loop_ratio =
-        trial->empty_loop_s * median(worker->rates.values, worker->rates.kept);
+    if (worker->rates.kept)
+        trial->empty_loop_ratio =
+            trial->empty_loop_s * median(worker->rates.values, worker->rates.kept);
 }
 
 /* Of a time the empty loop is part of the figure; a rate only tells how much it may weigh. */
