@@ -291,8 +291,8 @@ static void a_time_is_that_of_one_operation(const char *root)
 
 static void background_threads_are_no_part_of_the_figures(const char *root)
 {
-    CHECK(call(root, "time --threads 3 --work 1000", output) == EXIT_OK);
-    CHECK(number(output, "work_operations") == 1000);
+    CHECK(call(root, "time --threads 3 --work 2000000", output) == EXIT_OK);
+    CHECK(number(output, "work_operations") == 2000000);
     CHECK(number(output, "load") > 0);
     CHECK(number(output, "overlap_ratio") == 1);
     CHECK(strstr(output, "\"threads.1.access_time_s\":\"this thread makes load"));
