@@ -105,8 +105,8 @@ struct workload {
      * warning not_run_on_hardware. May be NULL. */
     const char *(*unconfirmed)(const struct run *);
     /* Once threads and CPUs are chosen, before anything starts: what parameters mean together,
-     * whether there is memory for them. May replace counts by what they stand for. 0 or an
-     * exit_code. May be NULL. */
+     * whether there is memory for them. May replace words by what they stand for, but no number
+     * that was given. 0 or an exit_code. May be NULL. */
     int (*check)(struct run *);
     /* Once, before the threads start: whatever they share, given to run_set_shared(). 0 or an
      * exit_code. May be NULL. */

@@ -10,8 +10,6 @@
 
 enum { UNIT_BYTES = 1000, UNIT_TURNS = 200, OUTPUT_MAX = 1 << 16 };
 
-static volatile uint64_t turns_done;
-
 static int no_setup(struct thread *thread)
 {
     if (thread->index == 0)
@@ -22,7 +20,7 @@ static int no_setup(struct thread *thread)
 static void spin(uint64_t turns)
 {
     for (uint64_t i = 0; i < turns; i++)
-        turns_done = i;
+        __asm__ volatile("" : "+r"(i));
 }
 
 static int spin_step(struct thread *thread, uint64_t batch)
