@@ -18,6 +18,7 @@ from hostbench.params import check_params, check_value, cpu_count, known_param
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
+from hostbench.units import exact_bytes
 
 CASES_MOST = 10_000
 CASE_HASH_DIGITS = 12
@@ -32,6 +33,7 @@ TIMEOUT_EXTRA_S = 30.0
 UNKNOWN_TRIAL_TIMEOUT_S = 3600.0
 GATE_S = 1.0
 THREADS = "threads"
+BYTES = "_bytes"
 
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
@@ -330,6 +332,8 @@ def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
             continue
         if name == THREADS:
             words.append("1 thread" if value == 1 else f"{value} threads")
+        elif name.endswith(BYTES) and isinstance(value, int):
+            words.append(f"{name.removesuffix(BYTES)} {exact_bytes(value)}")
         else:
             words.append(f"{value}" if _speaks_for_itself(value) else f"{name}={value}")
     return " ".join(words)

@@ -26,7 +26,7 @@ REASONS_SHOWN = 8
 
 READING = (
     "Value: the median of n trials. Spread: half the interval that holds the true median. Limit: "
-    "what the hardware could do at most at the clock it had. Of limit: the median of the trials' "
+    "what the hardware could do at most. Of limit: the median of the trials' "
     "figures, each over its own limit."
 )
 
