@@ -46,8 +46,9 @@ METHOD = (
     "deviation is a tenth of the mean, or an extreme half of it away (as in pyperf).",
     "A limit is the product of its factors: for the CPU the clock measured in the same trial, the "
     "operations per cycle of the micro-architecture and the distinct cores used; for memory what "
-    "its channels transfer. A figure above its limit by more than the tolerance is invalid. Disturbed trials are kept and shown; they count only where there are "
-    "fewer undisturbed ones than the suite asks for.",
+    "its channels transfer. A figure above its limit by more than the tolerance is invalid. "
+    "Disturbed trials are kept and shown; they count only where there are fewer undisturbed ones "
+    "than the suite asks for.",
 )
 
 
