@@ -128,14 +128,15 @@ def test_the_report_is_one_page_that_may_load_nothing(stack: Stack, finished: st
 
 
 def test_a_suite_by_name_is_changed_as_asked(stack: Stack) -> None:
-    answer = stack.client.post("/jobs", json={"suite": "quick", "trials": 1, "peers": "none"})
+    spec = {"suite": "cpu-600-samples", "trials": 2, "peers": "none"}
+    answer = stack.client.post("/jobs", json=spec)
     job = answer.json()["id"]
     try:
         plan = next(
             event for _, event in stack.orchestrator.events(job) if event["event"] == "plan"
         )
-        assert {case["repeats"]["max_trials"] for case in plan["cases"]} == {1}
-        assert plan["suite"]["name"] == "quick"
+        assert {case["repeats"]["max_trials"] for case in plan["cases"]} == {2}
+        assert plan["suite"]["name"] == "cpu-600-samples"
     finally:
         stack.client.delete(f"/jobs/{job}")
         stack.orchestrator.wait_for(job)
