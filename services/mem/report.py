@@ -76,8 +76,8 @@ BLOCKS = Paragraph(
 
 
 def _word(name: str, value: object) -> str:
-    """How a value is called; what is only a default of some workloads is not."""
-    if value is None:
+    """How a value is called; what some workloads leave to their default is not."""
+    if value is None or value == "best":
         return ""
     if name in (SIZE, BLOCK):
         return binary_bytes(value) if isinstance(value, int | float) else f"{value} size"

@@ -212,6 +212,14 @@ def test_names_of_marks_do_not_meet() -> None:
         assert abs(heights[0] - heights[1]) >= 12
 
 
+@pytest.mark.parametrize(("label", "rows"), [("a", 1), ("a rather long name" * 3, 4)])
+def test_names_of_curves_stand_beside_one_another_where_they_fit(label: str, rows: int) -> None:
+    wide, _ = draw(curve_chart(label, curves=4), "A title")
+    found = [one for one in ElementTree.fromstring(wide).iter("text")
+             if re.fullmatch(re.escape(label) + r" \d", one.text or "")]  # fmt: skip
+    assert len(found) == 4 and len({one.get("y") for one in found}) == rows
+
+
 def test_every_curve_has_a_look_of_its_own() -> None:
     """Colour and shape of the signs: the legend's line and its sign at the same place."""
     wide, _ = draw(curve_chart(curves=4), "A title")

@@ -18,7 +18,7 @@ INKS = (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH)
 LAYERS = (Ink.QUIET, *reversed(INKS), Ink.TEXT)
 TITLE_PX, LEGEND_PX, MARK_PX, BOTTOM_PX = 24, 19, 15, 46
 LEFT_PX, RIGHT_PX = 64, 26
-SIGN_PX = 4.0
+SIGN_PX, SIGN_END_PX = 4.0, 34
 # An interval is drawn where its sign does not hide it.
 INTERVAL_LEAST_PX = 8
 # About as wide is a character of the page's font.
@@ -29,16 +29,15 @@ ROOM = 0.04
 
 @dataclass(frozen=True)
 class _Layout:
-    """Pixels; how many names of curves stand beside one another; how many ticks fit."""
+    """Pixels, and how many ticks fit."""
 
     width: int
     plot: int
-    names: int
     ticks: int
 
 
-WIDE = _Layout(width=WIDE_PX, plot=240, names=3, ticks=10)
-NARROW = _Layout(width=NARROW_PX, plot=200, names=1, ticks=5)
+WIDE = _Layout(width=WIDE_PX, plot=240, ticks=10)
+NARROW = _Layout(width=NARROW_PX, plot=200, ticks=5)
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,8 @@ def _drawn(chart: CurveChart, title: str, layout: _Layout, css_class: str) -> st
     x = _Scale(chart.x, x_low, x_high, LEFT_PX, layout.width - RIGHT_PX)
     marks = _mark_rows([mark for mark in chart.marks if x_low < mark.x < x_high], x)
     named = [(n, curve.label) for n, curve in enumerate(chart.curves) if curve.label]
-    legend = math.ceil(len(named) / layout.names) * LEGEND_PX
+    columns = _legend_columns(named, layout)
+    legend = math.ceil(len(named) / columns) * LEGEND_PX
     top = TITLE_PX + legend + MARK_PX * (1 + max((row for _, row in marks), default=0))
     bottom = top + layout.plot
     y_low, y_high = _range(chart.y, [y for point in points for y in (point.low, point.high)])
@@ -91,7 +91,7 @@ def _drawn(chart: CurveChart, title: str, layout: _Layout, css_class: str) -> st
         _axes(figure, plot, layout)
         canvas = Canvas(figure, layout.width, bottom + BOTTOM_PX)
         _titles(canvas, chart, layout, bottom)
-        _legend(canvas, named, layout)
+        _legend(canvas, named, columns, layout)
         for mark, row in marks:
             _mark(canvas, plot, mark, top - MARK_PX * row)
         for number, curve in enumerate(chart.curves):
@@ -171,14 +171,22 @@ def _titles(canvas: Canvas, chart: CurveChart, layout: _Layout, bottom: float) -
     canvas.text((right, bottom + BOTTOM_PX - 10), chart.x.title, anchor="right", bold=True)
 
 
-def _legend(canvas: Canvas, named: Sequence[tuple[int, str]], layout: _Layout) -> None:
+def _legend_columns(named: Sequence[tuple[int, str]], layout: _Layout) -> int:
+    """How many names fit beside one another, with their signs."""
+    longest = max((len(label) for _, label in named), default=0)
+    return max(1, int(layout.width / (SIGN_END_PX + longest * CHARACTER_PX + RIGHT_PX)))
+
+
+def _legend(
+    canvas: Canvas, named: Sequence[tuple[int, str]], columns: int, layout: _Layout
+) -> None:
     for place, (number, label) in enumerate(named):
-        row, column = divmod(place, layout.names)
-        x = column * layout.width / layout.names
+        row, column = divmod(place, columns)
+        x = column * layout.width / columns
         y = TITLE_PX + (row + 0.5) * LEGEND_PX
         canvas.line((x, y), (x + 26, y), _ink(number), 1.5)
         _sign(canvas, (x + 13, y), number)
-        canvas.text((x + 34, y), label)
+        canvas.text((x + SIGN_END_PX, y), label)
 
 
 def _mark_rows(marks: Sequence[CurveMark], x: _Scale) -> list[tuple[CurveMark, int]]:
