@@ -14,7 +14,7 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.units import human, plural
+from hostbench.units import binary_bytes, human, plural
 
 UNKNOWN = "not known"
 
@@ -187,9 +187,4 @@ def _hertz(value: float | None) -> str:
 
 
 def _bytes(value: int | None) -> str:
-    if value is None:
-        return UNKNOWN
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if value >= 1 << power:
-            return f"{value / (1 << power):.4g} {unit}"
-    return f"{value} B"
+    return UNKNOWN if value is None else binary_bytes(value)

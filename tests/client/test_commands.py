@@ -109,8 +109,8 @@ def test_a_file_is_sent_in_full(stack: Stack, job: str) -> None:
 
 
 def test_a_name_is_the_orchestrators(here: Here) -> None:
-    ended = here.run("submit", "quick", "--trials", "1", "--priority", "-3", "--json")
-    assert ended.document["suite"] == "quick" and ended.document["priority"] == -3
+    ended = here.run("submit", "cpu-600-samples", "--priority", "-3", "--json")
+    assert ended.document["suite"] == "cpu-600-samples" and ended.document["priority"] == -3
     assert here.run("cancel", ended.document["id"]).code == ExitCode.OK
 
 
