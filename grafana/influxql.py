@@ -64,6 +64,11 @@ def equals(name: str, value: str) -> str:
     return f"\"{name}\" = '{value}'"
 
 
+def matches(tag: str, expression: str) -> str:
+    """A condition: a tag matches a regular expression."""
+    return f'"{tag}" =~ /{expression}/'
+
+
 def present(tag: str) -> str:
     """A condition: there is such a tag."""
     return f"\"{tag}\" != ''"
