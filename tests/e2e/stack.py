@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 # Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.
 PULL_S = 300
 REGISTRY = ("redis", "influxdb", "grafana")
-BUILT = ("orchestrator", "cpu")
+BENCHMARKS = ("cpu", "mem")
+BUILT = ("orchestrator", *BENCHMARKS)
 HOST = "e2e-host"
 # In the path of the run-time directory of every engine that docker-engine.sh starts.
 STARTED_HERE = b"/hostbench-docker-"
