@@ -175,7 +175,9 @@ static int run_slice(struct worker *worker, uint64_t *left, bool with_clock,
     int failure = EXIT_OK;
     double cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     slice.start_s = slice.stop_s = now_s();
-    for (unsigned i = 0; i < PARTS && *left > 0 && !failure; i++) {
+    /* A part of one unit may take longer than a slice: then it is one. */
+    double end_s = slice.start_s + worker->slice_s;
+    for (unsigned i = 0; i < PARTS && *left > 0 && slice.stop_s < end_s && !failure; i++) {
         uint64_t batch = *left < worker->batch ? *left : worker->batch;
         failure = run_part(worker, &slice, batch);
         if (*left != UINT64_MAX)
@@ -183,10 +185,10 @@ static int run_slice(struct worker *worker, uint64_t *left, bool with_clock,
     }
     if (with_clock)
         slice.clock_hertz = worker->thread.run->workload->clock_hertz(&worker->thread);
-    double end_s = now_s();
+    double counted_s = now_s();
     struct thread_usage after = thread_usage_read(worker->schedstat);
-    slice.clean = is_clean(usage, &after, end_s - slice.start_s);
-    worker->step_cpu_s += after.cpu_s - cpu_s - (end_s - slice.stop_s);
+    slice.clean = is_clean(usage, &after, counted_s - slice.start_s);
+    worker->step_cpu_s += after.cpu_s - cpu_s - (counted_s - slice.stop_s);
     *usage = after;
     record(worker, &slice);
     return failure;
