@@ -63,7 +63,7 @@ RANDOM = (
 )
 # Rows are repeated for what has a bandwidth alone: the others have another unit.
 KERNEL = "kernel"
-OF_KERNEL = f"{RATES} AND {one_of(KERNEL)}"
+OF_KERNEL = f"{RATES} AND {one_of(KERNEL, 'workload')}"
 ALL_WORKLOADS = "mem[.].*"
 NO_RATES = "No bandwidths in the chosen time."
 STORE_NAMES = {"plain": "plain", "nt": "non-temporal", "libc": "libc"}
