@@ -5,6 +5,7 @@ one.
 
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -49,14 +50,23 @@ CONTROL_PLANE_RATIO_MOST = 0.01
 FIGURES = ROOT / "build/stack-figures.json"
 # The container is to be tested, not the memory.
 SMALL = {"size_bytes": 64 << 20}
+LIMIT_BYTES = 256 << 20
 SUITE = {
     "name": "e2e",
     "idle": {"policy": "force"},
     "repeats": {"min_trials": 3, "max_trials": 3},
-    "peers": ["sysbench"],
+    "peers": "none",
     "cases": [
-        {"workload": "cpu.clock", "params": {"duration_s": 0.3, "threads": 1}},
-        {"workload": "mem.copy", "params": {"duration_s": 1.5, "threads": 1, **SMALL}},
+        {
+            "workload": "cpu.clock",
+            "params": {"duration_s": 0.3, "threads": 1},
+            "peers": ["sysbench"],
+        },
+        {
+            "workload": "mem.copy",
+            "params": {"duration_s": 1.5, "threads": 1, **SMALL},
+            "peers": "auto",
+        },
         {"workload": "cpu.fma", "params": {"duration_s": 1.5, "dtype": "fp64", "threads": 1}},
         {
             "workload": "mem.pointer_chase",
@@ -362,19 +372,19 @@ print(json.dumps([int(line.split()[1]) for line in lines if line.startswith("oom
 def test_a_small_memory_limit_is_kept(stack: Stack, api: httpx.Client) -> None:
     """What does not fit is refused; nothing is killed."""
     container = stack.inspected("mem")
-    limit = str(256 << 20)
-    stack.docker("update", "--memory", limit, "--memory-swap", limit, container["Id"])
+    limit = ("--memory", str(LIMIT_BYTES), "--memory-swap", str(LIMIT_BYTES))
+    stack.docker("update", *limit, container["Id"])
     params = {"duration_s": 0.2, "threads": 1}
     spec = {"workload": "mem.copy", "trials": 1, "idle_policy": "force"}
     too_much = post(api, **spec, params={**params, "size_bytes": 1 << 30})
     (case,) = ended(api, too_much)["cases"]
     assert case["verdict"] == "failed"
     (reason,) = case["reasons"]
-    print(reason)
+    assert re.search(r"GB .*/sys/fs/cgroup/\S*memory\.\S+", reason["text"]), reason
     what_fits = post(api, **spec, params=params)
     (case,) = ended(api, what_fits)["cases"]
-    print(case["reasons"], case["trials"][0])
     assert median(case, "bytes_per_second") > 1e8
+    assert case["trials"][0]["events"][0]["params"]["size_bytes"] < LIMIT_BYTES
     after = stack.inspected("mem")
     assert not after["State"]["OOMKilled"] and after["RestartCount"] == 0
     assert stack.run_python("mem", OOM_KILLS) == [0]
