@@ -37,11 +37,18 @@ class Command:
 
 @dataclass(frozen=True)
 class Survey:
-    """What is installed. `unsupported`: why it cannot stand beside this case, None: it can."""
+    """What is installed. `unsupported`: why it cannot stand beside this case, None: it can.
+
+    `conditions` is what holds for its figure on this host, as the end of the sentence that says
+    what it measures. `comparable`: under these it is of the same quantity as the peer's `metric`;
+    otherwise it is context.
+    """
 
     version: str | None
     library: str | None = None
     unsupported: str | None = None
+    conditions: str | None = None
+    comparable: bool = True
 
 
 class Peer(ABC):
