@@ -25,6 +25,7 @@ from tests.e2e.stack import (
     BENCHMARKS,
     BUILT,
     HOST,
+    MEMORY_BANDWIDTH,
     ROOT,
     Stack,
     commands,
@@ -65,7 +66,7 @@ SUITE = {
         {
             "workload": "mem.copy",
             "params": {"duration_s": 1.5, "threads": 1, **SMALL},
-            "peers": "auto",
+            "peers": ["likwid-bench", "mbw"],
         },
         {"workload": "cpu.fma", "params": {"duration_s": 1.5, "dtype": "fp64", "threads": 1}},
         {
@@ -180,8 +181,10 @@ def test_a_job_from_post_to_result(api: httpx.Client) -> None:
     clock, copy, fma, near, far = document["cases"]
     assert {peer["statistics"]["n"] for peer in peers} == {3}
     assert [peer["tool"] for peer in clock["peers"]] == ["sysbench"]
+    assert [peer["tool"] for peer in copy["peers"]] == ["likwid-bench", "mbw"]
     assert median(fma, "operations_per_second") > 1e8
     assert median(copy, "bytes_per_second") > 1e8
+    assert copy["metrics"]["bytes_per_second"]["limit"]["value"] == MEMORY_BANDWIDTH
     assert 1e-10 < median(near, "access_time_s") < median(far, "access_time_s") < 1e-5
     FIRST_JOB["id"] = job
 

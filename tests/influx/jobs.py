@@ -23,7 +23,12 @@ SHORT = {
     "size_bytes": 8 << 20,
 }
 MEMORY_CASES = [
-    {"workload": "mem.copy", "params": SHORT, "grid": {"pages": ["4k", "huge"]}},
+    {
+        "workload": "mem.copy",
+        "params": SHORT,
+        "grid": {"pages": ["4k", "huge"]},
+        "peers": ["likwid-bench"],
+    },
     {
         "workload": "mem.read",
         "params": {**SHORT, "pattern": "random"},
