@@ -46,7 +46,7 @@ def locked(name: str) -> str:
     ("requirements", "packages"),
     [
         ("orchestrator", "orchestrator hostbench.report hostbench.web"),
-        ("service", "hostbench.service hostbench.web services.cpu"),
+        ("service", "hostbench.service hostbench.web services.cpu services.mem"),
     ],
 )
 def test_imports(requirements: str, packages: str) -> None:

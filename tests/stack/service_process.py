@@ -42,6 +42,7 @@ class ServiceProcess:
         root: Path,
         *,
         host: str = "bench-1",
+        subsystem: str = "cpu",
         programs: Path = PROGRAMS,
         lock: Path | None = None,
         key: str = SERVICE_KEY,
@@ -52,6 +53,7 @@ class ServiceProcess:
         told, such as HOSTBENCH_ORCHESTRATOR_URL."""
         self.root = root
         self.host = host
+        self.subsystem = subsystem
         self.lock = lock or root / "hostbench.lock"
         self.key = key
         self.listen = listen or f"127.0.0.1:{free_port()}"
@@ -86,7 +88,7 @@ class ServiceProcess:
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hostbench.service", "cpu"],
+                [sys.executable, "-m", "hostbench.service", self.subsystem],
                 cwd=CHECKOUT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
