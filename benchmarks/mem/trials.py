@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -69,16 +70,21 @@ def _huge_share(command: Sequence[str], environment: Mapping[str, str]) -> float
     """Of the largest mapping when it is largest."""
     resident, huge = 0, 0
     with subprocess.Popen(
-        command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL
+        command,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     ) as child:
         while child.poll() is None:
             resident, huge = max((resident, huge), _largest_mapping(child.pid))
             time.sleep(LOOK_EVERY_S)
+    if child.returncode:
+        raise SystemExit(f"{shlex.join(command)}: exit {child.returncode}")
     return huge / resident if resident else 0.0
 
 
 def _largest_mapping(pid: int) -> tuple[int, int]:
-    """Resident kilobytes of it, and those in transparent huge pages; 0 when the process has gone."""
+    """Its resident kilobytes, and those in transparent huge pages; 0 when the process has gone."""
     try:
         text = Path("/proc", str(pid), "smaps").read_text()
     except OSError:
