@@ -1,14 +1,16 @@
-"""Reads the kernels of cpu-bench back from its machine code."""
+"""Reads the kernels of the programs back from their machine code, and breaks them on purpose."""
 
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 OBJDUMP = {"aarch64": "aarch64-linux-gnu-objdump"}
 # `{vex}` says which encoding the code bytes are; the instruction follows it.
+NOP = b"\x90"
 LINE = re.compile(
     r"^\s*([0-9a-f]+):\s+((?:[0-9a-f]{2,8} )+)\s*(?:\{vex\} )?(\S+)\s*(.*?)\s*(?:[#/].*)?$"
 )
@@ -23,11 +25,15 @@ class Instruction:
 
 
 @cache
-def functions(variant: str) -> dict[str, list[Instruction]]:
-    """The functions of build/VARIANT/cpu-bench by symbol."""
-    program = ROOT / "build" / variant / "cpu-bench"
+def functions(variant: str, program: str) -> dict[str, list[Instruction]]:
+    """The functions of build/VARIANT/PROGRAM by symbol."""
     text = subprocess.run(
-        [OBJDUMP.get(variant, "objdump"), "-d", "--insn-width=16", program],
+        [
+            OBJDUMP.get(variant, "objdump"),
+            "-d",
+            "--insn-width=16",
+            ROOT / "build" / variant / program,
+        ],
         check=True,
         capture_output=True,
         text=True,
@@ -56,3 +62,28 @@ def loop(body: list[Instruction]) -> list[Instruction]:
             loops.append(body[starts[0] : end + 1])
     assert len(loops) == 1, f"expected one loop, found {len(loops)}"
     return loops[0]
+
+
+def without(victim: Instruction, program: Path, copy: Path) -> None:
+    """Copies an x86-64 program with one instruction overwritten by no-operations: what a broken
+    CPU, build or kernel would look like."""
+    code = bytearray(program.read_bytes())
+    at = _file_offset(program, victim.address)
+    assert code[at : at + len(victim.code)] == victim.code
+    code[at : at + len(victim.code)] = NOP * len(victim.code)
+    copy.write_bytes(code)
+    shutil.copymode(program, copy)
+
+
+def _file_offset(program: Path, address: int) -> int:
+    """Where a virtual address of the program lies in its file."""
+    headers = subprocess.run(
+        ["readelf", "-lW", program], check=True, capture_output=True, text=True
+    ).stdout
+    for line in headers.splitlines():
+        words = line.split()
+        if words[:1] == ["LOAD"]:
+            offset, start, size = (int(words[i], 16) for i in (1, 2, 4))
+            if start <= address < start + size:
+                return offset + address - start
+    raise AssertionError(f"{address:#x} is in no segment")
