@@ -95,7 +95,7 @@ def test_label_and_timeout_of_the_suite() -> None:
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"workload": "fma"}, ["'fma'", "cpu.fma", "with cpu before the dot"]),
+        ({"workload": "fma"}, ["'fma'", "cpu.fma", "with cpu", "before the dot"]),
         ({"workload": "cqu.fma"}, ["'cqu'", "did you mean 'cpu'?"]),
         ({"workload": "cpu.fmaa"}, ["'cpu.fmaa'", "did you mean 'cpu.fma'?"]),
         ({"params": {"thraeds": 1}}, ["cpu.fma", "'thraeds'", "did you mean 'threads'?"]),
