@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ OBJDUMP = {"aarch64": "aarch64-linux-gnu-objdump"}
 # `{vex}` says which encoding the code bytes are; the instruction follows it.
 NOP = b"\x90"
 LINE = re.compile(
-    r"^\s*([0-9a-f]+):\s+((?:[0-9a-f]{2,8} )+)\s*(?:\{vex\} )?(\S+)\s*(.*?)\s*(?:[#/].*)?$"
+    r"^\s*([0-9a-f]+):\s+((?:[0-9a-f]{2,8} )+)\s*(?:\{vex\} )?(\S+)\s*(.*?)\s*(?:\s(?:# |//).*)?$"
 )
 
 
@@ -64,26 +65,31 @@ def loop(body: list[Instruction]) -> list[Instruction]:
     return loops[0]
 
 
-def without(victim: Instruction, program: Path, copy: Path) -> None:
-    """Copies an x86-64 program with one instruction overwritten by no-operations: what a broken
+def without(victims: Iterable[Instruction], program: Path, copy: Path) -> None:
+    """Copies an x86-64 program with some instructions overwritten by no-operations: what a broken
     CPU, build or kernel would look like."""
     code = bytearray(program.read_bytes())
-    at = _file_offset(program, victim.address)
-    assert code[at : at + len(victim.code)] == victim.code
-    code[at : at + len(victim.code)] = NOP * len(victim.code)
+    for victim in victims:
+        at = _file_offset(program, victim.address)
+        assert code[at : at + len(victim.code)] == victim.code
+        code[at : at + len(victim.code)] = NOP * len(victim.code)
     copy.write_bytes(code)
     shutil.copymode(program, copy)
 
 
 def _file_offset(program: Path, address: int) -> int:
     """Where a virtual address of the program lies in its file."""
+    for offset, start, size in _segments(program):
+        if start <= address < start + size:
+            return offset + address - start
+    raise AssertionError(f"{address:#x} is in no segment")
+
+
+@cache
+def _segments(program: Path) -> list[tuple[int, int, int]]:
+    """Offset, virtual address and size in the file of what is loaded."""
     headers = subprocess.run(
         ["readelf", "-lW", program], check=True, capture_output=True, text=True
     ).stdout
-    for line in headers.splitlines():
-        words = line.split()
-        if words[:1] == ["LOAD"]:
-            offset, start, size = (int(words[i], 16) for i in (1, 2, 4))
-            if start <= address < start + size:
-                return offset + address - start
-    raise AssertionError(f"{address:#x} is in no segment")
+    rows = [line.split() for line in headers.splitlines() if line.split()[:1] == ["LOAD"]]
+    return [(int(row[1], 16), int(row[2], 16), int(row[4], 16)) for row in rows]

@@ -31,7 +31,7 @@ def test_missing_instruction_exits_5(kernel: Kernel, tmp_path: Path) -> None:
     if (kernel.workload, kernel.isa) == ("compare", "scalar") and not kernel.on_general_registers:
         victims = {0, 1, 2}  # a comparison that is false in the only lane adds nothing
     for which in sorted(victims):
-        without(body[which], PROGRAM, broken)
+        without([body[which]], PROGRAM, broken)
         result = subprocess.run([broken, *arguments], capture_output=True, text=True)
         assert result.returncode == EXIT_WRONG, f"instruction {which} is not missed"
         last = json.loads(result.stdout.splitlines()[-1])
