@@ -4,6 +4,7 @@ The events are held against the published JSON schema, not against the models it
 """
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -21,8 +22,9 @@ from tests.contract.conftest import SUBSYSTEMS, Variant
 
 MOMENT = {"duration_s": 0.03, "warmup_s": 0, "sample_interval_s": 0.1}
 WITH_SAMPLES = {"duration_s": 0.45, "warmup_s": 0, "sample_interval_s": 0.1}
-# Whatever a workload takes as its problem's size, for a moment's work.
-SMALL = {"n": 100, "size_bytes": 4 << 20}
+# Whatever a workload takes as its problem's size, for a moment's work. A working set splits over
+# one thread a CPU, over five, and each thread's part over three arrays.
+SMALL = {"n": 100, "size_bytes": len(os.sched_getaffinity(0)) * 5 * 3 * (128 << 10)}
 # Numbers that make another trial of it, where a workload takes them.
 OTHERS = {"block_bytes": (1, 64, 8192), "intensity": (0, 0.5)}
 # Divides by the threads and whatever block they work in.
