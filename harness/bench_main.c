@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const double COARSE_CLOCK_S = 1e-6; /* 1/3000 of the shortest slice */
-
 /* ---- before the trial ----------------------------------------------------------------------- */
 
 static const char *code_word(int exit_code)
@@ -42,6 +40,15 @@ static int give_up(const struct program *program, int exit_code, const char *for
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     event_error(program, code_word(exit_code), message);
+    return exit_code;
+}
+
+/* For what run_reason() holds. */
+static int refuse(const struct run *run, int exit_code)
+{
+    if (exit_code != EXIT_UNSUPPORTED)
+        return give_up(run->program, exit_code, "%s", run->reason);
+    event_skip(run->program, run->reason);
     return exit_code;
 }
 
@@ -139,32 +146,13 @@ static int prepare(struct run *run, int argc, char **argv)
         run->workload->resolve(run);
     const char *reason = run->workload->unsupported ? run->workload->unsupported(run) : NULL;
     if (reason) {
-        event_skip(run->program, reason);
-        return EXIT_UNSUPPORTED;
+        run_reason(run, "%s", reason);
+        return refuse(run, EXIT_UNSUPPORTED);
     }
     cgroup_read(&run->cgroup, "/proc/self");
     run->clock = monotonic_check();
-    return EXIT_OK;
-}
-
-/* Conditions that the caller should know of although they do not stop the trial. */
-static void warn(const struct run *run)
-{
-    const char *unconfirmed = run->workload->unconfirmed ? run->workload->unconfirmed(run) : NULL;
-    if (unconfirmed)
-        event_warning("not_run_on_hardware", "%s", unconfirmed);
-    if (run->placement.oversubscribed)
-        event_warning("oversubscribed",
-                      "%u threads share %u CPUs: figures that add up over threads "
-                      "are those of the whole run, not of clean slices",
-                      run->threads, run->cpus);
-    if (run->cgroup.quota_cpus > 0 && run->cgroup.quota_cpus < run->threads)
-        event_warning("quota", "the cgroup allows %.2f CPUs to %u threads: they will be throttled",
-                      run->cgroup.quota_cpus, run->threads);
-    if (run->clock.resolution_s > COARSE_CLOCK_S)
-        event_warning("coarse_clock",
-                      "CLOCK_MONOTONIC moves in steps of %.3g s: slices are blurred",
-                      run->clock.resolution_s);
+    failure = run->workload->check ? run->workload->check(run) : EXIT_OK;
+    return failure ? refuse(run, failure) : EXIT_OK;
 }
 
 /* ---- the trial ------------------------------------------------------------------------------ */
@@ -192,7 +180,7 @@ static void warn_if_short(const struct run *run, const struct trial *trial)
 static int conclude(struct run *run, const struct trial *trial)
 {
     if (run->exit_code != EXIT_OK)
-        return give_up(run->program, run->exit_code, "%s", run->reason);
+        return refuse(run, run->exit_code);
     if (run->ending.why) {
         char message[256];
         snprintf(message, sizeof message, "%s: no figure; run it again", run->ending.why);
@@ -222,14 +210,8 @@ static int run_workload(const struct program *program, const struct workload *wo
                       .ending = {.signal_fd = -1, .lifeline_fd = -1},
                       .lock = PTHREAD_MUTEX_INITIALIZER};
     int exit_code = prepare(&run, argc, argv);
-    if (exit_code == EXIT_OK) {
-        if (event_start(&run)) {
-            warn(&run);
-            exit_code = measure(&run);
-        } else {
-            exit_code = output_lost(program);
-        }
-    }
+    if (exit_code == EXIT_OK)
+        exit_code = measure(&run);
     placement_free(&run.placement);
     options_free(&run.options);
     return exit_code;

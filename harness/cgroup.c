@@ -2,6 +2,7 @@
 
 #include "textfile.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,44 +197,67 @@ bool cgroup_throttled_s(const struct cgroup *cgroup, double *seconds)
 /* ---- memory --------------------------------------------------------------------------------- */
 
 struct memory_files {
-    const char *limit, *usage;
-    /* Of memory.stat: page cache, which gives way. v1 has the sums over the groups below too. */
-    const char *inactive_file, *active_file;
+    const char *limits[2]; /* what kills, and what only throttles: no figure is worth either */
+    const char *usage;
+    /* Of memory.stat: page cache that gives way at once. v1 has the sum over the groups below too,
+     * and the smallest limit above, which a container does not see. */
+    const char *cache, *limit_above;
 };
 
 static const struct memory_files memory_files[] = {
-    [1] = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ",
-           "total_active_file "},
-    [2] = {"memory.max", "memory.current", "inactive_file ", "active_file "},
+    [1] = {{"memory.limit_in_bytes", NULL},
+           "memory.usage_in_bytes",
+           "total_inactive_file ",
+           "hierarchical_memory_limit "},
+    [2] = {{"memory.max", "memory.high"}, "memory.current", "inactive_file ", NULL},
 };
 
-/* The value of a "key value" line; 0 without one. */
-static double line_value(const char *text, const char *key)
+/* The value of a "key value" line; `absent` without one. */
+static double line_value(const char *text, const char *key, double absent)
 {
     for (const char *at = text; (at = strstr(at, key)); at += strlen(key))
         if (at == text || at[-1] == '\n')
             return strtod(at + strlen(key), NULL);
-    return 0;
+    return absent;
 }
 
-/* false where there is no limit: v2 writes "max", v1 a number beyond all memory. */
-static bool memory_left_in(const char *directory, const struct memory_files *files, double *bytes)
+/* The smallest limit of one group and its file, INFINITY: none. v2 writes "max" where there is
+ * none, v1 a number beyond all memory. */
+static double limit_in(const char *directory, const struct memory_files *files, const char *stat,
+                       const char **file)
 {
     const double no_limit = 0x1p62;
-    char limit[64], usage[64], stat[8192];
-    if (!group_file(directory, files->limit, limit, sizeof limit) ||
-        !group_file(directory, files->usage, usage, sizeof usage))
-        return false;
-    char *end;
-    double allowed = strtod(limit, &end);
-    if (end == limit || allowed >= no_limit)
+    double least = INFINITY;
+    for (size_t i = 0; i < 2 && files->limits[i]; i++) {
+        char text[64], *end;
+        if (!group_file(directory, files->limits[i], text, sizeof text))
+            continue;
+        double limit = strtod(text, &end);
+        if (end == text || limit >= fmin(no_limit, least))
+            continue;
+        least = limit;
+        *file = files->limits[i];
+    }
+    double above = files->limit_above ? line_value(stat, files->limit_above, INFINITY) : INFINITY;
+    if (above >= fmin(no_limit, least))
+        return least;
+    *file = "memory.stat";
+    return above;
+}
+
+/* false where there is no limit. */
+static bool memory_left_in(const char *directory, const struct memory_files *files, double *bytes,
+                           const char **file)
+{
+    char usage[64], stat[8192];
+    if (!group_file(directory, files->usage, usage, sizeof usage))
         return false;
     if (!group_file(directory, "memory.stat", stat, sizeof stat))
         stat[0] = '\0';
-    double cache = line_value(stat, files->inactive_file) + line_value(stat, files->active_file);
-    double left = allowed - strtod(usage, NULL) + cache;
-    *bytes = left > 0 ? left : 0;
-    return true;
+    double limit = limit_in(directory, files, stat, file);
+    double left = limit - strtod(usage, NULL) + line_value(stat, files->cache, 0);
+    *bytes = fmax(left, 0);
+    return isfinite(limit);
 }
 
 bool cgroup_memory_left(const char *proc_self, double *bytes, char *source, size_t size)
@@ -246,11 +270,13 @@ bool cgroup_memory_left(const char *proc_self, double *bytes, char *source, size
     const struct memory_files *files = &memory_files[version];
     do {
         double left;
-        if (!memory_left_in(hierarchy.directory, files, &left) || (limited && left >= *bytes))
+        const char *file = files->usage;
+        if (!memory_left_in(hierarchy.directory, files, &left, &file) ||
+            (limited && left >= *bytes))
             continue;
         *bytes = left;
         limited = true;
-        snprintf(source, size, "%s/%s", hierarchy.directory, files->limit);
+        snprintf(source, size, "%s/%s", hierarchy.directory, file);
     } while (ascend(hierarchy.directory, hierarchy.mount));
     return limited;
 }

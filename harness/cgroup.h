@@ -20,8 +20,9 @@ void cgroup_read(struct cgroup *cgroup, const char *proc_self);
 /* Seconds this process's groups have been throttled so far, summed over the way to the root: only
  * its growth means something. false when the kernel does not tell. */
 bool cgroup_throttled_s(const struct cgroup *cgroup, double *seconds);
-/* The memory that the tightest control group of this process leaves it, in bytes; its page cache
- * counts as free. Names the file of the limit in `source`. false when no group has a limit. */
+/* The memory that the tightest control group of this process leaves it, in bytes; page cache that is
+ * not in use counts as free. Names the file of the limit in `source`. false when no group has a
+ * limit. */
 bool cgroup_memory_left(const char *proc_self, double *bytes, char *source, size_t size);
 
 #endif

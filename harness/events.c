@@ -19,6 +19,15 @@ struct line {
     size_t length;
 };
 
+/* Warnings wait here for the main thread to print them. */
+static struct {
+    pthread_mutex_t lock;
+    char *text; /* whole lines */
+    size_t length;
+} waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool started; /* the start event is out */
+
 static void line_begin(struct line *line, const char *event)
 {
     line->text = NULL;
@@ -29,12 +38,31 @@ static void line_begin(struct line *line, const char *event)
     json_string(&line->json, "event", event);
 }
 
-static bool line_end(struct line *line)
+static void line_close(struct line *line)
 {
     json_close_object(&line->json);
     fputc('\n', line->json.stream);
     fclose(line->json.stream);
-    bool written = output_write(line->text, line->length);
+}
+
+/* Lines of warnings are as whole as the events. */
+static bool write_waiting(void)
+{
+    pthread_mutex_lock(&waiting.lock);
+    char *text = waiting.text;
+    size_t length = waiting.length;
+    waiting.text = NULL;
+    waiting.length = 0;
+    pthread_mutex_unlock(&waiting.lock);
+    bool written = output_write(text, length);
+    free(text);
+    return written;
+}
+
+static bool line_end(struct line *line)
+{
+    line_close(line);
+    bool written = (!started || write_waiting()) && output_write(line->text, line->length);
     free(line->text);
     return written;
 }
@@ -118,10 +146,22 @@ bool event_start(const struct run *run)
     json_close_object(json);
     library_objects(json, run);
     json_number(json, "time_unix_s", (double)wall.tv_sec + round((double)wall.tv_nsec / 1e6) / 1e3);
-    return line_end(&line);
+    started = line_end(&line);
+    return started && write_waiting();
 }
 
-bool event_warning(const char *code, const char *format, ...)
+static void add_waiting(const struct line *line)
+{
+    pthread_mutex_lock(&waiting.lock);
+    waiting.text = realloc(waiting.text, waiting.length + line->length);
+    if (!waiting.text)
+        abort();
+    memcpy(waiting.text + waiting.length, line->text, line->length);
+    waiting.length += line->length;
+    pthread_mutex_unlock(&waiting.lock);
+}
+
+void event_warning(const char *code, const char *format, ...)
 {
     struct line line;
     char message[512];
@@ -132,7 +172,9 @@ bool event_warning(const char *code, const char *format, ...)
     line_begin(&line, "warning");
     json_string(&line.json, "code", code);
     json_string(&line.json, "message", message);
-    return line_end(&line);
+    line_close(&line);
+    add_waiting(&line);
+    free(line.text);
 }
 
 bool event_sample(const struct run *run, double t_s, double dt_s, double rate,
@@ -204,8 +246,10 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
         json_count(json, "operations", worker->progress.operations);
         const struct thread_figures *figures = &worker->figures;
         double rate = isfinite(figures->rate_clean) ? figures->rate_clean : figures->rate_whole;
-        number_or_reason(json, reasons, object, run->workload->rate.name, rate,
-                         "the fixed work left nothing for this thread");
+        const char *why = worker->background ? "this thread makes load: it is not measured"
+                                             : "the fixed work left nothing for this thread";
+        number_or_reason(json, reasons, object, run->workload->rate.name,
+                         run->workload->rate.time ? 1 / rate : rate, why);
         if (run->workload->clock_hertz)
             number_or_reason(json, reasons, object, "clock_hertz", worker->figures.clock_hertz,
                              "the fixed work left nothing for this thread");

@@ -4,9 +4,10 @@
 
 #include "run.h"
 
-/* All return false when stdout is gone. */
+/* All return false when stdout is gone. The main thread alone prints. */
 bool event_start(const struct run *run);
-bool event_warning(const char *code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* By any thread: printed before the next event or, until there is a start event, right behind it. */
+void event_warning(const char *code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool event_sample(const struct run *run, double t_s, double dt_s, double rate,
                   double clean_slice_ratio, double clock_hertz);
 bool event_end(const struct trial *trial);

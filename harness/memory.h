@@ -1,15 +1,35 @@
-/* How much memory may still be taken: what the host has left and what the control groups allow. */
+/* How much memory may still be taken: what the host has left, and what limits allow. */
 #ifndef HOSTBENCH_MEMORY_H
 #define HOSTBENCH_MEMORY_H
 
+#include "cpulist.h"
+
 #include <stdbool.h>
 
-struct memory_left {
-    double bytes;     /* the smallest figure that was found */
-    char source[600]; /* where it stands */
+struct memory_budget {
+    double bytes;    /* the smallest figure that was found */
+    char limit[600]; /* which one that is, and where it stands */
 };
 
-/* `proc` is "/proc" outside tests. false when nothing is known. */
-bool memory_left_read(struct memory_left *left, const char *proc);
+struct run;
+
+/* Memory that can still be filled: MemAvailable, the same of the NUMA nodes that the cpuset allows,
+ * and the headroom of every control group on the way to the root. `proc` and `sys` are "/proc" and
+ * "/sys" outside tests. false when nothing is known. */
+bool memory_left_read(struct memory_budget *left, const char *proc, const char *sys);
+/* That, and the address space that may still be reserved: RLIMIT_AS, RLIMIT_DATA, and the kernel's
+ * commit limit where it is strict. What is already reserved has been taken off the latter only: ask
+ * before reserving. */
+bool memory_budget_read(struct memory_budget *budget, const char *proc, const char *sys);
+/* What one NUMA node has left, in bytes; NaN when unknown. */
+double memory_node_left(int node, const char *sys);
+/* The NUMA nodes whose memory this process may use. false when the kernel does not tell; to be
+ * freed otherwise. */
+bool memory_nodes_allowed(struct cpulist *nodes, const char *proc);
+
+/* memory_budget_read() of this host. */
+bool run_memory_budget(const struct run *run, struct memory_budget *budget);
+/* What the harness takes for the threads of this run: stacks and the records of their slices. */
+double run_thread_bytes(const struct run *run);
 
 #endif

@@ -64,11 +64,44 @@ static const struct param common_params[] = {
     {.name = NULL},
 };
 
-static void add_params(struct options *options, const struct param *params)
+/* Instead of the common one where bytes are counted. */
+static const struct param work_bytes = {.name = "work",
+                                        .type = PARAM_COUNT,
+                                        .unit = "byte",
+                                        .min = 1,
+                                        .max = 1e18,
+                                        .help = "Fixed total of bytes, split over the threads "
+                                                "(strong scaling)."};
+
+static void add_param(struct options *options, const struct param *param)
 {
-    for (; params && params->name; params++) {
-        assert(options->count < OPTIONS_MAX);
-        options->params[options->count++] = params;
+    assert(options->total < OPTIONS_MAX);
+    options->params[options->total++] = param;
+}
+
+static bool excludes(const struct workload *workload, const char *name)
+{
+    const char *const *excluded = workload->excludes;
+    while (excluded && *excluded && strcmp(*excluded, name))
+        excluded++;
+    return excluded && *excluded;
+}
+
+static bool has_own(const struct workload *workload, const char *name)
+{
+    const struct param *own = workload->params;
+    while (own && own->name && strcmp(own->name, name))
+        own++;
+    return own && own->name;
+}
+
+/* Those the workload excludes, or those it does not. */
+static void add_common(struct options *options, const struct workload *workload, bool excluded)
+{
+    for (const struct param *param = common_params; param->name; param++) {
+        bool bytes = !strcmp(param->name, work_bytes.name) && rate_in_bytes(&workload->rate);
+        if (!has_own(workload, param->name) && excludes(workload, param->name) == excluded)
+            add_param(options, bytes ? &work_bytes : param);
     }
 }
 
@@ -77,9 +110,12 @@ static bool parse_value(const struct param *param, const char *text, struct valu
 void options_init(struct options *options, const struct workload *workload)
 {
     *options = (struct options){0};
-    add_params(options, workload->params);
-    add_params(options, common_params);
-    for (size_t i = 0; i < options->count; i++) {
+    for (const struct param *own = workload->params; own && own->name; own++)
+        add_param(options, own);
+    add_common(options, workload, false);
+    options->count = options->total;
+    add_common(options, workload, true);
+    for (size_t i = 0; i < options->total; i++) {
         const struct param *param = options->params[i];
         if (param->initial && !parse_value(param, param->initial, &options->values[i]))
             assert(!"the default of a parameter is out of its own range");
@@ -193,7 +229,7 @@ static bool parse_value(const struct param *param, const char *text, struct valu
 
 static size_t index_of(const struct options *options, const char *param)
 {
-    for (size_t i = 0; i < options->count; i++)
+    for (size_t i = 0; i < options->total; i++)
         if (!strcmp(options->params[i]->name, param))
             return i;
     assert(!"a workload asked for a parameter that its table lacks");

@@ -15,13 +15,17 @@ struct value {
     struct cpulist cpus;
 };
 
+/* Those that may be given, and behind them those that the workload excludes: they keep their
+ * defaults, and nobody is told of them. */
 struct options {
     size_t count;
+    size_t total;
     const struct param *params[OPTIONS_MAX];
     struct value values[OPTIONS_MAX];
 };
 
-/* All parameters of the workload with their defaults. */
+/* All parameters of the workload with their defaults: its own, and the common ones that it neither
+ * replaces nor excludes. */
 void options_init(struct options *options, const struct workload *workload);
 /* Takes argv after the workload's name. On failure writes one line into `message`: the value, what
  * is allowed, the remedy. */

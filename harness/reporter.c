@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "reporter.h"
 
+#include "announce.h"
 #include "events.h"
 
 #include <errno.h>
@@ -60,13 +61,15 @@ static struct interval collect(struct reporter *reporter, struct trial *trial)
     struct interval interval = {0};
     for (unsigned i = 0; i < trial->run->threads; i++) {
         struct worker *worker = &trial->workers[i];
+        if (worker->background)
+            continue;
         pthread_mutex_lock(&worker->lock);
         struct progress progress = worker->progress;
         pthread_mutex_unlock(&worker->lock);
         struct progress *last = &reporter->last[i];
         double taken_s = progress.at_s - (last->at_s > 0 ? last->at_s : progress.start_s);
         double operations = (double)(progress.operations - last->operations);
-        reporter->rates[i] = taken_s > 0 ? operations / taken_s : 0;
+        reporter->rates[worker->rank] = taken_s > 0 ? operations / taken_s : 0;
         interval.operations += operations;
         interval.moved |= taken_s > 0;
         interval.slices += progress.slices - last->slices;
@@ -87,11 +90,11 @@ static double combined_rate(const struct reporter *reporter, const struct trial 
     if (!interval->moved)
         return NAN;
     if (run->workload->rate.combine == COMBINE_MEDIAN)
-        return median(reporter->rates, run->threads);
+        return median(reporter->rates, trial->measured);
     /* Threads that share a CPU finish their slices at different moments. */
     if (run->placement.oversubscribed)
         return interval->operations / elapsed_s;
-    for (unsigned i = 0; i < run->threads; i++)
+    for (unsigned i = 0; i < trial->measured; i++)
         sum += reporter->rates[i];
     return sum;
 }
@@ -103,6 +106,8 @@ static void sample(struct reporter *reporter, struct trial *trial, double at_s)
     /* Where it matters, the reporter waits for its turn too: until now, not until the time due. */
     double until_s = run->placement.oversubscribed && !run_stopping(run) ? now_s() : at_s;
     double rate = combined_rate(reporter, trial, &interval, until_s - reporter->last_s);
+    if (run->workload->rate.time)
+        rate = 1 / rate; /* of a thread that was given no time, nothing */
     double clean_ratio =
         interval.slices ? (double)interval.clean_slices / (double)interval.slices : NAN;
     double clock_hertz = interval.clocks ? median(reporter->clocks, interval.clocks) : NAN;
@@ -145,11 +150,22 @@ static void wait_until(double at_s, struct trial *trial)
     ending_take(&trial->run->ending, fds + 1);
 }
 
+static void announce_when_ready(struct trial *trial)
+{
+    struct run *run = trial->run;
+    if (!atomic_load(&trial->ready) || atomic_load(&trial->announced) || run_stopping(run))
+        return;
+    run_fail(run, announce(run));
+    atomic_store(&trial->announced, 1);
+    word_wake(&trial->announced);
+}
+
 void reporter_run(struct reporter *reporter, struct trial *trial)
 {
     struct run *run = trial->run;
     double end_s = INFINITY;
     while (atomic_load(&trial->at_work) > 0 && now_s() < end_s) {
+        announce_when_ready(trial);
         bool sampling = atomic_load(&trial->timed) && !run_stopping(run);
         if (sampling && !reporter->started)
             begin_sampling(reporter, trial);

@@ -3,12 +3,18 @@
 #include "events.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 enum {
     TEAM_SPINS = 1 << 20, /* some ms (aarch64, old x86) to 50 ms: parts are seldom so uneven */
 };
+
+bool run_param_set(const struct run *run, const char *param)
+{
+    return options_get(&run->options, param)->set;
+}
 
 const char *run_choice(const struct run *run, const char *param)
 {
@@ -29,10 +35,15 @@ uint64_t run_count(const struct run *run, const char *param)
 
 void run_set_count(struct run *run, const char *param, uint64_t count)
 {
-    struct value *value = options_value(&run->options, param);
-    value->word = NULL;
-    value->count = count;
-    value->number = (double)count;
+    *options_value(&run->options, param) =
+        (struct value){.set = true, .count = count, .number = (double)count};
+}
+
+double run_number(const struct run *run, const char *param)
+{
+    const struct value *value = options_get(&run->options, param);
+    assert(value->set && !value->word);
+    return value->number;
 }
 
 unsigned run_threads(const struct run *run)
@@ -75,7 +86,14 @@ double run_clock_read_s(const struct run *run)
 void run_metric(struct run *run, const char *name, double value)
 {
     assert(run->metric_count < OWN_METRICS_MAX);
-    run->metrics[run->metric_count++] = (struct own_metric){name, value};
+    run->metrics[run->metric_count++] =
+        (struct own_metric){name, value, "the workload could not measure it"};
+}
+
+void run_no_metric(struct run *run, const char *name, const char *why)
+{
+    assert(run->metric_count < OWN_METRICS_MAX);
+    run->metrics[run->metric_count++] = (struct own_metric){name, NAN, why};
 }
 
 void run_reason(struct run *run, const char *format, ...)

@@ -16,14 +16,15 @@
 #include <stdatomic.h>
 
 enum {
-    OWN_METRICS_MAX = 8,
+    OWN_METRICS_MAX = 16,
     LIBRARIES_MAX = 4,
     CLOCKS_SHOWN = 63, /* some 40 fall into a second */
 };
 
 struct own_metric {
     const char *name;
-    double value;
+    double value;    /* NaN: there is none */
+    const char *why; /* … for this reason */
 };
 
 struct run {
@@ -42,7 +43,8 @@ struct run {
     size_t metric_count;
     struct library libraries[LIBRARIES_MAX];
     size_t library_count;
-    void *shared; /* the workload's own */
+    void *shared;              /* the workload's own */
+    const struct trial *trial; /* once it has begun */
     atomic_bool stopping;
     pthread_mutex_t lock; /* of the failure below */
     int exit_code;        /* the first failure's; EXIT_OK: none */
@@ -93,6 +95,8 @@ struct worker {
     _Alignas(128) struct thread thread; /* its own cache lines */
     struct trial *trial;
     pthread_t handle;
+    bool background; /* makes load, is not measured */
+    unsigned rank;   /* among the measured ones, or among the others */
     int schedstat;
     double slice_s; /* target length */
     double step_s;  /* … of one step() */
@@ -117,17 +121,22 @@ struct worker {
 struct trial {
     struct run *run;
     struct worker *workers;
+    unsigned measured; /* workers that are not in the background */
     struct barrier barrier;
     struct team team;
     pthread_t reporter;
-    int wake_fd;         /* eventfd: the timed region began, or all workers are done */
-    atomic_uint at_work; /* workers not done yet */
-    atomic_bool begun;   /* some thread is in the timed region */
-    atomic_bool timed;   /* … and start_s says since when */
+    int wake_fd;           /* eventfd: the timed region began, or all workers are done */
+    atomic_uint at_work;   /* workers not done yet */
+    atomic_uint measuring; /* measured workers that are not through with the timed region */
+    atomic_bool ready;     /* nothing is left to do before the warm-up */
+    atomic_uint announced; /* … and the start event is out */
+    atomic_bool begun;     /* some thread is in the timed region */
+    atomic_bool timed;     /* … and start_s says since when */
     double start_s;
     double reporter_cpu_s;
     struct host_usage host_before, host_after;
-    double empty_loop_ratio; /* NaN: not measured */
+    double empty_loop_s; /* of one operation, on the first thread; NaN: not measured */
+    double empty_loop_ratio;
 };
 
 /* Runs the trial and emits its samples. When it comes back while workers are still at work, the

@@ -18,9 +18,9 @@ static const double SHORT_PART_RATIO = 0.5;  /* a last part shorter than this sa
  * a core that has lost its turbo, or got company on its SMT sibling, stays slower. */
 static const double RATE_FADES = 0.98;
 
-static double number(const struct worker *worker, const char *param)
+static double number(const struct run *run, const char *param)
 {
-    return options_get(&worker->thread.run->options, param)->number;
+    return options_get(&run->options, param)->number;
 }
 
 /* Threads on the busiest CPU. */
@@ -31,20 +31,31 @@ static double sharing(const struct run *run)
 
 /* Where threads share a CPU no slice is ever clean for its length alone; shorter ones keep the
  * samples from coming in bursts of threads x slice. */
-static double slice_target_s(const struct worker *worker)
+static double slice_target_s(const struct run *run)
 {
-    const struct run *run = worker->thread.run;
-    return fmax(number(worker, "slice_s") / sharing(run), SHORTEST_SLICE_S);
+    return fmax(number(run, "slice_s") / sharing(run), SHORTEST_SLICE_S);
+}
+
+/* Rates of parts to remember: all there may be of a short run. */
+static size_t rates_kept(const struct run *run)
+{
+    const struct value *duration = options_get(&run->options, "duration_s");
+    double expected = 2 * PARTS * duration->number / slice_target_s(run) + 16;
+    return duration->set && expected < RATES_KEPT_MAX ? (size_t)expected : RATES_KEPT_MAX;
+}
+
+size_t slices_bytes(const struct run *run)
+{
+    size_t kept = rates_kept(run);
+    return (kept + 2 * (kept / PARTS)) * sizeof(double);
 }
 
 int slices_allocate(struct worker *worker)
 {
-    worker->slice_s = slice_target_s(worker);
-    worker->step_s = worker->slice_s / (worker->thread.run->workload->team ? 1 : PARTS);
-    const struct value *duration = options_get(&worker->thread.run->options, "duration_s");
-    double expected = 2 * PARTS * duration->number / worker->slice_s + 16;
-    size_t kept = duration->set && expected < RATES_KEPT_MAX ? (size_t)expected : RATES_KEPT_MAX;
-    size_t clocks = kept / PARTS;
+    const struct run *run = worker->thread.run;
+    worker->slice_s = slice_target_s(run);
+    worker->step_s = worker->slice_s / (run->workload->team ? 1 : PARTS);
+    size_t kept = rates_kept(run), clocks = kept / PARTS;
     return reservoir_init(&worker->rates, kept) || reservoir_init(&worker->clocks, clocks) ||
                    reservoir_init(&worker->ratios, clocks)
                ? -1
@@ -74,7 +85,7 @@ void slices_adapt_batch(struct worker *worker, double taken_s)
 int slices_warm_up(struct worker *worker)
 {
     struct run *run = worker->thread.run;
-    double end_s = now_s() + number(worker, "warmup_s");
+    double end_s = now_s() + number(run, "warmup_s");
     worker->batch = 1;
     for (double now = now_s(); !run_stopping(run);) {
         bool largest = worker->batch == run->batch_max;
@@ -164,7 +175,9 @@ static int run_slice(struct worker *worker, uint64_t *left, bool with_clock,
     int failure = EXIT_OK;
     double cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     slice.start_s = slice.stop_s = now_s();
-    for (unsigned i = 0; i < PARTS && *left > 0 && !failure; i++) {
+    /* A part of one unit may take longer than a slice: then it is one. */
+    double end_s = slice.start_s + worker->slice_s;
+    for (unsigned i = 0; i < PARTS && *left > 0 && slice.stop_s < end_s && !failure; i++) {
         uint64_t batch = *left < worker->batch ? *left : worker->batch;
         failure = run_part(worker, &slice, batch);
         if (*left != UINT64_MAX)
@@ -172,10 +185,10 @@ static int run_slice(struct worker *worker, uint64_t *left, bool with_clock,
     }
     if (with_clock)
         slice.clock_hertz = worker->thread.run->workload->clock_hertz(&worker->thread);
-    double end_s = now_s();
+    double counted_s = now_s();
     struct thread_usage after = thread_usage_read(worker->schedstat);
-    slice.clean = is_clean(usage, &after, end_s - slice.start_s);
-    worker->step_cpu_s += after.cpu_s - cpu_s - (end_s - slice.stop_s);
+    slice.clean = is_clean(usage, &after, counted_s - slice.start_s);
+    worker->step_cpu_s += after.cpu_s - cpu_s - (counted_s - slice.stop_s);
     *usage = after;
     record(worker, &slice);
     return failure;
@@ -193,10 +206,11 @@ static uint64_t share_of_work(const struct worker *worker)
     uint64_t units = slices_units_of_work(run);
     if (units == UINT64_MAX)
         return units;
-    return units / run->threads + (worker->thread.index < units % run->threads);
+    unsigned measured = worker->trial->measured;
+    return units / measured + (worker->rank < units % measured);
 }
 
-/* The counters of this thread as the timed region begins. */
+/* The timed region of this thread, from and to the reading of its counters. */
 static struct thread_usage begin(struct worker *worker)
 {
     worker->start_s = now_s();
@@ -204,6 +218,14 @@ static struct thread_usage begin(struct worker *worker)
     worker->progress.start_s = worker->progress.at_s = worker->start_s;
     pthread_mutex_unlock(&worker->lock);
     return thread_usage_read(worker->schedstat);
+}
+
+static void end(struct worker *worker, const struct thread_usage *before)
+{
+    struct thread_usage after = thread_usage_read(worker->schedstat);
+    worker->used = thread_usage_between(before, &after);
+    worker->stop_s = now_s();
+    worker->measured_s = worker->watched_s = worker->stop_s - worker->start_s;
 }
 
 int slices_run(struct worker *worker)
@@ -223,10 +245,26 @@ int slices_run(struct worker *worker)
         failure = run_slice(worker, &left, with_clock, &usage);
         now = now_s();
     }
-    struct thread_usage after = thread_usage_read(worker->schedstat);
-    worker->used = thread_usage_between(&before, &after);
-    worker->stop_s = now_s();
-    worker->measured_s = worker->watched_s = worker->stop_s - worker->start_s;
+    end(worker, &before);
+    return failure;
+}
+
+/* No slices: how much load there was is all that anybody asks. */
+int slices_run_background(struct worker *worker)
+{
+    struct run *run = worker->thread.run;
+    int failure = EXIT_OK;
+    const struct thread_usage before = begin(worker);
+    double now = worker->start_s;
+    while (!failure && atomic_load(&worker->trial->measuring) > 0 && !run_stopping(run)) {
+        uint64_t batch = worker->batch;
+        failure = run->workload->step(&worker->thread, batch);
+        double taken_s = now_s() - now;
+        worker->progress.operations += batch * run->unit_operations;
+        slices_adapt_batch(worker, taken_s);
+        now += taken_s;
+    }
+    end(worker, &before);
     return failure;
 }
 

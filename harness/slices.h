@@ -16,6 +16,10 @@ uint64_t slices_units_of_work(const struct run *run);
 int slices_warm_up(struct worker *worker);
 /* 0 or an exit_code. */
 int slices_run(struct worker *worker);
+/* Of a background thread: works until the measured ones are through. 0 or an exit_code. */
+int slices_run_background(struct worker *worker);
+/* What slices_allocate() takes for a thread, in bytes. */
+size_t slices_bytes(const struct run *run);
 /* From the records to the thread's figures. */
 struct thread_figures slices_figures(struct worker *worker);
 

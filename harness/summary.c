@@ -8,13 +8,20 @@
 static const double MIN_CLEAN_RATIO = 0.1;
 
 static const char *const suffixes[STEP_METRICS] = {
-    [RATE_MAKESPAN] = "_makespan", [RATE_SUM] = "_sum", [RATE_BEST] = "_best"};
+    [RATE_MAKESPAN] = "_makespan", [RATE_SUM] = "_sum",     [TIME_MEAN] = "_mean",
+    [RATE_BEST] = "_best",         [TIME_EMPTY] = "_empty", [TIME_NET] = "_net"};
 
 static const struct metric fixed[STEP_METRICS] = {
     [RATE_MAKESPAN] = {.description = "All work over the time from the first start to the last "
                                       "stop: what strong scaling reports."},
     [RATE_SUM] = {.description = "Sum over the threads of own work over own time."},
+    [TIME_MEAN] = {.description = "Over the whole run: the time of the threads over the operations "
+                                  "they did in it, disturbances included."},
     [RATE_BEST] = {.description = "Sum over the threads of the best clean slice."},
+    [TIME_EMPTY] = {.description = "Time of the bare loop (counter, index and branch), for one "
+                                   "operation."},
+    [TIME_NET] = {.description = "The figure less that of the bare loop; the two overlap, so it is "
+                                 "the least that an operation can take by itself."},
     [OPERATIONS_PER_CYCLE] = {"operations_per_cycle", "operation/cycle", HIGHER_IS_BETTER,
                               "Operations of one thread in one core cycle: each clean slice over "
                               "the clock chain right behind it; median."},
@@ -28,33 +35,69 @@ static const struct metric fixed[STEP_METRICS] = {
                        "Share of the makespan in which all threads ran."},
     [CLEAN_SLICE_RATIO] = {"clean_slice_ratio", "1", HIGHER_IS_BETTER,
                            "Share of slices that nothing interrupted."},
-    [WORK_OPERATIONS] = {"work_operations", "operation", HIGHER_IS_BETTER,
-                         "Operations really done; a fixed work is rounded up to whole loop "
-                         "iterations."},
+    [WORK_DONE] = {"work_operations", "operation", HIGHER_IS_BETTER,
+                   "Operations really done; a fixed work is rounded up to whole loop "
+                   "iterations."},
 };
+
+static const struct metric work_bytes = {
+    "work_bytes", "byte", HIGHER_IS_BETTER,
+    "Bytes really read and written, as the workload counts them; a fixed work is rounded up to "
+    "whole units of it."};
+static const char TIME_EMPTY_RATIO[] =
+    "Time of the bare loop (counter, index and branch) over the time of the kernel with as many "
+    "iterations.";
+
+static bool has_metric(const struct workload *workload, enum step_metric which)
+{
+    const struct rate *rate = &workload->rate;
+    switch (which) {
+    case RATE_MAKESPAN:
+    case RATE_SUM:
+        return rate->combine == COMBINE_SUM;
+    case CLOCK_HERTZ:
+    case OPERATIONS_PER_CYCLE:
+        return workload->clock_hertz;
+    case EMPTY_LOOP_RATIO:
+        return workload->empty_loop;
+    case TIME_MEAN:
+        return rate->time;
+    case TIME_EMPTY:
+    case TIME_NET:
+        return rate->time && workload->empty_loop;
+    default:
+        return true;
+    }
+}
+
+/* What the workload's rate makes of the words that stand for all. */
+static void word_for(const struct rate *rate, enum step_metric which, struct metric *metric)
+{
+    if (which == RATE)
+        metric->description = rate->description;
+    if (which == RATE_BEST && rate->combine == COMBINE_MEDIAN)
+        metric->description = "Median over the threads of the best clean slice.";
+    if (which == EMPTY_LOOP_RATIO && rate->time)
+        metric->description = TIME_EMPTY_RATIO;
+    if (which == WORK_DONE && rate_in_bytes(rate))
+        *metric = work_bytes;
+}
 
 bool step_metric(const struct workload *workload, enum step_metric which, struct metric *metric,
                  char *name, size_t size)
 {
     const struct rate *rate = &workload->rate;
     bool rates = which == RATE || suffixes[which];
-    if ((which == RATE_MAKESPAN || which == RATE_SUM) && rate->combine != COMBINE_SUM)
-        return false;
-    if ((which == CLOCK_HERTZ || which == OPERATIONS_PER_CYCLE) && !workload->clock_hertz)
-        return false;
-    if (which == EMPTY_LOOP_RATIO && !workload->empty_loop)
+    if (!has_metric(workload, which))
         return false;
     *metric = fixed[which];
+    word_for(rate, which, metric);
     snprintf(name, size, "%s%s", rates ? rate->name : metric->name,
              suffixes[which] ? suffixes[which] : "");
     metric->name = name;
     if (rates) {
         metric->unit = rate->unit;
-        metric->direction = HIGHER_IS_BETTER;
-        if (which == RATE)
-            metric->description = rate->description;
-        if (which == RATE_BEST && rate->combine == COMBINE_MEDIAN)
-            metric->description = "Median over the threads of the best clean slice.";
+        metric->direction = rate->time ? LOWER_IS_BETTER : HIGHER_IS_BETTER;
     }
     return true;
 }
@@ -82,7 +125,7 @@ static double column_median(const struct column *column)
 /* Collected over the threads. */
 struct totals {
     double first_start_s, last_start_s, first_stop_s, last_stop_s;
-    double wall_s, cpu_s, wait_s, step_cpu_s;
+    double wall_s, cpu_s, wait_s, step_cpu_s, measured_s;
     double operations; /* a week on hundreds of cores is beyond 2^64 */
     struct column wholes, cleans, bests, clocks, ratios;
     uint64_t slices, clean_slices, involuntary_switches;
@@ -98,6 +141,7 @@ static void add_times(struct totals *totals, const struct worker *worker)
     totals->cpu_s += worker->used.cpu_s;
     totals->wait_s += worker->used.wait_s;
     totals->step_cpu_s += worker->step_cpu_s;
+    totals->measured_s += worker->measured_s;
     totals->involuntary_switches += worker->used.involuntary_switches;
 }
 
@@ -114,6 +158,7 @@ static void add_figures(struct totals *totals, const struct worker *worker)
     column_add(&totals->ratios, figures->operations_per_cycle);
 }
 
+/* Of the measured threads: a background thread is no part of any figure. */
 static struct totals collect(const struct trial *trial)
 {
     struct totals totals = {.first_start_s = INFINITY,
@@ -128,6 +173,8 @@ static struct totals collect(const struct trial *trial)
             abort();
     }
     for (unsigned i = 0; i < trial->run->threads; i++) {
+        if (trial->workers[i].background)
+            continue;
         add_times(&totals, &trial->workers[i]);
         add_figures(&totals, &trial->workers[i]);
     }
@@ -150,37 +197,56 @@ static bool is_clean(const struct trial *trial, const struct totals *totals)
 {
     const struct run *run = trial->run;
     bool sharing = run->placement.oversubscribed && run->workload->rate.combine == COMBINE_SUM;
-    return !sharing && totals->cleans.count == run->threads &&
+    return !sharing && totals->cleans.count == trial->measured &&
            (double)totals->clean_slices >= MIN_CLEAN_RATIO * (double)totals->slices;
 }
 
-static double primary_rate(const struct trial *trial, const struct totals *totals,
-                           double makespan_s)
+/* A team does other things between its steps, all threads at once. */
+static double makespan_s(const struct trial *trial, const struct totals *totals)
 {
-    bool clean = is_clean(trial, totals);
-    if (trial->run->workload->rate.combine == COMBINE_MEDIAN)
-        return column_median(clean ? &totals->cleans : &totals->wholes);
-    return clean ? totals->cleans.sum : totals->operations / makespan_s;
+    return trial->run->workload->team ? trial->workers[0].measured_s
+                                      : totals->last_stop_s - totals->first_start_s;
+}
+
+static double total_rate(const struct trial *trial, const struct totals *totals)
+{
+    bool clean = is_clean(trial, totals) && !trial->run->placement.oversubscribed;
+    return clean ? totals->cleans.sum : totals->operations / makespan_s(trial, totals);
+}
+
+static double primary_rate(const struct trial *trial, const struct totals *totals)
+{
+    if (trial->run->workload->rate.combine == COMBINE_SUM)
+        return total_rate(trial, totals);
+    return column_median(is_clean(trial, totals) ? &totals->cleans : &totals->wholes);
 }
 
 /* NaN unless every thread has a best slice: a sum over some of them would pass for all. */
 static double best_rate(const struct trial *trial, const struct totals *totals)
 {
-    if (totals->bests.count < trial->run->threads)
+    if (totals->bests.count < trial->measured)
         return NAN;
     if (trial->run->workload->rate.combine == COMBINE_MEDIAN)
         return column_median(&totals->bests);
     return trial->run->placement.oversubscribed ? NAN : totals->bests.sum;
 }
 
+/* Threads were timed by their rates; a time is told the other way round. */
+static void fill_times(const struct trial *trial, const struct totals *totals,
+                       double values[STEP_METRICS])
+{
+    values[RATE] = 1 / values[RATE];
+    values[RATE_BEST] = 1 / values[RATE_BEST];
+    values[TIME_MEAN] = totals->measured_s / totals->operations;
+    values[TIME_EMPTY] = trial->empty_loop_s;
+    values[TIME_NET] = values[RATE] - trial->empty_loop_s;
+}
+
 static void fill_values(const struct trial *trial, const struct totals *totals,
                         double values[STEP_METRICS])
 {
-    /* A team does other things between its steps, all threads at once. */
-    double makespan_s = trial->run->workload->team ? trial->workers[0].measured_s
-                                                   : totals->last_stop_s - totals->first_start_s;
-    values[RATE] = primary_rate(trial, totals, makespan_s);
-    values[RATE_MAKESPAN] = totals->operations / makespan_s;
+    values[RATE] = primary_rate(trial, totals);
+    values[RATE_MAKESPAN] = totals->operations / makespan_s(trial, totals);
     values[RATE_SUM] = trial->run->placement.oversubscribed ? NAN : totals->wholes.sum;
     values[RATE_BEST] = best_rate(trial, totals);
     values[OPERATIONS_PER_CYCLE] = column_median(&totals->ratios);
@@ -189,12 +255,15 @@ static void fill_values(const struct trial *trial, const struct totals *totals,
     values[OVERLAP_RATIO] = fmax(0, totals->first_stop_s - totals->last_start_s) /
                             (totals->last_stop_s - totals->first_start_s);
     values[CLEAN_SLICE_RATIO] = (double)totals->clean_slices / (double)totals->slices;
-    values[WORK_OPERATIONS] = totals->operations;
+    values[WORK_DONE] = totals->operations;
+    if (trial->run->workload->rate.time)
+        fill_times(trial, totals, values);
 }
 
 static const char *reason_of(enum step_metric which, const struct run *run)
 {
-    if ((which == RATE_BEST || which == RATE_SUM) && run->placement.oversubscribed)
+    bool sums = run->workload->rate.combine == COMBINE_SUM;
+    if ((which == RATE_BEST || which == RATE_SUM) && sums && run->placement.oversubscribed)
         return "threads share a CPU: rates of different moments do not add up";
     if (which == RATE_BEST)
         return "a thread had no clean slice";
@@ -215,6 +284,25 @@ static void add_figure(struct summary *summary, const char *name, double value, 
     figure->reason = reason;
 }
 
+double run_rate(const struct run *run)
+{
+    struct totals totals = collect(run->trial);
+    double rate = total_rate(run->trial, &totals);
+    totals_free(&totals);
+    return rate;
+}
+
+double run_background_rate(const struct run *run)
+{
+    double rate = 0;
+    for (unsigned i = 0; i < run->threads; i++) {
+        const struct worker *worker = &run->trial->workers[i];
+        if (worker->background)
+            rate += (double)worker->progress.operations / worker->measured_s;
+    }
+    return rate / (double)run->unit_operations;
+}
+
 void summarise(const struct trial *trial, struct summary *summary)
 {
     const struct run *run = trial->run;
@@ -229,8 +317,7 @@ void summarise(const struct trial *trial, struct summary *summary)
             add_figure(summary, name, values[which], reason_of(which, run));
     }
     for (size_t i = 0; i < run->metric_count; i++)
-        add_figure(summary, run->metrics[i].name, run->metrics[i].value,
-                   "the workload could not measure it");
+        add_figure(summary, run->metrics[i].name, run->metrics[i].value, run->metrics[i].why);
     summary->cpu_ratio = totals.cpu_s / totals.wall_s;
     summary->wait_s = totals.wait_s;
     summary->involuntary_switches = totals.involuntary_switches;

@@ -4,20 +4,23 @@
 
 #include "run.h"
 
-enum { SUMMARY_METRICS_MAX = 24 };
+enum { SUMMARY_METRICS_MAX = 32 };
 
 /* A step workload's metrics beside those of its own: the table and the end event both use these. */
 enum step_metric {
     RATE,
     RATE_MAKESPAN,
     RATE_SUM,
+    TIME_MEAN,
     RATE_BEST,
+    TIME_EMPTY,
+    TIME_NET,
     OPERATIONS_PER_CYCLE,
     CLOCK_HERTZ,
     EMPTY_LOOP_RATIO,
     OVERLAP_RATIO,
     CLEAN_SLICE_RATIO,
-    WORK_OPERATIONS,
+    WORK_DONE,
     STEP_METRICS,
 };
 

@@ -108,6 +108,8 @@ static void workload_object(struct json *json, const struct program *program,
     json_string(json, "name", workload->name);
     json_string(json, "description", workload->description);
     json_string(json, "kind", workload->team ? "team" : "step");
+    if (workload->setup_s > 0)
+        json_number(json, "setup_s", workload->setup_s);
     json_string(json, "unsupported", unsupported_with(program, workload, NULL, NULL));
     json_open_array(json, "params");
     for (size_t i = 0; i < options.count; i++)

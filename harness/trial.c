@@ -1,6 +1,8 @@
 /* The life of the workers: each warms up, meets the others at a barrier, runs its slices and works
  * out its figures. */
 #define _GNU_SOURCE
+#include "events.h"
+#include "memory.h"
 #include "reporter.h"
 #include "slices.h"
 #include "team.h"
@@ -19,6 +21,8 @@ enum {
     EMPTY_LOOP_REPEATS = 5,
     STACK_BYTES = 256 * 1024,
 };
+
+static const double MUCH_EMPTY_LOOP = 0.2;
 
 /* ---- workers -------------------------------------------------------------------------------- */
 
@@ -60,16 +64,29 @@ static void measure_empty_loop(struct worker *worker)
     struct trial *trial = worker->trial;
     const struct run *run = trial->run;
     double best_s = INFINITY;
-    if (!run->workload->empty_loop || !worker->rates.kept)
+    if (!run->workload->empty_loop)
         return;
     for (int i = 0; i < EMPTY_LOOP_REPEATS; i++) {
         double start_s = now_s();
         run->workload->empty_loop(&worker->thread, worker->batch);
         best_s = fmin(best_s, now_s() - start_s - run->clock.read_s);
     }
-    double operations = (double)(worker->batch * run->unit_operations);
-    double kernel_s = operations / median(worker->rates.values, worker->rates.kept);
-    trial->empty_loop_ratio = best_s / kernel_s;
+    trial->empty_loop_s = best_s / (double)(worker->batch * run->unit_operations);
+    if (worker->rates.kept)
+        trial->empty_loop_ratio =
+            trial->empty_loop_s * median(worker->rates.values, worker->rates.kept);
+}
+
+/* Of a time the empty loop is part of the figure; a rate only tells how much it may weigh. */
+static void warn_of_empty_loop(const struct trial *trial)
+{
+    const struct rate *rate = &trial->run->workload->rate;
+    if (!rate->time || !(trial->empty_loop_ratio > MUCH_EMPTY_LOOP))
+        return;
+    event_warning("empty_loop",
+                  "the bare loop takes %.0f %% of %s, more than %.0f %%: the access itself is too "
+                  "short to be told from it",
+                  100 * trial->empty_loop_ratio, rate->name, 100 * MUCH_EMPTY_LOOP);
 }
 
 static void wake_reporter(struct trial *trial)
@@ -108,9 +125,43 @@ static void after_region(struct worker *worker)
         return;
     trial->host_after = host_usage_read(&run->placement.cpus, &run->cgroup);
     trial->reporter_cpu_s = reporter_cpu_s(trial) - trial->reporter_cpu_s;
+}
+
+/* On the first thread, when all have worked out their figures. */
+static void finish(struct worker *worker)
+{
+    const struct workload *workload = worker->thread.run->workload;
+    if (worker->thread.index > 0)
+        return;
     measure_empty_loop(worker);
-    if (run->workload->finish)
-        run->workload->finish(&worker->thread);
+    warn_of_empty_loop(worker->trial);
+    if (workload->finish)
+        workload->finish(&worker->thread);
+}
+
+/* The reporter prints the start event, and the warm-up waits for that: it may take a while. */
+static void announce(struct worker *worker)
+{
+    struct trial *trial = worker->trial;
+    if (worker->thread.index > 0)
+        return;
+    atomic_store(&trial->ready, true);
+    wake_reporter(trial);
+    word_wait(&trial->announced, 0, 0, &trial->run->stopping);
+}
+
+static int warm_up(struct worker *worker)
+{
+    return worker->thread.run->workload->team ? team_warm_up(worker) : slices_warm_up(worker);
+}
+
+static int measure(struct worker *worker)
+{
+    if (worker->background)
+        return slices_run_background(worker);
+    int failure = worker->thread.run->workload->team ? team_run(worker) : slices_run(worker);
+    atomic_fetch_sub(&worker->trial->measuring, 1);
+    return failure;
 }
 
 /* Every worker passes every barrier, whatever has failed: a worker that left early would keep the
@@ -123,17 +174,26 @@ static void *work(void *argument)
     int unprepared = prepare(worker);
     run_fail(run, unprepared);
     barrier_wait(&trial->barrier);
-    bool team = run->workload->team;
+    if (!run_stopping(run) && run->workload->calibrate)
+        run_fail(run, run->workload->calibrate(&worker->thread));
+    barrier_wait(&trial->barrier);
     if (!run_stopping(run))
-        run_fail(run, team ? team_warm_up(worker) : slices_warm_up(worker));
+        announce(worker);
+    barrier_wait(&trial->barrier);
+    if (!run_stopping(run))
+        run_fail(run, warm_up(worker));
     before_region(worker);
     barrier_wait(&trial->barrier);
     region_begins(trial);
     if (!run_stopping(run))
-        run_fail(run, team ? team_run(worker) : slices_run(worker));
+        run_fail(run, measure(worker));
     barrier_wait(&trial->barrier);
     if (!run_stopping(run))
         after_region(worker);
+    barrier_wait(&trial->barrier);
+    if (!run_stopping(run))
+        finish(worker);
+    barrier_wait(&trial->barrier); /* finish() may look at what other threads hold */
     if (!unprepared && run->workload->teardown)
         run->workload->teardown(&worker->thread);
     if (worker->schedstat >= 0)
@@ -145,6 +205,28 @@ static void *work(void *argument)
 
 /* ---- the trial ------------------------------------------------------------------------------ */
 
+double run_thread_bytes(const struct run *run)
+{
+    return run->threads * (STACK_BYTES + sizeof(struct worker) + slices_bytes(run));
+}
+
+static void describe_workers(struct trial *trial)
+{
+    struct run *run = trial->run;
+    for (unsigned i = 0; i < run->threads; i++) {
+        struct worker *worker = &trial->workers[i];
+        worker->thread =
+            (struct thread){.run = run, .index = i, .cpu = run->placement.cpus.cpus[i]};
+        worker->trial = trial;
+        worker->background =
+            i > 0 && run->workload->background && run->workload->background(&worker->thread);
+        worker->rank = worker->background ? i - trial->measured : trial->measured++;
+        pthread_mutex_init(&worker->lock, NULL);
+    }
+    atomic_store(&trial->at_work, run->threads);
+    atomic_store(&trial->measuring, trial->measured);
+}
+
 static bool start_workers(struct trial *trial)
 {
     struct run *run = trial->run;
@@ -154,10 +236,6 @@ static bool start_workers(struct trial *trial)
     int error = 0;
     for (unsigned i = 0; i < run->threads && !error; i++) {
         struct worker *worker = &trial->workers[i];
-        worker->thread =
-            (struct thread){.run = run, .index = i, .cpu = run->placement.cpus.cpus[i]};
-        worker->trial = trial;
-        pthread_mutex_init(&worker->lock, NULL);
         error = pthread_create(&worker->handle, &attributes, work, worker);
         if (error)
             run_reason(run,
@@ -202,7 +280,9 @@ static int trial_allocate(struct trial *trial, struct reporter *reporter)
 void trial_execute(struct trial *trial, struct run *run)
 {
     struct reporter reporter = {0};
-    *trial = (struct trial){.run = run, .wake_fd = -1, .empty_loop_ratio = NAN};
+    *trial =
+        (struct trial){.run = run, .wake_fd = -1, .empty_loop_s = NAN, .empty_loop_ratio = NAN};
+    run->trial = trial;
     raise_descriptor_limit();
     run_fail(run, trial_allocate(trial, &reporter));
     if (run->exit_code == EXIT_OK && run->workload->open)
@@ -211,8 +291,8 @@ void trial_execute(struct trial *trial, struct run *run)
         barrier_init(&trial->barrier, run->threads,
                      run->placement.oversubscribed ? 0 : BARRIER_SPINS);
         barrier_init(&trial->team.barrier, run->threads, run_spins(run));
-        atomic_store(&trial->at_work, run->threads);
         trial->reporter = pthread_self();
+        describe_workers(trial);
         if (start_workers(trial))
             reporter_run(&reporter, trial);
         else /* those that did start wait at the barrier for ever and end with the process */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum exit_code {
     EXIT_OK = 0,
@@ -45,7 +46,7 @@ struct metric {
 /* How the rates of the threads become the rate of the trial. */
 enum combine {
     COMBINE_SUM,    /* throughput: threads add up */
-    COMBINE_MEDIAN, /* a property of each core, such as its clock */
+    COMBINE_MEDIAN, /* a property of each core, such as its clock; all times */
 };
 
 struct rate {
@@ -53,7 +54,17 @@ struct rate {
     const char *unit;
     const char *description;
     enum combine combine;
+    const char *work; /* what is counted: "byte"; NULL: "operation" */
+    /* The figure is the time of one operation: lower is better. Threads are timed alike, their
+     * rates only told the other way round; COMBINE_MEDIAN. */
+    bool time;
 };
+
+/* Whether bytes are counted. */
+static inline bool rate_in_bytes(const struct rate *rate)
+{
+    return rate->work && !strcmp(rate->work, "byte");
+}
 
 struct run;
 
@@ -76,9 +87,12 @@ struct workload {
     const char *name;
     const char *description;
     struct rate rate;
-    const struct param *params;   /* own ones, ended by a NULL name; may be NULL */
+    /* Own ones, ended by a NULL name; may be NULL. One with the name of a common one replaces it. */
+    const struct param *params;
+    const char *const *excludes;  /* common ones it does not take, NULL-terminated; may be NULL */
     const struct metric *metrics; /* beyond those every step workload has; may be NULL */
-    const void *own;              /* whatever its functions share; run_own() gives it back */
+    double setup_s;  /* a trial with the defaults takes before its warm-up, about; for estimates */
+    const void *own; /* whatever its functions share; run_own() gives it back */
     /* A team works on one problem: all threads call step() at once with the same batch, and its
      * time ends with the last of them. One unit may take long; it is never cut short. */
     bool team;
@@ -90,12 +104,23 @@ struct workload {
     /* NULL, or why its figure deserves caution until somebody has confirmed it: printed as the
      * warning not_run_on_hardware. May be NULL. */
     const char *(*unconfirmed)(const struct run *);
+    /* Once threads and CPUs are chosen, before anything starts: what parameters mean together,
+     * whether there is memory for them. May replace words by what they stand for, but no number
+     * that was given. 0 or an exit_code. May be NULL. */
+    int (*check)(struct run *);
     /* Once, before the threads start: whatever they share, given to run_set_shared(). 0 or an
      * exit_code. May be NULL. */
     int (*open)(struct run *);
     void (*close)(struct run *); /* whether or not open() succeeded; may be NULL */
     /* Called per thread, pinned, before the warm-up: first touch happens here. 0 or an exit_code. */
     int (*setup)(struct thread *);
+    /* By all threads at once, after the setup() of all of them and before the warm-up: tries out
+     * what `best` is here. May use run_meet(), and thread 0 may use run_set_choice(): the start
+     * event comes after it. 0 or an exit_code. May be NULL. */
+    int (*calibrate)(struct thread *);
+    /* Whether this thread only makes load: it works as long as a measured one does, and none of it
+     * is in the figures. Thread 0 is always measured. NULL: all are. Not of teams. */
+    bool (*background)(const struct thread *);
     /* Does `batch` units of work and checks its result. 0 or an exit_code. */
     int (*step)(struct thread *, uint64_t batch);
     /* The bare loop of `batch` units: counter and branch only. May be NULL. */
@@ -103,7 +128,8 @@ struct workload {
     /* The core clock under the vector licence that step() runs under, in some tens of
      * microseconds; called right after it. May be NULL. */
     double (*clock_hertz)(struct thread *);
-    /* Adds the metrics of its own with run_metric(), on thread 0 after the timed region. */
+    /* Adds the metrics of its own with run_metric(), on thread 0 after the timed region, when the
+     * figures of all threads are known. */
     void (*finish)(struct thread *);
     void (*teardown)(struct thread *);
 
@@ -125,39 +151,54 @@ struct program {
 /* The whole life of a benchmark program; returns its exit code. */
 int bench_main(const struct program *program, int argc, char **argv);
 
-/* The chosen word of a PARAM_CHOICE parameter. */
+/* Whether a parameter was given or has a default. */
+bool run_param_set(const struct run *run, const char *param);
+/* The chosen word of a parameter; NULL when it was given a number. */
 const char *run_choice(const struct run *run, const char *param);
-/* Replaces a choice (resolve() only). */
+/* Replaces a choice (resolve(), check() and calibrate() only). */
 void run_set_choice(struct run *run, const char *param, const char *choice);
 /* The number a PARAM_COUNT parameter was given or resolved to. */
 uint64_t run_count(const struct run *run, const char *param);
-/* Replaces the word of a count by what it stands for (resolve() only). */
+/* Replaces a count, or its word by what it stands for (resolve(), check() and calibrate() only). */
 void run_set_count(struct run *run, const char *param, uint64_t count);
+/* The number a PARAM_NUMBER parameter was given. */
+double run_number(const struct run *run, const char *param);
 const void *run_own(const struct run *run);
 unsigned run_threads(const struct run *run);
 void run_set_shared(struct run *run, void *shared);
 void *run_shared(const struct run *run);
 /* Names a library that does part of the work (resolve() only). */
 void run_library(struct run *run, const struct library *library);
-/* Operations that one unit of step() stands for, and the largest batch step() may be given. */
+/* Operations (of a byte rate: bytes) that one unit of step() stands for, and the largest batch
+ * step() may be given. */
 void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);
 /* What one reading of the clock costs, in seconds. */
 double run_clock_read_s(const struct run *run);
-/* Records a metric of the workload's own. */
+/* In finish(): operations (of a byte rate: bytes) a second of all measured threads together, of the
+ * clean slices where the primary figure is. */
+double run_rate(const struct run *run);
+/* In finish(): units of step() a second, summed over the background threads. */
+double run_background_rate(const struct run *run);
+/* Records a metric of the workload's own: each that its table lists, by this or by the next one. */
 void run_metric(struct run *run, const char *name, double value);
+/* … or why there is no figure for it here; the text must last. */
+void run_no_metric(struct run *run, const char *name, const char *why);
 /* Formats the reason of a failure that setup() or step() is about to return. One line: the value,
  * what is allowed, the remedy. The first reason wins. */
 void run_reason(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Tells the reader of the figures something about them: a word for programs, a line for people. */
+/* Tells the reader of the figures something about them: a word for programs, a line for people. It
+ * is printed behind the start event, not at all when the trial fails before that. */
 void run_warning(const struct run *run, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* True once the run was told to end; long setup() code asks now and then. */
 bool run_stopping(const struct run *run);
 
+/* Waits for all other threads, in setup() and calibrate(), and in teams. false when the run was told
+ * to end meanwhile: return at once. */
+bool run_meet(struct thread *thread);
+
 /* ---- for teams ---- */
 
-/* Waits for all other threads. false when the run was told to end meanwhile: return at once. */
-bool run_meet(struct thread *thread);
 /* How long threads that wait for one another spin before they sleep, in turns of a loop. */
 unsigned run_spins(const struct run *run);
 /* The flag behind run_stopping(), for waits of the workload's own. */

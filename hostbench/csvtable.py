@@ -104,7 +104,7 @@ def _peer_row(document: ResultDocument, case: CaseResult, peer: PeerResult) -> l
         _codes(peer.reasons),
         peer.metric,
         peer.unit,
-        "higher",
+        _direction(case, peer),
         *(_figures(peer.statistics) if peer.statistics else [None] * FIGURES),
         None,
         None,
@@ -112,6 +112,14 @@ def _peer_row(document: ResultDocument, case: CaseResult, peer: PeerResult) -> l
         peer.title,
         *((ratio.median, ratio.interval.low, ratio.interval.high) if ratio else ()),
     ]
+
+
+def _direction(case: CaseResult, peer: PeerResult) -> str:
+    """That of the metric of ours it is held against; context that is a time is better low."""
+    ours = case.metrics.get(peer.metric) if peer.metric else None
+    if ours is not None:
+        return ours.direction
+    return "lower" if peer.unit == "s" else "higher"
 
 
 def _figures(figures: Statistics) -> list[object]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hostbench.exitcode import ExitCode
-from hostbench.judge import efficiency, primary_metric
+from hostbench.judge import primary_metric
 from hostbench.models.events import StartEvent
 from hostbench.models.limit import Limit
 from hostbench.models.result import (
@@ -32,7 +32,7 @@ from hostbench.models.table import Metric
 from hostbench.peerjudge import peer_results
 from hostbench.repeats import counted_trials
 from hostbench.statistics import describe
-from hostbench.verdict import case_verdict
+from hostbench.verdict import case_verdict, efficiency
 
 # What a program replaces by the best it finds.
 BEST = "best"
@@ -198,7 +198,7 @@ def _metric_result(
     ratios = [
         ratio
         for value, trial in zip(values, counted, strict=True)
-        if (ratio := efficiency(value, trial.limits.get(metric.name))) is not None
+        if (ratio := efficiency(value, trial.limits.get(metric.name), metric.direction)) is not None
     ]
     return MetricResult(
         unit=metric.unit,

@@ -6,7 +6,7 @@ from hostbench.models.limit import Limit
 from hostbench.models.result import Reason, TrialFailure, TrialRecord, Verdict
 from hostbench.models.table import Metric
 from hostbench.trial import TrialFailed
-from hostbench.verdict import above_limit, trial_disturbances
+from hostbench.verdict import above_limit, efficiency, trial_disturbances
 
 # In a disturbed trial the clock that the limit is made of may be of other moments than the figure.
 FAR_ABOVE = 1.05
@@ -46,38 +46,33 @@ def measured_trial(
 ) -> TrialRecord:
     """A trial with a figure: invalid above its limit, else disturbed or clean."""
     assert record.start is not None and record.end is not None
-    units = {metric.name: metric.unit for metric in metrics}
-    primary = primary_metric(metrics).name
-    value = record.end.metrics[primary]
-    too_high = above_limit(record.end.metrics, limits, units)
+    primary = primary_metric(metrics)
+    value = record.end.metrics[primary.name]
+    too_high = above_limit(record.end.metrics, limits, metrics)
     disturbances = trial_disturbances(record.start, record.end)
     verdict = Verdict.CLEAN
     if disturbances:
         verdict = Verdict.DISTURBED
-    if too_high and (not disturbances or _far_above(record.end.metrics, limits)):
+    if too_high and (not disturbances or _far_above(record.end.metrics, limits, metrics)):
         verdict = Verdict.INVALID
     return record.model_copy(
         update={
             "verdict": verdict,
             "reasons": too_high + disturbances,
             "value": value,
-            "efficiency": efficiency(value, limits.get(primary)),
+            "efficiency": efficiency(value, limits.get(primary.name), primary.direction),
             "limits": limits,
         }
     )
 
 
-def _far_above(metrics: Mapping[str, float | None], limits: Mapping[str, Limit]) -> bool:
+def _far_above(
+    figures: Mapping[str, float | None], limits: Mapping[str, Limit], metrics: Sequence[Metric]
+) -> bool:
     """Whether some figure is so far above its limit that no disturbance explains it."""
-    return any(
-        value > limit.value * FAR_ABOVE
+    directions = {metric.name: metric.direction for metric in metrics}
+    shares = (
+        efficiency(figures.get(name), limit, directions.get(name, "higher"))
         for name, limit in limits.items()
-        if limit.value is not None and (value := metrics.get(name)) is not None
     )
-
-
-def efficiency(value: float | None, limit: Limit | None) -> float | None:
-    """The figure over its limit; None when there is none."""
-    if value is None or limit is None or not limit.value:
-        return None
-    return value / limit.value
+    return any(share is not None and share > FAR_ABOVE for share in shares)

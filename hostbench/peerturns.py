@@ -11,7 +11,8 @@ from hostbench.peers import Peer, peers_of
 from hostbench.plan import split_workload, trial_timeout_s
 from hostbench.trial import Beside, Trial, trial_name
 
-MAKESPAN = "_makespan"
+# The whole-run figure beside a rate, and beside a time.
+WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
     }
     beside = Beside(
         cpus=ours.start.placement.cpus,
-        rate=ours.end.metrics.get(primary.name + MAKESPAN) or ours.value,
+        rate=ours.end.metrics.get(primary.name + WHOLE_RUN[primary.direction]) or ours.value,
         elapsed_s=ours.end.elapsed_s,
     )
     for peer in peers_of(subsystem, workload, params):
@@ -59,8 +60,9 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
 
 
 def _limit(ours: TrialRecord, peer: Peer, primary: Metric) -> Limit | None:
-    """What bounds our primary metric bounds a whole-run mean of the same quantity too."""
-    if peer.metric is None:
+    """What bounds our primary metric bounds a whole-run mean of the same quantity too; a peer's
+    time is held against no limit."""
+    if peer.metric is None or primary.direction == "lower":
         return None
     limit = ours.limits.get(peer.metric) or ours.limits.get(primary.name)
     return limit if limit is not None and limit.unit == peer.unit else None

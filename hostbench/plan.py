@@ -30,6 +30,8 @@ TIMEOUT_FACTOR = 2.0
 TIMEOUT_EXTRA_S = 30.0
 # The time of a fixed work is not known beforehand.
 UNKNOWN_TRIAL_TIMEOUT_S = 3600.0
+# A workload whose set-up takes time at all takes many times as long with all of a host's memory.
+SETUP_TIMEOUT_S = 600.0
 GATE_S = 1.0
 THREADS = "threads"
 
@@ -250,10 +252,10 @@ def _planned(
     checked = _with_threads(check_params(workload, asked, host.allowed_cpus), workload, host)
     given = {param.name: checked[param.name] for param in workload.params if param.name in checked}
     params = _full_params(workload, given)
-    trial_time_s = _trial_time_s(params)
+    trial_time_s = _trial_time_s(workload, params)
     peers = _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
-    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S
+    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - workload.setup_s
     return PlannedCase(
         case=case_hash(entry.workload, params),
         workload=entry.workload,
@@ -339,16 +341,17 @@ def _speaks_for_itself(value: ParamValue) -> bool:
     return isinstance(value, str) and value[:1].isalpha()
 
 
-def _trial_time_s(params: Mapping[str, ParamValue]) -> float | None:
+def _trial_time_s(workload: Workload, params: Mapping[str, ParamValue]) -> float | None:
     duration_s, warmup_s = params.get("duration_s"), params.get("warmup_s", 0.0)
     if not isinstance(duration_s, int | float) or not isinstance(warmup_s, int | float):
         return None
-    return float(duration_s + warmup_s + TRIAL_OVERHEAD_S)
+    return float(duration_s + warmup_s + workload.setup_s + TRIAL_OVERHEAD_S)
 
 
 def _timeout_s(workload: Workload, trial_time_s: float | None) -> float:
     # A team ends its last problem, however long that takes.
-    return trial_timeout_s(None if workload.kind == "team" else trial_time_s)
+    timeout_s = trial_timeout_s(None if workload.kind == "team" else trial_time_s)
+    return timeout_s + SETUP_TIMEOUT_S if workload.setup_s else timeout_s
 
 
 def trial_timeout_s(trial_time_s: float | None) -> float:

@@ -18,8 +18,8 @@ from hostbench.models.events import (
 )
 from hostbench.trial import Trial, TrialFailed
 
-# Words that a program replaces by what it chose.
-RESOLVED_WORDS = frozenset({"best", "all"})
+# Words that a program replaces by what it chose: an ISA, a number of threads, a size, a node.
+RESOLVED_WORDS = frozenset({"best", "all", "auto", "local"})
 
 EXIT_OF_LAST_EVENT: dict[type, frozenset[int]] = {
     EndEvent: frozenset({0}),

@@ -17,6 +17,7 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
+from hostbench.models.table import Direction, Metric
 from hostbench.units import bound, human, percent, plural
 
 # Below this share of clean slices the median of those that are left is still right (on a loaded
@@ -94,20 +95,35 @@ def _throttling(seen: Disturbance) -> Reason | None:
     )
 
 
+def efficiency(
+    value: float | None, limit: Limit | None, direction: Direction = "higher"
+) -> float | None:
+    """The share of what the hardware can do: the figure over its limit, and the limit over the
+    figure where lower is better, such as of a time. None without either.
+    """
+    if value is None or limit is None or not limit.value:
+        return None
+    if direction == "higher":
+        return value / limit.value
+    return limit.value / value if value else None
+
+
 def above_limit(
-    metrics: Mapping[str, float | None], limits: Mapping[str, Limit], units: Mapping[str, str]
+    figures: Mapping[str, float | None], limits: Mapping[str, Limit], metrics: Sequence[Metric]
 ) -> tuple[Reason, ...]:
-    """Which figures are above what the hardware can do, beyond the limit's tolerance."""
+    """Which figures are better than the hardware can do, beyond the limit's tolerance."""
+    table = {metric.name: metric for metric in metrics}
     reasons = []
     for name, limit in limits.items():
-        value = metrics.get(name)
-        if value is None or limit.value is None or value <= limit.value * (1 + limit.tolerance):
+        value, metric = figures.get(name), table.get(name)
+        share = efficiency(value, limit, metric.direction if metric else "higher")
+        if share is None or share <= 1 + limit.tolerance:
             continue
-        unit = units.get(name, limit.unit)
+        unit = metric.unit if metric else limit.unit
         reasons.append(
             Reason(
                 code="above_limit",
-                text=f"{name} {human(value, unit)} is {percent(value / limit.value)} of its limit "
+                text=f"{name} {human(value, unit)} is {percent(share)} of its limit "
                 f"{human(limit.value, unit)} (tolerance {bound(limit.tolerance)}): "
                 "the figure or the limit is wrong",
             )

@@ -104,13 +104,36 @@ static void v2_memory_is_that_of_the_tightest_group(void)
     put_file(root, "cg/slice/scope/memory.max", "max\n");
     put_file(root, "cg/slice/scope/memory.current", "800000\n");
     CHECK(memory_left(root, &bytes, source, sizeof source));
-    CHECK(bytes == 150000); /* its page cache gives way */
+    CHECK(bytes == 130000); /* page cache that is not in use gives way */
     snprintf(expected, sizeof expected, "%s/cg/slice/memory.max", root);
     CHECK(!strcmp(source, expected));
     put_file(root, "cg/slice/scope/memory.max", "800001\n");
     CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 1);
     put_file(root, "cg/slice/scope/memory.max", "0\n");
     CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 0);
+}
+
+static void v2_memory_ends_where_throttling_begins(void)
+{
+    const char *root = fresh_root();
+    char line[512], source[600], expected[600];
+    double bytes;
+    put_file(root, "self/cgroup", "0::/\n");
+    mount_line(root, "/", "cg", "cgroup2", "nsdelegate", line, sizeof line);
+    put_file(root, "self/mountinfo", line);
+    put_file(root, "cg/memory.max", "max\n");
+    put_file(root, "cg/memory.high", "5000\n");
+    put_file(root, "cg/memory.current", "1000\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 4000);
+    snprintf(expected, sizeof expected, "%s/cg/memory.high", root);
+    CHECK(!strcmp(source, expected));
+    put_file(root, "cg/memory.max", "3000\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 2000);
+    CHECK(strstr(source, "memory.max"));
+    put_file(root, "cg/memory.high", "max\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 2000);
+    put_file(root, "cg/memory.max", "max\n");
+    CHECK(!memory_left(root, &bytes, source, sizeof source));
 }
 
 static void v1_memory_counts_the_groups_below_too(void)
@@ -125,7 +148,14 @@ static void v1_memory_counts_the_groups_below_too(void)
     put_file(root, "memory/memory.usage_in_bytes", "4000\n");
     put_file(root, "memory/memory.stat",
              "inactive_file 7\nactive_file 7\ntotal_inactive_file 100\ntotal_active_file 10\n");
-    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 1110);
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 1100);
+    put_file(root, "memory/memory.stat", "hierarchical_memory_limit 4500\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 500);
+    CHECK(strstr(source, "memory/memory.stat"));
+    put_file(root, "memory/memory.stat", "hierarchical_memory_limit 5000\n");
+    CHECK(memory_left(root, &bytes, source, sizeof source) && bytes == 1000);
+    CHECK(strstr(source, "memory.limit_in_bytes"));
+    put_file(root, "memory/memory.stat", "hierarchical_memory_limit 9223372036854771712\n");
     put_file(root, "memory/memory.limit_in_bytes", "9223372036854771712\n");
     CHECK(!memory_left(root, &bytes, source, sizeof source));
 }
@@ -147,6 +177,7 @@ int main(void)
     v1_in_a_container_sees_its_own_group_as_root();
     no_limit_is_no_quota();
     v2_memory_is_that_of_the_tightest_group();
+    v2_memory_ends_where_throttling_begins();
     v1_memory_counts_the_groups_below_too();
     nothing_mounted_is_nothing_known();
     return 0;

@@ -1,7 +1,8 @@
 """The event stream of a benchmark program: one JSON object a line, as docs/kernel-protocol.md says.
 
-docs/kernel-protocol.schema.json is generated from here. Seconds, hertz and operations are base
-units; a figure that could not be had is null and `reasons` says why; NaN and Infinity are refused.
+docs/kernel-protocol.schema.json is generated from here. Seconds, hertz, bytes and operations are
+base units; a figure that could not be had is null and `reasons` says why; NaN and Infinity are
+refused.
 """
 
 from typing import Annotated, Literal
@@ -79,7 +80,7 @@ class Library(ProtocolModel):
 
 
 class StartEvent(ProtocolModel):
-    """The parameters were accepted; `params` holds each of them as resolved, None: not set."""
+    """Everything is set up; `params` holds each parameter as resolved, None: not set."""
 
     event: Literal["start"]
     protocol: Literal[1] = Field(alias="schema")
@@ -113,8 +114,9 @@ class WarningEvent(ProtocolModel):
 class ThreadReport(ProtocolModel):
     """What one thread did; start and stop count from the barrier.
 
-    Beside these fields it carries its rate under the name of the workload's primary metric and,
-    where a clock chain was run, `clock_hertz`.
+    Beside these fields it carries its rate, or the time of one operation, under the name of the
+    workload's primary metric (None of a thread that only makes load) and, where a clock chain was
+    run, `clock_hertz`. `operations` are bytes where the workload counts bytes.
     """
 
     model_config = ConfigDict(extra="allow")

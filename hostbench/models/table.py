@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hostbench.models.events import Name, ParamValue, ProtocolModel
+from hostbench.models.events import Name, ParamValue, ProtocolModel, Seconds
 
 Direction = Literal["higher", "lower"]
 
@@ -43,12 +43,14 @@ class Workload(ProtocolModel):
     """One entry of the table. `unsupported`: None, or why it cannot run here.
 
     `kind` team: the threads work on one problem, and a trial takes as long as the last one it began
-    needs, whatever the duration asked for.
+    needs, whatever the duration asked for. `setup_s`: what a trial with the defaults takes, about,
+    before its warm-up, such as for filling memory.
     """
 
     name: Name
     description: str
     kind: Literal["step", "team", "loop"]
+    setup_s: Seconds = 0.0
     unsupported: str | None
     params: tuple[Param, ...]
     metrics: tuple[Metric, ...]

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import hostbench
 from hostbench.errors import UsageError, shown
-from hostbench.judge import efficiency
 from hostbench.models.limit import Limit
 from hostbench.models.result import (
     WITH_FIGURE,
@@ -24,8 +23,10 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
+from hostbench.models.table import Metric
 from hostbench.results import JobDirectory
 from hostbench.statistics import describe
+from hostbench.verdict import efficiency
 
 # The same sum in another order, by another version of Python, may differ in the last digits.
 TOLERANCE = 1e-9
@@ -82,8 +83,8 @@ def _of_case(at: str, case: CaseResult, document: ResultDocument) -> Iterator[Co
         yield Contradiction(f"{at}.workload", case.workload, sorted(document.workloads))
         return
     names = {metric.name: metric.unit for metric in metrics}
-    primary = next(metric.name for metric in metrics if metric.primary)
-    yield from _compared(f"{at}.primary", case.primary, primary)
+    primary = next(metric for metric in metrics if metric.primary)
+    yield from _compared(f"{at}.primary", case.primary, primary.name)
     for position, trial in enumerate(case.trials):
         yield from _of_trial(f"{at}.trials.{position}", trial, primary)
     by_index = {trial.index: trial for trial in case.trials}
@@ -102,15 +103,15 @@ def _of_case(at: str, case: CaseResult, document: ResultDocument) -> Iterator[Co
         yield from _of_peer(f"{at}.peers.{position}", peer)
 
 
-def _of_trial(at: str, trial: TrialRecord, primary: str) -> Iterator[Contradiction]:
+def _of_trial(at: str, trial: TrialRecord, primary: Metric) -> Iterator[Contradiction]:
     for name, limit in trial.limits.items():
         yield from _of_limit(f"{at}.limits.{name}", limit)
     if trial.verdict not in WITH_FIGURE:
         yield from _compared(f"{at}.value", trial.value, None)
         return
-    measured = trial.end.metrics.get(primary) if trial.end else None
+    measured = trial.end.metrics.get(primary.name) if trial.end else None
     yield from _compared(f"{at}.value", trial.value, measured)
-    expected = efficiency(measured, trial.limits.get(primary))
+    expected = efficiency(measured, trial.limits.get(primary.name), primary.direction)
     yield from _compared(f"{at}.efficiency", trial.efficiency, expected)
 
 
@@ -133,7 +134,9 @@ def _of_metric(
     if metric.limit is not None and metric.limit not in limits:
         known = [limit.value for limit in limits if limit is not None]
         yield Contradiction(f"{at}.limit.value", metric.limit.value, known)
-    ratios = [efficiency(v, limit) for v, limit in zip(values, limits, strict=True)]
+    ratios = [
+        efficiency(v, limit, metric.direction) for v, limit in zip(values, limits, strict=True)
+    ]
     expected = statistics.median(r for r in ratios if r is not None) if all(ratios) else None
     yield from _compared(f"{at}.efficiency", metric.efficiency, expected)
 

@@ -284,6 +284,7 @@ def test_csv_has_a_row_for_each_peer() -> None:
     assert float(theirs["ours_over_peer"]) == pytest.approx(1.02)
     assert (theirs["peer_version"], theirs["peer_title"]) == ("5.2.2", "peakflops")
     assert ours["ours_over_peer"] == ""
+    assert (ours["direction"], theirs["direction"]) == ("higher", "higher")
     missing = case_table(document(our_trial(100.0, 0), not_installed()))
     assert list(csv.DictReader(io.StringIO(missing)))[1]["verdict"] == "skipped"
 

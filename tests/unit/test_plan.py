@@ -87,6 +87,18 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
     assert case.label == "2 threads work=1000"
 
 
+def test_setting_up_takes_time_and_is_given_more() -> None:
+    (quick,) = plan(entry(params={"duration_s": 1.0})).cases
+    slow = TABLE.model_copy(
+        update={"workloads": (TABLE.workloads[0].model_copy(update={"setup_s": 2.0}),)},
+    )
+    suite = Suite(name="test", cases=(entry(params={"duration_s": 1.0}),))
+    (case,) = make_plan(suite, {"cpu": slow}, host()).cases
+    assert quick.trial_time_s is not None
+    assert case.trial_time_s == pytest.approx(quick.trial_time_s + 2)
+    assert case.timeout_s > quick.timeout_s + 100
+
+
 def test_label_and_timeout_of_the_suite() -> None:
     (case,) = plan(entry(label="peak", timeout_s=5.0, params={"dtype": "fp32"})).cases
     assert (case.title, case.timeout_s) == ("cpu.fma peak", 5.0)

@@ -109,9 +109,18 @@ def test_events_out_of_order_or_about_something_else(
 
 def test_words_the_program_resolves_may_differ() -> None:
     stream = EventStream(
-        Trial("hostbench", "cpu", "fma", {"dtype": "best", "cpus": "0-1"}, RATE, 1.0)
+        Trial(
+            "hostbench",
+            "cpu",
+            "fma",
+            {"dtype": "best", "cpus": "0-1", "size_bytes": "auto", "node": "local"},
+            RATE,
+            1.0,
+        )
     )
-    resolved = START | {"params": {"dtype": "fp64", "cpus": [0, 1]}}
+    resolved = START | {
+        "params": {"dtype": "fp64", "cpus": [0, 1], "size_bytes": 1 << 30, "node": 0}
+    }
     assert isinstance(stream.take(json.dumps(resolved).encode()), StartEvent)
 
 

@@ -138,6 +138,24 @@ def test_efficiency_is_the_figure_over_its_own_limit() -> None:
     assert trial(98.0).efficiency is None
 
 
+@pytest.mark.parametrize(
+    ("value", "efficiency", "verdict"),
+    [
+        (125.0, 0.8, Verdict.CLEAN),
+        (99.0, 100 / 99, Verdict.CLEAN),
+        (97.0, 100 / 97, Verdict.INVALID),
+    ],
+)
+def test_a_time_below_its_limit_is_invalid(
+    value: float, efficiency: float, verdict: Verdict
+) -> None:
+    time = RATE_METRIC.model_copy(update={"unit": "s", "direction": "lower"})
+    record = bare_trial(0, events=(start(), end(value)))
+    judged = measured_trial(record, (time,), {RATE: Limit(value=100.0, unit="s")})
+    assert judged.verdict is verdict
+    assert judged.efficiency == pytest.approx(efficiency)
+
+
 # ---- cases ----
 
 

@@ -61,9 +61,11 @@ static const struct metric metrics[] = {
 const struct workload clock_workload = {
     .name = "clock",
     .description = "Core clock from a chain of dependent additions.",
-    .rate = {"clock_hertz", "Hz",
-             "Core clock: median over the threads of the median of their clean slices.",
-             COMBINE_MEDIAN},
+    .rate = {.name = "clock_hertz",
+             .unit = "Hz",
+             .description =
+                 "Core clock: median over the threads of the median of their clean slices.",
+             .combine = COMBINE_MEDIAN},
     .setup = setup,
     .step = step,
     .empty_loop = empty_loop,

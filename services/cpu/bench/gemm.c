@@ -385,8 +385,10 @@ static const struct metric metrics[] = {
 const struct workload gemm_workload = {
     .name = "gemm",
     .description = "Multiplies dense matrices, C = A B + C, over OpenBLAS.",
-    .rate = {"operations_per_second", "operation/s",
-             "2 n^3 / time of a multiplication: median of the clean steps.", COMBINE_SUM},
+    .rate = {.name = "operations_per_second",
+             .unit = "operation/s",
+             .description = "2 n^3 / time of a multiplication: median of the clean steps.",
+             .combine = COMBINE_SUM},
     .params = params,
     .metrics = metrics,
     .team = true,

@@ -350,10 +350,11 @@ const struct workload linpack_workload = {
     .name = "linpack",
     .description = "Solves a dense system of linear equations in fp64 by LU factorisation with "
                    "partial pivoting, as HPL does, over OpenBLAS.",
-    .rate = {"operations_per_second", "operation/s",
-             "(2/3 n^3 + 3/2 n^2) / time of a solution, as HPL counts: median of the clean "
-             "solutions.",
-             COMBINE_SUM},
+    .rate = {.name = "operations_per_second",
+             .unit = "operation/s",
+             .description = "(2/3 n^3 + 3/2 n^2) / time of a solution, as HPL counts: median of "
+                            "the clean solutions.",
+             .combine = COMBINE_SUM},
     .params = params,
     .metrics = metrics,
     .team = true,

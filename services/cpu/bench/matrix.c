@@ -38,10 +38,10 @@ static size_t largest_order(matrix_bytes *bytes, unsigned threads, size_t n, dou
 
 int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes)
 {
-    struct memory_left left;
+    struct memory_budget left;
     unsigned threads = run_threads(run);
     double needed = bytes(n, threads);
-    if (!memory_left_read(&left, "/proc"))
+    if (!run_memory_budget(run, &left))
         return EXIT_OK;
     double usable = (1 - SPARED_RATIO) * left.bytes;
     if (needed <= usable)
@@ -49,22 +49,22 @@ int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes)
     run_reason(run,
                "--n %zu needs %.3g GB of memory, %.3g GB are left (%s): the largest n that fits is "
                "%zu",
-               n, needed / GB, left.bytes / GB, left.source,
+               n, needed / GB, left.bytes / GB, left.limit,
                largest_order(bytes, threads, n, usable));
     return EXIT_RESOURCE;
 }
 
 int matrix_check_still_fits(struct run *run, size_t bytes)
 {
-    struct memory_left left;
+    struct memory_budget left;
     /* The other threads fill as much meanwhile. */
     double needed = (double)bytes * run_threads(run);
-    if (!memory_left_read(&left, "/proc") || needed <= left.bytes)
+    if (!memory_left_read(&left, "/proc", "/sys") || needed <= left.bytes)
         return EXIT_OK;
     run_reason(run,
                "memory ran short while it was filled: %.3g GB are still needed, %.3g GB are left "
                "(%s): end what takes it meanwhile, or use a smaller --n",
-               needed / GB, left.bytes / GB, left.source);
+               needed / GB, left.bytes / GB, left.limit);
     return EXIT_RESOURCE;
 }
 

@@ -91,8 +91,10 @@ extern const char *const integer_dtypes[];
      .help = "Instruction set and width; best: the widest this CPU has. " text}
 
 #define OPERATION_RATE(what)                                                                       \
-    {"operations_per_second", "operation/s",                                                       \
-     what ": sum over the threads of the median of their clean slices.", COMBINE_SUM}
+    {.name = "operations_per_second",                                                              \
+     .unit = "operation/s",                                                                        \
+     .description = what ": sum over the threads of the median of their clean slices.",            \
+     .combine = COMBINE_SUM}
 
 /* The functions of a workload whose `own` are its kernels: rows ended by a NULL dtype, for each
  * dtype the best isa last. It has the parameters dtype and isa, and mix if its kernels have. */

@@ -123,7 +123,7 @@ static unsigned enabled_features(void)
     return cpu_features();
 }
 #else
-#error "cpu-bench knows x86-64 and aarch64"
+#error "hostbench knows x86-64 and aarch64"
 #endif
 
 static const struct {

@@ -1,6 +1,6 @@
 /* Which instruction sets this CPU has and the operating system has enabled. */
-#ifndef CPU_BENCH_CPU_FEATURES_H
-#define CPU_BENCH_CPU_FEATURES_H
+#ifndef HOSTBENCH_CPU_FEATURES_H
+#define HOSTBENCH_CPU_FEATURES_H
 
 enum feature {
     FEATURE_SSE2 = 1 << 0,

@@ -1,0 +1,37 @@
+#include "announce.h"
+
+#include "events.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const double COARSE_CLOCK_S = 1e-6; /* 1/3000 of the shortest slice */
+
+static void warn(const struct run *run)
+{
+    const char *unconfirmed = run->workload->unconfirmed ? run->workload->unconfirmed(run) : NULL;
+    if (unconfirmed)
+        event_warning("not_run_on_hardware", "%s", unconfirmed);
+    if (run->placement.oversubscribed)
+        event_warning("oversubscribed",
+                      "%u threads share %u CPUs: figures that add up over threads "
+                      "are those of the whole run, not of clean slices",
+                      run->threads, run->cpus);
+    if (run->cgroup.quota_cpus > 0 && run->cgroup.quota_cpus < run->threads)
+        event_warning("quota", "the cgroup allows %.2f CPUs to %u threads: they will be throttled",
+                      run->cgroup.quota_cpus, run->threads);
+    if (run->clock.resolution_s > COARSE_CLOCK_S)
+        event_warning("coarse_clock",
+                      "CLOCK_MONOTONIC moves in steps of %.3g s: slices are blurred",
+                      run->clock.resolution_s);
+}
+
+int announce(struct run *run)
+{
+    warn(run);
+    if (event_start(run))
+        return EXIT_OK;
+    run_reason(run, "the output cannot be written (%s): give stdout a reader or a file with room",
+               strerror(errno));
+    return EXIT_FAILED;
+}

@@ -1,0 +1,320 @@
+/* Whole trials of workloads made up for it: rates in bytes, times, background threads, what comes
+ * before the start event. */
+#include "workload.h"
+
+#include "check.h"
+
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { UNIT_BYTES = 1000, UNIT_TURNS = 200, OUTPUT_MAX = 1 << 16 };
+
+static int no_setup(struct thread *thread)
+{
+    if (thread->index == 0)
+        run_set_unit(thread->run, 1, 1 << 20);
+    return EXIT_OK;
+}
+
+static void spin(uint64_t turns)
+{
+    for (uint64_t i = 0; i < turns; i++)
+        __asm__ volatile("" : "+r"(i));
+}
+
+static int spin_step(struct thread *thread, uint64_t batch)
+{
+    (void)thread;
+    spin(batch * UNIT_TURNS);
+    return EXIT_OK;
+}
+
+/* ---- a rate in bytes ------------------------------------------------------------------------ */
+
+static const char *const stores[] = {"best", "plain", "nt", NULL};
+static const char *const automatic[] = {"auto", NULL};
+static const struct param byte_params[] = {
+    {.name = "store", .type = PARAM_CHOICE, .choices = stores, .initial = "best", .help = "h"},
+    {.name = "size_bytes",
+     .type = PARAM_COUNT,
+     .min = 1,
+     .max = 1e9,
+     .choices = automatic,
+     .initial = "auto",
+     .help = "h"},
+    {.name = "share", .type = PARAM_NUMBER, .min = 0, .max = 1, .help = "h"},
+    {.name = "duration_s",
+     .type = PARAM_NUMBER,
+     .min = 0.01,
+     .max = 1,
+     .initial = "0.05",
+     .help = "its own"},
+    {.name = NULL},
+};
+static const struct metric byte_metrics[] = {{"plain", "byte/s", HIGHER_IS_BETTER, "d"},
+                                             {"block", "s", LOWER_IS_BETTER, "d"},
+                                             {.name = NULL}};
+static const char *const excluded[] = {"sample_interval_s", NULL};
+
+static int byte_check(struct run *run)
+{
+    if (run_param_set(run, "share") && run_number(run, "share") > 0.9) {
+        run_reason(run, "share %g: 0.9 at most", run_number(run, "share"));
+        return EXIT_USAGE;
+    }
+    if (run_choice(run, "size_bytes"))
+        run_set_count(run, "size_bytes", 4096 * run_threads(run));
+    run_warning(run, "early", "said by check()");
+    return EXIT_OK;
+}
+
+static int byte_setup(struct thread *thread)
+{
+    if (thread->index == 0)
+        run_set_unit(thread->run, UNIT_BYTES, 1 << 20);
+    return EXIT_OK;
+}
+
+static int byte_calibrate(struct thread *thread)
+{
+    if (!run_meet(thread))
+        return EXIT_OK;
+    if (thread->index == 0 && !strcmp(run_choice(thread->run, "store"), "best"))
+        run_set_choice(thread->run, "store", "nt");
+    return EXIT_OK;
+}
+
+static void byte_finish(struct thread *thread)
+{
+    run_metric(thread->run, "plain", run_rate(thread->run));
+    run_no_metric(thread->run, "block", "no blocks were asked for");
+}
+
+static const struct workload bytes_workload = {
+    .name = "bytes",
+    .description = "d",
+    .rate = {.name = "bytes_per_second",
+             .unit = "byte/s",
+             .description = "d",
+             .combine = COMBINE_SUM,
+             .work = "byte"},
+    .params = byte_params,
+    .excludes = excluded,
+    .metrics = byte_metrics,
+    .check = byte_check,
+    .setup = byte_setup,
+    .calibrate = byte_calibrate,
+    .step = spin_step,
+    .finish = byte_finish,
+};
+
+/* ---- a time, with load in the background ---------------------------------------------------- */
+
+static const struct metric time_metrics[] = {{"load", "1/s", HIGHER_IS_BETTER, "d"},
+                                             {"per_second", "1/s", HIGHER_IS_BETTER, "d"},
+                                             {.name = NULL}};
+
+static void time_empty_loop(struct thread *thread, uint64_t batch)
+{
+    (void)thread;
+    spin(batch * UNIT_TURNS / 2);
+}
+
+static bool time_background(const struct thread *thread)
+{
+    return thread->index > 0;
+}
+
+static void time_finish(struct thread *thread)
+{
+    run_metric(thread->run, "load", run_background_rate(thread->run));
+    run_metric(thread->run, "per_second", run_rate(thread->run));
+}
+
+#define TIME_WORKLOAD                                                                              \
+    .description = "d",                                                                            \
+    .rate = {.name = "access_time_s",                                                              \
+             .unit = "s",                                                                          \
+             .description = "d",                                                                   \
+             .combine = COMBINE_MEDIAN,                                                            \
+             .time = true},                                                                        \
+    .setup = no_setup, .step = spin_step
+
+static const struct workload time_workload = {
+    .name = "time",
+    TIME_WORKLOAD,
+    .metrics = time_metrics,
+    .empty_loop = time_empty_loop,
+    .background = time_background,
+    .finish = time_finish,
+};
+
+/* ---- what goes wrong before the start event -------------------------------------------------- */
+
+static int setup_without_pool(struct thread *thread)
+{
+    if (thread->index == 0)
+        return no_setup(thread);
+    run_reason(thread->run, "no pages in the pool");
+    return EXIT_UNSUPPORTED;
+}
+
+static int calibrate_without_memory(struct thread *thread)
+{
+    if (thread->index == 0)
+        return run_meet(thread) ? EXIT_OK : EXIT_OK; /* … until the other one has failed */
+    run_warning(thread->run, "late", "said before it failed");
+    run_reason(thread->run, "memory ran short");
+    return EXIT_RESOURCE;
+}
+
+static const struct workload no_pool_workload = {
+    .name = "no_pool",
+    .description = "d",
+    .rate = {.name = "r", .unit = "1/s", .description = "d"},
+    .setup = setup_without_pool,
+    .step = spin_step,
+};
+static const struct workload no_memory_workload = {
+    .name = "no_memory",
+    .description = "d",
+    .rate = {.name = "r", .unit = "1/s", .description = "d"},
+    .setup = no_setup,
+    .calibrate = calibrate_without_memory,
+    .step = spin_step,
+};
+
+static const struct workload *const workloads[] = {&bytes_workload, &time_workload,
+                                                   &no_pool_workload, &no_memory_workload, NULL};
+static const struct program program = {"test-bench", "test", workloads};
+
+/* ---- calling and reading -------------------------------------------------------------------- */
+
+/* Runs the program with these arguments, split at blanks; its exit code, and what it printed. */
+static int call(const char *root, const char *arguments, char *output)
+{
+    char path[300], copy[256], *words[32] = {"test-bench"};
+    int count = 1, status;
+    snprintf(path, sizeof path, "%s/output", root);
+    snprintf(copy, sizeof copy, "%s", arguments);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        words[count++] = word;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(freopen(path, "w", stdout));
+        exit(bench_main(&program, count, words));
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    FILE *stream = fopen(path, "r");
+    CHECK(stream);
+    output[fread(output, 1, OUTPUT_MAX - 1, stream)] = '\0';
+    fclose(stream);
+    return WEXITSTATUS(status);
+}
+
+/* The first number under this key in the end event, where the metrics come first. NaN: null. */
+static double number(const char *output, const char *key)
+{
+    char quoted[64];
+    const char *end = strstr(output, "\"event\":\"end\"");
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *at = end ? strstr(end, quoted) : NULL;
+    CHECK(at);
+    return strncmp(at + strlen(quoted), "null", 4) ? strtod(at + strlen(quoted), NULL) : NAN;
+}
+
+static unsigned lines_of(const char *output)
+{
+    unsigned lines = 0;
+    for (; *output; output++)
+        lines += *output == '\n';
+    return lines;
+}
+
+static char output[OUTPUT_MAX];
+
+static void a_rate_in_bytes_is_told_in_bytes(const char *root)
+{
+    CHECK(call(root, "bytes --threads 2", output) == EXIT_OK);
+    CHECK(strstr(output, "{\"event\":\"start\"") == output);
+    CHECK(
+        strstr(output, "\"store\":\"nt\",\"size_bytes\":8192,\"share\":null,\"duration_s\":0.05"));
+    CHECK(!strstr(output, "sample_interval_s"));
+    const char *warning = strstr(output, "\n{\"event\":\"warning\",\"code\":\"early\"");
+    CHECK(warning && warning < strstr(output, "\"event\":\"end\""));
+    CHECK(fmod(number(output, "work_bytes"), UNIT_BYTES) == 0);
+    CHECK(number(output, "bytes_per_second") == number(output, "plain"));
+    CHECK(number(output, "bytes_per_second") > 0);
+    CHECK(strstr(output, "\"metrics.block\":\"no blocks were asked for\""));
+    CHECK(!strstr(output, "work_operations"));
+}
+
+static void a_fixed_work_is_rounded_up_to_units(const char *root)
+{
+    CHECK(call(root, "bytes --threads 3 --work 9500500", output) == EXIT_OK);
+    CHECK(number(output, "work_bytes") == 9501000);
+}
+
+static void what_is_excluded_is_unknown(const char *root)
+{
+    CHECK(call(root, "bytes --sample-interval-s 1", output) == EXIT_USAGE);
+    CHECK(lines_of(output) == 1 && strstr(output, "unknown parameter"));
+}
+
+static void check_refuses_before_anything_starts(const char *root)
+{
+    CHECK(call(root, "bytes --share 0.95", output) == EXIT_USAGE);
+    CHECK(lines_of(output) == 1 && strstr(output, "share 0.95: 0.9 at most"));
+}
+
+/* Half the turns are the empty loop's. How long they take is the host's affair, so only bounds that
+ * a busy one keeps are asked for. */
+static void a_time_is_that_of_one_operation(const char *root)
+{
+    CHECK(call(root, "time --threads 1 --duration-s 0.2", output) == EXIT_OK);
+    double time_s = number(output, "access_time_s"),
+           empty_s = number(output, "access_time_s_empty");
+    CHECK(time_s > 0 && empty_s > 0);
+    CHECK(!(number(output, "access_time_s_best") > time_s));
+    CHECK(fabs(number(output, "access_time_s_net") - (time_s - empty_s)) < 1e-12);
+    double ratio = number(output, "empty_loop_ratio");
+    CHECK(isnan(ratio) || (ratio > 0.1 && ratio < 1.5));
+    CHECK((strstr(output, "\"code\":\"empty_loop\"") != NULL) == (ratio > 0.2));
+    CHECK(fabs(number(output, "access_time_s_mean") * number(output, "work_operations") -
+               number(output, "stop_s")) < 0.01);
+    CHECK(number(output, "load") == 0);
+}
+
+static void background_threads_are_no_part_of_the_figures(const char *root)
+{
+    CHECK(call(root, "time --threads 3 --work 2000000", output) == EXIT_OK);
+    CHECK(number(output, "work_operations") == 2000000);
+    CHECK(number(output, "load") > 0);
+    CHECK(number(output, "overlap_ratio") == 1);
+    CHECK(strstr(output, "\"threads.1.access_time_s\":\"this thread makes load"));
+    CHECK(strstr(output, "\"threads.2.access_time_s\":\"this thread makes load"));
+    CHECK(!strstr(output, "\"threads.0.access_time_s\""));
+}
+
+static void a_failure_before_the_start_is_all_there_is(const char *root)
+{
+    CHECK(call(root, "no_pool --threads 2", output) == EXIT_UNSUPPORTED);
+    CHECK(!strcmp(output, "{\"event\":\"skip\",\"reason\":\"no pages in the pool\"}\n"));
+    CHECK(call(root, "no_memory --threads 2", output) == EXIT_RESOURCE);
+    CHECK(lines_of(output) == 1 && strstr(output, "memory ran short"));
+}
+
+int main(void)
+{
+    const char *root = fresh_root();
+    a_rate_in_bytes_is_told_in_bytes(root);
+    a_fixed_work_is_rounded_up_to_units(root);
+    what_is_excluded_is_unknown(root);
+    check_refuses_before_anything_starts(root);
+    a_time_is_that_of_one_operation(root);
+    background_threads_are_no_part_of_the_figures(root);
+    a_failure_before_the_start_is_all_there_is(root);
+    return 0;
+}

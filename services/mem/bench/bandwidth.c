@@ -1,0 +1,138 @@
+/* read, write, copy, scale, add, triad: STREAM's kernels and byte counts. */
+#include "mem_workloads.h"
+#include "stream.h"
+
+/* Allocating, filling and comparing the arrays of the default size. */
+static const double SETUP_S = 0.5;
+
+static const char *const stores[] = {"best", "plain", "nt", NULL};
+static const char *const stores_with_libc[] = {"best", "plain", "nt", "libc", NULL};
+static const char *const streams[] = {"best", "1", "4", "8", NULL};
+
+#define PARAM_STORE(names, text)                                                                   \
+    {.name = "store",                                                                              \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "best",                                                                            \
+     .choices = (names),                                                                           \
+     .help = "How results are stored; nt: past the caches; " text "best: the fastest of them "     \
+             "here, tried on the arrays by all threads at once."}
+#define PARAMS_KERNEL                                                                              \
+    {.name = "isa",                                                                                \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "best",                                                                            \
+     .choices = isas,                                                                              \
+     .help = "Instruction set and width; best: the widest this CPU has."},                         \
+        {.name = "streams",                                                                        \
+         .type = PARAM_CHOICE,                                                                     \
+         .initial = "best",                                                                        \
+         .choices = streams,                                                                       \
+         .help = "Neighbouring pages of an array that are worked on side by side, which keeps "    \
+                 "more of a core's prefetchers busy; best: the fastest here, tried with the "      \
+                 "store."}
+#define PARAMS_BLOCKS                                                                              \
+    PARAM_PATTERN, PARAM_BLOCK_BYTES(NULL, "Default: no blocks, a thread's arrays from one end "   \
+                                           "to the other.")
+
+static const struct param read_params[] = {
+    PARAMS_KERNEL, PARAMS_BLOCKS, PARAMS_WORKING_SET, {.name = NULL}};
+static const struct param params[] = {
+    PARAM_STORE(stores, ""), PARAMS_KERNEL, PARAMS_BLOCKS, PARAMS_WORKING_SET, {.name = NULL}};
+static const struct param params_with_libc[] = {
+    PARAM_STORE(stores_with_libc, "libc: the C library's memcpy() or memset(); "),
+    PARAMS_KERNEL,
+    PARAMS_BLOCKS,
+    PARAMS_WORKING_SET,
+    {.name = NULL}};
+
+#define METRIC_OF_STORE(store, text)                                                               \
+    {"bytes_per_second_" store, "byte/s", HIGHER_IS_BETTER,                                        \
+     "The same before the trial with " text ", when the best store was looked for."}
+
+static const struct metric read_metrics[] = {
+    METRIC_HUGE_PAGE_RATIO, METRICS_BLOCK_TIME, {.name = NULL}};
+static const struct metric metrics[] = {METRIC_OF_STORE("plain", "plain stores"),
+                                        METRIC_OF_STORE("nt", "stores past the caches"),
+                                        METRIC_HUGE_PAGE_RATIO,
+                                        METRICS_BLOCK_TIME,
+                                        {.name = NULL}};
+static const struct metric metrics_with_libc[] = {
+    METRIC_OF_STORE("plain", "plain stores"),
+    METRIC_OF_STORE("nt", "stores past the caches"),
+    METRIC_OF_STORE("libc", "the C library's routine"),
+    METRIC_HUGE_PAGE_RATIO,
+    METRICS_BLOCK_TIME,
+    {.name = NULL}};
+
+#define KIND(name, what, stored) static const struct stream_kind name = {OPERATION_##what, stored}
+KIND(reading, READ, "plain");
+KIND(writing, WRITE, NULL);
+KIND(copying, COPY, NULL);
+KIND(scaling, SCALE, NULL);
+KIND(adding, ADD, NULL);
+KIND(triads, TRIAD, NULL);
+
+const struct workload read_workload = {
+    .name = "read",
+    .description = "Reads an array and adds it up: 8 bytes an element, as STREAM counts.",
+    .rate = STREAM_RATE("Bytes read a second"),
+    .params = read_params,
+    .metrics = read_metrics,
+    .own = &reading,
+    .setup_s = SETUP_S,
+    STREAM_FUNCTIONS,
+};
+
+const struct workload write_workload = {
+    .name = "write",
+    .description = "Fills an array, a = s: 8 bytes an element, as STREAM counts.",
+    .rate = STREAM_RATE("Bytes written a second"),
+    .params = params_with_libc,
+    .metrics = metrics_with_libc,
+    .own = &writing,
+    .setup_s = SETUP_S,
+    STREAM_FUNCTIONS,
+};
+
+const struct workload copy_workload = {
+    .name = "copy",
+    .description = "STREAM's copy, a = b: 16 bytes an element.",
+    .rate = STREAM_RATE("Bytes read and written a second"),
+    .params = params_with_libc,
+    .metrics = metrics_with_libc,
+    .own = &copying,
+    .setup_s = SETUP_S,
+    STREAM_FUNCTIONS,
+};
+
+const struct workload scale_workload = {
+    .name = "scale",
+    .description = "STREAM's scale, a = s b: 16 bytes an element.",
+    .rate = STREAM_RATE("Bytes read and written a second"),
+    .params = params,
+    .metrics = metrics,
+    .own = &scaling,
+    .setup_s = SETUP_S,
+    STREAM_FUNCTIONS,
+};
+
+const struct workload add_workload = {
+    .name = "add",
+    .description = "STREAM's add, a = b + c: 24 bytes an element.",
+    .rate = STREAM_RATE("Bytes read and written a second"),
+    .params = params,
+    .metrics = metrics,
+    .own = &adding,
+    .setup_s = SETUP_S,
+    STREAM_FUNCTIONS,
+};
+
+const struct workload triad_workload = {
+    .name = "triad",
+    .description = "STREAM's triad, a = b + s c: 24 bytes an element.",
+    .rate = STREAM_RATE("Bytes read and written a second"),
+    .params = params,
+    .metrics = metrics,
+    .own = &triads,
+    .setup_s = SETUP_S,
+    STREAM_FUNCTIONS,
+};

@@ -1,0 +1,232 @@
+#include "kernels.h"
+
+#include "cpu_features.h"
+
+#include <string.h>
+
+/* What the loops over cache lines take; `sums` gets what was read, in as many parts as a register
+ * has elements. */
+#define LINES_PARAMETERS                                                                           \
+    unsigned char *a, const unsigned char *b, const unsigned char *c, size_t bytes, double factor, \
+        uint64_t *sums
+
+enum { REGISTER_ELEMENTS = LINE_BYTES / ELEMENT_BYTES }; /* at most */
+
+typedef void lines_function(LINES_PARAMETERS);
+
+#if defined(__x86_64__)
+#include "kernels_x86_64.h"
+#else
+#include "kernels_aarch64.h"
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- what is left behind the last cache line ------------------------------------------------ */
+
+INLINE double element_at(const unsigned char *at)
+{
+    double x;
+    memcpy(&x, at, sizeof x);
+    return x;
+}
+
+INLINE double result_of(enum operation operation, const unsigned char *b, const unsigned char *c,
+                        double factor)
+{
+    switch (operation) {
+    case OPERATION_COPY:
+        return element_at(b);
+    case OPERATION_SCALE:
+        return factor * element_at(b);
+    case OPERATION_ADD:
+        return element_at(b) + element_at(c);
+    case OPERATION_TRIAD:
+        return element_at(b) + factor * element_at(c);
+    default:
+        return factor;
+    }
+}
+
+INLINE uint64_t do_element(enum operation operation, unsigned char *a, const unsigned char *b,
+                           const unsigned char *c, double factor)
+{
+    uint64_t read = 0;
+    if (operation == OPERATION_READ) {
+        memcpy(&read, b, sizeof read);
+        return read;
+    }
+    double result = result_of(operation, b, c, factor);
+    memcpy(a, &result, sizeof result);
+    return 0;
+}
+
+INLINE uint64_t do_byte(enum operation operation, unsigned char *a, const unsigned char *b,
+                        double factor)
+{
+    if (operation == OPERATION_READ)
+        return *b;
+    if (operation == OPERATION_COPY)
+        *a = *b;
+    else
+        memcpy(a, &factor, 1);
+    return 0;
+}
+
+/* The barriers keep the compiler from making calls of memcpy() out of the loops. */
+INLINE uint64_t do_rest(enum operation operation, unsigned char *a, const unsigned char *b,
+                        const unsigned char *c, size_t bytes, double factor)
+{
+    uint64_t sum = 0;
+    size_t i = 0;
+    for (; i + ELEMENT_BYTES <= bytes; i += ELEMENT_BYTES) {
+        sum += do_element(operation, a + i, b + i, c + i, factor);
+        __asm__ volatile("" ::: "memory");
+    }
+    for (; i < bytes; i++) {
+        sum += do_byte(operation, a + i, b + i, factor);
+        __asm__ volatile("" ::: "memory");
+    }
+    return sum;
+}
+
+/* ---- from loops to kernels ------------------------------------------------------------------ */
+
+INLINE uint64_t do_lines(lines_function *loop, unsigned char *a, const unsigned char *b,
+                         const unsigned char *c, size_t bytes, double factor)
+{
+    uint64_t sums[REGISTER_ELEMENTS] = {0}, sum = 0;
+    loop(a, b, c, bytes, factor, sums);
+    for (int i = 0; i < REGISTER_ELEMENTS; i++)
+        sum += sums[i];
+    return sum;
+}
+
+INLINE uint64_t do_all(enum operation operation, lines_function *lines, unsigned char *a,
+                       const unsigned char *b, const unsigned char *c, size_t bytes, double factor)
+{
+    size_t whole = bytes / LINE_BYTES * LINE_BYTES;
+    uint64_t sum = whole ? do_lines(lines, a, b, c, whole, factor) : 0;
+    if (whole < bytes)
+        sum += do_rest(operation, a + whole, b + whole, c + whole, bytes - whole, factor);
+    return sum;
+}
+
+/* Groups of pages are worked on from the beginning of a page on. */
+INLINE uint64_t do_pages(enum operation operation, lines_function *lines, lines_function *pages,
+                         size_t streams, unsigned char *a, const unsigned char *b,
+                         const unsigned char *c, size_t bytes, double factor)
+{
+    const unsigned char *main = operation == OPERATION_READ ? b : a;
+    size_t group = streams * PAGE_BYTES, ahead = -(uintptr_t)main % PAGE_BYTES;
+    if (bytes < ahead + group || (uintptr_t)main % LINE_BYTES)
+        return do_all(operation, lines, a, b, c, bytes, factor);
+    size_t middle = (bytes - ahead) / group * group, behind = ahead + middle;
+    uint64_t sum = ahead ? do_lines(lines, a, b, c, ahead, factor) : 0;
+    sum += do_lines(pages, a + ahead, b + ahead, c + ahead, middle, factor);
+    if (behind < bytes)
+        sum += do_all(operation, lines, a + behind, b + behind, c + behind, bytes - behind, factor);
+    return sum;
+}
+
+#define KERNEL_PARAMETERS                                                                          \
+    unsigned char *a, const unsigned char *b, const unsigned char *c, size_t bytes, double factor
+
+#define KERNEL_PAGES(name, operation, streams)                                                     \
+    static uint64_t name##_##streams(KERNEL_PARAMETERS)                                            \
+    {                                                                                              \
+        return do_pages(OPERATION_##operation, name##_lines, name##_pages_##streams, streams, a,   \
+                        b, c, bytes, factor);                                                      \
+    }
+
+/* One operation of one isa with one kind of store, in all numbers of streams. */
+#define KERNEL(name, ISA, operation, STORE)                                                        \
+    LOOP(name, ISA, operation##_##ISA, STORE##_##ISA)                                              \
+    LOOP_PAGES(name, ISA, operation##_##ISA, STORE##_##ISA, 4, 256)                                \
+    LOOP_PAGES(name, ISA, operation##_##ISA, STORE##_##ISA, 8, 128)                                \
+    static uint64_t name##_1(KERNEL_PARAMETERS)                                                    \
+    {                                                                                              \
+        return do_all(OPERATION_##operation, name##_lines, a, b, c, bytes, factor);                \
+    }                                                                                              \
+    KERNEL_PAGES(name, operation, 4)                                                               \
+    KERNEL_PAGES(name, operation, 8)
+
+#define KERNELS(isa, ISA, features)                                                                \
+    KERNEL(read_##isa, ISA, READ, PLAIN)                                                           \
+    KERNEL(write_##isa##_plain, ISA, WRITE, PLAIN)                                                 \
+    KERNEL(write_##isa##_nt, ISA, WRITE, NT)                                                       \
+    KERNEL(copy_##isa##_plain, ISA, COPY, PLAIN)                                                   \
+    KERNEL(copy_##isa##_nt, ISA, COPY, NT)                                                         \
+    KERNEL(scale_##isa##_plain, ISA, SCALE, PLAIN)                                                 \
+    KERNEL(scale_##isa##_nt, ISA, SCALE, NT)                                                       \
+    KERNEL(add_##isa##_plain, ISA, ADD, PLAIN)                                                     \
+    KERNEL(add_##isa##_nt, ISA, ADD, NT)                                                           \
+    KERNEL(triad_##isa##_plain, ISA, TRIAD, PLAIN)                                                 \
+    KERNEL(triad_##isa##_nt, ISA, TRIAD, NT)
+
+FOR_EACH_ISA(KERNELS)
+
+/* ---- the C library -------------------------------------------------------------------------- */
+
+static uint64_t write_libc(KERNEL_PARAMETERS)
+{
+    (void)b;
+    (void)c;
+    unsigned char byte;
+    memcpy(&byte, &factor, 1);
+    memset(a, byte, bytes);
+    return 0;
+}
+
+static uint64_t copy_libc(KERNEL_PARAMETERS)
+{
+    (void)c;
+    (void)factor;
+    memcpy(a, b, bytes);
+    return 0;
+}
+
+/* ---- table ---------------------------------------------------------------------------------- */
+
+#define ROW(set, needs, what, kind, number, called)                                                \
+    {.operation = OPERATION_##what,                                                                \
+     .isa = #set,                                                                                  \
+     .store = #kind,                                                                               \
+     .streams = #number,                                                                           \
+     .features = (needs),                                                                          \
+     .function = called##_##number},
+#define ROWS_STREAMS(isa, features, operation, store, name)                                        \
+    ROW(isa, features, operation, store, 1, name)                                                  \
+    ROW(isa, features, operation, store, 4, name)                                                  \
+    ROW(isa, features, operation, store, 8, name)
+#define ROWS_STORES(isa, features, operation, name)                                                \
+    ROWS_STREAMS(isa, features, operation, plain, name##_##isa##_plain)                            \
+    ROWS_STREAMS(isa, features, operation, nt, name##_##isa##_nt)
+#define ROWS(isa, ISA, features)                                                                   \
+    ROWS_STREAMS(isa, features, READ, plain, read_##isa)                                           \
+    ROWS_STORES(isa, features, WRITE, write)                                                       \
+    ROWS_STORES(isa, features, COPY, copy)                                                         \
+    ROWS_STORES(isa, features, SCALE, scale)                                                       \
+    ROWS_STORES(isa, features, ADD, add)                                                           \
+    ROWS_STORES(isa, features, TRIAD, triad)
+
+const struct kernel kernels[] = {
+    /* The C library chooses its instructions itself. */
+    {OPERATION_WRITE, NULL, "libc", "1", 0, write_libc},
+    {OPERATION_COPY, NULL, "libc", "1", 0, copy_libc},
+    FOR_EACH_ISA(ROWS){.function = NULL},
+};
+
+void kernel_fence(void)
+{
+    STORE_FENCE();
+}
+
+uint64_t kernel_empty(KERNEL_PARAMETERS)
+{
+    (void)a;
+    (void)b;
+    (void)c;
+    (void)factor;
+    return bytes;
+}

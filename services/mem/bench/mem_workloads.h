@@ -1,0 +1,14 @@
+/* The workloads of mem-bench. */
+#ifndef MEM_BENCH_MEM_WORKLOADS_H
+#define MEM_BENCH_MEM_WORKLOADS_H
+
+#include "workload.h"
+
+extern const struct workload read_workload, write_workload, copy_workload, scale_workload,
+    add_workload, triad_workload, pointer_chase_workload, loaded_latency_workload,
+    random_access_workload, read_write_workload, memset_write_workload;
+
+/* Of the isa parameter. */
+extern const char *const isas[];
+
+#endif

@@ -1,0 +1,18 @@
+/* The NUMA node that the arrays lie on, through libnuma where the system has it. */
+#ifndef MEM_BENCH_NUMA_H
+#define MEM_BENCH_NUMA_H
+
+#include "workload.h"
+
+struct working_set;
+
+/* Whether memory_node is a node that this process may use. 0 or an exit_code with its reason. */
+int numa_check(struct run *run);
+/* Binds the calling thread's part of the arrays to memory_node, before it is touched; local: nothing
+ * to do. Where this process may not bind, memory still comes from the node of the thread that
+ * touches it: a warning if that is the same node, else an error. */
+int numa_bind(const struct thread *thread, void *at, size_t bytes);
+/* Warns when the kernel has put pages elsewhere; silent where it does not tell. */
+void numa_inspect(struct run *run, const struct working_set *set);
+
+#endif

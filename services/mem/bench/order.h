@@ -1,0 +1,33 @@
+/* Orders in which blocks are visited: pseudo-random ones that visit each block once a round. */
+#ifndef MEM_BENCH_ORDER_H
+#define MEM_BENCH_ORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A permutation of 0 … count - 1, made up as it is asked for: a bijection of all numbers of as many
+ * bits (odd multiplications and shifted exclusive ors), without those that are too large. */
+struct permutation {
+    uint64_t count; /* at most 2^32 */
+    uint64_t next;
+    uint32_t mask;
+    unsigned shift;
+    uint32_t seed;
+};
+
+void permutation_begin(struct permutation *permutation, uint64_t count, uint32_t seed);
+/* The next `n` of it, of which there must be so many. */
+void permutation_fill(struct permutation *permutation, uint32_t *to, size_t n);
+
+/* The index of a random order is an array of 32-bit numbers, at most so many: of more blocks it
+ * holds a random selection, which at a cache line a block is 2 GiB. */
+enum { INDEX_MOST = 1 << 25 };
+
+/* The blocks of a round. */
+uint64_t order_round(uint64_t blocks);
+/* Bytes of an index of so many. */
+size_t index_bytes(uint64_t round);
+/* The blocks of a round in their order; to be freed. NULL without memory. */
+uint32_t *index_make(uint64_t blocks, uint32_t seed);
+
+#endif

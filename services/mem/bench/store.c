@@ -1,0 +1,141 @@
+#include "store.h"
+
+#include "monotonic.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROUNDS = 3,
+    CHUNK_BYTES = 1 << 19, /* of an array between two looks at the clock: some 20 µs and more */
+};
+
+static const double WINDOW_S = 0.006;
+/* About equal ones: always the first, so that all trials of a case choose the same. */
+static const double WORTH_A_CHANGE = 1.02;
+
+/* ---- which there are ------------------------------------------------------------------------ */
+
+static bool agrees(const char *wished, const char *given)
+{
+    return !wished || !given || !strcmp(wished, given);
+}
+
+/* Pages side by side need room for them, stores that bypass the caches whole lines. */
+static bool suits(const struct kernel *kernel, const struct ground *ground)
+{
+    size_t streams = strtoul(kernel->streams, NULL, 10);
+    if (streams > 1 && ground->block_bytes < 2 * streams * PAGE_BYTES)
+        return false;
+    return strcmp(kernel->store, "nt") != 0 || ground->block_bytes % LINE_BYTES == 0;
+}
+
+bool candidates_find(struct candidates *candidates, const struct wish *wish,
+                     const struct ground *ground)
+{
+    candidates->count = 0;
+    for (const struct kernel *kernel = kernels; kernel->function; kernel++)
+        if (kernel->operation == wish->operation && agrees(wish->isa, kernel->isa) &&
+            agrees(wish->store, kernel->store) && agrees(wish->streams, kernel->streams) &&
+            suits(kernel, ground))
+            candidates->kernels[candidates->count++] = kernel;
+    return candidates->count > 0;
+}
+
+int candidates_prepare(struct candidates *candidates, struct run *run)
+{
+    if (candidates->count == 1)
+        return EXIT_OK;
+    candidates->rates =
+        calloc((size_t)run_threads(run) * candidates->count, sizeof *candidates->rates);
+    if (candidates->rates)
+        return EXIT_OK;
+    run_reason(run, "no memory to compare kernels on %u threads: use fewer", run_threads(run));
+    return EXIT_RESOURCE;
+}
+
+void candidates_free(struct candidates *candidates)
+{
+    free(candidates->rates);
+}
+
+/* ---- trying --------------------------------------------------------------------------------- */
+
+static void take(struct walk *walk, const struct kernel *kernel)
+{
+    walk->kernel = kernel->function;
+    walk->fenced = !strcmp(kernel->store, "nt");
+}
+
+static double rate_now(struct walk *walk)
+{
+    const struct ground *ground = walk->ground;
+    uint64_t units = 1 + CHUNK_BYTES / ground->unit_bytes, done = 0;
+    double start_s = now_s(), taken_s;
+    do {
+        walk_units(walk, units);
+        done += units;
+        taken_s = now_s() - start_s;
+    } while (taken_s < WINDOW_S);
+    return (double)done * (double)ground->unit_bytes * walk_arrays(ground->operation) / taken_s;
+}
+
+/* The rates of a thread, each the median of some windows; the first window of all warms up. */
+static void measure(const struct candidates *candidates, struct thread *thread, struct walk *walk,
+                    double *rates)
+{
+    double rounds[CANDIDATES_MAX][ROUNDS];
+    take(walk, candidates->kernels[0]);
+    rate_now(walk);
+    for (int round = 0; round < ROUNDS; round++)
+        for (unsigned i = 0; i < candidates->count; i++) {
+            if (!run_meet(thread))
+                return;
+            take(walk, candidates->kernels[i]);
+            rounds[i][round] = rate_now(walk);
+        }
+    for (unsigned i = 0; i < candidates->count; i++)
+        rates[i] = median(rounds[i], ROUNDS);
+}
+
+static void choose(struct candidates *candidates, unsigned threads)
+{
+    double best = 0;
+    for (unsigned i = 0; i < candidates->count; i++) {
+        for (unsigned t = 0; t < threads; t++)
+            candidates->totals[i] += candidates->rates[t * candidates->count + i];
+        if (candidates->totals[i] < best * WORTH_A_CHANGE)
+            continue;
+        best = candidates->totals[i];
+        candidates->chosen = candidates->kernels[i];
+    }
+}
+
+int candidates_try(struct candidates *candidates, struct thread *thread, struct walk *walk)
+{
+    if (candidates->count == 1) {
+        take(walk, candidates->kernels[0]);
+        if (thread->index == 0)
+            candidates->chosen = candidates->kernels[0];
+        return EXIT_OK;
+    }
+    measure(candidates, thread, walk, candidates->rates + thread->index * candidates->count);
+    if (!run_meet(thread))
+        return EXIT_OK;
+    if (thread->index == 0)
+        choose(candidates, run_threads(thread->run));
+    if (!run_meet(thread))
+        return EXIT_OK;
+    take(walk, candidates->chosen);
+    return EXIT_OK;
+}
+
+double candidates_rate(const struct candidates *candidates, const char *store)
+{
+    double best = 0;
+    for (unsigned i = 0; candidates->rates && i < candidates->count; i++)
+        if (!strcmp(candidates->kernels[i]->store, store))
+            best = fmax(best, candidates->totals[i]);
+    return best;
+}

@@ -1,0 +1,340 @@
+#include "stream.h"
+
+#include "cpu_features.h"
+#include "libc_routines.h"
+#include "mem_workloads.h"
+#include "store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the threads of a run share. */
+struct stream {
+    struct ground ground;
+    struct candidates candidates;
+    struct walk *walks; /* one a thread */
+};
+
+const char *const stream_patterns[] = {"sequential", "random", NULL};
+
+/* ---- parameters ----------------------------------------------------------------------------- */
+
+static const struct stream_kind *kind_of(const struct run *run)
+{
+    return run_own(run);
+}
+
+static bool is_libc(const struct stream_kind *kind)
+{
+    return kind->store && !strcmp(kind->store, "libc");
+}
+
+/* NULL: best. */
+static const char *wish_for(const struct run *run, const char *param)
+{
+    const char *word = run_choice(run, param);
+    return strcmp(word, "best") != 0 ? word : NULL;
+}
+
+static struct wish wish_of(const struct run *run)
+{
+    const struct stream_kind *kind = kind_of(run);
+    struct wish wish = {.operation = kind->operation, .store = kind->store};
+    if (is_libc(kind))
+        return wish;
+    wish.isa = wish_for(run, "isa");
+    wish.streams = wish_for(run, "streams");
+    if (!kind->store)
+        wish.store = wish_for(run, "store");
+    return wish;
+}
+
+static size_t block_bytes_of(const struct run *run)
+{
+    return run_param_set(run, "block_bytes") ? run_count(run, "block_bytes") : 0;
+}
+
+static bool is_random(const struct run *run)
+{
+    return !strcmp(run_choice(run, "pattern"), "random");
+}
+
+/* A kernel of this isa; NULL: none here. */
+static const struct kernel *kernel_of(const char *isa)
+{
+    const struct kernel *kernel = kernels;
+    while (kernel->function && (!kernel->isa || strcmp(kernel->isa, isa)))
+        kernel++;
+    return kernel->function ? kernel : NULL;
+}
+
+static const char *widest_isa(void)
+{
+    const char *widest = "scalar";
+    for (const struct kernel *kernel = kernels; kernel->function; kernel++)
+        if (kernel->isa && !features_missing(kernel->features))
+            widest = kernel->isa;
+    return widest;
+}
+
+void stream_resolve(struct run *run)
+{
+    const struct stream_kind *kind = kind_of(run);
+    if (!is_libc(kind) && !wish_for(run, "isa"))
+        run_set_choice(run, "isa", widest_isa());
+    const char *store = wish_of(run).store;
+    if ((kind->operation == OPERATION_WRITE || kind->operation == OPERATION_COPY) &&
+        (!store || !strcmp(store, "libc")))
+        run_library(run, libc_routines());
+}
+
+const char *stream_unsupported(const struct run *run)
+{
+    if (!is_libc(kind_of(run))) {
+        const char *isa = run_choice(run, "isa");
+        const struct kernel *kernel = kernel_of(isa);
+        const char *reason = kernel ? features_missing(kernel->features) : isa_foreign(isa);
+        if (reason)
+            return reason;
+    }
+    return working_set_unsupported(run);
+}
+
+const char *stream_unconfirmed(const struct run *run)
+{
+    (void)run;
+#if defined(__aarch64__)
+    return "these kernels were not run on hardware before: their evidence is an emulator that "
+           "executes them";
+#else
+    return NULL;
+#endif
+}
+
+/* ---- what the parameters mean together ------------------------------------------------------ */
+
+static struct ground ground_of(const struct run *run, size_t array_bytes)
+{
+    struct ground ground = {.operation = kind_of(run)->operation, .random = is_random(run)};
+    ground_divide(&ground, array_bytes, block_bytes_of(run));
+    return ground;
+}
+
+static double beside_bytes(const struct run *run, size_t array_bytes)
+{
+    struct ground ground = ground_of(run, array_bytes);
+    return ground_beside_bytes(run, &ground, array_bytes);
+}
+
+static struct demand demand_of(const struct run *run)
+{
+    size_t block_bytes = block_bytes_of(run);
+    return (struct demand){
+        .arrays = walk_arrays(kind_of(run)->operation),
+        .granule = block_bytes ? block_bytes : LINE_BYTES,
+        .granule_name = block_bytes ? "block" : "cache line",
+        .beside_bytes = beside_bytes,
+        .beside_name = "order and times of the blocks",
+        .beyond_caches = true,
+    };
+}
+
+static bool takes_elements(enum operation operation)
+{
+    return operation >= OPERATION_SCALE;
+}
+
+static int check_blocks(struct run *run)
+{
+    size_t block_bytes = block_bytes_of(run);
+    if (is_random(run) && !block_bytes) {
+        run_reason(run, "--pattern random is a random order of blocks: give --block-bytes");
+        return EXIT_USAGE;
+    }
+    if (takes_elements(kind_of(run)->operation) && block_bytes % ELEMENT_BYTES) {
+        run_reason(run,
+                   "--block-bytes %zu: this workload works on elements of 8 bytes: take a "
+                   "multiple of 8, or the workload copy, read or write",
+                   block_bytes);
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+static int check_order(struct run *run, const struct ground *ground, size_t array_bytes)
+{
+    uint64_t blocks = array_bytes / ground->block_bytes, most = (uint64_t)1 << 32;
+    if (!ground->random || blocks <= most)
+        return EXIT_OK;
+    run_reason(run,
+               "--block-bytes %zu makes %" PRIu64 " blocks of a thread's array, a random order "
+               "counts to %" PRIu64 ": take larger blocks, more threads or a smaller --size-bytes",
+               ground->block_bytes, blocks, most);
+    return EXIT_USAGE;
+}
+
+static int check_kernels(struct run *run, const struct ground *ground)
+{
+    struct candidates candidates;
+    struct wish wish = wish_of(run);
+    if (candidates_find(&candidates, &wish, ground))
+        return EXIT_OK;
+    if (wish.store && !strcmp(wish.store, "nt") && ground->block_bytes % LINE_BYTES)
+        run_reason(run,
+                   "--store nt writes whole cache lines: --block-bytes %zu is not a multiple "
+                   "of %d",
+                   ground->block_bytes, LINE_BYTES);
+    else if (wish.store && !strcmp(wish.store, "libc"))
+        run_reason(run,
+                   "--streams %s: the C library's routines decide that themselves: use "
+                   "--streams best or 1",
+                   wish.streams);
+    else
+        run_reason(run,
+                   "--streams %s works on as many pages side by side: it needs blocks, or an "
+                   "array of each thread, of at least %zu bytes",
+                   wish.streams, (size_t)2 * PAGE_BYTES * strtoul(wish.streams, NULL, 10));
+    return EXIT_USAGE;
+}
+
+int stream_check(struct run *run)
+{
+    struct demand demand = demand_of(run);
+    int failure = check_blocks(run);
+    if (!failure)
+        failure = working_set_check(run, &demand);
+    if (failure)
+        return failure;
+    size_t array_bytes = working_set_array_bytes(run, &demand);
+    struct ground ground = ground_of(run, array_bytes);
+    failure = check_order(run, &ground, array_bytes);
+    return failure ? failure : check_kernels(run, &ground);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static int lacks_memory(struct run *run)
+{
+    run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+    return EXIT_RESOURCE;
+}
+
+int stream_open(struct run *run)
+{
+    struct demand demand = demand_of(run);
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return lacks_memory(run);
+    run_set_shared(run, stream);
+    struct wish wish = wish_of(run);
+    stream->ground = ground_of(run, working_set_array_bytes(run, &demand));
+    candidates_find(&stream->candidates, &wish, &stream->ground);
+    stream->walks = walks_make(run_threads(run));
+    if (!stream->walks)
+        return lacks_memory(run);
+    uint64_t bytes = stream->ground.unit_bytes * demand.arrays;
+    run_set_unit(run, bytes, UINT64_MAX / bytes);
+    int failure = candidates_prepare(&stream->candidates, run);
+    return failure ? failure : working_set_reserve(run, &stream->ground.set, &demand);
+}
+
+void stream_close(struct run *run)
+{
+    struct stream *stream = run_shared(run);
+    if (!stream)
+        return;
+    working_set_release(&stream->ground.set);
+    candidates_free(&stream->candidates);
+    free(stream->walks);
+    free(stream);
+}
+
+int stream_setup(struct thread *thread)
+{
+    struct stream *stream = run_shared(thread->run);
+    thread->state = &stream->walks[thread->index];
+    int failure = walk_begin(thread->state, &stream->ground, thread);
+    if (failure)
+        walk_end(thread->state);
+    return failure;
+}
+
+void stream_teardown(struct thread *thread)
+{
+    walk_end(thread->state);
+}
+
+int stream_calibrate(struct thread *thread)
+{
+    struct stream *stream = run_shared(thread->run);
+    struct walk *walk = thread->state;
+    int failure = candidates_try(&stream->candidates, thread, walk);
+    walk_forget_times(walk);
+    if (failure || thread->index > 0 || !stream->candidates.chosen)
+        return failure;
+    working_set_inspect(thread->run, &stream->ground.set);
+    if (is_libc(kind_of(thread->run)))
+        return EXIT_OK;
+    run_set_choice(thread->run, "streams", stream->candidates.chosen->streams);
+    if (!kind_of(thread->run)->store)
+        run_set_choice(thread->run, "store", stream->candidates.chosen->store);
+    return EXIT_OK;
+}
+
+int stream_step(struct thread *thread, uint64_t batch)
+{
+    walk_units(thread->state, batch);
+    return EXIT_OK;
+}
+
+void stream_empty_loop(struct thread *thread, uint64_t batch)
+{
+    walk_empty(thread->state, batch);
+}
+
+int stream_verify(struct thread *thread, uint64_t batch)
+{
+    (void)batch;
+    if (walk_is_right(thread->state))
+        return EXIT_OK;
+    run_reason(thread->run,
+               "the arrays of thread %u, CPU %d, do not hold what the kernel must have made of "
+               "them: this CPU, its memory or this build works wrongly, trust no figure of it",
+               thread->index, thread->cpu);
+    return EXIT_WRONG;
+}
+
+/* ---- metrics -------------------------------------------------------------------------------- */
+
+static void report_rate(struct run *run, const struct stream *stream, const char *store,
+                        const char *metric)
+{
+    double rate = candidates_rate(&stream->candidates, store);
+    if (rate > 0)
+        run_metric(run, metric, rate);
+    else if (stream->candidates.rates && !strcmp(store, "nt"))
+        run_no_metric(run, metric, "the blocks are not whole cache lines");
+    else
+        run_no_metric(run, metric, "the store was given, so none was compared");
+}
+
+static void report_rates(struct run *run, const struct stream *stream)
+{
+    const struct stream_kind *kind = kind_of(run);
+    if (kind->store)
+        return;
+    report_rate(run, stream, "plain", "bytes_per_second_plain");
+    report_rate(run, stream, "nt", "bytes_per_second_nt");
+    if (!takes_elements(kind->operation))
+        report_rate(run, stream, "libc", "bytes_per_second_libc");
+}
+
+void stream_finish(struct thread *thread)
+{
+    struct run *run = thread->run;
+    const struct stream *stream = run_shared(run);
+    report_rates(run, stream);
+    run_metric(run, "huge_page_ratio", stream->ground.set.huge_page_ratio);
+    walks_report_times(run, stream->walks, &stream->ground);
+}

@@ -1,0 +1,276 @@
+#include "working_set.h"
+
+#include "caches.h"
+#include "kernels.h"
+#include "memory.h"
+#include "numa.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const page_modes[] = {"4k", "huge", "hugetlb", NULL};
+const char *const size_words[] = {"auto", NULL};
+const char *const node_words[] = {"local", NULL};
+
+static const double GB = 1e9;
+static const double AUTO_CACHES = 4;           /* times the last-level caches: STREAM's rule */
+static const double AUTO_THREAD_BYTES = 320e6; /* four times 80 MB, for caches nobody tells of */
+static const double AUTO_SHARE = 0.6;          /* of the budget */
+static const double USABLE_SHARE = 0.95;       /* page tables, and whatever else grows meanwhile */
+static const double ENOUGH_HUGE_PAGES = 0.99;
+
+/* Arrays begin some pages and lines apart, the one that is written first: at the same offset in
+ * their pages they would share the sets of a cache, and a load would wait for the store before it
+ * whose address ends alike. */
+enum { STAGGER_BYTES = 5 * PAGE_BYTES + 4 * LINE_BYTES };
+
+static size_t rounded_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* ---- layout --------------------------------------------------------------------------------- */
+
+static void lay_out(struct working_set *set, const struct demand *demand, size_t array_bytes)
+{
+    set->arrays = demand->arrays;
+    set->array_bytes = array_bytes;
+    set->array_step = rounded_up(array_bytes, PAGE_BYTES) + STAGGER_BYTES;
+    set->thread_step = rounded_up(demand->arrays * set->array_step, HUGE_PAGE_BYTES);
+}
+
+void *working_set_array(const struct working_set *set, unsigned thread, unsigned array)
+{
+    return (char *)set->pages.base + thread * set->thread_step + array * set->array_step;
+}
+
+/* ---- size ----------------------------------------------------------------------------------- */
+
+struct needs {
+    double arrays_bytes, beside_bytes, threads_bytes;
+};
+
+static double total(const struct needs *needs)
+{
+    return needs->arrays_bytes + needs->beside_bytes + needs->threads_bytes;
+}
+
+/* Of arrays of this size. A pool of huge pages has been set aside before. */
+static struct needs needs_of(const struct run *run, const struct demand *demand, size_t array_bytes)
+{
+    struct working_set set;
+    bool pooled = page_mode_of(run_choice(run, "pages")) == PAGES_HUGETLB;
+    lay_out(&set, demand, array_bytes);
+    return (struct needs){
+        .arrays_bytes = pooled ? 0 : (double)set.thread_step * run_threads(run),
+        .beside_bytes = demand->beside_bytes ? demand->beside_bytes(run, array_bytes) : 0,
+        .threads_bytes = run_thread_bytes(run),
+    };
+}
+
+static size_t array_bytes_of(const struct run *run, const struct demand *demand, double size)
+{
+    double each = size / run_threads(run) / demand->arrays;
+    return (size_t)each / demand->granule * demand->granule;
+}
+
+static double size_of(const struct run *run, const struct demand *demand, size_t array_bytes)
+{
+    return (double)array_bytes * demand->arrays * run_threads(run);
+}
+
+/* The largest arrays, at most of these bytes, whose needs are at most `usable`; 0: none. */
+static size_t largest_array(const struct run *run, const struct demand *demand, size_t most,
+                            double usable)
+{
+    size_t fits = 0, too_much = most / demand->granule + 1;
+    while (too_much - fits > 1) {
+        size_t middle = fits + (too_much - fits) / 2;
+        struct needs needs = needs_of(run, demand, middle * demand->granule);
+        if (total(&needs) <= usable)
+            fits = middle;
+        else
+            too_much = middle;
+    }
+    return fits * demand->granule;
+}
+
+static bool budget_read(const struct run *run, struct memory_budget *budget)
+{
+    if (!run_memory_budget(run, budget))
+        budget->bytes = INFINITY;
+    if (run_choice(run, "memory_node"))
+        return isfinite(budget->bytes);
+    double node_bytes = memory_node_left((int)run_count(run, "memory_node"), "/sys");
+    if (node_bytes < budget->bytes) {
+        budget->bytes = node_bytes;
+        snprintf(budget->limit, sizeof budget->limit, "free memory of NUMA node %d",
+                 (int)run_count(run, "memory_node"));
+    }
+    return isfinite(budget->bytes);
+}
+
+static int lacks_memory(struct run *run, const struct demand *demand, size_t array_bytes,
+                        const struct memory_budget *budget)
+{
+    struct needs needs = needs_of(run, demand, array_bytes);
+    double usable = USABLE_SHARE * budget->bytes;
+    size_t fits = largest_array(run, demand, array_bytes, usable);
+    char beside[96] = "", remedy[96] = "use fewer threads";
+    if (needs.beside_bytes > 0)
+        snprintf(beside, sizeof beside, "%.3g GB %s, ", needs.beside_bytes / GB,
+                 demand->beside_name);
+    if (fits > 0)
+        snprintf(remedy, sizeof remedy, "at most --size-bytes %.0f fits",
+                 size_of(run, demand, fits));
+    run_reason(run,
+               "%.3g GB of memory are needed (%.3g GB arrays, %s%.3g GB for %u threads), %.3g GB "
+               "may be taken (95 %% of %s): %s",
+               total(&needs) / GB, needs.arrays_bytes / GB, beside, needs.threads_bytes / GB,
+               run_threads(run), usable / GB, budget->limit, remedy);
+    return EXIT_RESOURCE;
+}
+
+static int too_small(struct run *run, const struct demand *demand, double size)
+{
+    run_reason(run,
+               "a working set of %.0f bytes is too small: %u threads with %u array%s each, of one "
+               "%s of %zu bytes or more, need at least --size-bytes %.0f",
+               size, run_threads(run), demand->arrays, demand->arrays > 1 ? "s" : "",
+               demand->granule_name, demand->granule, size_of(run, demand, demand->granule));
+    return EXIT_USAGE;
+}
+
+static void warn_of_caches(const struct run *run, double size, const struct caches *caches,
+                           bool chosen)
+{
+    if (chosen)
+        run_warning(run, "cache_influenced",
+                    "the working set of %.3g GB is all that 60 %% of the memory allows, less than "
+                    "4 times the last-level caches (%.3g GB): part of it stays in them",
+                    size / GB, caches->llc / GB);
+    else
+        run_warning(run, "cache_influenced",
+                    "the working set of %.3g GB is less than 4 times the last-level caches "
+                    "(%.3g GB): part of it, or all, stays in them",
+                    size / GB, caches->llc / GB);
+}
+
+static double automatic_size(const struct run *run, const struct demand *demand,
+                             const struct caches *caches, const struct memory_budget *budget)
+{
+    double wanted = fmax(AUTO_CACHES * caches->llc, AUTO_THREAD_BYTES * run_threads(run));
+    size_t array_bytes = array_bytes_of(run, demand, wanted) + demand->granule;
+    return size_of(run, demand,
+                   largest_array(run, demand, array_bytes, AUTO_SHARE * budget->bytes));
+}
+
+static int check_split(struct run *run)
+{
+    uint64_t size = run_count(run, "size_bytes"), threads = run_threads(run);
+    if (size % threads == 0)
+        return EXIT_OK;
+    run_reason(run,
+               "--size-bytes %" PRIu64 " does not split over %" PRIu64 " threads: take %" PRIu64
+               " or %" PRIu64,
+               size, threads, size / threads * threads, (size / threads + 1) * threads);
+    return EXIT_USAGE;
+}
+
+/* The size that the parameters ask for, in bytes. */
+static int asked_size(struct run *run, const struct demand *demand, const struct caches *caches,
+                      const struct memory_budget *budget, double *size)
+{
+    bool given = !run_choice(run, "size_bytes"), share = run_param_set(run, "size_share");
+    if (given && share) {
+        run_reason(run, "--size-bytes and --size-share were both given: take one of them");
+        return EXIT_USAGE;
+    }
+    if (given) {
+        *size = (double)run_count(run, "size_bytes");
+        return check_split(run);
+    }
+    if (share && !isfinite(budget->bytes)) {
+        run_reason(run, "--size-share: this kernel does not tell how much memory there is: use "
+                        "--size-bytes");
+        return EXIT_RESOURCE;
+    }
+    *size = share ? run_number(run, "size_share") * budget->bytes
+                  : automatic_size(run, demand, caches, budget);
+    return EXIT_OK;
+}
+
+int working_set_check(struct run *run, const struct demand *demand)
+{
+    struct memory_budget budget;
+    struct caches caches;
+    double size;
+    bool chosen = run_choice(run, "size_bytes") && !run_param_set(run, "size_share");
+    int failure = numa_check(run);
+    if (failure)
+        return failure;
+    budget_read(run, &budget);
+    run_caches(run, &caches);
+    failure = asked_size(run, demand, &caches, &budget, &size);
+    if (failure)
+        return failure;
+    size_t array_bytes = array_bytes_of(run, demand, size);
+    if (array_bytes == 0)
+        return chosen ? lacks_memory(run, demand, demand->granule, &budget)
+                      : too_small(run, demand, size);
+    struct needs needs = needs_of(run, demand, array_bytes);
+    if (total(&needs) > USABLE_SHARE * budget.bytes)
+        return lacks_memory(run, demand, array_bytes, &budget);
+    size = size_of(run, demand, array_bytes);
+    run_set_count(run, "size_bytes", (uint64_t)size);
+    if (size < AUTO_CACHES * caches.llc && (demand->beyond_caches || chosen))
+        warn_of_caches(run, size, &caches, chosen);
+    return EXIT_OK;
+}
+
+size_t working_set_array_bytes(const struct run *run, const struct demand *demand)
+{
+    return array_bytes_of(run, demand, (double)run_count(run, "size_bytes"));
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+const char *working_set_unsupported(const struct run *run)
+{
+    return pages_unsupported(page_mode_of(run_choice(run, "pages")));
+}
+
+int working_set_reserve(struct run *run, struct working_set *set, const struct demand *demand)
+{
+    lay_out(set, demand, working_set_array_bytes(run, demand));
+    set->huge_page_ratio = NAN;
+    return pages_reserve(run, &set->pages, set->thread_step * run_threads(run),
+                         page_mode_of(run_choice(run, "pages")));
+}
+
+void working_set_release(struct working_set *set)
+{
+    pages_release(&set->pages);
+}
+
+int working_set_touch(const struct thread *thread, const struct working_set *set)
+{
+    void *part = working_set_array(set, thread->index, 0);
+    int failure = numa_bind(thread, part, set->thread_step);
+    return failure ? failure
+                   : pages_touch(thread->run, &set->pages, part, set->arrays * set->array_step);
+}
+
+void working_set_inspect(struct run *run, struct working_set *set)
+{
+    set->huge_page_ratio = pages_huge_ratio(&set->pages);
+    if (set->pages.mode == PAGES_HUGE && set->huge_page_ratio < ENOUGH_HUGE_PAGES)
+        run_warning(run, "huge_pages_missing",
+                    "only %.0f %% of the working set lies in huge pages: the kernel refuses them "
+                    "(/sys/kernel/mm/transparent_hugepage/enabled) or has no free ones; the figure "
+                    "holds for this mixture",
+                    100 * set->huge_page_ratio);
+    numa_inspect(run, set);
+}
