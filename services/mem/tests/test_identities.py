@@ -29,6 +29,12 @@ def measured(workload: str, *arguments: str, size: int = SIZE) -> Trial:
     return measure(workload, f"--size-bytes={size}", *arguments)
 
 
+def best(metric: str, found: Trial) -> float:
+    """What the least disturbed slice shows; the whole run where others had the CPU throughout."""
+    figure = found.metrics[f"{metric}_best"]
+    return float(found.metrics[metric] if figure is None else figure)
+
+
 @pytest.mark.parametrize("pages", ["4k", "huge"])
 @pytest.mark.parametrize("workload", [*STREAM, *TIMES, *LIBRARY])
 def test_the_size_that_was_asked_for_is_there(workload: str, pages: str) -> None:
@@ -57,7 +63,7 @@ def test_a_fixed_work_is_split_over_the_threads(workload: str, threads: int) -> 
     arguments = [f"--work={work}", f"--threads={threads}", "--block-bytes=4096", "--warmup-s=0"]
     found = measured(workload, *arguments)
     assert found.metrics["work_bytes"] == work
-    assert {one["bytes"] for one in found.end["threads"]} == {work / threads}
+    assert {one["operations"] for one in found.end["threads"]} == {work / threads}
 
 
 @pytest.mark.parametrize("workload", [*STREAM, *LIBRARY])
@@ -65,7 +71,8 @@ def test_bytes_over_time_are_the_rate(workload: str) -> None:
     metrics = (found := measured(workload, *BRIEF)).metrics
     rate = metrics["work_bytes"] / found.end["elapsed_s"]
     assert metrics["bytes_per_second_makespan"] == pytest.approx(rate, rel=1e-6)
-    assert metrics["bytes_per_second_best"] >= metrics["bytes_per_second"]
+    if found.end["basis"] == "clean_slices":
+        assert metrics["bytes_per_second_best"] >= metrics["bytes_per_second"]
 
 
 @pytest.mark.parametrize("workload", TIMES)
@@ -73,7 +80,8 @@ def test_time_over_accesses_is_the_access_time(workload: str) -> None:
     metrics = (found := measured(workload, *BRIEF)).metrics
     mean = found.end["elapsed_s"] / metrics["work_operations"]
     assert metrics["access_time_s_mean"] == pytest.approx(mean, rel=0.05)
-    assert metrics["access_time_s_best"] <= metrics["access_time_s"]
+    if found.end["basis"] == "clean_slices":
+        assert metrics["access_time_s_best"] <= metrics["access_time_s"]
 
 
 def test_a_byte_is_counted_as_stream_counts_it() -> None:
@@ -98,14 +106,15 @@ def test_copy_is_about_as_fast_as_the_c_librarys() -> None:
         times_s.append(time.perf_counter() - began_s)
     theirs = SIZE / min(times_s)
     for store in ("plain", "nt", "libc"):
-        ours = measured("copy", f"--store={store}", *BRIEF).metrics["bytes_per_second_best"]
+        ours = best("bytes_per_second", measured("copy", f"--store={store}", *BRIEF))
         assert theirs / GENEROUS < ours < theirs * GENEROUS, store
 
 
 def test_the_chase_takes_longer_the_larger_its_set() -> None:
     sizes = (16 << 10, 512 << 10, 64 * MIB)
-    times_s = [measured("pointer_chase", *BRIEF, size=size).metrics for size in sizes]
-    first, second, memory = (one["access_time_s_best"] for one in times_s)
+    first, second, memory = (
+        best("access_time_s", measured("pointer_chase", *BRIEF, size=size)) for size in sizes
+    )
     assert 2e-10 < first < second < memory < 2e-6
     assert second > 1.5 * first and memory > 3 * second
 
@@ -113,10 +122,10 @@ def test_the_chase_takes_longer_the_larger_its_set() -> None:
 def test_independent_accesses_overlap() -> None:
     """Which is why random_access and pointer_chase are two metrics."""
     size = 64 * MIB
-    chase = measured("pointer_chase", *BRIEF, size=size).metrics["access_time_s_best"]
+    chase = best("access_time_s", measured("pointer_chase", *BRIEF, size=size))
     for index in ("precomputed", "lcg"):
         found = measured("random_access", f"--index={index}", *BRIEF, size=size)
-        assert found.metrics["access_time_s_best"] < 0.7 * chase, index
+        assert best("access_time_s", found) < 0.7 * chase, index
 
 
 @pytest.mark.parametrize("index", ["precomputed", "lcg"])
@@ -163,7 +172,9 @@ def block_times(found: Trial) -> list[Any]:
 def test_blocks_of_8_kib_have_a_distribution(workload: str, pattern: str) -> None:
     found = measured(workload, "--block-bytes=8192", f"--pattern={pattern}", *BRIEF)
     times_s = block_times(found)
-    assert 0 < times_s[0] <= times_s[1] <= times_s[2] <= times_s[3]
+    told = [time_s for time_s in times_s if time_s is not None]
+    assert told[0] > 0 and told == sorted(told) and told[-1] == times_s[-1]
+    assert times_s[0] is not None
     # A block of so many bytes in each array, at the rate of the one thread there is.
     counted = 8192 * ARRAYS.get(workload, 2 if workload == "read_write" else 1)
     assert times_s[0] == pytest.approx(counted / found.metrics["bytes_per_second"], rel=0.6)
@@ -204,11 +215,14 @@ def test_best_is_the_fastest_of_what_was_tried(workload: str) -> None:
 def test_a_store_that_was_asked_for_is_not_replaced(store: str) -> None:
     found = measured("triad", f"--store={store}", *BRIEF)
     assert found.params["store"] == store
-    assert found.metrics["bytes_per_second_plain"] is None
+    other = {"plain": "nt", "nt": "plain"}[store]
+    assert found.metrics[f"bytes_per_second_{other}"] is None
 
 
 def test_two_threads_share_the_set_and_add_up() -> None:
     found = measured("triad", "--threads=2", "--duration-s=0.2", "--warmup-s=0")
-    rates = [one["bytes_per_second"] for one in found.end["threads"]]
+    parts = found.end["threads"]
+    rates = [one["operations"] / (one["stop_s"] - one["start_s"]) for one in parts]
     assert len(rates) == 2
-    assert found.metrics["bytes_per_second_sum"] == pytest.approx(sum(rates), rel=0.5)
+    assert found.metrics["bytes_per_second_sum"] == pytest.approx(sum(rates), rel=1e-6)
+    assert found.metrics["work_bytes"] == sum(one["operations"] for one in parts)

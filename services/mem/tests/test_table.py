@@ -50,7 +50,7 @@ BYTES = {f"bytes_per_second{which}" for which in ("", "_makespan", "_sum", "_bes
     "work_bytes"
 }
 TIME = {f"access_time_s{which}" for which in ("", "_mean", "_best")} | {"work_operations"}
-LABEL = "based on a variant of the STREAM benchmark"
+LABEL = "Based on a variant of the STREAM benchmark"
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_nothing_of_a_cpu_is_measured(workloads: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["copy", "scale", "add", "triad"])
 def test_results_of_a_changed_stream_are_labelled(workloads: dict[str, Any], name: str) -> None:
     """As STREAM's licence asks for."""
-    assert LABEL in workloads[name]["description"]
+    assert LABEL in metrics(workloads[name])["bytes_per_second"]["description"]
 
 
 def test_the_table_is_the_same_on_aarch64(workloads: dict[str, Any]) -> None:
