@@ -17,6 +17,7 @@ import pytest
 
 import hostbench
 from hostbench.exitcode import ExitCode
+from hostbench.program import SUBSYSTEMS
 from tests.faults.command import CHECKOUT, Command, Ended
 
 FORCE = ("--idle-policy", "force")
@@ -138,9 +139,10 @@ def test_list_suites_and_workloads(command: Command) -> None:
     assert "quick: " in command.run("list", "suites").output
     names = [suite["name"] for suite in command.run("list", "suites", "--json").document["suites"]]
     assert "cpu-600-samples" in names
-    assert "cpu.fma: " in command.run("list", "workloads").output
-    (program,) = command.run("list", "workloads", "--json").document["programs"]
-    assert program["program"] == "cpu-bench"
+    listed = command.run("list", "workloads").output
+    assert "cpu.fma: " in listed and "mem.triad: " in listed
+    programs = command.run("list", "workloads", "--json").document["programs"]
+    assert [one["program"] for one in programs] == [f"{name}-bench" for name in SUBSYSTEMS]
 
 
 def test_json_of_a_run_is_one_document(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hostbench.program import SUBSYSTEMS
 from tests.patience import comes_true, wait_until
 
 CHECKOUT = Path(__file__).parents[2]
@@ -129,12 +131,12 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def scripted_programs(directory: Path) -> Path:
-    """A programs directory whose cpu-bench is the scripted one, with the real one's table."""
+    """A directory of programs that are all the scripted one, with the tables of the real ones."""
     programs = directory / "programs"
     programs.mkdir()
-    program = programs / "cpu-bench"
-    program.write_text(SCRIPTED.read_text())
-    program.chmod(0o755)
-    table = subprocess.run([PROGRAMS / "cpu-bench", "--list"], capture_output=True, check=True)
-    (programs / "table.json").write_bytes(table.stdout)
+    for name in (f"{subsystem}-bench" for subsystem in SUBSYSTEMS):
+        shutil.copy(SCRIPTED, programs / name)
+        (programs / name).chmod(0o755)
+        table = subprocess.run([PROGRAMS / name, "--list"], capture_output=True, check=True)
+        (programs / f"{name}.json").write_bytes(table.stdout)
     return programs

@@ -15,14 +15,23 @@ import pytest
 
 from tests.patience import SOON_S, comes_true
 
-PROGRAM = Path(__file__).parents[2] / "build" / "release" / "cpu-bench"
+PROGRAMS = Path(__file__).parents[2] / "build" / "release"
+PROGRAM = PROGRAMS / "cpu-bench"
+# A workload of every program, small enough to have begun at once.
+CALLS = {
+    "cpu-bench": ["fma"],
+    "mem-bench": ["triad", "--size-bytes", str(32 << 20)],
+}
 FAILED = 1
 
 
-def start(*arguments: str, pass_fds: Sequence[int] = ()) -> subprocess.Popen[str]:
-    """A long trial that has begun."""
+each_program = pytest.mark.parametrize("name", CALLS)
+
+
+def start(name: str, *arguments: str, pass_fds: Sequence[int] = ()) -> subprocess.Popen[str]:
+    """A long trial that has reached its timed region."""
     program = subprocess.Popen(
-        [PROGRAM, "fma", "--duration-s", "60", *arguments],
+        [PROGRAMS / name, *CALLS[name], "--duration-s", "60", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -43,19 +52,21 @@ def ends_interrupted(program: subprocess.Popen[str], why: str) -> None:
     assert len(errors.splitlines()) == 1
 
 
+@each_program
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("arguments", [[], ["--warmup-s", "30"], ["--threads", "64"]])
-def test_signal(number: signal.Signals, times: int, arguments: list[str]) -> None:
-    program = start(*arguments)
+def test_signal(name: str, number: signal.Signals, times: int, arguments: list[str]) -> None:
+    program = start(name, *arguments)
     for _ in range(times):
         program.send_signal(number)
     ends_interrupted(program, number.name)
 
 
-def test_closed_lifeline() -> None:
+@each_program
+def test_closed_lifeline(name: str) -> None:
     read_end, write_end = os.pipe()
-    program = start("--lifeline-fd", str(read_end), pass_fds=[read_end])
+    program = start(name, "--lifeline-fd", str(read_end), pass_fds=[read_end])
     os.close(read_end)
     assert program.poll() is None
     os.close(write_end)
@@ -95,8 +106,9 @@ def running(pid: int) -> bool:
         return False
 
 
-def test_reader_gone() -> None:
-    program = start("--sample-interval-s", "0.1")
+@each_program
+def test_reader_gone(name: str) -> None:
+    program = start(name, "--sample-interval-s", "0.1")
     assert program.stdout is not None
     assert program.stderr is not None
     program.stdout.close()
@@ -105,11 +117,11 @@ def test_reader_gone() -> None:
     program.stderr.close()
 
 
-def test_full_output_is_a_failure() -> None:
+@each_program
+def test_full_output_is_a_failure(name: str) -> None:
+    call = [str(PROGRAMS / name), *CALLS[name], "--duration-s", "0.05"]
     with Path("/dev/full").open("w") as full:
-        result = subprocess.run(
-            [PROGRAM, "fma", "--duration-s", "0.05"], stdout=full, stderr=subprocess.PIPE
-        )
+        result = subprocess.run(call, stdout=full, stderr=subprocess.PIPE)
     assert result.returncode == FAILED
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from services.cpu.tests.disassembly import ROOT
+from tests.machine_code import ROOT
 
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
 SHIM = Path(__file__).with_name("openblas_shim.c")
