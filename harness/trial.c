@@ -71,17 +71,19 @@ static void measure_empty_loop(struct worker *worker)
         run->workload->empty_loop(&worker->thread, worker->batch);
         best_s = fmin(best_s, now_s() - start_s - run->clock.read_s);
     }
-    trial->empty_loop_s = best_s / (double)(worker->batch * run->unit_operations);
+    trial->empty_loop_s = fmax(best_s, 0) / (double)(worker->batch * run->unit_operations);
     if (worker->rates.kept)
         trial->empty_loop_ratio =
             trial->empty_loop_s * median(worker->rates.values, worker->rates.kept);
 }
 
-/* Of a time the empty loop is part of the figure; a rate only tells how much it may weigh. */
+/* Of a time, or of bytes moved in blocks, the empty loop is part of the figure; beside operations
+ * on registers it only tells how much it may weigh. */
 static void warn_of_empty_loop(const struct trial *trial)
 {
     const struct rate *rate = &trial->run->workload->rate;
-    if (!rate->time || !(trial->empty_loop_ratio > MUCH_EMPTY_LOOP))
+    bool part = rate->time || rate_in_bytes(rate);
+    if (!part || !(trial->empty_loop_ratio > MUCH_EMPTY_LOOP))
         return;
     event_warning("empty_loop",
                   "the bare loop takes %.0f %% of %s, more than %.0f %%: the access itself is too "
@@ -164,6 +166,13 @@ static int measure(struct worker *worker)
     return failure;
 }
 
+/* Teams have checked every step. */
+static int verify(struct worker *worker)
+{
+    const struct workload *workload = worker->thread.run->workload;
+    return workload->verify && !workload->team ? workload->verify(&worker->thread, 0) : EXIT_OK;
+}
+
 /* Every worker passes every barrier, whatever has failed: a worker that left early would keep the
  * others waiting. */
 static void *work(void *argument)
@@ -190,6 +199,9 @@ static void *work(void *argument)
     barrier_wait(&trial->barrier);
     if (!run_stopping(run))
         after_region(worker);
+    barrier_wait(&trial->barrier);
+    if (!run_stopping(run))
+        run_fail(run, verify(worker));
     barrier_wait(&trial->barrier);
     if (!run_stopping(run))
         finish(worker);

@@ -133,9 +133,12 @@ struct workload {
     void (*finish)(struct thread *);
     void (*teardown)(struct thread *);
 
-    /* Of teams only. Before and after each step, by all threads at once, not timed: new operands,
-     * the check of the result. 0 or an exit_code. May be NULL. */
+    /* Of teams only, before each step, by all threads at once, not timed: new operands. 0 or an
+     * exit_code. May be NULL. */
     int (*prepare)(struct thread *);
+    /* The check of the result, by all threads at once, not timed: of a team after each step, of
+     * others once after the timed region, with `batch` 0 and whatever all steps have left. 0 or an
+     * exit_code. May be NULL. */
     int (*verify)(struct thread *, uint64_t batch);
     /* Instead of steps where the largest batch is 1, that is where one step is long: keeps the
      * core busy alike until `until_s` of the monotonic clock. May be NULL. */

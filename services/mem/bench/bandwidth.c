@@ -1,9 +1,7 @@
 /* read, write, copy, scale, add, triad: STREAM's kernels and byte counts. */
+#include "isa.h"
 #include "mem_workloads.h"
 #include "stream.h"
-
-/* Allocating, filling and comparing the arrays of the default size. */
-static const double SETUP_S = 0.5;
 
 static const char *const stores[] = {"best", "plain", "nt", NULL};
 static const char *const stores_with_libc[] = {"best", "plain", "nt", "libc", NULL};
@@ -17,11 +15,7 @@ static const char *const streams[] = {"best", "1", "4", "8", NULL};
      .help = "How results are stored; nt: past the caches; " text "best: the fastest of them "     \
              "here, tried on the arrays by all threads at once."}
 #define PARAMS_KERNEL                                                                              \
-    {.name = "isa",                                                                                \
-     .type = PARAM_CHOICE,                                                                         \
-     .initial = "best",                                                                            \
-     .choices = isas,                                                                              \
-     .help = "Instruction set and width; best: the widest this CPU has."},                         \
+    PARAM_ISA,                                                                                     \
         {.name = "streams",                                                                        \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "best",                                                                        \
@@ -78,7 +72,7 @@ const struct workload read_workload = {
     .params = read_params,
     .metrics = read_metrics,
     .own = &reading,
-    .setup_s = SETUP_S,
+    .setup_s = STREAM_SETUP_S,
     STREAM_FUNCTIONS,
 };
 
@@ -89,7 +83,7 @@ const struct workload write_workload = {
     .params = params_with_libc,
     .metrics = metrics_with_libc,
     .own = &writing,
-    .setup_s = SETUP_S,
+    .setup_s = STREAM_SETUP_S,
     STREAM_FUNCTIONS,
 };
 
@@ -100,7 +94,7 @@ const struct workload copy_workload = {
     .params = params_with_libc,
     .metrics = metrics_with_libc,
     .own = &copying,
-    .setup_s = SETUP_S,
+    .setup_s = STREAM_SETUP_S,
     STREAM_FUNCTIONS,
 };
 
@@ -111,7 +105,7 @@ const struct workload scale_workload = {
     .params = params,
     .metrics = metrics,
     .own = &scaling,
-    .setup_s = SETUP_S,
+    .setup_s = STREAM_SETUP_S,
     STREAM_FUNCTIONS,
 };
 
@@ -122,7 +116,7 @@ const struct workload add_workload = {
     .params = params,
     .metrics = metrics,
     .own = &adding,
-    .setup_s = SETUP_S,
+    .setup_s = STREAM_SETUP_S,
     STREAM_FUNCTIONS,
 };
 
@@ -133,6 +127,6 @@ const struct workload triad_workload = {
     .params = params,
     .metrics = metrics,
     .own = &triads,
-    .setup_s = SETUP_S,
+    .setup_s = STREAM_SETUP_S,
     STREAM_FUNCTIONS,
 };

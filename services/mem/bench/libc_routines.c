@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static struct {
+    double threshold_bytes;
     char path[512], detail[256];
     struct library library;
 } state;
@@ -97,17 +98,22 @@ const struct library *libc_routines(void)
 {
     if (state.library.name)
         return &state.library;
-    double threshold_bytes = nt_threshold_bytes();
+    state.threshold_bytes = nt_threshold_bytes();
     find_path();
-    if (threshold_bytes > 0)
+    if (state.threshold_bytes > 0)
         snprintf(state.detail, sizeof state.detail,
                  "memcpy() and memset() bypass the caches from %.0f bytes on "
                  "(x86_non_temporal_threshold)",
-                 threshold_bytes);
+                 state.threshold_bytes);
     else
         snprintf(state.detail, sizeof state.detail,
                  "memcpy() and memset(); it does not tell from which size on they bypass the "
                  "caches");
     state.library = (struct library){"glibc", gnu_get_libc_version(), state.path, state.detail};
     return &state.library;
+}
+
+double libc_nt_threshold(void)
+{
+    return libc_routines() ? state.threshold_bytes : 0;
 }

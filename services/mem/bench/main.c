@@ -1,10 +1,12 @@
 #include "mem_workloads.h"
 
-const char *const isas[] = {"best", "scalar", "sse2", "avx2", "avx512", "neon", NULL};
-
 static const struct workload *const workloads[] = {
-    &read_workload, &write_workload, &copy_workload, &scale_workload,
-    &add_workload,  &triad_workload, NULL,
+    &read_workload,          &write_workload,
+    &copy_workload,          &scale_workload,
+    &add_workload,           &triad_workload,
+    &pointer_chase_workload, &loaded_latency_workload,
+    &random_access_workload, &read_write_workload,
+    &memset_write_workload,  NULL,
 };
 
 static const struct program program = {"mem-bench", "mem", workloads};

@@ -8,7 +8,4 @@ extern const struct workload read_workload, write_workload, copy_workload, scale
     add_workload, triad_workload, pointer_chase_workload, loaded_latency_workload,
     random_access_workload, read_write_workload, memset_write_workload;
 
-/* Of the isa parameter. */
-extern const char *const isas[];
-
 #endif

@@ -68,10 +68,14 @@ static void take(struct walk *walk, const struct kernel *kernel)
     walk->fenced = !strcmp(kernel->store, "nt");
 }
 
-static double rate_now(struct walk *walk)
+static double rate_now(struct walk *walk, const struct kernel *kernel)
 {
     const struct ground *ground = walk->ground;
-    uint64_t units = 1 + CHUNK_BYTES / ground->unit_bytes, done = 0;
+    size_t chunk_bytes = strcmp(kernel->store, "libc") ? CHUNK_BYTES : ground->libc_bytes;
+    uint64_t units = chunk_bytes > ground->unit_bytes ? chunk_bytes / ground->unit_bytes : 1;
+    uint64_t done = 0;
+    walk_to_block(walk);
+    take(walk, kernel);
     double start_s = now_s(), taken_s;
     do {
         walk_units(walk, units);
@@ -86,14 +90,12 @@ static void measure(const struct candidates *candidates, struct thread *thread, 
                     double *rates)
 {
     double rounds[CANDIDATES_MAX][ROUNDS];
-    take(walk, candidates->kernels[0]);
-    rate_now(walk);
+    rate_now(walk, candidates->kernels[0]);
     for (int round = 0; round < ROUNDS; round++)
         for (unsigned i = 0; i < candidates->count; i++) {
             if (!run_meet(thread))
                 return;
-            take(walk, candidates->kernels[i]);
-            rounds[i][round] = rate_now(walk);
+            rounds[i][round] = rate_now(walk, candidates->kernels[i]);
         }
     for (unsigned i = 0; i < candidates->count; i++)
         rates[i] = median(rounds[i], ROUNDS);
@@ -127,6 +129,7 @@ int candidates_try(struct candidates *candidates, struct thread *thread, struct 
         choose(candidates, run_threads(thread->run));
     if (!run_meet(thread))
         return EXIT_OK;
+    walk_to_block(walk);
     take(walk, candidates->chosen);
     return EXIT_OK;
 }

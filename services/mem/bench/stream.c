@@ -1,6 +1,6 @@
 #include "stream.h"
 
-#include "cpu_features.h"
+#include "isa.h"
 #include "libc_routines.h"
 #include "mem_workloads.h"
 #include "store.h"
@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const double LIBC_CALL_THRESHOLDS = 1.25;
 
 /* What the threads of a run share. */
 struct stream {
@@ -60,29 +62,11 @@ static bool is_random(const struct run *run)
     return !strcmp(run_choice(run, "pattern"), "random");
 }
 
-/* A kernel of this isa; NULL: none here. */
-static const struct kernel *kernel_of(const char *isa)
-{
-    const struct kernel *kernel = kernels;
-    while (kernel->function && (!kernel->isa || strcmp(kernel->isa, isa)))
-        kernel++;
-    return kernel->function ? kernel : NULL;
-}
-
-static const char *widest_isa(void)
-{
-    const char *widest = "scalar";
-    for (const struct kernel *kernel = kernels; kernel->function; kernel++)
-        if (kernel->isa && !features_missing(kernel->features))
-            widest = kernel->isa;
-    return widest;
-}
-
 void stream_resolve(struct run *run)
 {
     const struct stream_kind *kind = kind_of(run);
-    if (!is_libc(kind) && !wish_for(run, "isa"))
-        run_set_choice(run, "isa", widest_isa());
+    if (!is_libc(kind))
+        isa_resolve(run);
     const char *store = wish_of(run).store;
     if ((kind->operation == OPERATION_WRITE || kind->operation == OPERATION_COPY) &&
         (!store || !strcmp(store, "libc")))
@@ -91,33 +75,32 @@ void stream_resolve(struct run *run)
 
 const char *stream_unsupported(const struct run *run)
 {
-    if (!is_libc(kind_of(run))) {
-        const char *isa = run_choice(run, "isa");
-        const struct kernel *kernel = kernel_of(isa);
-        const char *reason = kernel ? features_missing(kernel->features) : isa_foreign(isa);
-        if (reason)
-            return reason;
-    }
-    return working_set_unsupported(run);
+    const char *reason = is_libc(kind_of(run)) ? NULL : isa_unsupported(run);
+    return reason ? reason : working_set_unsupported(run);
 }
 
 const char *stream_unconfirmed(const struct run *run)
 {
-    (void)run;
-#if defined(__aarch64__)
-    return "these kernels were not run on hardware before: their evidence is an emulator that "
-           "executes them";
-#else
-    return NULL;
-#endif
+    return is_libc(kind_of(run)) ? NULL : isa_unconfirmed(run);
 }
 
 /* ---- what the parameters mean together ------------------------------------------------------ */
+
+/* The C library's routines choose their way by the size of a call. Whoever has arrays to copy calls them with
+ * all of one; a little more than where that way ends is as good, and no slice gets much longer. */
+static size_t libc_bytes(const struct ground *ground)
+{
+    double enough = LIBC_CALL_THRESHOLDS * libc_nt_threshold();
+    if (ground->blocks || enough == 0 || enough > (double)ground->block_bytes)
+        return ground->block_bytes;
+    return (size_t)enough / LINE_BYTES * LINE_BYTES;
+}
 
 static struct ground ground_of(const struct run *run, size_t array_bytes)
 {
     struct ground ground = {.operation = kind_of(run)->operation, .random = is_random(run)};
     ground_divide(&ground, array_bytes, block_bytes_of(run));
+    ground.libc_bytes = libc_bytes(&ground);
     return ground;
 }
 
@@ -220,6 +203,13 @@ static int lacks_memory(struct run *run)
     return EXIT_RESOURCE;
 }
 
+static void set_unit(struct run *run, struct ground *ground, size_t unit_bytes)
+{
+    uint64_t counted = unit_bytes * walk_arrays(ground->operation);
+    ground->unit_bytes = unit_bytes;
+    run_set_unit(run, counted, UINT64_MAX / counted);
+}
+
 int stream_open(struct run *run)
 {
     struct demand demand = demand_of(run);
@@ -233,8 +223,7 @@ int stream_open(struct run *run)
     stream->walks = walks_make(run_threads(run));
     if (!stream->walks)
         return lacks_memory(run);
-    uint64_t bytes = stream->ground.unit_bytes * demand.arrays;
-    run_set_unit(run, bytes, UINT64_MAX / bytes);
+    set_unit(run, &stream->ground, stream->ground.unit_bytes);
     int failure = candidates_prepare(&stream->candidates, run);
     return failure ? failure : working_set_reserve(run, &stream->ground.set, &demand);
 }
@@ -274,6 +263,8 @@ int stream_calibrate(struct thread *thread)
     if (failure || thread->index > 0 || !stream->candidates.chosen)
         return failure;
     working_set_inspect(thread->run, &stream->ground.set);
+    if (!strcmp(stream->candidates.chosen->store, "libc"))
+        set_unit(thread->run, &stream->ground, stream->ground.libc_bytes);
     if (is_libc(kind_of(thread->run)))
         return EXIT_OK;
     run_set_choice(thread->run, "streams", stream->candidates.chosen->streams);
@@ -296,13 +287,7 @@ void stream_empty_loop(struct thread *thread, uint64_t batch)
 int stream_verify(struct thread *thread, uint64_t batch)
 {
     (void)batch;
-    if (walk_is_right(thread->state))
-        return EXIT_OK;
-    run_reason(thread->run,
-               "the arrays of thread %u, CPU %d, do not hold what the kernel must have made of "
-               "them: this CPU, its memory or this build works wrongly, trust no figure of it",
-               thread->index, thread->cpu);
-    return EXIT_WRONG;
+    return walk_verify(thread, thread->state);
 }
 
 /* ---- metrics -------------------------------------------------------------------------------- */

@@ -34,6 +34,9 @@ int stream_verify(struct thread *thread, uint64_t batch);
 void stream_finish(struct thread *thread);
 void stream_teardown(struct thread *thread);
 
+/* What allocating and filling the arrays of the default size takes, and trying the kernels. */
+#define STREAM_SETUP_S 0.5
+
 #define STREAM_RATE(what)                                                                          \
     {.name = "bytes_per_second",                                                                   \
      .unit = "byte/s",                                                                             \

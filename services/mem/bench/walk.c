@@ -101,6 +101,7 @@ static bool has_c(const struct ground *ground)
 void ground_divide(struct ground *ground, size_t array_bytes, size_t block_bytes)
 {
     bool whole_lines = block_bytes % LINE_BYTES == 0;
+    ground->blocks = block_bytes > 0;
     ground->block_bytes = block_bytes ? block_bytes : array_bytes;
     ground->timed = block_bytes >= TIMED_BLOCK_LEAST;
     ground->unit_bytes =
@@ -286,6 +287,12 @@ static void walk_bytes(struct walk *walk, uint64_t bytes)
     }
 }
 
+void walk_to_block(struct walk *walk)
+{
+    if (walk->offset > 0)
+        walk_bytes(walk, walk->ground->block_bytes - walk->offset);
+}
+
 void walk_units(struct walk *walk, uint64_t units)
 {
     if (walk->ground->unit_bytes == walk->ground->block_bytes)
@@ -389,7 +396,7 @@ static bool is_filled(const unsigned char *array, uint64_t elements, uint32_t sa
     return right;
 }
 
-bool walk_is_right(struct walk *walk)
+static bool is_right(struct walk *walk)
 {
     const struct ground *ground = walk->ground;
     uint64_t elements = elements_of(ground);
@@ -398,6 +405,17 @@ bool walk_is_right(struct walk *walk)
     if (has_c(ground) && !is_filled(walk->c, elements, ~walk->salt))
         return false;
     return ground->operation == OPERATION_READ ? sum_is_right(walk) : results_are_right(walk);
+}
+
+int walk_verify(const struct thread *thread, struct walk *walk)
+{
+    if (is_right(walk))
+        return EXIT_OK;
+    run_reason(thread->run,
+               "the arrays of thread %u, CPU %d, do not hold what the kernel must have made of "
+               "them: this CPU, its memory or this build works wrongly, trust no figure of it",
+               thread->index, thread->cpu);
+    return EXIT_WRONG;
 }
 
 /* ---- times of blocks ------------------------------------------------------------------------ */

@@ -12,10 +12,12 @@ enum { TIMED_BLOCK_LEAST = 8192 }; /* two readings of the clock are little besid
 struct ground {
     struct working_set set;
     enum operation operation;
+    bool blocks;        /* there are some */
     size_t block_bytes; /* of each array; without blocks all of it */
     bool random;        /* order of the blocks */
     bool timed;         /* some blocks are timed one by one */
     size_t unit_bytes;  /* of an array, that one unit of work is: a cache line, or a block */
+    size_t libc_bytes;  /* … where the C library's routines do it and there are no blocks */
 };
 
 /* One thread's walk. A round goes over all of its part once. */
@@ -55,11 +57,14 @@ int walk_begin(struct walk *walk, const struct ground *ground, const struct thre
 void walk_end(struct walk *walk);
 /* What blocks took so far is not to be told. */
 void walk_forget_times(struct walk *walk);
+/* Ends a block that was begun. */
+void walk_to_block(struct walk *walk);
 /* Does `units` of work, and waits for its stores. */
 void walk_units(struct walk *walk, uint64_t units);
 /* The same with a kernel that does nothing, leaving all as it is. */
 void walk_empty(const struct walk *walk, uint64_t units);
-/* Whether the arrays and the sum are what the kernels must have made of them. Destroys them. */
-bool walk_is_right(struct walk *walk);
+/* Whether the arrays and the sum are what the kernels must have made of them. Destroys them. 0 or an
+ * exit_code with its reason. */
+int walk_verify(const struct thread *thread, struct walk *walk);
 
 #endif

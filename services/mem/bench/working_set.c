@@ -112,13 +112,25 @@ static bool budget_read(const struct run *run, struct memory_budget *budget)
     return isfinite(budget->bytes);
 }
 
+/* What asked for the size, as a reason begins. */
+static void name_asker(const struct run *run, char *text, size_t size)
+{
+    if (!run_choice(run, "size_bytes"))
+        snprintf(text, size, "--size-bytes %" PRIu64, run_count(run, "size_bytes"));
+    else if (run_param_set(run, "size_share"))
+        snprintf(text, size, "--size-share %g", run_number(run, "size_share"));
+    else
+        snprintf(text, size, "--size-bytes auto");
+}
+
 static int lacks_memory(struct run *run, const struct demand *demand, size_t array_bytes,
                         const struct memory_budget *budget)
 {
     struct needs needs = needs_of(run, demand, array_bytes);
     double usable = USABLE_SHARE * budget->bytes;
     size_t fits = largest_array(run, demand, array_bytes, usable);
-    char beside[96] = "", remedy[96] = "use fewer threads";
+    char asker[64], beside[96] = "", remedy[96] = "use fewer threads";
+    name_asker(run, asker, sizeof asker);
     if (needs.beside_bytes > 0)
         snprintf(beside, sizeof beside, "%.3g GB %s, ", needs.beside_bytes / GB,
                  demand->beside_name);
@@ -126,19 +138,21 @@ static int lacks_memory(struct run *run, const struct demand *demand, size_t arr
         snprintf(remedy, sizeof remedy, "at most --size-bytes %.0f fits",
                  size_of(run, demand, fits));
     run_reason(run,
-               "%.3g GB of memory are needed (%.3g GB arrays, %s%.3g GB for %u threads), %.3g GB "
-               "may be taken (95 %% of %s): %s",
-               total(&needs) / GB, needs.arrays_bytes / GB, beside, needs.threads_bytes / GB,
+               "%s: %.3g GB of memory are needed (%.3g GB arrays, %s%.3g GB for %u threads), %.3g "
+               "GB may be taken (95 %% of %s): %s",
+               asker, total(&needs) / GB, needs.arrays_bytes / GB, beside, needs.threads_bytes / GB,
                run_threads(run), usable / GB, budget->limit, remedy);
     return EXIT_RESOURCE;
 }
 
-static int too_small(struct run *run, const struct demand *demand, double size)
+static int too_small(struct run *run, const struct demand *demand)
 {
+    char asker[64];
+    name_asker(run, asker, sizeof asker);
     run_reason(run,
-               "a working set of %.0f bytes is too small: %u threads with %u array%s each, of one "
-               "%s of %zu bytes or more, need at least --size-bytes %.0f",
-               size, run_threads(run), demand->arrays, demand->arrays > 1 ? "s" : "",
+               "%s is too small: %u threads with %u array%s each, of one %s of %zu bytes or more, "
+               "need at least --size-bytes %.0f",
+               asker, run_threads(run), demand->arrays, demand->arrays > 1 ? "s" : "",
                demand->granule_name, demand->granule, size_of(run, demand, demand->granule));
     return EXIT_USAGE;
 }
@@ -167,15 +181,18 @@ static double automatic_size(const struct run *run, const struct demand *demand,
                    largest_array(run, demand, array_bytes, AUTO_SHARE * budget->bytes));
 }
 
+/* Each thread gets as many elements; what is left of its part behind whole lines or blocks is not
+ * used. */
 static int check_split(struct run *run)
 {
     uint64_t size = run_count(run, "size_bytes"), threads = run_threads(run);
-    if (size % threads == 0)
+    uint64_t each = threads * ELEMENT_BYTES;
+    if (size % each == 0)
         return EXIT_OK;
     run_reason(run,
-               "--size-bytes %" PRIu64 " does not split over %" PRIu64 " threads: take %" PRIu64
-               " or %" PRIu64,
-               size, threads, size / threads * threads, (size / threads + 1) * threads);
+               "--size-bytes %" PRIu64 " does not split over %" PRIu64
+               " threads in elements of %d bytes: take %" PRIu64 " or %" PRIu64,
+               size, threads, ELEMENT_BYTES, size / each * each, (size / each + 1) * each);
     return EXIT_USAGE;
 }
 
@@ -207,7 +224,8 @@ int working_set_check(struct run *run, const struct demand *demand)
     struct memory_budget budget;
     struct caches caches;
     double size;
-    bool chosen = run_choice(run, "size_bytes") && !run_param_set(run, "size_share");
+    bool given = !run_choice(run, "size_bytes");
+    bool chosen = !given && !run_param_set(run, "size_share");
     int failure = numa_check(run);
     if (failure)
         return failure;
@@ -219,12 +237,13 @@ int working_set_check(struct run *run, const struct demand *demand)
     size_t array_bytes = array_bytes_of(run, demand, size);
     if (array_bytes == 0)
         return chosen ? lacks_memory(run, demand, demand->granule, &budget)
-                      : too_small(run, demand, size);
+                      : too_small(run, demand);
     struct needs needs = needs_of(run, demand, array_bytes);
     if (total(&needs) > USABLE_SHARE * budget.bytes)
         return lacks_memory(run, demand, array_bytes, &budget);
     size = size_of(run, demand, array_bytes);
-    run_set_count(run, "size_bytes", (uint64_t)size);
+    if (!given)
+        run_set_count(run, "size_bytes", (uint64_t)size);
     if (size < AUTO_CACHES * caches.llc && (demand->beyond_caches || chosen))
         warn_of_caches(run, size, &caches, chosen);
     return EXIT_OK;

@@ -1,0 +1,20 @@
+/* The instruction set that a parameter chooses. */
+#ifndef MEM_BENCH_ISA_H
+#define MEM_BENCH_ISA_H
+
+#include "workload.h"
+
+extern const char *const isas[];
+#define PARAM_ISA                                                                                  \
+    {.name = "isa",                                                                                \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "best",                                                                            \
+     .choices = isas,                                                                              \
+     .help = "Instruction set and width; best: the widest this CPU has."}
+
+/* For resolve(), unsupported() and unconfirmed() of workloads with this parameter. */
+void isa_resolve(struct run *run);
+const char *isa_unsupported(const struct run *run);
+const char *isa_unconfirmed(const struct run *run);
+
+#endif

@@ -1,0 +1,36 @@
+/* read_write and memset_write: the C library's memcpy() and memset() on blocks, which is what
+ * course work and small benchmarks time. */
+#include "mem_workloads.h"
+#include "stream.h"
+
+static const struct param params[] = {
+    PARAM_PATTERN,
+    PARAM_BLOCK_BYTES("4096", "One call of the C library's routine each."),
+    PARAMS_WORKING_SET,
+    {.name = NULL}};
+static const struct metric metrics[] = {METRIC_HUGE_PAGE_RATIO, METRICS_BLOCK_TIME, {.name = NULL}};
+
+static const struct stream_kind copying = {OPERATION_COPY, "libc"};
+static const struct stream_kind filling = {OPERATION_WRITE, "libc"};
+
+const struct workload read_write_workload = {
+    .name = "read_write",
+    .description = "Copies blocks by memcpy(): bytes read and bytes written, as STREAM counts.",
+    .rate = STREAM_RATE("Bytes read and written a second"),
+    .params = params,
+    .metrics = metrics,
+    .own = &copying,
+    .setup_s = STREAM_SETUP_S,
+    STREAM_FUNCTIONS,
+};
+
+const struct workload memset_write_workload = {
+    .name = "memset_write",
+    .description = "Fills blocks by memset().",
+    .rate = STREAM_RATE("Bytes written a second"),
+    .params = params,
+    .metrics = metrics,
+    .own = &filling,
+    .setup_s = STREAM_SETUP_S,
+    STREAM_FUNCTIONS,
+};
