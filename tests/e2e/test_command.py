@@ -138,8 +138,8 @@ def test_list_suites_and_workloads(command: Command) -> None:
     names = [suite["name"] for suite in command.run("list", "suites", "--json").document["suites"]]
     assert "cpu-600-samples" in names
     assert "cpu.fma: " in command.run("list", "workloads").output
-    (program,) = command.run("list", "workloads", "--json").document["programs"]
-    assert program["program"] == "cpu-bench"
+    programs = command.run("list", "workloads", "--json").document["programs"]
+    assert [program["program"] for program in programs] == ["cpu-bench", "mem-bench"]
 
 
 def test_json_of_a_run_is_one_document(tmp_path: Path) -> None:
