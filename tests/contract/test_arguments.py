@@ -1,12 +1,17 @@
-"""What the programs answer to bad arguments: one line, the right exit code, no figure."""
+"""What every program answers to bad arguments: one line, the right exit code, no figure."""
 
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "build" / "release" / "cpu-bench"
+from tests.contract.conftest import SUBSYSTEMS
+
+PROGRAMS = Path(__file__).parents[2] / "build" / "release"
+# Of each subsystem the workload that is asked.
+ASKED = {"cpu": "fma", "mem": "triad"}
 USAGE, UNSUPPORTED = 2, 4
 
 BAD = [
@@ -19,7 +24,6 @@ BAD = [
     (["--threads", ""], '""', "1 to 4096"),
     (["--threads"], "needs a value", "1 to 4096"),
     (["--threads", "1", "--threads", "1"], "given twice", "once"),
-    (["--dtype", "fp16"], '"fp16"', "fp64, fp32"),
     (["--isa", "mmx"], '"mmx"', "avx512"),
     (["--duration-s", "0"], '"0"', "0.01 to 604800"),
     (["--duration-s", "-1"], '"-1"', "0.01 to 604800"),
@@ -41,8 +45,18 @@ BAD = [
 ]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=20)
+def program(subsystem: str) -> Path:
+    return PROGRAMS / f"{subsystem}-bench"
+
+
+def run(subsystem: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program(subsystem), *arguments], capture_output=True, text=True, timeout=20
+    )
+
+
+def table(subsystem: str) -> Any:
+    return json.loads(run(subsystem, "--list").stdout)
 
 
 def is_one_clear_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:
@@ -54,55 +68,80 @@ def is_one_clear_line(result: subprocess.CompletedProcess[str], *parts: str) -> 
         assert part in events[0]["message"]
 
 
+each_subsystem = pytest.mark.parametrize("subsystem", SUBSYSTEMS)
+
+
+@each_subsystem
 @pytest.mark.parametrize(("arguments", "value", "allowed"), BAD)
-def test_bad_argument(arguments: list[str], value: str, allowed: str) -> None:
-    result = run("fma", *arguments)
+def test_bad_argument(subsystem: str, arguments: list[str], value: str, allowed: str) -> None:
+    result = run(subsystem, ASKED[subsystem], *arguments)
     assert result.returncode == USAGE
     is_one_clear_line(result, value, allowed)
 
 
-@pytest.mark.parametrize("name", ["", "nosuch", "FMA", "fma "])
-def test_unknown_workload(name: str) -> None:
-    result = run(name)
+def test_a_choice_of_its_own() -> None:
+    result = run("cpu", "fma", "--dtype", "fp16")
     assert result.returncode == USAGE
-    is_one_clear_line(
-        result,
-        f'"{name}"',
-        "clock fma fma_add mul_add add_sub int_add int_mul int_mul_add dot compare",
+    is_one_clear_line(result, '"fp16"', "fp64, fp32")
+
+
+@each_subsystem
+@pytest.mark.parametrize("name", ["", "nosuch", "FMA", "fma ", "TRIAD", "triad "])
+def test_unknown_workload(subsystem: str, name: str) -> None:
+    result = run(subsystem, name)
+    assert result.returncode == USAGE
+    known = " ".join(workload["name"] for workload in table(subsystem)["workloads"])
+    is_one_clear_line(result, f'"{name}"', known)
+
+
+@each_subsystem
+def test_any_bytes_give_one_printable_line(subsystem: str) -> None:
+    result = subprocess.run(
+        [program(subsystem), ASKED[subsystem], b"--isa=a\n\xff\x1b[31m"], capture_output=True
     )
-
-
-def test_any_bytes_give_one_printable_line() -> None:
-    result = subprocess.run([PROGRAM, "fma", b"--dtype=a\n\xff\x1b[31m"], capture_output=True)
     assert result.returncode == USAGE
     assert result.stderr.count(b"\n") == 1
     assert result.stderr.strip().decode("ascii").isprintable()
     json.loads(result.stdout)
 
 
-def test_cpu_outside_the_affinity_mask() -> None:
-    result = subprocess.run(
-        ["taskset", "-c", "1", PROGRAM, "fma", "--cpus", "0"], capture_output=True, text=True
-    )
+@each_subsystem
+def test_cpu_outside_the_affinity_mask(subsystem: str) -> None:
+    call = ["taskset", "-c", "1", str(program(subsystem)), ASKED[subsystem], "--cpus", "0"]
+    result = subprocess.run(call, capture_output=True, text=True)
     assert result.returncode == USAGE
     is_one_clear_line(result, "CPU 0", "out of 1 ")
 
 
-def test_missing_instruction_set_is_a_skip() -> None:
-    table = json.loads(run("--list").stdout)
-    fma = next(w for w in table["workloads"] if w["name"] == "fma")
-    isa = next(p for p in fma["params"] if p["name"] == "isa")
+@each_subsystem
+def test_missing_instruction_set_is_a_skip(subsystem: str) -> None:
+    workloads = table(subsystem)["workloads"]
+    asked = next(one for one in workloads if one["name"] == ASKED[subsystem])
+    isa = next(p for p in asked["params"] if p["name"] == "isa")
     assert isa["unsupported"], "no host has both x86-64 and Arm instructions"
     for choice, reason in isa["unsupported"].items():
-        result = run("fma", "--isa", choice)
+        result = run(subsystem, ASKED[subsystem], "--isa", choice)
         assert result.returncode == UNSUPPORTED
         assert json.loads(result.stdout) == {"event": "skip", "reason": reason}
         assert reason in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--list"], ["fma", "--help"]])
-def test_asking_prints_no_events(arguments: list[str]) -> None:
-    result = run(*arguments)
+@each_subsystem
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--list"], ["ASKED", "--help"]])
+def test_asking_prints_no_events(subsystem: str, arguments: list[str]) -> None:
+    asked = ASKED[subsystem]
+    result = run(subsystem, *(asked if word == "ASKED" else word for word in arguments))
     assert result.returncode == 0
     assert '"event"' not in result.stdout
     assert not result.stderr
+
+
+@each_subsystem
+def test_help_names_every_workload_and_every_parameter(subsystem: str) -> None:
+    overview = run(subsystem, "--help").stdout
+    for workload in table(subsystem)["workloads"]:
+        assert workload["name"] in overview
+        page = run(subsystem, workload["name"], "--help").stdout
+        for param in workload["params"]:
+            assert f"--{param['name'].replace('_', '-')}" in page
+        assert all(metric["name"] in page for metric in workload["metrics"])

@@ -4,6 +4,7 @@ The events are held against the published JSON schema, not against the models it
 """
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -21,8 +22,13 @@ from tests.contract.conftest import SUBSYSTEMS, Variant
 
 MOMENT = {"duration_s": 0.03, "warmup_s": 0, "sample_interval_s": 0.1}
 WITH_SAMPLES = {"duration_s": 0.45, "warmup_s": 0, "sample_interval_s": 0.1}
-# Whatever a workload takes as its problem's size, for a moment's work.
-SMALL = {"n": 100}
+# Whatever a workload takes as its problem's size, for a moment's work. A working set splits over
+# one thread a CPU, over five, and each thread's part over three arrays.
+SMALL = {"n": 100, "size_bytes": len(os.sched_getaffinity(0)) * 5 * 3 * (128 << 10)}
+# Numbers that make another trial of it, where a workload takes them.
+OTHERS = {"block_bytes": (1, 64, 8192), "intensity": (0, 0.5)}
+# Divides by the threads and whatever block they work in.
+FIXED_WORK = 5 << 20
 # qemu and the sanitizers are slow; a hang is what this is for.
 TIMEOUT_S = 60
 
@@ -44,12 +50,27 @@ def tables(variant: Variant) -> Iterator[tuple[str, Table]]:
 
 
 def calls(table: Table) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every workload with its defaults, and with each value of each of its choices."""
+    """Every workload with its defaults, with each value of each of its choices, and with some of
+    its numbers."""
     for workload in table.workloads:
         yield workload.name, {}
         for param in workload.params:
             if param.type == "choice":
                 yield from ((workload.name, {param.name: word}) for word in param.words)
+            for number in OTHERS.get(param.name, ()):
+                if param.min is None or param.max is None or param.min <= number <= param.max:
+                    yield workload.name, {param.name: number}
+
+
+def promised(table: Table, workload: str, params: dict[str, Any]) -> str:
+    """The last event of one of these calls: a skip where the table says unsupported."""
+    found = table.workload(workload)
+    assert found is not None
+    for name, value in params.items():
+        param = found.param(name)
+        if param is not None and value in param.words:
+            return "skip" if value in param.unsupported else "end"
+    return "skip" if found.unsupported else "end"
 
 
 def trial_of(subsystem: str, table: Table, workload: str, params: dict[str, Any]) -> Trial:
@@ -114,17 +135,19 @@ def test_every_workload_and_choice(variant: Variant, schema: Draft202012Validato
         for workload, params in calls(table):
             trial = trial_of(subsystem, table, workload, {**MOMENT, **params})
             events = keeps_the_protocol(variant, trial, table, schema)
+            assert events[-1]["event"] == promised(table, workload, params), (workload, params)
             ended.add((workload, events[-1]["event"]))
-    assert {("fma", "end"), ("clock", "end"), ("add_sub", "end")} <= ended
+    anywhere = {"fma", "clock", "add_sub", "read", "triad", "pointer_chase", "random_access"}
+    assert {(workload, "end") for workload in anywhere} <= ended
     blas = "skip" if variant.name == "aarch64" else "end"
     assert {("gemm", blas), ("linpack", blas)} <= ended
 
 
 def first_of_each_kind(variant: Variant) -> Iterator[tuple[str, Table, str]]:
-    """The first workload of every kind that can run here."""
+    """The first workload of every kind and unit that can run here."""
     for subsystem, table in tables(variant):
         able = [workload for workload in table.workloads if workload.unsupported is None]
-        firsts = {workload.kind: workload.name for workload in reversed(able)}
+        firsts = {(one.kind, one.primary.unit): one.name for one in reversed(able)}
         yield from ((subsystem, table, name) for name in firsts.values())
 
 
@@ -144,10 +167,11 @@ def test_fixed_work_and_more_threads_than_cpus(
     variant: Variant, schema: Draft202012Validator
 ) -> None:
     for subsystem, table, first in first_of_each_kind(variant):
-        params = {"work": 100000, "threads": 5, "warmup_s": 0}
+        params = {"work": FIXED_WORK, "threads": 5, "warmup_s": 0}
         trial = trial_of(subsystem, table, first, params)
         start, *_, end = keeps_the_protocol(variant, trial, table, schema)
-        assert end["metrics"]["work_operations"] >= 100000
+        (done,) = end["metrics"].keys() & {"work_operations", "work_bytes"}
+        assert end["metrics"][done] >= FIXED_WORK
         assert start["params"]["duration_s"] is None
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Stands in for cpu-bench where a test needs what the real one cannot be made to do.
+"""Stands in for the program it is named like, where a test needs what the real one cannot be made
+to do.
 
-SCRIPT names the behaviour. The table is the real program's, from table.json beside this file.
+SCRIPT names the behaviour. The table is the real program's, from a file beside this one.
 """
 
 import json
@@ -13,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-RATE = "operations_per_second"
+NAME = Path(__file__).name
+TABLE = Path(__file__).with_name(f"{NAME}.json")
 FOREVER_S = 600
 
 
@@ -44,7 +45,7 @@ def start(workload: str, params: dict[str, Any]) -> dict[str, Any]:
     return {
         "event": "start",
         "schema": 1,
-        "program": "cpu-bench",
+        "program": NAME,
         "version": "0.1.0",
         "workload": workload,
         "params": params,
@@ -65,10 +66,13 @@ def start(workload: str, params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def end(rate: float) -> dict[str, Any]:
+def end(table: dict[str, Any], workload: str, rate: float) -> dict[str, Any]:
+    (metrics,) = (one["metrics"] for one in table["workloads"] if one["name"] == workload)
+    (primary,) = (metric["name"] for metric in metrics if metric["primary"])
+    clocked = any(metric["name"] == "clock_hertz" for metric in metrics)
     return {
         "event": "end",
-        "metrics": {RATE: rate, "clock_hertz": 3e9},
+        "metrics": {primary: rate} | ({"clock_hertz": 3e9} if clocked else {}),
         "basis": "clean_slices",
         "threads": [],
         "disturbance": {
@@ -92,15 +96,15 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def act(script: str, begun: dict[str, Any]) -> int:
+def act(script: str, begun: dict[str, Any], done: dict[str, Any]) -> int:
     """Everything after the start event; returns the exit code."""
-    rate = float(os.environ.get("SCRIPT_RATE", "1e9"))
     if script == "garbage":
         sys.stdout.write("hello, here is a figure: 12\n")
     elif script == "nan":
-        sys.stdout.write(json.dumps(end(float("nan"))) + "\n")
+        done["metrics"] = dict.fromkeys(done["metrics"], float("nan"))
+        sys.stdout.write(json.dumps(done) + "\n")
     elif script == "cut":
-        sys.stdout.write(json.dumps(end(rate))[:100])
+        sys.stdout.write(json.dumps(done)[:100])
     elif script == "endless_line":
         while True:
             sys.stdout.write("x" * 65536)
@@ -111,23 +115,23 @@ def act(script: str, begun: dict[str, Any]) -> int:
     elif script == "no_last_event":
         sys.stderr.write("gave up\n")
     elif script == "contradiction":
-        say(end(rate))
+        say(done)
         return 1
     elif script == "hang":
         ignore_signals()
         time.sleep(FOREVER_S)
     elif script == "hang_after_end":
         ignore_signals()
-        say(end(rate))
+        say(done)
         time.sleep(FOREVER_S)
     elif script == "hang_closed":
         ignore_signals()
-        say(end(rate))
+        say(done)
         os.close(1)
         time.sleep(FOREVER_S)
     elif script == "child_left_behind":
         subprocess.Popen(["sleep", str(FOREVER_S)], stdout=subprocess.DEVNULL)
-        say(end(rate))
+        say(done)
     elif script == "other_params":
         say(begun | {"event": "start"})
     elif script == "wrong":
@@ -138,20 +142,20 @@ def act(script: str, begun: dict[str, Any]) -> int:
         return 3
     elif script == "replaced":
         Path(__file__).touch()
-        say(end(rate))
+        say(done)
     elif script == "warns":
         say({"event": "warning", "code": "odd_clock", "message": "the clock is odd"})
-        say(end(rate))
+        say(done)
     elif script == "slow":
         time.sleep(0.5)
-        say(end(rate))
+        say(done)
     else:
-        say(end(rate))
+        say(done)
     return 0
 
 
 def main() -> int:
-    table = json.loads((HERE / "table.json").read_text())
+    table = json.loads(TABLE.read_text())
     script = os.environ.get("SCRIPT", "")
     if sys.argv[1] == "--list":
         if script == "list_garbage":
@@ -165,7 +169,8 @@ def main() -> int:
     workload, *arguments = sys.argv[1:]
     begun = start(workload, resolved(table, workload, arguments))
     say(begun)
-    return act(script, begun)
+    rate = float(os.environ.get("SCRIPT_RATE", "1e9"))
+    return act(script, begun, end(table, workload, rate))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""However a program is ended, it ends within a second, says so, and leaves nothing running."""
+"""However a program is ended, it ends at once, says so, and leaves nothing running.
+
+Within a second, docs/kernel-protocol.md says; here something else may have the CPUs meanwhile.
+"""
 
 import json
 import os
@@ -10,28 +13,38 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "build" / "release" / "cpu-bench"
+from tests.patience import SOON_S, comes_true
+
+PROGRAMS = Path(__file__).parents[2] / "build" / "release"
+PROGRAM = PROGRAMS / "cpu-bench"
+# A workload of every program, small enough to have begun at once.
+CALLS = {
+    "cpu-bench": ["fma"],
+    "mem-bench": ["triad", "--size-bytes", str(32 << 20)],
+}
 FAILED = 1
-WITHIN_S = 1.0
 
 
-def start(*arguments: str, pass_fds: Sequence[int] = ()) -> subprocess.Popen[str]:
+each_program = pytest.mark.parametrize("name", CALLS)
+
+
+def start(name: str, *arguments: str, pass_fds: Sequence[int] = ()) -> subprocess.Popen[str]:
     """A long trial that has reached its timed region."""
     program = subprocess.Popen(
-        [PROGRAM, "fma", "--duration-s", "60", *arguments],
+        [PROGRAMS / name, *CALLS[name], "--duration-s", "60", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         pass_fds=pass_fds,
     )
-    time.sleep(0.4)
+    assert program.stdout is not None
+    assert json.loads(program.stdout.readline())["event"] == "start"
+    time.sleep(0.2)  # into its timed region
     return program
 
 
 def ends_interrupted(program: subprocess.Popen[str], why: str) -> None:
-    began = time.monotonic()
-    output, errors = program.communicate(timeout=10)
-    assert time.monotonic() - began < WITHIN_S
+    output, errors = program.communicate(timeout=SOON_S)
     assert program.returncode == FAILED
     last = json.loads(output.splitlines()[-1])
     assert (last["event"], last["code"]) == ("error", "interrupted")
@@ -39,19 +52,21 @@ def ends_interrupted(program: subprocess.Popen[str], why: str) -> None:
     assert len(errors.splitlines()) == 1
 
 
+@each_program
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("arguments", [[], ["--warmup-s", "30"], ["--threads", "64"]])
-def test_signal(number: signal.Signals, times: int, arguments: list[str]) -> None:
-    program = start(*arguments)
+def test_signal(name: str, number: signal.Signals, times: int, arguments: list[str]) -> None:
+    program = start(name, *arguments)
     for _ in range(times):
         program.send_signal(number)
     ends_interrupted(program, number.name)
 
 
-def test_closed_lifeline() -> None:
+@each_program
+def test_closed_lifeline(name: str) -> None:
     read_end, write_end = os.pipe()
-    program = start("--lifeline-fd", str(read_end), pass_fds=[read_end])
+    program = start(name, "--lifeline-fd", str(read_end), pass_fds=[read_end])
     os.close(read_end)
     assert program.poll() is None
     os.close(write_end)
@@ -80,10 +95,7 @@ def test_parent_killed() -> None:
     assert Path(f"/proc/{pid}").exists()
     parent.kill()
     parent.communicate()
-    deadline = time.monotonic() + WITHIN_S
-    while running(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not running(pid)
+    assert comes_true(lambda: not running(pid))
 
 
 def running(pid: int) -> bool:
@@ -94,23 +106,22 @@ def running(pid: int) -> bool:
         return False
 
 
-def test_reader_gone() -> None:
-    program = start("--sample-interval-s", "0.1")
+@each_program
+def test_reader_gone(name: str) -> None:
+    program = start(name, "--sample-interval-s", "0.1")
     assert program.stdout is not None
     assert program.stderr is not None
     program.stdout.close()
-    began = time.monotonic()
-    assert program.wait(timeout=10) == FAILED
-    assert time.monotonic() - began < WITHIN_S
+    assert program.wait(timeout=SOON_S) == FAILED
     assert "output cannot be written" in program.stderr.read()
     program.stderr.close()
 
 
-def test_full_output_is_a_failure() -> None:
+@each_program
+def test_full_output_is_a_failure(name: str) -> None:
+    call = [str(PROGRAMS / name), *CALLS[name], "--duration-s", "0.05"]
     with Path("/dev/full").open("w") as full:
-        result = subprocess.run(
-            [PROGRAM, "fma", "--duration-s", "0.05"], stdout=full, stderr=subprocess.PIPE
-        )
+        result = subprocess.run(call, stdout=full, stderr=subprocess.PIPE)
     assert result.returncode == FAILED
 
 
@@ -120,7 +131,7 @@ def test_too_few_threads_to_be_had() -> None:
         ["prlimit", "--as=40000000", PROGRAM, "fma", "--threads", "4000"],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
     )
     assert result.returncode == 3
     assert "use fewer threads" in result.stderr

@@ -34,7 +34,7 @@ def refused(tmp_path: Path, *arguments: str, **environment: str | None) -> tuple
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=100,
     )
     *before, last = ended.stderr.splitlines()
     assert not before, ended.stderr

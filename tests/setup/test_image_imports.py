@@ -42,11 +42,15 @@ def locked(name: str) -> str:
     return " ".join(re.sub("[-_.]+", "-", name).lower() for name in names)
 
 
+# One of each subsystem that has an image.
+SERVICES = [f"services.{path.parent.name}" for path in sorted(ROOT.glob("services/*/Dockerfile"))]
+
+
 @pytest.mark.parametrize(
     ("requirements", "packages"),
     [
         ("orchestrator", "orchestrator hostbench.report hostbench.web"),
-        ("service", "hostbench.service hostbench.web services.cpu"),
+        *(("service", f"hostbench.service hostbench.web {service}") for service in SERVICES),
     ],
 )
 def test_imports(requirements: str, packages: str) -> None:

@@ -8,9 +8,10 @@ from collections import Counter
 
 import pytest
 
-from services.cpu.tests.disassembly import ROOT, Instruction, functions, loop
 from services.cpu.tests.kernels import ARM_KERNELS, PLAIN_CHAIN, WIDTH, X86_KERNELS, Kernel
+from tests.machine_code import ROOT, Instruction, functions, loop
 
+PROGRAM = "cpu-bench"
 CHAIN_CYCLES = 80
 VECTOR_REGISTER = {
     "scalar": "%xmm",
@@ -36,7 +37,7 @@ def names(kernels: list[Kernel]) -> list[str]:
 @pytest.mark.parametrize("variant", X86_FLAVOURS)
 @pytest.mark.parametrize("kernel", X86_KERNELS, ids=names(X86_KERNELS))
 def test_x86_loop(variant: str, kernel: Kernel) -> None:
-    body = loop(functions(variant)[f"{kernel.name}_loop"])
+    body = loop(functions(variant, PROGRAM)[f"{kernel.name}_loop"])
     assert mnemonics(body) == kernel.instructions | {"dec": 1, "jne": 1}
     for instruction in body[:-2]:
         if kernel.name not in CONSTANTS_IN_MEMORY:
@@ -52,10 +53,10 @@ def test_x86_loop(variant: str, kernel: Kernel) -> None:
 def test_x86_clock_chain(variant: str, kernel: Kernel) -> None:
     general = kernel.on_general_registers
     name = PLAIN_CHAIN if general else f"{kernel.name}_chain"
-    whole = functions(variant).get(name, [])
+    whole = functions(variant, PROGRAM).get(name, [])
     if variant == "release" and len(whole) < CHAIN_CYCLES:
         # gcc has folded it with an equal one, which is looked at under its own name.
-        assert name in functions("clang")
+        assert name in functions("clang", PROGRAM)
         assert not whole or re.search(r"<\w+_chain>", whole[0].operands)
         return
     body = loop(whole)
@@ -75,7 +76,7 @@ def test_x86_clock_chain(variant: str, kernel: Kernel) -> None:
 
 @pytest.mark.parametrize("kernel", ARM_KERNELS, ids=names(ARM_KERNELS))
 def test_aarch64_loop(kernel: Kernel) -> None:
-    body = loop(functions("aarch64")[f"{kernel.name}_loop"])
+    body = loop(functions("aarch64", PROGRAM)[f"{kernel.name}_loop"])
     assert mnemonics(body) == kernel.instructions | {"subs": 1, "b.ne": 1}
     for instruction in body[:-2]:
         assert "[" not in instruction.operands, "an operand lies in memory"
@@ -85,7 +86,7 @@ def test_aarch64_loop(kernel: Kernel) -> None:
 def test_aarch64_clock_chain(kernel: Kernel) -> None:
     general = kernel.on_general_registers or (kernel.workload, kernel.isa) == ("compare", "scalar")
     name = PLAIN_CHAIN if general else f"{kernel.name}_chain"
-    whole = functions("aarch64").get(name, [])
+    whole = functions("aarch64", PROGRAM).get(name, [])
     if len(whole) < CHAIN_CYCLES:
         assert not whole or re.search(r"<\w+_chain>", whole[0].operands)
         return
@@ -106,7 +107,7 @@ def run(command: list[str]) -> dict[str, object]:
 
 def work_of(kernel: Kernel, emulator: list[str], variant: str) -> float:
     """Operations that the program counts for one loop iteration."""
-    program = str(ROOT / "build" / variant / "cpu-bench")
+    program = str(ROOT / "build" / variant / PROGRAM)
     # An error would be a wrong result; a skip, an instruction set that is not there.
     options = ["--threads=1", "--work=1", "--warmup-s=0"]
     event = run([*emulator, program, *kernel.arguments, *options])
@@ -131,6 +132,6 @@ def test_figure_counts_what_the_loop_does_on_aarch64(kernel: Kernel) -> None:
 
 def test_empty_loop_is_empty() -> None:
     for variant, branch in [("release", {"dec", "jne"}), ("aarch64", {"subs", "b.ne"})]:
-        body = loop(functions(variant)["loop_empty"])
+        body = loop(functions(variant, PROGRAM)["loop_empty"])
         assert {instruction.mnemonic for instruction in body} == branch
         assert len(body) == 2

@@ -1,0 +1,228 @@
+"""What must hold of the figures whatever the machine: sizes, counts, and what memory is like."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.mem.tests.program import (
+    ARRAYS,
+    LIBRARY,
+    MIB,
+    STREAM,
+    TIMES,
+    Trial,
+    measure,
+    running,
+    status_bytes,
+)
+
+SIZE = 48 * MIB  # splits over three arrays and over two threads
+ONE = ("--threads=1", "--warmup-s=0")
+BRIEF = (*ONE, "--duration-s=0.2")
+# Between what is measured here and what a test that runs beside others gets of it.
+GENEROUS = 5
+
+
+def measured(workload: str, *arguments: str, size: int = SIZE) -> Trial:
+    return measure(workload, f"--size-bytes={size}", *arguments)
+
+
+def best(metric: str, found: Trial) -> float:
+    """What the least disturbed slice shows; the whole run where others had the CPU throughout."""
+    figure = found.metrics[f"{metric}_best"]
+    return float(found.metrics[metric] if figure is None else figure)
+
+
+@pytest.mark.parametrize("pages", ["4k", "huge"])
+@pytest.mark.parametrize("workload", [*STREAM, *TIMES, *LIBRARY])
+def test_the_size_that_was_asked_for_is_there(workload: str, pages: str) -> None:
+    """All of it and little more, when the timed region begins."""
+    size = 96 * MIB
+    arguments = [f"--size-bytes={size}", f"--pages={pages}", "--threads=2"]
+    with running(workload, *arguments) as (process, start):
+        resident = status_bytes(process.pid, "VmRSS")
+    assert start["params"]["size_bytes"] == size
+    # Beside the arrays: the program, its slices, the index of a random order.
+    assert size <= resident < 1.7 * size
+
+
+@pytest.mark.parametrize("workload", [*STREAM, *LIBRARY])
+def test_a_fixed_work_is_done_and_no_more(workload: str) -> None:
+    passes = 4
+    found = measured(workload, f"--work={passes * SIZE}", *ONE)
+    assert found.metrics["work_bytes"] == passes * SIZE
+    assert found.params["work"] == passes * SIZE and found.params["duration_s"] is None
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("workload", LIBRARY)
+def test_a_fixed_work_is_split_over_the_threads(workload: str, threads: int) -> None:
+    work = 64 * MIB
+    arguments = [f"--work={work}", f"--threads={threads}", "--block-bytes=4096", "--warmup-s=0"]
+    found = measured(workload, *arguments)
+    assert found.metrics["work_bytes"] == work
+    assert {one["operations"] for one in found.end["threads"]} == {work / threads}
+
+
+@pytest.mark.parametrize("workload", [*STREAM, *LIBRARY])
+def test_bytes_over_time_are_the_rate(workload: str) -> None:
+    metrics = (found := measured(workload, *BRIEF)).metrics
+    rate = metrics["work_bytes"] / found.end["elapsed_s"]
+    assert metrics["bytes_per_second_makespan"] == pytest.approx(rate, rel=1e-6)
+    if found.end["basis"] == "clean_slices":
+        assert metrics["bytes_per_second_best"] >= metrics["bytes_per_second"]
+
+
+@pytest.mark.parametrize("workload", TIMES)
+def test_time_over_accesses_is_the_access_time(workload: str) -> None:
+    metrics = (found := measured(workload, *BRIEF)).metrics
+    mean = found.end["elapsed_s"] / metrics["work_operations"]
+    assert metrics["access_time_s_mean"] == pytest.approx(mean, rel=0.05)
+    if found.end["basis"] == "clean_slices":
+        assert metrics["access_time_s_best"] <= metrics["access_time_s"]
+
+
+def test_a_byte_is_counted_as_stream_counts_it() -> None:
+    """The same time of each element: three arrays' worth of triad is half as much again as two."""
+    assert {name: 8 * arrays for name, arrays in ARRAYS.items()} == {
+        "read": 8, "write": 8, "copy": 16, "scale": 16, "add": 24, "triad": 24,
+    }  # fmt: skip
+    for workload, arrays in ARRAYS.items():
+        # One element of each array and thread: a cache line's worth at least.
+        small = measured(workload, "--work=1", *ONE, size=arrays * MIB)
+        assert small.metrics["work_bytes"] % (8 * arrays) == 0
+
+
+def test_copy_is_about_as_fast_as_the_c_librarys() -> None:
+    """Timed here, by numpy, which calls memcpy()."""
+    source = np.ones(SIZE // 2 // 8)
+    target = np.zeros_like(source)
+    times_s = []
+    for _ in range(15):
+        began_s = time.perf_counter()
+        np.copyto(target, source)
+        times_s.append(time.perf_counter() - began_s)
+    theirs = SIZE / min(times_s)
+    for store in ("plain", "nt", "libc"):
+        ours = best("bytes_per_second", measured("copy", f"--store={store}", *BRIEF))
+        assert theirs / GENEROUS < ours < theirs * GENEROUS, store
+
+
+def test_the_chase_takes_longer_the_larger_its_set() -> None:
+    sizes = (16 << 10, 512 << 10, 64 * MIB)
+    first, second, memory = (
+        best("access_time_s", measured("pointer_chase", *BRIEF, size=size)) for size in sizes
+    )
+    assert 2e-10 < first < second < memory < 2e-6
+    assert second > 1.5 * first and memory > 3 * second
+
+
+def test_independent_accesses_overlap() -> None:
+    """Which is why random_access and pointer_chase are two metrics."""
+    size = 64 * MIB
+    chase = best("access_time_s", measured("pointer_chase", *BRIEF, size=size))
+    for index in ("precomputed", "lcg"):
+        found = measured("random_access", f"--index={index}", *BRIEF, size=size)
+        assert best("access_time_s", found) < 0.7 * chase, index
+
+
+@pytest.mark.parametrize("index", ["precomputed", "lcg"])
+@pytest.mark.parametrize("operation", ["read", "write", "update"])
+def test_raw_empty_and_net(index: str, operation: str) -> None:
+    found = measured("random_access", f"--index={index}", f"--operation={operation}", *BRIEF)
+    raw, empty, net = (found.metrics[f"access_time_s{of}"] for of in ("", "_empty", "_net"))
+    assert 0 < empty < raw
+    assert net == pytest.approx(raw - empty, rel=1e-6)
+    assert found.metrics["empty_loop_ratio"] == pytest.approx(empty / raw, rel=1e-6)
+    assert ("empty_loop" in found.warnings) == (empty / raw > 0.2)
+    assert found.metrics["accesses_per_second"] == pytest.approx(1 / raw, rel=0.05)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 3, 8, 64])
+def test_small_blocks_of_any_size(block_bytes: int) -> None:
+    found = measured("random_access", f"--block-bytes={block_bytes}", *BRIEF)
+    assert 1e-10 < found.metrics["access_time_s"] < 1e-6
+
+
+def test_nothing_loads_the_memory_of_a_chase_at_intensity_0() -> None:
+    metrics = measured("loaded_latency", "--intensity=0", "--threads=2").metrics
+    assert metrics["load_bytes_per_second"] == 0
+
+
+@pytest.mark.parametrize("load", ["read", "write", "copy", "triad"])
+def test_load_grows_with_its_intensity(load: str) -> None:
+    arguments = [f"--load={load}", "--threads=2", "--warmup-s=0", "--duration-s=0.2"]
+    half, full = (
+        measured("loaded_latency", f"--intensity={intensity}", *arguments).metrics
+        for intensity in (0.2, 1)
+    )
+    assert 0 < half["load_bytes_per_second"] < full["load_bytes_per_second"]
+    assert full["load_bytes_per_second"] > 1e8
+    assert full["access_time_s"] > 0
+
+
+def block_times(found: Trial) -> list[Any]:
+    return [found.metrics[f"block_time_s_{of}"] for of in ("median", "p99", "p999", "max")]
+
+
+@pytest.mark.parametrize("workload", ["read", "copy", "triad", "read_write", "memset_write"])
+@pytest.mark.parametrize("pattern", ["sequential", "random"])
+def test_blocks_of_8_kib_have_a_distribution(workload: str, pattern: str) -> None:
+    found = measured(workload, "--block-bytes=8192", f"--pattern={pattern}", *BRIEF)
+    times_s = block_times(found)
+    told = [time_s for time_s in times_s if time_s is not None]
+    assert told[0] > 0 and told == sorted(told) and told[-1] == times_s[-1]
+    assert times_s[0] is not None
+    # A block of so many bytes in each array, at the rate of the one thread there is.
+    counted = 8192 * ARRAYS.get(workload, 2 if workload == "read_write" else 1)
+    assert times_s[0] == pytest.approx(counted / found.metrics["bytes_per_second"], rel=0.6)
+
+
+@pytest.mark.parametrize("arguments", [("--block-bytes=4096",), ()])
+def test_small_blocks_and_whole_passes_have_none(arguments: tuple[str, ...]) -> None:
+    """A reading of the clock would be a large part of a small block's time."""
+    found = measured("triad", *arguments, *BRIEF)
+    assert block_times(found) == [None] * 4
+    assert "8192" in found.end["reasons"]["metrics.block_time_s_median"]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 8, 64, 1000, 4096, 3 * MIB])
+@pytest.mark.parametrize("workload", ["read", "copy", "read_write", "memset_write"])
+def test_blocks_of_any_size_are_right(workload: str, block_bytes: int) -> None:
+    for pattern in ("sequential", "random"):
+        found = measured(
+            workload, f"--block-bytes={block_bytes}", f"--pattern={pattern}", *ONE,
+            "--duration-s=0.02",
+        )  # fmt: skip
+        assert found.metrics["bytes_per_second"] > 1e6
+
+
+@pytest.mark.parametrize("workload", ["write", "copy", "scale", "triad"])
+def test_best_is_the_fastest_of_what_was_tried(workload: str) -> None:
+    metrics = (found := measured(workload, *BRIEF)).metrics
+    tried = {
+        store: metrics[f"bytes_per_second_{store}"]
+        for store in ("plain", "nt", "libc")
+        if metrics.get(f"bytes_per_second_{store}") is not None
+    }
+    assert {"plain", "nt"} <= set(tried)
+    assert found.params["store"] == max(tried, key=lambda store: tried[store])
+
+
+@pytest.mark.parametrize("store", ["plain", "nt"])
+def test_a_store_that_was_asked_for_is_not_replaced(store: str) -> None:
+    found = measured("triad", f"--store={store}", *BRIEF)
+    assert found.params["store"] == store
+    other = {"plain": "nt", "nt": "plain"}[store]
+    assert found.metrics[f"bytes_per_second_{other}"] is None
+
+
+def test_two_threads_share_the_set_and_add_up() -> None:
+    found = measured("triad", "--threads=2", "--duration-s=0.2", "--warmup-s=0")
+    parts = found.end["threads"]
+    rates = [one["operations"] / (one["stop_s"] - one["start_s"]) for one in parts]
+    assert len(rates) == 2
+    assert found.metrics["bytes_per_second_sum"] == pytest.approx(sum(rates), rel=1e-6)
+    assert found.metrics["work_bytes"] == sum(one["operations"] for one in parts)

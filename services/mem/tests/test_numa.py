@@ -1,0 +1,142 @@
+"""Where the arrays lie: nodes by number, nodes that do not exist, and calls that are refused."""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.mem.tests.program import (
+    MIB,
+    MOMENT,
+    RESOURCE,
+    USAGE,
+    call,
+    measure,
+    refused,
+    running,
+)
+from services.mem.tests.seccomp import NUMBERS, OF_NUMA, refusing
+
+SIZE = f"--size-bytes={48 * MIB}"
+NODES = Path("/sys/devices/system/node")
+WORKLOADS = ("triad", "pointer_chase", "random_access", "read_write")
+
+
+def nodes() -> list[int]:
+    """The nodes that this process may have memory of."""
+    status = Path("/proc/self/status").read_text()
+    (text,) = re.findall(r"^Mems_allowed_list:\s*(\S+)$", status, re.MULTILINE)
+    spans = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return [node for span in spans for node in range(span[0], span[-1] + 1)]
+
+
+def cpus_of(node: int) -> list[int]:
+    """Those that this process may use."""
+    return [
+        cpu
+        for cpu in sorted(os.sched_getaffinity(0))
+        if (NODES.parent / "cpu" / f"cpu{cpu}" / f"node{node}").exists()
+    ]
+
+
+@pytest.fixture
+def libnuma() -> None:
+    """Skips where there is none."""
+    try:
+        ctypes.CDLL("libnuma.so.1")
+    except OSError as error:
+        pytest.skip(f"libnuma is not installed: {error}")
+
+
+def pages_by_node(pid: int) -> dict[int, int]:
+    """Pages of all large anonymous mappings, by the node that the kernel says they are on."""
+    found: dict[int, int] = {}
+    for line in Path(f"/proc/{pid}/numa_maps").read_text().splitlines():
+        counts = [(int(n), int(pages)) for n, pages in re.findall(r"\bN(\d+)=(\d+)", line)]
+        if " anon=" in line and sum(pages for _, pages in counts) >= 64:
+            for node, pages in counts:
+                found[node] = found.get(node, 0) + pages
+    return found
+
+
+@pytest.mark.usefixtures("libnuma")
+@pytest.mark.parametrize("node", nodes())
+def test_the_arrays_lie_on_the_node_that_was_asked_for(node: int) -> None:
+    arguments = [SIZE, f"--memory-node={node}", "--threads=1", "--pages=4k"]
+    with running("triad", *arguments) as (process, start):
+        found = pages_by_node(process.pid)
+    assert start["params"]["memory_node"] == node
+    if not found:
+        pytest.skip("this kernel does not tell where pages are")
+    assert found[node] > 0.98 * sum(found.values())
+
+
+@pytest.mark.usefixtures("libnuma")
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_node_by_its_number(workload: str) -> None:
+    trial = measure(workload, SIZE, f"--memory-node={nodes()[0]}", *MOMENT)
+    assert trial.params["memory_node"] == nodes()[0]
+    assert not {"first_touch_only", "memory_elsewhere"} & set(trial.warnings)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_node_that_does_not_exist(workload: str) -> None:
+    result = call(workload, SIZE, f"--memory-node={nodes()[-1] + 1}", *MOMENT)
+    refused(result, USAGE, f"--memory-node {nodes()[-1] + 1}", f"{nodes()[0]}", "local")
+
+
+def test_a_filter_refuses_what_it_is_told_to() -> None:
+    """The test's own tool: EPERM for one call, and nothing else changes."""
+    script = (
+        "import ctypes, os; libc = ctypes.CDLL(None, use_errno=True);"
+        f"libc.syscall({NUMBERS[os.uname().machine]['mbind']}, 0, 0, 0, 0, 0, 0);"
+        "print(ctypes.get_errno())"
+    )
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, preexec_fn=before
+        ).stdout
+        for before in (None, refusing("mbind"))
+    ]
+    assert answers[0] != "1\n" and answers[1] == "1\n"
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_container_that_refuses_every_call_about_nodes(workload: str) -> None:
+    trial = measure(workload, SIZE, *MOMENT, preexec_fn=refusing(*OF_NUMA))
+    assert trial.params["memory_node"] is None or trial.params["memory_node"] == "local"
+    assert "first_touch_only" not in trial.warnings, "nobody asked for a node"
+
+
+@pytest.mark.usefixtures("libnuma")
+def test_a_node_of_its_own_threads_where_binding_is_refused() -> None:
+    node = next(node for node in nodes() if cpus_of(node))
+    cpu = f"--cpus={cpus_of(node)[0]}"
+    arguments = [SIZE, f"--memory-node={node}", cpu, *MOMENT]
+    trial = measure("triad", *arguments, preexec_fn=refusing("mbind", "set_mempolicy"))
+    assert "Operation not permitted" in trial.warnings["first_touch_only"]
+
+
+@pytest.mark.usefixtures("libnuma")
+def test_a_node_of_other_cpus_where_binding_is_refused() -> None:
+    remote = [(a, b) for a in nodes() for b in nodes() if a != b and cpus_of(b)]
+    if not remote:
+        pytest.skip("this host has one NUMA node only")
+    node, other = remote[0]
+    arguments = [SIZE, f"--memory-node={node}", f"--cpus={cpus_of(other)[0]}", *MOMENT]
+    result = call("triad", *arguments, preexec_fn=refusing("mbind", "set_mempolicy"))
+    refused(result, RESOURCE, f"--memory-node {node}", "CAP_SYS_NICE")
+
+
+def test_a_host_without_libnuma(tmp_path: Path) -> None:
+    (tmp_path / "libnuma.so.1").write_bytes(b"no library")
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    assert "first_touch_only" not in measure("triad", SIZE, *MOMENT, env=environment).warnings
+    node = next(node for node in nodes() if cpus_of(node))
+    arguments = [SIZE, f"--memory-node={node}", f"--cpus={cpus_of(node)[0]}", *MOMENT]
+    trial = measure("triad", *arguments, env=environment)
+    assert "libnuma" in trial.warnings["first_touch_only"]

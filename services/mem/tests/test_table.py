@@ -1,0 +1,153 @@
+"""The table of mem-bench: names that suites, reports and boards rely on, written down once more."""
+
+from typing import Any
+
+import pytest
+
+from services.mem.tests.program import LIBRARY, MIB, STREAM, TIMES, table
+from tests.machine_code import ROOT
+
+WORKLOADS = (*STREAM, *TIMES, *LIBRARY)
+COMMON = {
+    *("threads", "cpus", "duration_s", "work", "warmup_s", "slice_s", "sample_interval_s"),
+    "lifeline_fd",
+}
+SHARED = {"isa", "pages", "size_bytes", "size_share", "memory_node"}
+BLOCKS = {"pattern", "block_bytes"}
+OWN = {
+    "read": BLOCKS,
+    **{name: BLOCKS | {"store"} for name in STREAM if name != "read"},
+    "pointer_chase": set(),
+    "loaded_latency": {"load", "intensity"},
+    "random_access": {"operation", "block_bytes", "index"},
+    "read_write": BLOCKS,
+    "memset_write": BLOCKS,
+}
+PLAIN_AND_NT = ["best", "plain", "nt"]
+CHOICES = {
+    "isa": ["best", "scalar", "sse2", "avx2", "avx512", "neon"],
+    "pages": ["4k", "huge", "hugetlb"],
+    "pattern": ["sequential", "random"],
+    "operation": ["read", "write", "update"],
+    "index": ["precomputed", "lcg"],
+    "load": ["read", "write", "copy", "triad"],
+}
+DEFAULTS = {
+    "isa": "best",
+    "pages": "huge",
+    "size_bytes": "auto",
+    "size_share": None,
+    "memory_node": "local",
+    "store": "best",
+    "pattern": "sequential",
+    "operation": "read",
+    "index": "precomputed",
+    "load": "read",
+}
+BLOCK_TIMES = {f"block_time_s_{which}" for which in ("median", "p99", "p999", "max")}
+ALWAYS = {"huge_page_ratio", "overlap_ratio", "clean_slice_ratio"}
+BYTES = {f"bytes_per_second{which}" for which in ("", "_makespan", "_sum", "_best")} | {
+    "work_bytes"
+}
+TIME = {f"access_time_s{which}" for which in ("", "_mean", "_best")} | {"work_operations"}
+LABEL = "Based on a variant of the STREAM benchmark"
+
+
+@pytest.fixture(scope="module")
+def workloads() -> dict[str, Any]:
+    return table()
+
+
+def params(workload: dict[str, Any]) -> dict[str, Any]:
+    return {param["name"]: param for param in workload["params"]}
+
+
+def metrics(workload: dict[str, Any]) -> dict[str, Any]:
+    return {metric["name"]: metric for metric in workload["metrics"]}
+
+
+def test_the_workloads(workloads: dict[str, Any]) -> None:
+    assert list(workloads) == [*STREAM, *TIMES, *LIBRARY]
+    assert all(workload["unsupported"] is None for workload in workloads.values())
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_parameters(workloads: dict[str, Any], name: str) -> None:
+    found = params(workloads[name])
+    assert COMMON | SHARED | OWN[name] <= set(found)
+    for param, choices in CHOICES.items():
+        if param in found:
+            assert found[param]["choices"] == choices
+    for param, default in DEFAULTS.items():
+        if param in found:
+            assert found[param]["default"] == default
+    assert found["size_bytes"]["choices"] == ["auto"]
+    assert found["memory_node"]["choices"] == ["local"]
+    assert found["size_share"]["max"] == 0.9
+
+
+def test_kinds_of_store(workloads: dict[str, Any]) -> None:
+    kinds = {name: params(workloads[name]).get("store", {}).get("choices") for name in STREAM}
+    assert kinds == {
+        "read": None,
+        "write": [*PLAIN_AND_NT, "libc"],
+        "copy": [*PLAIN_AND_NT, "libc"],
+        "scale": PLAIN_AND_NT,
+        "add": PLAIN_AND_NT,
+        "triad": PLAIN_AND_NT,
+    }
+
+
+def test_blocks(workloads: dict[str, Any]) -> None:
+    for name in (*STREAM, *LIBRARY):
+        block = params(workloads[name])["block_bytes"]
+        assert (block["min"], block["max"]) == (1, 1024 * MIB)
+    block = params(workloads["random_access"])["block_bytes"]
+    assert (block["min"], block["max"], block["default"]) == (1, 64, 8)
+
+
+@pytest.mark.parametrize("name", [*STREAM, *LIBRARY])
+def test_metrics_of_a_bandwidth(workloads: dict[str, Any], name: str) -> None:
+    found = metrics(workloads[name])
+    assert set(found) >= BYTES | ALWAYS | BLOCK_TIMES
+    primary = found["bytes_per_second"]
+    assert (primary["unit"], primary["direction"], primary["primary"]) == ("byte/s", "higher", True)
+    stores = set(params(workloads[name]).get("store", {}).get("choices", [])) - {"best"}
+    by_store = {f"bytes_per_second_{store}" for store in ("plain", "nt", "libc")}
+    assert by_store & set(found) == {f"bytes_per_second_{store}" for store in stores}
+    assert all(found[one]["unit"] == "s" for one in BLOCK_TIMES)
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_metrics_of_a_time(workloads: dict[str, Any], name: str) -> None:
+    found = metrics(workloads[name])
+    assert set(found) >= TIME | ALWAYS
+    primary = found["access_time_s"]
+    assert (primary["unit"], primary["direction"], primary["primary"]) == ("s", "lower", True)
+    assert found["access_time_s_best"]["direction"] == "lower"
+
+
+def test_what_an_empty_loop_is_told_of(workloads: dict[str, Any]) -> None:
+    empty = {"access_time_s_empty", "access_time_s_net", "empty_loop_ratio"}
+    assert empty | {"accesses_per_second"} <= set(metrics(workloads["random_access"]))
+    assert "load_bytes_per_second" in metrics(workloads["loaded_latency"])
+
+
+def test_nothing_of_a_cpu_is_measured(workloads: dict[str, Any]) -> None:
+    for workload in workloads.values():
+        assert not {"clock_hertz", "operations_per_cycle"} & set(metrics(workload))
+
+
+@pytest.mark.parametrize("name", ["copy", "scale", "add", "triad"])
+def test_results_of_a_changed_stream_are_labelled(workloads: dict[str, Any], name: str) -> None:
+    """As STREAM's licence asks for."""
+    assert LABEL in metrics(workloads[name])["bytes_per_second"]["description"]
+
+
+def test_the_table_is_the_same_on_aarch64(workloads: dict[str, Any]) -> None:
+    arm = table("qemu-aarch64", program=ROOT / "build" / "aarch64" / "mem-bench")
+    for workload in (*workloads.values(), *arm.values()):
+        for param in workload["params"]:
+            param.pop("unsupported")
+        workload.pop("unsupported")
+    assert arm == workloads

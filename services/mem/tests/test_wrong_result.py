@@ -1,0 +1,141 @@
+"""Memory that does not hold what it should is an error, never a figure.
+
+Instructions are taken out of a copy of the real program, the C library's functions are replaced by
+ones that spoil a bit, and memory is overwritten from outside while the program runs.
+"""
+
+import json
+import os
+import platform
+import re
+import subprocess
+import time
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from services.mem.tests.loops import Traffic
+from services.mem.tests.program import MIB, OK, PROGRAM, STREAM, UNSUPPORTED, WRONG, call, refused
+from services.mem.tests.test_disassembly import vector_loops
+from tests.machine_code import Instruction, without
+
+ISAS = ("scalar", "sse2", "avx2", "avx512")
+KERNELS = [
+    (operation, isa, store)
+    for operation, isa, store in product(STREAM, ISAS, ("plain", "nt"))
+    if operation != "read" or store == "plain"
+]
+SHIM = Path(__file__).with_name("libc_shim.c")
+BRIEF = (f"--size-bytes={3 * MIB}", "--threads=1", "--duration-s=0.01", "--warmup-s=0")
+x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="changes the x86-64 program")
+
+
+def is_memory(operand: str) -> bool:
+    return operand.endswith(")")
+
+
+def victims(loops: list[Traffic], what: str) -> list[Instruction]:
+    """One instruction of this kind in each loop; none where a kernel has no such instruction."""
+    found = []
+    for loop in loops:
+        moving = [one for one in loop.body if "(" in one.operands]
+        stores = [one for one in moving if is_memory(one.operands)]
+        loads = [one for one in moving if not is_memory(one.operands)]
+        vectors = [one for one in loop.body if "mm" in one.operands]
+        sums = [one for one in vectors if re.search("add|mul", one.mnemonic)]
+        kinds = {
+            "first load": loads[:1],
+            "last load": loads[-1:],
+            "first store": stores[:1],
+            "last store": stores[-1:],
+            "arithmetic": sums[len(sums) // 2 :][:1],
+        }
+        found += kinds[what]
+    return found
+
+
+@x86_only
+@pytest.mark.parametrize(("operation", "isa", "store"), KERNELS)
+def test_missing_instruction_exits_5(operation: str, isa: str, store: str, tmp_path: Path) -> None:
+    kind = [] if operation == "read" else [f"--store={store}"]
+    arguments = [operation, f"--isa={isa}", *kind, *BRIEF]
+    healthy = call(*arguments)
+    if healthy.returncode == UNSUPPORTED:
+        pytest.skip(f"not on this CPU: {healthy.stderr.strip()}")
+    assert healthy.returncode == OK, healthy.stderr
+    loops = vector_loops("release", operation, isa, "" if operation == "read" else store)
+    tried = 0
+    for what in ("first load", "last load", "first store", "last store", "arithmetic"):
+        if out := victims(loops, what):
+            broken = tmp_path / "mem-bench"
+            without(out, PROGRAM, broken)
+            result = call(*arguments, program=broken)
+            assert result.returncode == WRONG, f"the {what} is not missed: {result.stdout}"
+            refused(result, WRONG, operation)
+            tried += 1
+    assert tried >= 2
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which the C library's functions spoil a bit."""
+    library = tmp_path_factory.mktemp("shim") / "libc_shim.so"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-O1", "-fno-builtin", "-o", library, SHIM], check=True
+    )
+    return {**os.environ, "LD_PRELOAD": str(library)}
+
+
+LIBRARY_CALLS = [
+    ("write", "--store=libc"),
+    ("copy", "--store=libc"),
+    ("read_write", "--block-bytes=4096"),
+    ("memset_write", "--block-bytes=4096"),
+]
+
+
+@pytest.mark.parametrize("call_of_the_library", LIBRARY_CALLS)
+def test_a_wrong_bit_of_the_c_library_exits_5(
+    shim: dict[str, str], call_of_the_library: tuple[str, str]
+) -> None:
+    assert call(*call_of_the_library, *BRIEF).returncode == OK
+    refused(call(*call_of_the_library, *BRIEF, env=shim), WRONG, call_of_the_library[0])
+
+
+def test_the_wrong_library_does_no_harm_to_our_own_kernels(shim: dict[str, str]) -> None:
+    """The stand-in alone is not what fails."""
+    assert call("copy", "--store=plain", *BRIEF, env=shim).returncode == OK
+
+
+@pytest.mark.parametrize("workload", ["read", "copy", "triad", "pointer_chase"])
+def test_memory_that_changes_by_itself_is_no_figure(workload: str) -> None:
+    """As a failing module does: single bits, in the middle of the arrays."""
+    with subprocess.Popen(
+        [PROGRAM, workload, f"--size-bytes={48 * MIB}", "--threads=1", "--duration-s=2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "start"
+        time.sleep(0.2)
+        flip_bits(process.pid, 48 * MIB)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode != OK
+    assert '"end"' not in output
+
+
+def flip_bits(pid: int, least: int) -> None:
+    """One in every MiB of the mapping that holds the arrays."""
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        first, end = (int(word, 16) for word in line.split()[0].split("-"))
+        if line.split()[1] == "rw-p" and least <= end - first < 2 * least:
+            with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
+                for at in range(first + MIB // 2 + 8, end - MIB, MIB):
+                    memory.seek(at)
+                    byte = memory.read(1)[0]
+                    memory.seek(at)
+                    memory.write(bytes([byte ^ 4]))
+            return
+    raise AssertionError("no mapping is as large as the arrays")
