@@ -272,10 +272,16 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 def test_the_quick_suite_keeps_its_budget() -> None:
     from hostbench.job import set_up
+    from hostbench.plan import Plan
     from hostbench.suite import find_suite, load_suite
 
     setup, _programs = set_up(load_suite(find_suite("quick")))
     plan = setup.plan
-    assert plan.estimate().high_s <= 150
+    assert plan.estimate().high_s <= 180
+    memory = Plan(plan.suite, tuple(case for case in plan.cases if case.subsystem == "mem"))
+    assert memory.estimate().low_s <= 45
+    assert all(case.repeats.min_trials == case.repeats.max_trials for case in memory.cases)
     assert {"likwid-bench", "sysbench"} <= {tool for case in plan.cases for tool in case.peers}
-    assert {"cpu.clock", "cpu.fma", "cpu.dot", "cpu.linpack"} <= {c.workload for c in plan.cases}
+    workloads = {case.workload for case in plan.cases}
+    assert {"cpu.clock", "cpu.fma", "cpu.dot", "cpu.linpack"} <= workloads
+    assert {"mem.read", "mem.write", "mem.copy", "mem.triad", "mem.pointer_chase"} <= workloads
