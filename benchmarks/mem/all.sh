@@ -8,6 +8,9 @@ set -euo pipefail
 stream=${1:?the path of STREAM 5.10, see against_stream.py}
 multichase=${2:?the path of multichase, see against_multichase.py}
 pairs=${3:-7}
+for program in "$stream" "$multichase"; do
+    [[ -x $program ]] || { echo "$program is no program: build it and give its path" >&2; exit 2; }
+done
 stream=$(realpath "$stream") multichase=$(realpath "$multichase")
 cd "$(dirname "$0")/../.."
 failed=0

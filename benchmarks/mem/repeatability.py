@@ -34,9 +34,7 @@ def memory_part(suite: str, directory: Path) -> Path:
     for case in cases:
         case.pop("peers", None)
     path = directory / "memory.yaml"
-    path.write_text(
-        yaml.safe_dump({**tree, "name": f"{suite}-mem", "peers": "none", "cases": cases})
-    )
+    path.write_text(yaml.safe_dump({**tree, "name": "memory", "peers": "none", "cases": cases}))
     return path
 
 
