@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from services.mem.tests.loops import CALLS, Traffic, innermost_loops, traffic
-from services.mem.tests.program import ARRAYS, NAME, STREAM
+from services.mem.tests.program import ARRAYS, MIB, NAME, STREAM, measure
 from tests.machine_code import Instruction, functions
 
 MACHINES = {"release": "x86_64", "clang": "x86_64", "aarch64": "aarch64"}
@@ -28,6 +28,7 @@ BYPASSING = {
     ("aarch64", "neon"): {"stnp"},
 }
 STORES = ("plain", "nt")
+ONE_UNIT = (f"--size-bytes={MIB}", "--work=1", "--threads=1", "--warmup-s=0")
 FENCE = {"x86_64": "sfence", "aarch64": "dmb"}
 
 
@@ -108,6 +109,45 @@ def test_the_arithmetic_is_done(variant: str, machine: str, operation: str) -> N
             if any(word in one.mnemonic for word in words) and on_vectors(one, machine)
         ]
         assert len(arithmetic) == loop.stored / register_bytes
+
+
+# A block of 8 bytes at a place that was computed or looked up.
+BLOCK = re.compile(r"\(%\w+,%\w+,8\)")
+ACCESSES = ("NONE", "READ", "WRITE", "UPDATE")
+
+
+def accesses(order: str, operation: str) -> list[Instruction]:
+    """Those of one iteration of random_access to blocks of 8 bytes, on x86-64."""
+    body = functions("release", NAME)[f"{order}_{operation}_8"]
+    return [
+        one
+        for loop in innermost_loops(body, "x86_64")
+        for one in loop
+        if BLOCK.search(one.operands) and not one.mnemonic.startswith("lea")
+    ]
+
+
+@pytest.mark.parametrize("order", ["index", "generator"])
+def test_random_accesses_are_as_many_as_are_counted(order: str) -> None:
+    counted = measure("random_access", *ONE_UNIT).metrics["work_operations"]
+    found = {operation: accesses(order, operation) for operation in ACCESSES}
+    assert len(found["NONE"]) == 0, "the empty loop touches the memory"
+    assert len(found["READ"]) == counted and len(found["WRITE"]) == counted
+    # One instruction that reads and writes, or two.
+    assert len(found["UPDATE"]) in (counted, 2 * counted)
+    assert not any(one.operands.endswith(")") for one in found["READ"])
+    assert all(one.operands.endswith(")") for one in found["WRITE"])
+
+
+def test_the_chase_is_nothing_but_dependent_loads() -> None:
+    (loop,) = innermost_loops(functions("release", NAME)["chase_units"], "x86_64")
+    loads = [one for one in loop if "(" in one.operands]
+    assert {one.mnemonic for one in loads} == {"mov"}
+    assert len({one.operands for one in loads}) == 1
+    address, register = loads[0].operands.split(",")
+    assert address == f"({register})", "a load does not wait for the one before"
+    assert len(loads) == measure("pointer_chase", *ONE_UNIT).metrics["work_operations"]
+    assert len(loop) - len(loads) <= 3
 
 
 @pytest.mark.parametrize(("variant", "machine"), MACHINES.items())

@@ -15,10 +15,20 @@ from pathlib import Path
 
 import pytest
 
-from services.mem.tests.loops import Traffic
-from services.mem.tests.program import MIB, OK, PROGRAM, STREAM, UNSUPPORTED, WRONG, call, refused
-from services.mem.tests.test_disassembly import vector_loops
-from tests.machine_code import Instruction, without
+from services.mem.tests.loops import Traffic, innermost_loops
+from services.mem.tests.program import (
+    MIB,
+    NAME,
+    OK,
+    PROGRAM,
+    STREAM,
+    UNSUPPORTED,
+    WRONG,
+    call,
+    refused,
+)
+from services.mem.tests.test_disassembly import accesses, vector_loops
+from tests.machine_code import Instruction, functions, without
 
 ISAS = ("scalar", "sse2", "avx2", "avx512")
 KERNELS = [
@@ -75,6 +85,29 @@ def test_missing_instruction_exits_5(operation: str, isa: str, store: str, tmp_p
             refused(result, WRONG, "trust no figure")
             tried += 1
     assert tried >= 2
+
+
+@x86_only
+@pytest.mark.parametrize("operation", ["read", "write", "update"])
+@pytest.mark.parametrize(("index", "order"), [("precomputed", "index"), ("lcg", "generator")])
+def test_a_missing_access_exits_5(index: str, order: str, operation: str, tmp_path: Path) -> None:
+    found = accesses(order, operation.upper())
+    for victim in (found[0], found[-1]):
+        broken = tmp_path / "mem-bench"
+        without([victim], PROGRAM, broken)
+        arguments = [f"--index={index}", f"--operation={operation}", *BRIEF]
+        assert call("random_access", *arguments).returncode == OK
+        refused(call("random_access", *arguments, program=broken), WRONG, "trust no figure")
+
+
+@x86_only
+@pytest.mark.parametrize("which", [0, 17, -1])
+def test_a_missing_step_of_the_chase_exits_5(which: int, tmp_path: Path) -> None:
+    (body,) = innermost_loops(functions("release", NAME)["chase_units"], "x86_64")
+    steps = [one for one in body if "(" in one.operands]
+    without([steps[which]], PROGRAM, tmp_path / "mem-bench")
+    result = call("pointer_chase", *BRIEF, program=tmp_path / "mem-bench")
+    refused(result, WRONG, "trust no figure")
 
 
 @pytest.fixture(scope="module")
