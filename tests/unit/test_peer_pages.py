@@ -1,5 +1,6 @@
 """A command gets the pages that a peer's trial asks for: looked at in a process that has them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from hostbench.models.peer import PeerStartEvent
 from hostbench.peers import Ask, Command, Peer, Survey
-from hostbench.peertools.pages import Pages
+from hostbench.peertools.pages import Pages, _asks_for_huge_pages
 from hostbench.peertrial import _start
 from hostbench.trial import Beside
 
@@ -34,6 +35,10 @@ def test_small_pages_whatever_the_host_gives_unasked() -> None:
 
 @pytest.mark.skipif(
     not SETTING.exists() or "[never]" in SETTING.read_text(), reason="this host gives no huge pages"
+)
+@pytest.mark.skipif(
+    not _asks_for_huge_pages(os.confstr("CS_GNU_LIBC_VERSION") or ""),
+    reason="this C library does not ask for huge pages",
 )
 def test_huge_pages() -> None:
     assert huge_bytes("huge") >= 56 * MIB

@@ -1,5 +1,7 @@
 #include "accesses.h"
 
+#include "order.h"
+
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -69,6 +71,21 @@ INLINE void on_block(enum access_operation operation, size_t bytes, unsigned cha
         on_pairs(operation, at, bytes, block | 1, sums);
 }
 
+/* Stores leave a core in their order, each waiting for its cache line: only lines that were asked for
+ * some stores before come several at once. (On Golden Cove that halves the time of a write. Loads
+ * need no such help, and an update begins with one.) */
+INLINE void ask_for(enum access_operation operation, size_t bytes, unsigned char *memory,
+                    uint64_t block)
+{
+    if (operation != ACCESS_WRITE)
+        return;
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(memory[block * bytes]));
+#else
+    __asm__ volatile("prfm pstl1keep, [%0]" : : "r"(memory + block * bytes));
+#endif
+}
+
 /* ---- loops ---------------------------------------------------------------------------------- */
 
 INLINE void add_sums(struct accesses *accesses, const struct sums *sums)
@@ -85,8 +102,10 @@ INLINE void by_index(struct accesses *accesses, uint64_t units, enum access_oper
     const uint32_t *end = next + units * ACCESSES_UNROLLED;
     for (; next < end; next += ACCESSES_UNROLLED) {
 #pragma GCC unroll 16
-        for (int i = 0; i < ACCESSES_UNROLLED; i++)
+        for (int i = 0; i < ACCESSES_UNROLLED; i++) {
+            ask_for(operation, bytes, memory, next[i + INDEX_AHEAD]);
             on_block(operation, bytes, memory, next[i], &sums);
+        }
     }
     add_sums(accesses, &sums);
 }
@@ -108,25 +127,48 @@ static void leap(unsigned steps, uint64_t *multiplier, uint64_t *increment)
     }
 }
 
+/* The generator, in lanes that each go on by so many steps at once. */
+struct generator {
+    uint64_t lanes[LANES], multiplier, increment, mask, blocks;
+    unsigned bits;
+};
+
+INLINE uint64_t generate(struct generator *generator, int lane)
+{
+    uint64_t number = generator->lanes[lane];
+    generator->lanes[lane] = number * generator->multiplier + generator->increment;
+    return block_of(number, generator->mask, generator->blocks, generator->bits);
+}
+
+/* `ahead` of where the accesses are. */
+INLINE struct generator generator_at(const struct accesses *accesses, unsigned ahead)
+{
+    struct generator generator = {
+        .mask = accesses->mask, .blocks = accesses->blocks, .bits = accesses->bits};
+    uint64_t multiplier, increment;
+    leap(ahead, &multiplier, &increment);
+    leap(LANES, &generator.multiplier, &generator.increment);
+    for (int i = 0; i < LANES; i++)
+        generator.lanes[i] = accesses->lanes[i] * multiplier + increment;
+    return generator;
+}
+
 INLINE void by_generator(struct accesses *accesses, uint64_t units, enum access_operation operation,
                          size_t bytes)
 {
     struct sums sums = {0};
     unsigned char *memory = accesses->memory;
-    uint64_t lanes[LANES], mask = accesses->mask, blocks = accesses->blocks;
-    uint64_t multiplier, increment;
-    unsigned bits = accesses->bits;
-    leap(LANES, &multiplier, &increment);
-    memcpy(lanes, accesses->lanes, sizeof lanes);
+    struct generator generator = generator_at(accesses, 0);
+    struct generator ahead = generator_at(accesses, INDEX_AHEAD);
     for (uint64_t unit = 0; unit < units; unit++) {
 #pragma GCC unroll 16
         for (int i = 0; i < ACCESSES_UNROLLED; i++) {
-            uint64_t block = block_of(lanes[i % LANES], mask, blocks, bits);
-            lanes[i % LANES] = lanes[i % LANES] * multiplier + increment;
-            on_block(operation, bytes, memory, block, &sums);
+            if (operation == ACCESS_WRITE)
+                ask_for(operation, bytes, memory, generate(&ahead, i % LANES));
+            on_block(operation, bytes, memory, generate(&generator, i % LANES), &sums);
         }
     }
-    memcpy(accesses->lanes, lanes, sizeof lanes);
+    memcpy(accesses->lanes, generator.lanes, sizeof generator.lanes);
     add_sums(accesses, &sums);
 }
 

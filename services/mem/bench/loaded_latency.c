@@ -48,6 +48,9 @@ static struct demand demand_of(const struct run *run)
 
 static const char *unsupported(const struct run *run)
 {
+    if (run_threads(run) == 1)
+        return "one thread measures the latency, others make the load: 2 threads or more are "
+               "needed";
     const char *reason = isa_unsupported(run);
     return reason ? reason : working_set_unsupported(run);
 }
@@ -55,11 +58,7 @@ static const char *unsupported(const struct run *run)
 static int check(struct run *run)
 {
     struct demand demand = demand_of(run);
-    if (run_threads(run) > 1)
-        return working_set_check(run, &demand);
-    run_reason(run, "--threads 1: one thread measures the latency, others make the load: use 2 "
-                    "threads or more");
-    return EXIT_USAGE;
+    return working_set_check(run, &demand);
 }
 
 /* What is stored goes past the caches: then the bytes that are counted are those on the bus. */

@@ -62,7 +62,8 @@ uint64_t order_round(uint64_t blocks)
 /* Whole huge pages, so that reading the index costs few translations of addresses. */
 size_t index_bytes(uint64_t round)
 {
-    return (round * sizeof(uint32_t) + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    return ((round + INDEX_AHEAD) * sizeof(uint32_t) + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES *
+           HUGE_PAGE_BYTES;
 }
 
 uint32_t *index_make(uint64_t blocks, uint32_t seed)
@@ -76,5 +77,7 @@ uint32_t *index_make(uint64_t blocks, uint32_t seed)
     madvise(index, bytes, MADV_HUGEPAGE);
     permutation_begin(&permutation, blocks, seed);
     permutation_fill(&permutation, index, round);
+    for (uint64_t i = 0; i < INDEX_AHEAD; i++)
+        index[round + i] = index[i % round];
     return index;
 }

@@ -23,16 +23,6 @@ static inline double filling(uint64_t element, uint32_t salt)
     return (double)(1 + (((uint32_t)element * 2654435761u + salt) >> 12));
 }
 
-static double filling_b(const struct walk *walk, uint64_t element)
-{
-    return filling(element, walk->salt);
-}
-
-static double filling_c(const struct walk *walk, uint64_t element)
-{
-    return filling(element, ~walk->salt);
-}
-
 static uint64_t elements_of(const struct ground *ground)
 {
     return (ground->set.array_bytes + ELEMENT_BYTES - 1) / ELEMENT_BYTES;
@@ -48,18 +38,18 @@ static double factor_of(enum operation operation, uint64_t round)
     return factor;
 }
 
-static double result_of(const struct walk *walk, uint64_t element, double factor)
+static inline double result_of(enum operation operation, uint64_t element, uint32_t salt,
+                               double factor)
 {
-    double b = filling_b(walk, element), c = filling_c(walk, element);
-    switch (walk->ground->operation) {
+    switch (operation) {
     case OPERATION_COPY:
-        return b;
+        return filling(element, salt);
     case OPERATION_SCALE:
-        return factor * b;
+        return factor * filling(element, salt);
     case OPERATION_ADD:
-        return b + c;
+        return filling(element, salt) + filling(element, ~salt);
     case OPERATION_TRIAD:
-        return b + factor * c;
+        return filling(element, salt) + factor * filling(element, ~salt);
     default:
         return factor;
     }
@@ -313,20 +303,76 @@ void walk_empty(const struct walk *walk, uint64_t units)
 
 /* ---- the check ------------------------------------------------------------------------------ */
 
-/* Whether bytes of the written array, which may begin and end within an element, are what a factor
- * makes of them; 0: what they were at first. Then makes them zero. */
+/* Whether whole elements of the written array are what a factor makes of them. The loop is the same
+ * for all operations, so that each is compiled by itself. */
+static inline __attribute__((always_inline)) bool elements_hold(enum operation operation,
+                                                                const uint64_t *elements,
+                                                                uint64_t first, uint64_t end,
+                                                                uint32_t salt, double factor)
+{
+    uint64_t differences = 0;
+    for (uint64_t element = first; element < end; element++) {
+        double expected = result_of(operation, element, salt, factor);
+        uint64_t bits;
+        memcpy(&bits, &expected, sizeof bits);
+        differences |= elements[element] ^ bits;
+    }
+    return differences == 0;
+}
+
+static bool whole_elements_hold(const struct walk *walk, uint64_t first, uint64_t end,
+                                double factor)
+{
+    const uint64_t *elements = (const uint64_t *)walk->a;
+    switch (walk->ground->operation) {
+    case OPERATION_COPY:
+        return elements_hold(OPERATION_COPY, elements, first, end, walk->salt, factor);
+    case OPERATION_SCALE:
+        return elements_hold(OPERATION_SCALE, elements, first, end, walk->salt, factor);
+    case OPERATION_ADD:
+        return elements_hold(OPERATION_ADD, elements, first, end, walk->salt, factor);
+    case OPERATION_TRIAD:
+        return elements_hold(OPERATION_TRIAD, elements, first, end, walk->salt, factor);
+    default:
+        return elements_hold(OPERATION_WRITE, elements, first, end, walk->salt, factor);
+    }
+}
+
+/* The same of some bytes of one element. */
+static bool part_holds(const struct walk *walk, size_t first, size_t end, double factor)
+{
+    uint64_t element = first / ELEMENT_BYTES;
+    double expected = result_of(walk->ground->operation, element, walk->salt, factor);
+    return !memcmp(walk->a + first, (unsigned char *)&expected + first % ELEMENT_BYTES,
+                   end - first);
+}
+
+static bool is_zero(const unsigned char *at, size_t bytes)
+{
+    return bytes == 0 || (*at == 0 && !memcmp(at, at + 1, bytes - 1));
+}
+
+/* The same of bytes that may begin and end within elements. */
+static bool result_holds(const struct walk *walk, size_t first, size_t end, double factor)
+{
+    size_t whole = (first + ELEMENT_BYTES - 1) / ELEMENT_BYTES * ELEMENT_BYTES;
+    size_t whole_end = end / ELEMENT_BYTES * ELEMENT_BYTES;
+    if (first == end)
+        return true;
+    if (whole > whole_end) /* within one element */
+        return part_holds(walk, first, end, factor);
+    return (first == whole || part_holds(walk, first, whole, factor)) &&
+           whole_elements_hold(walk, whole / ELEMENT_BYTES, whole_end / ELEMENT_BYTES, factor) &&
+           (whole_end == end || part_holds(walk, whole_end, end, factor));
+}
+
+/* Whether bytes of the written array are what a factor makes of them; 0: what they were at first.
+ * Then makes them zero. */
 static bool take_result(struct walk *walk, size_t first, size_t bytes, double factor)
 {
-    size_t at = first, end = first + bytes;
-    bool right = true;
-    while (at < end) {
-        uint64_t element = at / ELEMENT_BYTES;
-        size_t skipped = at % ELEMENT_BYTES, count = ELEMENT_BYTES - skipped;
-        double expected = factor != 0 ? result_of(walk, element, factor) : 0;
-        count = count < end - at ? count : end - at;
-        right &= !memcmp(walk->a + at, (unsigned char *)&expected + skipped, count);
-        at += count;
-    }
+    if (factor == 0)
+        return is_zero(walk->a + first, bytes);
+    bool right = result_holds(walk, first, first + bytes, factor);
     memset(walk->a + first, 0, bytes);
     return right;
 }
@@ -338,11 +384,6 @@ static bool take_block(struct walk *walk, uint64_t block, size_t done)
     double before = walk->rounds ? factor_of(walk->ground->operation, walk->rounds - 1) : 0;
     bool right = take_result(walk, place, done, walk->factor);
     return take_result(walk, place + done, bytes - done, before) && right;
-}
-
-static bool is_zero(const unsigned char *at, size_t bytes)
-{
-    return bytes == 0 || (*at == 0 && !memcmp(at, at + 1, bytes - 1));
 }
 
 static size_t done_of(const struct walk *walk, uint64_t block)

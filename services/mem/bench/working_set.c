@@ -181,15 +181,18 @@ static double automatic_size(const struct run *run, const struct demand *demand,
                    largest_array(run, demand, array_bytes, AUTO_SHARE * budget->bytes));
 }
 
+/* Each thread gets as many elements; what is left of its part behind whole lines or blocks is not
+ * used. */
 static int check_split(struct run *run)
 {
     uint64_t size = run_count(run, "size_bytes"), threads = run_threads(run);
-    if (size % threads == 0)
+    uint64_t each = threads * ELEMENT_BYTES;
+    if (size % each == 0)
         return EXIT_OK;
     run_reason(run,
-               "--size-bytes %" PRIu64 " does not split over %" PRIu64 " threads: take %" PRIu64
-               " or %" PRIu64,
-               size, threads, size / threads * threads, (size / threads + 1) * threads);
+               "--size-bytes %" PRIu64 " does not split over %" PRIu64
+               " threads in elements of %d bytes: take %" PRIu64 " or %" PRIu64,
+               size, threads, ELEMENT_BYTES, size / each * each, (size / each + 1) * each);
     return EXIT_USAGE;
 }
 
