@@ -72,7 +72,8 @@ BAD = [
     ("triad", [SIZE, "--block-bytes=12"], ["--block-bytes 12", "multiple of 8"]),
     ("copy", [SIZE, "--store=nt", "--block-bytes=100"], ["--block-bytes 100", "multiple of 64"]),
     ("copy", [SIZE, "--streams=8", "--block-bytes=4096"], ["--streams 8", "65536"]),
-    ("loaded_latency", [SIZE, "--threads=1"], ["--threads 1", "2 threads"]),
+    ("triad", ["--size-bytes=1000001", "--threads=1"], ["1000001", "1000000", "1000008"]),
+    ("pointer_chase", ["--size-bytes=100", "--threads=1"], ["100", "96", "104"]),
     ("random_access", ["--size-bytes=100", "--threads=3"], ["100", "3 threads"]),
     ("copy", ["--size-bytes=4096", "--threads=4096"], ["4096", "threads"]),
     ("read_write", [SIZE, "--threads=3", "--work=4096"], [f"{16 * MIB}", "3 threads"]),
@@ -99,6 +100,11 @@ def test_no_reserved_pages_are_a_skip(workload: str) -> None:
         pytest.skip("2 MiB pages are reserved here")
     reason = pages["unsupported"]["hugetlb"]
     refused(call(workload, "--pages=hugetlb", SIZE, *MOMENT), UNSUPPORTED, reason)
+
+
+def test_load_needs_a_thread_of_its_own() -> None:
+    result = call("loaded_latency", SIZE, "--threads=1")
+    refused(result, UNSUPPORTED, "2 threads or more")
 
 
 def test_another_architectures_instructions_are_a_skip() -> None:

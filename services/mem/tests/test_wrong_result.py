@@ -95,9 +95,23 @@ def test_a_missing_access_exits_5(index: str, order: str, operation: str, tmp_pa
     for victim in (found[0], found[-1]):
         broken = tmp_path / "mem-bench"
         without([victim], PROGRAM, broken)
-        arguments = [f"--index={index}", f"--operation={operation}", *BRIEF]
+        # A power of two: the generator comes to no place twice in a round.
+        arguments = [f"--index={index}", f"--operation={operation}", f"--size-bytes={2 * MIB}"]
+        arguments += BRIEF[1:]
         assert call("random_access", *arguments).returncode == OK
         refused(call("random_access", *arguments, program=broken), WRONG, "trust no figure")
+
+
+@x86_only
+@pytest.mark.parametrize("index", ["precomputed", "lcg"])
+def test_a_missing_access_of_the_first_round_exits_5(index: str, tmp_path: Path) -> None:
+    """Before each place was visited once."""
+    found = accesses("index" if index == "precomputed" else "generator", "WRITE")
+    without([found[3]], PROGRAM, tmp_path / "mem-bench")
+    arguments = [f"--index={index}", "--operation=write", f"--size-bytes={16 * MIB}"]
+    brief = ["--threads=1", "--work=1000", "--warmup-s=0"]
+    result = call("random_access", *arguments, *brief, program=tmp_path / "mem-bench")
+    refused(result, WRONG, "trust no figure")
 
 
 @x86_only
