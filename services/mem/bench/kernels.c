@@ -211,10 +211,10 @@ static uint64_t copy_libc(KERNEL_PARAMETERS)
     ROWS_STORES(isa, features, TRIAD, triad)
 
 const struct kernel kernels[] = {
-    /* The C library chooses its instructions itself. */
+    FOR_EACH_ISA(ROWS) /* the C library chooses its instructions itself */
     {OPERATION_WRITE, NULL, "libc", "1", 0, write_libc},
     {OPERATION_COPY, NULL, "libc", "1", 0, copy_libc},
-    FOR_EACH_ISA(ROWS){.function = NULL},
+    {.function = NULL},
 };
 
 void kernel_fence(void)

@@ -7,11 +7,12 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 3,
-    CHUNK_BYTES = 1 << 19, /* of an array between two looks at the clock: some 20 µs and more */
+    ROUNDS = 5,
+    CHUNK_BYTES = 1 << 19, /* of an array, timed at once: some 20 µs and more */
+    CHUNKS_MOST = 256,     /* in one window */
 };
 
-static const double WINDOW_S = 0.006;
+static const double WINDOW_S = 0.004;
 /* About equal ones: always the first, so that all trials of a case choose the same. */
 static const double WORTH_A_CHANGE = 1.02;
 
@@ -68,37 +69,50 @@ static void take(struct walk *walk, const struct kernel *kernel)
     walk->fenced = !strcmp(kernel->store, "nt");
 }
 
+/* Bytes of an array that are timed at once. */
+static size_t chunk_of(const struct ground *ground, const struct kernel *kernel)
+{
+    return strcmp(kernel->store, "libc") ? CHUNK_BYTES : ground->libc_bytes;
+}
+
+/* To where a chunk may begin: anywhere, unless it is to be one call on one block. */
+static void align(struct walk *walk, size_t chunk_bytes)
+{
+    if (walk->ground->blocks || chunk_bytes == walk->ground->block_bytes)
+        walk_to_block(walk);
+}
+
+/* The median of small pieces, since an interruption only spoils the one it falls into. */
 static double rate_now(struct walk *walk, const struct kernel *kernel)
 {
     const struct ground *ground = walk->ground;
-    size_t chunk_bytes = strcmp(kernel->store, "libc") ? CHUNK_BYTES : ground->libc_bytes;
+    size_t chunk_bytes = chunk_of(ground, kernel);
     uint64_t units = chunk_bytes > ground->unit_bytes ? chunk_bytes / ground->unit_bytes : 1;
-    uint64_t done = 0;
-    walk_to_block(walk);
+    double rates[CHUNKS_MOST];
+    size_t count = 0;
+    align(walk, chunk_bytes);
     take(walk, kernel);
-    double start_s = now_s(), taken_s;
-    do {
+    double start_s = now_s(), last_s = start_s;
+    while (count < CHUNKS_MOST && last_s - start_s < WINDOW_S) {
         walk_units(walk, units);
-        done += units;
-        taken_s = now_s() - start_s;
-    } while (taken_s < WINDOW_S);
-    return (double)done * (double)ground->unit_bytes * walk_arrays(ground->operation) / taken_s;
+        double now = now_s();
+        rates[count++] = (double)(units * ground->unit_bytes) / (now - last_s);
+        last_s = now;
+    }
+    return median(rates, count) * walk_arrays(ground->operation);
 }
 
-/* The rates of a thread, each the median of some windows; the first window of all warms up. */
+/* The rates of a thread, each the best of some windows; the first window of all warms up. */
 static void measure(const struct candidates *candidates, struct thread *thread, struct walk *walk,
                     double *rates)
 {
-    double rounds[CANDIDATES_MAX][ROUNDS];
     rate_now(walk, candidates->kernels[0]);
     for (int round = 0; round < ROUNDS; round++)
         for (unsigned i = 0; i < candidates->count; i++) {
             if (!run_meet(thread))
                 return;
-            rounds[i][round] = rate_now(walk, candidates->kernels[i]);
+            rates[i] = fmax(rates[i], rate_now(walk, candidates->kernels[i]));
         }
-    for (unsigned i = 0; i < candidates->count; i++)
-        rates[i] = median(rounds[i], ROUNDS);
 }
 
 static void choose(struct candidates *candidates, unsigned threads)
@@ -129,7 +143,7 @@ int candidates_try(struct candidates *candidates, struct thread *thread, struct 
         choose(candidates, run_threads(thread->run));
     if (!run_meet(thread))
         return EXIT_OK;
-    walk_to_block(walk);
+    align(walk, chunk_of(walk->ground, candidates->chosen));
     take(walk, candidates->chosen);
     return EXIT_OK;
 }
