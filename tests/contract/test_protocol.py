@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -27,6 +28,8 @@ WITH_SAMPLES = {"duration_s": 0.45, "warmup_s": 0, "sample_interval_s": 0.1}
 SMALL = {"n": 100, "size_bytes": len(os.sched_getaffinity(0)) * 5 * 3 * (128 << 10)}
 # Numbers that make another trial of it, where a workload takes them.
 OTHERS = {"block_bytes": (1, 64, 8192), "intensity": (0, 0.5)}
+# What a choice means nothing without.
+COMPANIONS = {"pattern": {"block_bytes": 4096}}
 # Divides by the threads and whatever block they work in.
 FIXED_WORK = 5 << 20
 # qemu and the sanitizers are slow; a hang is what this is for.
@@ -40,13 +43,17 @@ def schema() -> Draft202012Validator:
     return Draft202012Validator(published)
 
 
+@cache
+def table_of(variant: Variant, subsystem: str) -> Table:
+    answer = subprocess.run(
+        [*variant.command(subsystem), "--list"], capture_output=True, timeout=TIMEOUT_S
+    )
+    assert answer.returncode == 0, answer.stderr
+    return Table.model_validate_json(answer.stdout)
+
+
 def tables(variant: Variant) -> Iterator[tuple[str, Table]]:
-    for subsystem in SUBSYSTEMS:
-        answer = subprocess.run(
-            [*variant.command(subsystem), "--list"], capture_output=True, timeout=TIMEOUT_S
-        )
-        assert answer.returncode == 0, answer.stderr
-        yield subsystem, Table.model_validate_json(answer.stdout)
+    yield from ((subsystem, table_of(variant, subsystem)) for subsystem in SUBSYSTEMS)
 
 
 def calls(table: Table) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -56,7 +63,8 @@ def calls(table: Table) -> Iterator[tuple[str, dict[str, Any]]]:
         yield workload.name, {}
         for param in workload.params:
             if param.type == "choice":
-                yield from ((workload.name, {param.name: word}) for word in param.words)
+                beside = COMPANIONS.get(param.name, {})
+                yield from ((workload.name, {param.name: word, **beside}) for word in param.words)
             for number in OTHERS.get(param.name, ()):
                 if param.min is None or param.max is None or param.min <= number <= param.max:
                     yield workload.name, {param.name: number}

@@ -17,7 +17,7 @@ REGISTRY = ("redis", "influxdb", "grafana")
 BENCHMARKS = ("cpu", "mem")
 BUILT = ("orchestrator", *BENCHMARKS)
 HOST = "e2e-host"
-# More than any host has, so that no figure is above the limit.
+# More than any host has: no figure may be above it.
 MEMORY_BANDWIDTH = 1e14
 # In the path of the run-time directory of every engine that docker-engine.sh starts.
 STARTED_HERE = b"/hostbench-docker-"

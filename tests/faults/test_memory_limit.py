@@ -21,7 +21,8 @@ MIB = 1 << 20
 FAILED, USAGE, RESOURCE = 1, 2, 3
 LIMIT = "memory.max" if V2 else "memory.limit_in_bytes"
 USED = "memory.current" if V2 else "memory.usage_in_bytes"
-MOMENT = ("--threads=1", "--duration-s=0.05", "--warmup-s=0")
+BRIEF = ("--duration-s=0.05", "--warmup-s=0")
+MOMENT = ("--threads=1", *BRIEF)
 # Longer than anything here takes, on a machine whose CPUs others have.
 TIMEOUT_S = 60.0
 
@@ -98,13 +99,13 @@ def last_event(result: "subprocess.CompletedProcess[str]") -> Any:
 
 
 SIZED = [
-    ("triad", ()),
-    ("copy", ("--pages=4k",)),
-    ("pointer_chase", ()),
-    ("random_access", ()),
-    ("loaded_latency", ()),
-    ("read_write", ()),
-    ("memset_write", ()),
+    ("triad", ("--threads=2",)),
+    ("copy", ("--pages=4k", "--threads=1")),
+    ("pointer_chase", ("--threads=1",)),
+    ("random_access", ("--threads=2",)),
+    ("loaded_latency", ("--threads=2",)),
+    ("read_write", ("--threads=1",)),
+    ("memset_write", ("--threads=1",)),
 ]
 
 
@@ -113,7 +114,7 @@ def test_a_size_above_the_limit_is_refused_before_anything_is_taken(
     workload: str, arguments: tuple[str, ...]
 ) -> None:
     with limited(192 * MIB) as small:
-        result = small.run(workload, f"--size-bytes={512 * MIB}", *arguments, *MOMENT)
+        result = small.run(workload, f"--size-bytes={512 * MIB}", *arguments, *BRIEF)
         line = refused(result, str(512 * MIB), small.limit_file)
     assert '"start"' not in result.stdout
     assert re.search(r"0\.\d+ GB|\d{9} bytes", line), "the budget is named"

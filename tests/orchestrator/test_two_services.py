@@ -27,7 +27,7 @@ MIXED: dict[str, Any] = {
         {"workload": "cpu.clock", "params": SHORT},
         {"workload": "mem.copy", "params": SMALL},
         {"workload": "cpu.int_add", "params": SHORT},
-        {"workload": "mem.read", "params": SMALL},
+        {"workload": "mem.pointer_chase", "params": SMALL},
     ],
 }
 

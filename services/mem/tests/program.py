@@ -15,7 +15,6 @@ NAME = "mem-bench"
 PROGRAM = ROOT / "build" / "release" / NAME
 OK, FAILED, USAGE, RESOURCE, UNSUPPORTED, WRONG = range(6)
 MIB = 1 << 20
-# Small arrays and a moment's work; one thread, so that the size splits.
 MOMENT = ("--duration-s=0.05", "--warmup-s=0", "--threads=1")
 # The longest anything here may take, on a machine whose CPUs others have.
 TIMEOUT_S = 60.0
@@ -25,6 +24,16 @@ LIBRARY = ("read_write", "memset_write")
 TIMES = ("pointer_chase", "loaded_latency", "random_access")
 # What one element of 8 bytes counts for: STREAM's convention, write-allocate left out.
 ARRAYS = {"read": 1, "write": 1, "copy": 2, "scale": 2, "add": 3, "triad": 3}
+
+
+def threads_of(workload: str) -> str:
+    """As few as it can do with."""
+    return "--threads=2" if workload == "loaded_latency" else "--threads=1"
+
+
+def moment(workload: str) -> tuple[str, ...]:
+    """What keeps a trial short."""
+    return (*MOMENT[:2], threads_of(workload))
 
 
 @dataclass(frozen=True)

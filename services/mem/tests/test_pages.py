@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services.mem.tests.program import MIB, MOMENT, measure, running, table
+from services.mem.tests.program import MIB, MOMENT, measure, moment, running, table
 
 SIZE = f"--size-bytes={96 * MIB}"
 WORKLOADS = ("triad", "copy", "pointer_chase", "random_access", "loaded_latency", "read_write")
@@ -43,7 +43,7 @@ def backing(pid: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_small_pages_are_small(workload: str) -> None:
-    trial = measure(workload, SIZE, "--pages=4k", *MOMENT)
+    trial = measure(workload, SIZE, "--pages=4k", *moment(workload))
     assert trial.metrics["huge_page_ratio"] == 0
     assert "huge_pages_missing" not in trial.warnings
 
@@ -51,7 +51,7 @@ def test_small_pages_are_small(workload: str) -> None:
 @pytest.mark.usefixtures("huge_pages")
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_huge_pages_are_huge_or_missed(workload: str) -> None:
-    trial = measure(workload, SIZE, *MOMENT)
+    trial = measure(workload, SIZE, *moment(workload))
     assert trial.params["pages"] == "huge"
     assert trial.metrics["huge_page_ratio"] > 0.9 or "huge_pages_missing" in trial.warnings
 

@@ -12,13 +12,14 @@ COMMON = {
     *("threads", "cpus", "duration_s", "work", "warmup_s", "slice_s", "sample_interval_s"),
     "lifeline_fd",
 }
-SHARED = {"isa", "pages", "size_bytes", "size_share", "memory_node"}
+SHARED = {"pages", "size_bytes", "size_share", "memory_node"}
 BLOCKS = {"pattern", "block_bytes"}
+KERNEL = {"isa", "streams"}
 OWN = {
-    "read": BLOCKS,
-    **{name: BLOCKS | {"store"} for name in STREAM if name != "read"},
+    "read": KERNEL | BLOCKS,
+    **{name: KERNEL | BLOCKS | {"store"} for name in STREAM if name != "read"},
     "pointer_chase": set(),
-    "loaded_latency": {"load", "intensity"},
+    "loaded_latency": {"isa", "load", "intensity"},
     "random_access": {"operation", "block_bytes", "index"},
     "read_write": BLOCKS,
     "memset_write": BLOCKS,
@@ -74,7 +75,7 @@ def test_the_workloads(workloads: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_parameters(workloads: dict[str, Any], name: str) -> None:
     found = params(workloads[name])
-    assert COMMON | SHARED | OWN[name] <= set(found)
+    assert set(found) == COMMON | SHARED | OWN[name]
     for param, choices in CHOICES.items():
         if param in found:
             assert found[param]["choices"] == choices
