@@ -133,7 +133,8 @@ distclean: clean ## remove .venv too
 
 C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
                  services/*/tests/*.c benchmarks/*/*.c)
-SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*/*.sh)
+SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*/*.sh \
+                 benchmarks/*/*.sh)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

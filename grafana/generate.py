@@ -8,10 +8,11 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from grafana.cpu import cpu
 from grafana.live import live
+from grafana.mem import mem
 from grafana.overview import overview
 
 DIRECTORY = Path(__file__).with_name("dashboards")
-BOARDS = {"overview": overview, "cpu": cpu, "live": live}
+BOARDS = {"overview": overview, "cpu": cpu, "mem": mem, "live": live}
 
 
 def generated() -> dict[str, str]:

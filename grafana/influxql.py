@@ -54,14 +54,20 @@ def series(text: str, alias: str, ref: str = "A") -> Query:
     return Query(text, ref, TIME_SERIES, alias)
 
 
-def one_of(name: str) -> str:
-    """A condition: the tag is one of those chosen in the variable of its name."""
-    return f'"{name}" =~ /^${{{name}:regex}}$/'
+def one_of(name: str, tag: str = "") -> str:
+    """A condition: the tag is one of those chosen in a variable, which has its name unless another
+    tag is given."""
+    return f'"{tag or name}" =~ /^${{{name}:regex}}$/'
 
 
 def equals(name: str, value: str) -> str:
     """A condition: a tag, or a field of text, is this."""
     return f"\"{name}\" = '{value}'"
+
+
+def matches(tag: str, expression: str) -> str:
+    """A condition: a tag matches a regular expression."""
+    return f'"{tag}" =~ /{expression}/'
 
 
 def present(tag: str) -> str:

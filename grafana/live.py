@@ -18,6 +18,7 @@ from grafana.influxql import (
     source,
 )
 from grafana.looks import (
+    BANDWIDTH,
     CLEAN_SHARE,
     CLOCK,
     CONTROL_PLANE,
@@ -37,6 +38,12 @@ from grafana.overview import tile
 from grafana.tables import coloured_text, number, plain_table, sorted_by, verdict_cell, width
 from orchestrator.influx.points import SAMPLES
 
+# What a sample may say, and its unit, by the query that asks for it.
+FIGURES = {
+    "A": ("operations_per_second", RATE),
+    "B": ("bytes_per_second", BANDWIDTH),
+    "C": ("access_time_s", SECONDS),
+}
 # Wide enough for every unit, so that the charts stand exactly above one another.
 AXIS_PIXELS = 90
 # Two samples a second apart may fall into the first and the third of three seconds.
@@ -84,14 +91,17 @@ def _latest_sample(metric: str, call: str = "last") -> str:
 
 
 def _now() -> stat.Panel:
-    text = f'{_latest_sample("operations_per_second")} GROUP BY "workload", "label"'
-    return (
-        tile("Rate, latest sample", "The last sample of each case in the chosen time.", 12)
-        .unit(RATE)
+    panel = (
+        tile("Latest sample", "The last sample of each case in the chosen time.", 12)
         .decimals(2)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .with_target(series(text, NAME))
     )
+    for ref, (metric, unit) in FIGURES.items():
+        text = f'{_latest_sample(metric)} GROUP BY "workload", "label"'
+        panel = panel.with_target(series(text, NAME, ref)).override_by_query(
+            ref, [prop("unit", unit)]
+        )
+    return panel
 
 
 def _clean_now() -> stat.Panel:
@@ -149,18 +159,23 @@ def _strip(title: str, description: str, height: int, unit: str) -> timeseries.P
 
 
 def _rates() -> timeseries.Panel:
-    return (
+    panel = (
         _strip(
-            "Rate",
-            "Operations a second of every sample, a second each; of longer ranges their means.",
+            "Rate or time",
+            "Operations a second, bytes a second or the time of an access, of every sample, a "
+            "second each; of longer ranges their means.",
             9,
             RATE,
         )
         .point_size(4)
         .show_points(common.VisibilityMode.AUTO)
         .axis_soft_min(0)
-        .with_target(series(samples("operations_per_second", TAGS), NAME))
     )
+    for ref, (metric, unit) in FIGURES.items():
+        panel = panel.with_target(series(samples(metric, TAGS), NAME, ref)).override_by_query(
+            ref, [prop("unit", unit)]
+        )
+    return panel
 
 
 def _clean_shares() -> timeseries.Panel:

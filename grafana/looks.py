@@ -11,12 +11,15 @@ from hostbench.models.result import Verdict
 from orchestrator.influx.points import SAMPLES
 
 TAG = "hostbench"
-OVERVIEW, CPU, LIVE = "hostbench-overview", "hostbench-cpu", "hostbench-live"
+OVERVIEW, LIVE = "hostbench-overview", "hostbench-live"
+CPU, MEM = "hostbench-cpu", "hostbench-mem"
 WHOLE_WIDTH = 24
 ALL = ".*"
 
-# `si:` takes the prefixes of the SI; Grafana's own unit for a rate counts in K, M, B and T.
-RATE, CLOCK, RATIO, SHARE, SECONDS, BYTES = "si:op/s", "hertz", "none", "percentunit", "s", "bytes"
+# `si:` takes the prefixes of the SI; Grafana's own unit for a rate counts in K, M, B and T. Bytes a
+# second have the prefixes of the SI, sizes those of powers of two.
+RATE, BANDWIDTH, BYTES = "si:op/s", "Bps", "bytes"
+CLOCK, RATIO, SHARE, SECONDS = "hertz", "none", "percentunit", "s"
 MOMENT = "time:YYYY-MM-DD HH:mm"
 
 OURS_COLOUR, LIMIT_COLOUR = "blue", "#8e8e8e"

@@ -30,6 +30,7 @@ from hostbench.models.result import (
 )
 from hostbench.models.table import Metric
 from hostbench.peerjudge import peer_results
+from hostbench.plan import param_word
 from hostbench.repeats import counted_trials
 from hostbench.statistics import describe
 from hostbench.verdict import case_verdict, efficiency
@@ -168,7 +169,7 @@ def full_label(case: PlannedCase, start: StartEvent | None) -> str:
     """The case's label, with what the program chose where it was left the choice, as the first
     trial that started says."""
     chosen = [
-        str(start.params[name])
+        param_word(name, start.params[name])
         for name, value in case.params.items()
         if value == BEST and start is not None and name in start.params
     ]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from hostbench.hostmemory import memory
 from hostbench.models.host import (
     Cache,
     CgroupLimits,
@@ -18,6 +19,7 @@ from hostbench.models.host import (
     HostInventory,
     Virtualisation,
 )
+from hostbench.smallfiles import cpu_list, first_text, read_number, read_text, whole_number
 
 # cgroup v1 writes "no limit" as the largest multiple of a page below 2^63.
 V1_UNLIMITED_BYTES = 1 << 62
@@ -34,8 +36,12 @@ _CONTAINER_CGROUP = re.compile(r"docker|containerd|kubepods|libpod|lxc|garden")
 
 
 def inventory(root: Path = Path("/")) -> HostInventory:
-    """What this host is. `root` stands for / in tests."""
+    """What this host is. `root` stands for / in tests.
+
+    Raises UsageError when HOSTBENCH_MEMORY_BANDWIDTH is set to anything but a bandwidth.
+    """
     fields = _cpuinfo(root)
+    virtualisation = _virtualisation(root, fields)
     allowed = os.sched_getaffinity(0)
     return HostInventory(
         hostname=socket.gethostname(),
@@ -48,53 +54,29 @@ def inventory(root: Path = Path("/")) -> HostInventory:
         memory_bytes=_memory_bytes(root),
         frequency=_frequency(root),
         mitigations=_mitigations(root),
-        virtualisation=_virtualisation(root, fields),
+        virtualisation=virtualisation,
         cgroup=_cgroup(root),
+        memory=memory(root, virtualisation),
     )
-
-
-def _text(path: Path) -> str | None:
-    """The stripped content of a small file; None when it cannot be read or is empty."""
-    try:
-        return path.read_text(errors="replace").strip() or None
-    except OSError:
-        return None
-
-
-def _first(paths: Iterable[Path]) -> str | None:
-    """The content of the first file that has one."""
-    return next((text for path in paths if (text := _text(path))), None)
-
-
-def _number(path: Path) -> int | None:
-    return _parsed(_text(path))
-
-
-def _parsed(text: str | None) -> int | None:
-    """A decimal or 0x number; None for anything else."""
-    try:
-        return int(text, 0) if text else None
-    except ValueError:
-        return None
 
 
 def _machine(root: Path) -> str | None:
     """A hash of the machine id, which itself is meant to stay on the machine: machine-id(5)."""
-    machine_id = _text(root / "etc/machine-id")
+    machine_id = read_text(root / "etc/machine-id")
     if machine_id is None:
         return None
     return hashlib.sha256(b"hostbench:" + machine_id.encode()).hexdigest()[:16]
 
 
 def _distribution(root: Path) -> str | None:
-    text = _text(root / "etc/os-release") or ""
+    text = read_text(root / "etc/os-release") or ""
     match = re.search(r'^PRETTY_NAME="?([^"\n]*)', text, re.MULTILINE)
     return match[1] if match else None
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
     """The fields of the first processor."""
-    text = _text(root / "proc/cpuinfo") or ""
+    text = read_text(root / "proc/cpuinfo") or ""
     fields = {}
     for line in text.split("\n\n")[0].splitlines():
         name, separator, value = line.partition(":")
@@ -105,22 +87,22 @@ def _cpuinfo(root: Path) -> dict[str, str]:
 
 def _cpu(root: Path, fields: dict[str, str]) -> Cpu:
     online = cpu_directories(root)
-    packages = [_text(cpu / "topology/physical_package_id") for cpu in online]
-    cores = [_text(cpu / "topology/core_id") for cpu in online]
-    smt = _text(root / "sys/devices/system/cpu/smt/active")
+    packages = [read_text(cpu / "topology/physical_package_id") for cpu in online]
+    cores = [read_text(cpu / "topology/core_id") for cpu in online]
+    smt = read_text(root / "sys/devices/system/cpu/smt/active")
     nodes = list((root / "sys/devices/system/node").glob("node[0-9]*"))
     known = bool(online) and None not in packages and None not in cores
     return Cpu(
         architecture=platform.machine(),
         model_name=fields.get("model name"),
         vendor=fields.get("vendor_id"),
-        family=_parsed(fields.get("cpu family")),
-        model=_parsed(fields.get("model")),
-        stepping=_parsed(fields.get("stepping")),
-        implementer=_parsed(fields.get("cpu implementer")),
-        variant=_parsed(fields.get("cpu variant")),
-        part=_parsed(fields.get("cpu part")),
-        revision=_parsed(fields.get("cpu revision")),
+        family=whole_number(fields.get("cpu family")),
+        model=whole_number(fields.get("model")),
+        stepping=whole_number(fields.get("stepping")),
+        implementer=whole_number(fields.get("cpu implementer")),
+        variant=whole_number(fields.get("cpu variant")),
+        part=whole_number(fields.get("cpu part")),
+        revision=whole_number(fields.get("cpu revision")),
         microcode=fields.get("microcode"),
         flags=tuple(sorted((fields.get("flags") or fields.get("features") or "").split())),
         online_cpus=len(online) or None,
@@ -129,8 +111,8 @@ def _cpu(root: Path, fields: dict[str, str]) -> Cpu:
         smt_active=None if smt is None else smt == "1",
         numa_nodes=len(nodes) or None,
         # Linux has these two performance counters on hybrid processors only.
-        performance_cpus=cpu_list(_text(root / "sys/devices/cpu_core/cpus")),
-        efficiency_cpus=cpu_list(_text(root / "sys/devices/cpu_atom/cpus")),
+        performance_cpus=cpu_list(read_text(root / "sys/devices/cpu_core/cpus")),
+        efficiency_cpus=cpu_list(read_text(root / "sys/devices/cpu_atom/cpus")),
     )
 
 
@@ -145,17 +127,22 @@ def _caches(root: Path) -> tuple[Cache, ...]:
     seen: dict[tuple[int, str, int | None, int | None], set[str]] = {}
     for cpu in cpu_directories(root):
         for index in sorted((cpu / "cache").glob("index[0-9]*")):
-            level, kind = _number(index / "level"), _text(index / "type")
+            level, kind = read_number(index / "level"), read_text(index / "type")
             if level is None or kind is None:
                 continue
-            shared = _text(index / "shared_cpu_list")
+            shared = read_text(index / "shared_cpu_list")
             sharers = cpu_list(shared)
-            size = _cache_bytes(_text(index / "size"))
+            size = _cache_bytes(read_text(index / "size"))
             key = (level, kind, size, len(sharers) if sharers else None)
-            seen.setdefault(key, set()).add(shared or cpu.name)
+            seen.setdefault(key, set()).add(shared or cpu.name.removeprefix("cpu"))
     return tuple(
         Cache(
-            level=key[0], type=key[1], size_bytes=key[2], shared_by_cpus=key[3], instances=len(at)
+            level=key[0],
+            type=key[1],
+            size_bytes=key[2],
+            shared_by_cpus=key[3],
+            instances=len(at),
+            cpu_lists=tuple(sorted(at)),
         )
         for key, at in sorted(seen.items(), key=lambda item: (item[0][0], item[0][1]))
     )
@@ -166,30 +153,20 @@ def _cache_bytes(text: str | None) -> int | None:
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else None
 
 
-def cpu_list(text: str | None) -> tuple[int, ...] | None:
-    """The CPUs of a list such as 0-3,8; None when it is none."""
-    cpus: list[int] = []
-    for part in (text or "").split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
-        if not match:
-            return None
-        cpus += range(int(match[1]), int(match[2] or match[1]) + 1)
-    return tuple(cpus)
-
-
 def _memory_bytes(root: Path) -> int | None:
-    match = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo") or "", re.MULTILINE)
+    meminfo = read_text(root / "proc/meminfo") or ""
+    match = re.search(r"^MemTotal:\s+(\d+) kB", meminfo, re.MULTILINE)
     return int(match[1]) * 1024 if match else None
 
 
 def _frequency(root: Path) -> Frequency:
     cpus = root / "sys/devices/system/cpu"
     policies = sorted((cpus / "cpufreq").glob("policy[0-9]*"))
-    governors = Counter(_text(policy / "scaling_governor") for policy in policies)
+    governors = Counter(read_text(policy / "scaling_governor") for policy in policies)
     policy = policies[0] if policies else cpus / "cpu0/cpufreq"
-    low, high = _number(policy / "cpuinfo_min_freq"), _number(policy / "cpuinfo_max_freq")
+    low, high = read_number(policy / "cpuinfo_min_freq"), read_number(policy / "cpuinfo_max_freq")
     return Frequency(
-        driver=_text(policy / "scaling_driver"),
+        driver=read_text(policy / "scaling_driver"),
         governor=", ".join(sorted(name for name in governors if name)) or None,
         turbo=_turbo(cpus),
         min_hertz=low * 1e3 if low else None,
@@ -198,16 +175,16 @@ def _frequency(root: Path) -> Frequency:
 
 
 def _turbo(cpus: Path) -> bool | None:
-    no_turbo = _text(cpus / "intel_pstate/no_turbo")
+    no_turbo = read_text(cpus / "intel_pstate/no_turbo")
     if no_turbo is not None:
         return no_turbo == "0"
-    boost = _text(cpus / "cpufreq/boost")
+    boost = read_text(cpus / "cpufreq/boost")
     return None if boost is None else boost == "1"
 
 
 def _mitigations(root: Path) -> dict[str, str]:
     directory = root / "sys/devices/system/cpu/vulnerabilities"
-    found = {path.name: _text(path) for path in sorted(directory.glob("*"))}
+    found = {path.name: read_text(path) for path in sorted(directory.glob("*"))}
     return {name: text for name, text in found.items() if text is not None}
 
 
@@ -217,8 +194,8 @@ def _virtualisation(root: Path, fields: dict[str, str]) -> Virtualisation:
     return Virtualisation(
         # Arm has no such flag.
         hypervisor="hypervisor" in flags if flags else None,
-        vendor=_text(dmi / "sys_vendor"),
-        product=_text(dmi / "product_name"),
+        vendor=read_text(dmi / "sys_vendor"),
+        product=read_text(dmi / "product_name"),
         container=_container(root),
     )
 
@@ -229,7 +206,7 @@ def _container(root: Path) -> str | None:
     for mark, kind in _CONTAINER_MARKS:
         if (root / mark).exists() and not _in_first_namespaces(root):
             return kind
-    match = _CONTAINER_CGROUP.search(_text(root / "proc/1/cgroup") or "")
+    match = _CONTAINER_CGROUP.search(read_text(root / "proc/1/cgroup") or "")
     return match[0] if match else None
 
 
@@ -252,7 +229,7 @@ def _cgroup(root: Path) -> CgroupLimits:
         version=version,
         quota_cpus=_least(quota_of(group) for group in cgroup_groups(root, "cpu")),
         memory_bytes=_least(memory_limit_of(group) for group in cgroup_groups(root, "memory")),
-        cpuset=_first(group / cpuset for group in cgroup_groups(root, "cpuset")),
+        cpuset=first_text(group / cpuset for group in cgroup_groups(root, "cpuset")),
     )
 
 
@@ -261,14 +238,14 @@ def cgroup_version(root: Path) -> int | None:
     base = root / "sys/fs/cgroup"
     if (base / "cgroup.controllers").exists():
         return 2
-    known = base.is_dir() and _text(root / "proc/self/cgroup")
+    known = base.is_dir() and read_text(root / "proc/self/cgroup")
     return 1 if known else None
 
 
 def cgroup_groups(root: Path, controller: str) -> list[Path]:
     """This process's group for a controller and those above it, innermost first."""
     base = root / "sys/fs/cgroup"
-    paths = _cgroup_paths(_text(root / "proc/self/cgroup") or "")
+    paths = _cgroup_paths(read_text(root / "proc/self/cgroup") or "")
     if cgroup_version(root) == 2:
         return _upwards(base, paths.get("", "/"))
     return _upwards(base / controller, paths.get(controller, "/")) if base.is_dir() else []
@@ -282,7 +259,7 @@ def quota_of(group: Path) -> float | None:
 
 def memory_limit_of(group: Path) -> int | None:
     """The memory limit of one group, in bytes; None without one."""
-    limit = _number(group / "memory.max")
+    limit = read_number(group / "memory.max")
     return _v1_memory(group) if limit is None else limit
 
 
@@ -310,17 +287,17 @@ def _least(values: Iterable[_Number | None]) -> _Number | None:
 
 
 def _v2_quota(group: Path) -> float | None:
-    quota, _, period = (_text(group / "cpu.max") or "max").partition(" ")
-    quota_us, period_us = _parsed(quota), _parsed(period)
+    quota, _, period = (read_text(group / "cpu.max") or "max").partition(" ")
+    quota_us, period_us = whole_number(quota), whole_number(period)
     return quota_us / period_us if quota_us and period_us else None
 
 
 def _v1_quota(group: Path) -> float | None:
-    quota_us = _number(group / "cpu.cfs_quota_us")
-    period_us = _number(group / "cpu.cfs_period_us")
+    quota_us = read_number(group / "cpu.cfs_quota_us")
+    period_us = read_number(group / "cpu.cfs_period_us")
     return quota_us / period_us if quota_us and quota_us > 0 and period_us else None
 
 
 def _v1_memory(group: Path) -> int | None:
-    limit = _number(group / "memory.limit_in_bytes")
+    limit = read_number(group / "memory.limit_in_bytes")
     return limit if limit is not None and limit < V1_UNLIMITED_BYTES else None

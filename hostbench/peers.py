@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
 from hostbench.models.suite import PeerChoice
-from hostbench.services import service_module
+from hostbench.services import Subsystem, service_module
 from hostbench.trial import Beside
 
 Params = Mapping[str, ParamValue]
@@ -37,11 +37,18 @@ class Command:
 
 @dataclass(frozen=True)
 class Survey:
-    """What is installed. `unsupported`: why it cannot stand beside this case, None: it can."""
+    """What is installed. `unsupported`: why it cannot stand beside this case, None: it can.
+
+    `conditions` is what holds for its figure on this host, as the end of the sentence that says
+    what it measures. `comparable`: under these it is of the same quantity as the peer's `metric`;
+    otherwise it is context.
+    """
 
     version: str | None
     library: str | None = None
     unsupported: str | None = None
+    conditions: str | None = None
+    comparable: bool = True
 
 
 class Peer(ABC):
@@ -106,14 +113,15 @@ def peers_of(subsystem: str, workload: str, params: Params) -> tuple[Peer, ...]:
 def chosen_peers(
     choice: PeerChoice, subsystem: str, workload: str, params: Params
 ) -> tuple[Peer, ...]:
-    """Those of them that a suite asks for. Raises UsageError for an unknown tool."""
+    """Those of them that a suite asks for; a tool may be another subsystem's, as a suite may be of
+    several. Raises UsageError for one that none knows."""
     if choice == "none":
         return ()
     if choice == "auto":
         return tuple(peer for peer in peers_of(subsystem, workload, params) if peer.light)
     tools = known_tools(subsystem)
     for tool in choice:
-        if tool not in tools:
+        if not any(tool in known_tools(one) for one in Subsystem):
             raise UsageError(
                 f"there is no peer {shown(tool)}; {did_you_mean(tool, tools)}"
                 f"give auto, none, or a list out of {listing(tools)}"

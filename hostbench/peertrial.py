@@ -103,11 +103,12 @@ class LocalPeers:
 
 
 def _start(peer: Peer, survey: Survey, command: tuple[str, ...]) -> PeerStartEvent:
+    conditions = f"; {survey.conditions}" if survey.conditions else ""
     return PeerStartEvent(
         tool=peer.tool,
         title=peer.title,
-        measures=peer.measures,
-        metric=peer.metric,
+        measures=peer.measures + conditions,
+        metric=peer.metric if survey.comparable else None,
         unit=peer.unit,
         version=survey.version,
         library=survey.library,

@@ -18,6 +18,7 @@ from hostbench.params import check_params, check_value, cpu_count, known_param
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
+from hostbench.units import exact_bytes
 
 CASES_MOST = 10_000
 CASE_HASH_DIGITS = 12
@@ -34,6 +35,7 @@ UNKNOWN_TRIAL_TIMEOUT_S = 3600.0
 SETUP_TIMEOUT_S = 600.0
 GATE_S = 1.0
 THREADS = "threads"
+BYTES = "_bytes"
 
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
@@ -330,15 +332,17 @@ def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
     for name, value in given.items():
         if name in _UNLABELLED or (entry.label and name not in entry.grid):
             continue
-        if name == THREADS:
-            words.append("1 thread" if value == 1 else f"{value} threads")
-        else:
-            words.append(f"{value}" if _speaks_for_itself(value) else f"{name}={value}")
+        words.append(param_word(name, value))
     return " ".join(words)
 
 
-def _speaks_for_itself(value: ParamValue) -> bool:
-    return isinstance(value, str) and value[:1].isalpha()
+def param_word(name: str, value: object) -> str:
+    """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `streams=4`."""
+    if name == THREADS:
+        return "1 thread" if value == 1 else f"{value} threads"
+    if name.endswith(BYTES) and isinstance(value, int):
+        return f"{name.removesuffix(BYTES)} {exact_bytes(value)}"
+    return value if isinstance(value, str) and value[:1].isalpha() else f"{name}={value}"
 
 
 def _trial_time_s(workload: Workload, params: Mapping[str, ParamValue]) -> float | None:

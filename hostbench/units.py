@@ -4,7 +4,9 @@ import math
 
 SHOWN_DIGITS = 4
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-_SMALL_PREFIXES = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
+# Of times nothing below: 0.4 ns is what people say, and compare with other nanoseconds.
+_SMALL_PREFIXES = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+_BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _SHORT_UNITS = {"operation/s": "op/s", "operation": "op", "byte/s": "B/s", "byte": "B"}
 _SECONDS_A_MINUTE = 60
 _SECONDS_AN_HOUR = 3600
@@ -37,13 +39,34 @@ def human(value: float | None, unit: str) -> str:
     return f"{significant(value / factor)} {prefix}{short}"
 
 
+def tick(value: float, unit: str) -> str:
+    """A round value as it stands at an axis: `200 ns`, `50 GB/s`."""
+    factor, prefix = _prefix(_rounded(value, SHOWN_DIGITS), small=unit == "s")
+    return f"{value / factor:g} {prefix}{_SHORT_UNITS.get(unit, unit)}"
+
+
 def _prefix(value: float, *, small: bool) -> tuple[float, str]:
     if value == 0:
         return 1.0, ""
-    for factor, prefix in _PREFIXES + (_SMALL_PREFIXES if small else ()):
-        if abs(value) >= factor:
-            return factor, prefix
-    return 1.0, ""
+    prefixes = _PREFIXES + (_SMALL_PREFIXES if small else ())
+    found = next((one for one in prefixes if abs(value) >= one[0]), None)
+    return found or (_SMALL_PREFIXES[-1] if small else (1.0, ""))
+
+
+def binary_bytes(value: float) -> str:
+    """`32 KiB`, `1.5 GiB`: sizes of memory, which are made of powers of two."""
+    for factor, unit in _BINARY_PREFIXES:
+        if value >= factor:
+            return f"{value / factor:.4g} {unit}"
+    return f"{value:g} B"
+
+
+def exact_bytes(value: int) -> str:
+    """`64 MiB`, `1536 KiB`, `1000 B`: in the largest unit that leaves no fraction, so that
+    different sizes look different."""
+    found = next((one for one in _BINARY_PREFIXES if value and value % one[0] == 0), None)
+    factor, unit = found or (1, "B")
+    return f"{value // factor} {unit}"
 
 
 def percent(ratio: float | None) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.cpu.trials import cpu_bench
 from benchmarks.figures import ALL_THREADS, save, spread
 from benchmarks.quiet import quietly
-from services.cpu.peers.hpcc import HPL_INPUT
+from hostbench.peertools.hpcc import HPL_INPUT
 
 BLOCK_SIZES = (128, 192, 256, 384)
 SWEEPS = 2

@@ -1,30 +1,17 @@
 """Runs cpu-bench and its peers for the benchmarks of this directory."""
 
-import json
 import re
 import shlex
 import subprocess
-from typing import Any
 
-from benchmarks.figures import PROGRAM
+from benchmarks.programs import Events, Unsupported, trial
 
-EXIT_UNSUPPORTED = 4
-
-End = dict[str, Any]
+__all__ = ["Events", "Unsupported", "cpu_bench", "likwid_bench"]
 
 
-class Unsupported(SystemExit):
-    """This CPU or this system cannot run it."""
-
-
-def cpu_bench(command: str) -> End:
+def cpu_bench(command: str) -> Events:
     """The start and end events of one trial, e.g. of "fma --dtype fp32": {"start": …, "end": …}."""
-    run = subprocess.run([PROGRAM, *shlex.split(command)], capture_output=True, text=True)
-    if run.returncode:
-        kind = Unsupported if run.returncode == EXIT_UNSUPPORTED else SystemExit
-        raise kind(f"cpu-bench {command}: exit {run.returncode}: {run.stderr.strip()}")
-    events = [json.loads(line) for line in run.stdout.splitlines()]
-    return {event["event"]: event for event in events}
+    return trial("cpu", command)
 
 
 def likwid_bench(kernel: str, threads: int, seconds: float) -> float:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks.cpu.trials import End, cpu_bench
+from benchmarks.cpu.trials import Events, cpu_bench
 from benchmarks.figures import ALL_THREADS, save
 from hostbench.models.events import EndEvent, StartEvent
 from hostbench.verdict import trial_disturbances
@@ -18,7 +18,7 @@ from hostbench.verdict import trial_disturbances
 COMMAND = "fma --duration-s 1"
 
 
-def trial() -> End:
+def trial() -> Events:
     """Its figures, and what the verdict's own rules say of it."""
     events = cpu_bench(COMMAND)
     reasons = trial_disturbances(
@@ -36,7 +36,7 @@ def trial() -> End:
     }
 
 
-def show(name: str, trials: list[End], quiet: float) -> None:
+def show(name: str, trials: list[Events], quiet: float) -> None:
     disturbed = sum(bool(one["disturbed"]) for one in trials)
     print(f"{name}: {disturbed} of {len(trials)} disturbed")
     for one in trials:

@@ -18,8 +18,8 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import Tally, View
-from hostbench.host import cpu_list
 from hostbench.models.doctor import Evidence
+from hostbench.smallfiles import cpu_list
 
 CPUS = "/sys/devices/system/cpu"
 STATUS = "/proc/self/status"

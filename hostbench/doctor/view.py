@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hostbench.doctor.calls import Calls
 from hostbench.doctor.observation import Observation
-from hostbench.host import cpu_list
 from hostbench.models.doctor import Evidence
 from hostbench.models.host import HostInventory
+from hostbench.smallfiles import cpu_list
 
 MOST_BYTES = 1 << 20
 SHOWN_CHARACTERS = 160

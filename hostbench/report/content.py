@@ -85,10 +85,14 @@ class BarGroup:
 
 @dataclass(frozen=True)
 class BarChart:
-    """Horizontal bars from zero with their limits, and beside each the share of its limit."""
+    """Horizontal bars from zero with their limits, and beside each the share of its limit.
+
+    `has_limits` False: the quantity is one that has none, such as a time.
+    """
 
     unit: str
     groups: tuple[BarGroup, ...]
+    has_limits: bool = True
 
 
 class PointKind(StrEnum):
@@ -168,7 +172,54 @@ class TimeChart:
     panels: tuple[Panel, ...]
 
 
-Drawing = BarChart | SpreadChart | TimeChart
+@dataclass(frozen=True)
+class CurvePoint:
+    """One case: the median of its figure, and the interval of that median."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Cases that differ in one quantity only, in the order in which they are joined."""
+
+    label: str
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True)
+class CurveAxis:
+    """What is told along an axis, which begins at zero unless it is `logarithmic`; bytes on a
+    logarithmic axis are told in powers of two."""
+
+    title: str
+    unit: str
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True)
+class CurveMark:
+    """A place on the x axis that explains the curves, such as the size of a cache."""
+
+    label: str
+    x: float
+
+
+@dataclass(frozen=True)
+class CurveChart:
+    """One quantity over another. `marks_are`: what all marks are, in a word or two."""
+
+    x: CurveAxis
+    y: CurveAxis
+    curves: tuple[Curve, ...]
+    marks: tuple[CurveMark, ...] = ()
+    marks_are: str = ""
+
+
+Drawing = BarChart | SpreadChart | TimeChart | CurveChart
 
 
 # ---- blocks ----

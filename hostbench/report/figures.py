@@ -68,12 +68,30 @@ def case_table(cases: Sequence[CaseResult], caption: str, *, titles: bool = Fals
 def workload_table(workload: str, cases: Sequence[CaseResult], *, of: int) -> Block:
     """The figures of one workload below its chart; folded in a report of many cases (`of`), as the
     chart tells the most of them."""
-    table = case_table(cases, f"Figures of {workload}")
+    return figures_table(cases, f"Figures of {workload}", of=of)
+
+
+def figures_table(cases: Sequence[CaseResult], caption: str, *, of: int) -> Block:
+    """The same of several workloads under one chart: a group of rows each."""
+    grouped = by_workload(cases)
+    groups = tuple(
+        RowGroup(
+            workload if len(grouped) > 1 else None, tuple(case_row(c, label(c)) for c in found)
+        )
+        for workload, found in grouped.items()
+    )
+    table = Table(caption, FIGURE_COLUMNS, groups)
     drawn = sum(primary(case) is not None for case in cases) >= BARS_LEAST
-    if of <= CASES_UNFOLDED or not drawn:
+    if not drawn:
         return table
-    title = f"{table.caption}: {plural(len(cases), 'case')}"
-    return Fold(title, (table,), on_paper=True, brief=InBrief.UNFOLDED)
+    return folded(table, len(cases), of=of, brief=InBrief.UNFOLDED)
+
+
+def folded(table: Table, cases: int, *, of: int, brief: InBrief = InBrief.FOLDED) -> Block:
+    """The table of so many cases, folded in a report of many."""
+    if of <= CASES_UNFOLDED:
+        return table
+    return Fold(f"{table.caption}: {plural(cases, 'case')}", (table,), on_paper=True, brief=brief)
 
 
 def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
@@ -115,9 +133,11 @@ def bar(case: CaseResult, name: str) -> Bar | None:
     )
 
 
-def bar_charts(title: str, unit: str, groups: Sequence[BarGroup]) -> Iterator[Chart]:
+def bar_charts(
+    title: str, unit: str, groups: Sequence[BarGroup], *, has_limits: bool = True
+) -> Iterator[Chart]:
     """As many charts as it takes to fit each on a printed page; none for a single bar, as there is
-    nothing to see that its figure does not say."""
+    nothing to see that its figure does not say. `has_limits`: as in BarChart."""
     if sum(len(group.bars) for group in groups) < BARS_LEAST:
         return
     pages = list(_pages([group for group in groups if group.bars]))
@@ -125,8 +145,8 @@ def bar_charts(title: str, unit: str, groups: Sequence[BarGroup]) -> Iterator[Ch
         of = f" ({number} of {len(pages)})" if len(pages) > 1 else ""
         yield Chart(
             title=f"{title}{of}",
-            description=_said(page, unit),
-            drawing=BarChart(unit, tuple(page)),
+            description=_said(page, unit, has_limits=has_limits),
+            drawing=BarChart(unit, tuple(page), has_limits),
         )
 
 
@@ -146,14 +166,14 @@ def _batches(bars: tuple[Bar, ...], most: int) -> Iterator[tuple[Bar, ...]]:
     return (bars[i : i + most] for i in range(0, len(bars), most))
 
 
-def _said(groups: Sequence[BarGroup], unit: str) -> str:
+def _said(groups: Sequence[BarGroup], unit: str, *, has_limits: bool) -> str:
     """The chart in a sentence."""
     bars = [bar for group in groups for bar in group.bars]
     low, high = (human(f(bar.value for bar in bars), unit) for f in (min, max))
     shares = [bar.efficiency for bar in bars if bar.efficiency is not None]
     said = f"{plural(len(bars), 'case')} from {low} to {high}"
     if not shares:
-        return f"{said}; no limit is known."
+        return f"{said}; no limit is known." if has_limits else f"{said}."
     return f"{said}; {percent(min(shares))} to {percent(max(shares))} of the limit."
 
 

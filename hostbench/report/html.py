@@ -8,6 +8,7 @@ from markupsafe import Markup
 from hostbench.report.content import (
     BarChart,
     Chart,
+    CurveChart,
     Report,
     Share,
     SpreadChart,
@@ -33,6 +34,7 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("left-out", "disturbed, left out"),
         ("band", "interval of the median"),
     ),
+    CurveChart: (("dot", "median of a case"),),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
 
@@ -78,7 +80,12 @@ def _drawings(chart: Chart) -> Markup:
 
 
 def _keys(chart: Chart) -> tuple[tuple[str, str], ...]:
-    shown = _KEYS[type(chart.drawing)]
+    drawing = chart.drawing
+    shown = _KEYS[type(drawing)]
+    if isinstance(drawing, CurveChart) and drawing.marks:
+        shown += (("place", drawing.marks_are),)
+    if isinstance(drawing, BarChart) and not drawing.has_limits:
+        shown = (("bar", "measured, from zero"), *shown[1:])
     absent = _absent(chart)
     return tuple(key for key in shown if key[0] not in absent)
 
@@ -94,7 +101,7 @@ def _absent(chart: Chart) -> set[str]:
     elif isinstance(drawing, SpreadChart):
         kinds = {point.kind for group in drawing.groups for r in group.rows for point in r.points}
         absent |= {sign for kind, sign in _SIGNS.items() if kind not in kinds}
-    elif not any(panel.levels for panel in drawing.panels):
+    elif isinstance(drawing, TimeChart) and not any(panel.levels for panel in drawing.panels):
         absent.add("level")
     return absent
 

@@ -1,6 +1,6 @@
 """What the host is."""
 
-from hostbench.models.host import Cpu, HostInventory
+from hostbench.models.host import Cpu, HostInventory, Memory
 from hostbench.report.content import (
     Block,
     Code,
@@ -14,7 +14,7 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.units import human, plural
+from hostbench.units import binary_bytes, human, plural
 
 UNKNOWN = "not known"
 
@@ -25,6 +25,7 @@ def host_section(host: HostInventory) -> Section:
         Facts(_system(host)),
         Part("Processor", _processor(host.cpu)),
         Part("Caches", (_caches(host),)),
+        *_memory(host.memory),
         Part("Clock and limits", (Facts(_clock(host) + _limits(host)),)),
         Part("Mitigations", (_mitigations(host),)),
     )
@@ -102,6 +103,28 @@ def _caches(host: HostInventory) -> Block:
     return Table("Caches of the online CPUs", columns, (RowGroup(None, rows),))
 
 
+def _memory(memory: Memory | None) -> tuple[Block, ...]:
+    if memory is None:
+        return ()
+    bandwidth = memory.user_bytes_per_second
+    facts: list[tuple[str, Text]] = [
+        ("Channels", memory.channels_source or memory.channels_reason or UNKNOWN),
+        ("Bandwidth told", "none" if bandwidth is None else human(bandwidth, "byte/s")),
+        ("Last-level cache, C library", _bytes(memory.library_cache_bytes)),
+        ("Transparent huge pages", _said(memory.transparent_huge_pages)),
+        ("Their defragmentation", _said(memory.transparent_huge_page_defrag)),
+    ]
+    facts += [
+        (f"Pool of {_bytes(pool.page_bytes)} pages", plural(pool.pages, "page"))
+        for pool in memory.huge_page_pools
+    ]
+    facts += [
+        (f"NUMA node {node.node}", f"{_bytes(node.memory_bytes)}, CPUs {cpu_list(node.cpus)}")
+        for node in memory.nodes
+    ]
+    return (Part("Memory", (Facts(tuple(facts)),)),)
+
+
 def _clock(host: HostInventory) -> tuple[tuple[str, Text], ...]:
     frequency = host.frequency
     return (
@@ -164,9 +187,4 @@ def _hertz(value: float | None) -> str:
 
 
 def _bytes(value: int | None) -> str:
-    if value is None:
-        return UNKNOWN
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if value >= 1 << power:
-            return f"{value / (1 << power):.4g} {unit}"
-    return f"{value} B"
+    return UNKNOWN if value is None else binary_bytes(value)

@@ -36,18 +36,19 @@ METHOD = (
     "timed region is cut into slices of some milliseconds. A slice is clean when its thread had "
     "the CPU all the time: no involuntary switch, no wait on the run queue, CPU time at least 97 % "
     "of wall time. The figure of a thread is the median over its clean slices, that of the trial "
-    "the sum of its threads; the whole run, disturbance included, stands beside it as makespan "
-    "and sum. Every batch of work is verified, and a wrong result gives no figure.",
+    "the sum of its threads, or for clocks and times their median; the whole run, disturbance "
+    "included, stands beside it. All work is verified, and a wrong result gives no figure.",
     "n counts trials, never slices or samples. A case is repeated until half the interval of its "
     "median reaches the target, within the bounds of the suite. The interval lies between order "
     "statistics, assumes no distribution, and states the coverage it really has (Hoefler and "
     "Belli, Scientific Benchmarking of Parallel Computing Systems, SC'15). An outlier has a "
     "modified z-score above 14.8 (as in hyperfine); trials are unstable when the standard "
     "deviation is a tenth of the mean, or an extreme half of it away (as in pyperf).",
-    "A limit is the clock measured in the same trial times the operations per cycle of the "
-    "micro-architecture times the distinct cores used. A figure above its limit by more than the "
-    "tolerance is invalid. Disturbed trials are kept and shown; they count only where there are "
-    "fewer undisturbed ones than the suite asks for.",
+    "A limit is the product of its factors: for the CPU the clock measured in the same trial, the "
+    "operations per cycle of the micro-architecture and the distinct cores used; for memory what "
+    "its channels transfer. A figure above its limit by more than the tolerance is invalid. "
+    "Disturbed trials are kept and shown; they count only where there are fewer undisturbed ones "
+    "than the suite asks for.",
 )
 
 

@@ -26,8 +26,8 @@ REASONS_SHOWN = 8
 
 READING = (
     "Value: the median of n trials. Spread: half the interval that holds the true median. Limit: "
-    "what the hardware could do at most at the clock it had. Of limit: the median of the trials' "
-    "figures, each over its own limit."
+    "what the hardware could do at most. Of limit: the median of the trials' figures, each over "
+    "its own limit."
 )
 
 _MEANING = {

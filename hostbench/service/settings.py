@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from hostbench.errors import UsageError, listing, shown
+from hostbench.hostmemory import user_bandwidth
 from hostbench.lock import lock_path
 from hostbench.models.service import HostName, Registration
 from hostbench.program import SUBSYSTEMS
@@ -17,7 +18,8 @@ from hostbench.tls import trusting
 from hostbench.web.keys import required_key
 from hostbench.web.listen import Listen, parse_listen
 
-DEFAULT_LISTEN = "127.0.0.1:8001"
+# So that the services of a host can stand side by side.
+PORTS = {subsystem: 8001 + place for place, subsystem in enumerate(Subsystem)}
 _HOST = TypeAdapter(HostName)
 
 
@@ -42,9 +44,10 @@ def read_settings(subsystem: str) -> Settings:
             f"there is no service {shown(subsystem)}; give {listing(sorted(SUBSYSTEMS))}"
         )
     name = Subsystem(subsystem)
-    listen = parse_listen(os.environ.get("HOSTBENCH_LISTEN") or DEFAULT_LISTEN)
+    listen = parse_listen(os.environ.get("HOSTBENCH_LISTEN") or f"127.0.0.1:{PORTS[name]}")
     orchestrator = os.environ.get("HOSTBENCH_ORCHESTRATOR_URL") or None
     host = _host_name()
+    user_bandwidth()  # so that a wrong one is told now, not by every call for the inventory
     return Settings(
         subsystem=name,
         host=host,
@@ -82,14 +85,15 @@ def _own_url(subsystem: Subsystem, host: str, listen: Listen) -> str:
     if url is None:
         raise UsageError(
             "HOSTBENCH_SERVICE_URL is not set; say how the orchestrator reaches this service, "
-            f"such as http://{subsystem}:8001"
+            f"such as http://{subsystem}:{PORTS[subsystem]}"
         )
     try:
         return Registration(host=host, subsystem=subsystem, url=url, instance="0" * 8).url
     except ValidationError:
         raise UsageError(
             f"HOSTBENCH_SERVICE_URL {shown(url)} is not an address; "
-            f"give one such as http://{subsystem}:8001 or unix:/run/hostbench/{subsystem}.sock"
+            f"give one such as http://{subsystem}:{PORTS[subsystem]} "
+            f"or unix:/run/hostbench/{subsystem}.sock"
         ) from None
 
 

@@ -5,11 +5,12 @@ the same frozen time, the same values. Writing one twice changes nothing. docs/i
 measurements, tags and fields.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from hostbench.models.events import Disturbance, ParamValue, SampleEvent, StartEvent
+from hostbench.models.events import Disturbance, SampleEvent
 from hostbench.models.result import (
     OWN_TOOL,
     CaseResult,
@@ -26,8 +27,11 @@ SAMPLES = "samples"
 SAMPLES_RETENTION_DAYS = 30
 
 # Parameters that take few values and that boards tell series apart by. A parameter of a later
-# subsystem is added here.
-TAGGED_PARAMS = ("dtype", "isa", "threads")
+# subsystem is added here. Not `store`: what `best` is may change from one job to the next.
+TAGGED_PARAMS = ("dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index")
+# Parameters and secondary metrics that boards draw a figure over.
+NUMBERED_PARAMS = ("size_bytes", "block_bytes", "intensity")
+NUMBERED_METRICS = ("load_bytes_per_second",)
 # The metric of a peer's figure that is held against none of ours.
 CONTEXT_METRIC = "figure"
 REASON_CHARACTERS = 300
@@ -144,7 +148,7 @@ def case_points(job: JobContext, case: CaseResult) -> list[Point]:
         Point(
             "result",
             {**tags, "tool": OWN_TOOL, "metric": metric, "role": _role(case, metric)},
-            {**_metric_fields(case, metric), **_outcome(job, case, metric)},
+            {**_metric_fields(case, metric), **_outcome(job, case, metric), **_abscissas(case)},
             time_ms,
         )
         # A case without a figure says so under its primary metric.
@@ -169,8 +173,7 @@ def document_points(document: ResultDocument) -> Iterator[Point]:
 
 
 def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
-    start = next((trial.start for trial in case.trials if trial.start), None)
-    resolved = {name: _resolved(case.params, name, start) for name in TAGGED_PARAMS}
+    resolved = {name: _resolved(case, name) for name in TAGGED_PARAMS}
     return {
         "host": job.host,
         "suite": job.suite,
@@ -180,12 +183,25 @@ def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
     }
 
 
-def _resolved(params: Mapping[str, ParamValue], name: str, start: StartEvent | None) -> str:
+def _resolved(case: CaseResult, name: str) -> str:
     """A parameter as the program understood it, such as the instruction set that `best` is."""
-    if name not in params:
+    if name not in case.params:
         return ""
+    start = next((trial.start for trial in case.trials if trial.start), None)
     resolved = start.params.get(name) if start is not None else None
-    return str(params[name] if resolved is None else resolved)
+    return str(case.params[name] if resolved is None else resolved)
+
+
+def _abscissas(case: CaseResult) -> dict[str, float | str]:
+    """What the figures of a case may be drawn over; a word that was never resolved is none."""
+    found: dict[str, float | str] = {}
+    for name in NUMBERED_PARAMS:
+        with contextlib.suppress(ValueError):
+            found[name] = float(_resolved(case, name))
+    for name in NUMBERED_METRICS:
+        if name in case.metrics:
+            found[name] = float(case.metrics[name].statistics.median)
+    return found
 
 
 def _without_empty(tags: Mapping[str, str]) -> dict[str, str]:

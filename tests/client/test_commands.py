@@ -9,8 +9,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from hostbench.results import is_job_id
 from tests.client.breaking_proxy import BreakingProxy
 from tests.client.real_stack import HOST, LACKING, Stack
 from tests.faults.command import CHECKOUT, Command, Ended, end_of
+from tests.patience import wait_until
 from tests.stack.orchestrator_process import API_KEY
 
 ONE_CASE = (
@@ -53,7 +54,7 @@ def rest_of(process: subprocess.Popen[str]) -> Ended:
     output = process.stdout.read()
     process.stdout.close()
     process.stderr.close()
-    return Ended(process.wait(20), output, errors)
+    return Ended(process.wait(60), output, errors)
 
 
 class Here:
@@ -92,10 +93,10 @@ def test_waiting_shows_what_a_run_shows(measured: Ended, job: str) -> None:
     assert measured.code == ExitCode.OK and is_job_id(job)
     lines = measured.errors.splitlines()
     assert any(line.startswith("plan: 3 cases, ") for line in lines)
-    assert any(re.match(r"\[1/3\] cpu\.fma fp64 1 thread #1: .*Gop/s", line) for line in lines)
+    assert any(re.match(r"\[1/3\] cpu\.clock 1 thread #1: .*Hz", line) for line in lines)
     assert any(re.match(r"\[3/3\] .*: skipped$", line) for line in lines)
-    row = next(line for line in lines if line.startswith("  fp64 1 thread"))
-    assert re.search(r"\d+\.\d+ Gop/s", row) and "±" in row
+    row = next(line for line in lines if line.startswith("  1 thread"))
+    assert re.search(r"\d+ [GM]Hz", row) and "±" in row
     assert lines[-2:] == [
         f"job {job} succeeded",
         f"next: hostbench result {job} --report report.html",
@@ -108,8 +109,8 @@ def test_a_file_is_sent_in_full(stack: Stack, job: str) -> None:
 
 
 def test_a_name_is_the_orchestrators(here: Here) -> None:
-    ended = here.run("submit", "quick", "--trials", "1", "--priority", "-3", "--json")
-    assert ended.document["suite"] == "quick" and ended.document["priority"] == -3
+    ended = here.run("submit", "cpu-600-samples", "--priority", "-3", "--json")
+    assert ended.document["suite"] == "cpu-600-samples" and ended.document["priority"] == -3
     assert here.run("cancel", ended.document["id"]).code == ExitCode.OK
 
 
@@ -177,8 +178,16 @@ def test_jobs_are_listed_newest_first(stack: Stack, here: Here, job: str) -> Non
     lines = ended.output.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[1].startswith(f"{newer} succeeded {HOST}")
-    row = next(line for line in lines if line.startswith(job))
+    row = row_of(job, lines)
     assert " 3/3 " in row and "1 skipped" in row
+
+
+def row_of(job: str, lines: list[str]) -> str:
+    """What a table says of a job. How many verdicts there are depends on the host's load, and they
+    go on in further lines when they do not fit into one."""
+    first = next(number for number, line in enumerate(lines) if line.startswith(job))
+    further = takewhile(lambda line: line.startswith(" "), lines[first + 1 :])
+    return " ".join(word for line in (lines[first], *further) for word in line.split())
 
 
 def test_jobs_are_chosen(stack: Stack, here: Here, job: str) -> None:
@@ -257,7 +266,9 @@ def test_the_result_is_shown_as_a_run_shows_it(stack: Stack, job: str, measured:
 def test_the_result_as_csv(stack: Stack, here: Here, job: str, tmp_path: Path) -> None:
     text = here.run("result", job, "--csv").output
     assert text == (stack.orchestrator.results / job / "result.csv").read_text()
-    assert {row["workload"] for row in csv.DictReader(io.StringIO(text))} == {"cpu.fma"}
+    assert {row["workload"] for row in csv.DictReader(io.StringIO(text))} == {
+        "cpu.clock", "cpu.fma",
+    }  # fmt: skip
     target = tmp_path / "figures.csv"
     here.run("result", job, "--csv", "--output", str(target))
     assert target.read_text() == text
@@ -351,17 +362,21 @@ def test_what_has_ended_is_not_cancelled(stack: Stack, here: Here) -> None:
 
 
 def test_watching_from_the_middle(stack: Stack) -> None:
-    job = stack.submit(duration_s=0.7, trials=3)
-    until = time.monotonic() + 20
-    while not any(event.get("event") == "trial" for _, event in _recorded(stack, job)):
-        assert time.monotonic() < until
-    ended = stack.command.run("watch", job)
+    job = stack.submit(duration_s=1, trials=3)
+    wait_until(lambda: any(event["event"] == "trial" for _, event in _recorded(stack, job)))
+    program = stack.service.wait_for_program()
+    os.kill(program, signal.SIGSTOP)  # until somebody watches
+    process = stack.command.start("watch", job)
+    assert process.stderr is not None
+    errors = process.stderr.readline()
+    os.kill(program, signal.SIGCONT)
+    ended = rest_of(process)
     assert ended.code == ExitCode.OK
-    lines = ended.errors.splitlines()
+    errors += ended.errors
     for number in (1, 2, 3):
-        assert sum(f"cpu.clock 1 thread #{number}: " in line for line in lines) == 1
-    assert "[1/1] cpu.clock 1 thread: " in ended.errors
-    assert "GHz" in ended.output and ended.output.startswith(f"{job}: succeeded on {HOST}")
+        assert errors.count(f"cpu.clock 1 thread #{number}: ") == 1
+    assert "[1/1] cpu.clock 1 thread: " in errors
+    assert "Hz" in ended.output and ended.output.startswith(f"{job}: succeeded on {HOST}")
 
 
 def _recorded(stack: Stack, job: str) -> list[tuple[str | None, dict[str, object]]]:
@@ -376,7 +391,7 @@ def _recorded(stack: Stack, job: str) -> list[tuple[str | None, dict[str, object
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_who_stops_watching_does_not_stop_the_job(stack: Stack, signum: signal.Signals) -> None:
-    job = stack.submit(duration_s=1, trials=3)
+    job = stack.submit(duration_s=1, trials=4)
     process = stack.command.start("watch", job)
     assert process.stderr is not None
     while "#1: " not in process.stderr.readline():
@@ -403,13 +418,14 @@ def test_a_broken_connection_is_taken_up_again(stack: Stack) -> None:
         proxy.cut()
         ended = rest_of(process)
     text = "".join(seen) + ended.errors
-    assert ended.code == ExitCode.OK and "GHz" in ended.output
+    assert ended.code == ExitCode.OK and "Hz" in ended.output
     assert "trying again, the job goes on meanwhile" in text and "again\n" in text
     for number in (1, 2, 3, 4):
         assert text.count(f"cpu.clock 1 thread #{number}: ") == 1
 
 
 def test_on_a_terminal(stack: Stack) -> None:
+    before = stack.submit(duration_s=60)
     job = stack.submit(duration_s=1.2, trials=2)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -418,7 +434,8 @@ def test_on_a_terminal(stack: Stack) -> None:
         env=stack.command.environment | {"TERM": "xterm-256color"}, cwd=stack.root,
     )  # fmt: skip
     os.close(theirs)
-    written = b""
+    written = os.read(ours, 65536)
+    stack.cancel(before)  # not before somebody watches
     while True:
         try:
             piece = os.read(ours, 65536)
@@ -428,11 +445,11 @@ def test_on_a_terminal(stack: Stack) -> None:
             break
         written += piece
     os.close(ours)
-    assert process.wait(20) == ExitCode.OK
+    assert process.wait(60) == ExitCode.OK
     text = written.decode()
     assert "0/1" in text and re.search(r"\d s cpu\.clock 1 thread, trial \d", text)
     assert "\x1b[?25l" in text and "\x1b[?25h" in text, "the cursor comes back"
-    assert "GHz" in text.rpartition("case")[2]
+    assert "Hz" in text.rpartition("case")[2]
 
 
 # ---- finding the orchestrator ----

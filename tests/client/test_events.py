@@ -82,13 +82,13 @@ def last_ids(server: CannedServer) -> list[str | None]:
 
 def test_it_ends_with_the_job(server: CannedServer) -> None:
     server.answers[STREAM] = stream(
-        ("1-0", state("running")), (None, WAITING), ("2-0", state("succeeded")), silent_s=2
+        ("1-0", state("running")), (None, WAITING), ("2-0", state("succeeded")), silent_s=6
     )
     server.answers[f"/jobs/{JOB}"] = view("succeeded")
     began_s = time.monotonic()
     found, said = followed(server)
     assert states(found) == ["running", "succeeded"] and isinstance(found[1], WaitingEvent)
-    assert said == [] and time.monotonic() - began_s < 1.5
+    assert said == [] and time.monotonic() - began_s < 5
 
 
 def test_a_broken_connection_is_taken_up_after_the_last_event(server: CannedServer) -> None:
@@ -155,9 +155,9 @@ def test_a_stream_that_ends_before_the_job_is_asked_for_again(server: CannedServ
 def test_silence_is_a_broken_connection(
     server: CannedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "SILENCE_S", 0.2)
+    monkeypatch.setattr(api, "SILENCE_S", 1.5)
     server.answers[STREAM] = [
-        stream(("1-0", state("running")), silent_s=1),
+        stream(("1-0", state("running")), silent_s=4),
         stream(("2-0", state("succeeded"))),
     ]
     server.answers[f"/jobs/{JOB}"] = view("succeeded")
@@ -177,7 +177,7 @@ def test_what_this_version_does_not_know_is_passed_over(server: CannedServer) ->
 
 
 def test_it_gives_up(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "GIVE_UP_S", 0.1)
+    monkeypatch.setattr(events, "GIVE_UP_S", 1.0)
     server.answers[STREAM] = Canned.problem(503, "lacking", "Redis is away")
     with pytest.raises(UnreachableError) as caught:
         followed(server)

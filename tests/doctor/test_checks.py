@@ -10,6 +10,7 @@ from hostbench.doctor.cores import cpu_ranges
 from hostbench.models.doctor import State
 from tests.doctor import hosts
 from tests.doctor.hosts import CPU, POLICY, Files, findings, view_of
+from tests.unit import smbios_tables
 
 PROBLEM, NOTICE, UNKNOWN, OK = State
 SWAPS = "Filename Type Size Used Priority\n/dev/sda2 partition 2097152 {} -2\n"
@@ -340,8 +341,52 @@ def test_missing_tools_are_named_with_their_packages(
     assert peers.remedy.action == "apt-get install likwid stress-ng hpcc libopenblas0-pthread"
     assert peers.remedy.needs_root
     assert openblas.state is NOTICE
+    mem_peers = found["mem_peers"]
+    assert mem_peers.remedy is not None
+    assert mem_peers.remedy.action == "apt-get install likwid mbw hpcc libopenblas0-pthread"
     files = {"usr/lib/x86_64-linux-gnu/libopenblas.so.0": ""}
     assert findings(view_of(tmp_path / "with", files))["openblas"].state is OK
+
+
+def test_libnuma_is_found_where_it_is_needed(tmp_path: Path) -> None:
+    files = {**hosts.amd_server(), "usr/lib/x86_64-linux-gnu/libnuma.so.1": ""}
+    assert findings(view_of(tmp_path, files))["libnuma"].state is OK
+
+
+@pytest.mark.parametrize(
+    ("content", "state", "part"),
+    [
+        (smbios_tables.supermicro_12_channels(), OK, "12, which transfer 460.8 GB/s at most"),
+        (
+            smbios_tables.table(
+                smbios_tables.device("DIMM 0", "CHANNEL A"),
+                smbios_tables.device("DIMM 0", "CHANNEL B", 0, 0),
+            ),
+            NOTICE,
+            "1 of 2 are populated, which transfer 38.40 GB/s at most",
+        ),
+        (
+            smbios_tables.table(
+                smbios_tables.device("DIMM 0", "CHANNEL A"),
+                smbios_tables.device("DIMM 0", "CHANNEL B", configured=4400),
+            ),
+            NOTICE,
+            "not alike; all together transfer 73.60 GB/s",
+        ),
+        (smbios_tables.qemu(), UNKNOWN, "limits will be empty: SMBIOS names no data width"),
+    ],
+)
+def test_memory_channels(tmp_path: Path, content: bytes, state: State, part: str) -> None:
+    files = hosts.bare_metal_intel()
+    smbios_tables.written(tmp_path / "host", content)
+    found = findings(view_of(tmp_path, files))["memory_channels"]
+    assert found.state is state and part in found.text, found
+
+
+def test_a_bandwidth_that_the_user_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", "307.2e9")
+    found = findings(view_of(tmp_path, hosts.cloud_machine()))["memory_channels"]
+    assert found.state is OK and found.text == "told by you: 307.2 GB/s"
 
 
 def test_programs_that_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from hostbench.exitcode import ExitCode
 from hostbench.models.doctor import DoctorReport
 from tests.faults.command import Command
 from tests.faults.test_cgroup_limits import V2, group
+from tests.patience import SOON_S, wait_until
 
 IS_ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="namespaces and mounts need root")
@@ -139,7 +141,7 @@ def test_the_form_of_the_report(command: Command) -> None:
     assert (document["schema"], document["subsystem"]) == (1, "net")
     assert list(document["summary"]) == ["problem", "notice", "unknown", "ok"]
     assert sum(document["summary"].values()) == len(document["findings"])
-    assert document["window_s"] == pytest.approx(1.0, abs=0.5)
+    assert 0.9 < document["window_s"] < SOON_S
     for finding in document["findings"]:
         assert list(finding) == [
             "check",
@@ -176,12 +178,12 @@ def test_the_text(command: Command) -> None:
 
 
 def test_it_takes_its_second_and_little_more(command: Command) -> None:
-    started_s = time.monotonic()
+    started_s, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command.run("doctor")
-    took_s = time.monotonic() - started_s
-    assert took_s >= 1.0
-    # Much of it is the start of the interpreter; a busy test machine needs some slack.
-    assert took_s < 2.5 if os.getloadavg()[0] < 1 else took_s < 6
+    took_s, after = time.monotonic() - started_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert 1.0 <= took_s < SOON_S
+    # Most of it is the start of the interpreter. Unlike the time it hardly grows with the load.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2.0
 
 
 @pytest.mark.parametrize(
@@ -203,15 +205,28 @@ def test_bad_input_is_one_line(command: Command, arguments: list[str], parts: li
     assert all(part in ended.errors for part in parts), ended.errors
 
 
-def test_an_interrupt_ends_it_at_once(command: Command) -> None:
+def test_an_interrupt_ends_it_at_once(command: Command, tmp_path: Path) -> None:
+    place = tmp_path / "patient"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(
+        "import hostbench.doctor.examination as examination\nexamination.WINDOW_S = 600.0\n"
+    )
+    command.environment["PYTHONPATH"] += f"{os.pathsep}{place}"
     process = command.start("doctor")
-    time.sleep(0.8)
+    wait_until(lambda: sleeps(process.pid), lambda: "it does not watch the host")
     process.send_signal(signal.SIGINT)
-    started_s = time.monotonic()
-    output, errors = process.communicate(timeout=10)
+    output, errors = process.communicate(timeout=SOON_S)
     assert process.returncode == ExitCode.INTERRUPTED
-    assert time.monotonic() - started_s < 1
     assert (output, "Traceback" in errors) == ("", False)
+
+
+def sleeps(pid: int) -> bool:
+    """Whether a process does nothing for half a second."""
+    for _ in range(25):
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "S":
+            return False
+        time.sleep(0.02)
+    return True
 
 
 # ---- what it sees ----
@@ -220,7 +235,7 @@ def test_an_interrupt_ends_it_at_once(command: Command) -> None:
 def test_a_busy_program_is_seen_and_named(command: Command) -> None:
     with subprocess.Popen(["stress-ng", "--cpu", "1", "--timeout", "20s", "--quiet"]) as load:
         try:
-            time.sleep(0.5)
+            time.sleep(1.5)
             found = by_name(command.run("doctor", "--json").output)["busy_cpus"]
         finally:
             load.terminate()

@@ -14,8 +14,11 @@ ROOT = Path(__file__).parents[2]
 # Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.
 PULL_S = 300
 REGISTRY = ("redis", "influxdb", "grafana")
-BUILT = ("orchestrator", "cpu")
+BENCHMARKS = ("cpu", "mem")
+BUILT = ("orchestrator", *BENCHMARKS)
 HOST = "e2e-host"
+# More than any host has: no figure may be above it.
+MEMORY_BANDWIDTH = 1e14
 # In the path of the run-time directory of every engine that docker-engine.sh starts.
 STARTED_HERE = b"/hostbench-docker-"
 
@@ -58,6 +61,7 @@ class Stack:
             # The images that somebody works with here stay as they are.
             "HOSTBENCH_TAG": self.project,
             "HOSTBENCH_SECRETS": str(self.directory / "secrets"),
+            "HOSTBENCH_MEMORY_BANDWIDTH": f"{MEMORY_BANDWIDTH:g}",
             # Whichever are free when it starts.
             "HOSTBENCH_PORT": "0",
             "HOSTBENCH_GRAFANA_PORT": "0",

@@ -1,6 +1,7 @@
 """The real tools, where they are installed, under the real supervisor."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,10 +33,15 @@ def transport() -> Iterator[LocalTransport]:
 
 
 def run(
-    transport: LocalTransport, tool: str, workload: str, params: Params, beside: Beside
+    transport: LocalTransport,
+    tool: str,
+    workload: str,
+    params: Params,
+    beside: Beside,
+    subsystem: str = "cpu",
 ) -> tuple[list[TrialEvent], float]:
-    (peer,) = [one for one in peers_of("cpu", workload, params) if one.tool == tool]
-    trial = Trial(tool, "cpu", workload, params, "operations_per_second", 100.0, beside)
+    (peer,) = [one for one in peers_of(subsystem, workload, params) if one.tool == tool]
+    trial = Trial(tool, subsystem, workload, params, "a_metric", 100.0, beside)
     events = list(transport.run(trial))
     last = events[-1]
     assert isinstance(last, PeerEndEvent), events
@@ -78,6 +84,49 @@ def _has(flag: str) -> bool:
     return flag in Path("/proc/cpuinfo").read_text().split()
 
 
+SMALL: Params = {"pages": "4k", "isa": "sse2", "size_bytes": 64_000_000}
+HUGE: Params = {"pages": "huge", "isa": "scalar", "size_bytes": 64_000_000}
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload", "params", "cpus"),
+    [
+        pytest.param("likwid-bench", "read", SMALL, TWO, marks=needs("likwid-bench")),
+        pytest.param("likwid-bench", "copy", HUGE, LAST, marks=needs("likwid-bench")),
+        pytest.param("likwid-bench", "triad", SMALL, FIRST, marks=needs("likwid-bench")),
+        pytest.param("mbw", "copy", SMALL, LAST, marks=needs("mbw")),
+        pytest.param("mbw", "copy", HUGE, FIRST, marks=needs("mbw")),
+        pytest.param("sysbench", "write", SMALL, TWO, marks=needs("sysbench")),
+        pytest.param("sysbench", "read", HUGE, LAST, marks=needs("sysbench")),
+    ],
+)
+def test_a_light_peer_of_memory(
+    transport: LocalTransport, tool: str, workload: str, params: Params, cpus: tuple[int, ...]
+) -> None:
+    beside = Beside(cpus=cpus, rate=5e9 * len(cpus), elapsed_s=0.1)
+    asked = {**params, "threads": len(cpus)}
+    (start, end), value = run(transport, tool, workload, asked, beside, "mem")
+    assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+    assert start.version and start.version[0].isdigit()
+    assert re.search(r"; in (4 KiB|transparent huge) pages", start.measures)
+    pinned = start.command.index("taskset")
+    assert start.command[pinned + 2] == ",".join(map(str, cpus))
+    assert value > 1e7
+    assert end.cpu_s > 0 and end.left_behind == 0
+
+
+STREAM: Params = {"pages": "huge", "size_bytes": 2_000_000, "threads": len(TWO)}
+
+
+@needs("hpcc", "mpirun.openmpi")
+def test_stream_of_hpcc(transport: LocalTransport) -> None:
+    beside = Beside(cpus=TWO, rate=1e10, elapsed_s=0.1)
+    (start, end), value = run(transport, "hpcc", "add", STREAM, beside, "mem")
+    assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+    assert start.metric in ("bytes_per_second_best", None)
+    assert value > 1e8 and end.left_behind == 0
+
+
 HPL: Params = {"n": 500}
 DGEMM: Params = {"n": 300, "dtype": "fp64"}
 
@@ -116,4 +165,4 @@ def test_a_run_with_all_light_peers(tmp_path: Path) -> None:
     assert all(peer["statistics"]["n"] == 1 for peer in peers)
     assert [peer["metric"] is None for peer in peers] == [True, True, False]
     assert peers[2]["ratio"]["median"] > 0
-    assert command.gone_within(1)
+    assert command.is_gone_soon()

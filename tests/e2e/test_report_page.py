@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from hostbench.report.html import html
 from hostbench.report.page import report_of
+from tests.unit.memory_documents import memory_run
 from tests.unit.report_documents import full_run, sampled_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -41,6 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         # axe takes time with every element: fewer cases, all kinds of content.
         "few": full_run(trials=2, workloads=("fma", "compare", "linpack")),
         "samples": sampled_run(),
+        "memory": memory_run(trials=2),
     }
     for name, document in documents.items():
         page = html(report_of(document, "result.json"))
@@ -64,7 +66,7 @@ class Opened:
         self.opened_s = time.perf_counter() - began_s
 
 
-@pytest.mark.parametrize("name", ["full", "samples"])
+@pytest.mark.parametrize("name", ["full", "samples", "memory"])
 def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], name: str) -> None:
     context = browser.new_context()
     opened = Opened(context, pages[name])
@@ -75,7 +77,7 @@ def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], na
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["few", "samples"])
+@pytest.mark.parametrize("name", ["few", "samples", "memory"])
 def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, theme: str) -> None:
     context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
     page = Opened(context, pages[name]).page
@@ -86,22 +88,24 @@ def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, them
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["full", "memory"])
 def test_nothing_is_wider_than_the_window(
-    browser: Browser, pages: dict[str, Path], width: int
+    browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900})
-    page = Opened(context, pages["full"]).page
+    page = Opened(context, pages[name]).page
     assert page.evaluate("document.documentElement.scrollWidth") == width
     context.close()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["samples", "memory"])
 def test_the_text_of_charts_is_readable(
-    browser: Browser, pages: dict[str, Path], width: int
+    browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:
     """Charts are scaled; of the two drawings exactly one is shown."""
     context = browser.new_context(viewport={"width": width, "height": 900})
-    page = Opened(context, pages["samples"]).page
+    page = Opened(context, pages[name]).page
     heights = page.evaluate(
         """[...document.querySelectorAll('svg')].filter((svg) => svg.checkVisibility())
            .map((svg) => 11.5 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""

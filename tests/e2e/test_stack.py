@@ -5,6 +5,7 @@ one.
 
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -21,8 +22,10 @@ from grafana.queries import Chosen, panel_queries
 from hostbench.models.result import ResultDocument
 from orchestrator.influx.client import Series
 from tests.e2e.stack import (
+    BENCHMARKS,
     BUILT,
     HOST,
+    MEMORY_BANDWIDTH,
     ROOT,
     Stack,
     commands,
@@ -30,6 +33,7 @@ from tests.e2e.stack import (
     engine_environment,
     engine_processes,
 )
+from tests.patience import PATIENCE_S, comes_true, wait_until
 from tests.stack.board_values import Expected, difference, rows_of
 
 pytestmark = pytest.mark.timeout(900)
@@ -37,19 +41,40 @@ pytestmark = pytest.mark.timeout(900)
 MEGABYTE = 1e6
 HOUR_MS = 3_600_000
 BASE_IMAGE = "debian:trixie-slim"
-ADDED_BYTES_MOST = {"cpu": 300 * MEGABYTE, "orchestrator": 400 * MEGABYTE}
-START_S_MOST = 30.0
+ADDED_BYTES_MOST = {
+    "cpu": 300 * MEGABYTE,
+    "mem": 300 * MEGABYTE,
+    "orchestrator": 400 * MEGABYTE,
+}
+START_S_MOST = 90.0
 CONTROL_PLANE_RATIO_MOST = 0.01
 # For whoever wants to know how far from the bounds it is.
 FIGURES = ROOT / "build/stack-figures.json"
+# The container is to be tested, not the memory.
+SMALL = {"size_bytes": 64 << 20}
+LIMIT_BYTES = 256 << 20
 SUITE = {
     "name": "e2e",
     "idle": {"policy": "force"},
     "repeats": {"min_trials": 3, "max_trials": 3},
-    "peers": ["sysbench"],
+    "peers": "none",
     "cases": [
-        {"workload": "cpu.clock", "params": {"duration_s": 0.3, "threads": 1}},
+        {
+            "workload": "cpu.clock",
+            "params": {"duration_s": 0.3, "threads": 1},
+            "peers": ["sysbench"],
+        },
+        {
+            "workload": "mem.copy",
+            "params": {"duration_s": 0.5, "sample_interval_s": 0.2, "threads": 1, **SMALL},
+            "peers": ["likwid-bench", "mbw"],
+        },
         {"workload": "cpu.fma", "params": {"duration_s": 1.5, "dtype": "fp64", "threads": 1}},
+        {
+            "workload": "mem.pointer_chase",
+            "params": {"duration_s": 0.3, "threads": 1},
+            "grid": {"size_bytes": [16 << 10, 16 << 20]},
+        },
     ],
 }
 FIRST_JOB: dict[str, str] = {}
@@ -85,7 +110,7 @@ def client(stack: Stack) -> httpx.Client:
     """A client of the API that trusts the stack's CA and knows the key."""
     trusting = ssl.create_default_context(cafile=stack.directory / "secrets/ca.pem")
     key = {"Authorization": f"Bearer {stack.secret('api_key')}"}
-    return httpx.Client(base_url=stack.url, headers=key, verify=trusting, timeout=30)
+    return httpx.Client(base_url=stack.url, headers=key, verify=trusting, timeout=120)
 
 
 def note(**figures: float | dict[str, float]) -> None:
@@ -149,20 +174,30 @@ def test_a_job_from_post_to_result(api: httpx.Client) -> None:
 
     document = api.get(f"/jobs/{job}/result").raise_for_status().json()
     assert document["job"]["hostname"] == HOST
-    assert [len(case["trials"]) for case in document["cases"]] == [3, 3]
+    assert [len(case["trials"]) for case in document["cases"]] == [3] * 5
     followed = [event["trial"] for event in events if event["event"] == "trial"]
     own = [trial for trial in followed if trial["tool"] == "hostbench"]
-    assert len(own) == 6 and len(followed) == 9
-    clock, fma = document["cases"]
-    (sysbench,) = clock["peers"]
-    assert sysbench["statistics"]["n"] == 3
-    assert fma["metrics"]["operations_per_second"]["statistics"]["median"] > 1e8
+    peers = [peer for case in document["cases"] for peer in case["peers"]]
+    assert len(own) == 15 and len(followed) == 15 + 3 * len(peers)
+    clock, copy, fma, near, far = document["cases"]
+    assert {peer["statistics"]["n"] for peer in peers} == {3}
+    assert [peer["tool"] for peer in clock["peers"]] == ["sysbench"]
+    assert [peer["tool"] for peer in copy["peers"]] == ["likwid-bench", "mbw"]
+    assert median(fma, "operations_per_second") > 1e8
+    assert median(copy, "bytes_per_second") > 1e8
+    assert document["host"]["memory"]["user_bytes_per_second"] == MEMORY_BANDWIDTH
+    assert 1e-10 < median(near, "access_time_s") < median(far, "access_time_s") < 1e-5
     FIRST_JOB["id"] = job
 
     page = api.get(f"/jobs/{job}/report").raise_for_status()
     assert page.headers["content-type"].startswith("text/html") and job in page.text
     table = api.get(f"/jobs/{job}/result", params={"format": "csv"}).raise_for_status().text
     assert "cpu.fma" in table
+
+
+def median(case: dict[str, Any], metric: str) -> float:
+    value: float = case["metrics"][metric]["statistics"]["median"]
+    return value
 
 
 ASK = """
@@ -196,13 +231,10 @@ def wrong_panels(stack: Stack, document: ResultDocument) -> list[str]:
 
 def outbox_empties(api: httpx.Client) -> bool:
     """Waits until all points were written."""
-    deadline_s = time.monotonic() + 30
-    while time.monotonic() < deadline_s:
-        influx = api.get("/healthz").json()["parts"]["influxdb"]
-        if influx == {"status": "ok", "detail": "0 entries wait in the outbox"}:
-            return True
-        time.sleep(0.2)
-    return False
+    written = {"status": "ok", "detail": "0 entries wait in the outbox"}
+    return comes_true(
+        lambda: api.get("/healthz").json()["parts"]["influxdb"] == written, PATIENCE_S
+    )
 
 
 def test_the_boards_show_the_result(stack: Stack, api: httpx.Client) -> None:
@@ -253,12 +285,14 @@ def test_the_control_plane_is_quiet_during_a_trial(stack: Stack, api: httpx.Clie
     def used() -> dict[str, float]:
         return {name: sum(map(cpu_seconds_of, pids)) for name, pids in plane.items()}
 
+    # The service that measures nothing is part of what is there beside a trial.
     containers = sorted(stack.services - {"cpu"})
     plane = {service: [stack.inspected(service)["State"]["Pid"]] for service in containers}
     plane |= {name: engine_processes(name, stack.engine) for name in ("dockerd", "containerd")}
     spec = {"workload": "cpu.fma", "params": {"duration_s": 16, "threads": 1, "dtype": "fp64"}}
     job = post(api, **spec, trials=1, idle_policy="force")
-    time.sleep(3)  # its trial has begun; nobody asks and no board is open
+    wait_until(lambda: (api.get(f"/jobs/{job}").json()["progress"] or {}).get("current"))
+    time.sleep(2)  # from now on nobody asks, and no board is open
     from_s, before = time.time(), used()
     time.sleep(10)
     to_s, after = time.time(), used()
@@ -314,9 +348,10 @@ def test_a_benchmark_reaches_the_orchestrator_alone(stack: Stack) -> None:
         "redis by address": (address("redis", "queue"), 6379),
         "influxdb by address": (address("influxdb", "control"), 8086),
     }
-    assert stack.run_python("cpu", REACH, targets) == {
-        name: name == "orchestrator" for name in targets
-    }
+    for service in BENCHMARKS:
+        assert stack.run_python(service, REACH, targets) == {
+            name: name == "orchestrator" for name in targets
+        }
 
 
 def test_only_this_host_reaches_the_api(stack: Stack) -> None:
@@ -324,6 +359,38 @@ def test_only_this_host_reaches_the_api(stack: Stack) -> None:
         published = stack.inspected(service)["NetworkSettings"]["Ports"] or {}
         addresses = {at["HostIp"] for ports in published.values() for at in ports or ()}
         assert addresses == ({"127.0.0.1"} if service in ("orchestrator", "grafana") else set())
+
+
+# How often the kernel ended processes of this container for want of memory.
+OOM_KILLS = """
+from pathlib import Path
+group = Path("/sys/fs/cgroup")
+files = [group / "memory.events", group / "memory/memory.oom_control"]
+lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
+print(json.dumps([int(line.split()[1]) for line in lines if line.startswith("oom_kill ")]))
+"""
+
+
+def test_a_small_memory_limit_is_kept(stack: Stack, api: httpx.Client) -> None:
+    """What does not fit is refused; nothing is killed."""
+    container = stack.inspected("mem")
+    limit = ("--memory", str(LIMIT_BYTES), "--memory-swap", str(LIMIT_BYTES))
+    stack.docker("update", *limit, container["Id"])
+    params = {"duration_s": 0.2, "threads": 1}
+    spec = {"workload": "mem.copy", "trials": 1, "idle_policy": "force"}
+    too_much = post(api, **spec, params={**params, "size_bytes": 1 << 30})
+    (case,) = ended(api, too_much)["cases"]
+    assert case["verdict"] == "failed"
+    (reason,) = case["reasons"]
+    assert re.search(r"GB .*/sys/fs/cgroup/\S*memory\.\S+", reason["text"]), reason
+    what_fits = post(api, **spec, params=params)
+    (case,) = ended(api, what_fits)["cases"]
+    assert median(case, "bytes_per_second") > 1e8
+    assert case["trials"][0]["events"][0]["params"]["size_bytes"] < LIMIT_BYTES
+    after = stack.inspected("mem")
+    assert not after["State"]["OOMKilled"] and after["RestartCount"] == 0
+    assert stack.run_python("mem", OOM_KILLS) == [0]
+    assert after["State"]["StartedAt"] == container["State"]["StartedAt"]
 
 
 def test_jobs_and_results_outlive_the_containers(stack: Stack, api: httpx.Client) -> None:

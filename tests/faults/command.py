@@ -2,17 +2,18 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hostbench.program import SUBSYSTEMS
+from tests.patience import comes_true, wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = CHECKOUT / "build" / "release"
@@ -85,21 +86,17 @@ class Command:
 
     def wait_for_program(self) -> int:
         """The process id of the program once it runs."""
-        deadline_s = time.monotonic() + 15
-        while time.monotonic() < deadline_s:
-            if pids := self.program_pids():
-                return pids[0]
-            time.sleep(0.01)
-        raise AssertionError("no program was started")
+        return wait_until(self.program_pids, lambda: "no program was started")[0]
 
-    def gone_within(self, seconds: float) -> bool:
-        """Whether nothing of the command is alive any more before the time is over."""
-        deadline_s = time.monotonic() + seconds
-        while self.processes():
-            if time.monotonic() > deadline_s:
-                return False
-            time.sleep(0.02)
-        return True
+    def wait_for_hanging_program(self) -> int:
+        """The process id of the scripted program once it hears no signal any more."""
+        pid = self.wait_for_program()
+        wait_until(lambda: ignores_signals(pid), lambda: "it does not hang")
+        return pid
+
+    def is_gone_soon(self) -> bool:
+        """Whether nothing of the command lives on."""
+        return comes_true(lambda: not self.processes())
 
 
 def end_of(process: subprocess.Popen[str], timeout_s: float = 60) -> Ended:
@@ -110,6 +107,13 @@ def end_of(process: subprocess.Popen[str], timeout_s: float = 60) -> Ended:
         process.communicate()
         raise
     return Ended(process.returncode, output, errors)
+
+
+def ignores_signals(pid: int) -> bool:
+    """Whether a process ignores what it could be told to end with, as one that hangs does."""
+    ignored = re.search(rb"^SigIgn:\s*(\w+)$", _read(pid, "status"), re.MULTILINE)
+    wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    return ignored is not None and all(int(ignored[1], 16) >> (one - 1) & 1 for one in wanted)
 
 
 def _carrying(mark: bytes) -> Iterator[int]:

@@ -12,4 +12,4 @@ from tests.faults.command import Command
 def command(tmp_path: Path) -> Iterator[Command]:
     one = Command(tmp_path)
     yield one
-    assert one.gone_within(5), "a process was left running"
+    assert one.is_gone_soon(), "a process was left running"

@@ -59,26 +59,32 @@ class StackParts:
         return self._stack.enter_context(one)
 
     def host(
-        self, orchestrator: OrchestratorProcess, name: str = "bench-1", script: str | None = None
+        self,
+        orchestrator: OrchestratorProcess,
+        name: str = "bench-1",
+        script: str | None = None,
+        subsystem: str = "cpu",
     ) -> ServiceProcess:
-        """A host with a cpu service that is registered; `script`: of the scripted program, in
-        place of the real one."""
-        root = self.root / name
-        root.mkdir()
+        """A host with a service that is registered; `script`: of the scripted program, in place of
+        the real one. Called again for another subsystem, it adds a service to the host."""
+        root = self.root / name / subsystem
+        root.mkdir(parents=True)
         service = ServiceProcess(
             root,
             host=name,
+            subsystem=subsystem,
+            lock=self.root / name / "hostbench.lock",
             programs=PROGRAMS if script is None else scripted_programs(root),
             HOSTBENCH_ORCHESTRATOR_URL=orchestrator.url,
             SCRIPT=script or "",
         )
         self._stack.enter_context(service)
         self._services[name] = service
-        orchestrator.wait_for_host(name)
+        orchestrator.wait_for_host(name, subsystem=subsystem)
         return service
 
     def service(self, name: str) -> ServiceProcess:
-        """The service of a host."""
+        """The service of a host that was added last."""
         return self._services[name]
 
     # ---- what is left behind ----

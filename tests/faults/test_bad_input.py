@@ -178,4 +178,4 @@ def test_a_host_that_is_busy_with_another_run(command: Command) -> None:
         assert len(command.jobs()) == 1
     finally:
         first.terminate()
-        first.communicate(timeout=10)
+        first.communicate(timeout=60)

@@ -12,8 +12,10 @@ import pytest
 
 from hostbench.exitcode import ExitCode
 from tests.faults.command import Command, end_of, scripted_programs
+from tests.patience import SOON_S, comes_true
 
 LONG = ("run", "--workload", "cpu.fma", "--param", "duration_s=60", "--idle-policy", "force")
+# No limit is known of it that a loaded host's clock could seem to exceed.
 SHORT_THEN_LONG = """
 name: mine
 idle: {policy: force}
@@ -21,7 +23,7 @@ repeats: {min_trials: 1, max_trials: 1}
 cases:
   - workload: cpu.clock
     params: {duration_s: 0.1, warmup_s: 0, threads: 1}
-  - workload: cpu.fma
+  - workload: cpu.clock
     params: {duration_s: SECONDS, warmup_s: 0}
 """
 CODES = {
@@ -41,7 +43,7 @@ def test_one_signal(command: Command, number: signal.Signals) -> None:
     process = command.start(*LONG)
     command.wait_for_program()
     process.send_signal(number)
-    ended = end_of(process, 5)
+    ended = end_of(process)
     assert ended.code == CODES[number]
     assert ended.output == ""
     (job,) = command.jobs()
@@ -50,7 +52,7 @@ def test_one_signal(command: Command, number: signal.Signals) -> None:
         f"go on with: hostbench run --resume {job.name}"
     )
     assert command.documents() == []
-    assert command.gone_within(0.5)
+    assert command.is_gone_soon()
     assert states(command) == ["interrupted"]
 
 
@@ -64,11 +66,11 @@ def test_two_signals_in_a_row(
     for number in numbers:
         process.send_signal(number)
         time.sleep(gap_s)
-    ended = end_of(process, 5)
+    ended = end_of(process)
     assert ended.code in {CODES[number] for number in numbers}
     assert "Traceback" not in ended.errors
     assert command.documents() == []
-    assert command.gone_within(0.5)
+    assert command.is_gone_soon()
 
 
 @pytest.mark.parametrize("delay_s", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.3])
@@ -82,9 +84,9 @@ def test_signals_at_any_moment(command: Command, delay_s: float) -> None:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             time.sleep(0.005)
-    ended = end_of(process, 5)
+    ended = end_of(process)
     assert "Traceback" not in ended.errors
-    assert command.gone_within(0.5)
+    assert command.is_gone_soon()
     finished = ended.code == ExitCode.OK
     assert ended.code in (ExitCode.OK, ExitCode.TERMINATED, -signal.SIGTERM)
     assert [path.name for path in command.documents()] == (
@@ -95,27 +97,35 @@ def test_signals_at_any_moment(command: Command, delay_s: float) -> None:
 def test_a_program_that_ignores_signals_is_killed(tmp_path: Path) -> None:
     command = Command(tmp_path, scripted_programs(tmp_path), SCRIPT="hang")
     process = command.start("run", "--workload", "cpu.fma", "--idle-policy", "force")
-    command.wait_for_program()
-    time.sleep(0.2)
+    command.wait_for_hanging_program()
     process.terminate()
     began = time.monotonic()
-    assert end_of(process, 10).code == ExitCode.TERMINATED
-    assert 1.5 < time.monotonic() - began < 4
-    assert command.gone_within(0.5)
+    assert end_of(process).code == ExitCode.TERMINATED
+    assert 1.5 < time.monotonic() - began < SOON_S
+    assert command.is_gone_soon()
 
 
-def test_a_second_signal_shortens_the_grace(tmp_path: Path) -> None:
+def test_a_further_signal_shortens_the_grace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "gracious"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(
+        "import hostbench.child as child\nchild.TERMINATE_GRACE_S = 600.0\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(place))
     command = Command(tmp_path, scripted_programs(tmp_path), SCRIPT="hang")
     process = command.start("run", "--workload", "cpu.fma", "--idle-policy", "force")
-    command.wait_for_program()
-    time.sleep(0.2)
-    began = time.monotonic()
-    process.terminate()
-    time.sleep(0.3)
-    process.terminate()
-    assert end_of(process, 10).code == ExitCode.TERMINATED
-    assert time.monotonic() - began < 1.5
-    assert command.gone_within(0.5)
+    command.wait_for_hanging_program()
+
+    def ends_when_told_again() -> bool:
+        process.terminate()
+        time.sleep(0.2)  # a signal that comes while the one before waits to be heard is lost
+        return process.poll() is not None
+
+    assert comes_true(ends_when_told_again)
+    assert end_of(process).code == ExitCode.TERMINATED
+    assert command.is_gone_soon()
 
 
 def test_kill_9_leaves_no_program_and_no_lock(command: Command) -> None:
@@ -123,7 +133,7 @@ def test_kill_9_leaves_no_program_and_no_lock(command: Command) -> None:
     command.wait_for_program()
     process.kill()
     end_of(process)
-    assert command.gone_within(2)
+    assert command.is_gone_soon()
     assert command.documents() == []
     assert states(command) == ["interrupted"]
     again = command.run(
@@ -137,13 +147,12 @@ def test_a_lock_outlives_the_command_as_long_as_its_program(tmp_path: Path) -> N
     """The scripted program does not know the lifeline: it lives on."""
     command = Command(tmp_path, scripted_programs(tmp_path), SCRIPT="hang")
     process = command.start("run", "--workload", "cpu.fma", "--idle-policy", "force")
-    program = command.wait_for_program()
-    time.sleep(0.2)
+    program = command.wait_for_hanging_program()
     process.kill()
     process.wait()
     assert command.run("run", "--workload", "cpu.fma").code == ExitCode.BUSY
     os.kill(program, signal.SIGKILL)
-    assert command.gone_within(2)
+    assert command.is_gone_soon()
     end_of(process)
 
 
@@ -163,7 +172,7 @@ def test_nohup_is_respected(command: Command) -> None:
 def interrupted(command: Command) -> str:
     """A job whose first case is measured and whose second was interrupted; its id."""
     suite = command.results.parent / "mine.yaml"
-    suite.write_text(SHORT_THEN_LONG.replace("SECONDS", "1.5"))
+    suite.write_text(SHORT_THEN_LONG.replace("SECONDS", "3"))
     process = command.start("run", str(suite))
     assert process.stderr is not None
     for line in process.stderr:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from hostbench.exitcode import ExitCode
-from tests.faults.command import Command, Ended, end_of, scripted_programs
+from tests.faults.command import Command, Ended, end_of, ignores_signals, scripted_programs
+from tests.patience import SOON_S, wait_until
 
 # On a loaded host a peer of a moment is noisy, and one of a second disturbed.
 MEASURED = ("clean", "noisy", "disturbed")
@@ -51,7 +52,7 @@ def case_and_peer(ended: Ended) -> tuple[Any, Any]:
 
 def nothing_left(command: Command) -> bool:
     """Neither a process nor a scratch directory."""
-    return command.gone_within(0.5) and not list(
+    return command.is_gone_soon() and not list(
         (command.results.parent / "scratch").glob("hostbench-peer-*")
     )
 
@@ -115,11 +116,11 @@ cases:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """A sitecustomize for the command: a peer has a second instead of half a minute."""
+    """A sitecustomize for the command: a peer has three seconds instead of half a minute."""
     place = tmp_path / "impatient"
     place.mkdir()
     (place / "sitecustomize.py").write_text(
-        "import hostbench.plan as plan\nplan.TIMEOUT_FACTOR, plan.TIMEOUT_EXTRA_S = 0.0, 1.0\n"
+        "import hostbench.plan as plan\nplan.TIMEOUT_FACTOR, plan.TIMEOUT_EXTRA_S = 0.0, 3.0\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(place))
     return str(place)
@@ -131,13 +132,11 @@ def test_a_peer_that_hangs_is_ended_with_all_its_children(tmp_path: Path, script
     command = with_peer(tmp_path, script)
     suite = tmp_path / "hanging.yaml"
     suite.write_text(HANGING)
-    began = time.monotonic()
     ended = command.run("run", str(suite), "--json")
-    assert time.monotonic() - began < 8
     case, peer = case_and_peer(ended)
     assert case["verdict"] == "clean"
     assert peer["trials"][0]["failure"]["code"] == "timeout"
-    assert "did not end within 1 s" in peer["trials"][0]["failure"]["message"]
+    assert "did not end within 3 s" in peer["trials"][0]["failure"]["message"]
     assert nothing_left(command)
 
 
@@ -173,7 +172,7 @@ def test_a_version_that_hangs_is_unknown(tmp_path: Path, monkeypatch: pytest.Mon
     place = tmp_path / "impatient"
     place.mkdir()
     (place / "sitecustomize.py").write_text(
-        "import hostbench.peertrial as peertrial\npeertrial.ASK_TIMEOUT_S = 0.5\n"
+        "import hostbench.peertrial as peertrial\npeertrial.ASK_TIMEOUT_S = 3.0\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(place))
     command = with_peer(tmp_path, "silent_version")
@@ -200,18 +199,16 @@ def test_a_peer_that_is_not_installed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("numbers", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)])
 @pytest.mark.parametrize("script", ["sleeps", "hang", "hanging_grandchild"])
-def test_an_interrupt_ends_a_peer_within_two_seconds(
+def test_an_interrupt_ends_a_peer(
     tmp_path: Path, script: str, numbers: tuple[signal.Signals, ...]
 ) -> None:
     command = with_peer(tmp_path, script)
     process = command.start(*RUN)
     wait_for_peer(command)
-    began = time.monotonic()
     for number in numbers:
         process.send_signal(number)
         time.sleep(0.1)
-    ended = end_of(process, 10)
-    assert time.monotonic() - began < 2
+    ended = end_of(process, SOON_S)
     assert ended.code == {signal.SIGINT: 130, signal.SIGTERM: 143}[numbers[0]]
     assert nothing_left(command)
     (job,) = command.jobs()
@@ -227,7 +224,7 @@ def test_kill_9_of_hostbench_ends_its_peer(tmp_path: Path, script: str) -> None:
     wait_for_peer(command)
     process.kill()
     end_of(process)
-    assert command.gone_within(2)
+    assert command.is_gone_soon()
     assert nothing_left(command)
 
 
@@ -237,10 +234,10 @@ def test_kill_9_of_the_supervisor_ends_the_peer_and_the_trial(tmp_path: Path) ->
     wait_for_peer(command)
     (supervisor,) = command.program_pids()
     os.kill(supervisor, signal.SIGKILL)
-    case, peer = case_and_peer(end_of(process, 10))
+    case, peer = case_and_peer(end_of(process))
     assert case["verdict"] == "clean"
     assert peer["trials"][0]["failure"]["code"] == "supervisor"
-    assert command.gone_within(1)
+    assert command.is_gone_soon()
 
 
 def test_ours_never_runs_beside_a_peer(tmp_path: Path) -> None:
@@ -263,11 +260,9 @@ def test_a_resumed_job_keeps_what_peers_measured(tmp_path: Path) -> None:
         "  - {workload: cpu.fma, params: {isa: avx2, threads: 1, dtype: fp64, duration_s: 0.5}}\n"
     )
     process = command.start("run", str(suite), "--json")
-    deadline_s = time.monotonic() + 15
-    while time.monotonic() < deadline_s and _size(tmp_path / "count") < 3:
-        time.sleep(0.02)
+    wait_until(lambda: _size(tmp_path / "count") >= 3)
     process.terminate()
-    end_of(process, 10)
+    end_of(process)
     (job,) = command.jobs()
     command.environment["PEER"] = ""
     ended = command.run("run", "--resume", job.name, "--json")
@@ -283,16 +278,22 @@ def _size(path: Path) -> int:
 
 
 def wait_for_peer(command: Command) -> None:
-    """Until the peer itself runs, not only what is asked about it."""
-    deadline_s = time.monotonic() + 15
-    while time.monotonic() < deadline_s:
-        for pid in command.processes():
-            try:
-                arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"-W" in arguments and b"taskset" not in arguments[0]:
-                time.sleep(0.2)  # until its script has got where it hangs
-                return
-        time.sleep(0.01)
-    raise AssertionError("no peer was started")
+    """Until the peer itself runs, not only what is asked about it, and has got where it hangs."""
+    hangs = command.environment["PEER"] != "sleeps"
+
+    def there() -> bool:
+        return any(
+            not hangs or ignores_signals(pid)
+            for pid in command.processes()
+            if _is_peer(Path(f"/proc/{pid}/cmdline"))
+        )
+
+    wait_until(there, lambda: "no peer was started")
+
+
+def _is_peer(command_line: Path) -> bool:
+    try:
+        arguments = command_line.read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"-W" in arguments and b"taskset" not in arguments[0]

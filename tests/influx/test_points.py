@@ -22,7 +22,7 @@ from orchestrator.influx.points import (
 )
 from orchestrator.influx.sink import PointSink
 from tests.influx.jobs import measured
-from tests.unit.records import bare_trial, done, end, sampled, session, start
+from tests.unit.records import bare_trial, done, end, sampled, session, skipped, start
 
 
 class Kept(Outbox):
@@ -100,12 +100,13 @@ def test_a_case_without_a_figure_says_so_under_its_primary_metric(
 ) -> None:
     _, document = job
     skipped = [case for case in document.cases if case.verdict is Verdict.SKIPPED]
+    assert {case.primary for case in skipped} == {"operations_per_second", "bytes_per_second"}
     for case in skipped:
         (point,) = case_points(JobContext.of_document(document), case)
-        assert point.tags["metric"] == "operations_per_second"
+        assert point.tags["metric"] == case.primary
         assert point.fields["n"] == 0
         assert "value" not in point.fields
-        assert "CPU" in str(point.fields["reason"])
+        assert ("pages" if "pages" in case.params else "CPU") in str(point.fields["reason"])
 
 
 def test_the_chosen_instruction_set_is_the_tag(job: tuple[Kept, ResultDocument]) -> None:
@@ -118,6 +119,42 @@ def test_the_chosen_instruction_set_is_the_tag(job: tuple[Kept, ResultDocument])
     assert point.tags["isa"] == chosen.params["isa"] != "best"
     assert point.tags["threads"] == "1"
     assert point.tags["label"] == case.label
+
+
+def test_what_a_figure_may_be_drawn_over_stands_beside_it(
+    job: tuple[Kept, ResultDocument],
+) -> None:
+    _, document = job
+    context = JobContext.of_document(document)
+    cases = {case.workload: case for case in document.cases if case.verdict is not Verdict.SKIPPED}
+    chase, blocks, loaded = (
+        case_points(context, cases[f"mem.{name}"])
+        for name in ("pointer_chase", "read", "loaded_latency")
+    )
+    assert len(chase) > 1
+    for point in chase:
+        assert point.fields["size_bytes"] == 4 << 20 and "block_bytes" not in point.fields
+        assert point.tags["pages"] == "huge" and "size_bytes" not in point.tags
+    assert {point.fields["block_bytes"] for point in blocks} == {16384}
+    taken = next(point for point in loaded if point.tags["metric"] == "load_bytes_per_second")
+    for point in loaded:
+        assert point.fields["intensity"] == 1
+        assert point.fields["load_bytes_per_second"] == taken.fields["value"]
+    assert not {"size_bytes", "intensity"} & set(case_points(context, cases["cpu.fma"])[0].fields)
+
+
+def test_a_size_that_was_left_to_the_program_is_what_it_took(
+    job: tuple[Kept, ResultDocument],
+) -> None:
+    _, document = job
+    measured_case = next(c for c in document.cases if c.workload == "mem.pointer_chase")
+    left = {"params": {**measured_case.params, "size_bytes": "auto"}}
+    for case, expected in (
+        (measured_case.model_copy(update=left), 16 << 10),
+        (measured_case.model_copy(update={**left, "trials": (skipped(),)}), None),
+    ):
+        point = case_points(JobContext.of_document(document), case)[0]
+        assert point.fields.get("size_bytes") == expected
 
 
 def test_peers_stand_beside_the_figure_they_are_held_against(

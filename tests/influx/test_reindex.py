@@ -77,7 +77,7 @@ def test_ten_thousand_points_take_seconds(
     assert found.jobs == 12
     assert found.points > 10_000
     assert not found.rejected
-    assert took_s < 20
+    assert took_s < 60
 
 
 def test_samples_older_than_their_retention_are_left_out(

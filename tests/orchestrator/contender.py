@@ -1,6 +1,8 @@
 """Takes and ends jobs as fast as it can, beside others that do the same: a process of its own.
 
-    python -m tests.orchestrator.contender URL SECONDS
+    python -m tests.orchestrator.contender URL
+
+until none is left in the queue.
 
 Prints one JSON line a job: its id, hosts, fence, and when it held them by the monotonic clock.
 """
@@ -17,11 +19,10 @@ from orchestrator.store.jobs import JobStore
 HELD_S = 0.004
 
 
-def main(url: str, seconds: str) -> None:
+def main(url: str) -> None:
     store = JobStore(connect(url))
     owner = f"{random.getrandbits(32):08x}"
-    until = time.monotonic() + float(seconds)
-    while time.monotonic() < until:
+    while store.queued():
         for job in store.dispatch(owner, 3):
             begun_s = time.monotonic()
             found = store.task(job.id)

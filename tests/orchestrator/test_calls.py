@@ -20,6 +20,7 @@ from hostbench.models.result import ResultDocument
 from hostbench.results import is_job_id
 from orchestrator.api.events import WATCHERS_MOST
 from tests.orchestrator.conftest import HOST, Stack
+from tests.patience import PATIENCE_S, wait_until
 
 EVENT: TypeAdapter[JobEvent] = TypeAdapter(JobEvent)
 # Some tenths of a second; it has no limit that a busy machine's clock could seem to exceed.
@@ -38,9 +39,9 @@ TWO_CASES: dict[str, Any] = {
     "repeats": {"min_trials": 1, "max_trials": 1},
     "cases": [
         {
-            "workload": "cpu.fma",
-            "params": {"duration_s": 0.05, "threads": 1},
-            "grid": {"dtype": ["fp32", "fp64"]},
+            "workload": "cpu.clock",
+            "params": {"duration_s": 0.05},
+            "grid": {"threads": [1, 2]},
         }
     ],
 }
@@ -50,7 +51,7 @@ TWO_CASES: dict[str, Any] = {
 def held_host(stack: Stack) -> Iterator[None]:
     """Somebody's own run holds the host's lock."""
     lock = HostLock(stack.service.lock)
-    lock.take(5.0, Interrupt())
+    lock.take(PATIENCE_S, Interrupt())
     lock.name_holder("somebody's own run")
     yield
     lock.close()
@@ -128,14 +129,15 @@ def test_the_report_is_one_page_that_may_load_nothing(stack: Stack, finished: st
 
 
 def test_a_suite_by_name_is_changed_as_asked(stack: Stack) -> None:
-    answer = stack.client.post("/jobs", json={"suite": "quick", "trials": 1, "peers": "none"})
+    spec = {"suite": "cpu-600-samples", "trials": 2, "peers": "none"}
+    answer = stack.client.post("/jobs", json=spec)
     job = answer.json()["id"]
     try:
         plan = next(
             event for _, event in stack.orchestrator.events(job) if event["event"] == "plan"
         )
-        assert {case["repeats"]["max_trials"] for case in plan["cases"]} == {1}
-        assert plan["suite"]["name"] == "quick"
+        assert {case["repeats"]["max_trials"] for case in plan["cases"]} == {2}
+        assert plan["suite"]["name"] == "cpu-600-samples"
     finally:
         stack.client.delete(f"/jobs/{job}")
         stack.orchestrator.wait_for(job)
@@ -146,7 +148,7 @@ def test_a_suite_in_full_is_measured_like_one_of_a_file(stack: Stack) -> None:
     assert stack.orchestrator.wait_for(job)["state"] == "succeeded"
     document = stack.orchestrator.result(job)
     assert document["suite"]["description"] == "Given in full."
-    assert [case["params"]["dtype"] for case in document["cases"]] == ["fp32", "fp64"]
+    assert [case["params"]["threads"] for case in document["cases"]] == [1, 2]
 
 
 def test_every_choice_can_be_asked_for_in_a_workload(stack: Stack) -> None:
@@ -194,13 +196,11 @@ def test_cancel_a_queued_a_waiting_and_a_running_job(stack: Stack) -> None:
     answer = stack.client.delete(f"/jobs/{queued}")
     assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
     assert not (stack.orchestrator.results / queued).exists()
-    begun_s = time.monotonic()
     assert stack.client.delete(f"/jobs/{running}").status_code == 202
     view = stack.orchestrator.wait_for(running)
     assert view["state"] == "cancelled" and view["exit_code"] is None
     assert view["reason"].startswith("cancelled by request; 0 of 1 cases")
-    assert time.monotonic() - begun_s < 3
-    assert stack.service.programs_gone_within(1)
+    assert stack.service.programs_gone_within()
     with held_host(stack):
         waiting = stack.orchestrator.submit(**LONG)
         wait_for_busy_host(stack, waiting)
@@ -302,8 +302,9 @@ def test_workloads_are_those_of_the_hosts(stack: Stack) -> None:
 def test_suites_are_listed_and_shown(stack: Stack) -> None:
     suites = {suite["name"]: suite for suite in stack.client.get("/suites").json()["suites"]}
     assert suites["quick"]["problem"] is None and suites["quick"]["description"]
-    shown = stack.client.get("/suites/quick").json()
-    assert shown["name"] == "quick" and shown["cases"]
+    assert stack.client.get("/suites/quick").json()["name"] == "quick"
+    shown = stack.client.get("/suites/cpu-600-samples").json()
+    assert shown["name"] == "cpu-600-samples" and shown["cases"]
     # What is shown can be submitted.
     stack.client.delete(f"/jobs/{stack.orchestrator.submit(suite=shown)}")
     for name in ("nothing", "..%2Fsuites%2Fquick", "quick.yaml", "/etc/passwd"):
@@ -319,11 +320,8 @@ def test_metrics_tell_of_jobs_and_dispatch(stack: Stack, finished: str) -> None:
 
 
 def test_health_needs_no_key_and_names_each_part(stack: Stack) -> None:
-    answer = httpx.get(f"{stack.orchestrator.url}/healthz")
-    assert answer.status_code == 200
-    parts = answer.json()["parts"]
-    assert answer.json()["status"] == "ok", answer.json()
-    assert {name: part["status"] for name, part in parts.items()} == {
+    answer = wait_until(lambda: well(stack), lambda: stack.client.get("/healthz").json())
+    assert {name: part["status"] for name, part in answer["parts"].items()} == {
         "redis": "ok",
         "scheduler": "ok",
         "keeper": "ok",
@@ -331,6 +329,12 @@ def test_health_needs_no_key_and_names_each_part(stack: Stack) -> None:
         "results": "ok",
         "influxdb": "off",
     }
+
+
+def well(stack: Stack) -> Any:
+    """What /healthz answers when all is well: a part that is late is down for as long."""
+    answer = httpx.get(f"{stack.orchestrator.url}/healthz", timeout=PATIENCE_S)
+    return answer.json() if (answer.status_code, answer.json()["status"]) == (200, "ok") else None
 
 
 def test_the_documents_of_the_calls_need_no_key(stack: Stack) -> None:
@@ -369,13 +373,19 @@ def test_jobs_are_listed_page_by_page(stack: Stack) -> None:
 
 
 def test_the_events_of_a_job_tell_all_of_it(stack: Stack, finished: str) -> None:
+    holder = stack.orchestrator.submit(**LONG)
     live = stack.orchestrator.submit(**{**QUICK, "params": {**QUICK["params"], "duration_s": 2.2}})
-    told = list(stack.orchestrator.events(live))
+    telling = stack.orchestrator.events(live)
+    told = [next(telling)]
+    stack.client.delete(f"/jobs/{holder}")  # not before somebody listens
+    told += telling
     for _, event in told:
         EVENT.validate_json(json.dumps(event))
     names = [event["event"] for _, event in told]
     assert names[:2] == ["state", "state"] and "plan" in names and "gate" in names
-    assert names.count("sample") == 4 and names.count("trial") == 2 and names.count("case") == 1
+    # One sample a second, or one for several of them where the program was held up.
+    assert 2 <= names.count("sample") <= 4
+    assert names.count("trial") == 2 and names.count("case") == 1
     assert names.index("trial_begins") < names.index("sample") < names.index("trial")
     states = [event["state"] for _, event in told if event["event"] == "state"]
     assert states == ["queued", "waiting", "running", "succeeded"]
@@ -419,6 +429,7 @@ def forget(stack: Stack, job: str) -> None:
 
 
 def test_a_job_that_redis_forgot_is_answered_from_its_files(stack: Stack, finished: str) -> None:
+    wait_for_file(stack.orchestrator.results / finished / "job.json", '"succeeded"')
     paths = (f"/jobs/{finished}", f"/jobs/{finished}/result")
     before = [stack.client.get(path).json() for path in paths]
     forget(stack, finished)
@@ -472,10 +483,7 @@ def test_results_of_the_embedded_form_are_listed_too(stack: Stack, finished: str
 
 def wait_for_file(path: Path, text: str) -> None:
     """job.json follows the job's state."""
-    until = time.monotonic() + 5
-    while not (path.exists() and text in path.read_text()):
-        assert time.monotonic() < until, path
-        time.sleep(0.02)
+    wait_until(lambda: path.exists() and text in path.read_text(), lambda: path)
 
 
 def test_only_so_many_watch(stack: Stack) -> None:
@@ -492,10 +500,18 @@ def test_only_so_many_watch(stack: Stack) -> None:
             assert answer.status_code == 200
         refused = client.get(url)
         assert (refused.status_code, refused.json()["code"]) == (429, "too_many_watchers")
-        assert stack.client.get("/healthz").json()["status"] == "ok"
-    until = time.monotonic() + 10
-    while next(stack.orchestrator.events(job), None) is None:
-        assert time.monotonic() < until, "those who went away are not counted"
+        wait_until(lambda: well(stack))
+    # The server hears of a closed connection when it gets to it.
+    wait_until(
+        lambda: status_of_watching(stack, job) != 429, lambda: "those who went away still count"
+    )
+    assert status_of_watching(stack, job) == 200
+
+
+def status_of_watching(stack: Stack, job: str) -> int:
+    """What somebody who begins to watch, and goes away at once, is answered."""
+    with stack.client.stream("GET", f"/jobs/{job}/events") as answer:
+        return answer.status_code
 
 
 def test_a_job_that_cannot_be_read_fails_and_holds_up_nobody(stack: Stack) -> None:

@@ -8,6 +8,7 @@ import pytest
 from orchestrator import listener
 from orchestrator.listener import CANCEL, WAKE, Listener
 from orchestrator.store.connection import connect
+from tests.patience import PATIENCE_S
 from tests.stack.redis_server import RedisServer
 
 SILENCE_S = 0.2
@@ -20,7 +21,7 @@ def pings(server: RedisServer) -> int:
 
 
 def until(found: list[str], words: list[str]) -> None:
-    deadline_s = time.monotonic() + 10
+    deadline_s = time.monotonic() + PATIENCE_S
     while found != words and time.monotonic() < deadline_s:
         time.sleep(0.01)
     assert found == words

@@ -1,6 +1,5 @@
 """Ten thousand queued jobs cost the orchestrator nothing: they are Redis' alone."""
 
-import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +10,7 @@ from hostbench.models.jobs import StackState
 from orchestrator.store.hosts import HostStore
 from orchestrator.store.jobs import JobStore
 from tests.orchestrator.jobs import queue, register
+from tests.patience import SOON_S
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 
@@ -35,14 +35,13 @@ def test_a_long_queue(
         seconds.append(time.monotonic() - begun_s)
         for job in started:
             assert store.finish(job, StackState.SUCCEEDED, None, {})
-    assert statistics.median(seconds) < DISPATCH_S_MOST, seconds
+    # What the length of the queue costs, every one pays; what other work on the host costs, some.
+    assert min(seconds) < DISPATCH_S_MOST, seconds
     # Nobody answers on these hosts: they are gone as soon as the orchestrator finds out.
     with OrchestratorProcess(tmp_path, redis_server.url, tmp_path / "results") as orchestrator:
         for query in ("", "?state=queued&host=b&limit=500"):
-            begun_s = time.monotonic()
-            answer = orchestrator.client.get(f"/jobs{query}")
+            answer = orchestrator.client.get(f"/jobs{query}", timeout=SOON_S)
             assert answer.status_code == 200 and answer.json()["jobs"]
-            assert time.monotonic() - begun_s < 5
         assert resident_bytes(orchestrator.pid) < 200 * MEBIBYTE
         assert orchestrator.wait_for_host("a", "gone")
 

@@ -64,13 +64,13 @@ def test_what_is_being_published_is_waited_for_before_what_ends_it_is_said() -> 
 
     def publish(messages: Sequence[tuple[str, str]]) -> None:
         publishing.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         said.extend(event for _, event in messages)
 
     live = LivePublisher(publish)
     live.start()
     live.say("job", "sample")
-    assert publishing.wait(10)
+    assert publishing.wait(60)
     threading.Timer(0.2, go_on.set).start()
     assert live.withdraw("job") == []
     assert said == ["sample"], "it was on its way, and has arrived"

@@ -46,7 +46,7 @@ def test_a_job_is_queued_with_all_that_was_asked_for(store: JobStore) -> None:
     assert view is not None
     assert (view.state, view.hosts, view.priority) == (StackState.QUEUED, ["a"], 2)
     assert view.spec == job.spec
-    assert view.submitted_unix_s == pytest.approx(time.time(), abs=5)
+    assert view.submitted_unix_s == pytest.approx(time.time(), abs=60)
     found = store.task(job.id)
     assert found is not None
     assert found[0].suite == job.suite and found[1] == 0
@@ -213,7 +213,7 @@ def test_fences_grow_from_the_time(store: JobStore, hosts: HostStore) -> None:
         for job in jobs:
             store.finish(job, StackState.SUCCEEDED, None, {})
     assert fences == sorted(set(fences)) and len(fences) == 4
-    assert fences[0] == pytest.approx(time.time() * 1000, abs=10_000)
+    assert fences[0] == pytest.approx(time.time() * 1000, abs=60_000)
 
 
 def test_a_wiped_redis_gives_higher_fences_all_the_same(

@@ -15,7 +15,7 @@ StartService = Callable[..., ServiceProcess]
 def check_and_stop(service: ServiceProcess) -> None:
     """No program lives on, and nothing unexpected was logged."""
     service.__exit__()
-    assert service.programs_gone_within(1), "a program was left running"
+    assert service.programs_gone_within(), "a program was left running"
     assert "exc_type" not in service.log and "Traceback" not in service.log, service.log
 
 

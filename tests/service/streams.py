@@ -12,6 +12,7 @@ import httpx
 from hostbench.errors import BusyError
 from hostbench.interrupt import Interrupt
 from hostbench.lock import HostLock
+from tests.patience import PATIENCE_S, SOON_S, wait_until
 from tests.stack.service_process import ServiceProcess
 
 LONG: dict[str, Any] = {"workload": "clock", "params": {"threads": 1, "duration_s": 60}}
@@ -72,10 +73,10 @@ class RunningTrial:
 
     def begun(self) -> "RunningTrial":
         """Returns when the first line is there, or when there will be none."""
-        assert self._started.wait(30)
+        assert self._started.wait(PATIENCE_S)
         return self
 
-    def finish(self, seconds: float = 30) -> list[dict[str, Any]]:
+    def finish(self, seconds: float = PATIENCE_S) -> list[dict[str, Any]]:
         """The lines, once the stream has ended."""
         assert self.ended.wait(seconds), "the stream goes on"
         for thread in self._threads:
@@ -100,8 +101,22 @@ def running(service: ServiceProcess, trial_id: str, **request: Any) -> Iterator[
         trial.finish()
 
 
-def lock_is_free(path: Path, within_s: float = 0.0) -> bool:
-    """Whether somebody else can take the lock, as an embedded run would."""
+def outcome(service: ServiceProcess, trial: str) -> str:
+    """How the last trial with this in its name has ended, by the service's log, once it has."""
+
+    def said(event: str) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in service.log.splitlines() if event in line]
+        return [line for line in lines if trial in line["trial"]]
+
+    wait_until(
+        lambda: 0 < len(said("trial_begins")) == len(said("trial_ends")), lambda: service.log
+    )
+    found: str = said("trial_ends")[-1]["outcome"]
+    return found
+
+
+def lock_is_free(path: Path, within_s: float = SOON_S) -> bool:
+    """Whether somebody else can take the lock soon, as an embedded run would."""
     interrupt = Interrupt()
     with contextlib.closing(interrupt), contextlib.closing(HostLock(path)) as lock:
         try:

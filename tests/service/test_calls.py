@@ -12,8 +12,9 @@ import pytest
 from hostbench.host import inventory
 from hostbench.models.host import HostInventory
 from hostbench.models.service import SERVICE_EVENT, IdleAnswer, ServiceTable
+from tests.patience import SOON_S, comes_true
 from tests.service.conftest import StartService
-from tests.service.streams import SHORT, running
+from tests.service.streams import SHORT, outcome, running
 from tests.stack.service_process import PROGRAMS, ServiceProcess, events
 
 
@@ -31,18 +32,18 @@ def test_a_trial_is_streamed(service: ServiceProcess) -> None:
 def test_the_last_line_is_what_the_service_used(service: ServiceProcess) -> None:
     (used,) = events(service.post(id="t1", **SHORT))[-1]["processes"]
     assert used["component"] == "service"
-    assert 0 < used["cpu_s"] < used["elapsed_s"] < 10
+    assert 0 < used["cpu_s"] < used["elapsed_s"] < SOON_S
     assert used["written_bytes"] >= 0
 
 
 def test_samples_come_as_they_are_taken(service: ServiceProcess) -> None:
-    params = {"threads": 1, "duration_s": 1.5, "sample_interval_s": 0.3}
+    params = {"threads": 1, "duration_s": 2.5, "sample_interval_s": 0.3}
     with service.client.stream(
         "POST", "/trials", json={"id": "t1", "workload": "clock", "params": params}
     ) as answer:
         came_s = [time.monotonic() for line in answer.iter_lines() if '"sample"' in line]
-    assert len(came_s) >= 4
-    assert came_s[3] - came_s[0] > 0.5, "they came all at once"
+    assert len(came_s) >= 2
+    assert came_s[-1] - came_s[0] > 0.5, "they came all at once"
 
 
 def test_a_skipped_trial_is_no_failure(service: ServiceProcess) -> None:
@@ -74,14 +75,14 @@ def test_the_inventory_has_the_name_the_operator_gave(service: ServiceProcess) -
 def test_idle_looks_for_as_long_as_asked(service: ServiceProcess) -> None:
     began_s = time.monotonic()
     answer = IdleAnswer.model_validate_json(service.client.get("/idle?seconds=0.5").content)
-    assert 0.5 <= answer.window.seconds < 1.5 and time.monotonic() - began_s >= 0.5
+    assert 0.5 <= answer.window.seconds < SOON_S and time.monotonic() - began_s >= 0.5
     assert answer.window.busy_ratio is not None
     assert answer.window.network_bytes_per_second is not None
 
 
 def test_more_looks_than_sensible_are_put_off(service: ServiceProcess) -> None:
     with service.another_client() as client, ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(client.get, ["/idle?seconds=1"] * 6))
+        answers = list(threads.map(client.get, ["/idle?seconds=3"] * 6))
     assert sorted(answer.status_code for answer in answers) == [200] * 4 + [429] * 2
     assert service.client.get("/idle?seconds=0.1").status_code == 200
 
@@ -97,7 +98,7 @@ def test_health_while_a_trial_runs(service: ServiceProcess) -> None:
             began_s = time.monotonic()
             assert service.client.get("/healthz").status_code == 200
             worst_s = max(worst_s, time.monotonic() - began_s)
-        assert worst_s < 1
+        assert worst_s < SOON_S, "it was not put off until the end of the trial"
 
 
 def test_metrics_count_trials_and_tell_the_fence(start_service: StartService) -> None:
@@ -119,8 +120,12 @@ def test_nothing_is_left_of_many_trials(service: ServiceProcess) -> None:
     before = _threads_and_descriptors(service.pid)
     for i in range(20):
         service.post(id=f"t{i}", **SHORT)
-    after = _threads_and_descriptors(service.pid)
-    assert after[0] <= before[0] + 2 and after[1] <= before[1] + 2
+
+    def is_as_before() -> bool:
+        after = _threads_and_descriptors(service.pid)
+        return after[0] <= before[0] + 2 and after[1] <= before[1] + 2
+
+    assert comes_true(is_as_before)
 
 
 def _threads_and_descriptors(pid: int) -> tuple[int, int]:
@@ -131,6 +136,7 @@ def _threads_and_descriptors(pid: int) -> tuple[int, int]:
 def test_one_line_of_log_an_event(start_service: StartService) -> None:
     service = start_service("own")
     service.post(id="t1", workload="clock", params={"duration_s": 1, "sample_interval_s": 0.1})
+    assert outcome(service, "t1") == "measured"
     logged = [json.loads(line)["event"] for line in service.log.splitlines()]
     assert logged == ["listening", "trial_begins", "trial_ends"]
     assert service.key not in service.log

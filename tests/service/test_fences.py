@@ -12,8 +12,9 @@ import pytest
 
 from hostbench.exitcode import ExitCode
 from tests.faults.command import Command
+from tests.patience import PATIENCE_S, wait_until
 from tests.service.conftest import check_and_stop
-from tests.service.streams import LONG, SHORT, running
+from tests.service.streams import LONG, SHORT, lock_is_free, running
 from tests.stack.service_process import ServiceProcess
 
 EMBEDDED = (
@@ -107,12 +108,9 @@ def test_a_higher_fence_takes_the_host(
 ) -> None:
     with running(one, "t1", fence=fence, **LONG) as trial:
         one.wait_for_program()
-        began_s = time.monotonic()
         answer = (two if other else one).post(id="t2", fence=fence + 1, **SHORT)
-        took_s = time.monotonic() - began_s
         assert answer.status_code == 200 and b'"end"' in answer.content
         assert trial.failure()["code"] == "preempted"
-    assert took_s < 4
     assert content(one)["fence"] == fence + 1
 
 
@@ -156,7 +154,7 @@ def test_an_embedded_run_is_not_preempted(one: ServiceProcess, tmp_path: Path, f
         assert run.poll() is None and command.program_pids()
     finally:
         run.terminate()
-        run.communicate(timeout=10)
+        run.communicate(timeout=60)
     assert one.post(id="t1", fence=fence + 1, **SHORT).status_code == 200
 
 
@@ -184,12 +182,12 @@ def test_trials_of_two_services_never_overlap(
 
 
 def _spans(service: ServiceProcess, fence: int) -> list[tuple[float, float]]:
-    """Begin and end of the trials that were let run within some seconds."""
+    """Begin and end of the trials that were let run within some seconds; of some at least."""
     spans: list[tuple[float, float]] = []
-    until = time.monotonic() + 4
+    begun_s = time.monotonic()
     with service.another_client() as client:
         for i in itertools.count():
-            if time.monotonic() > until:
+            if time.monotonic() - begun_s > (4 if len(spans) > 2 else PATIENCE_S):
                 return spans
             answer = service.post(client, id=f"{service.root.name}-{i}", fence=fence, **SHORT)
             if answer.status_code == 200:
@@ -205,10 +203,10 @@ def test_an_outdated_holder_in_the_file_pre_empts_nobody(
     """The file may still name a holder with a lower fence while another one has the lock."""
     assert one.post(id="t1", fence=fence, **SHORT).status_code == 200
     stale = content(one)
-    sleeper = subprocess.Popen(["flock", str(one.lock), "sleep", "3"])
-    time.sleep(0.3)
+    sleeper = subprocess.Popen(["flock", str(one.lock), "sleep", "4"])
+    wait_until(lambda: not lock_is_free(one.lock, 0), lambda: "nobody took the lock")
     assert content(one) == stale
     answer = two.post(id="t2", fence=fence + 1, **SHORT)
     # It waits for the named holder to end, and so long enough for the real one.
     assert answer.status_code == 200
-    assert sleeper.wait(5) == 0
+    assert sleeper.wait(60) == 0

@@ -89,5 +89,5 @@ def test_the_page_s_first_example(service: ServiceProcess) -> None:
     assert example is not None
     command = example[0].removesuffix("```").replace("http://127.0.0.1:8001", service.url)
     command = command.replace("$(cat secrets/service_key)", service.key)
-    ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert '"control_plane"' in ended.stdout, ended.stdout + ended.stderr

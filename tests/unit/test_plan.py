@@ -7,7 +7,7 @@ import pytest
 from hostbench.errors import UsageError
 from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
 from hostbench.plan import Plan, case_hash, make_plan, subsystems_of
-from tests.unit.records import TABLE, host
+from tests.unit.records import FMA, TABLE, host, param
 
 
 def plan(*cases: SuiteCase, cpus: tuple[int, ...] = (0, 1), **changes: Any) -> Plan:
@@ -85,6 +85,18 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
     assert case.trial_time_s is None
     assert case.timeout_s == 3600
     assert case.label == "2 threads work=1000"
+
+
+def test_sizes_are_told_in_powers_of_two() -> None:
+    sized = FMA.model_copy(update={"params": (*FMA.params, param("size_bytes", max=1 << 40))})
+    table = TABLE.model_copy(update={"workloads": (sized,)})
+    suite = Suite(name="mine", cases=(entry(grid={"size_bytes": [4096, 1 << 30, 1000]}),))
+    cases = make_plan(suite, {"cpu": table}, host(allowed_cpus=(0,))).cases
+    assert [case.label.removeprefix("1 thread ") for case in cases] == [
+        "size 4 KiB",
+        "size 1 GiB",
+        "size 1000 B",
+    ]
 
 
 def test_setting_up_takes_time_and_is_given_more() -> None:

@@ -1,6 +1,7 @@
 """The drawings: SVG that fits into the page, with its text as text."""
 
 import re
+from collections.abc import Mapping
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +13,11 @@ from hostbench.report.content import (
     Bar,
     BarChart,
     BarGroup,
+    Curve,
+    CurveAxis,
+    CurveChart,
+    CurveMark,
+    CurvePoint,
     Drawing,
     Level,
     Line,
@@ -50,7 +56,40 @@ def series(label: str = "rate", samples: int = 600) -> TimeChart:
     return TimeChart(float(samples), (rate, ratio))
 
 
-DRAWINGS = [bars(), strips(), series(), series(samples=3)]
+def curve_chart(
+    label: str = "huge pages",
+    *ys: float,
+    curves: int = 2,
+    marks: Mapping[str, float] | None = None,
+) -> CurveChart:
+    points = tuple(
+        CurvePoint(4096.0 * 4**i, y, 0.97 * y, 1.2 * y)
+        for i, y in enumerate(ys or (1.2e-9, 5e-9, 9e-8, 1.7e-7))
+    )
+    return CurveChart(
+        CurveAxis("working set", "byte", logarithmic=True),
+        CurveAxis(label, "s", logarithmic=True),
+        tuple(Curve(f"{label} {n}", points) for n in range(curves)),
+        tuple(CurveMark(name, x) for name, x in (marks or {}).items()),
+        "size of a cache",
+    )
+
+
+def load_chart() -> CurveChart:
+    points = tuple(CurvePoint(x * 1e9, 1e-7 + x * 1e-9, 1e-7, 2e-7) for x in (0, 30, 20))
+    axes = CurveAxis("load", "byte/s"), CurveAxis("time", "s")
+    return CurveChart(*axes, (Curve("", points),))
+
+
+DRAWINGS = [
+    bars(),
+    strips(),
+    series(),
+    series(samples=3),
+    curve_chart(marks={"L1": 48 << 10, "L2": 2 << 20, "L3": 1 << 40}),
+    curve_chart("one point", 1e-9, curves=17),
+    load_chart(),
+]
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS)
@@ -69,7 +108,9 @@ def test_the_same_again(drawing: Drawing) -> None:
     assert draw(drawing, "A title") == draw(drawing, "A title")
 
 
-@pytest.mark.parametrize("drawing", [bars(HOSTILE), strips(HOSTILE), series(HOSTILE)])
+@pytest.mark.parametrize(
+    "drawing", [bars(HOSTILE), strips(HOSTILE), series(HOSTILE), curve_chart(HOSTILE)]
+)
 def test_text_is_text(drawing: Drawing) -> None:
     for text in draw(drawing, HOSTILE):
         svg = ElementTree.fromstring(text)
@@ -86,6 +127,12 @@ def test_the_figures_of_bars_stand_beside_them() -> None:
 def test_bars_without_a_limit_say_so() -> None:
     for text in draw(bars(limit=None, efficiency=None), "A title"):
         assert "no limit" in text and Ink.LIMIT.variable not in text
+
+
+def test_bars_of_a_quantity_without_limits_say_nothing_of_them() -> None:
+    times = BarChart("s", bars(limit=None, efficiency=None).groups, has_limits=False)
+    for text in draw(times, "A title"):
+        assert "limit" not in text
 
 
 def test_bars_of_nothing() -> None:
@@ -119,3 +166,62 @@ def test_a_long_series_stays_small() -> None:
     assert len(wide) < 60_000 and len(narrow) < 30_000
     wide, narrow = draw(series(), "A title")
     assert Ink.BAND.variable not in wide and Ink.BAND.variable in narrow
+
+
+def texts_of(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter("text")]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "wide", "narrow"),
+    [
+        (12, 30, ["4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"], ["32 KiB", "1 MiB"]),
+        (0, 30, ["1 B", "32 B", "1 KiB"], ["1 B", "1 KiB", "1 MiB", "1 GiB"]),
+        (12, 12, ["2 KiB", "4 KiB", "8 KiB"], ["2 KiB", "4 KiB", "8 KiB"]),
+    ],
+)
+def test_sizes_are_told_in_powers_of_two(
+    first: int, last: int, wide: list[str], narrow: list[str]
+) -> None:
+    ends = tuple(CurvePoint(2.0**n, 1e-9, 1e-9, 1e-9) for n in (first, last))
+    axes = CurveAxis("size", "byte", logarithmic=True), CurveAxis("time", "s")
+    drawn = draw(CurveChart(*axes, (Curve("", ends),)), "A title")
+    for svg, expected, most in zip(drawn, (wide, narrow), (10, 5), strict=True):
+        told = [text for text in texts_of(svg) if re.fullmatch(r"\d+ ([KMG]i)?B", text)]
+        assert told[: len(expected)] == expected
+        assert len(told) <= most
+
+
+def test_times_are_told_in_nanoseconds() -> None:
+    for svg in draw(curve_chart("t", 0.4e-9, 397e-9), "A title"):
+        assert {"0.5 ns", "1 ns", "10 ns", "200 ns"} <= set(texts_of(svg))
+
+
+def test_marks_beyond_the_curves_are_not_drawn() -> None:
+    for svg in draw(curve_chart(marks={"L2": 64 << 10, "L3": 1 << 40}), "A title"):
+        texts = texts_of(svg)
+        assert "L2" in texts and "L3" not in texts
+
+
+def test_names_of_marks_do_not_meet() -> None:
+    """Caches of nearly the same size have their names one above the other."""
+    sizes = {"performance": 1 << 15, "efficiency": 1.1 * (1 << 15)}
+    for svg in draw(curve_chart(marks=sizes), "A title"):
+        found = {one.text: one for one in ElementTree.fromstring(svg).iter("text")}
+        heights = [float(found[name].get("y", "0")) for name in sizes]
+        assert abs(heights[0] - heights[1]) >= 12
+
+
+@pytest.mark.parametrize(("label", "rows"), [("a", 1), ("a rather long name" * 3, 4)])
+def test_names_of_curves_stand_beside_one_another_where_they_fit(label: str, rows: int) -> None:
+    wide, _ = draw(curve_chart(label, curves=4), "A title")
+    found = [one for one in ElementTree.fromstring(wide).iter("text")
+             if re.fullmatch(re.escape(label) + r" \d", one.text or "")]  # fmt: skip
+    assert len(found) == 4 and len({one.get("y") for one in found}) == rows
+
+
+def test_every_curve_has_a_look_of_its_own() -> None:
+    """Colour and shape of the signs: the legend's line and its sign at the same place."""
+    wide, _ = draw(curve_chart(curves=4), "A title")
+    for ink in (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH):
+        assert ink.variable in wide

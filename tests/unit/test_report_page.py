@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from hostbench.document import assemble, replay
-from hostbench.models.host import CgroupLimits, HostInventory
+from hostbench.models.host import (
+    CgroupLimits,
+    Channels,
+    HostInventory,
+    HugePagePool,
+    Memory,
+    NumaNode,
+)
 from hostbench.models.result import (
     CaseResult,
     JobState,
@@ -266,6 +273,28 @@ def test_all_of_the_inventory_is_shown() -> None:
         *HOST.mitigations.values(),
     ):  # fmt: skip
         assert " ".join(str(value).split()) in page.replace("&#39;", "'")
+
+
+def test_memory_of_the_inventory_is_shown() -> None:
+    memory = Memory(
+        nodes=(NumaNode(node=0, memory_bytes=3 << 30, cpus=(0, 1)),),
+        channels=(Channels(count=8, transfers_per_second=4.8e9, width_bits=64),),
+        channels_source="SMBIOS type 17: 8 × 4800 MT/s × 64 bits",
+        user_bytes_per_second=300e9,
+        library_cache_bytes=320 << 20,
+        transparent_huge_pages="madvise",
+        huge_page_pools=(HugePagePool(page_bytes=2 << 20, pages=512),),
+    )
+    section = host_section(host(memory=memory))
+    page = text_of(html(Report("t", "s", report_of(FULL, "x").facts, (), (), (section,))))
+    for value in (
+        "8 × 4800 MT/s × 64 bits", "300.0 GB/s", "320 MiB", "madvise", "Pool of 2 MiB pages",
+        "512 pages", "NUMA node 0", "3 GiB, CPUs 0-1",
+    ):  # fmt: skip
+        assert value in page, value
+    unknown = host_section(host(memory=Memory(channels_reason="a hypervisor lies below")))
+    page = text_of(html(Report("t", "s", report_of(FULL, "x").facts, (), (), (unknown,))))
+    assert "a hypervisor lies below" in page
 
 
 def test_a_host_that_tells_nothing() -> None:

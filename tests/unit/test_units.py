@@ -2,7 +2,16 @@
 
 import pytest
 
-from hostbench.units import duration, human, percent, plural, significant
+from hostbench.units import (
+    binary_bytes,
+    duration,
+    exact_bytes,
+    human,
+    percent,
+    plural,
+    significant,
+    tick,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,7 +26,8 @@ from hostbench.units import duration, human, percent, plural, significant
         (1.5e-6, "s", "1.500 µs"),
         (0.25, "s", "250.0 ms"),
         (3.4e10, "byte/s", "34.00 GB/s"),
-        (5e-15, "s", "5.000e-15 s"),
+        (4.4e-10, "s", "0.4400 ns"),
+        (5e-15, "s", "5.000e-06 ns"),
         (-2.5e9, "Hz", "-2.500 GHz"),
     ],
 )
@@ -51,3 +61,41 @@ def test_duration(seconds: float, text: str) -> None:
 
 def test_plural() -> None:
     assert (plural(1, "case"), plural(2, "case")) == ("1 case", "2 cases")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(2e-7, "s", "200 ns"), (5e10, "byte/s", "50 GB/s"), (0, "s", "0 s"), (5e-10, "s", "0.5 ns")],
+)
+def test_tick(value: float, unit: str, text: str) -> None:
+    assert tick(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1, "1 B"),
+        (4096, "4 KiB"),
+        (1 << 30, "1 GiB"),
+        (1e9, "953.7 MiB"),
+        (480 << 20, "480 MiB"),
+        (0, "0 B"),
+    ],
+)
+def test_binary_bytes(value: float, text: str) -> None:
+    assert binary_bytes(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 B"),
+        (8, "8 B"),
+        (1000, "1000 B"),
+        (1 << 30, "1 GiB"),
+        (1536 << 10, "1536 KiB"),
+        ((1 << 30) - 1024, "1048575 KiB"),
+    ],
+)
+def test_exact_bytes(value: int, text: str) -> None:
+    assert exact_bytes(value) == text

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from hostbench.interrupt import Interrupt, Interrupted
 from hostbench.wire import Wire
+from tests.patience import PATIENCE_S
 
 Put = Callable[[int], None]
 
@@ -90,10 +90,9 @@ def test_several_threads_at_a_time(wire: Wire) -> None:
 def test_the_interrupt_cancels(wire: Wire, interrupt: Interrupt) -> None:
     endless = Endless()
     threading.Timer(0.2, interrupt.trip).start()
-    began_s = time.monotonic()
     with pytest.raises(Interrupted):
         list(wire.items(endless.run, interrupt))
-    assert endless.cancelled.is_set() and time.monotonic() - began_s < 1
+    assert endless.cancelled.is_set()
 
 
 def test_an_interrupt_that_came_before(wire: Wire, interrupt: Interrupt) -> None:
@@ -111,19 +110,21 @@ def test_leaving_early_cancels(wire: Wire) -> None:
 
 
 def test_what_does_not_end_does_not_hold_us_up(wire: Wire) -> None:
+    may_end, ended = threading.Event(), threading.Event()
+
     async def stubborn(put: Put) -> None:
         put(1)
-        until = time.monotonic() + 3
-        while time.monotonic() < until:
+        while not may_end.is_set():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.05)
+        ended.set()
 
     items = wire.items(stubborn, None)
     next(items)
-    began_s = time.monotonic()
     items.close()
-    assert time.monotonic() - began_s < 2.9
-    time.sleep(1.5)
+    assert not ended.is_set()
+    may_end.set()
+    assert ended.wait(PATIENCE_S)
 
 
 def test_nothing_is_left_open(wire: Wire) -> None:

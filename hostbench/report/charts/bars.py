@@ -58,9 +58,9 @@ def _drawn(chart: BarChart, title: str, layout: _Layout, css_class: str) -> str:
             if bar is None:
                 canvas.text((0, y), group.title, bold=True)
             elif isinstance(layout, _Wide):
-                _wide_bar(canvas, layout, bar, y, top, chart.unit)
+                _wide_bar(canvas, layout, bar, y, top, chart)
             else:
-                _narrow_bar(canvas, layout, bar, y, top, chart.unit)
+                _narrow_bar(canvas, layout, bar, y, top, chart)
         canvas.finish(LAYERS)
         return svg_of(figure, title, css_class)
 
@@ -85,27 +85,34 @@ def _places(chart: BarChart, layout: _Layout) -> Iterator[tuple[float, BarGroup,
             y += layout.row
 
 
-def _wide_bar(canvas: Canvas, layout: _Wide, bar: Bar, y: float, top: float, unit: str) -> None:
+def _wide_bar(
+    canvas: Canvas, layout: _Wide, bar: Bar, y: float, top: float, chart: BarChart
+) -> None:
     canvas.text((layout.labels - 10, y), bar.label, anchor="right")
     _bar(canvas, bar, layout.labels, y, layout.thickness, layout.bars / top)
-    canvas.text((layout.figure, y), human(bar.value, unit), anchor="right")
+    canvas.text((layout.figure, y), human(bar.value, chart.unit), anchor="right")
     if bar.efficiency is not None:
         above = y - layout.thickness / 2
         filled = layout.share * min(1.0, bar.efficiency)
         canvas.box(layout.shares, above, layout.share, layout.thickness, Ink.TRACK)
         canvas.box(layout.shares, above, filled, layout.thickness, Ink.BAR)
         canvas.text((layout.percent, y), percent(bar.efficiency), anchor="right")
-    elif bar.limit is None:
+    elif bar.limit is None and chart.has_limits:
         canvas.text((layout.percent, y), "no limit", ink=Ink.QUIET, anchor="right")
     if bar.note:
         canvas.text((layout.note, y), bar.note, ink=Ink.WARN)
 
 
-def _narrow_bar(canvas: Canvas, layout: _Layout, bar: Bar, y: float, top: float, unit: str) -> None:
+def _narrow_bar(
+    canvas: Canvas, layout: _Layout, bar: Bar, y: float, top: float, chart: BarChart
+) -> None:
     line = y - 8
     canvas.text((0, line), f"{bar.label} · {bar.note}" if bar.note else bar.label)
-    share = "no limit" if bar.efficiency is None else percent(bar.efficiency)
-    canvas.text((layout.width, line), f"{human(bar.value, unit)}, {share}", anchor="right")
+    figure = human(bar.value, chart.unit)
+    if chart.has_limits:
+        share = "no limit" if bar.efficiency is None else percent(bar.efficiency)
+        figure = f"{figure}, {share}"
+    canvas.text((layout.width, line), figure, anchor="right")
     _bar(canvas, bar, 0, y + 6, layout.thickness, (layout.width - PEER_PX - 2) / top)
 
 

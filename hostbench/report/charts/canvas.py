@@ -62,6 +62,10 @@ class Canvas:
         """A straight line."""
         self._stroked[ink, width, "butt"].append(Path([start, stop]))
 
+    def polyline(self, points: Sequence[XY], ink: Ink, width: float = 1.5) -> None:
+        """Straight lines from each point to the next."""
+        self._stroked[ink, width, "butt"].append(Path(list(points)))
+
     def dot(self, at: XY, ink: Ink, size: float = 5) -> None:
         """A disc: a line without length and with round ends takes the least room in the SVG."""
         self._stroked[ink, size, "round"].append(Path([at, at]))

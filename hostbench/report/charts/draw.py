@@ -1,9 +1,10 @@
 """The drawing of a chart, whatever kind it is of."""
 
 from hostbench.report.charts.bars import bar_chart
+from hostbench.report.charts.curves import curve_chart
 from hostbench.report.charts.series import time_chart
 from hostbench.report.charts.spread import spread_chart
-from hostbench.report.content import BarChart, Drawing, SpreadChart
+from hostbench.report.content import BarChart, CurveChart, Drawing, SpreadChart
 
 
 def draw(drawing: Drawing, title: str) -> tuple[str, str]:
@@ -12,4 +13,6 @@ def draw(drawing: Drawing, title: str) -> tuple[str, str]:
         return bar_chart(drawing, title)
     if isinstance(drawing, SpreadChart):
         return spread_chart(drawing, title)
+    if isinstance(drawing, CurveChart):
+        return curve_chart(drawing, title)
     return time_chart(drawing, title)

@@ -53,6 +53,8 @@ class Ink(StrEnum):
     GRID = "#010109"
     BAND = "#01010a"
     PAPER = "#01010b"
+    THIRD = "#01010c"
+    FOURTH = "#01010d"
 
     @property
     def variable(self) -> str:

@@ -33,6 +33,7 @@ struct gemm {
     bool fp32;
     unsigned grid_rows, grid_columns; /* of blocks of C, one a thread */
     size_t bytes;                     /* of one matrix */
+    atomic_size_t unfilled_bytes;     /* of all; one thread may be far behind another */
     void *matrices[MATRICES];
     double *x, *bx; /* of the check */
     double *errors; /* … one a thread */
@@ -108,6 +109,7 @@ static int open_gemm(struct run *run)
     gemm->element_bytes = fp32 ? sizeof(float) : sizeof(double);
     gemm->ld = matrix_leading_dimension(n, gemm->element_bytes);
     gemm->bytes = gemm->ld * n * gemm->element_bytes;
+    atomic_init(&gemm->unfilled_bytes, MATRICES * n * n * gemm->element_bytes);
     choose_grid(gemm, run_threads(run));
     uint64_t operations = 2 * (uint64_t)n * n * n;
     run_set_unit(run, operations, operations > LONG_OPERATIONS ? 1 : BATCH_MAX);
@@ -172,7 +174,7 @@ static void fill_column(const struct gemm *gemm, struct share rows, size_t j, bo
 
 static int setup(struct thread *thread)
 {
-    const struct gemm *gemm = run_shared(thread->run);
+    struct gemm *gemm = run_shared(thread->run);
     struct share rows = rows_of(gemm, thread), columns = columns_of(gemm, thread);
     size_t column_bytes = MATRICES * (rows.end - rows.first) * gemm->element_bytes;
     size_t unchecked = CHECK_MEMORY_BYTES;
@@ -182,12 +184,13 @@ static int setup(struct thread *thread)
     for (size_t j = columns.first; j < columns.end && !run_stopping(thread->run); j++) {
         unchecked += column_bytes;
         if (unchecked >= CHECK_MEMORY_BYTES) {
-            int failure = matrix_check_still_fits(thread->run, (columns.end - j) * column_bytes);
+            int failure = matrix_check_still_fits(thread->run, &gemm->unfilled_bytes);
             if (failure)
                 return failure;
             unchecked = 0;
         }
         fill_column(gemm, rows, j, true);
+        atomic_fetch_sub(&gemm->unfilled_bytes, column_bytes);
     }
     return EXIT_OK;
 }

@@ -21,7 +21,8 @@ struct partial {
 
 struct linpack {
     struct lu lu;
-    size_t *bytes; /* of each grid column's blocks */
+    size_t *bytes;                /* of each grid column's blocks */
+    atomic_size_t unfilled_bytes; /* of all; one thread may be far behind another */
     struct partial *partials;
     bool factored;   /* the matrix is to be made anew */
     double residual; /* the largest so far */
@@ -110,6 +111,7 @@ static int open_linpack(struct run *run)
     if (lu_init(&linpack->lu, blas_loaded(), n, run_count(run, "nb"), run_threads(run),
                 run_spins(run)))
         return lacks_memory(run);
+    atomic_init(&linpack->unfilled_bytes, (n + 1) * linpack->lu.lda * sizeof(double));
     linpack->lu.stopping = run_stop_flag(run);
     linpack->lu.progress = show_progress;
     linpack->lu.checkpoint = checkpoint;
@@ -159,7 +161,7 @@ static void generate_column(const struct lu *lu, size_t j)
 /* First touch: each thread that of its own columns, so that they lie near it. */
 static int setup(struct thread *thread)
 {
-    const struct linpack *linpack = run_shared(thread->run);
+    struct linpack *linpack = run_shared(thread->run);
     const struct lu *lu = &linpack->lu;
     size_t column_bytes = lu->lda * sizeof(double), unchecked = CHECK_MEMORY_BYTES;
     for (size_t j = 0; j <= lu->n && !run_stopping(thread->run); j++) {
@@ -167,13 +169,13 @@ static int setup(struct thread *thread)
             continue;
         unchecked += column_bytes;
         if (unchecked >= CHECK_MEMORY_BYTES) {
-            size_t mine = (lu->n - j) / run_threads(thread->run);
-            int failure = matrix_check_still_fits(thread->run, mine * column_bytes);
+            int failure = matrix_check_still_fits(thread->run, &linpack->unfilled_bytes);
             if (failure)
                 return failure;
             unchecked = 0;
         }
         generate_column(lu, j);
+        atomic_fetch_sub(&linpack->unfilled_bytes, column_bytes);
     }
     return EXIT_OK;
 }

@@ -54,12 +54,14 @@ int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes)
     return EXIT_RESOURCE;
 }
 
-int matrix_check_still_fits(struct run *run, size_t bytes)
+int matrix_check_still_fits(struct run *run, const atomic_size_t *unfilled_bytes)
 {
     struct memory_budget left;
-    /* The other threads fill as much meanwhile. */
-    double needed = (double)bytes * run_threads(run);
-    if (!memory_left_read(&left, "/proc", "/sys") || needed <= left.bytes)
+    if (!memory_left_read(&left, "/proc", "/sys"))
+        return EXIT_OK;
+    /* Only now: what another thread fills in between is then missing in neither. */
+    double needed = (double)atomic_load(unfilled_bytes);
+    if (needed <= left.bytes)
         return EXIT_OK;
     run_reason(run,
                "memory ran short while it was filled: %.3g GB are still needed, %.3g GB are left "

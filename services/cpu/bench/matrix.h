@@ -4,6 +4,8 @@
 
 #include "workload.h"
 
+#include <stdatomic.h>
+
 /* The elements are a function of their place alone, so a check can make them anew instead of
  * keeping a second matrix: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) of a counter, as a number
  * in [-0.5, 0.5). */
@@ -29,9 +31,10 @@ int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes);
  * NULL with the reason given. */
 void *matrix_map(struct run *run, size_t bytes);
 void matrix_unmap(void *memory, size_t bytes);
-/* To be called while memory is touched for the first time, before every few megabytes: each
- * thread has about `bytes` still to touch. Others may have taken what was there. 0 or an exit_code. */
-int matrix_check_still_fits(struct run *run, size_t bytes);
+/* To be called while memory is touched for the first time, before every few megabytes: all
+ * threads together have `unfilled_bytes` still to touch, which each of them counts down. Others may
+ * have taken what was there. 0 or an exit_code. */
+int matrix_check_still_fits(struct run *run, const atomic_size_t *unfilled_bytes);
 /* Share of the mapping that lies in huge pages; NaN when the kernel does not tell. */
 double matrix_huge_page_ratio(const void *memory, size_t bytes);
 

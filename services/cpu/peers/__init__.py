@@ -3,14 +3,10 @@
 from hostbench.peers import Params, Peer
 from services.cpu.peers import hpcc, likwid, stress_ng, sysbench
 
-PACKAGES = {
-    "likwid-bench": likwid.PACKAGE,
-    "stress-ng": stress_ng.PACKAGE,
-    "sysbench": sysbench.PACKAGE,
-    "hpcc": hpcc.PACKAGE,
-}
-TOOLS = tuple(PACKAGES)
+_TESTS = (likwid.Likwid, stress_ng.StressNg, sysbench.Sysbench, hpcc.Hpl)
 _FINDERS = (likwid.peer, stress_ng.peer, sysbench.peer, hpcc.peer)
+PACKAGES = {test.tool: test.package for test in _TESTS}
+TOOLS = tuple(PACKAGES)
 
 
 def peers(workload: str, params: Params) -> tuple[Peer, ...]:

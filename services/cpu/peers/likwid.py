@@ -1,18 +1,11 @@
-"""likwid-bench (RRZE-HPC/likwid): hand-written FMA and multiply-add kernels, pinned threads.
+"""likwid-bench's FMA and multiply-add kernels. They load one operand an iteration from 20 kB a
+thread, within the L1 cache."""
 
-It loads one operand an iteration from 20 kB a thread, within the L1 cache. It reports the mean of
-its whole run, so it is held against our whole-run mean. Kernels: bench/x86-64/peakflops*.ptt and
-bench/armv8/peakflops*.ptt of versions 5.2.2 and 5.4.1.
-"""
-
-import re
-
-from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.peers import Command, Params, Peer
+from hostbench.peertools.likwid import LikwidBench
+from hostbench.peertools.reading import NUMBER, number
 from hostbench.trial import Beside
-from services.cpu.peers.reading import NUMBER, expect, match, number, version
 
-PACKAGE = "likwid"
-TOOL = "likwid-bench"
 KILOBYTES_A_THREAD = 20
 
 # By workload and isa: the kernel's name behind peakflops[_sp], its operations per element, and
@@ -44,15 +37,11 @@ def peer(workload: str, params: Params) -> Peer | None:
     return Likwid(f"peakflops{precision[0]}{suffix}", operations / precision[1], instructions)
 
 
-class Likwid(Peer):
-    """One kernel of likwid-bench."""
+class Likwid(LikwidBench):
+    """One of its peakflops kernels."""
 
-    tool = TOOL
-    package = PACKAGE
     unit = "operation/s"
     metric = "operations_per_second_makespan"
-    # It sleeps for a second to calibrate its clock.
-    overhead_s = 1.2
 
     def __init__(self, kernel: str, operations_per_byte: float, instructions: str) -> None:
         self.title = kernel
@@ -62,34 +51,11 @@ class Likwid(Peer):
         )
         self._operations_per_byte = operations_per_byte
 
-    def survey(self, ask: Ask, beside: Beside) -> Survey:
-        found = version(ask((TOOL, "-v")), r"Version ([\d.]+)")
-        unsupported = None
-        kernels = re.findall(r"^(\w+) - ", ask((TOOL, "-a")), re.MULTILINE)
-        if kernels and self.title not in kernels:
-            unsupported = f"{TOOL} {found or ''} has no kernel {self.title}"
-        if len(set(beside.cpus)) < beside.threads:
-            unsupported = (
-                f"{TOOL} runs one thread a CPU; this case has {beside.threads} threads on "
-                f"{len(set(beside.cpus))}"
-            )
-        return Survey(version=found, unsupported=unsupported)
-
     def command(self, beside: Beside) -> Command:
-        # Told a time (-s), it takes whole seconds, and up to twice as long again to find out how
-        # often to repeat. Told how often, it measures as long as we did if it is as fast.
-        bytes_a_thread = KILOBYTES_A_THREAD * 1000
-        rate_a_thread = beside.rate / beside.threads
-        operations = bytes_a_thread * self._operations_per_byte
-        iterations = max(10, round(rate_a_thread * beside.elapsed_s / operations))
-        # The domain N has all CPUs of the affinity mask; -W: each thread touches its part first.
-        domain = f"N:{KILOBYTES_A_THREAD * beside.threads}kB:{beside.threads}"
-        return Command(
-            on_cpus(beside.cpus, TOOL, "-t", self.title, "-i", str(iterations), "-W", domain)
-        )
+        kilobytes = KILOBYTES_A_THREAD * beside.threads
+        operations = kilobytes * 1000 * self._operations_per_byte
+        return Command(self.repeated(kilobytes, operations, beside))
 
     def parse(self, output: str, beside: Beside) -> float:
-        expect("kernel", match(r"^Test: (\w+)$", output, "Test")[1], self.title)
-        cpus = re.findall(r"^Group: .* running on hwthread (\d+) ", output, re.MULTILINE)
-        expect("its threads on CPUs", sorted(map(int, cpus)), sorted(beside.cpus))
+        self.check(output, beside)
         return number(rf"^MFlops/s:\s+{NUMBER}$", output, "MFlops/s") * 1e6

@@ -12,8 +12,8 @@ Sources: stress-fp.c, stress-vecfp.c, stress-cpu.c of V0.15.06 and V0.19.02.
 """
 
 from hostbench.peers import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
+from hostbench.peertools.reading import NUMBER, expect, number, version, whole_seconds
 from hostbench.trial import Beside
-from services.cpu.peers.reading import NUMBER, expect, number, version, whole_seconds
 
 PACKAGE = "stress-ng"
 TOOL = "stress-ng"

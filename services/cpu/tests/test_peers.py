@@ -11,17 +11,10 @@ import pytest
 
 from hostbench.models.events import ParamValue
 from hostbench.peers import BadOutput, Peer
+from hostbench.peertools.hpcc import MEMORY, blas_of, grid, is_reference_blas, lacking_memory
 from hostbench.trial import Beside
 from services.cpu.peers import TOOLS, peers
-from services.cpu.peers.hpcc import (
-    MEMORY,
-    blas_of,
-    dgemm_n,
-    grid,
-    hpl_n_of_dgemm,
-    is_reference_blas,
-    lacking_memory,
-)
+from services.cpu.peers.hpcc import dgemm_n, hpl_n_of_dgemm
 
 Params = dict[str, ParamValue]
 PAGE = Path(__file__).parents[3] / "docs" / "peers.md"

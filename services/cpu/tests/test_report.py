@@ -4,7 +4,8 @@ import pytest
 
 from hostbench.models.result import CaseResult
 from hostbench.report.content import BarChart, Block, Chart, Part
-from services.cpu.report import report, resolved
+from hostbench.report.grouping import resolved
+from services.cpu.report import report
 from tests.unit.records import start
 from tests.unit.report_documents import full_run, sampled_run
 

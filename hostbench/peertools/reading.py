@@ -5,6 +5,7 @@ import re
 from hostbench.errors import shown
 from hostbench.peers import BadOutput
 
+ROUNDING = 0.01
 # Also nan and inf: whoever prints them has no figure, and is told so.
 NUMBER = r"([-+]?(?:\d[\d.eE+-]*|nan|inf))"
 
@@ -30,6 +31,12 @@ def expect(what: str, found: object, asked: object) -> None:
     """Raises BadOutput unless the tool ran as it was asked to."""
     if found != asked:
         raise BadOutput(f"it ran with {what} {found} instead of {asked}")
+
+
+def expect_about(what: str, found: float, asked: float) -> None:
+    """Raises BadOutput unless the tool, which rounds, ran nearly as it was asked to."""
+    if not abs(found - asked) <= ROUNDING * asked:
+        raise BadOutput(f"it ran with {what} {found:g} instead of {asked:g}")
 
 
 def whole_seconds(elapsed_s: float) -> int:

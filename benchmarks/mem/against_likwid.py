@@ -1,0 +1,130 @@
+"""Bandwidth kernels against the best kernel of likwid-bench at equal pages: interleaved pairs.
+
+usage: python -m benchmarks.mem.against_likwid [PAIRS [4k|huge]] (default: 7 pairs, 4k)
+Needs the Debian package likwid.
+
+likwid-bench counts the same bytes and gives the mean of its whole run; so ours is the whole-run
+mean, too. Both have the working set that mem-bench chooses for all threads. Which of its kernels is
+best is found first, among all of double precision: plain and *_mem, of every width. It has no scale
+and no add of its own; the kernels of the same streams (copy; two read, one written) stand in. Its
+cl* kernels, which touch one element of each cache line, do not read or write the arrays and are
+left out. It allocates with malloc, so glibc decides about huge pages; they are looked up.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from functools import partial
+
+from benchmarks.figures import save
+from benchmarks.mem.trials import (
+    BANDWIDTH_KERNELS,
+    GLIBC_HUGE_PAGES,
+    THREADS,
+    mem_bench,
+    metric,
+    require_pages,
+)
+from benchmarks.pairs import (
+    RATIO_COLUMNS,
+    Comparison,
+    Target,
+    interleaved,
+    print_header,
+    print_row,
+)
+from benchmarks.quiet import wait_until_idle
+
+FAMILIES = {
+    "copy": ("copy",),
+    "scale": ("copy",),
+    "add": ("stream",),
+    "triad": ("stream",),
+    "read": ("load", "sum"),
+    "write": ("store",),
+}
+SECONDS = 0.6
+SWEEP_PASSES, PASSES = 4, 12
+METRIC = "bytes_per_second_makespan"
+TARGET = Target("≥ 0.98, interval to 1.0", least=0.98, reach=1.0)
+
+Environment = dict[str, str]
+
+
+def likwid_command(kernel: str, threads: int, size_bytes: int, passes: int) -> list[str]:
+    workgroup = f"N:{size_bytes // 1000}kB:{threads}"
+    return ["likwid-bench", "-t", kernel, "-i", str(passes), "-w", workgroup]
+
+
+def likwid_bench(command: list[str], environment: Environment) -> float:
+    """Bytes per second of one run; 0 when this CPU has no such instructions."""
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    found = re.search(r"^MByte/s:\s+([\d.]+)", run.stdout, re.MULTILINE)
+    return float(found[1]) * 1e6 if found else 0.0
+
+
+def kernels_of(families: tuple[str, ...]) -> list[str]:
+    """The kernels of double precision of some families, of all widths, plain and *_mem."""
+    listing = subprocess.run(["likwid-bench", "-a"], check=True, capture_output=True, text=True)
+    names = [line.split(" ")[0] for line in listing.stdout.splitlines()]
+    return [n for n in names if n.split("_")[0] in families and "sp" not in n.split("_")]
+
+
+def sweep(threads: int, size_bytes: int, environment: Environment) -> dict[str, float]:
+    """The rate of every kernel that is of interest."""
+    families = tuple({family for group in FAMILIES.values() for family in group})
+    wait_until_idle()
+    return {
+        kernel: likwid_bench(likwid_command(kernel, threads, size_bytes, SWEEP_PASSES), environment)
+        for kernel in kernels_of(families)
+    }
+
+
+def main() -> None:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    pages = sys.argv[2] if len(sys.argv) > 2 else "4k"
+    environment = GLIBC_HUGE_PAGES if pages == "huge" else {}
+    size_bytes = int(mem_bench("copy --duration-s 0.05")["start"]["params"]["size_bytes"])
+    probe = likwid_command("copy", 1, size_bytes, SWEEP_PASSES)
+    share = require_pages(pages, probe, environment)
+    print_header(["kernel", "threads", "ours, GB/s", "its best kernel", "GB/s", *RATIO_COLUMNS])
+    figures = []
+    for threads in THREADS:
+        rates = sweep(threads, size_bytes, environment)
+        for kernel in BANDWIDTH_KERNELS:
+            best = max(kernels_of(FAMILIES[kernel]), key=rates.__getitem__)
+            command = (
+                f"{kernel} --threads {threads} --pages {pages} --size-bytes {size_bytes} "
+                f"--duration-s {SECONDS}"
+            )
+            theirs = likwid_command(best, threads, size_bytes, PASSES)
+            found = interleaved(
+                pairs, partial(metric, command, METRIC), partial(likwid_bench, theirs, environment)
+            )
+            row = Comparison(TARGET, *zip(*found, strict=True))
+            entry = {
+                "command": f"mem-bench {command}",
+                "likwid_command": shlex.join(theirs),
+                "likwid_environment": environment,
+                "likwid_huge_page_share": share,
+                "likwid_sweep": {name: rates[name] for name in kernels_of(FAMILIES[kernel])},
+                **row.entry(),
+            }
+            print_row(
+                [
+                    kernel,
+                    str(threads),
+                    f"{entry['ours']['median'] / 1e9:.1f}",
+                    best,
+                    f"{entry['theirs']['median'] / 1e9:.1f}",
+                    *row.cells(),
+                ]
+            )
+            figures.append(entry)
+            save(f"mem/against_likwid{'_huge' * (pages == 'huge')}", figures)
+
+
+if __name__ == "__main__":
+    main()

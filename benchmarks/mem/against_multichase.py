@@ -1,0 +1,81 @@
+"""pointer_chase against multichase at 256 MiB, with huge and with 4 KiB pages: interleaved pairs.
+
+usage: python -m benchmarks.mem.against_multichase /path/of/multichase [PAIRS] (default: 7)
+
+multichase is google/multichase, built with its own Makefile. Like ours it goes through all nodes of
+64 bytes in one random order (-T as large as the memory: no locality), and it is asked for its mean.
+"""
+
+import shlex
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from benchmarks.figures import save
+from benchmarks.mem.trials import existing, metric, require_pages
+from benchmarks.pairs import (
+    RATIO_COLUMNS,
+    Comparison,
+    Target,
+    interleaved,
+    print_header,
+    print_row,
+)
+
+SIZE_BYTES = 256 << 20
+NODE_BYTES = 64
+SECONDS = 1.0
+SAMPLES = 2  # of half a second each, after one that it drops
+METRIC = "access_time_s_mean"
+TARGET = Target("0.97 – 1.03", least=0.97, most=1.03)
+
+
+def multichase_command(program: Path, pages: str) -> list[str]:
+    size, node = str(SIZE_BYTES), str(NODE_BYTES)
+    options = ["-a", "-m", size, "-s", node, "-T", size, "-t", "1", "-n", str(SAMPLES)]
+    return [str(program), *options, *(["-H"] if pages == "huge" else [])]
+
+
+def multichase(command: list[str]) -> float:
+    """Seconds an access, the mean of the samples."""
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(output.split()[-1]) * 1e-9
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        raise SystemExit((__doc__ or "").split("\n\n")[1])
+    program = existing(sys.argv[1], "google/multichase")
+    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+    print_header(["pages", "ours, ns", "multichase", *RATIO_COLUMNS])
+    figures = []
+    for pages in ("huge", "4k"):
+        command = (
+            f"pointer_chase --threads 1 --pages {pages} --size-bytes {SIZE_BYTES} "
+            f"--duration-s {SECONDS}"
+        )
+        theirs = multichase_command(program, pages)
+        share = require_pages(pages, theirs, {})
+        found = interleaved(pairs, partial(metric, command, METRIC), partial(multichase, theirs))
+        row = Comparison(TARGET, *zip(*found, strict=True))
+        entry = {
+            "command": f"mem-bench {command}",
+            "multichase_command": shlex.join(["multichase", *theirs[1:]]),
+            "multichase_huge_page_share": share,
+            **row.entry(),
+        }
+        print_row(
+            [
+                pages,
+                f"{entry['ours']['median'] * 1e9:.1f}",
+                f"{entry['theirs']['median'] * 1e9:.1f}",
+                *row.cells(),
+            ]
+        )
+        figures.append(entry)
+        save("mem/against_multichase", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Two identical runs of the memory cases of a suite: how far their medians are apart.
+
+usage: python -m benchmarks.mem.repeatability [SUITE] (default: quick)
+
+Each case is to differ by 5 % at most, or a verdict has to say that its trials are not clean.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.figures import save
+from benchmarks.pairs import print_header, print_row
+from benchmarks.programs import ROOT
+from benchmarks.quiet import wait_until_idle
+from hostbench.models.result import CaseResult, ResultDocument, Verdict
+from hostbench.suite import find_suite
+
+RUNS = 2
+DIFFERENCE_MOST = 0.05
+HOSTBENCH = ROOT / ".venv" / "bin" / "hostbench"
+
+
+def memory_part(suite: str, directory: Path) -> Path:
+    """A suite of the memory cases of another one, without peers."""
+    tree = yaml.safe_load(find_suite(suite).read_text())
+    cases = [case for case in tree["cases"] if case["workload"].startswith("mem.")]
+    if not cases:
+        raise SystemExit(f"the suite {suite} has no case of memory: give another one")
+    for case in cases:
+        case.pop("peers", None)
+    path = directory / "memory.yaml"
+    path.write_text(
+        yaml.safe_dump({**tree, "name": f"{suite}-mem", "peers": "none", "cases": cases})
+    )
+    return path
+
+
+def measured(suite: Path, directory: Path) -> ResultDocument:
+    """The result of one quiet run."""
+    wait_until_idle()
+    run = subprocess.run(
+        [HOSTBENCH, "run", suite, "--results", directory, "--json"],
+        capture_output=True,
+        text=True,
+    )
+    if run.returncode:
+        raise SystemExit(f"hostbench run: exit {run.returncode}: {run.stderr.strip()}")
+    return ResultDocument.model_validate_json(run.stdout)
+
+
+def entry(runs: tuple[CaseResult, ...]) -> dict[str, Any]:
+    """What the runs say of one case."""
+    medians = [case.metrics[case.primary].statistics.median for case in runs]
+    difference = max(medians) / min(medians) - 1
+    verdicts = [case.verdict for case in runs]
+    return {
+        "case": runs[0].title,
+        "metric": runs[0].primary,
+        "medians": medians,
+        "trials": [len(case.counted) for case in runs],
+        "difference": difference,
+        "verdicts": verdicts,
+        "met": difference <= DIFFERENCE_MOST or any(v is not Verdict.CLEAN for v in verdicts),
+    }
+
+
+def main() -> None:
+    suite = sys.argv[1] if len(sys.argv) > 1 else "quick"
+    with tempfile.TemporaryDirectory() as scratch:
+        part = memory_part(suite, Path(scratch))
+        documents = [measured(part, Path(scratch)) for _ in range(RUNS)]
+    figures = []
+    print_header(["case", "first", "second", "difference", "verdicts", ""])
+    for runs in zip(*(document.cases for document in documents), strict=True):
+        if any(case.primary not in case.metrics for case in runs):
+            print(f"{runs[0].title}: {runs[0].verdict}", file=sys.stderr)
+            continue
+        figure = entry(runs)
+        print_row(
+            [
+                figure["case"],
+                *(f"{median:.4g}" for median in figure["medians"]),
+                f"{figure['difference']:.1%}",
+                ", ".join(figure["verdicts"]),
+                "holds" if figure["met"] else "**misses**",
+            ]
+        )
+        figures.append(figure)
+    save("mem/repeatability", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Two tools in turn: pairs of figures, each pair taken on a quiet moment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from benchmarks.figures import spread
+from benchmarks.quiet import quietly
+
+Ours = TypeVar("Ours")
+Theirs = TypeVar("Theirs")
+
+# The last columns of every table, and what Comparison.cells() fills them with.
+RATIO_COLUMNS = ("ratio: median", "its interval", "spread", "pairs", "target", "")
+
+
+def interleaved(
+    count: int, ours: Callable[[], Ours], theirs: Callable[[], Theirs]
+) -> list[tuple[Ours, Theirs]]:
+    """`count` pairs A B, B A, A B and so on, so that neither tool gains by its place in a pair."""
+
+    def pair(ours_first: bool) -> tuple[Ours, Theirs]:
+        if ours_first:
+            figure = ours()
+            return figure, theirs()
+        other = theirs()
+        return ours(), other
+
+    return [quietly(pair, index % 2 == 0) for index in range(count)]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the median of the ratios is to lie; `reach`: what its interval is to reach, too."""
+
+    text: str
+    least: float = 0.0
+    most: float = float("inf")
+    reach: float = 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The figures of pairs, and how far ours over theirs is from what it is to be."""
+
+    target: Target
+    ours: tuple[float, ...]
+    theirs: tuple[float, ...]
+
+    @property
+    def ratios(self) -> list[float]:
+        """Ours over theirs, pair by pair."""
+        return [a / b for a, b in zip(self.ours, self.theirs, strict=True)]
+
+    @property
+    def met(self) -> bool:
+        """Whether the ratios are where they are to be."""
+        ratio, target = spread(self.ratios), self.target
+        return target.least <= ratio["median"] <= target.most and ratio["high"] >= target.reach
+
+    def cells(self) -> list[str]:
+        """Of RATIO_COLUMNS."""
+        ratio = spread(self.ratios)
+        return [
+            f"**{ratio['median']:.3f}**",
+            f"{ratio['low']:.3f} – {ratio['high']:.3f}",
+            f"{ratio['mad_relative']:.1%}",
+            f"{ratio['n']}",
+            self.target.text,
+            "holds" if self.met else "**misses**",
+        ]
+
+    def entry(self) -> dict[str, Any]:
+        """What is kept of it."""
+        return {
+            "ours": spread(list(self.ours)),
+            "theirs": spread(list(self.theirs)),
+            "ratio": spread(self.ratios),
+            "target": self.target.text,
+            "met": self.met,
+            "ours_raw": self.ours,
+            "theirs_raw": self.theirs,
+        }
+
+
+def print_row(cells: Sequence[str]) -> None:
+    """A line of a Markdown table, shown at once."""
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def print_header(columns: Sequence[str]) -> None:
+    """The two lines that begin a Markdown table."""
+    print_row(columns)
+    print("|---" * len(columns) + "|", flush=True)

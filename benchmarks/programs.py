@@ -1,0 +1,36 @@
+"""Runs the benchmark programs of build/release/ for the scripts of this directory."""
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+EXIT_UNSUPPORTED = 4
+
+Events = dict[str, Any]
+
+
+class Unsupported(SystemExit):
+    """This CPU or this system cannot run it."""
+
+
+def program(subsystem: str) -> Path:
+    """The file of `cpu-bench`, `mem-bench` and so on."""
+    return ROOT / "build" / "release" / f"{subsystem}-bench"
+
+
+def trial(subsystem: str, command: str) -> Events:
+    """The start and end events of one trial, e.g. of "fma --dtype fp32", and the codes of its
+    warnings: {"start": …, "end": …, "warnings": […]}."""
+    binary = program(subsystem)
+    if not binary.exists():
+        raise SystemExit(f"{binary} is not there: make programs builds it")
+    run = subprocess.run([binary, *shlex.split(command)], capture_output=True, text=True)
+    if run.returncode:
+        kind = Unsupported if run.returncode == EXIT_UNSUPPORTED else SystemExit
+        raise kind(f"{binary.name} {command}: exit {run.returncode}: {run.stderr.strip()}")
+    events = [json.loads(line) for line in run.stdout.splitlines()]
+    warnings = [event["code"] for event in events if event["event"] == "warning"]
+    return {**{event["event"]: event for event in events}, "warnings": warnings}

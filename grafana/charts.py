@@ -1,0 +1,289 @@
+"""Charts that the boards of several subsystems have: bars beside limit and peer, matrices, history,
+curves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grafana_foundation_sdk.builders import barchart, stat, timeseries, xychart
+from grafana_foundation_sdk.builders import common as common_builders
+from grafana_foundation_sdk.models import common, dashboard
+from grafana_foundation_sdk.models import xychart as xy
+
+from grafana.influxql import TABLE, Query, equals, latest, results, series, source
+from grafana.looks import (
+    LIMIT_COLOUR,
+    OURS_BESIDE_PEER_COLOUR,
+    OURS_COLOUR,
+    PEER_COLOUR,
+    PEER_RATIO,
+    RATIO,
+    SHARE,
+    bottom_legend,
+    colour,
+    no_legend,
+    organised,
+    prop,
+    side_legend,
+    thresholds,
+    transformation,
+)
+from grafana.overview import tile
+
+PEERS = equals("role", "peer")
+NAME = "$tag_workload $tag_label ($tag_host)"
+GROUPED = 'GROUP BY "host", "workload", "label", "case"'
+# Without a version Grafana takes the options of a chart of x and y for those of before 11.1.
+CURVE_VERSION = "11.1.0"
+
+
+def _bars(title: str, description: str, unit: str) -> barchart.Panel:
+    return (
+        barchart.Panel()
+        .title(title)
+        .description(description)
+        .datasource(source())
+        .span(12)
+        .unit(unit)
+        .legend(bottom_legend())
+        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
+        .fill_opacity(80)
+        .show_value(common.VisibilityMode.NEVER)
+    )
+
+
+def matrix(
+    title: str, description: str, unit: str, row: str, column: str, inner: str
+) -> barchart.Panel:
+    """The highest value of a query by two tags: groups of bars by `row`, a bar a `column`."""
+    return (
+        _bars(title, description, unit)
+        .height(10)
+        .x_field(f"{row}\\{column}")
+        .with_target(
+            Query(f'SELECT max("value") AS "rate" FROM ({inner}) GROUP BY "{row}", "{column}"')
+        )
+        .with_transformation(transformation("sortBy", fields={}, sort=[{"field": row}]))
+        .with_transformation(
+            transformation("groupingToMatrix", columnField=column, rowField=row, valueField="rate")
+        )
+        # A number of threads is no rate.
+        .override_by_name(f"{row}\\{column}", [prop("unit", "none")])
+    )
+
+
+def beside(title: str, unit: str, condition: str, limit: str) -> barchart.Panel:
+    """Bars of the latest results that meet a condition, beside limit and peer; `limit` says what
+    the limit is."""
+    columns = {
+        "label": "case",
+        "value": "ours",
+        "limit": "limit",
+        "peer_ours": "ours, as the peer counts",
+        "peer_value": "peer",
+    }
+    fields = ", ".join(f'"{name}"' for name in columns if name != "label")
+    description = (
+        f"The latest figure of every case and its {limit}; and what the trusted tool measured in "
+        "turn with it, beside our figure of the same kind: tools report the mean of a whole run, "
+        "which a busy host lowers, and ours is that of undisturbed slices. Cases without a known "
+        "limit or peer have no such bar."
+    )
+    return (
+        _bars(title, description, unit)
+        .height(12)
+        .orientation(common.VizOrientation.VERTICAL)
+        .axis_soft_min(0)
+        .x_field("case")
+        .x_tick_label_rotation(-45)
+        .x_tick_label_max_length(22)
+        .with_target(Query(latest(fields, ("label",), condition), form=TABLE))
+        .with_transformation(organised(columns, ("Time", "n", "case", "host")))
+        .with_transformation(transformation("sortBy", fields={}, sort=[{"field": "case"}]))
+        .override_by_name("ours", [colour(OURS_COLOUR)])
+        .override_by_name("limit", [colour(LIMIT_COLOUR)])
+        .override_by_name("ours, as the peer counts", [colour(OURS_BESIDE_PEER_COLOUR)])
+        .override_by_name("peer", [colour(PEER_COLOUR)])
+    )
+
+
+def history(
+    title: str, description: str, unit: str, text: str, alias: str = NAME
+) -> timeseries.Panel:
+    """One line a case, one mark a job."""
+    return (
+        timeseries.Panel()
+        .title(title)
+        .description(description)
+        .datasource(source())
+        .unit(unit)
+        .line_width(1)
+        .point_size(6)
+        .show_points(common.VisibilityMode.ALWAYS)
+        .span_nulls(True)
+        .tooltip(
+            common_builders.VizTooltipOptions()
+            .mode(common.TooltipDisplayMode.MULTI)
+            .sort(common.SortOrder.DESCENDING)
+        )
+        .no_value("No results in the chosen time.")
+        .with_target(series(text, alias))
+    )
+
+
+def narrow_history(title: str, description: str, unit: str, text: str) -> timeseries.Panel:
+    """Three stand side by side; the legend above them tells the lines."""
+    return (
+        history(title, f"{description} Hover to see which line is which.", unit, text)
+        .span(8)
+        .height(9)
+        .legend(no_legend())
+    )
+
+
+def wide_history(title: str, description: str, unit: str, text: str) -> timeseries.Panel:
+    """Over the whole width, with a legend that tells the lines of its neighbours too."""
+    return (
+        history(title, description, unit, text)
+        .span(24)
+        .height(11)
+        .legend(side_legend("lastNotNull", "min"))
+    )
+
+
+def peer_ratios() -> stat.Panel:
+    """How our figures stand to those of each trusted tool."""
+    inner = latest('"ratio"', ("tool",), PEERS)
+    return (
+        tile(
+            "Ours / peer",
+            "Our figure over that of each trusted tool, at the median of all cases measured beside "
+            "it. Near 1 is what it should be.",
+            6,
+        )
+        .unit(RATIO)
+        .decimals(3)
+        .thresholds(thresholds(PEER_RATIO))
+        .color_mode(common.BigValueColorMode.VALUE)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .no_value("no peer")
+        .with_target(series(f'SELECT median("ratio") FROM ({inner}) GROUP BY "tool"', "$tag_tool"))
+    )
+
+
+def share_history() -> timeseries.Panel:
+    """Every result over its own limit."""
+    return wide_history(
+        "Share of the limit",
+        "Every result in the chosen time over its own limit: what a change of host, kernel or load "
+        "did, whatever was measured.",
+        SHARE,
+        f'SELECT "efficiency" {results()} {GROUPED}',
+    ).axis_soft_max(1)
+
+
+def peer_history() -> timeseries.Panel:
+    """Ours over the peer's."""
+    return narrow_history(
+        "Ours over the peer's",
+        "Our figure over that of the trusted tool measured in turn with it. When both fall, this "
+        "line stays: then the host has changed, not the benchmark.",
+        RATIO,
+        f'SELECT "peer_ratio" {results()} {GROUPED}',
+    )
+
+
+def spread_history() -> timeseries.Panel:
+    """How far the trials of each result differ."""
+    return narrow_history(
+        "Spread",
+        "Half the interval that holds the true median, over the median. 2 % is the target; a host "
+        "that others use has more.",
+        SHARE,
+        f'SELECT "spread" {results()} {GROUPED}',
+    ).axis_soft_min(0)
+
+
+class _Curves(xychart.Panel):
+    def build(self) -> dashboard.Panel:
+        """See Builder."""
+        panel = super().build()
+        panel.plugin_version = CURVE_VERSION
+        return panel
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of curves. `field` is what InfluxDB calls it; `log`: the base of its scale, None:
+    it is linear."""
+
+    field: str
+    name: str
+    unit: str
+    log: int | None = None
+
+    @property
+    def selected(self) -> str:
+        """It in a SELECT."""
+        return f'"{self.field}" AS "{self.name}"'
+
+    @property
+    def properties(self) -> list[dashboard.DynamicConfigValue]:
+        """What Grafana is told of it."""
+        scale = (
+            common.ScaleDistributionConfig(common.ScaleDistribution.LINEAR)
+            if self.log is None
+            else common.ScaleDistributionConfig(common.ScaleDistribution.LOG, self.log)
+        )
+        return [
+            prop("unit", self.unit),
+            prop("custom.axisLabel", self.name),
+            prop("custom.scaleDistribution", scale),
+        ]
+
+
+def curves(
+    title: str,
+    description: str,
+    x: Axis,
+    y: Axis,
+    tags: Sequence[str],
+    condition: str,
+    order: str | None = None,
+) -> xychart.Panel:
+    """The latest results that meet a condition, a line for each combination of host and tags.
+    `order`: the field in whose order points are joined; None: `x`."""
+    lines = ("host", *tags)
+    asked = [x.selected, y.selected, *([f'"{order}"'] if order else [])]
+    ordered = transformation("sortBy", fields={}, sort=[{"field": order or x.name}])
+    # The first column of numbers is x, the other one y.
+    shown = {name: name for name in (x.name, y.name, *lines)}
+    left_out = ("Time", "n", "case", *([order] if order else []))
+    return (
+        _Curves()
+        .title(title)
+        .description(description)
+        .datasource(source())
+        .span(12)
+        .height(12)
+        .mapping(xy.SeriesMapping.AUTO)
+        .show(xy.XYShowMode.POINTS_AND_LINES)
+        .point_size(xychart.XychartFieldConfigPointSize().fixed(6))
+        .line_width(1)
+        .legend(bottom_legend())
+        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
+        .no_value("No results in the chosen time.")
+        .with_target(Query(latest(", ".join(asked), tags, condition), form=TABLE))
+        .with_transformation(ordered)
+        .with_transformation(organised(shown, left_out))
+        # A table a line, named by its tags; what all the names have in common is not shown.
+        .with_transformation(
+            transformation(
+                "partitionByValues",
+                fields=list(lines),
+                keepFields=False,
+                naming={"asLabels": False, "append": False, "withNames": True},
+            )
+        )
+        .override_by_name(x.name, x.properties)
+        .override_by_name(y.name, y.properties)
+    )

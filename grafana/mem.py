@@ -1,0 +1,292 @@
+"""Memory: bandwidth by kernel, latency over the working set, both under load, small blocks."""
+
+from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
+from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models.dashboard import GridPos
+
+from grafana.charts import (
+    GROUPED,
+    Axis,
+    beside,
+    curves,
+    history,
+    matrix,
+    narrow_history,
+    peer_history,
+    peer_ratios,
+    share_history,
+    spread_history,
+    wide_history,
+)
+from grafana.influxql import (
+    PRIMARY,
+    equals,
+    latest,
+    matches,
+    one_of,
+    over_latest,
+    present,
+    results,
+    series,
+)
+from grafana.looks import (
+    BANDWIDTH,
+    BYTES,
+    MEM,
+    OURS_COLOUR,
+    SECONDS,
+    api_variable,
+    board,
+    bottom_legend,
+    no_legend,
+    prop,
+    result_variables,
+    thresholds,
+    variable,
+)
+from grafana.overview import bars, shares_of_limit, tile
+from grafana.tables import results_table
+from hostbench.models.result import OWN_TOOL
+
+MEMORY = equals("subsystem", "mem")
+RATES = f"{PRIMARY} AND {MEMORY} AND {equals('metric', 'bytes_per_second')}"
+TIMES = f"{PRIMARY} AND {MEMORY} AND {equals('metric', 'access_time_s')}"
+OURS = f"{MEMORY} AND {equals('tool', OWN_TOOL)}"
+STORES = f"{OURS} AND {matches('metric', '^bytes_per_second_(plain|nt|libc)$')}"
+CHASE = f"{TIMES} AND {equals('workload', 'mem.pointer_chase')}"
+LOADED = f"{TIMES} AND {equals('workload', 'mem.loaded_latency')}"
+BLOCKS = f'{RATES} AND "block_bytes" > 0'
+RANDOM = (
+    f"{OURS} AND {equals('workload', 'mem.random_access')} "
+    f"AND {matches('metric', '^access_time_s(_net)?$')}"
+)
+# Rows are repeated for what has a bandwidth alone: the others have another unit.
+KERNEL = "kernel"
+OF_KERNEL = f"{RATES} AND {one_of(KERNEL, 'workload')}"
+ALL_WORKLOADS = "mem[.].*"
+NO_RATES = "No bandwidths in the chosen time."
+STORE_NAMES = {"plain": "plain", "nt": "non-temporal", "libc": "libc"}
+
+TIME_AXIS = Axis("value", "access time", SECONDS, 10)
+BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
+
+
+def mem() -> dashboard.Dashboard:
+    """The board."""
+    found = board(
+        MEM,
+        "hostbench: memory",
+        "Bandwidth by kernel, threads, pages and stores, latency over the working set and under "
+        "load, small blocks: limit and peer beside ours.",
+        "now-30d",
+    )
+    for one in result_variables(f"{PRIMARY} AND {MEMORY}", ALL_WORKLOADS):
+        found = found.with_variable(one)
+    return (
+        found.with_variable(_kernels())
+        .with_variable(api_variable())
+        .with_panel(_highest())
+        .with_panel(_of_limit())
+        .with_panel(_access_time())
+        .with_panel(peer_ratios().grid_pos(GridPos(x=18, y=4, w=6, h=5)))
+        .with_panel(results_table(14).grid_pos(GridPos(x=0, y=9, w=24, h=14)))
+        .with_row(dashboard.Row("Bandwidth by kernel, threads, pages and stores"))
+        .with_panel(_matrix("threads", "number of threads"))
+        .with_panel(_matrix("pages", "size of pages"))
+        .with_panel(_stores())
+        .with_row(dashboard.Row("Latency"))
+        .with_panel(_latency())
+        .with_panel(_loaded_latency())
+        .with_row(dashboard.Row("Small blocks"))
+        .with_panel(_blocks())
+        .with_panel(_random_access())
+        .with_row(dashboard.Row("History of all chosen workloads"))
+        .with_panel(_rate_history())
+        .with_panel(share_history().span(6).height(9).legend(no_legend()))
+        .with_panel(peer_history().span(6))
+        .with_panel(_time_history().span(6))
+        .with_panel(spread_history().span(6))
+        .with_row(dashboard.Row(f"${KERNEL}").repeat(KERNEL))
+        .with_panel(
+            beside(
+                f"${KERNEL}: ours, the limit, the peer",
+                BANDWIDTH,
+                OF_KERNEL,
+                "theoretical limit, what all memory channels together transfer at most",
+            )
+        )
+        .with_panel(_kernel_history())
+    )
+
+
+def _kernels() -> dashboard.QueryVariable:
+    question = (
+        f'SHOW TAG VALUES FROM "result" WITH KEY = "workload" WHERE {RATES} '
+        f"AND {one_of('host')} AND {one_of('suite')} AND {one_of('workload')}"
+    )
+    return (
+        variable(KERNEL, question, "Those of the chosen workloads whose figure is a bandwidth.")
+        .all_value(ALL_WORKLOADS)
+        .hide(models.VariableHide.HIDE_VARIABLE)
+    )
+
+
+def _highest() -> bargauge.Panel:
+    inner = latest('"value"', ("workload",), RATES)
+    text = f'SELECT max("value") FROM ({inner}) GROUP BY "workload"'
+    return (
+        bars(
+            "Highest bandwidth by kernel",
+            "The highest of the latest bandwidths of each kernel, over all working sets, numbers "
+            "of threads, page sizes and stores: also of those that fit into the cache. Bytes are "
+            "counted as STREAM does, 1 GB = 10⁹ bytes; the kernels are based on a variant of the "
+            "STREAM benchmark.",
+            10,
+            9,
+        )
+        .unit(BANDWIDTH)
+        .decimals(1)
+        .min(0)
+        .thresholds(thresholds(((None, OURS_COLOUR),)))
+        .no_value(NO_RATES)
+        .with_target(series(text, "$tag_workload"))
+    )
+
+
+def _of_limit() -> bargauge.Panel:
+    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
+    return shares_of_limit(
+        "Share of the limit, by workload",
+        "The median over the latest results of all cases of a workload. Limit: what all memory "
+        "channels together transfer at most. Virtual machines and containers do not know it: "
+        "there it must be given.",
+        8,
+        9,
+    ).with_target(series(text, "$tag_workload"))
+
+
+def _access_time() -> stat.Panel:
+    inner = latest('"value"', ("workload",), CHASE)
+    return (
+        tile(
+            "Access time",
+            "The lowest and the highest of the latest times of a dependent access, over all "
+            "working sets: near those of the first cache and of memory.",
+            6,
+        )
+        .unit(SECONDS)
+        .decimals(1)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .with_target(series(f'SELECT min("value") FROM ({inner})', "lowest"))
+        .with_target(series(f'SELECT max("value") FROM ({inner})', "highest", "B"))
+    )
+
+
+def _matrix(tag: str, name: str) -> barchart.Panel:
+    return matrix(
+        f"Highest bandwidth by kernel and {name}",
+        f"The highest of the latest bandwidths of each kernel, one bar a {name}.",
+        BANDWIDTH,
+        "workload",
+        tag,
+        latest('"value"', ("workload", tag), f"{RATES} AND {present(tag)}"),
+    ).span(8)
+
+
+def _stores() -> barchart.Panel:
+    panel = matrix(
+        "Highest bandwidth by kernel and store",
+        "What the program measured of each kind of store before it took the best one: plain, "
+        "non-temporal (past the caches), and libc's memcpy or memset.",
+        BANDWIDTH,
+        "workload",
+        "metric",
+        latest('"value"', ("workload", "metric"), STORES),
+    ).span(8)
+    for store, name in STORE_NAMES.items():
+        panel = panel.override_by_name(f"bytes_per_second_{store}", [prop("displayName", name)])
+    return panel
+
+
+def _latency() -> xychart.Panel:
+    return curves(
+        "Access time over the working set",
+        "The time of an access that waits for the one before it (pointer_chase), over the size of "
+        "what is accessed. Steps are where a cache ends. Both scales are logarithmic.",
+        Axis("size_bytes", "working set", BYTES, 2),
+        TIME_AXIS,
+        ("pages", "threads"),
+        CHASE,
+    )
+
+
+def _loaded_latency() -> xychart.Panel:
+    return curves(
+        "Access time under load",
+        "The time of a dependent access of one thread, over the bandwidth that the other threads "
+        "take meanwhile; points are joined from the lowest to the highest intensity.",
+        Axis("load_bytes_per_second", "bandwidth taken", BANDWIDTH),
+        Axis("value", "access time", SECONDS),
+        ("load", "pages", "threads"),
+        LOADED,
+        "intensity",
+    )
+
+
+def _blocks() -> xychart.Panel:
+    return curves(
+        "Bandwidth over the size of blocks",
+        "The bandwidth of kernels that work block by block, one after the other or in random "
+        "order. Both scales are logarithmic.",
+        BLOCK_AXIS,
+        Axis("value", "bandwidth", BANDWIDTH, 10),
+        ("workload", "pattern", "pages", "threads"),
+        BLOCKS,
+    )
+
+
+def _random_access() -> xychart.Panel:
+    return curves(
+        "Time of a small random access",
+        "The time of one of many accesses that do not wait for one another (random_access), over "
+        "their size: as measured, and less the time of the loop without the access (net).",
+        BLOCK_AXIS,
+        TIME_AXIS,
+        ("metric", "operation", "index", "pages", "threads"),
+        RANDOM,
+    )
+
+
+def _rate_history() -> timeseries.Panel:
+    return wide_history(
+        "Bandwidth",
+        "The bandwidth of every result in the chosen time.",
+        BANDWIDTH,
+        f'SELECT "value" {results(RATES)} {GROUPED}',
+    )
+
+
+def _time_history() -> timeseries.Panel:
+    return narrow_history(
+        "Access times",
+        "The time of an access of every result in the chosen time.",
+        SECONDS,
+        f'SELECT "value" {results(TIMES)} {GROUPED}',
+    )
+
+
+def _kernel_history() -> timeseries.Panel:
+    return (
+        history(
+            f"${KERNEL}: history",
+            "The bandwidth of every job in the chosen time.",
+            BANDWIDTH,
+            f'SELECT "value" {results(OF_KERNEL)} {GROUPED}',
+            "$tag_label ($tag_host)",
+        )
+        .span(12)
+        .height(12)
+        .legend(bottom_legend())
+        .axis_soft_min(0)
+    )

@@ -1,0 +1,236 @@
+"""One quantity over another, such as latency over the working set: a line for each kind of case."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from hostbench.report.charts.canvas import XY, Canvas
+from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
+from hostbench.report.content import Curve, CurveAxis, CurveChart, CurveMark
+from hostbench.units import binary_bytes, tick
+
+# Each curve has a colour and a sign of its own, so that none is known by its colour alone.
+INKS = (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH)
+LAYERS = (Ink.QUIET, *reversed(INKS), Ink.TEXT)
+TITLE_PX, LEGEND_PX, MARK_PX, BOTTOM_PX = 24, 19, 15, 46
+LEFT_PX, RIGHT_PX = 64, 26
+SIGN_PX, SIGN_END_PX = 4.0, 34
+# An interval is drawn where its sign does not hide it.
+INTERVAL_LEAST_PX = 8
+# About as wide is a character of the page's font.
+CHARACTER_PX = 6.4
+# The share of an axis beyond its last point.
+ROOM = 0.04
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Pixels, and how many ticks fit."""
+
+    width: int
+    plot: int
+    ticks: int
+
+
+WIDE = _Layout(width=WIDE_PX, plot=240, ticks=10)
+NARROW = _Layout(width=NARROW_PX, plot=200, ticks=5)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where on an axis of pixels a value stands."""
+
+    axis: CurveAxis
+    low: float
+    high: float
+    first_px: float
+    last_px: float
+
+    def px(self, value: float) -> float:
+        low, high = self.low, self.high
+        if self.axis.logarithmic:
+            value, low, high = (math.log(one) for one in (value, low, high))
+        return self.first_px + (value - low) / (high - low) * (self.last_px - self.first_px)
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """Where the points of a chart are on its canvas."""
+
+    x: _Scale
+    y: _Scale
+    top: float
+    bottom: float
+
+    def at(self, x: float, y: float) -> XY:
+        return self.x.px(x), self.y.px(y)
+
+
+def curve_chart(chart: CurveChart, title: str) -> tuple[str, str]:
+    """The chart wide and narrow."""
+    return _drawn(chart, title, WIDE, "wide"), _drawn(chart, title, NARROW, "narrow")
+
+
+def _drawn(chart: CurveChart, title: str, layout: _Layout, css_class: str) -> str:
+    points = [point for curve in chart.curves for point in curve.points]
+    x_low, x_high = _range(chart.x, [point.x for point in points])
+    x = _Scale(chart.x, x_low, x_high, LEFT_PX, layout.width - RIGHT_PX)
+    marks = _mark_rows([mark for mark in chart.marks if x_low < mark.x < x_high], x)
+    named = [(n, curve.label) for n, curve in enumerate(chart.curves) if curve.label]
+    columns = _legend_columns(named, layout)
+    legend = math.ceil(len(named) / columns) * LEGEND_PX
+    top = TITLE_PX + legend + MARK_PX * (1 + max((row for _, row in marks), default=0))
+    bottom = top + layout.plot
+    y_low, y_high = _range(chart.y, [y for point in points for y in (point.low, point.high)])
+    plot = _Plot(x, _Scale(chart.y, y_low, y_high, bottom, top), top, bottom)
+    with drawing(layout.width, bottom + BOTTOM_PX) as figure:
+        _axes(figure, plot, layout)
+        canvas = Canvas(figure, layout.width, bottom + BOTTOM_PX)
+        _titles(canvas, chart, layout, bottom)
+        _legend(canvas, named, columns, layout)
+        for mark, row in marks:
+            _mark(canvas, plot, mark, top - MARK_PX * row)
+        for number, curve in enumerate(chart.curves):
+            _curve(canvas, plot, curve, number)
+        canvas.finish(LAYERS)
+        return svg_of(figure, title, css_class)
+
+
+# ---- axes ----
+
+
+def _base(axis: CurveAxis) -> int:
+    return 2 if axis.unit == "byte" else 10
+
+
+def _range(axis: CurveAxis, values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    if not axis.logarithmic:
+        return 0.0, high * (1 + ROOM) or 1.0
+    # Of a single point nobody knows how far its axis goes.
+    room = (high / low) ** ROOM if high > low else float(_base(axis))
+    return low / room, high * room
+
+
+def _axes(figure: Figure, plot: _Plot, layout: _Layout) -> None:
+    """Ticks with their labels and the grid: matplotlib knows which values are round."""
+    height = plot.bottom + BOTTOM_PX
+    width = plot.x.last_px - plot.x.first_px
+    axes = figure.add_axes(
+        (LEFT_PX / layout.width, BOTTOM_PX / height, width / layout.width, layout.plot / height)
+    )
+    axes.patch.set_visible(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    if plot.x.axis.logarithmic:
+        axes.set_xscale("log", base=_base(plot.x.axis))
+    if plot.y.axis.logarithmic:
+        axes.set_yscale("log", base=_base(plot.y.axis))
+    axes.set_xlim(plot.x.low, plot.x.high)
+    axes.set_ylim(plot.y.low, plot.y.high)
+    _ticks(axes.xaxis, plot.x.axis, layout.ticks)
+    _ticks(axes.yaxis, plot.y.axis, WIDE.ticks)
+    axes.tick_params(which="both", length=0, colors=Ink.QUIET.value, pad=6)
+    axes.grid(color=Ink.GRID.value, linewidth=1, solid_capstyle="butt")
+
+
+def _ticks(axis: Axis, of: CurveAxis, most: int) -> None:
+    if of.logarithmic and of.unit == "byte":
+        axis.set_major_locator(FixedLocator(_powers_of_two(*axis.get_view_interval(), most)))
+    elif of.logarithmic:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=most))
+    else:
+        axis.set_major_locator(MaxNLocator(min(most, 6), steps=[1, 2, 2.5, 5, 10]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _said(value, of)))
+
+
+def _powers_of_two(low: float, high: float, most: int) -> list[float]:
+    """As many as fit; 1 KiB, 1 MiB and so on are among them wherever possible."""
+    first, last = max(0, math.ceil(math.log2(low))), math.floor(math.log2(high))
+    every = ([n for n in range(first, last + 1) if n % step == 0] for step in (1, 2, 5, 10))
+    found = next((exponents for exponents in every if len(exponents) <= most), [first, last])
+    return [2.0**exponent for exponent in found]
+
+
+def _said(value: float, axis: CurveAxis) -> str:
+    binary = axis.unit == "byte" and axis.logarithmic
+    return binary_bytes(value) if binary else tick(value, axis.unit)
+
+
+# ---- what stands on them ----
+
+
+def _titles(canvas: Canvas, chart: CurveChart, layout: _Layout, bottom: float) -> None:
+    canvas.text((0, TITLE_PX / 2 - 2), chart.y.title, bold=True)
+    right = layout.width - RIGHT_PX
+    canvas.text((right, bottom + BOTTOM_PX - 10), chart.x.title, anchor="right", bold=True)
+
+
+def _legend_columns(named: Sequence[tuple[int, str]], layout: _Layout) -> int:
+    """How many names fit beside one another, with their signs."""
+    longest = max((len(label) for _, label in named), default=0)
+    return max(1, int(layout.width / (SIGN_END_PX + longest * CHARACTER_PX + RIGHT_PX)))
+
+
+def _legend(
+    canvas: Canvas, named: Sequence[tuple[int, str]], columns: int, layout: _Layout
+) -> None:
+    for place, (number, label) in enumerate(named):
+        row, column = divmod(place, columns)
+        x = column * layout.width / columns
+        y = TITLE_PX + (row + 0.5) * LEGEND_PX
+        canvas.line((x, y), (x + 26, y), _ink(number), 1.5)
+        _sign(canvas, (x + 13, y), number)
+        canvas.text((x + SIGN_END_PX, y), label)
+
+
+def _mark_rows(marks: Sequence[CurveMark], x: _Scale) -> list[tuple[CurveMark, int]]:
+    """Each mark with the row that its name stands in: the lowest where it meets no other."""
+    ends: list[float] = []
+    placed = []
+    for mark in sorted(marks, key=lambda mark: mark.x):
+        half = len(mark.label) * CHARACTER_PX / 2
+        left = x.px(mark.x) - half
+        row = next((row for row, end in enumerate(ends) if end < left), len(ends))
+        ends[row : row + 1] = [left + 2 * half]
+        placed.append((mark, row))
+    return placed
+
+
+def _mark(canvas: Canvas, plot: _Plot, mark: CurveMark, top: float) -> None:
+    x = plot.x.px(mark.x)
+    canvas.line((x, top), (x, plot.bottom), Ink.QUIET)
+    canvas.text((x, top - MARK_PX / 2), mark.label, ink=Ink.QUIET, anchor="center")
+
+
+def _curve(canvas: Canvas, plot: _Plot, curve: Curve, number: int) -> None:
+    if len(curve.points) > 1:
+        canvas.polyline([plot.at(point.x, point.y) for point in curve.points], _ink(number))
+    for point in curve.points:
+        (x, low), (_, high) = plot.at(point.x, point.low), plot.at(point.x, point.high)
+        if low - high >= INTERVAL_LEAST_PX:
+            canvas.line((x, low), (x, high), _ink(number))
+        _sign(canvas, plot.at(point.x, point.y), number)
+
+
+def _ink(number: int) -> Ink:
+    return INKS[number % len(INKS)]
+
+
+def _sign(canvas: Canvas, at: XY, number: int) -> None:
+    """Shifted against the colours with every round of them: sixteen curves differ."""
+    (x, y), r, ink = at, SIGN_PX, _ink(number)
+    shape = (number + number // len(INKS)) % 4
+    if shape == 0:
+        canvas.dot(at, ink, 2 * r - 1)
+    elif shape == 1:
+        canvas.shape([(x - r, y), (x, y - r), (x + r, y), (x, y + r)], ink)
+    elif shape == 2:
+        canvas.box(x - r + 0.5, y - r + 0.5, 2 * r - 1, 2 * r - 1, ink)
+    else:
+        canvas.shape([(x, y - r), (x + r, y + r - 1), (x - r, y + r - 1)], ink)

@@ -1,0 +1,121 @@
+"""Cases as points of curves: one quantity over another, a curve for each kind of case."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hostbench.models.result import CaseResult, MetricResult
+from hostbench.report.content import (
+    Chart,
+    Column,
+    Curve,
+    CurveAxis,
+    CurveChart,
+    CurveMark,
+    CurvePoint,
+    RowGroup,
+    Table,
+)
+from hostbench.report.figures import primary, sentence
+from hostbench.report.grouping import Layout, Params, group_name, telling_params
+from hostbench.units import binary_bytes, human
+
+CURVES_A_CHART = 8
+MARKS_ARE = "size of a cache"
+
+
+@dataclass(frozen=True)
+class Along:
+    """What cases are laid out along: `of` gives a case's place, None: it has none. `left_out` are
+    the parameters that decide about it. `as_given`: the points are joined in the order of the
+    cases, and not in that of their places."""
+
+    axis: CurveAxis
+    of: Callable[[CaseResult], float | None]
+    left_out: tuple[str, ...]
+    as_given: bool = False
+
+
+def curve_charts(
+    title: str,
+    cases: Sequence[tuple[CaseResult, Params]],
+    layout: Layout,
+    along: Along,
+    y: CurveAxis,
+    *,
+    marks: tuple[CurveMark, ...] = (),
+    numbers: Table | None = None,
+) -> Iterator[Chart]:
+    """The cases' primary metrics, in as many charts as it takes to tell the curves apart; none
+    where no curve has two points. `numbers`: where a table of places and curves would not do."""
+    curves = _curves(cases, layout, along, y)
+    if not any(len(curve.points) > 1 for curve in curves):
+        return
+    pages = [curves[i : i + CURVES_A_CHART] for i in range(0, len(curves), CURVES_A_CHART)]
+    for number, page in enumerate(pages, start=1):
+        said = f"{title} ({number} of {len(pages)})" if len(pages) > 1 else title
+        yield Chart(
+            title=said,
+            description=_said(page, along.axis, y),
+            drawing=CurveChart(along.axis, y, tuple(page), marks, MARKS_ARE),
+            numbers=numbers or _numbers(said, page, along.axis, y),
+        )
+
+
+def _curves(
+    cases: Sequence[tuple[CaseResult, Params]], layout: Layout, along: Along, y: CurveAxis
+) -> list[Curve]:
+    """A curve for each set of cases that differ in nothing but what they are laid out along."""
+    shown: list[tuple[Params, CurvePoint]] = []
+    for case, params in cases:
+        metric, x = primary(case), along.of(case)
+        if metric is None or x is None or not _fits(metric, y):
+            continue
+        told = {name: value for name, value in params.items() if name not in along.left_out}
+        shown.append((told, _point(x, metric)))
+    names = telling_params([params for params, _ in shown], layout)
+    points: dict[str, list[CurvePoint]] = {}
+    for params, point in shown:
+        points.setdefault(group_name(params, names, layout), []).append(point)
+    order = (lambda _: 0.0) if along.as_given else (lambda point: point.x)
+    return [Curve(name, tuple(sorted(found, key=order))) for name, found in points.items()]
+
+
+def _fits(metric: MetricResult, y: CurveAxis) -> bool:
+    """A logarithmic axis has no place for zero, and none of ours goes below it."""
+    low = min(metric.statistics.interval.low, metric.statistics.median)
+    return low > 0 if y.logarithmic else low >= 0
+
+
+def _point(x: float, metric: MetricResult) -> CurvePoint:
+    statistics = metric.statistics
+    return CurvePoint(x, statistics.median, statistics.interval.low, statistics.interval.high)
+
+
+def _place(value: float, axis: CurveAxis) -> str:
+    return binary_bytes(value) if axis.unit == "byte" else human(value, axis.unit)
+
+
+def _said(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> str:
+    """The ends of each curve in a sentence."""
+    said = []
+    for curve in curves:
+        first, last = curve.points[0], curve.points[-1]
+        ends = f"{human(first.y, y.unit)} at {_place(first.x, x)}"
+        if len(curve.points) > 1:
+            ends = f"from {ends} to {human(last.y, y.unit)} at {_place(last.x, x)}"
+        said.append(sentence(f"{curve.label}: {ends}" if curve.label else ends.capitalize()))
+    return " ".join(said)
+
+
+def _numbers(title: str, curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> Table:
+    """A row for each place, a column for each curve."""
+    places = sorted({point.x for curve in curves for point in curve.points})
+    known = [{point.x: point.y for point in curve.points} for curve in curves]
+    columns = (
+        Column(x.title),
+        *(Column(curve.label or y.title, figures=True) for curve in curves),
+    )
+    rows = tuple(
+        (_place(place, x), *(human(one.get(place), y.unit) for one in known)) for place in places
+    )
+    return Table(f"{title}: the figures", columns, (RowGroup(None, rows),))

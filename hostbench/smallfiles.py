@@ -1,0 +1,42 @@
+"""Small files of /proc and /sys. What cannot be read is None, never an error."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def read_text(path: Path) -> str | None:
+    """The stripped content of a small file; None when it cannot be read or is empty."""
+    try:
+        return path.read_text(errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def first_text(paths: Iterable[Path]) -> str | None:
+    """The content of the first file that has one."""
+    return next((text for path in paths if (text := read_text(path))), None)
+
+
+def read_number(path: Path) -> int | None:
+    """The number that a small file holds, decimal or 0x; None for anything else."""
+    return whole_number(read_text(path))
+
+
+def whole_number(text: str | None) -> int | None:
+    """A decimal or 0x number; None for anything else."""
+    try:
+        return int(text, 0) if text else None
+    except ValueError:
+        return None
+
+
+def cpu_list(text: str | None) -> tuple[int, ...] | None:
+    """The CPUs of a list such as 0-3,8; None when it is none."""
+    cpus: list[int] = []
+    for part in (text or "").split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+        if not match:
+            return None
+        cpus += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return tuple(cpus)

@@ -1,0 +1,66 @@
+"""What `hostbench doctor` asks for the mem subsystem alone."""
+
+from hostbench.doctor.check import (
+    MEM,
+    Advice,
+    Check,
+    Outcome,
+    Reach,
+    Topic,
+    notice,
+    ok,
+    unknown,
+)
+from hostbench.doctor.installed import library_installed, peers_installed
+from hostbench.doctor.view import View
+from hostbench.hostmemory import BANDWIDTH_VARIABLE
+from hostbench.memorychannels import TABLE
+from hostbench.models.doctor import Evidence
+from hostbench.models.host import Memory
+from hostbench.units import human
+from services.mem.peers import PACKAGES
+
+LIBNUMA, LIBNUMA_PACKAGE = "libnuma.so.1", "libnuma1"
+
+
+def memory_channels(view: View) -> Outcome:
+    """Whether the bandwidth limit is known, and whether all channels have memory."""
+    memory = view.host.memory or Memory()
+    if memory.user_bytes_per_second is not None:
+        told = Evidence(source=BANDWIDTH_VARIABLE, value=f"{memory.user_bytes_per_second:g}")
+        return ok(f"told by you: {human(memory.user_bytes_per_second, 'byte/s')}", told)
+    if memory.channels is None:
+        reason = memory.channels_reason or "not looked at"
+        advice = Advice(f"{BANDWIDTH_VARIABLE}=… in byte/s, from the data sheet", Reach.OWN)
+        seen = Evidence(source=f"/{TABLE}", reason="tells nothing to go by")
+        return unknown(f"limits will be empty: {reason}", seen, advice=advice)
+    seen = Evidence(source=f"/{TABLE}", value=memory.channels_source)
+    count = sum(one.count for one in memory.channels)
+    rate = human(sum(one.bytes_per_second for one in memory.channels), "byte/s")
+    if memory.channels_wired is not None and count < memory.channels_wired:
+        text = f"{count} of {memory.channels_wired} are populated, which transfer {rate} at most"
+        return notice(text, seen, advice=Advice("memory for every channel", Reach.MACHINE))
+    if len(memory.channels) > 1:
+        return notice(f"they are not alike; all together transfer {rate} at most", seen)
+    return ok(f"{count}, which transfer {rate} at most", seen)
+
+
+def libnuma(view: View) -> Outcome:
+    """Whether memory can be placed on a NUMA node."""
+    found = library_installed(view, LIBNUMA, LIBNUMA_PACKAGE)
+    if found.advice is not None and (view.host.cpu.numa_nodes or 1) == 1:
+        return ok(f"no {LIBNUMA}, and one node only", *found.evidence)
+    return found
+
+
+def mem_peers(view: View) -> Outcome:
+    """Whether the tools are there that figures can be held against."""
+    del view
+    return peers_installed(PACKAGES)
+
+
+CHECKS = (
+    Check("memory_channels", Topic.MEMORY, "Memory channels", (MEM,), memory_channels),
+    Check("libnuma", Topic.INSTALLATION, "libnuma", (MEM,), libnuma),
+    Check("mem_peers", Topic.INSTALLATION, "Peers of memory", (MEM,), mem_peers),
+)

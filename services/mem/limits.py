@@ -1,0 +1,117 @@
+"""Theoretical limit of the mem workloads: what all populated channels of the host transfer at most.
+
+A limit binds what goes to DRAM. What the last-level cache may have served of a working set is in
+the limit's tolerance; a working set of less than four times that cache has no limit. Bytes are
+counted as STREAM counts them and never above the traffic: what a cache fetches before a plain
+store comes on top.
+"""
+
+from collections.abc import Iterable
+
+from hostbench.hostmemory import BANDWIDTH_VARIABLE
+from hostbench.models.events import EndEvent, StartEvent
+from hostbench.models.host import Cache, Channels, HostInventory, Memory
+from hostbench.models.limit import Factor, Limit
+from hostbench.smallfiles import cpu_list
+from hostbench.units import human
+
+METRIC, UNIT = "bytes_per_second", "byte/s"
+WORKLOADS = {"read", "write", "copy", "scale", "add", "triad", "read_write", "memset_write"}
+TOLERANCE = 0.02
+# STREAM's rule for the size of its arrays, which are whole pages of whole threads.
+CACHES_LEAST = 4
+ROUNDING = 0.01
+NOT_LOOKED = "the inventory of this host was written before hostbench looked at memory channels"
+
+
+def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
+    """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
+    del end  # no factor is measured
+    if start.workload not in WORKLOADS:
+        return {}
+    size = start.params.get("size_bytes")
+    cache = cache_bytes(host, start.placement.cpus, start.placement.sockets)
+    return {METRIC: bandwidth_limit(host.memory, size, cache)}
+
+
+def bandwidth_limit(memory: Memory | None, size: object, cache: int | None) -> Limit:
+    """The limit for a working set of `size` bytes, with last-level caches of `cache` bytes."""
+    if memory is None:
+        return _null(NOT_LOOKED)
+    factors = _factors(memory)
+    if not factors:
+        return _null(memory.channels_reason or NOT_LOOKED)
+    if cache is None:
+        return _null("the size of the last-level cache is not known, so it may hold all of it")
+    if not isinstance(size, int | float) or size <= 0:
+        return _null("the trial does not say how large its working set is (size_bytes)")
+    if size < CACHES_LEAST * cache * (1 - ROUNDING):
+        return _null(
+            f"a working set of {human(size, 'byte')} is less than {CACHES_LEAST} times the "
+            f"last-level cache ({human(cache, 'byte')}), which has a part in its figure"
+        )
+    value = 1.0
+    for factor in factors:
+        value *= factor.value
+    return Limit(value=value, unit=UNIT, factors=factors, tolerance=_tolerance(size, cache))
+
+
+def cache_bytes(host: HostInventory, cpus: Iterable[int], sockets: int) -> int | None:
+    """The last-level caches of these CPUs, by the larger of two sources, which disagree in
+    virtual machines: the kernel, and the C library. None: neither tells."""
+    used = set(cpus)
+    data = [cache for cache in host.caches if cache.type != "Instruction"]
+    last = max((cache.level for cache in data), default=None)
+    kernel = sum(_bytes_of(cache, used) for cache in data if cache.level == last)
+    memory = host.memory
+    library = (memory.library_cache_bytes or 0) * sockets if memory is not None else 0
+    return max(kernel, library) or None
+
+
+def _bytes_of(cache: Cache, used: set[int]) -> int:
+    sharers = [set(cpu_list(text) or ()) for text in cache.cpu_lists]
+    instances = sum(bool(used & cpus) for cpus in sharers) if sharers else cache.instances
+    return (cache.size_bytes or 0) * instances
+
+
+def _factors(memory: Memory) -> tuple[Factor, ...]:
+    """Whose product is the bandwidth; empty where it is not known."""
+    if memory.user_bytes_per_second is not None:
+        return (_whole(memory.user_bytes_per_second, f"told by {BANDWIDTH_VARIABLE}"),)
+    channels, source = memory.channels or (), memory.channels_source or ""
+    if len(channels) == 1:
+        return _of_channels(channels[0], source)
+    if channels:
+        return (_whole(sum(one.bytes_per_second for one in channels), source),)
+    return ()
+
+
+def _whole(bytes_per_second: float, source: str) -> Factor:
+    return Factor(name="memory_bandwidth", value=bytes_per_second, unit=UNIT, source=source)
+
+
+def _of_channels(channels: Channels, source: str) -> tuple[Factor, ...]:
+    return (
+        Factor(name="channels", value=channels.count, unit="channel", source=source),
+        Factor(
+            name="transfers_per_second",
+            value=channels.transfers_per_second,
+            unit="transfer/s/channel",
+            source="as the firmware has configured them, SMBIOS type 17",
+        ),
+        Factor(
+            name="width",
+            value=channels.width_bits / 8,
+            unit="byte/transfer",
+            source="data width, SMBIOS type 17",
+        ),
+    )
+
+
+def _tolerance(size: float, cache: int) -> float:
+    """Beyond the usual one, what the cache can have served: of each pass at most what it holds."""
+    return round(TOLERANCE + cache / (size - cache), 3)
+
+
+def _null(reason: str) -> Limit:
+    return Limit(value=None, unit=UNIT, tolerance=TOLERANCE, reason=reason)

@@ -1,0 +1,59 @@
+"""hpcc's STREAM: compiled C with plain stores, one rank a thread, all at once (StarSTREAM).
+
+Its arrays are as large as HPL's matrix: three in the memory of one. It prints the best of nine
+passes by the slowest rank, so with the number of ranks it is what STREAM prints.
+"""
+
+import math
+from dataclasses import replace
+
+from hostbench.peers import Ask, Command, Params, Peer, Survey
+from hostbench.peertools.hpcc import Hpcc
+from hostbench.peertools.reading import NUMBER, expect, number
+from hostbench.trial import Beside
+from services.mem.peers.case import BEST, Case
+
+DOUBLE_BYTES, ARRAYS = 8, 3
+_KERNELS = {"copy": "Copy", "scale": "Scale", "add": "Add", "triad": "Triad"}
+
+
+def peer(workload: str, params: Params) -> Peer | None:
+    """Beside STREAM's four."""
+    case = Case.of(params)
+    fits = workload in _KERNELS and case.plain_passes
+    return Stream(_KERNELS[workload], case) if fits else None
+
+
+class Stream(Hpcc):
+    """One of the four kernels of StarSTREAM."""
+
+    unit = "byte/s"
+    metric = BEST
+    reference_blas = "with which HPL, which runs too, takes minutes"
+
+    def __init__(self, kernel: str, case: Case) -> None:
+        self.title = f"STREAM {kernel}"
+        self.measures = (
+            "bytes per second as STREAM counts them, best of nine passes: compiled C with plain "
+            "stores, one rank for each thread of ours, all at once"
+        )
+        self._kernel, self._case = kernel, case
+        self.hpl_n = max(1, math.isqrt(case.size_bytes // DOUBLE_BYTES))
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        return self._case.pages.told(super().survey(ask, beside), ask)
+
+    def ranks(self, beside: Beside) -> list[tuple[int, ...]]:
+        return [(cpu,) for cpu in beside.cpus]
+
+    def command(self, beside: Beside) -> Command:
+        command = super().command(beside)
+        return replace(command, arguments=self._case.pages.command(command.arguments))
+
+    def parse(self, output: str, beside: Beside) -> float:
+        self.check(output, beside)
+        elements = number(rf"^STREAM_VectorSize={NUMBER}$", output, "STREAM_VectorSize")
+        asked = self.hpl_n * self.hpl_n // beside.threads // ARRAYS
+        expect("elements of an array", int(elements), asked)
+        name = f"StarSTREAM_{self._kernel}"
+        return number(rf"^{name}={NUMBER}$", output, name) * 1e9 * beside.threads

@@ -1,0 +1,67 @@
+"""mbw: memcpy of one large array to another, in one thread. It counts a copied byte once; STREAM,
+and so we, count it twice, read and written."""
+
+from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.peertools.reading import NUMBER, expect, number
+from hostbench.trial import Beside
+from services.mem.peers.case import MAKESPAN, Case
+
+PACKAGE = "mbw"
+TOOL = "mbw"
+RUNS_LEAST = 3
+MIB = 1 << 20
+# What filling its two arrays takes, word by word.
+_FILL_S_A_BYTE = 1e-9
+
+
+def peer(workload: str, params: Params) -> Peer | None:
+    """Beside mem.copy, and beside mem.read_write, which is memcpy too, block by block."""
+    case = Case.of(params)
+    if params.get("threads") not in (1, None) or params.get("pattern") == "random":
+        return None
+    if workload == "copy" and case.plain_passes:
+        return Mbw(case)
+    return Mbw(case) if workload == "read_write" else None
+
+
+class Mbw(Peer):
+    """Its test 0."""
+
+    tool = TOOL
+    package = PACKAGE
+    title = "memcpy"
+    unit = "byte/s"
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        # Two arrays, in whole MiB.
+        self._mebibytes = max(1, round(case.size_bytes / 2 / MIB))
+        self.measures = (
+            "bytes read and written per second by memcpy of the C library, mean of its runs, each "
+            f"one call for {self._mebibytes} MiB"
+        )
+        # Of small blocks, memcpy is another: it chooses by size what to do.
+        self.metric = MAKESPAN if case.plain_passes else None
+
+    def trial_time_s(self, elapsed_s: float) -> float:
+        return elapsed_s + self._case.size_bytes * _FILL_S_A_BYTE + self.overhead_s
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        # It does not tell its version.
+        package_version = ask(("dpkg-query", "--show", "--showformat", "${Version}", TOOL)).strip()
+        unsupported = None
+        if beside.threads > 1:
+            unsupported = f"{TOOL} has one thread; this case has {beside.threads}"
+        return self._case.pages.told(Survey(package_version or None, None, unsupported), ask)
+
+    def command(self, beside: Beside) -> Command:
+        counted = 2 * self._mebibytes * MIB
+        runs = max(RUNS_LEAST, round(beside.rate * beside.elapsed_s / counted))
+        arguments = on_cpus(beside.cpus, TOOL, "-t0", "-n", str(runs), str(self._mebibytes))
+        return Command(self._case.pages.command(arguments))
+
+    def parse(self, output: str, beside: Beside) -> float:
+        mean = rf"^AVG\tMethod: MEMCPY\tElapsed: [\d.]+\tMiB: {NUMBER}\tCopy: "
+        expect("MiB", int(number(mean, output, "AVG of MEMCPY")), self._mebibytes)
+        copied = rf"^AVG\tMethod: MEMCPY\t.*\tCopy: {NUMBER} MiB/s$"
+        return 2 * MIB * number(copied, output, "AVG of MEMCPY")

@@ -1,0 +1,337 @@
+"""What the report says of memory."""
+
+import random
+import re
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from hostbench.models.limit import Limit
+from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.content import (
+    BarChart,
+    Block,
+    Chart,
+    CurveChart,
+    Drawing,
+    Fold,
+    Paragraph,
+    Part,
+    Table,
+)
+from hostbench.report.html import html
+from hostbench.report.markdown import markdown
+from hostbench.report.page import report_of
+from services.mem.report import report
+from tests.unit.memory_documents import GIB, KIB, LIMIT, MIB, memory_run, planned_memory, run_of
+
+ALL = memory_run()
+
+
+def flat(blocks: tuple[Block, ...]) -> list[Block]:
+    found: list[Block] = []
+    for block in blocks:
+        found.append(block)
+        if isinstance(block, Part | Fold):
+            found += flat(block.blocks)
+    return found
+
+
+def blocks_of(document: ResultDocument) -> list[Block]:
+    return flat(report(document.cases, document).blocks)
+
+
+def charts(document: ResultDocument) -> dict[str, Chart]:
+    return {block.title: block for block in blocks_of(document) if isinstance(block, Chart)}
+
+
+def tables(document: ResultDocument) -> dict[str, Table]:
+    return {block.caption: block for block in blocks_of(document) if isinstance(block, Table)}
+
+
+def bars(drawing: Drawing) -> list[tuple[str, list[str]]]:
+    assert isinstance(drawing, BarChart)
+    return [(group.title, [bar.label for bar in group.bars]) for group in drawing.groups]
+
+
+def curves(drawing: Drawing) -> dict[str, list[tuple[float, float]]]:
+    assert isinstance(drawing, CurveChart)
+    return {one.label: [(point.x, point.y) for point in one.points] for one in drawing.curves}
+
+
+def document_of(*cases: tuple[str, Mapping[str, object]], trials: int = 3) -> ResultDocument:
+    planned = tuple(planned_memory(workload, **params) for workload, params in cases)
+    return run_of(planned, random.Random(1), trials=trials)
+
+
+# ---- what stands above all figures ----
+
+
+def test_the_variant_of_stream_and_the_bytes_are_named() -> None:
+    first = report(ALL.cases, ALL).blocks[0]
+    assert isinstance(first, Paragraph)
+    said = str(first.text)
+    assert "based on a variant of the STREAM benchmark" in said
+    assert "read and write count 8, copy and scale 16, add and triad 24" in said
+    assert "10⁹ bytes a second" in said
+
+
+def test_every_case_is_in_one_table_of_figures() -> None:
+    shown = [t for caption, t in tables(ALL).items() if caption.startswith("Figures of")]
+    assert sum(len(group.rows) for table in shown for group in table.groups) == len(ALL.cases)
+
+
+# ---- bandwidth ----
+
+
+def test_bars_are_kernels_by_threads_and_pages() -> None:
+    chart = charts(ALL)["Bandwidth by kernel"]
+    kernels = ["read", "write", "copy", "scale", "add", "triad"]
+    assert bars(chart.drawing) == [
+        ("1 thread, huge pages", kernels),
+        ("1 thread, 4 KiB pages", kernels),
+        ("2 threads, huge pages", kernels),
+        ("2 threads, 4 KiB pages", kernels),
+    ]
+
+
+def test_limits_and_peers_stand_beside_the_bars() -> None:
+    drawing = charts(ALL)["Bandwidth by kernel"].drawing
+    assert isinstance(drawing, BarChart)
+    found = {(group.title, bar.label): bar for group in drawing.groups for bar in group.bars}
+    assert {bar.limit for bar in found.values()} == {LIMIT}
+    with_peers = {name for name, bar in found.items() if bar.peers}
+    # At its own page mode only.
+    assert with_peers == {
+        (f"{threads}, 4 KiB pages", kernel)
+        for threads in ("1 thread", "2 threads")
+        for kernel in ("copy", "triad")
+    }
+    assert found["2 threads, huge pages", "scale"].note == "invalid"
+
+
+def test_stores_that_were_asked_for_are_told_apart() -> None:
+    chart = charts(ALL)["Bandwidth by store"]
+    stores = ["plain stores", "nt stores", "libc stores"]
+    assert bars(chart.drawing) == [
+        ("write, 2 threads, huge pages", stores),
+        ("copy, 2 threads, huge pages", stores),
+    ]
+
+
+def test_what_best_was_chosen_from_is_told() -> None:
+    document = document_of(("copy", {"threads": 1}), ("triad", {"threads": 1, "pages": "4k"}))
+    table = tables(document)["Stores, pages and working sets"]
+    copy, triad = (group.rows[0] for group in table.groups)
+    assert copy[1:4] == ("100.0 %", "2 GiB, cache-influenced", "nt")
+    assert triad[1:4] == ("0.00 %", "2 GiB", "nt")
+    assert [bool(re.fullmatch(r"[\d.]+ GB/s", str(cell))) for cell in copy[4:]] == [True] * 3
+    assert [str(cell) == "–" for cell in triad[4:]] == [False, False, True]
+
+
+# ---- latency ----
+
+
+def test_a_curve_for_each_page_mode_with_the_caches() -> None:
+    chart = charts(ALL)["Latency over the working set"]
+    drawing = chart.drawing
+    found = curves(drawing)
+    assert list(found) == ["huge pages, 1 thread", "4 KiB pages, 1 thread"]
+    assert [x for x, _ in found["huge pages, 1 thread"]] == [1 << n for n in range(12, 31, 2)]
+    assert isinstance(drawing, CurveChart)
+    assert drawing.x.logarithmic and drawing.x.unit == "byte"
+    assert [(mark.label, mark.x) for mark in drawing.marks] == [
+        ("L1 48 KiB", 48 * KIB),
+        ("L2 2 MiB", 2 * MIB),
+        ("L3 480 MiB", 480 * MIB),
+    ]
+
+
+def test_times_are_told_in_nanoseconds() -> None:
+    table = charts(ALL)["Latency over the working set"].numbers
+    assert table is not None
+    first, *_, last = table.groups[0].rows
+    assert first[0] == "4 KiB" and last[0] == "1 GiB"
+    for cell in (*first[1:], *last[1:]):
+        assert re.fullmatch(r"[\d.]+ ns", str(cell))
+
+
+@pytest.mark.parametrize("sizes", [(4 * KIB,), (4 * KIB, 64 * MIB)])
+def test_one_point_is_no_curve(sizes: tuple[int, ...]) -> None:
+    document = document_of(*(("pointer_chase", {"size_bytes": size}) for size in sizes))
+    assert ("Latency over the working set" in charts(document)) == (len(sizes) > 1)
+    assert html(report_of(document, "result.json"))
+
+
+def test_a_point_beside_a_curve_is_drawn() -> None:
+    document = document_of(
+        ("pointer_chase", {"size_bytes": 4 * KIB}),
+        ("pointer_chase", {"size_bytes": GIB}),
+        ("pointer_chase", {"size_bytes": GIB, "pages": "4k"}),
+    )
+    found = curves(charts(document)["Latency over the working set"].drawing)
+    assert {name: len(points) for name, points in found.items()} == {
+        "huge pages, 2 threads": 2,
+        "4 KiB pages, 2 threads": 1,
+    }
+    assert html(report_of(document, "result.json"))
+
+
+def test_many_curves_take_several_charts() -> None:
+    cases = [
+        ("pointer_chase", {"size_bytes": size, "threads": threads})
+        for threads in range(1, 11)
+        for size in (4 * KIB, GIB)
+    ]
+    found = charts(document_of(*cases))
+    names = ["Latency over the working set (1 of 2)", "Latency over the working set (2 of 2)"]
+    assert [len(curves(found[name].drawing)) for name in names] == [8, 2]
+
+
+def test_latency_under_load_is_joined_by_intensity() -> None:
+    chart = charts(ALL)["Latency under load"]
+    found = curves(chart.drawing)
+    assert list(found) == ["loaded by read, huge pages", "loaded by copy, huge pages"]
+    for points in found.values():
+        assert len(points) == 6
+        assert points[0][0] == 0 and points[0][1] < points[-1][1]
+    assert chart.numbers is not None
+    assert len(chart.numbers.groups[0].rows) == 12
+
+
+# ---- blocks ----
+
+
+def test_raw_empty_and_net_stand_side_by_side() -> None:
+    table = tables(ALL)["Raw, empty loop and net"]
+    flagged = [line for line in table.groups[0].rows if "above a fifth" in str(line[5])]
+    assert [str(line[0]).split(" 1 thread")[0] for line in flagged] == [
+        "read block 1 B",
+        "write block 1 B",
+        "update block 1 B",
+    ]
+    drawing = charts(ALL)["Time of an access by block size"].drawing
+    assert isinstance(drawing, BarChart) and not drawing.has_limits
+    assert bars(drawing)[0] == ("read, 1 thread", ["1 B", "8 B", "64 B"])
+
+
+def test_blocks_are_curves_and_have_their_distribution() -> None:
+    found = curves(charts(ALL)["Bandwidth over the size of a block"].drawing)
+    assert list(found) == ["read_write, sequential, 2 threads", "read_write, random, 2 threads"]
+    assert [x for x, _ in found["read_write, random, 2 threads"]][:3] == [1, 64, 4 * KIB]
+    table = tables(ALL)["Time of a block"]
+    (group,) = table.groups
+    assert [line[1] for line in group.rows] == ["64 KiB", "1 MiB", "64 MiB", "1 GiB"] * 2
+    assert all(str(line[2]).endswith(("µs", "ms")) for line in group.rows)
+
+
+def test_a_random_pattern_is_no_bandwidth_of_stream() -> None:
+    document = document_of(
+        ("copy", {"threads": 1}),
+        ("copy", {"threads": 2}),
+        ("copy", {"threads": 1, "pattern": "random", "block_bytes": 4096}),
+    )
+    assert bars(charts(document)["Bandwidth by number of threads"].drawing) == [
+        ("huge pages, copy", ["1 thread", "2 threads"])
+    ]
+    assert "Figures of blocks" in tables(document)
+
+
+# ---- the summary ----
+
+
+def test_the_headline_has_what_memory_does_and_not_what_caches_do() -> None:
+    titles = [case.title for case in report(ALL.cases, ALL).headline]
+    assert "mem.pointer_chase huge size 1 GiB 1 thread avx512" in titles
+    assert "mem.pointer_chase pages=4k size 1 GiB 1 thread avx512" in titles
+    assert "mem.loaded_latency copy intensity=1 2 threads avx512" in titles
+    assert "mem.random_access read block 8 B 1 thread avx512" in titles
+    # Of scale the best figure is above its limit.
+    assert "mem.scale pages=4k 2 threads avx512 nt" in titles
+    assert len(titles) <= 16
+
+
+def test_a_case_that_a_cache_helped_is_no_headline_where_another_is() -> None:
+    document = document_of(("copy", {"threads": 2}), ("copy", {"threads": 1}))
+    fast, slow = document.cases
+    quiet = slow.model_copy(
+        update={
+            "trials": tuple(
+                trial.model_copy(
+                    update={"events": tuple(e for e in trial.events if e.event != "warning")}
+                )
+                for trial in slow.trials
+            )
+        }
+    )
+    assert report((fast, slow), document).headline == (fast,)
+    assert report((fast, quiet), document).headline == (quiet,)
+
+
+# ---- whatever a document holds ----
+
+
+def without_figures(case: CaseResult) -> CaseResult:
+    return case.model_copy(update={"metrics": {}, "trials": (), "counted": ()})
+
+
+def primary_only(case: CaseResult) -> CaseResult:
+    kept = {name: one for name, one in case.metrics.items() if name == case.primary}
+    return case.model_copy(update={"metrics": kept})
+
+
+def without_params(case: CaseResult) -> CaseResult:
+    return case.model_copy(update={"params": {}, "given": (), "trials": ()})
+
+
+def with_unknown_limit(case: CaseResult) -> CaseResult:
+    unknown = Limit(value=None, unit="byte/s", reason="SMBIOS is not readable")
+    metrics = {
+        name: one.model_copy(update={"limit": unknown, "efficiency": None})
+        for name, one in case.metrics.items()
+    }
+    return case.model_copy(update={"metrics": metrics})
+
+
+@pytest.mark.parametrize(
+    "change", [without_figures, primary_only, without_params, with_unknown_limit]
+)
+def test_documents_that_say_less(change: Callable[[CaseResult], CaseResult]) -> None:
+    cases = tuple(change(case) for case in ALL.cases)
+    document = ALL.model_copy(update={"cases": cases})
+    found = report_of(document, "result.json")
+    assert "Memory" in html(found)
+    assert "## Memory" in markdown(found)
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_few_trials_without_limits_and_peers(trials: int) -> None:
+    found = report_of(memory_run(trials, limits=False, peers=False), "result.json")
+    assert "no limit" in html(found) and "## Memory" in markdown(found)
+
+
+def test_a_single_case_of_each_kind_needs_no_chart() -> None:
+    document = document_of(
+        ("triad", {}),
+        ("pointer_chase", {"size_bytes": GIB}),
+        ("loaded_latency", {"load": "read", "intensity": 1}),
+        ("random_access", {"operation": "read", "block_bytes": 8}),
+        ("memset_write", {"block_bytes": 64 * KIB}),
+    )
+    assert charts(document) == {}
+    parts = [block.title for block in blocks_of(document) if isinstance(block, Part)]
+    assert parts == [
+        "Bandwidth",
+        "Latency",
+        "Latency under load",
+        "Small random accesses",
+        "Blocks",
+    ]
+
+
+def test_a_workload_that_the_section_does_not_know() -> None:
+    document = document_of(("triad", {}))
+    (case,) = document.cases
+    odd = case.model_copy(update={"workload": "mem.gather"})
+    blocks = flat(report((odd,), document).blocks)
+    assert "Figures of mem.gather" in {b.caption for b in blocks if isinstance(b, Table)}

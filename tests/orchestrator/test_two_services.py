@@ -1,0 +1,124 @@
+"""One host with a cpu and a mem service, one orchestrator and a job that needs both."""
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from hostbench.client.rendering import show_hosts
+from hostbench.models.jobs import HostList, StackState
+from tests.faults.stack import StackParts
+from tests.stack.orchestrator_process import OrchestratorProcess
+from tests.stack.service_process import ServiceProcess, events
+
+HOST = "bench-1"
+SUBSYSTEMS = ("cpu", "mem")
+SHORT = {"threads": 1, "duration_s": 0.1, "warmup_s": 0}
+SMALL = {**SHORT, "size_bytes": 4 << 20}
+# Trial after trial another service has its turn.
+MIXED: dict[str, Any] = {
+    "name": "mixed",
+    "idle": {"policy": "force"},
+    "repeats": {"min_trials": 3, "max_trials": 3},
+    "cases": [
+        {"workload": "cpu.clock", "params": SHORT},
+        {"workload": "mem.copy", "params": SMALL},
+        {"workload": "cpu.int_add", "params": SHORT},
+        {"workload": "mem.pointer_chase", "params": SMALL},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackParts]:
+    with StackParts(tmp_path_factory.mktemp("stack")) as parts:
+        yield parts
+
+
+@pytest.fixture(scope="module")
+def orchestrator(stack: StackParts) -> OrchestratorProcess:
+    return stack.orchestrator()
+
+
+@pytest.fixture(scope="module")
+def services(stack: StackParts, orchestrator: OrchestratorProcess) -> dict[str, ServiceProcess]:
+    return {name: stack.host(orchestrator, HOST, subsystem=name) for name in SUBSYSTEMS}
+
+
+def spans(service: ServiceProcess) -> list[tuple[str, str]]:
+    """When each trial of a service began and when it ended, by its log."""
+    found: dict[str, list[str]] = {}
+    for line in service.log.splitlines():
+        if line.startswith("{") and (said := json.loads(line))["event"].startswith("trial_"):
+            found.setdefault(said["trial"], []).append(said["timestamp"])
+    return [(began, ended) for began, ended in found.values()]
+
+
+def test_the_host_has_both(
+    orchestrator: OrchestratorProcess,
+    services: dict[str, ServiceProcess],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    listed = HostList.model_validate_json(orchestrator.client.get("/hosts").content)
+    (host,) = listed.hosts
+    assert {one.subsystem: one.url for one in host.services} == {
+        name: service.url for name, service in services.items()
+    }
+    show_hosts(listed.hosts, sys.stdout)
+    said = capsys.readouterr().out
+    assert "cpu 0." in said and "mem 0." in said
+    tables = orchestrator.client.get("/workloads").json()["hosts"][HOST]
+    assert [table["subsystem"] for table in tables] == list(SUBSYSTEMS)
+
+
+def test_a_job_that_needs_both_runs_one_trial_at_a_time(
+    orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
+) -> None:
+    jobs = [orchestrator.submit(suite=MIXED) for _ in range(2)]
+    for job in jobs:
+        assert orchestrator.wait_for(job)["state"] == "succeeded"
+        document = orchestrator.result(job)
+        assert [case["workload"] for case in document["cases"]] == [
+            case["workload"] for case in MIXED["cases"]
+        ]
+        assert [len(case["trials"]) for case in document["cases"]] == [3, 3, 3, 3]
+        assert [program["subsystem"] for program in document["programs"]] == list(SUBSYSTEMS)
+    assert all(len(spans(service)) == 12 for service in services.values())
+    turns = sorted(span for service in services.values() for span in spans(service))
+    for (_, ended), (began, _) in pairwise(turns):
+        assert ended <= began
+
+
+def test_a_trial_of_one_keeps_the_other_from_measuring(
+    stack: StackParts, orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
+) -> None:
+    long = {**SMALL, "duration_s": 600}
+    job = orchestrator.submit(workload="mem.read", params=long, trials=1, idle_policy="force")
+    orchestrator.wait_for(job, StackState.RUNNING)
+    services["mem"].wait_for_program()
+    by_hand: dict[str, Any] = {"id": "by-hand", "workload": "clock", "params": SHORT}
+    refused = services["cpu"].post(**by_hand)
+    assert (refused.status_code, refused.json()["code"]) == (409, "busy")
+    assert refused.json()["holder"]["service"] == "mem"
+    behind = orchestrator.submit(workload="cpu.clock", params=SHORT, trials=1, idle_policy="force")
+    assert orchestrator.job(behind)["state"] == "queued"
+    orchestrator.client.delete(f"/jobs/{job}")
+    assert orchestrator.wait_for(job)["state"] == "cancelled"
+    assert orchestrator.wait_for(behind)["state"] == "succeeded"
+    assert events(services["cpu"].post(**by_hand))[-1]["event"] == "control_plane"
+
+
+def test_a_job_waits_for_the_service_that_is_away(
+    orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
+) -> None:
+    """Jobs that need the other one alone do not."""
+    services["mem"].stop()
+    both = orchestrator.submit(suite=MIXED)
+    alone = orchestrator.submit(workload="cpu.clock", params=SHORT, trials=1, idle_policy="force")
+    assert orchestrator.wait_for(alone)["state"] == "succeeded"
+    assert orchestrator.job(both)["state"] == "queued"
+    services["mem"].start()
+    assert orchestrator.wait_for(both)["state"] == "succeeded"

@@ -1,0 +1,77 @@
+"""A command gets the pages that a peer's trial asks for: looked at in a process that has them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hostbench.models.peer import PeerStartEvent
+from hostbench.peers import Ask, Command, Peer, Survey
+from hostbench.peertools.pages import Pages, _asks_for_huge_pages
+from hostbench.peertrial import _start
+from hostbench.trial import Beside
+
+SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+MIB = 1 << 20
+# Its array comes from malloc, as those of the peers do.
+TOUCH = """
+import re
+array = bytearray(b"x") * (64 << 20)
+text = open("/proc/self/smaps_rollup").read()
+print(re.search(r"AnonHugePages: +([0-9]+) kB", text)[1])
+"""
+
+
+def huge_bytes(asked: str) -> int:
+    command = Pages(asked).command((sys.executable, "-I", "-S", "-c", TOUCH))
+    return int(subprocess.check_output(command, text=True)) * 1024
+
+
+def test_small_pages_whatever_the_host_gives_unasked() -> None:
+    assert huge_bytes("4k") == 0
+
+
+@pytest.mark.skipif(
+    not SETTING.exists() or "[never]" in SETTING.read_text(), reason="this host gives no huge pages"
+)
+@pytest.mark.skipif(
+    not _asks_for_huge_pages(os.confstr("CS_GNU_LIBC_VERSION") or ""),
+    reason="this C library does not ask for huge pages",
+)
+def test_huge_pages() -> None:
+    assert huge_bytes("huge") >= 56 * MIB
+
+
+def test_a_command_that_is_not_there() -> None:
+    command = Pages("4k").command(("no-such-command",))
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "No such file" in ended.stderr
+
+
+class Stand(Peer):
+    tool, package, title, unit = "a-tool", "a-package", "a test", "byte/s"
+    measures, metric = "bytes per second", "bytes_per_second"
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        raise NotImplementedError
+
+    def command(self, beside: Beside) -> Command:
+        raise NotImplementedError
+
+    def parse(self, output: str, beside: Beside) -> float:
+        raise NotImplementedError
+
+
+def started(survey: Survey) -> PeerStartEvent:
+    return _start(Stand(), survey, ("a-tool",))
+
+
+def test_what_is_not_comparable_here_is_context() -> None:
+    ours = started(Survey("1", conditions="in 4 KiB pages"))
+    assert (ours.metric, ours.measures) == ("bytes_per_second", "bytes per second; in 4 KiB pages")
+    other = started(Survey("1", conditions="in 4 KiB pages", comparable=False))
+    assert (other.metric, other.measures) == (None, "bytes per second; in 4 KiB pages")
+    assert started(Survey("1")).measures == "bytes per second"
