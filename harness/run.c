@@ -51,6 +51,11 @@ unsigned run_threads(const struct run *run)
     return run->threads;
 }
 
+bool run_oversubscribed(const struct run *run)
+{
+    return run->placement.oversubscribed;
+}
+
 void run_set_shared(struct run *run, void *shared)
 {
     run->shared = shared;

@@ -168,6 +168,8 @@ void run_set_count(struct run *run, const char *param, uint64_t count);
 double run_number(const struct run *run, const char *param);
 const void *run_own(const struct run *run);
 unsigned run_threads(const struct run *run);
+/* Whether there are more threads than CPUs: rates of threads that share one do not add up. */
+bool run_oversubscribed(const struct run *run);
 void run_set_shared(struct run *run, void *shared);
 void *run_shared(const struct run *run);
 /* Names a library that does part of the work (resolve() only). */

@@ -83,7 +83,7 @@ static void align(struct walk *walk, size_t chunk_bytes)
 }
 
 /* The median of small pieces, since an interruption only spoils the one it falls into. */
-static double rate_now(struct walk *walk, const struct kernel *kernel)
+static double rate_now(struct walk *walk, const struct kernel *kernel, double window_s)
 {
     const struct ground *ground = walk->ground;
     size_t chunk_bytes = chunk_of(ground, kernel);
@@ -93,7 +93,7 @@ static double rate_now(struct walk *walk, const struct kernel *kernel)
     align(walk, chunk_bytes);
     take(walk, kernel);
     double start_s = now_s(), last_s = start_s;
-    while (count < CHUNKS_MOST && last_s - start_s < WINDOW_S) {
+    while (count == 0 || (count < CHUNKS_MOST && last_s - start_s < window_s)) {
         walk_units(walk, units);
         double now = now_s();
         rates[count++] = (double)(units * ground->unit_bytes) / (now - last_s);
@@ -102,16 +102,19 @@ static double rate_now(struct walk *walk, const struct kernel *kernel)
     return median(rates, count) * walk_arrays(ground->operation);
 }
 
-/* The rates of a thread, each the best of some windows; the first window of all warms up. */
+/* The rates of a thread, each the best of some windows; the first window of all warms up. Threads
+ * that share a CPU would have to wait for the windows of many others: one piece each must do. */
 static void measure(const struct candidates *candidates, struct thread *thread, struct walk *walk,
                     double *rates)
 {
-    rate_now(walk, candidates->kernels[0]);
-    for (int round = 0; round < ROUNDS; round++)
+    bool crowded = run_oversubscribed(thread->run);
+    double window_s = crowded ? 0 : WINDOW_S;
+    rate_now(walk, candidates->kernels[0], window_s);
+    for (int round = 0; round < (crowded ? 1 : ROUNDS); round++)
         for (unsigned i = 0; i < candidates->count; i++) {
             if (!run_meet(thread))
                 return;
-            rates[i] = fmax(rates[i], rate_now(walk, candidates->kernels[i]));
+            rates[i] = fmax(rates[i], rate_now(walk, candidates->kernels[i], window_s));
         }
 }
 

@@ -296,7 +296,9 @@ static void report_rate(struct run *run, const struct stream *stream, const char
                         const char *metric)
 {
     double rate = candidates_rate(&stream->candidates, store);
-    if (rate > 0)
+    if (rate > 0 && run_oversubscribed(run))
+        run_no_metric(run, metric, "threads share a CPU: rates of different moments do not add up");
+    else if (rate > 0)
         run_metric(run, metric, rate);
     else if (stream->candidates.rates && !strcmp(store, "nt"))
         run_no_metric(run, metric, "the blocks are not whole cache lines");
