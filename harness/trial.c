@@ -85,10 +85,11 @@ static void warn_of_empty_loop(const struct trial *trial)
     bool part = rate->time || rate_in_bytes(rate);
     if (!part || !(trial->empty_loop_ratio > MUCH_EMPTY_LOOP))
         return;
-    event_warning("empty_loop",
-                  "the bare loop takes %.0f %% of %s, more than %.0f %%: the access itself is too "
-                  "short to be told from it",
-                  100 * trial->empty_loop_ratio, rate->name, 100 * MUCH_EMPTY_LOOP);
+    event_warning(
+        "empty_loop",
+        "the bare loop takes %.0f %% of the time, more than %.0f %%: the access itself is "
+        "too short to be told from it",
+        100 * trial->empty_loop_ratio, 100 * MUCH_EMPTY_LOOP);
 }
 
 static void wake_reporter(struct trial *trial)

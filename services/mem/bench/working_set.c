@@ -18,7 +18,9 @@ static const double GB = 1e9;
 static const double AUTO_CACHES = 4;           /* times the last-level caches: STREAM's rule */
 static const double AUTO_THREAD_BYTES = 320e6; /* four times 80 MB, for caches nobody tells of */
 static const double AUTO_SHARE = 0.6;          /* of the budget */
-static const double USABLE_SHARE = 0.95;       /* page tables, and whatever else grows meanwhile */
+/* Smaller shares of the memory needed are not named. */
+static const double SHARE_NAMED = 0.01;
+static const double USABLE_SHARE = 0.95; /* page tables, and whatever else grows meanwhile */
 static const double ENOUGH_HUGE_PAGES = 0.99;
 
 /* Arrays begin some pages and lines apart, the one that is written first: at the same offset in
@@ -123,25 +125,32 @@ static void name_asker(const struct run *run, char *text, size_t size)
         snprintf(text, size, "--size-bytes auto");
 }
 
+/* ", 0.5 GB of it index" of a share of the memory; nothing where it does not matter. */
+static void name_share(char *text, size_t size, double bytes, double all_bytes, const char *what)
+{
+    text[0] = '\0';
+    if (bytes >= SHARE_NAMED * all_bytes)
+        snprintf(text, size, ", %.*f GB of it %s", bytes < GB ? 3 : 1, bytes / GB, what);
+}
+
 static int lacks_memory(struct run *run, const struct demand *demand, size_t array_bytes,
                         const struct memory_budget *budget)
 {
     struct needs needs = needs_of(run, demand, array_bytes);
-    double usable = USABLE_SHARE * budget->bytes;
+    double usable = USABLE_SHARE * budget->bytes, all = total(&needs);
     size_t fits = largest_array(run, demand, array_bytes, usable);
-    char asker[64], beside[96] = "", remedy[96] = "use fewer threads";
+    char asker[64], beside[96], stacks[96], threads[32], remedy[96] = "use fewer threads";
     name_asker(run, asker, sizeof asker);
-    if (needs.beside_bytes > 0)
-        snprintf(beside, sizeof beside, "%.3g GB %s, ", needs.beside_bytes / GB,
-                 demand->beside_name);
+    name_share(beside, sizeof beside, needs.beside_bytes, all, demand->beside_name);
+    snprintf(threads, sizeof threads, "for %u thread%s", run_threads(run),
+             run_threads(run) > 1 ? "s" : "");
+    name_share(stacks, sizeof stacks, needs.threads_bytes, all, threads);
     if (fits > 0)
         snprintf(remedy, sizeof remedy, "at most --size-bytes %.0f fits",
                  size_of(run, demand, fits));
-    run_reason(run,
-               "%s: %.3g GB of memory are needed (%.3g GB arrays, %s%.3g GB for %u threads), %.3g "
-               "GB may be taken (95 %% of %s): %s",
-               asker, total(&needs) / GB, needs.arrays_bytes / GB, beside, needs.threads_bytes / GB,
-               run_threads(run), usable / GB, budget->limit, remedy);
+    run_reason(run, "%s: %.*f GB of memory are needed%s%s, %.*f GB may be taken (95 %% of %s): %s",
+               asker, all < GB ? 3 : 1, all / GB, beside, stacks, usable < GB ? 3 : 1, usable / GB,
+               budget->limit, remedy);
     return EXIT_RESOURCE;
 }
 
@@ -150,10 +159,11 @@ static int too_small(struct run *run, const struct demand *demand)
     char asker[64];
     name_asker(run, asker, sizeof asker);
     run_reason(run,
-               "%s is too small: %u threads with %u array%s each, of one %s of %zu bytes or more, "
+               "%s is too small: %u thread%s with %u array%s each, of one %s of %zu bytes or more, "
                "need at least --size-bytes %.0f",
-               asker, run_threads(run), demand->arrays, demand->arrays > 1 ? "s" : "",
-               demand->granule_name, demand->granule, size_of(run, demand, demand->granule));
+               asker, run_threads(run), run_threads(run) > 1 ? "s" : "", demand->arrays,
+               demand->arrays > 1 ? "s" : "", demand->granule_name, demand->granule,
+               size_of(run, demand, demand->granule));
     return EXIT_USAGE;
 }
 
