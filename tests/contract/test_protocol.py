@@ -30,6 +30,8 @@ SMALL = {"n": 100, "size_bytes": len(os.sched_getaffinity(0)) * 5 * 3 * (128 << 
 OTHERS = {"block_bytes": (8, 8192), "intensity": (0, 0.5)}
 # What a choice means nothing without.
 COMPANIONS = {"pattern": {"block_bytes": 4096}}
+# Chosen where another parameter is tried: trying out what is best here takes longer than a moment.
+CHOSEN = {"store": "plain", "streams": "1"}
 # Divides by the threads and whatever block they work in.
 FIXED_WORK = 5 << 20
 # qemu and the sanitizers are slow; a hang is what this is for.
@@ -57,28 +59,31 @@ def tables(variant: Variant) -> Iterator[tuple[str, Table]]:
 
 
 def calls(table: Table) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every workload with its defaults, with each value of each of its choices, and with some of
-    its numbers."""
+    """Every workload with its defaults, with each other value of each of its choices, and with some
+    of its numbers."""
     for workload in table.workloads:
         yield workload.name, {}
+        chosen = {name: word for name, word in CHOSEN.items() if workload.param(name)}
         for param in workload.params:
             if param.type == "choice":
-                beside = COMPANIONS.get(param.name, {})
-                yield from ((workload.name, {param.name: word, **beside}) for word in param.words)
+                beside = chosen | COMPANIONS.get(param.name, {})
+                others = [word for word in param.words if word != param.default]
+                yield from ((workload.name, {**beside, param.name: word}) for word in others)
             for number in OTHERS.get(param.name, ()):
                 if param.min is None or param.max is None or param.min <= number <= param.max:
-                    yield workload.name, {param.name: number}
+                    yield workload.name, {**chosen, param.name: number}
 
 
 def promised(table: Table, workload: str, params: dict[str, Any]) -> str:
     """The last event of one of these calls: a skip where the table says unsupported."""
     found = table.workload(workload)
     assert found is not None
-    for name, value in params.items():
-        param = found.param(name)
-        if param is not None and value in param.words:
-            return "skip" if value in param.unsupported else "end"
-    return "skip" if found.unsupported else "end"
+    lacking = [
+        param.unsupported.get(str(value))
+        for name, value in params.items()
+        if (param := found.param(name)) and param.type == "choice"
+    ]
+    return "skip" if any(lacking or [found.unsupported]) else "end"
 
 
 def trial_of(subsystem: str, table: Table, workload: str, params: dict[str, Any]) -> Trial:
@@ -129,6 +134,12 @@ def _reports_its_metrics(events: list[Any], table: Table, trial: Trial) -> None:
     assert workload is not None
     assert set(end["metrics"]) == {metric.name for metric in workload.metrics}
     nulls = {f"metrics.{name}" for name, value in end["metrics"].items() if value is None}
+    nulls |= {
+        f"threads.{i}.{name}"
+        for i, thread in enumerate(end["threads"])
+        for name, value in thread.items()
+        if value is None
+    }
     nulls |= {f"disturbance.{name}" for name, value in end["disturbance"].items() if value is None}
     assert nulls == set(end["reasons"])
     requestable = {param.name for param in workload.params if param.scope == "request"}
