@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -91,9 +92,14 @@ int pages_reserve(struct run *run, struct pages *pages, size_t bytes, enum page_
     pages->mapping_bytes = pages->bytes + 2 * HUGE_PAGE_BYTES;
     void *mapping = mmap(NULL, pages->mapping_bytes, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping == MAP_FAILED)
-        return no_addresses(run, pages->mapping_bytes);
-    pages->mapping = mapping;
+    pages->filled_bytes = calloc(1, sizeof *pages->filled_bytes);
+    if (mapping != MAP_FAILED)
+        pages->mapping = mapping;
+    if (!pages->mapping || !pages->filled_bytes) {
+        int failure = no_addresses(run, pages->mapping_bytes);
+        pages_release(pages);
+        return failure;
+    }
     pages->base = (char *)mapping + HUGE_PAGE_BYTES - (uintptr_t)mapping % HUGE_PAGE_BYTES;
     int failure = open_middle(run, pages);
     if (failure)
@@ -105,24 +111,28 @@ void pages_release(struct pages *pages)
 {
     if (pages->mapping)
         munmap(pages->mapping, pages->mapping_bytes);
+    free(pages->filled_bytes);
     *pages = (struct pages){0};
 }
 
 /* ---- touching ------------------------------------------------------------------------------- */
 
 /* Pages of the pool were set aside when they were reserved. The others are there while memory is:
- * all threads may be about to fill a piece. */
+ * all threads may be about to fill a piece, as long as that much is not filled. */
 static int check_left(struct run *run, const struct pages *pages, size_t piece)
 {
     struct memory_budget left;
-    double needed = (double)piece * run_threads(run);
-    if (pages->mode == PAGES_HUGETLB || !memory_left_read(&left, "/proc", "/sys") ||
-        left.bytes >= needed)
+    if (pages->mode == PAGES_HUGETLB || !memory_left_read(&left, "/proc", "/sys"))
+        return EXIT_OK;
+    /* Only now: what another thread fills in between is then missing in neither. */
+    double unfilled = (double)pages->bytes - (double)atomic_load(pages->filled_bytes);
+    double needed = fmin((double)piece * run_threads(run), unfilled);
+    if (left.bytes >= needed)
         return EXIT_OK;
     run_reason(run,
-               "memory ran short while it was filled: %.3g GB are left (%s), the next pieces of %u "
-               "threads take %.3g GB: end what takes it meanwhile, or ask for less",
-               left.bytes / GB, left.limit, run_threads(run), needed / GB);
+               "memory ran short while it was filled: %.3g GB are left (%s), the next pieces of "
+               "all threads take %.3g GB: end what takes it meanwhile, or ask for less",
+               left.bytes / GB, left.limit, needed / GB);
     return EXIT_RESOURCE;
 }
 
@@ -146,9 +156,10 @@ static int fill(struct run *run, char *at, size_t bytes)
 
 int pages_touch(struct run *run, const struct pages *pages, void *at, size_t bytes)
 {
-    size_t piece = rounded_up(bytes / PIECES, PIECE_MIN);
+    size_t piece = rounded_up(bytes / PIECES + 1, PIECE_MIN);
     char *next = at, *end = next + bytes;
-    piece = piece < PIECE_MIN ? PIECE_MIN : piece > PIECE_MAX ? PIECE_MAX : piece;
+    if (piece > PIECE_MAX)
+        piece = PIECE_MAX;
     while (next < end && !run_stopping(run)) {
         size_t left = (size_t)(end - next), now = left < piece ? left : piece;
         int failure = check_left(run, pages, now);
@@ -156,6 +167,7 @@ int pages_touch(struct run *run, const struct pages *pages, void *at, size_t byt
             failure = fill(run, next, now);
         if (failure)
             return failure;
+        atomic_fetch_add(pages->filled_bytes, now);
         next += now;
     }
     return EXIT_OK;

@@ -2,6 +2,7 @@
 #ifndef HOSTBENCH_PAGES_H
 #define HOSTBENCH_PAGES_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 struct run;
@@ -18,7 +19,8 @@ struct pages {
     void *base;   /* at a multiple of HUGE_PAGE_BYTES */
     size_t bytes; /* whole huge pages: as many as were asked for, or a few more */
     enum page_mode mode;
-    void *mapping; /* with a guard before and behind, which keeps neighbours apart */
+    atomic_size_t *filled_bytes; /* by all threads so far */
+    void *mapping;               /* with a guard before and behind, which keeps neighbours apart */
     size_t mapping_bytes;
 };
 

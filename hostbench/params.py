@@ -14,7 +14,10 @@ _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 # docs/kernel-protocol.md: a trial has a fixed time or a fixed work.
-EXCLUSIVE = (("duration_s", "work"),)
+EXCLUSIVE = (
+    ("duration_s", "work", "leave out duration_s for a fixed work or work for a fixed time"),
+    ("size_bytes", "size_share", "leave out one of them"),
+)
 
 
 def check_params(
@@ -24,12 +27,9 @@ def check_params(
 
     Raises UsageError for the first that is unknown, not for a request, or out of range.
     """
-    for one, other in EXCLUSIVE:
+    for one, other, remedy in EXCLUSIVE:
         if one in given and other in given:
-            raise UsageError(
-                f"{one} and {other} exclude one another; "
-                f"leave out {one} for a fixed work or {other} for a fixed time"
-            )
+            raise UsageError(f"{one} and {other} exclude one another; {remedy}")
     return {
         name: check_value(known_param(workload, name), value, allowed_cpus)
         for name, value in given.items()

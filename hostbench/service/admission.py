@@ -73,7 +73,7 @@ def _own_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVal
             params |= check_params(workload, {name: value}, allowed_cpus)
         except UsageError as error:
             raise _invalid(f"params.{name}", error.message) from None
-    both = next((pair for pair in EXCLUSIVE if set(pair) <= set(params)), None)
+    both = next((pair for *pair, _ in EXCLUSIVE if set(pair) <= set(params)), None)
     if both is not None:
         try:
             check_params(workload, params, allowed_cpus)

@@ -130,4 +130,5 @@
 
 #define FOR_EACH_ISA(M) M(scalar, SCALAR, FEATURE_NEON) M(neon, NEON, FEATURE_NEON)
 
-#define STORE_FENCE() __asm__ volatile("dmb ishst" ::: "memory")
+/* Not dmb, which only orders: a time ends when the stores are done. */
+#define STORE_FENCE() __asm__ volatile("dsb ishst" ::: "memory")

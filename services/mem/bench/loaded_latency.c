@@ -15,6 +15,9 @@ enum {
     IDLE_NS = 200000,      /* at no intensity at all: a few steps in each slice of the others */
 };
 
+/* A pause behind a burst is then some milliseconds. */
+static const double LEAST_INTENSITY = 0.001;
+
 struct loaded {
     struct ground ground;
     struct candidates candidates;
@@ -58,6 +61,13 @@ static const char *unsupported(const struct run *run)
 static int check(struct run *run)
 {
     struct demand demand = demand_of(run);
+    double intensity = run_number(run, "intensity");
+    if (intensity > 0 && intensity < LEAST_INTENSITY) {
+        run_reason(run,
+                   "--intensity %g: pauses would be longer than a slice; take 0 or %g and more",
+                   intensity, LEAST_INTENSITY);
+        return EXIT_USAGE;
+    }
     return working_set_check(run, &demand);
 }
 
@@ -222,8 +232,9 @@ static const struct param params[] = {
      .initial = "1",
      .min = 0,
      .max = 1,
-     .help = "Share of the time that each of them does it for, in bursts of some microseconds; 0: "
-             "they sleep."},
+     .help =
+         "Share of the time that each of them does it for, in bursts of some microseconds, 0.001 "
+         "at least; 0: they sleep."},
     PARAM_ISA,
     PARAMS_WORKING_SET,
     {.name = NULL}};

@@ -148,6 +148,7 @@ int walk_begin(struct walk *walk, const struct ground *ground, const struct thre
         .factor = factor_of(ground->operation, 0),
         .salt = thread->index * 0x9e3779b9u,
         .untimed = ground->timed ? 0 : UINT64_MAX,
+        .clock_read_s = run_clock_read_s(thread->run),
     };
     int failure = working_set_touch(thread, &ground->set);
     if (failure || run_stopping(thread->run))
@@ -209,7 +210,7 @@ static void work_timed(struct walk *walk, size_t bytes)
     double start_s = now_s();
     walk->sum += work_at(walk, place_of(walk, walk->block) + walk->offset, bytes);
     fence(walk);
-    walk->block_s += now_s() - start_s;
+    walk->block_s += fmax(now_s() - start_s - walk->clock_read_s, 0);
 }
 
 static void note_time(struct walk *walk)
@@ -217,8 +218,9 @@ static void note_time(struct walk *walk)
     reservoir_add(&walk->times, walk->block_s);
     walk->longest_s = fmax(walk->longest_s, walk->block_s);
     walk->block_s = 0;
-    /* An odd number, so as not to meet the same places again and again. */
-    walk->untimed = (TIMED_EVERY_BYTES / walk->ground->block_bytes) | 1;
+    /* An even number, with the timed one an odd period: an even number of blocks then meets all
+     * places in turn. Of large blocks each is timed. */
+    walk->untimed = (TIMED_EVERY_BYTES / walk->ground->block_bytes) & ~(uint64_t)1;
 }
 
 /* Blocks in a row that nobody times. */

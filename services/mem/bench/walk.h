@@ -6,7 +6,7 @@
 #include "statistics.h"
 #include "working_set.h"
 
-enum { TIMED_BLOCK_LEAST = 8192 }; /* two readings of the clock are little beside such a block */
+enum { TIMED_BLOCK_LEAST = 8192 }; /* what a reading of the clock takes is small beside it */
 
 /* What all threads walk over. */
 struct ground {
@@ -35,7 +35,8 @@ struct walk {
     uint64_t sum;     /* of what was read */
     uint32_t salt;    /* of what the arrays hold */
     uint64_t untimed; /* blocks until one is timed; UINT64_MAX: none is */
-    double block_s;   /* time so far of one that is */
+    double clock_read_s;
+    double block_s; /* time so far of one that is */
     struct reservoir times;
     double longest_s;
 };
