@@ -87,7 +87,8 @@ static bool find_hierarchy(const char *proc_self, const char *controller, struct
         return false;
     /* A container sees its own group as the mount's root: cut the common part off the path. */
     size_t common = strcmp(root, "/") ? strlen(root) : 0;
-    const char *below = strncmp(path, root, common) ? "" : path + common;
+    bool within = !strncmp(path, root, common) && (!path[common] || path[common] == '/');
+    const char *below = within ? path + common : "";
     snprintf(found->mount, sizeof found->mount, "%s", mount);
     snprintf(found->directory, sizeof found->directory, "%s%s", found->mount,
              strcmp(below, "/") ? below : "");

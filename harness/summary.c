@@ -303,6 +303,19 @@ double run_background_rate(const struct run *run)
     return rate / (double)run->unit_operations;
 }
 
+double run_background_cpu_ratio(const struct run *run)
+{
+    double cpu_s = 0, wall_s = 0;
+    for (unsigned i = 0; i < run->threads; i++) {
+        const struct worker *worker = &run->trial->workers[i];
+        if (!worker->background)
+            continue;
+        cpu_s += worker->used.cpu_s;
+        wall_s += worker->watched_s;
+    }
+    return cpu_s / wall_s;
+}
+
 void summarise(const struct trial *trial, struct summary *summary)
 {
     const struct run *run = trial->run;

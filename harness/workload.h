@@ -184,6 +184,8 @@ double run_clock_read_s(const struct run *run);
 double run_rate(const struct run *run);
 /* In finish(): units of step() a second, summed over the background threads. */
 double run_background_rate(const struct run *run);
+/* In finish(): the share of the time for which the background threads had a CPU; NaN: none is. */
+double run_background_cpu_ratio(const struct run *run);
 /* Records a metric of the workload's own: each that its table lists, by this or by the next one. */
 void run_metric(struct run *run, const char *name, double value);
 /* … or why there is no figure for it here; the text must last. */

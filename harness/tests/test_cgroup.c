@@ -65,6 +65,23 @@ static void v1_in_a_container_sees_its_own_group_as_root(void)
     CHECK(cgroup_throttled_s(&cgroup, &throttled) && fabs(throttled - 1.5) < 1e-9);
 }
 
+/* /docker/a is not above /docker/ab, whose files the mount does not show. */
+static void a_group_is_told_from_one_whose_name_goes_on(void)
+{
+    const char *root = fresh_root();
+    char line[512];
+    put_file(root, "self/cgroup", "4:cpu:/docker/ab\n0::/\n");
+    mount_line(root, "/docker/a", "cpu", "cgroup", "cpu", line, sizeof line);
+    put_file(root, "self/mountinfo", line);
+    put_file(root, "cpu/cpu.cfs_quota_us", "50000\n");
+    put_file(root, "cpu/cpu.cfs_period_us", "100000\n");
+    CHECK(read_from(root).quota_cpus == 0.5);
+    put_file(root, "self/cgroup", "4:cpu:/docker/a/b\n0::/\n");
+    put_file(root, "cpu/b/cpu.cfs_quota_us", "25000\n");
+    put_file(root, "cpu/b/cpu.cfs_period_us", "100000\n");
+    CHECK(read_from(root).quota_cpus == 0.25);
+}
+
 static void no_limit_is_no_quota(void)
 {
     const char *root = fresh_root();
@@ -175,6 +192,7 @@ int main(void)
 {
     v2_takes_the_smallest_quota_on_the_way();
     v1_in_a_container_sees_its_own_group_as_root();
+    a_group_is_told_from_one_whose_name_goes_on();
     no_limit_is_no_quota();
     v2_memory_is_that_of_the_tightest_group();
     v2_memory_ends_where_throttling_begins();

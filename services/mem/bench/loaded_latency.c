@@ -18,6 +18,9 @@ enum {
 /* A pause behind a burst is then some milliseconds. */
 static const double LEAST_INTENSITY = 0.001;
 
+/* Of the time, for which threads that load have a CPU; below, there was less load than asked for. */
+static const double LOADED_CPU_RATIO = 0.97;
+
 struct loaded {
     struct ground ground;
     struct candidates candidates;
@@ -208,6 +211,17 @@ static int verify(struct thread *thread, uint64_t batch)
                               : chase_verify(thread, &loaded->chase);
 }
 
+/* Threads that only spin between two bursts use their CPU as well; those at no intensity sleep. */
+static void warn_of_starved_load(const struct run *run, const struct loaded *loaded)
+{
+    double ratio = run_background_cpu_ratio(run);
+    if (loaded->intensity > 0 && ratio < LOADED_CPU_RATIO)
+        run_warning(run, "load_starved",
+                    "the load threads had a CPU for %.0f %% of the time: the load was less than "
+                    "asked for; free the CPUs of other work, or use one thread a CPU",
+                    100 * ratio);
+}
+
 static void finish(struct thread *thread)
 {
     const struct loaded *loaded = run_shared(thread->run);
@@ -216,6 +230,7 @@ static void finish(struct thread *thread)
     run_metric(thread->run, "load_bytes_per_second",
                bursts_per_s * BURST_BYTES * walk_arrays(ground->operation));
     run_metric(thread->run, "huge_page_ratio", ground->set.huge_page_ratio);
+    warn_of_starved_load(thread->run, loaded);
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */

@@ -69,37 +69,47 @@ static void take(struct walk *walk, const struct kernel *kernel)
     walk->fenced = !strcmp(kernel->store, "nt");
 }
 
-/* Bytes of an array that are timed at once. */
-static size_t chunk_of(const struct ground *ground, const struct kernel *kernel)
+static bool is_libc(const struct kernel *kernel)
 {
-    return strcmp(kernel->store, "libc") ? CHUNK_BYTES : ground->libc_bytes;
+    return !strcmp(kernel->store, "libc");
 }
 
-/* To where a chunk may begin: anywhere, unless it is to be one call on one block. */
-static void align(struct walk *walk, size_t chunk_bytes)
+/* What is timed at once; its bytes of an array. */
+static size_t walk_chunk(struct walk *walk, const struct kernel *kernel)
 {
-    if (walk->ground->blocks || chunk_bytes == walk->ground->block_bytes)
+    const struct ground *ground = walk->ground;
+    if (is_libc(kernel) && !ground->blocks)
+        return walk_part(walk);
+    size_t chunk_bytes = is_libc(kernel) ? ground->libc_bytes : CHUNK_BYTES;
+    uint64_t units = chunk_bytes > ground->unit_bytes ? chunk_bytes / ground->unit_bytes : 1;
+    walk_units(walk, units);
+    return units * ground->unit_bytes;
+}
+
+/* To where a chunk may begin: anywhere, unless it is to be one call. */
+static void align(struct walk *walk, const struct kernel *kernel)
+{
+    if (walk->ground->blocks)
         walk_to_block(walk);
+    else if (is_libc(kernel))
+        walk_to_part(walk);
 }
 
 /* The median of small pieces, since an interruption only spoils the one it falls into. */
 static double rate_now(struct walk *walk, const struct kernel *kernel, double window_s)
 {
-    const struct ground *ground = walk->ground;
-    size_t chunk_bytes = chunk_of(ground, kernel);
-    uint64_t units = chunk_bytes > ground->unit_bytes ? chunk_bytes / ground->unit_bytes : 1;
     double rates[CHUNKS_MOST];
     size_t count = 0;
-    align(walk, chunk_bytes);
+    align(walk, kernel);
     take(walk, kernel);
     double start_s = now_s(), last_s = start_s;
     while (count == 0 || (count < CHUNKS_MOST && last_s - start_s < window_s)) {
-        walk_units(walk, units);
+        size_t bytes = walk_chunk(walk, kernel);
         double now = now_s();
-        rates[count++] = (double)(units * ground->unit_bytes) / (now - last_s);
+        rates[count++] = (double)bytes / (now - last_s);
         last_s = now;
     }
-    return median(rates, count) * walk_arrays(ground->operation);
+    return median(rates, count) * walk_arrays(walk->ground->operation);
 }
 
 /* The rates of a thread, each the best of some windows; the first window of all warms up. Threads
@@ -146,7 +156,7 @@ int candidates_try(struct candidates *candidates, struct thread *thread, struct 
         choose(candidates, run_threads(thread->run));
     if (!run_meet(thread))
         return EXIT_OK;
-    align(walk, chunk_of(walk->ground, candidates->chosen));
+    align(walk, candidates->chosen);
     take(walk, candidates->chosen);
     return EXIT_OK;
 }

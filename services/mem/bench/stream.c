@@ -14,6 +14,7 @@ static const double LIBC_CALL_THRESHOLDS = 1.25;
 /* What the threads of a run share. */
 struct stream {
     struct ground ground;
+    struct wish wish; /* before `best` was replaced */
     struct candidates candidates;
     struct walk *walks; /* one a thread */
 };
@@ -86,14 +87,16 @@ const char *stream_unconfirmed(const struct run *run)
 
 /* ---- what the parameters mean together ------------------------------------------------------ */
 
-/* The C library's routines choose their way by the size of a call. Whoever has arrays to copy calls them with
- * all of one; a little more than where that way ends is as good, and no slice gets much longer. */
+/* The C library's routines choose their way by the size of a call. Whoever has arrays to copy calls
+ * them with all of one; parts that are a little larger than where that way ends are as good, and no
+ * slice gets much longer. */
 static size_t libc_bytes(const struct ground *ground)
 {
     double enough = LIBC_CALL_THRESHOLDS * libc_nt_threshold();
     if (ground->blocks || enough == 0 || enough > (double)ground->block_bytes)
         return ground->block_bytes;
-    return (size_t)enough / LINE_BYTES * LINE_BYTES;
+    size_t parts = (size_t)((double)ground->block_bytes / enough);
+    return parts > 1 ? ground->block_bytes / parts / LINE_BYTES * LINE_BYTES : ground->block_bytes;
 }
 
 static struct ground ground_of(const struct run *run, size_t array_bytes)
@@ -203,9 +206,15 @@ static int lacks_memory(struct run *run)
     return EXIT_RESOURCE;
 }
 
+/* Where the last part of an array is longer, a unit counts as the mean of the parts. */
+static uint64_t counted_bytes(const struct ground *ground, size_t unit_bytes)
+{
+    return ground->block_bytes / (ground->block_bytes / unit_bytes);
+}
+
 static void set_unit(struct run *run, struct ground *ground, size_t unit_bytes)
 {
-    uint64_t counted = unit_bytes * walk_arrays(ground->operation);
+    uint64_t counted = counted_bytes(ground, unit_bytes) * walk_arrays(ground->operation);
     ground->unit_bytes = unit_bytes;
     run_set_unit(run, counted, UINT64_MAX / counted);
 }
@@ -217,9 +226,9 @@ int stream_open(struct run *run)
     if (!stream)
         return lacks_memory(run);
     run_set_shared(run, stream);
-    struct wish wish = wish_of(run);
+    stream->wish = wish_of(run);
     stream->ground = ground_of(run, working_set_array_bytes(run, &demand));
-    candidates_find(&stream->candidates, &wish, &stream->ground);
+    candidates_find(&stream->candidates, &stream->wish, &stream->ground);
     stream->walks = walks_make(run_threads(run));
     if (!stream->walks)
         return lacks_memory(run);
@@ -292,6 +301,19 @@ int stream_verify(struct thread *thread, uint64_t batch)
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
+/* Why there is no rate of such stores. */
+static const char *why_no_rate(const struct stream *stream, const char *store)
+{
+    const struct wish *wish = &stream->wish;
+    if (wish->store)
+        return "the store was given, so none was compared";
+    if (!strcmp(store, "nt") && stream->ground.block_bytes % LINE_BYTES)
+        return "the blocks are not whole cache lines";
+    if (!strcmp(store, "libc") && wish->streams && strcmp(wish->streams, "1") != 0)
+        return "streams were given, and the C library's routines have none";
+    return "only one kernel suits these blocks, so none was compared";
+}
+
 static void report_rate(struct run *run, const struct stream *stream, const char *store,
                         const char *metric)
 {
@@ -300,10 +322,8 @@ static void report_rate(struct run *run, const struct stream *stream, const char
         run_no_metric(run, metric, "threads share a CPU: rates of different moments do not add up");
     else if (rate > 0)
         run_metric(run, metric, rate);
-    else if (stream->candidates.rates && !strcmp(store, "nt"))
-        run_no_metric(run, metric, "the blocks are not whole cache lines");
     else
-        run_no_metric(run, metric, "the store was given, so none was compared");
+        run_no_metric(run, metric, why_no_rate(stream, store));
 }
 
 static void report_rates(struct run *run, const struct stream *stream)

@@ -285,12 +285,35 @@ void walk_to_block(struct walk *walk)
         walk_bytes(walk, walk->ground->block_bytes - walk->offset);
 }
 
+size_t walk_part(struct walk *walk)
+{
+    size_t left = walk->ground->block_bytes - walk->offset, part = walk->ground->libc_bytes;
+    size_t bytes = left / 2 < part ? left : part;
+    walk_bytes(walk, bytes);
+    return bytes;
+}
+
+void walk_to_part(struct walk *walk)
+{
+    size_t part = walk->ground->libc_bytes, beyond = walk->offset % part;
+    if (walk->ground->block_bytes - walk->offset < part)
+        walk_to_block(walk);
+    else if (beyond > 0)
+        walk_bytes(walk, part - beyond);
+    if (walk->ground->block_bytes - walk->offset < part)
+        walk_to_block(walk);
+}
+
 void walk_units(struct walk *walk, uint64_t units)
 {
-    if (walk->ground->unit_bytes == walk->ground->block_bytes)
+    const struct ground *ground = walk->ground;
+    if (ground->unit_bytes == ground->block_bytes)
         walk_blocks(walk, units);
+    else if (ground->unit_bytes == ground->libc_bytes)
+        for (uint64_t i = 0; i < units; i++)
+            walk_part(walk);
     else
-        walk_bytes(walk, units * walk->ground->unit_bytes);
+        walk_bytes(walk, units * ground->unit_bytes);
     fence(walk);
 }
 
@@ -401,7 +424,7 @@ static bool results_are_right(struct walk *walk)
     bool right = true;
     for (uint64_t block = 0; block < walk->blocks; block++)
         right &= take_block(walk, block, done_of(walk, block));
-    return right && is_zero(walk->a, walk->ground->set.array_step - 1);
+    return right && is_zero(walk->a, walk->ground->set.array_step);
 }
 
 static uint64_t sum_of(const unsigned char *at, size_t bytes)

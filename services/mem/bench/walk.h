@@ -17,7 +17,7 @@ struct ground {
     bool random;        /* order of the blocks */
     bool timed;         /* some blocks are timed one by one */
     size_t unit_bytes;  /* of an array, that one unit of work is: a cache line, or a block */
-    size_t libc_bytes;  /* … where the C library's routines do it and there are no blocks */
+    size_t libc_bytes;  /* … where the C library's routines do it: one call */
 };
 
 /* One thread's walk. A round goes over all of its part once. */
@@ -60,6 +60,10 @@ void walk_end(struct walk *walk);
 void walk_forget_times(struct walk *walk);
 /* Ends a block that was begun. */
 void walk_to_block(struct walk *walk);
+/* Ends a part that was begun: ground->libc_bytes each, the last of an array with what is left. */
+void walk_to_part(struct walk *walk);
+/* One call on the part that begins here; its bytes of an array. */
+size_t walk_part(struct walk *walk);
 /* Does `units` of work, and waits for its stores. */
 void walk_units(struct walk *walk, uint64_t units);
 /* The same with a kernel that does nothing, leaving all as it is. */

@@ -1,5 +1,6 @@
 """What must hold of the figures whatever the machine: sizes, counts, and what memory is like."""
 
+import re
 import time
 from typing import Any
 
@@ -157,8 +158,16 @@ def test_small_blocks_of_any_size(block_bytes: int) -> None:
 
 
 def test_nothing_loads_the_memory_of_a_chase_at_intensity_0() -> None:
-    metrics = measured("loaded_latency", "--intensity=0", "--threads=2").metrics
-    assert metrics["load_bytes_per_second"] == 0
+    found = measured("loaded_latency", "--intensity=0", "--threads=2")
+    assert found.metrics["load_bytes_per_second"] == 0
+    assert "load_starved" not in found.warnings, "they were asked to sleep"
+
+
+def test_load_threads_that_share_a_cpu_are_starved() -> None:
+    found = measured("loaded_latency", "--threads=3", "--cpus=0", "--duration-s=0.3")
+    assert "load_starved" in found.warnings
+    share = re.search(r"for (\d+) % of the time", found.warnings["load_starved"])
+    assert share and 0 < int(share[1]) < 70
 
 
 @pytest.mark.parametrize("load", ["read", "write", "copy", "triad"])
@@ -227,6 +236,23 @@ def test_a_store_that_was_asked_for_is_not_replaced(store: str) -> None:
     assert found.params["store"] == store
     other = {"plain": "nt", "nt": "plain"}[store]
     assert found.metrics[f"bytes_per_second_{other}"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "store", "reason"),
+    [
+        (("scale", "--block-bytes=8"), "plain", "only one kernel suits"),
+        (("scale", "--block-bytes=8"), "nt", "not whole cache lines"),
+        (("scale", "--store=plain"), "nt", "the store was given"),
+        (("copy", "--streams=4"), "libc", "the C library's routines have none"),
+    ],
+)
+def test_a_store_that_was_not_tried_has_its_reason(
+    arguments: tuple[str, ...], store: str, reason: str
+) -> None:
+    found = measured(*arguments, *BRIEF)
+    assert found.metrics[f"bytes_per_second_{store}"] is None
+    assert reason in found.end["reasons"][f"metrics.bytes_per_second_{store}"]
 
 
 def test_two_threads_share_the_set_and_add_up() -> None:
