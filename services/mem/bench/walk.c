@@ -14,7 +14,7 @@ enum {
     FACTORS = 1024, /* of scale and triad: products stay exact */
     BYTE_VALUES = 255,
     MARK_EVERY = (1 << 15) + 8, /* elements; the line more spreads them over the sets of a cache */
-    MARKED_LEAST_BYTES = 1 << 16, /* of an array, that are worked on from one marking to the next */
+    MARKED_LEAST_BYTES = 1 << 18, /* of an array, that are worked on from one marking to the next */
 };
 
 /* ---- what the arrays hold ------------------------------------------------------------------- */
@@ -236,9 +236,9 @@ static inline uint64_t work_at(const struct walk *walk, size_t place, size_t byt
 /* The source for the round that begins. */
 static void mark_round(const struct walk *walk)
 {
-    uint32_t salt = mark_salt(walk, walk->rounds);
-    if (salt != mark_salt(walk, walk->rounds - 1))
-        mark(walk, salt);
+    uint64_t rounds_each = (uint64_t)1 << walk->mark_shift;
+    if ((walk->rounds & (rounds_each - 1)) == 0)
+        mark(walk, mark_salt(walk, walk->rounds));
 }
 
 static void pass_blocks(struct walk *walk, uint64_t blocks)
