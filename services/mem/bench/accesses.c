@@ -107,6 +107,7 @@ INLINE void by_index(struct accesses *accesses, uint64_t units, enum access_oper
             on_block(operation, bytes, memory, next[i], &sums);
         }
     }
+    accesses->walked += (uint64_t)(next - (accesses->index + accesses->at));
     add_sums(accesses, &sums);
 }
 
@@ -117,13 +118,18 @@ INLINE uint64_t block_of(uint64_t number, uint64_t mask, uint64_t blocks, unsign
 }
 
 /* What so many steps of the generator together multiply by and add. */
-static void leap(unsigned steps, uint64_t *multiplier, uint64_t *increment)
+static void leap(uint64_t steps, uint64_t *multiplier, uint64_t *increment)
 {
+    uint64_t power = MULTIPLIER, sum = INCREMENT; /* of 1, 2, 4, … steps */
     *multiplier = 1;
     *increment = 0;
-    for (unsigned i = 0; i < steps; i++) {
-        *increment = *increment * MULTIPLIER + INCREMENT;
-        *multiplier *= MULTIPLIER;
+    for (; steps > 0; steps >>= 1) {
+        if (steps & 1) {
+            *increment = *increment * power + sum;
+            *multiplier *= power;
+        }
+        sum *= power + 1;
+        power *= power;
     }
 }
 
@@ -349,8 +355,26 @@ static bool writes_are_right(struct accesses *accesses)
     return right && is_zero(accesses);
 }
 
+/* The order itself must have gone on by as many accesses as were counted: of writes memory does not
+ * show how often it was written to. */
+static bool order_is_right(const struct accesses *accesses)
+{
+    uint64_t done = accesses->rounds * accesses->round + accesses->at, multiplier, number;
+    bool right = true;
+    if (accesses->index)
+        return accesses->walked == done;
+    leap(done, &multiplier, &number);
+    for (int i = 0; i < LANES; i++) {
+        right &= accesses->lanes[i] == number; /* the first number is 0 */
+        number = number * MULTIPLIER + INCREMENT;
+    }
+    return right;
+}
+
 bool accesses_are_right(struct accesses *accesses, enum access_operation operation)
 {
+    if (!order_is_right(accesses))
+        return false;
     if (operation == ACCESS_READ)
         return sum_is_right(accesses);
     return operation == ACCESS_WRITE ? writes_are_right(accesses) : updates_are_right(accesses);

@@ -32,6 +32,7 @@ struct accesses {
     uint64_t round;        /* accesses of one; a multiple of ACCESSES_UNROLLED */
     uint64_t at;           /* of this one that are done */
     uint64_t rounds;       /* completed */
+    uint64_t walked;       /* how far the loops went along the index */
     uint64_t lanes[LANES];
     uint64_t mask; /* of the generator's period */
     unsigned bits;

@@ -128,11 +128,25 @@ static void close_random(struct run *run)
 }
 
 /* Each integer another one. */
+static inline uint64_t filling(size_t i)
+{
+    return (i + 1) * 0x9e3779b97f4a7c15u;
+}
+
 static void fill(void *memory, size_t bytes)
 {
     uint64_t *words = memory;
     for (size_t i = 0; i < bytes / sizeof *words; i++)
-        words[i] = (i + 1) * 0x9e3779b97f4a7c15u;
+        words[i] = filling(i);
+}
+
+static bool is_filled(const void *memory, size_t bytes)
+{
+    const uint64_t *words = memory;
+    uint64_t differences = 0;
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        differences |= words[i] ^ filling(i);
+    return differences == 0;
 }
 
 static int begin(struct thread *thread, struct random_thread *state)
@@ -205,12 +219,20 @@ static void empty_loop(struct thread *thread, uint64_t batch)
     accesses_units(&accesses, shared->empty_loop, batch);
 }
 
+/* The sum of a read is compared with the memory's, so that must be as it was made. */
+static bool is_right(const struct random_access *shared, struct accesses *accesses)
+{
+    if (shared->operation == ACCESS_READ && !is_filled(accesses->memory, shared->set.array_bytes))
+        return false;
+    return accesses_are_right(accesses, shared->operation);
+}
+
 static int verify(struct thread *thread, uint64_t batch)
 {
     const struct random_access *shared = run_shared(thread->run);
     struct random_thread *state = thread->state;
     (void)batch;
-    if (accesses_are_right(&state->accesses, shared->operation))
+    if (is_right(shared, &state->accesses))
         return EXIT_OK;
     run_reason(thread->run,
                "the memory of thread %u, CPU %d, does not hold what its accesses must have left: "

@@ -13,6 +13,8 @@ enum {
     TIMES_KEPT = 1 << 15,
     FACTORS = 1024, /* of scale and triad: products stay exact */
     BYTE_VALUES = 255,
+    MARK_EVERY = (1 << 15) + 8, /* elements; the line more spreads them over the sets of a cache */
+    MARKED_LEAST_BYTES = 1 << 18, /* of an array, that are worked on from one marking to the next */
 };
 
 /* ---- what the arrays hold ------------------------------------------------------------------- */
@@ -38,8 +40,50 @@ static double factor_of(enum operation operation, uint64_t round)
     return factor;
 }
 
+/* ---- marks ---------------------------------------------------------------------------------- */
+
+/* Copy and add have no factor. For them one element in each MARK_EVERY of their source is another
+ * one in each round, or where arrays are small in some rounds, so that it costs nothing beside the
+ * work. */
+static uint64_t marks_of(const struct ground *ground)
+{
+    if (ground->operation != OPERATION_COPY && ground->operation != OPERATION_ADD)
+        return 0;
+    return (elements_of(ground) + MARK_EVERY - 1) / MARK_EVERY;
+}
+
+static unsigned mark_shift_of(const struct ground *ground)
+{
+    unsigned shift = 0;
+    while (ground->set.array_bytes << shift < MARKED_LEAST_BYTES)
+        shift++;
+    return shift;
+}
+
+/* The salt of the marked elements in a round. From one salt to the next no element stays the same. */
+static uint32_t mark_salt(const struct walk *walk, uint64_t round)
+{
+    return walk->salt + (uint32_t)(round >> walk->mark_shift) * 0x85ebca6bu;
+}
+
+/* In the source, with a salt. */
+static void mark(const struct walk *walk, uint32_t salt)
+{
+    double *values = (double *)walk->b;
+    for (uint64_t i = 0; i < walk->marks; i++)
+        values[i * MARK_EVERY] = filling(i * MARK_EVERY, salt);
+}
+
+static uint32_t salt_of(const struct walk *walk, uint64_t element, uint64_t round)
+{
+    return walk->marks > 0 && element % MARK_EVERY == 0 ? mark_salt(walk, round) : walk->salt;
+}
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+/* Of an element of the first source with one salt, and of the second with another. */
 static inline double result_of(enum operation operation, uint64_t element, uint32_t salt,
-                               double factor)
+                               uint32_t other_salt, double factor)
 {
     switch (operation) {
     case OPERATION_COPY:
@@ -47,9 +91,9 @@ static inline double result_of(enum operation operation, uint64_t element, uint3
     case OPERATION_SCALE:
         return factor * filling(element, salt);
     case OPERATION_ADD:
-        return filling(element, salt) + filling(element, ~salt);
+        return filling(element, salt) + filling(element, other_salt);
     case OPERATION_TRIAD:
-        return filling(element, salt) + factor * filling(element, ~salt);
+        return filling(element, salt) + factor * filling(element, other_salt);
     default:
         return factor;
     }
@@ -154,6 +198,8 @@ int walk_begin(struct walk *walk, const struct ground *ground, const struct thre
     if (failure || run_stopping(thread->run))
         return failure;
     place_arrays(walk, thread);
+    walk->marks = marks_of(ground);
+    walk->mark_shift = mark_shift_of(ground);
     if (ground->random)
         walk->index = index_make(blocks, walk->salt);
     if ((ground->random && !walk->index) ||
@@ -188,6 +234,14 @@ static inline uint64_t work_at(const struct walk *walk, size_t place, size_t byt
     return walk->kernel(walk->a + place, walk->b + place, walk->c + place, bytes, walk->factor);
 }
 
+/* The source for the round that begins. */
+static void mark_round(const struct walk *walk)
+{
+    uint64_t rounds_each = (uint64_t)1 << walk->mark_shift;
+    if ((walk->rounds & (rounds_each - 1)) == 0)
+        mark(walk, mark_salt(walk, walk->rounds));
+}
+
 static void pass_blocks(struct walk *walk, uint64_t blocks)
 {
     walk->block += blocks;
@@ -195,6 +249,8 @@ static void pass_blocks(struct walk *walk, uint64_t blocks)
         return;
     walk->block = 0;
     walk->factor = factor_of(walk->ground->operation, ++walk->rounds);
+    if (walk->marks > 0)
+        mark_round(walk);
 }
 
 static void fence(const struct walk *walk)
@@ -322,6 +378,7 @@ void walk_empty(const struct walk *walk, uint64_t units)
     struct walk empty = *walk;
     empty.kernel = kernel_empty;
     empty.fenced = false;
+    empty.marks = 0;
     empty.untimed = UINT64_MAX;
     walk_units(&empty, units);
 }
@@ -330,14 +387,13 @@ void walk_empty(const struct walk *walk, uint64_t units)
 
 /* Whether whole elements of the written array are what a factor makes of them. The loop is the same
  * for all operations, so that each is compiled by itself. */
-static inline __attribute__((always_inline)) bool elements_hold(enum operation operation,
-                                                                const uint64_t *elements,
-                                                                uint64_t first, uint64_t end,
-                                                                uint32_t salt, double factor)
+static inline __attribute__((always_inline)) bool
+elements_hold(enum operation operation, const uint64_t *elements, uint64_t first, uint64_t end,
+              uint32_t salt, uint32_t other_salt, double factor)
 {
     uint64_t differences = 0;
     for (uint64_t element = first; element < end; element++) {
-        double expected = result_of(operation, element, salt, factor);
+        double expected = result_of(operation, element, salt, other_salt, factor);
         uint64_t bits;
         memcpy(&bits, &expected, sizeof bits);
         differences |= elements[element] ^ bits;
@@ -345,29 +401,48 @@ static inline __attribute__((always_inline)) bool elements_hold(enum operation o
     return differences == 0;
 }
 
-static bool whole_elements_hold(const struct walk *walk, uint64_t first, uint64_t end,
-                                double factor)
+/* Of elements whose sources have the same salt. */
+static bool alike_hold(const struct walk *walk, uint64_t first, uint64_t end, uint32_t salt,
+                       double factor)
 {
     const uint64_t *elements = (const uint64_t *)walk->a;
+    uint32_t other = ~walk->salt;
     switch (walk->ground->operation) {
     case OPERATION_COPY:
-        return elements_hold(OPERATION_COPY, elements, first, end, walk->salt, factor);
+        return elements_hold(OPERATION_COPY, elements, first, end, salt, other, factor);
     case OPERATION_SCALE:
-        return elements_hold(OPERATION_SCALE, elements, first, end, walk->salt, factor);
+        return elements_hold(OPERATION_SCALE, elements, first, end, salt, other, factor);
     case OPERATION_ADD:
-        return elements_hold(OPERATION_ADD, elements, first, end, walk->salt, factor);
+        return elements_hold(OPERATION_ADD, elements, first, end, salt, other, factor);
     case OPERATION_TRIAD:
-        return elements_hold(OPERATION_TRIAD, elements, first, end, walk->salt, factor);
+        return elements_hold(OPERATION_TRIAD, elements, first, end, salt, other, factor);
     default:
-        return elements_hold(OPERATION_WRITE, elements, first, end, walk->salt, factor);
+        return elements_hold(OPERATION_WRITE, elements, first, end, salt, other, factor);
     }
 }
 
+/* Of any elements: marked ones, and those between them. */
+static bool whole_elements_hold(const struct walk *walk, uint64_t first, uint64_t end,
+                                uint64_t round)
+{
+    double factor = factor_of(walk->ground->operation, round);
+    bool right = true;
+    while (right && first < end) {
+        uint64_t in_run = first % MARK_EVERY;
+        uint64_t run_end = smaller(end, first + (in_run ? MARK_EVERY - in_run : 1));
+        right = alike_hold(walk, first, run_end, salt_of(walk, first, round), factor);
+        first = run_end;
+    }
+    return right;
+}
+
 /* The same of some bytes of one element. */
-static bool part_holds(const struct walk *walk, size_t first, size_t end, double factor)
+static bool part_holds(const struct walk *walk, size_t first, size_t end, uint64_t round)
 {
     uint64_t element = first / ELEMENT_BYTES;
-    double expected = result_of(walk->ground->operation, element, walk->salt, factor);
+    enum operation operation = walk->ground->operation;
+    double expected = result_of(operation, element, salt_of(walk, element, round), ~walk->salt,
+                                factor_of(operation, round));
     return !memcmp(walk->a + first, (unsigned char *)&expected + first % ELEMENT_BYTES,
                    end - first);
 }
@@ -378,26 +453,26 @@ static bool is_zero(const unsigned char *at, size_t bytes)
 }
 
 /* The same of bytes that may begin and end within elements. */
-static bool result_holds(const struct walk *walk, size_t first, size_t end, double factor)
+static bool result_holds(const struct walk *walk, size_t first, size_t end, uint64_t round)
 {
     size_t whole = (first + ELEMENT_BYTES - 1) / ELEMENT_BYTES * ELEMENT_BYTES;
     size_t whole_end = end / ELEMENT_BYTES * ELEMENT_BYTES;
     if (first == end)
         return true;
     if (whole > whole_end) /* within one element */
-        return part_holds(walk, first, end, factor);
-    return (first == whole || part_holds(walk, first, whole, factor)) &&
-           whole_elements_hold(walk, whole / ELEMENT_BYTES, whole_end / ELEMENT_BYTES, factor) &&
-           (whole_end == end || part_holds(walk, whole_end, end, factor));
+        return part_holds(walk, first, end, round);
+    return (first == whole || part_holds(walk, first, whole, round)) &&
+           whole_elements_hold(walk, whole / ELEMENT_BYTES, whole_end / ELEMENT_BYTES, round) &&
+           (whole_end == end || part_holds(walk, whole_end, end, round));
 }
 
-/* Whether bytes of the written array are what a factor makes of them; 0: what they were at first.
- * Then makes them zero. */
-static bool take_result(struct walk *walk, size_t first, size_t bytes, double factor)
+/* Whether bytes of the written array are what the last of so many rounds makes of them; 0: what
+ * they were at first. Then makes them zero. */
+static bool take_result(struct walk *walk, size_t first, size_t bytes, uint64_t rounds)
 {
-    if (factor == 0)
+    if (rounds == 0)
         return is_zero(walk->a + first, bytes);
-    bool right = result_holds(walk, first, first + bytes, factor);
+    bool right = result_holds(walk, first, first + bytes, rounds - 1);
     memset(walk->a + first, 0, bytes);
     return right;
 }
@@ -406,9 +481,8 @@ static bool take_result(struct walk *walk, size_t first, size_t bytes, double fa
 static bool take_block(struct walk *walk, uint64_t block, size_t done)
 {
     size_t place = place_of(walk, block), bytes = walk->ground->block_bytes;
-    double before = walk->rounds ? factor_of(walk->ground->operation, walk->rounds - 1) : 0;
-    bool right = take_result(walk, place, done, walk->factor);
-    return take_result(walk, place + done, bytes - done, before) && right;
+    bool right = take_result(walk, place, done, walk->rounds + 1);
+    return take_result(walk, place + done, bytes - done, walk->rounds) && right;
 }
 
 static size_t done_of(const struct walk *walk, uint64_t block)
@@ -462,10 +536,24 @@ static bool is_filled(const unsigned char *array, uint64_t elements, uint32_t sa
     return right;
 }
 
+/* Whether the source has the marks of this round; then takes them back. */
+static bool take_marks(const struct walk *walk)
+{
+    const double *values = (const double *)walk->b;
+    uint32_t salt = mark_salt(walk, walk->rounds);
+    bool right = true;
+    for (uint64_t i = 0; i < walk->marks; i++)
+        right &= values[i * MARK_EVERY] == filling(i * MARK_EVERY, salt);
+    mark(walk, walk->salt);
+    return right;
+}
+
 static bool is_right(struct walk *walk)
 {
     const struct ground *ground = walk->ground;
     uint64_t elements = elements_of(ground);
+    if (!take_marks(walk))
+        return false;
     if (has_b(ground) && !is_filled(walk->b, elements, walk->salt))
         return false;
     if (has_c(ground) && !is_filled(walk->c, elements, ~walk->salt))

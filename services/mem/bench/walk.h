@@ -26,15 +26,17 @@ struct walk {
     kernel_function *kernel;
     bool fenced; /* its stores bypass the caches */
     unsigned char *a, *b, *c;
-    uint32_t *index;  /* of the blocks of a round; NULL: in order */
-    uint64_t blocks;  /* of a round */
-    uint64_t rounds;  /* that are complete */
-    uint64_t block;   /* of this one */
-    size_t offset;    /* in that block */
-    double factor;    /* of this round */
-    uint64_t sum;     /* of what was read */
-    uint32_t salt;    /* of what the arrays hold */
-    uint64_t untimed; /* blocks until one is timed; UINT64_MAX: none is */
+    uint32_t *index;     /* of the blocks of a round; NULL: in order */
+    uint64_t blocks;     /* of a round */
+    uint64_t rounds;     /* that are complete */
+    uint64_t block;      /* of this one */
+    size_t offset;       /* in that block */
+    double factor;       /* of this round */
+    uint64_t marks;      /* elements of `b` that change with the rounds; 0: none */
+    unsigned mark_shift; /* binary logarithm of the rounds from one change to the next */
+    uint64_t sum;        /* of what was read */
+    uint32_t salt;       /* of what the arrays hold */
+    uint64_t untimed;    /* blocks until one is timed; UINT64_MAX: none is */
     double clock_read_s;
     double block_s; /* time so far of one that is */
     struct reservoir times;
