@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from hostbench.models.events import ParamValue
 from hostbench.models.suite import ALL, IdlePolicy, IdleRules, PeerChoice, Suite, SuiteCase
-from hostbench.plan import split_workload
+from hostbench.plan import AD_HOC, split_workload
 
-AD_HOC = "ad-hoc"
 TRIALS_MOST = 1000
 AD_HOC_IDLE = IdleRules(policy="flag", timeout_s=10.0, per="suite")
 

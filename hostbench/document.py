@@ -4,12 +4,12 @@ The document holds nothing that is not derived from them, so it can be built aga
 """
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hostbench.exitcode import ExitCode
 from hostbench.judge import primary_metric
-from hostbench.models.events import StartEvent
+from hostbench.models.events import ParamValue, StartEvent
 from hostbench.models.limit import Limit
 from hostbench.models.result import (
     OWN_TOOL,
@@ -37,6 +37,9 @@ from hostbench.verdict import case_verdict, efficiency
 
 # What a program replaces by the best it finds.
 BEST = "best"
+# What it finds says nothing where the C library moves the bytes: that chooses for itself.
+STORE, LIBC = "store", "libc"
+LEFT_TO_LIBC = frozenset({"isa", "streams"})
 
 
 @dataclass
@@ -148,7 +151,7 @@ def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
     return CaseResult(
         case=case.case,
         workload=case.workload,
-        label=full_label(case, next((trial.start for trial in trials if trial.start), None)),
+        label=full_label(case, _first_start(trials)),
         params=case.params,
         given=case.given,
         repeats=case.repeats,
@@ -168,12 +171,28 @@ def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
 def full_label(case: PlannedCase, start: StartEvent | None) -> str:
     """The case's label, with what the program chose where it was left the choice, as the first
     trial that started says."""
-    chosen = [
+    return f"{case.label} {_chosen(case.params, start)}".strip()
+
+
+def planned_label(case: CaseResult) -> str:
+    """The case's label without what the program chose, which may be another in each job."""
+    return case.label.removesuffix(_chosen(case.params, _first_start(case.trials))).strip()
+
+
+def _chosen(params: Mapping[str, ParamValue], start: StartEvent | None) -> str:
+    """What `best` became, in words; empty where nothing was left to the program."""
+    if start is None:
+        return ""
+    left_out = LEFT_TO_LIBC if start.params.get(STORE) == LIBC else frozenset()
+    return " ".join(
         param_word(name, start.params[name])
-        for name, value in case.params.items()
-        if value == BEST and start is not None and name in start.params
-    ]
-    return " ".join([case.label, *chosen]).strip()
+        for name, value in params.items()
+        if value == BEST and name in start.params and name not in left_out
+    )
+
+
+def _first_start(trials: Iterable[TrialRecord]) -> StartEvent | None:
+    return next((trial.start for trial in trials if trial.start), None)
 
 
 def _metric_results(

@@ -34,6 +34,8 @@ UNKNOWN_TRIAL_TIMEOUT_S = 3600.0
 # A workload whose set-up takes time at all takes many times as long with all of a host's memory.
 SETUP_TIMEOUT_S = 600.0
 GATE_S = 1.0
+# What the suite is called that hostbench makes of one workload.
+AD_HOC = "ad-hoc"
 THREADS = "threads"
 BYTES = "_bytes"
 
@@ -173,7 +175,8 @@ def _blaming(suite: Suite, position: int) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        where = f"suite {suite.name}, cases[{position}], " if len(suite.cases) > 1 else ""
+        # Somebody who asked for one workload has written no suite.
+        where = "" if suite.name == AD_HOC else f"suite {suite.name}, cases[{position}], "
         raise UsageError(f"{where}{suite.cases[position].workload}: {error.message}") from None
 
 

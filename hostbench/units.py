@@ -7,6 +7,8 @@ _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3
 # Of times nothing below: 0.4 ns is what people say, and compare with other nanoseconds.
 _SMALL_PREFIXES = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_DECIMAL_BYTES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+_LONG_NUMBER = 10**SHOWN_DIGITS
 _SHORT_UNITS = {"operation/s": "op/s", "operation": "op", "byte/s": "B/s", "byte": "B"}
 _SECONDS_A_MINUTE = 60
 _SECONDS_AN_HOUR = 3600
@@ -62,11 +64,13 @@ def binary_bytes(value: float) -> str:
 
 
 def exact_bytes(value: int) -> str:
-    """`64 MiB`, `1536 KiB`, `1000 B`: in the largest unit that leaves no fraction, so that
-    different sizes look different."""
-    found = next((one for one in _BINARY_PREFIXES if value and value % one[0] == 0), None)
-    factor, unit = found or (1, "B")
-    return f"{value // factor} {unit}"
+    """`64 MiB`, `1536 KiB`, `48 MB`, `1000 B`: nothing is rounded, so that different sizes look
+    different. In the largest binary unit that leaves a short whole number, else the largest
+    decimal one, else in bytes."""
+    for factor, unit in (*_BINARY_PREFIXES, (1, "B"), *_DECIMAL_BYTES):
+        if value and value % factor == 0 and value // factor < _LONG_NUMBER:
+            return f"{value // factor} {unit}"
+    return f"{value} B"
 
 
 def percent(ratio: float | None) -> str:

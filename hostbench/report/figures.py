@@ -275,7 +275,7 @@ def _not_measured(peers: Sequence[PeerResult]) -> list[Block]:
 
 def quantity(name: str) -> str:
     """What a metric or a factor is called in front of people; its unit stands with its figures."""
-    return name.removesuffix("_hertz").replace("_", " ")
+    return name.removesuffix("_hertz").removesuffix("_s").replace("_", " ")
 
 
 def sentence(text: str) -> str:

@@ -84,10 +84,14 @@ def _keys(chart: Chart) -> tuple[tuple[str, str], ...]:
     shown = _KEYS[type(drawing)]
     if isinstance(drawing, CurveChart) and drawing.marks:
         shown += (("place", drawing.marks_are),)
-    if isinstance(drawing, BarChart) and not drawing.has_limits:
+    if isinstance(drawing, BarChart) and not _has_shares(drawing):
         shown = (("bar", "measured, from zero"), *shown[1:])
     absent = _absent(chart)
     return tuple(key for key in shown if key[0] not in absent)
+
+
+def _has_shares(drawing: BarChart) -> bool:
+    return any(bar.efficiency is not None for group in drawing.groups for bar in group.bars)
 
 
 def _absent(chart: Chart) -> set[str]:

@@ -34,7 +34,8 @@ _MEANING = {
     Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
     Verdict.INVALID: "a figure above its theoretical limit, so the figure or the limit is wrong: "
     "use neither",
-    Verdict.DISTURBED: "something else took the CPU while they ran: their figures may be too low",
+    Verdict.DISTURBED: "something else took the CPU while they ran: their figures may be worse "
+    "than what the host can do",
     Verdict.NOISY: "the trials differ by more than the target: compare them with care",
     Verdict.SKIPPED: "they cannot run here",
 }

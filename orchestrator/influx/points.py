@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from hostbench.document import planned_label
 from hostbench.models.events import Disturbance, SampleEvent
 from hostbench.models.result import (
     OWN_TOOL,
@@ -31,6 +32,9 @@ SAMPLES_RETENTION_DAYS = 30
 TAGGED_PARAMS = ("dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index")
 # Parameters and secondary metrics that boards draw a figure over.
 NUMBERED_PARAMS = ("size_bytes", "block_bytes", "intensity")
+# What `best` became of these is told, and no series is told apart by it.
+CHOSEN_NUMBERS = ("streams",)
+CHOSEN_WORDS = ("store",)
 NUMBERED_METRICS = ("load_bytes_per_second",)
 # The metric of a peer's figure that is held against none of ours.
 CONTEXT_METRIC = "figure"
@@ -77,7 +81,8 @@ class JobContext:
 
 @dataclass(frozen=True)
 class CaseTags:
-    """How a case is called in tags; `label` is its full one (hostbench.document.full_label)."""
+    """How a case is called in tags; `label` is the planned one, as what `best`
+    becomes may be another in each job."""
 
     case: str
     workload: str
@@ -148,7 +153,12 @@ def case_points(job: JobContext, case: CaseResult) -> list[Point]:
         Point(
             "result",
             {**tags, "tool": OWN_TOOL, "metric": metric, "role": _role(case, metric)},
-            {**_metric_fields(case, metric), **_outcome(job, case, metric), **_abscissas(case)},
+            {
+                **_metric_fields(case, metric),
+                **_outcome(job, case, metric),
+                **_abscissas(case),
+                **_choices(case),
+            },
             time_ms,
         )
         # A case without a figure says so under its primary metric.
@@ -161,7 +171,7 @@ def document_points(document: ResultDocument) -> Iterator[Point]:
     """Every point of a job: what a running one writes, and nothing else."""
     job = JobContext.of_document(document)
     for case in document.cases:
-        tags = CaseTags(case.case, case.workload, case.label)
+        tags = CaseTags(case.case, case.workload, planned_label(case))
         for trial in case.trials:
             for sample in trial.samples:
                 yield from sample_points(job, tags, trial.index, trial.time_unix_s, sample)
@@ -178,7 +188,7 @@ def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
         "host": job.host,
         "suite": job.suite,
         "subsystem": case.workload.partition(".")[0],
-        **CaseTags(case.case, case.workload, case.label).tags,
+        **CaseTags(case.case, case.workload, planned_label(case)).tags,
         **_without_empty(resolved),
     }
 
@@ -193,14 +203,25 @@ def _resolved(case: CaseResult, name: str) -> str:
 
 
 def _abscissas(case: CaseResult) -> dict[str, float | str]:
-    """What the figures of a case may be drawn over; a word that was never resolved is none."""
-    found: dict[str, float | str] = {}
-    for name in NUMBERED_PARAMS:
-        with contextlib.suppress(ValueError):
-            found[name] = float(_resolved(case, name))
+    """What the figures of a case may be drawn over."""
+    found = _numbers_of(case, NUMBERED_PARAMS)
     for name in NUMBERED_METRICS:
         if name in case.metrics:
             found[name] = float(case.metrics[name].statistics.median)
+    return found
+
+
+def _choices(case: CaseResult) -> dict[str, float | str]:
+    words = {name: _resolved(case, name) for name in CHOSEN_WORDS}
+    return {**_numbers_of(case, CHOSEN_NUMBERS), **_without_empty(words)}
+
+
+def _numbers_of(case: CaseResult, names: Sequence[str]) -> dict[str, float | str]:
+    """Parameters as numbers; a word that was never resolved is none."""
+    found: dict[str, float | str] = {}
+    for name in names:
+        with contextlib.suppress(ValueError):
+            found[name] = float(_resolved(case, name))
     return found
 
 

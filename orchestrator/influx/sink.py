@@ -6,8 +6,7 @@ from collections.abc import Callable
 import redis
 import structlog
 
-from hostbench.document import Progress, case_result, full_label
-from hostbench.models.events import StartEvent
+from hostbench.document import Progress, case_result
 from hostbench.models.result import (
     CaseRecord,
     IdleRecord,
@@ -51,7 +50,6 @@ class PointSink:
         self._job = JobContext.of_session(session)
         self._cases = {case.case: case for case in session.cases}
         self._progress = Progress(session, session.time_unix_s)
-        self._labels: dict[str, str] = {}
         self._held: list[Point] = []
         self._hand_over_s = hand_over_s
         self._handed_over_s = time.monotonic()
@@ -85,7 +83,7 @@ class PointSink:
         self._held = []
 
     def _sample(self, notice: SampleTaken) -> None:
-        tags = self._tags(notice.case, notice.start)
+        tags = _tags(notice.case)
         self._hold(sample_points(self._job, tags, notice.index, notice.time_unix_s, notice.sample))
         due = time.monotonic() - self._handed_over_s >= self._hand_over_s
         if due and notice.case.subsystem not in SILENT:
@@ -93,7 +91,7 @@ class PointSink:
 
     def _trial(self, trial: TrialRecord) -> None:
         self._progress.take(trial)
-        tags = self._tags(self._cases[trial.case], trial.start)
+        tags = _tags(self._cases[trial.case])
         self._hold(trial_points(self._job, tags, trial))
         self._hand_over()
 
@@ -104,12 +102,6 @@ class PointSink:
         # A job of ten thousand cases need not keep all their trials.
         self._progress.trials.pop(record.case, None)
         self._progress.peer_trials.pop(record.case, None)
-
-    def _tags(self, case: PlannedCase, start: StartEvent | None) -> CaseTags:
-        """As the document will have them: the label is that of the first trial that started."""
-        if start is not None:
-            self._labels.setdefault(case.case, full_label(case, start))
-        return CaseTags(case.case, case.workload, self._labels.get(case.case, case.label))
 
     def _hold(self, points: list[Point]) -> None:
         room = HELD_MOST - len(self._held)
@@ -129,3 +121,8 @@ class PointSink:
             log.warning("points held", count=len(self._held), reason=str(error))
             return
         self._held = []
+
+
+def _tags(case: PlannedCase) -> CaseTags:
+    """As those of the document."""
+    return CaseTags(case.case, case.workload, case.label)

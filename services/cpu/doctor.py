@@ -46,6 +46,6 @@ def openblas(view: View) -> Outcome:
 
 CHECKS = (
     Check("micro_architecture", Topic.CORES, "Processor model", (CPU,), micro_architecture),
-    Check("peers", Topic.INSTALLATION, "Peers", (CPU,), peers),
+    Check("peers", Topic.INSTALLATION, "Peers of the CPU", (CPU,), peers),
     Check("openblas", Topic.INSTALLATION, "OpenBLAS", (CPU,), openblas),
 )

@@ -1,5 +1,6 @@
 """What the report says of memory: bandwidth, latency, latency under load, accesses, blocks."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from hostbench.models.host import HostInventory
@@ -23,6 +24,7 @@ from hostbench.report.figures import (
     folded,
     label,
     primary,
+    sentence,
     workload_table,
 )
 from hostbench.report.grouping import (
@@ -34,7 +36,7 @@ from hostbench.report.grouping import (
     word,
 )
 from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part
-from hostbench.units import binary_bytes, human, percent
+from hostbench.units import binary_bytes, human, percent, plural
 
 KERNELS = ("read", "write", "copy", "scale", "add", "triad")
 BLOCK_KERNELS = ("read_write", "memset_write")
@@ -190,8 +192,24 @@ def _bandwidth(cases: Sequence[CaseResult], document: ResultDocument) -> Iterato
     title = "Bandwidth"
     yield from charts(best, BANDWIDTH_BARS, title=title)
     yield from charts(chosen, STORE_BARS, title=title)
+    yield from _without_limit(cases)
     yield from _stores_and_pages(cases, of=len(document.cases))
     yield figures_table(cases, "Figures of bandwidth", of=len(document.cases))
+
+
+def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Paragraph]:
+    """Why figures have no limit, in one sentence; every reason stands in the part on method."""
+    figures = [metric for case in cases if (metric := primary(case))]
+    reasons = Counter(
+        metric.limit.reason
+        for metric in figures
+        if metric.limit and metric.limit.value is None and metric.limit.reason
+    )
+    if reasons:
+        ((reason, _),) = reasons.most_common(1)
+        without = f"No limit for {reasons.total()} of {plural(len(figures), 'figure')}"
+        often = "; most often" if len(reasons) > 1 else ""
+        yield Paragraph(sentence(f"{without}{often}: {reason}"))
 
 
 def _by_store(

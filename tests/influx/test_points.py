@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from hostbench.document import Progress, case_result
 from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
 from hostbench.models.result import PeerResult, ResultDocument, Verdict
 from hostbench.notices import SampleTaken
@@ -22,7 +23,7 @@ from orchestrator.influx.points import (
 )
 from orchestrator.influx.sink import PointSink
 from tests.influx.jobs import measured
-from tests.unit.records import bare_trial, done, end, sampled, session, skipped, start
+from tests.unit.records import bare_trial, done, end, planned, sampled, session, skipped, start
 
 
 class Kept(Outbox):
@@ -118,7 +119,27 @@ def test_the_chosen_instruction_set_is_the_tag(job: tuple[Kept, ResultDocument])
     point = case_points(JobContext.of_document(document), case)[0]
     assert point.tags["isa"] == chosen.params["isa"] != "best"
     assert point.tags["threads"] == "1"
-    assert point.tags["label"] == case.label
+    # The tag is the same in each job, whatever `best` becomes.
+    assert case.label == f"{point.tags['label']} {chosen.params['isa']}"
+
+
+@pytest.mark.parametrize(
+    ("store", "label"),
+    [("nt", "2 threads avx512 nt streams=4"), ("libc", "2 threads libc")],
+)
+def test_what_best_became_is_a_field_and_not_a_tag(store: str, label: str) -> None:
+    left = dict.fromkeys(("isa", "store", "streams"), "best")
+    case = planned(params={"threads": 2, **left})
+    began = start(params={"threads": 2, "isa": "avx512", "store": store, "streams": 4})
+    progress = Progress(session((case,)), 1.8e9)
+    progress.take(bare_trial(events=(began, end())))
+    progress.take(done())
+    found = case_result(progress, case)
+    assert found.label == label
+    (point,) = case_points(JobContext.of_session(progress.session), found)
+    assert point.tags["label"] == case.label == "2 threads"
+    assert (point.fields["store"], point.fields["streams"]) == (store, 4.0)
+    assert not {"store", "streams"} & set(point.tags)
 
 
 def test_what_a_figure_may_be_drawn_over_stands_beside_it(

@@ -145,12 +145,22 @@ class Expected:
             "host": self.host,
             "workload": case.workload,
             # Line protocol cannot end a tag with a backslash.
-            "label": case.label.replace("\\", "_"),
+            "label": self._label(case).replace("\\", "_"),
             "case": case.case,
             "subsystem": case.workload.partition(".")[0],
             **{name: str(params[name]) for name in TAGGED if name in params},
         }
         return {name: known[name] for name in names if known.get(name)}
+
+    def _label(self, case: CaseResult) -> str:
+        """Without what `best` became, which stands in the label's last words."""
+        params = self._params(case)
+        left = [name for name, value in case.params.items() if value == "best"]
+        if params.get("store") == "libc":
+            left = [name for name in left if name not in ("isa", "streams")]
+        chosen = [name for name in left if params[name] != "best"]
+        words = case.label.split(" ")
+        return " ".join(words[: len(words) - len(chosen)])
 
     @staticmethod
     def _params(case: CaseResult) -> Row:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hostbench.adhoc import ad_hoc_suite
 from hostbench.errors import UsageError
 from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
 from hostbench.plan import Plan, case_hash, make_plan, subsystems_of
@@ -141,6 +142,10 @@ def test_what_cannot_be_planned(changes: dict[str, Any], parts: list[str]) -> No
 
 def test_the_entry_that_is_wrong_is_named() -> None:
     assert "suite mine, cases[1], cpu.fma:" in refusal(entry(), entry(params={"threads": 0}))
+    assert refusal(entry(params={"isa": "avx3"})).startswith("suite mine, cases[0], cpu.fma: isa")
+    suite = ad_hoc_suite("cpu.fma", {"threads": 0})
+    with pytest.raises(UsageError, match=r"^cpu\.fma: threads 0"):
+        make_plan(suite, {"cpu": TABLE}, host())
 
 
 def test_too_many_cases_are_counted_before_they_are_made() -> None:

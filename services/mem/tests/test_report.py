@@ -310,6 +310,22 @@ def test_few_trials_without_limits_and_peers(trials: int) -> None:
     assert "no limit" in html(found) and "## Memory" in markdown(found)
 
 
+def test_why_a_limit_is_missing_is_said_once() -> None:
+    reason = "the tables of the firmware are a hypervisor's"
+    missing = Limit(value=None, unit="byte/s", reason=reason)
+    document = document_of(("read", {}), ("triad", {}), ("copy", {}))
+    cases = []
+    for case in document.cases[:2]:
+        metric = case.metrics[case.primary].model_copy(update={"limit": missing})
+        cases.append(case.model_copy(update={"metrics": {**case.metrics, case.primary: metric}}))
+    found = document.model_copy(update={"cases": (*cases, document.cases[2])})
+    said = markdown(report_of(found, "result.json")).partition("## Memory")[2]
+    assert said.count(f"No limit for 2 of 3 figures: {reason}.") == 1
+    page = html(report_of(found, "result.json"))
+    assert "measured, from zero" in page and "right: share of the limit" not in page
+    assert "right: share of the limit" in html(report_of(ALL, "result.json"))
+
+
 def test_a_single_case_of_each_kind_needs_no_chart() -> None:
     document = document_of(
         ("triad", {}),
