@@ -186,7 +186,8 @@ def _access_time() -> stat.Panel:
 def _matrix(tag: str, name: str) -> barchart.Panel:
     return matrix(
         f"Highest bandwidth by kernel and {name}",
-        f"The highest of the latest bandwidths of each kernel, one bar a {name}.",
+        f"The highest of the latest bandwidths of each kernel, one bar a {name}: over all working "
+        "sets, also those that fit into the cache.",
         BANDWIDTH,
         "workload",
         tag,
