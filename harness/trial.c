@@ -59,6 +59,16 @@ static double reporter_cpu_s(const struct trial *trial)
     return pthread_getcpuclockid(trial->reporter, &id) ? NAN : seconds_of(id);
 }
 
+/* What the share of the empty loop is told of: a time's figure itself, as it stands in the result;
+ * beside a rate, what the first thread does when nothing interrupts it. */
+static double rate_beside_empty_loop(const struct worker *worker)
+{
+    const struct run *run = worker->thread.run;
+    if (run->workload->rate.time)
+        return run_rate(run) / worker->trial->measured;
+    return worker->rates.kept ? median(worker->rates.values, worker->rates.kept) : NAN;
+}
+
 static void measure_empty_loop(struct worker *worker)
 {
     struct trial *trial = worker->trial;
@@ -72,9 +82,7 @@ static void measure_empty_loop(struct worker *worker)
         best_s = fmin(best_s, now_s() - start_s - run->clock.read_s);
     }
     trial->empty_loop_s = fmax(best_s, 0) / (double)(worker->batch * run->unit_operations);
-    if (worker->rates.kept)
-        trial->empty_loop_ratio =
-            trial->empty_loop_s * median(worker->rates.values, worker->rates.kept);
+    trial->empty_loop_ratio = trial->empty_loop_s * rate_beside_empty_loop(worker);
 }
 
 /* Of a time, or of bytes moved in blocks, the empty loop is part of the figure; beside operations

@@ -40,6 +40,7 @@ HOLDER_CHARACTERS_MOST = 200
 RETRY_S = 0.2
 # Changes of the content take microseconds; one that takes longer is stopped or malicious.
 CONTENT_WAIT_S = 2.0
+PEEKS_MOST = 10
 CONTENT_RETRY_S = 0.005
 # How often a trial looks for a higher fence, how long it may then take to end (a peer's supervisor
 # has the longest grace), and how often the one that waits for it tries.
@@ -249,7 +250,9 @@ def peek(path: Path) -> dict[str, Any]:
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | _SAFELY)
         try:
-            return _content(descriptor)
+            # A file system may show a text that is half replaced: that one is no text.
+            found = (_content(descriptor) for _ in range(PEEKS_MOST))
+            return next((content for content in found if content), {})
         finally:
             os.close(descriptor)
     return {}

@@ -64,6 +64,20 @@ def spans(service: ServiceProcess) -> list[tuple[str, str]]:
     return [(began, ended) for began, ended in found.values()]
 
 
+def test_the_examples_of_the_description_are_accepted(
+    orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
+) -> None:
+    """Among them the suites that come with the project, which need both."""
+    description = orchestrator.client.get("/openapi.json").json()
+    body = description["paths"]["/jobs"]["post"]["requestBody"]["content"]["application/json"]
+    assert len(body["examples"]) >= 4
+    for example in body["examples"].values():
+        answer = orchestrator.client.post("/jobs", json=example["value"] | {"hosts": [HOST]})
+        assert answer.status_code == 202, answer.text
+        orchestrator.client.delete(answer.headers["location"])
+        orchestrator.wait_for(answer.json()["id"])
+
+
 def test_the_host_has_both(
     orchestrator: OrchestratorProcess,
     services: dict[str, ServiceProcess],

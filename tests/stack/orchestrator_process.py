@@ -157,13 +157,14 @@ class OrchestratorProcess:
     def wait_for_host(
         self, name: str, state: str = "idle", seconds: float = 60, subsystem: str = "cpu"
     ) -> dict[str, Any]:
-        """The host once it is in this state and has this service."""
+        """The host once it is in this state and, unless it is gone, has this service."""
         until = time.monotonic() + seconds
         while True:
             answer = self.client.get("/hosts").json()
             for host in answer["hosts"]:
                 services = [one["subsystem"] for one in host["services"]]
-                if host["name"] == name and host["state"] == state and subsystem in services:
+                there = state == "gone" or subsystem in services
+                if host["name"] == name and host["state"] == state and there:
                     found: dict[str, Any] = host
                     return found
             assert time.monotonic() < until, f"{name} is not {state}: {answer}\n{self.log}"
