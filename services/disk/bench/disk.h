@@ -3,6 +3,7 @@
 #define DISK_BENCH_DISK_H
 
 #include "evidence.h"
+#include "file.h"
 #include "scratch.h"
 #include "steady.h"
 #include "workload.h"
@@ -21,7 +22,7 @@ enum cache_mode {
     CACHE_BUFFERED_DSYNC,
 };
 
-/* What a workload's row in the table says of it. */
+/* What a workload's row in the table says of it (run_own()). */
 struct disk_kind {
     bool reads, writes;
     bool sequential;
@@ -60,16 +61,24 @@ struct disk_job {
     bool steady_state;
     const struct engine *engine; /* engine.h */
     struct scratch scratch;
-    int fd;               /* the measured file, opened with the flags of the mode */
-    uint64_t alignment;   /* of offsets and sizes, where direct; otherwise 1 */
-    uint64_t file_id;     /* in every verified block */
-    uint64_t write_limit; /* writes a thread may begin: what the budget leaves it */
-    double planned_write_bytes;
+    int fd;                     /* the measured file, opened with the flags of the mode */
+    uint64_t alignment;         /* of offsets and sizes, where direct; otherwise 1 */
+    uint64_t file_id;           /* in every verified block */
+    uint64_t write_limit;       /* writes a thread may begin: what the budget leaves it */
+    double planned_write_bytes; /* fill and workload; NaN: the time decides */
+    struct fill fill;
     struct evidence evidence;
-    _Atomic uint64_t filled_bytes; /* by setup(), all threads together */
-    double fill_s;
     struct disk_thread *own; /* one a thread */
 };
+
+/* For open(): reads the parameters, takes the scratch file, and resolves cache mode and engine. To
+ * be closed even if it fails. 0 or an exit_code. */
+int disk_job_open(struct run *run);
+void disk_job_close(struct run *run);
+/* For check(): what the parameters mean together, whether there is memory for them. */
+int disk_job_check(struct run *run);
+/* Whether it writes and nobody waits for the disk: then it is the page cache that is measured. */
+bool disk_job_leaves_dirty(const struct disk_job *job);
 
 /* For whoever has only the thread. */
 static inline struct disk_job *disk_job_of(const struct thread *thread)
