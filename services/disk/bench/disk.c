@@ -18,7 +18,7 @@
 
 enum {
     PAGE = 4096,
-    FILL_MEMORY_BYTES = 8 << 20, /* of all threads together */
+    FILL_MEMORY_BYTES = 32 << 20, /* of all threads together */
 };
 
 static const double GB = 1e9;

@@ -18,7 +18,7 @@
 
 enum {
     PAGE = 4096,
-    PIECE_BYTES = 1 << 20,
+    PIECE_BYTES = 4 << 20,
     SPACE_CHECKED_BYTES = 64 << 20,
     FILLERS_MAX = 8,  /* no disk needs more at once, and each takes a piece of memory */
     BLOCK_UNIT = 512, /* of st_blocks, everywhere */
