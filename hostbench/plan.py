@@ -14,7 +14,7 @@ from hostbench.models.host import HostInventory
 from hostbench.models.result import PlannedCase
 from hostbench.models.suite import ALL, Suite, SuiteCase
 from hostbench.models.table import Metric, Param, Table, Workload
-from hostbench.params import check_params, check_value, cpu_count, known_param
+from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, known_param
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
@@ -313,7 +313,7 @@ def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[st
             params[param.name] = given[param.name]
         elif param.scope == "request" and param.default is not None:
             params[param.name] = param.default
-    if "work" in given:
+    if any(name in given for name in FIXED_WORK):
         params.pop("duration_s", None)
     return params
 

@@ -80,8 +80,7 @@ int engine_choose(struct run *run, struct disk_job *job)
         return EXIT_OK;
     }
     const char *name = run_choice(run, "engine");
-    int failure =
-        strcmp(name, "auto") != 0 ? choose_named(run, job, name) : choose_auto(run, job);
+    int failure = strcmp(name, "auto") != 0 ? choose_named(run, job, name) : choose_auto(run, job);
     return failure ? failure : check_depth(run, job);
 }
 

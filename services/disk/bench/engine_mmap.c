@@ -91,8 +91,9 @@ static int submit(struct engine_state *state, struct request *request)
     size_t bytes = state->job->block_bytes;
     uint8_t *at = mapping->base + request->offset;
     bool read = request->op == OP_READ;
-    int error = (read ? copy(request->buffer, at, bytes) : copy(at, request->buffer, bytes)) ? 0 : -EIO;
-    if (!error && !read && state->job->dsync)
+    bool copied = read ? copy(request->buffer, at, bytes) : copy(at, request->buffer, bytes);
+    int error = copied ? 0 : -EIO;
+    if (copied && !read && state->job->dsync)
         error = commit(mapping, at, bytes);
     request->result = error ? error : (ssize_t)bytes;
     mapping->done = request;

@@ -32,7 +32,7 @@ struct ring {
     int enter_fd; /* what io_uring_enter() takes: fd, or its number among the registered ones */
     unsigned enter_flags;
     bool fixed;       /* buffers are registered */
-    unsigned pending; /* requests written down and not yet handed to the kernel; seldom more than 1 */
+    unsigned pending; /* requests written down and not yet handed over: mostly 1 at most */
     unsigned sq_tail, sq_mask;
     _Atomic unsigned *shared_sq_tail;
     struct io_uring_sqe *sqes;
@@ -222,9 +222,9 @@ static int register_buffers(struct engine_state *state)
     struct iovec *buffers = calloc(depth, sizeof *buffers);
     for (unsigned i = 0; buffers && i < depth; i++)
         buffers[i] = (struct iovec){state->buffers + i * stride, state->job->block_bytes};
-    long failed = buffers ? syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_BUFFERS,
-                                    buffers, depth)
-                          : -1;
+    long failed = -1;
+    if (buffers)
+        failed = syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_BUFFERS, buffers, depth);
     int error = errno;
     free(buffers);
     if (!failed)
@@ -269,10 +269,9 @@ static int enter(struct ring *ring, double wait_s)
     struct __kernel_timespec limit = {(int64_t)wait_s, (int64_t)((wait_s - (int64_t)wait_s) * 1e9)};
     struct io_uring_getevents_arg argument = {.ts = (uintptr_t)&limit};
     long taken =
-        wait_s > 0
-            ? syscall(SYS_io_uring_enter, ring->enter_fd, ring->pending, 1,
-                      flags | IORING_ENTER_EXT_ARG, &argument, sizeof argument)
-            : syscall(SYS_io_uring_enter, ring->enter_fd, ring->pending, 0, flags, NULL, 0);
+        wait_s > 0 ? syscall(SYS_io_uring_enter, ring->enter_fd, ring->pending, 1,
+                             flags | IORING_ENTER_EXT_ARG, &argument, sizeof argument)
+                   : syscall(SYS_io_uring_enter, ring->enter_fd, ring->pending, 0, flags, NULL, 0);
     if (taken >= 0) {
         ring->pending -= (unsigned)taken;
         return 0;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "loop.h"
+#include "disk_loop.h"
 
 #include "content.h"
 #include "disk.h"
@@ -104,13 +104,14 @@ static void patterns_prepare(struct queue *queue, unsigned index)
 static int file_open(struct queue *queue)
 {
     const struct disk_job *job = queue->job;
-    queue->engine.fd = scratch_reopen(&job->scratch, (job->direct ? O_DIRECT : 0) |
-                                                         (job->dsync ? O_DSYNC : 0));
+    queue->engine.fd =
+        scratch_reopen(&job->scratch, (job->direct ? O_DIRECT : 0) | (job->dsync ? O_DSYNC : 0));
     if (queue->engine.fd < 0) {
-        run_reason(queue->engine.run,
-                   "opening the scratch file in each of %u threads: %s; use fewer threads, or raise "
-                   "ulimit -n",
-                   job->threads, strerror(errno));
+        run_reason(
+            queue->engine.run,
+            "opening the scratch file in each of %u threads: %s; use fewer threads, or raise "
+            "ulimit -n",
+            job->threads, strerror(errno));
         return EXIT_RESOURCE;
     }
     if (!job->direct)
@@ -148,7 +149,7 @@ static struct queue *queue_make(struct thread *thread)
     return NULL;
 }
 
-int loop_open(struct thread *thread)
+int disk_loop_open(struct thread *thread)
 {
     struct queue *queue = queue_make(thread);
     if (!queue) {
@@ -171,7 +172,7 @@ int loop_open(struct thread *thread)
     return failure;
 }
 
-void loop_close(struct thread *thread)
+void disk_loop_close(struct thread *thread)
 {
     struct queue *queue = thread->state;
     queue->job->engine->close(&queue->engine);
@@ -301,8 +302,7 @@ static int take(struct phase *phase, struct request *request)
         return io_error(queue->engine.run, request->op, (int)-request->result,
                         request_offset(request), asked, 0);
     request->moved += (size_t)request->result;
-    return request->moved < queue->job->block_bytes ? send(queue, request)
-                                                    : finish(phase, request);
+    return request->moved < queue->job->block_bytes ? send(queue, request) : finish(phase, request);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
@@ -346,8 +346,8 @@ static double patience_s(const struct phase *phase)
 static int take_all(struct phase *phase)
 {
     struct queue *queue = phase->queue;
-    int count = queue->job->engine->reap(&queue->engine, queue->done, queue->job->depth,
-                                         patience_s(phase));
+    int count =
+        queue->job->engine->reap(&queue->engine, queue->done, queue->job->depth, patience_s(phase));
     read_clock(phase);
     if (count < 0)
         return io_error_of(queue->engine.run, "waiting for the disk", -count);
