@@ -78,15 +78,16 @@ static double report_reads(const struct disk_job *job, const struct io_counters 
     return ratio;
 }
 
-static void report_writes(const struct disk_job *job, const struct io_counters *after)
+static double report_writes(const struct disk_job *job, const struct io_counters *after)
 {
     if (!job->writes) {
         run_no_metric(job->run, "device_write_ratio", "the workload only reads");
-        return;
+        return NAN;
     }
     double ratio =
         (after->write_bytes - job->evidence.before.write_bytes) / moved_bytes(job, OP_WRITE);
     report(job->run, "device_write_ratio", ratio, NO_IO_ACCOUNTING);
+    return ratio;
 }
 
 static void report_device(const struct disk_job *job, const struct io_counters *after)
@@ -138,33 +139,42 @@ static void warn_of_cache(const struct disk_job *job, double read_ratio)
     run_warning(job->run, "cache_contaminated",
                 "%.0f %% of the bytes read came from the device (at least 95), and %.1f %% of the "
                 "file were in the page cache before (at most 1): this is not the disk's figure; "
-                "take --cache-mode direct, or a file that is not read twice",
+                "take --cache-mode direct, or --total-bytes that read the file once at most",
                 100 * read_ratio, 100 * cached);
 }
 
-/* Reads of less than a page find the rest of it in the cache. */
-static void warn_of_page_cache(const struct disk_job *job)
+/* What was the page cache's doing all the same; NULL: nothing. */
+static const char *page_cache_part(const struct disk_job *job, double write_ratio)
 {
-    bool parts = job->reads && !job->direct && job->block_bytes < PAGE;
-    if (!disk_job_leaves_dirty(job) && !parts)
-        return;
-    run_warning(job->run, "page_cache_measured",
-                "cache_mode %s of %s: the figure is the system call's and the page cache's, not "
-                "the disk's",
-                run_choice(job->run, "cache_mode"),
-                parts ? "blocks that are parts of a page" : "writes that nobody waits for");
+    if (disk_job_leaves_dirty(job))
+        return "writes that nobody waits for";
+    if (job->fsync_end && write_ratio < ENOUGH_FROM_DEVICE)
+        return "blocks that were overwritten before they had reached the disk";
+    if (job->reads && !job->direct && job->block_bytes < PAGE)
+        return "blocks that are parts of a page, whose rest is then in memory";
+    return NULL;
+}
+
+static void warn_of_page_cache(const struct disk_job *job, double write_ratio)
+{
+    const char *part = page_cache_part(job, write_ratio);
+    if (part)
+        run_warning(job->run, "page_cache_measured",
+                    "cache_mode %s of %s: the figure is the system call's and the page cache's, "
+                    "not the disk's; take --cache-mode direct",
+                    run_choice(job->run, "cache_mode"), part);
 }
 
 void evidence_report(struct disk_job *job)
 {
     struct io_counters after = counters_read(job);
     double read_ratio = report_reads(job, &after);
-    report_writes(job, &after);
+    double write_ratio = report_writes(job, &after);
     report_device(job, &after);
     report(job->run, "cached_ratio_before", job->evidence.cached_before, NO_RESIDENCY);
     report(job->run, "cached_ratio_after", file_cached_ratio(job), NO_RESIDENCY);
     report_fill(job);
     report_threads(job);
     warn_of_cache(job, read_ratio);
-    warn_of_page_cache(job);
+    warn_of_page_cache(job, write_ratio);
 }

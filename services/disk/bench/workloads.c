@@ -1,8 +1,8 @@
 /* The rows of the table. All workloads share their functions: what differs is data. */
 #include "content.h"
 #include "disk.h"
+#include "disk_loop.h"
 #include "disk_workloads.h"
-#include "loop.h"
 
 #include <stddef.h>
 
@@ -199,7 +199,7 @@ static const struct metric metrics[] = {
 static int setup(struct thread *thread)
 {
     int failure = file_fill(thread);
-    return failure ? failure : loop_open(thread);
+    return failure ? failure : disk_loop_open(thread);
 }
 
 static void finish(struct thread *thread)
@@ -216,7 +216,7 @@ static void finish(struct thread *thread)
 #define SHARED                                                                                     \
     .excludes = excludes, .metrics = metrics, .setup_s = FILL_S, .work_param = "total_bytes",      \
     .check = disk_job_check, .open = disk_job_open, .close = disk_job_close, .setup = setup,       \
-    .loop = disk_loop, .finish = finish, .teardown = loop_close
+    .loop = disk_loop, .finish = finish, .teardown = disk_loop_close
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
