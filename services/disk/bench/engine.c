@@ -84,6 +84,11 @@ int engine_choose(struct run *run, struct disk_job *job)
     return failure ? failure : check_depth(run, job);
 }
 
+const char *engine_why_not(const char *name, const struct disk_job *job)
+{
+    return strcmp(name, "auto") != 0 ? engine_named(name)->unsupported(job) : NULL;
+}
+
 /* ---- buffers -------------------------------------------------------------------------------- */
 
 /* Whole pages: O_DIRECT wants an address that the device can take, and no device wants more. */

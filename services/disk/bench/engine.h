@@ -70,6 +70,9 @@ extern const struct engine commit_engine;
  * the first; holds the others against depth and cache mode. 0 or an exit_code with its reason. */
 int engine_choose(struct run *run, struct disk_job *job);
 
+/* NULL, or why the engine of this name cannot be had here; of `auto` always NULL. */
+const char *engine_why_not(const char *name, const struct disk_job *job);
+
 /* From one buffer to the next. */
 size_t engine_buffer_bytes(const struct disk_job *job);
 /* What the buffers of one thread take, in bytes. */
