@@ -27,6 +27,8 @@ enum {
 
 static const double ENOUGH_BLOCKS = 0.98;
 static const double LITTLE_CACHED = 0.01;
+/* Lists of blocks of 4 bytes each where blocks have 1024, and something for short files. */
+static const double NOTES_SHARE = 0.005, NOTES_BYTES = 1 << 20;
 
 static uint64_t used_bytes(const struct disk_job *job)
 {
@@ -165,14 +167,17 @@ static int write_piece(struct disk_job *job, const char *buffer, uint64_t offset
     return EXIT_OK;
 }
 
-/* Others write to the same file system meanwhile. */
+/* Others write to the same file system meanwhile. What it notes down of the file itself may come out
+ * of the reserve. */
 static int check_space(struct disk_job *job, uint64_t taken)
 {
     const struct fill *fill = &job->fill;
     if (taken % SPACE_CHECKED_BYTES)
         return EXIT_OK;
-    double missing = fill->allocated ? 0 : (double)(fill->to - fill->from - taken);
-    return scratch_space(job->run, &job->scratch, missing);
+    uint64_t all = fill->to - fill->from;
+    double missing = fill->allocated ? 0 : (double)(all - taken);
+    return scratch_space(job->run, &job->scratch,
+                         missing - NOTES_BYTES - NOTES_SHARE * (double)all);
 }
 
 static int fill_pieces(struct disk_job *job, char *buffer)

@@ -43,3 +43,8 @@ def free_bytes(directory: Path) -> int:
     """What anybody may still write there."""
     status = os.statvfs(directory)
     return status.f_bavail * status.f_frsize
+
+
+def names_in(directory: Path) -> list[str]:
+    """All that has a name there."""
+    return sorted(path.name for path in directory.iterdir())

@@ -4,8 +4,11 @@ What every program answers alike is in tests/contract.
 """
 
 import os
+import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,14 +121,14 @@ def test_defaults(workload: str) -> None:
 # ---- where the file lies -------------------------------------------------------------------------
 
 
-def with_scratch(directory: Path | str, **options: object) -> object:
+def with_scratch(directory: Path | str, **options: Any) -> subprocess.CompletedProcess[str]:
     """A trial with its file there."""
     environment = os.environ | {"HOSTBENCH_SCRATCH": str(directory)}
     return call("seq_read", *MOMENT, env=environment, **options)
 
 
 @pytest.fixture
-def directory() -> object:
+def directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=on_disk()) as name:
         yield Path(name)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.disk.tests.loop_disk import free_bytes, loop_disk
+from services.disk.tests.loop_disk import free_bytes, loop_disk, names_in
 from services.disk.tests.program import (
     FAILED,
     MIB,
@@ -23,6 +23,9 @@ from services.disk.tests.program import (
     on_disk,
     refused,
 )
+
+Process = subprocess.Popen[str]
+Result = subprocess.CompletedProcess[str]
 
 GIB = 1024 * MIB
 WAIT_S = 20.0
@@ -44,7 +47,7 @@ def small_disk() -> Iterator[Path]:
         yield directory
 
 
-def fill(directory: Path, size_bytes: int, reserve_bytes: int | None = 0) -> object:
+def fill(directory: Path, size_bytes: int, reserve_bytes: int | None = 0) -> Result:
     """A short trial with a file of this size."""
     arguments = ("seq_read", "--duration-s=0.05", f"--file-bytes={size_bytes}")
     return call(*arguments, env=environment(directory, reserve_bytes))
@@ -60,7 +63,7 @@ def test_a_file_that_fits(small_disk: Path) -> None:
     )
     assert trial.metrics["prefilled_bytes"] == 32 * MIB
     assert free_bytes(small_disk) == before
-    assert sorted(os.listdir(small_disk)) == ["lost+found"]
+    assert names_in(small_disk) == ["lost+found"]
 
 
 def test_a_file_that_does_not_fit(small_disk: Path) -> None:
@@ -105,7 +108,7 @@ def test_the_limit_of_file_sizes() -> None:
 # ---- room that goes while the file is filled -------------------------------------------------
 
 
-def used_by(directory: Path, before: int, process: "subprocess.Popen[str]", least: int) -> None:
+def used_by(directory: Path, before: int, process: Process, least: int) -> None:
     """Waits until so many bytes of the file system are taken."""
     end = time.monotonic() + WAIT_S
     while before - free_bytes(directory) < least:
@@ -114,7 +117,7 @@ def used_by(directory: Path, before: int, process: "subprocess.Popen[str]", leas
 
 
 @contextmanager
-def filling(directory: Path, size_bytes: int, reserve_bytes: int) -> Iterator[object]:
+def filling(directory: Path, size_bytes: int, reserve_bytes: int) -> Iterator[Process]:
     """A trial that is stopped in the middle of filling its file, and let go on behind the body."""
     before = free_bytes(directory)
     process = subprocess.Popen(
@@ -133,7 +136,7 @@ def filling(directory: Path, size_bytes: int, reserve_bytes: int) -> Iterator[ob
             process.kill()
 
 
-def outcome(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
+def outcome(process: Process) -> Result:
     """Of a stopped process, when it has gone on and ended."""
     process.send_signal(signal.SIGCONT)
     output, messages = process.communicate(timeout=WAIT_S)
@@ -167,7 +170,7 @@ def test_others_take_all_of_it() -> None:
             result = outcome(process)
         line = refused(result, RESOURCE, "free some", "smaller")
         assert "no space is left" in line or "more bytes are needed" in line
-        assert sorted(os.listdir(directory)) == ["lost+found", "other"]
+        assert names_in(directory) == ["lost+found", "other"]
         other.unlink()
 
 
@@ -214,7 +217,7 @@ def test_killed_at_any_moment(options: tuple[str, ...]) -> None:
             process.kill()
             assert process.wait(timeout=WAIT_S) == -signal.SIGKILL
             assert free_again(directory, before), number
-            assert sorted(os.listdir(directory)) == ["lost+found", "mine"]
+            assert names_in(directory) == ["lost+found", "mine"]
         assert mine.read_bytes() == PRECIOUS
         assert taken >= 5  # Otherwise nothing was there to be left.
 
@@ -222,7 +225,7 @@ def test_killed_at_any_moment(options: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("when_s", [0.02, 0.3])
 def test_told_to_end(when_s: float) -> None:
     directory = on_disk()
-    names = set(os.listdir(directory))
+    names = set(names_in(directory))
     process = subprocess.Popen(
         [PROGRAM, "rand_write", f"--file-bytes={512 * MIB}", "--duration-s=60"],
         env=environment(directory),
@@ -238,4 +241,4 @@ def test_told_to_end(when_s: float) -> None:
         assert time.monotonic() - told < 2
     # A signal before the program has caught it ends it as any other.
     assert process.returncode in (FAILED, -signal.SIGTERM)
-    assert not set(os.listdir(directory)) - names
+    assert not set(names_in(directory)) - names
