@@ -35,9 +35,7 @@ class LocalPeers:
         self._inherited = tuple(inherited)
         self._answers: dict[tuple[str, ...], str] = {}
 
-    def run(
-        self, trial: Trial, scratch_fd: int | None = None
-    ) -> Generator[TrialEvent, None, None]:
+    def run(self, trial: Trial, scratch_fd: int | None = None) -> Generator[TrialEvent, None, None]:
         """See Transport.run; `scratch_fd` is the file that our trial worked on."""
         assert trial.beside is not None, "a peer's trial stands beside one of ours"
         beside = dataclasses.replace(trial.beside, scratch_fd=scratch_fd)
