@@ -87,6 +87,7 @@ class LocalPeers:
         request = {
             "command": command.arguments,
             "files": dict(command.files),
+            "links": dict(command.links),
             "report": command.report,
             "timeout_s": timeout_s,
             "inherited": inherited,
