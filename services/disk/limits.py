@@ -148,7 +148,7 @@ def _bytes_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
 def _operations_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
     """The smaller of what the disk's rating allows and what the blocks leave of the bandwidth."""
     rating = None if place is None else place.user_operations_per_second
-    known = []
+    known: list[tuple[Factor, ...]] = []
     # Of neighbouring blocks several may become one request of the disk.
     if rating is not None and asked.workload in RANDOM:
         source = f"told by {OPERATIONS.variable}"

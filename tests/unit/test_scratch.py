@@ -86,7 +86,7 @@ def test_without_unnamed_files_the_name_goes_at_once(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on NFS, where O_TMPFILE is refused."""
-    monkeypatch.setattr(scratch_module.os, "O_TMPFILE", os.O_DIRECTORY | os.O_CREAT, raising=False)
+    monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY | os.O_CREAT)
     descriptor = open_unnamed(directory)
     assert list(directory.iterdir()) == []
     assert os.fstat(descriptor).st_nlink == 0
