@@ -300,8 +300,10 @@ def _with_threads(
     given: dict[str, ParamValue], workload: Workload, host: HostInventory
 ) -> dict[str, ParamValue]:
     """`threads` as a number, so that the case says what it is on whatever host: one for each CPU
-    given, else one for each CPU allowed, as the programs do."""
-    if workload.param(THREADS) is None or given.get(THREADS, ALL) != ALL:
+    given, else one for each CPU allowed, as the programs do. Where the default is a number, it is
+    as many unless `all` is asked for."""
+    param = workload.param(THREADS)
+    if param is None or given.get(THREADS, param.default) != ALL:
         return given
     cpus = given.get("cpus")
     count = len(host.allowed_cpus) if cpus is None else cpu_count(str(cpus))

@@ -17,6 +17,9 @@ NUMBERS = {
         "move_pages": 279,
         "io_setup": 206,
         "io_uring_setup": 425,
+        "fsetxattr": 190,
+        "fallocate": 285,
+        "cachestat": 451,
     },
     "aarch64": {
         "mbind": 235,
@@ -25,6 +28,9 @@ NUMBERS = {
         "move_pages": 239,
         "io_setup": 0,
         "io_uring_setup": 425,
+        "fsetxattr": 7,
+        "fallocate": 47,
+        "cachestat": 451,
     },
 }
 # Those of NUMA that Docker's default profile keeps for CAP_SYS_NICE.

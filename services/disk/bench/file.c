@@ -112,13 +112,24 @@ static double unallocated_bytes(const struct disk_job *job)
     return fmax(0, (double)job->fill.to - (double)status.st_blocks * BLOCK_UNIT);
 }
 
-/* In one piece where the file system can do that; the writes have to be done all the same. */
+/* Whether there is no room for it, or no device. Otherwise the file system, or a filter of system
+ * calls, does not offer to set space aside, and the writes will tell. */
+static bool is_refusal(int error)
+{
+    static const int refusals[] = {ENOSPC, EDQUOT, EFBIG, EIO, EROFS};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        if (error == refusals[i])
+            return true;
+    return false;
+}
+
+/* In one piece, if that can be done; the writes have to follow all the same. */
 static int allocate(struct disk_job *job)
 {
     struct fill *fill = &job->fill;
     off_t bytes = (off_t)(fill->to - fill->from);
     fill->allocated = fallocate(job->scratch.fd, 0, (off_t)fill->from, bytes) == 0;
-    if (fill->allocated || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR)
+    if (fill->allocated || !is_refusal(errno))
         return EXIT_OK;
     return io_error(job->run, OP_WRITE, errno, fill->from, (size_t)bytes, 0);
 }
