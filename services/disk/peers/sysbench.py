@@ -31,6 +31,7 @@ class RandomRead(SysbenchTest):
     title = "fileio rndrd"
     unit = "operation/s"
     metric = OPERATIONS
+    kernel_works = True
 
     def __init__(self, case: Case) -> None:
         self._case = case
