@@ -25,6 +25,7 @@ static void add_times(struct totals *totals, const struct worker *worker)
     totals->wall_s += worker->watched_s;
     totals->cpu_s += worker->used.cpu_s;
     totals->wait_s += worker->used.wait_s;
+    totals->turns += worker->used.turns;
     totals->step_cpu_s += worker->step_cpu_s;
     totals->measured_s += worker->measured_s;
     totals->involuntary_switches += worker->used.involuntary_switches;

@@ -14,7 +14,7 @@ struct column {
 /* Collected over the threads. */
 struct totals {
     double first_start_s, last_start_s, first_stop_s, last_stop_s;
-    double wall_s, cpu_s, wait_s, step_cpu_s, measured_s;
+    double wall_s, cpu_s, wait_s, turns, step_cpu_s, measured_s;
     double operations; /* a week on hundreds of cores is beyond 2^64 */
     struct column wholes, cleans, bests, clocks, ratios;
     uint64_t slices, clean_slices, involuntary_switches;

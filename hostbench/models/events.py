@@ -138,7 +138,7 @@ class Disturbance(ProtocolModel):
     """What the kernel saw between the first start and the last stop.
 
     `cpu_ratio`: CPU time of the threads over their wall time; of a workload with a loop of its own,
-    which waits for other things too, the share of the time that no thread waited for a CPU.
+    which waits for other things too, the share of the time that no thread was kept waiting for one.
     """
 
     cpu_ratio: Ratio | None
