@@ -39,7 +39,8 @@ SEQ: Params = BASE | {"block_bytes": MIB}
 RAND: Params = BASE | {"block_bytes": 4096}
 MIX: Params = RAND | {"engine": "libaio", "queue_depth": 32, "read_share": 0.7}
 SYNCED: Params = SEQ | {"engine": "psync", "cache_mode": "buffered+fsync_end"}
-COMMIT: Params = RAND | {"engine": "psync", "cache_mode": "buffered"}
+# It has neither an engine nor a cache mode to choose.
+COMMIT: Params = {"file_bytes": 64 * MIB, "block_bytes": 4096, "threads": 1, "warmup_s": 0.1}
 FOUR_THREADS: Params = RAND | {"engine": "psync", "threads": 4}
 # Tool, workload, parameters, the trial beside, recorded output.
 Run = tuple[str, str, Params, Beside, str]
@@ -286,7 +287,8 @@ def test_fio_runs_in_our_file_and_makes_none() -> None:
          {"random_distribution": "zipf:0.8"}),
         ("rand_write", {"compressible": 0.25}, {"buffer_compress_percentage": "25"}),
         ("rand_read", {"rate": 1000, "threads": 4}, {"rate_iops": "250"}),
-        ("fsync_latency", {"cache_mode": "buffered"}, {"rw": "write", "fdatasync": "1"}),
+        ("fsync_latency", {}, {"rw": "write", "fdatasync": "1", "ramp_time": "100ms"}),
+        ("fsync_latency", {}, {"ioengine": "psync", "direct": "0", "iodepth": "1"}),
         # Whole blocks of the file, and of the part of each thread.
         ("seq_read", {"block_bytes": 10 * MIB}, {"size": str(60 * MIB)}),
         ("seq_read", {"block_bytes": 10 * MIB, "threads": 4},
@@ -300,7 +302,8 @@ def test_fio_runs_in_our_file_and_makes_none() -> None:
 def test_fio_does_what_we_do(
     workload: str, change: Params, expected: dict[str, str | None]
 ) -> None:
-    params = (RAND if workload.startswith("rand") else SEQ) | change
+    whole = {"rand": RAND, "seq_": SEQ, "fsyn": COMMIT}[workload[:4]]
+    params = whole | change
     options = options_of(command_of(workload, params))
     assert {name: options.get(name) for name in expected} == expected
 
