@@ -1,0 +1,155 @@
+"""Whether figures are the disk's: what the kernel saw of each case, in which mode it really ran,
+and the fio command that asks for the same."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from hostbench.models.result import CaseResult
+from hostbench.report.content import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Fold,
+    Paragraph,
+    Part,
+    RowGroup,
+    Table,
+    Text,
+)
+from hostbench.report.figures import NOTHING, by_workload, folded, label, primary, some
+from hostbench.report.grouping import resolved
+from hostbench.units import plural
+from services.disk.peers.fio import fio_command
+from services.disk.report.cases import (
+    CACHE_CONTAMINATED,
+    ENGINE,
+    MODE,
+    PAGE_CACHE_MEASURED,
+    row_of,
+    said,
+    share,
+    shown,
+    size,
+    warned,
+)
+
+EVIDENCE = Paragraph(
+    "Read and written at the device: the bytes that the kernel counted there for this process, "
+    "over those that it asked for: 100 % means that every read went down to the device, 0 % that "
+    "memory answered. In memory: the share of the file's pages in the page cache right before "
+    "the timed region and right after it. What a hypervisor, a controller or the device itself "
+    "keeps in memory is seen by none of these."
+)
+Row = Callable[[CaseResult], tuple[Text, ...]]
+
+# What a warning means for the figure, the gravest first.
+CAUTIONS = {
+    CACHE_CONTAMINATED: "read from the page cache what was to come from the device: not the "
+    "disk's figure",
+    PAGE_CACHE_MEASURED: "buffered and nothing waits for the device: the speed of system calls "
+    "and of the page cache, not of a disk",
+    "direct_unavailable": "the file system takes no O_DIRECT: measured buffered",
+    "not_steady": "the rate still changed at the end: a longer run may show another",
+    "engine_fallback": "a faster way to hand over requests is not available here",
+}
+
+
+def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """What must be known before the figures are read."""
+    items: list[Text] = []
+    for code, meaning in CAUTIONS.items():
+        found = [case for case in cases if code in warned(case)]
+        if found:
+            which = some([case.title for case in found])
+            items.append(f"{plural(len(found), 'case')}: {meaning} ({which}).")
+    if items:
+        yield Bullets(tuple(items))
+
+
+def evidence_part(cases: Sequence[CaseResult], *, of: int) -> Part:
+    """The part; it has no blocks where no case has a figure."""
+    measured = [case for case in cases if primary(case)]
+    blocks: tuple[Block, ...] = ()
+    if measured:
+        blocks = (
+            EVIDENCE,
+            folded(_evidence(measured), len(measured), of=of),
+            *_bytes(measured, of=of),
+            _commands(measured),
+        )
+    return Part("Evidence", blocks)
+
+
+_EVIDENCE = (
+    Column("case"),
+    Column("cache mode"),
+    Column("engine"),
+    Column("read at the device", figures=True),
+    Column("written at the device", figures=True),
+    Column("in memory before", figures=True),
+    Column("after", figures=True),
+    Column("warnings"),
+)
+
+
+def _evidence(cases: Sequence[CaseResult]) -> Table:
+    return Table("Evidence for each case", _EVIDENCE, _groups(cases, _evidence_row))
+
+
+def _groups(cases: Sequence[CaseResult], row: Row) -> tuple[RowGroup, ...]:
+    return tuple(
+        RowGroup(workload, tuple(row(case) for case in found))
+        for workload, found in by_workload(cases).items()
+    )
+
+
+def _evidence_row(case: CaseResult) -> tuple[Text, ...]:
+    return (
+        label(case),
+        said(case, MODE),
+        said(case, ENGINE),
+        share(case, "device_read_ratio"),
+        share(case, "device_write_ratio"),
+        share(case, "cached_ratio_before"),
+        share(case, "cached_ratio_after"),
+        ", ".join(sorted(warned(case))) or NOTHING,
+    )
+
+
+_BYTES = (
+    ("planned_write_bytes", "planned to write", size),
+    ("prefilled_bytes", "filled before", size),
+    ("prefill_s", "time for that", shown),
+    ("covered_bytes", "of the file, covered", size),
+    ("diskstats_read_bytes", "device read", size),
+    ("diskstats_write_bytes", "device wrote", size),
+    ("device_busy_ratio", "device busy", share),
+    ("fsync_s", "last fsync", shown),
+    ("steady_state_range_ratio", "range at the end", share),
+    ("steady_state_slope_ratio", "slope at the end", share),
+    ("verified_blocks", "blocks verified", shown),
+)
+
+
+def _bytes(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    """What was moved besides, as far as the program tells."""
+    told = [one for one in _BYTES if row_of(cases, one[0])]
+
+    def row(case: CaseResult) -> tuple[Text, ...]:
+        return (label(case), *(said_as(case, metric) for metric, _, said_as in told))
+
+    if told:
+        columns = (Column("case"), *(Column(title, figures=True) for _, title, _ in told))
+        table = Table("What was written and read in all", columns, _groups(cases, row))
+        yield folded(table, len(cases), of=of)
+
+
+def _commands(cases: Sequence[CaseResult]) -> Fold:
+    """The same case for fio; nothing runs from here."""
+    columns = (Column("case"), Column("command"))
+
+    def row(case: CaseResult) -> tuple[Text, ...]:
+        return (label(case), Code(fio_command(resolved(case))))
+
+    caption = "The same with fio"
+    return Fold(caption, (Table(caption, columns, _groups(cases, row)),))
