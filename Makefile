@@ -82,7 +82,7 @@ help: ## this list
 run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking
 	@.venv/bin/hostbench run $(SUITE) $(ARGS)
 
-peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, hpcc
+peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, fio, hpcc ...
 	@scripts/system-packages.sh peers
 
 env: ## make .env and secrets/ of the stack; keeps what is there

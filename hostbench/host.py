@@ -6,11 +6,12 @@ import platform
 import re
 import socket
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from hostbench.hostmemory import memory
+from hostbench.hostscratch import scratch_place
 from hostbench.models.host import (
     Cache,
     CgroupLimits,
@@ -35,10 +36,12 @@ _Number = TypeVar("_Number", int, float)
 _CONTAINER_CGROUP = re.compile(r"docker|containerd|kubepods|libpod|lxc|garden")
 
 
-def inventory(root: Path = Path("/")) -> HostInventory:
-    """What this host is. `root` stands for / in tests.
+def inventory(root: Path = Path("/"), *, scratch: bool = True) -> HostInventory:
+    """What this host is. `root` stands for / in tests. `scratch`: with what lies below the scratch
+    directory, which is another one in every container.
 
-    Raises UsageError when HOSTBENCH_MEMORY_BANDWIDTH is set to anything but a bandwidth.
+    Raises UsageError when a rating that the user tells, such as HOSTBENCH_MEMORY_BANDWIDTH, makes
+    no sense.
     """
     fields = _cpuinfo(root)
     virtualisation = _virtualisation(root, fields)
@@ -57,7 +60,15 @@ def inventory(root: Path = Path("/")) -> HostInventory:
         virtualisation=virtualisation,
         cgroup=_cgroup(root),
         memory=memory(root, virtualisation),
+        scratch=scratch_place(root, virtualisation) if scratch else None,
     )
+
+
+def with_scratch(seen: Sequence[HostInventory]) -> HostInventory:
+    """What several services of one host say of it: the first, with the scratch directory of the
+    one that has any."""
+    place = next((one.scratch for one in seen if one.scratch is not None), None)
+    return seen[0].model_copy(update={"scratch": place})
 
 
 def _machine(root: Path) -> str | None:

@@ -1,18 +1,22 @@
 """The memory of this host, for the inventory. What cannot be read is None, never an error."""
 
-import math
 import os
 import re
 from pathlib import Path
 
-from hostbench.errors import UsageError, shown
 from hostbench.memorychannels import read_channels
 from hostbench.models.host import HugePagePool, Memory, NumaNode, Virtualisation
+from hostbench.rating import Rating
 from hostbench.smallfiles import cpu_list, read_number, read_text
 
 BANDWIDTH_VARIABLE = "HOSTBENCH_MEMORY_BANDWIDTH"
-# A hundred times what any host of today has.
-BANDWIDTH_MOST = 1e15
+BANDWIDTH = Rating(
+    variable=BANDWIDTH_VARIABLE,
+    what="a bandwidth",
+    unit="byte/s",
+    most=1e15,  # a hundred times what any host of today has
+    example="307.2e9 for 8 channels of 4800 MT/s",
+)
 # glibc's bits/confname.h: _SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE.
 _LIBRARY_CACHES = ((197, 194), (191,))
 _HUGE_PAGES = "sys/kernel/mm/transparent_hugepage"
@@ -39,19 +43,7 @@ def memory(root: Path, virtualisation: Virtualisation) -> Memory:
 def user_bandwidth() -> float | None:
     """The bandwidth in byte/s that the user knows this host's memory to have, None: it is not
     told. Raises UsageError for anything else."""
-    told = os.environ.get(BANDWIDTH_VARIABLE)
-    if not told:
-        return None
-    try:
-        value = float(told)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= BANDWIDTH_MOST:
-        raise UsageError(
-            f"{BANDWIDTH_VARIABLE} {shown(told)} is not a bandwidth; give byte/s above 0, up to "
-            f"{BANDWIDTH_MOST:g}, such as 307.2e9 for 8 channels of 4800 MT/s, or unset it"
-        )
-    return value
+    return BANDWIDTH.told()
 
 
 def _nodes(root: Path) -> tuple[NumaNode, ...]:

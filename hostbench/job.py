@@ -1,5 +1,6 @@
 """A job from its suite to its result document, on this host."""
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from hostbench.plan import Plan, make_plan, subsystems_of
 from hostbench.program import Program, load_programs
 from hostbench.results import JobDirectory, ResultsStore, needed_bytes
 from hostbench.resume import resumption
+from hostbench.scratch import Scratch
 
 
 class Audience(Protocol):
@@ -110,14 +112,16 @@ class JobRunner:
         programs: Mapping[str, Program],
         lock_descriptor: int,
     ) -> ResultDocument:
+        scratch = Scratch()
         apparatus = Apparatus(
-            transport=LocalTransport(programs, self._interrupt, lock_descriptor),
+            transport=LocalTransport(programs, self._interrupt, lock_descriptor, scratch),
             watch=LocalWatch(),
             interrupt=self._interrupt,
         )
         sinks = (self._audience,)
         try:
-            document = measure(job, journal, setup, session, apparatus, sinks, self._index)
+            with contextlib.closing(scratch):
+                document = measure(job, journal, setup, session, apparatus, sinks, self._index)
         except HostbenchError as error:
             error.add(f"go on with: hostbench run --resume {job.id}")
             raise

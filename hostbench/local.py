@@ -3,12 +3,16 @@
 from collections.abc import Generator, Mapping
 
 from hostbench.child import Child
+from hostbench.errors import ResourceError
+from hostbench.exitcode import ExitCode
 from hostbench.interrupt import Interrupt
 from hostbench.models.events import Event, ParamValue
 from hostbench.models.peer import TrialEvent
 from hostbench.models.result import OWN_TOOL
 from hostbench.peertrial import LocalPeers
 from hostbench.program import Program
+from hostbench.scratch import PARAM as SCRATCH_PARAM
+from hostbench.scratch import Scratch, takes_scratch
 from hostbench.stream import EventStream
 from hostbench.trial import Trial, TrialFailed
 
@@ -17,27 +21,42 @@ class LocalTransport:
     """Runs trials with the programs of this host, and those of its peers.
 
     The programs inherit the lock's descriptor, so the host stays locked as long as one of them
-    lives, whatever becomes of this process.
+    lives, whatever becomes of this process. Those that work on a file inherit it too, so that it is
+    filled once a job and nobody has to find it by a name.
     """
 
     def __init__(
-        self, programs: Mapping[str, Program], interrupt: Interrupt, lock_descriptor: int | None
+        self,
+        programs: Mapping[str, Program],
+        interrupt: Interrupt,
+        lock_descriptor: int | None,
+        scratch: Scratch | None = None,
     ) -> None:
+        """`scratch` None: each trial of a program that works on a file makes its own."""
         self._programs = programs
+        self._scratch = scratch
         self._interrupt = interrupt
         self._inherited = () if lock_descriptor is None else (lock_descriptor,)
         self._peers = LocalPeers(interrupt, self._inherited)
 
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run."""
-        return self._run_own(trial) if trial.tool == OWN_TOOL else self._peers.run(trial)
+        return self._run_own(trial) if trial.tool == OWN_TOOL else self._run_peer(trial)
+
+    def _run_peer(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        yield from self._peers.run(trial, self._scratch_fd(trial))
 
     def _run_own(self, trial: Trial) -> Generator[Event, None, None]:
         program = self._programs[trial.subsystem]
         _check_unchanged(program)
         stream = EventStream(trial)
         arguments = command_line(trial.workload, trial.params)
-        with Child(program.path, arguments, self._interrupt, self._inherited) as child:
+        inherited = self._inherited
+        scratch_fd = self._scratch_fd(trial)
+        if scratch_fd is not None:
+            arguments.append(f"--{SCRATCH_PARAM.replace('_', '-')}={scratch_fd}")
+            inherited += (scratch_fd,)
+        with Child(program.path, arguments, self._interrupt, inherited) as child:
             try:
                 for line in child.lines(trial.timeout_s):
                     yield stream.take(line)
@@ -47,6 +66,17 @@ class LocalTransport:
             except TrialFailed as failure:
                 raise _with_last_errors(failure, child.last_errors()) from None
         stream.finish(exit_code, child.last_errors())
+
+    def _scratch_fd(self, trial: Trial) -> int | None:
+        """The file that the trial works on; None: on none. Raises TrialFailed."""
+        program = self._programs.get(trial.subsystem)
+        workload = None if program is None else program.table.workload(trial.workload)
+        if self._scratch is None or not takes_scratch(workload):
+            return None
+        try:
+            return self._scratch.descriptor()
+        except ResourceError as error:
+            raise TrialFailed("scratch", error.message, ExitCode.RESOURCE) from None
 
 
 def command_line(workload: str, params: Mapping[str, ParamValue]) -> list[str]:

@@ -66,10 +66,15 @@ def read_channels(root: Path, virtualisation: Virtualisation) -> Found:
         return Found(reason=f"{unknown}; {TELL}")
 
 
-def _refuse_virtual(virtualisation: Virtualisation) -> None:
+def is_guest(virtualisation: Virtualisation) -> bool:
+    """Whether a hypervisor lies below, which may make up the hardware that its guests see."""
     made_by = f"{virtualisation.vendor or ''} {virtualisation.product or ''}"
     amazon = made_by.lower().startswith(_AMAZON) and ".metal" not in made_by
-    if virtualisation.hypervisor or amazon or _VIRTUAL.search(made_by):
+    return bool(virtualisation.hypervisor or amazon or _VIRTUAL.search(made_by))
+
+
+def _refuse_virtual(virtualisation: Virtualisation) -> None:
+    if is_guest(virtualisation):
         raise Unknown("a hypervisor lies below, and what memory devices a guest sees is made up")
 
 

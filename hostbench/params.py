@@ -13,9 +13,14 @@ _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
-# docs/kernel-protocol.md: a trial has a fixed time or a fixed work.
+# docs/kernel-protocol.md: a trial has a fixed time or a fixed work, which a workload may call
+# otherwise.
+FIXED_WORK = ("work", "total_bytes")
 EXCLUSIVE = (
-    ("duration_s", "work", "leave out duration_s for a fixed work or work for a fixed time"),
+    *(
+        ("duration_s", work, f"leave out duration_s for a fixed work or {work} for a fixed time")
+        for work in FIXED_WORK
+    ),
     ("size_bytes", "size_share", "leave out one of them"),
 )
 

@@ -27,11 +27,13 @@ class BadOutput(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """One run: `files` are written into the empty directory it runs in, by name; `report` is the
-    file there that holds its figures, None: they are printed."""
+    """One run: `files` are written into the empty directory it runs in, by name; `links` are
+    symbolic links there, name to target; `report` is the file there that holds its figures, None:
+    they are printed."""
 
     arguments: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
     report: str | None = None
 
 

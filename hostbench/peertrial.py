@@ -1,5 +1,6 @@
 """Runs a peer on this host: as a child of the supervisor, which ends all that it starts."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -34,10 +35,12 @@ class LocalPeers:
         self._inherited = tuple(inherited)
         self._answers: dict[tuple[str, ...], str] = {}
 
-    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
-        """See Transport.run."""
-        beside = trial.beside
-        assert beside is not None, "a peer's trial stands beside one of ours"
+    def run(
+        self, trial: Trial, scratch_fd: int | None = None
+    ) -> Generator[TrialEvent, None, None]:
+        """See Transport.run; `scratch_fd` is the file that our trial worked on."""
+        assert trial.beside is not None, "a peer's trial stands beside one of ours"
+        beside = dataclasses.replace(trial.beside, scratch_fd=scratch_fd)
         peer = next(
             peer
             for peer in peers_of(trial.subsystem, trial.workload, trial.params)
@@ -74,23 +77,27 @@ class LocalPeers:
         return self._answers[key]
 
     def _supervised(self, command: Command, timeout_s: float, beside: Beside) -> PeerEndEvent:
-        ended = self._supervise(command, timeout_s)
+        ended = self._supervise(command, timeout_s, beside.scratch_fd)
         before, after = (parse_cpu_times(ended.pop(name)) for name in ("stat_before", "stat_after"))
         others, steal = _taken_by_others(before, after, beside, ended["elapsed_s"], ended["cpu_s"])
         return PeerEndEvent(**ended, others_ratio=others, steal_ratio=steal)
 
-    def _supervise(self, command: Command, timeout_s: float) -> dict[str, Any]:
+    def _supervise(
+        self, command: Command, timeout_s: float, scratch_fd: int | None = None
+    ) -> dict[str, Any]:
+        inherited = self._inherited if scratch_fd is None else (*self._inherited, scratch_fd)
         request = {
             "command": command.arguments,
             "files": dict(command.files),
+            "links": dict(command.links),
             "report": command.report,
             "timeout_s": timeout_s,
-            "inherited": self._inherited,
+            "inherited": inherited,
         }
         # -I and -S: it needs nothing but the standard library and starts in a few milliseconds.
         arguments = ["-I", "-S", str(SUPERVISOR), json.dumps(request)]
         program = Path(sys.executable)
-        with Child(program, arguments, self._interrupt, self._inherited, hurry=False) as child:
+        with Child(program, arguments, self._interrupt, inherited, hurry=False) as child:
             lines = list(child.lines(timeout_s + SUPERVISOR_GRACE_S))
             exit_code = child.wait()
         if exit_code != 0 or len(lines) != 1:

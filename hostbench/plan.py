@@ -14,7 +14,7 @@ from hostbench.models.host import HostInventory
 from hostbench.models.result import PlannedCase
 from hostbench.models.suite import ALL, Suite, SuiteCase
 from hostbench.models.table import Metric, Param, Table, Workload
-from hostbench.params import check_params, check_value, cpu_count, known_param
+from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, known_param
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
@@ -297,8 +297,10 @@ def _with_threads(
     given: dict[str, ParamValue], workload: Workload, host: HostInventory
 ) -> dict[str, ParamValue]:
     """`threads` as a number, so that the case says what it is on whatever host: one for each CPU
-    given, else one for each CPU allowed, as the programs do."""
-    if workload.param(THREADS) is None or given.get(THREADS, ALL) != ALL:
+    given, else one for each CPU allowed, as the programs do. Where the default is a number, it is
+    as many unless `all` is asked for."""
+    param = workload.param(THREADS)
+    if param is None or given.get(THREADS, param.default) != ALL:
         return given
     cpus = given.get("cpus")
     count = len(host.allowed_cpus) if cpus is None else cpu_count(str(cpus))
@@ -313,7 +315,7 @@ def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[st
             params[param.name] = given[param.name]
         elif param.scope == "request" and param.default is not None:
             params[param.name] = param.default
-    if "work" in given:
+    if any(work in given for work in FIXED_WORK):
         params.pop("duration_s", None)
     return params
 

@@ -5,7 +5,6 @@ The wire format is hostbench/models/service.py; docs/service.md says what the ca
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import secrets
 import time
@@ -40,7 +39,7 @@ from hostbench.models.service import (
 )
 from hostbench.stream import EventStream
 from hostbench.tls import trusting
-from hostbench.trial import Trial, TrialFailed
+from hostbench.trial import Beside, Trial, TrialFailed
 from hostbench.wire import Wire
 
 CONNECT_S_MOST = 5.0
@@ -290,7 +289,7 @@ class HttpTransport:
             workload=trial.workload,
             params=dict(trial.params),
             tool=trial.tool,
-            beside=None if beside is None else BesideRequest(**dataclasses.asdict(beside)),
+            beside=None if beside is None else _beside_request(beside),
             timeout_s=trial.timeout_s,
             fence=self._fence,
             sha256=self._programs[trial.subsystem] if own else None,
@@ -306,6 +305,11 @@ class HttpTransport:
         if refused.code == Refusal.LACKING:
             return ResourceError(f"service {url}: {refused.detail}")
         return _lost(url, f"refuses a trial: {refused.detail}")
+
+
+def _beside_request(beside: Beside) -> BesideRequest:
+    # The scratch file is the service's own affair.
+    return BesideRequest(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)
 
 
 class _Reading:

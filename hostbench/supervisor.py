@@ -67,9 +67,9 @@ class Supervisor:
     """One peer from its start to the end of its last process."""
 
     def __init__(self, request: dict[str, Any], lifeline: int) -> None:
-        """`request`: command, files (name to text, written into the scratch directory), report
-        (name of the file there that holds the figures, or null), timeout_s, inherited
-        (descriptors that the peer keeps open)."""
+        """`request`: command, files (name to text, written into the scratch directory), links
+        (name to target, symbolic links there), report (name of the file there that holds the
+        figures, or null), timeout_s, inherited (descriptors that the peer keeps open)."""
         self._request = request
         self._lifeline = lifeline
         self._output = Output()
@@ -93,6 +93,8 @@ class Supervisor:
         try:
             for name, text in self._request["files"].items():
                 (scratch / name).write_text(text)
+            for name, target in self._request["links"].items():
+                (scratch / name).symlink_to(target)
             return self._run_in(scratch)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -15,12 +15,14 @@ class Beside:
     """The trial of ours that a peer is to be compared with.
 
     `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
-    primary metric. `elapsed_s`: how long it measured.
+    primary metric. `elapsed_s`: how long it measured. `scratch_fd`: the descriptor of the file it
+    worked on, which the peer inherits where it runs; None: it worked on none.
     """
 
     cpus: tuple[int, ...]
     rate: float
     elapsed_s: float
+    scratch_fd: int | None = None
 
     @property
     def threads(self) -> int:

@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from hostbench.document import Progress, assemble, job_exit_code
 from hostbench.errors import HostbenchError
 from hostbench.exitcode import ExitCode
+from hostbench.host import with_scratch
 from hostbench.journal import JournalWriter
 from hostbench.measuring import Apparatus, Setup, begin_journal, measure
 from hostbench.models.host import HostInventory
@@ -287,16 +288,17 @@ class RunningJob:
         """What is measured, by what the services say now."""
         tables: dict[str, Table] = {}
         versions: list[ProgramVersion] = []
-        inventory: HostInventory | None = None
+        seen: list[HostInventory] = []
         for subsystem, service in services.items():
             try:
                 answer = service.table(self._held)
-                inventory = inventory or service.host(self._held)
+                seen.append(service.host(self._held))
             except ServiceLost as lost:
                 raise Unreachable(self._registered[subsystem], lost.message) from None
             tables[subsystem] = answer.table
             versions.append(answer.program)
-        assert inventory is not None, "a suite has cases, and each has a subsystem"
+        assert seen, "a suite has cases, and each has a subsystem"
+        inventory = with_scratch(seen)
         plan = make_plan(task.suite, tables, inventory)
         return Setup(plan, tables, tuple(versions), inventory)
 

@@ -127,12 +127,70 @@ class Memory(HostModel):
     huge_page_pools: tuple[HugePagePool, ...] = ()
 
 
+class Disk(HostModel):
+    """One disk. `rotational` as the kernel was told, which means nothing of a virtual one.
+
+    `transport` is how it is attached: nvme, sata, virtio, loop … `link_bytes_per_second` is what
+    that carries at most in one direction, `link_source` where that is from; None: `link_reason`
+    says why nobody knows. `link_duplex`: it carries as much in the other direction meanwhile.
+    """
+
+    name: str
+    model: str | None = None
+    transport: str | None = None
+    rotational: bool | None = None
+    link_bytes_per_second: float | None = None
+    link_duplex: bool = False
+    link_source: str | None = None
+    link_reason: str | None = None
+
+
+class BlockDevice(HostModel):
+    """What a file system lies on: `number` is MAJ:MIN, `disks` are what it is made of; several
+    below LVM or RAID."""
+
+    number: str
+    name: str
+    disks: tuple[Disk, ...]
+
+    @property
+    def link_bytes_per_second(self) -> float | None:
+        """What the links of all its disks carry at most in one direction."""
+        links = [disk.link_bytes_per_second for disk in self.disks]
+        known = [link for link in links if link is not None]
+        return sum(known) if known and len(known) == len(links) else None
+
+    @property
+    def link_reason(self) -> str | None:
+        """Why that is not known."""
+        return next((disk.link_reason for disk in self.disks if disk.link_reason), None)
+
+
+class ScratchPlace(HostModel):
+    """Where disk workloads have their files, and what lies below.
+
+    `device` None: `device_reason` says why nobody knows. `device_source` says how it was found:
+    `st_dev`, or inferred from a mount. `user_bytes_per_second` and `user_operations_per_second`
+    are what HOSTBENCH_DISK_BANDWIDTH and HOSTBENCH_DISK_IOPS told.
+    """
+
+    directory: str
+    file_system: str | None = None
+    size_bytes: int | None = None
+    free_bytes: int | None = None
+    device: BlockDevice | None = None
+    device_source: str | None = None
+    device_reason: str | None = None
+    user_bytes_per_second: float | None = None
+    user_operations_per_second: float | None = None
+
+
 class HostInventory(HostModel):
     """One host at the start of a job.
 
     `machine` is a hash of the machine id: the same host keeps it, nobody can turn it back.
     `allowed_cpus` is the affinity of the process that runs the benchmark. `memory` None: written
-    by a version that did not look.
+    by a version that did not look. `scratch` None: so too, or by a service of another subsystem.
     """
 
     hostname: str
@@ -148,6 +206,7 @@ class HostInventory(HostModel):
     virtualisation: Virtualisation
     cgroup: CgroupLimits
     memory: Memory | None = None
+    scratch: ScratchPlace | None = None
 
     @property
     def identity(self) -> tuple[str, str | None, str]:

@@ -14,6 +14,7 @@ from hostbench.models.host import HostInventory
 from hostbench.models.service import IdleAnswer, ServiceTable, TrialRequest
 from hostbench.peers import known_tools
 from hostbench.program import Program
+from hostbench.scratch import check_scratch, has_scratch
 from hostbench.service.admission import admitted
 from hostbench.service.looks import Looks
 from hostbench.service.metrics import Metrics
@@ -68,10 +69,13 @@ class Service:
     """What the calls work with, for as long as the process lives."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises ResourceError when the program or the lock file cannot be used."""
+        """Raises ResourceError when the program, the lock file or the scratch directory, where the
+        program needs one, cannot be used."""
         self.settings = settings
         check_lock(settings.lock)
         self.program = InstalledProgram(settings.subsystem)
+        if self.has_scratch:
+            check_scratch()
         version = self.program.as_loaded.version
         self.metrics = Metrics(settings.host, version, settings.lock)
         self.runner = TrialRunner(self.metrics)
@@ -79,6 +83,11 @@ class Service:
         self.registrar: Registrar | None = None
         if settings.orchestrator_url is not None:
             self.registrar = Registrar(settings, self.runner, self.metrics)
+
+    @property
+    def has_scratch(self) -> bool:
+        """Whether its program works on files in the scratch directory."""
+        return has_scratch(self.program.as_loaded.table)
 
     @property
     def is_ready(self) -> bool:
@@ -184,7 +193,7 @@ def _host_calls(service: Service) -> APIRouter:
 
     @router.get("/host", summary="The inventory of this host", responses=problem_responses([401]))
     async def host() -> HostInventory:
-        seen = await asyncio.to_thread(inventory)
+        seen = await asyncio.to_thread(inventory, scratch=service.has_scratch)
         # In a container the kernel's name of the host is a random one.
         return seen.model_copy(update={"hostname": service.settings.host})
 

@@ -10,6 +10,7 @@ import structlog
 
 from hostbench.models.service import Ending, Refusal
 from hostbench.service.metrics import Metrics
+from hostbench.service.scratch import KeptScratch
 from hostbench.service.trial import Asked, Item, RunningTrial
 from hostbench.web.problem import Problem
 
@@ -23,6 +24,7 @@ class TrialRunner:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._scratch = KeptScratch()
         self._trials: dict[str, RunningTrial] = {}
         self._ending = False
         self._quiet = asyncio.Event()
@@ -58,7 +60,7 @@ class TrialRunner:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._forget, trial, outcome)
 
-        trial = RunningTrial(asked, put, finished, self._busy_for_s)
+        trial = RunningTrial(asked, put, finished, self._busy_for_s, self._scratch)
         trial.start()
         # Only now: it may not have started. It cannot be forgotten yet, for that happens here too.
         self._trials[asked.id] = trial

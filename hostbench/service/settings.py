@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hostbench.errors import UsageError, listing, shown
 from hostbench.hostmemory import user_bandwidth
+from hostbench.hostscratch import check_ratings
 from hostbench.lock import lock_path
 from hostbench.models.service import HostName, Registration
 from hostbench.program import SUBSYSTEMS
@@ -47,7 +48,9 @@ def read_settings(subsystem: str) -> Settings:
     listen = parse_listen(os.environ.get("HOSTBENCH_LISTEN") or f"127.0.0.1:{PORTS[name]}")
     orchestrator = os.environ.get("HOSTBENCH_ORCHESTRATOR_URL") or None
     host = _host_name()
-    user_bandwidth()  # so that a wrong one is told now, not by every call for the inventory
+    # So that a wrong one is told now, not by every call for the inventory.
+    user_bandwidth()
+    check_ratings()
     return Settings(
         subsystem=name,
         host=host,

@@ -24,6 +24,7 @@ from hostbench.models.peer import TrialEvent
 from hostbench.models.service import Ending, FailureEvent, Refusal
 from hostbench.program import Program
 from hostbench.service.lease import Guard, Lease
+from hostbench.service.scratch import KeptScratch
 from hostbench.trial import Trial, TrialFailed
 from hostbench.usage import ProcessMeter
 from hostbench.web.problem import Problem
@@ -62,9 +63,11 @@ class RunningTrial:
         put: Callable[[Item], None],
         finished: Callable[["RunningTrial", str], None],
         busy_for_s: Callable[[], float | None],
+        scratch: KeptScratch,
     ) -> None:
         """`put` takes what there is to say, `finished` hears the outcome before the last of it;
-        `busy_for_s` says how long whoever has the lock may keep it without a word, None: unknown.
+        `busy_for_s` says how long whoever has the lock may keep it without a word, None: unknown;
+        `scratch` is the service's.
         """
         self.asked = asked
         self.lease = Lease()
@@ -72,6 +75,7 @@ class RunningTrial:
         self._put = put
         self._finished = finished
         self._busy_for_s = busy_for_s
+        self._scratch = scratch
         self._begun = False
         self._ending: Ending | None = None
         self._mutex = threading.Lock()
@@ -152,12 +156,13 @@ class RunningTrial:
     def _measure(self, interrupt: Interrupt, lock: HostLock) -> str:
         outcome = MEASURED
         programs = {self.asked.trial.subsystem: self.asked.program}
-        transport = LocalTransport(programs, interrupt, lock.descriptor)
-        with contextlib.closing(transport.run(self.asked.trial)) as stream:
-            for event in stream:
-                self._say(event)
-                if isinstance(event, SkipEvent):
-                    outcome = SKIPPED
+        with self._scratch.lent(self.asked.claim.fence) as scratch:
+            transport = LocalTransport(programs, interrupt, lock.descriptor, scratch)
+            with contextlib.closing(transport.run(self.asked.trial)) as stream:
+                for event in stream:
+                    self._say(event)
+                    if isinstance(event, SkipEvent):
+                        outcome = SKIPPED
         return outcome
 
     def _say(self, event: TrialEvent | FailureEvent) -> None:

@@ -10,6 +10,7 @@ from typing import cast
 import redis
 from pydantic import ValidationError
 
+from hostbench.host import with_scratch
 from hostbench.models.host import HostInventory
 from hostbench.models.service import Registration, ServiceTable
 from orchestrator.store.connection import Scripts, flat, key
@@ -82,7 +83,10 @@ class HostStore:
     def register(
         self, registration: Registration, inventory: HostInventory, table: ServiceTable
     ) -> None:
-        """Notes a new service with what it says about its host."""
+        """Notes a new service with what it says about its host. Where disks are measured one
+        service of them all knows: what it said stays when another one registers."""
+        before = self.last_inventory(registration.host)
+        inventory = with_scratch([inventory, *([] if before is None else [before])])
         facts = {
             "inventory": inventory.model_dump_json(),
             f"table:{registration.subsystem}": table.model_dump_json(),

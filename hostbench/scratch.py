@@ -1,0 +1,149 @@
+"""The scratch directory of disk workloads, and the unnamed file there that the trials of a job use.
+
+The file has no name from the moment it is made, so that nothing is left of it whoever is killed.
+The programs have the same rules for the directory: a figure of memory must not pass for one of a
+disk, and nobody else may get between us and our file.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from hostbench.errors import ResourceError
+from hostbench.models.table import Table, Workload
+from hostbench.mounts import MOUNTS, mount_numbered, parse_mounts
+from hostbench.smallfiles import read_text, whole_number
+
+VARIABLE = "HOSTBENCH_SCRATCH"
+# The parameter of scope host that takes the file's descriptor.
+PARAM = "scratch_fd"
+MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
+ELSEWHERE = f"set {VARIABLE} to a directory on the disk to measure"
+# What open(2) says where the file system or the kernel has no unnamed files.
+_NO_TMPFILE = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
+
+
+def scratch_directory() -> Path:
+    """HOSTBENCH_SCRATCH, else a directory of this user's in /var/tmp, which lasts and is on disk."""
+    given = os.environ.get(VARIABLE)
+    return Path(given or f"/var/tmp/hostbench-{os.geteuid()}").absolute()  # noqa: S108
+
+
+def takes_scratch(workload: Workload | None) -> bool:
+    """Whether a workload works on the file."""
+    return workload is not None and workload.param(PARAM) is not None
+
+
+def has_scratch(table: Table) -> bool:
+    """Whether some workload of a program works on the file."""
+    return any(takes_scratch(workload) for workload in table.workloads)
+
+
+class Scratch:
+    """The file of one job. It is made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._descriptor: int | None = None
+
+    def descriptor(self) -> int:
+        """The file. Raises ResourceError when there can be none."""
+        if self._descriptor is None:
+            self._descriptor = open_unnamed(scratch_directory())
+        return self._descriptor
+
+    def close(self) -> None:
+        """Lets go of it: its space is free once no program has it open either. Safe to repeat."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def check_scratch() -> None:
+    """Makes a file there and lets go of it. Raises ResourceError."""
+    with contextlib.closing(Scratch()) as scratch:
+        scratch.descriptor()
+
+
+def open_unnamed(path: Path) -> int:
+    """A new file without a name in directory `path`. Raises ResourceError."""
+    if VARIABLE not in os.environ:
+        with contextlib.suppress(OSError):
+            path.mkdir(mode=0o700)  # what is wrong with it is said below
+    directory = _open_directory(path)
+    try:
+        reason = refusal(directory)
+        if reason is not None:
+            raise ResourceError(f"the scratch directory {path} {reason}; {ELSEWHERE}")
+        return _open_file(path, directory)
+    finally:
+        os.close(directory)
+
+
+def refusal(directory: int) -> str | None:
+    """Why an open directory cannot be used, as the end of a sentence; None: it can."""
+    kind = file_system_of(directory)
+    if kind in MEMORY_FILE_SYSTEMS:
+        return f"is in memory ({kind}), not on a disk"
+    status = os.fstat(directory)
+    open_to_all = status.st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH
+    if open_to_all and status.st_uid != os.geteuid():
+        return "belongs to another user and everybody may change it (no sticky bit)"
+    return None
+
+
+def file_system_of(descriptor: int) -> str | None:
+    """The type of the file system that an open file lies on; None: /proc does not tell."""
+    told = read_text(Path(f"/proc/self/fdinfo/{descriptor}")) or ""
+    fields = dict(line.split(":", 1) for line in told.splitlines() if ":" in line)
+    number = whole_number(fields.get("mnt_id", "").strip())
+    if number is None:
+        return None
+    mount = mount_numbered(parse_mounts(read_text(Path(MOUNTS)) or ""), number)
+    return None if mount is None else mount.kind
+
+
+def _open_directory(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if path.is_symlink():
+            what = "is a symbolic link"
+        elif error.errno == errno.ENOTDIR:
+            what = "is not a directory"
+        elif error.errno == errno.ENOENT:
+            what = "does not exist"
+        else:
+            what = f"cannot be opened: {error.strerror}"
+        raise ResourceError(f"the scratch directory {path} {what}; {ELSEWHERE}") from None
+
+
+def _open_file(path: Path, directory: int) -> int:
+    try:
+        return _unnamed(directory)
+    except OSError as error:
+        what = {
+            errno.EROFS: "is on a file system that may only be read",
+            errno.EACCES: f"may not be written by user {os.geteuid()}",
+            errno.EPERM: f"may not be written by user {os.geteuid()}",
+            errno.ENOSPC: "is full",
+            errno.EDQUOT: "has no quota left",
+        }.get(error.errno or 0, f"takes no file: {error.strerror}")
+        raise ResourceError(f"the scratch directory {path} {what}; {ELSEWHERE}") from None
+
+
+def _unnamed(directory: int) -> int:
+    """A file that never had a name, else one that loses it at once. Raises OSError."""
+    flags = os.O_RDWR | os.O_EXCL | os.O_CLOEXEC
+    try:
+        # With O_EXCL nobody can give it a name later, either.
+        return os.open(".", flags | os.O_TMPFILE, 0o600, dir_fd=directory)
+    except OSError as error:
+        if error.errno not in _NO_TMPFILE:
+            raise
+    name = f".hostbench-{secrets.token_hex(16)}"
+    descriptor = os.open(name, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=directory)
+    os.unlink(name, dir_fd=directory)
+    return descriptor

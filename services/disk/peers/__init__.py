@@ -1,0 +1,19 @@
+"""The peers of the disk subsystem: see hostbench.peers, which finds this package by its name.
+
+All measure in the unnamed file of our own trial, which they inherit (`Beside.scratch_fd`): none
+makes a file, and nothing of it has a name.
+"""
+
+from hostbench.peers import Params, Peer
+from services.disk.peers import dd, fio, ioping, sysbench
+
+_TESTS = (fio.Fio, dd.Dd, sysbench.RandomRead, ioping.Ioping)
+_FINDERS = (fio.peer, dd.peer, sysbench.peer, ioping.peer)
+PACKAGES = {test.tool: test.package for test in _TESTS}
+TOOLS = tuple(PACKAGES)
+
+
+def peers(workload: str, params: Params) -> tuple[Peer, ...]:
+    """The peers beside `disk.<workload>` with these parameters, at most one a tool."""
+    found = (find(workload, params) for find in _FINDERS)
+    return tuple(peer for peer in found if peer is not None)

@@ -1,0 +1,102 @@
+"""What a peer has to know of the case of ours that it stands beside."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from hostbench.peers import Params
+from hostbench.trial import Beside
+
+GIB = 1 << 30
+LARGE_BLOCK, SMALL_BLOCK = 1 << 20, 4096
+# The program's defaults, for a plan: what a trial ran with, it says itself.
+_DIRECT, _FIRST_ENGINE = "direct", "io_uring"
+RATE, OPERATIONS, COMMIT_TIME = "bytes_per_second", "operations_per_second", "commit_time_s"
+MEAN_LATENCY = "latency_mean_s"
+NO_FILE = "this host hands on no file of the case for it to measure in"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sizes are bytes, `rate` operations a second of all threads (None: closed loop), `zipf_theta`
+    is None where blocks are drawn uniformly, `total_bytes` is None where time ends a trial."""
+
+    workload: str
+    engine: str
+    cache_mode: str
+    threads: int
+    depth: int
+    block_bytes: int
+    file_bytes: int
+    read_share: float
+    compressible: float
+    zipf_theta: float | None
+    rate: float | None
+    total_bytes: int | None
+    duration_s: float
+    warmup_s: float
+    verify: bool
+
+    @classmethod
+    def of(cls, workload: str, params: Params) -> Self:
+        """The case with these parameters, resolved by a trial or as a suite has them."""
+        zipf = params.get("distribution") == "zipf"
+        engine = str(params.get("engine") or "auto")
+        large = workload.startswith("seq_")
+        return cls(
+            workload=workload,
+            engine=_FIRST_ENGINE if engine == "auto" else engine,
+            cache_mode=str(params.get("cache_mode") or _DIRECT),
+            threads=int(_number(params, "threads", 1)),
+            depth=int(_number(params, "queue_depth", 1)),
+            block_bytes=int(_number(params, "block_bytes", LARGE_BLOCK if large else SMALL_BLOCK)),
+            file_bytes=int(_number(params, "file_bytes", GIB)),
+            read_share=_number(params, "read_share", 0.5),
+            compressible=_number(params, "compressible", 0.0),
+            zipf_theta=_number(params, "zipf_theta", 1.2) if zipf else None,
+            rate=_number(params, "rate", 0.0) or None,
+            total_bytes=int(_number(params, "total_bytes", 0)) or None,
+            duration_s=_number(params, "duration_s", 1.0),
+            warmup_s=_number(params, "warmup_s", 0.1),
+            verify=params.get("verify") == "on",
+        )
+
+    @property
+    def sequential(self) -> bool:
+        """Whether each thread goes through a part of the file from one end to the other."""
+        return self.workload.startswith("seq_") or self.commits
+
+    @property
+    def commits(self) -> bool:
+        """Whether each operation is a write and the flush behind it."""
+        return self.workload == "fsync_latency"
+
+    @property
+    def direct(self) -> bool:
+        """Whether it goes past the page cache."""
+        return self.cache_mode.startswith("direct")
+
+    @property
+    def span_bytes(self) -> int:
+        """What one thread goes over: its part of the file, or the whole of it; whole blocks."""
+        blocks = self.file_bytes // self.block_bytes
+        if self.sequential:
+            blocks //= self.threads
+        return blocks * self.block_bytes
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether it has one operation under way, direct, in a closed loop: what small tools do."""
+        alone = self.threads == 1 and self.depth == 1
+        return alone and self.cache_mode == _DIRECT and self.rate is None and not self.verify
+
+
+def scratch_file(beside: Beside) -> str:
+    """The name under which a tool that inherits our unnamed file opens it."""
+    assert beside.scratch_fd is not None, "asked of a peer whose survey found no file"
+    return f"/proc/self/fd/{beside.scratch_fd}"
+
+
+def _number(params: Params, name: str, default: float) -> float:
+    """A number that is told; `default` where it is left to the program."""
+    value = params.get(name)
+    return value if isinstance(value, int | float) else default

@@ -1,0 +1,61 @@
+"""dd: what people type first. It reads the file once from its beginning, with one read at a time.
+
+It stands beside reads only. What it could write at the speed of a disk are zeros, which some disks
+and file systems do not store, and which it would leave in the file for the trials after it.
+"""
+
+from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.peertools.reading import NUMBER, expect, number, version
+from hostbench.trial import Beside
+from services.disk.peers.case import NO_FILE, RATE, Case, scratch_file
+
+PACKAGE = "coreutils"
+TOOL = "dd"
+
+
+def peer(workload: str, params: Params) -> Peer | None:
+    """Beside disk.seq_read of one thread, depth 1, past the page cache."""
+    case = Case.of(workload, params)
+    return Dd(case) if workload == "seq_read" and case.one_at_a_time else None
+
+
+class Dd(Peer):
+    """One run, once through the file at the most."""
+
+    tool = TOOL
+    package = PACKAGE
+    title = "iflag=direct"
+    unit = "byte/s"
+    metric = RATE
+    overhead_s = 0.1
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self.measures = (
+            "bytes per second of one pass from the beginning of the file, with read(2) and O_DIRECT"
+        )
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        found = version(ask((TOOL, "--version")), r"coreutils\) ([\d.]+)")
+        return Survey(version=found, unsupported=NO_FILE if beside.scratch_fd is None else None)
+
+    def command(self, beside: Beside) -> Command:
+        operands = (
+            f"if={scratch_file(beside)}",
+            "of=/dev/null",
+            "iflag=direct",
+            f"bs={self._case.block_bytes}",
+            f"count={self._blocks(beside)}",
+        )
+        return Command(on_cpus(beside.cpus, TOOL, *operands))
+
+    def parse(self, output: str, beside: Beside) -> float:
+        line = rf"^{NUMBER} bytes .*copied, {NUMBER} s, "
+        copied = number(line, output, "bytes copied")
+        expect("bytes", int(copied), self._blocks(beside) * self._case.block_bytes)
+        return copied / number(r"^\d+ bytes .*copied, " + NUMBER + " s, ", output, "seconds")
+
+    def _blocks(self, beside: Beside) -> int:
+        """As many as we read, if it is as fast, but no more than there are."""
+        wanted = round(beside.rate * beside.elapsed_s / self._case.block_bytes)
+        return max(1, min(wanted, self._case.span_bytes // self._case.block_bytes))

@@ -1,0 +1,99 @@
+"""What fio 3 prints with --output-format=json, of one group of jobs."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from hostbench.peers import BadOutput
+from hostbench.peertools.reading import expect, expect_about
+
+NS = 1e-9
+MEDIAN, P99 = "50.000000", "99.000000"
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Reads, writes or flushes: rates per second, latencies in seconds from before the submission
+    to the completion. None: too few for a percentile."""
+
+    operations: int
+    operations_per_second: float
+    bytes_per_second: float
+    latency_p50_s: float | None
+    latency_p99_s: float | None
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Raises KeyError, TypeError and ValueError where `told` is not what fio prints."""
+        latency = told["lat_ns"]
+        percentiles = latency.get("percentile", {})
+        return cls(
+            operations=int(told["total_ios"]),
+            operations_per_second=float(told.get("iops", 0.0)),
+            bytes_per_second=float(told.get("bw_bytes", 0.0)),
+            latency_p50_s=_seconds(percentiles.get(MEDIAN)),
+            latency_p99_s=_seconds(percentiles.get(P99)),
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run. `cpu_s` is the CPU time of its jobs since the ramp; `options` are the job's own."""
+
+    read: Direction
+    write: Direction
+    sync: Direction
+    cpu_s: float
+    options: Mapping[str, str]
+
+    @property
+    def operations(self) -> int:
+        """Reads and writes."""
+        return self.read.operations + self.write.operations
+
+    @property
+    def operations_per_second(self) -> float:
+        """Reads and writes."""
+        return self.read.operations_per_second + self.write.operations_per_second
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Read and written."""
+        return self.read.bytes_per_second + self.write.bytes_per_second
+
+    def check(self, asked: Mapping[str, str]) -> None:
+        """Raises BadOutput unless fio took these options and moved blocks of that size."""
+        for name, value in asked.items():
+            expect(name, self.options.get(name), value)
+        if self.operations == 0:
+            raise BadOutput("it did no operation")
+        block = self.bytes_per_second / self.operations_per_second
+        expect_about("blocks in bytes of", block, float(asked["bs"]))
+
+
+def read_report(output: str) -> Report:
+    """The report among what fio said on standard output and standard error. Raises BadOutput."""
+    begin = output.find("\n{") + 1 if not output.startswith("{") else 0
+    if not output.startswith("{", begin):
+        raise BadOutput("no JSON in its output")
+    try:
+        told, _ = json.JSONDecoder().raw_decode(output, begin)
+        (job,) = told["jobs"]
+        if job["error"] != 0:
+            raise BadOutput(f"it ended with error {job['error']}")
+        busy_ratio = (float(job["usr_cpu"]) + float(job["sys_cpu"])) / 100
+        return Report(
+            read=Direction.of(job["read"]),
+            write=Direction.of(job["write"]),
+            sync=Direction.of(job["sync"]),
+            # Percentages of the sum of the jobs' run times, in milliseconds.
+            cpu_s=busy_ratio * float(job["job_runtime"]) * 1e-3,
+            options={**told.get("global options", {}), **job["job options"]},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadOutput(f"its JSON is not fio's: {type(error).__name__} {error}") from None
+
+
+def _seconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds * NS

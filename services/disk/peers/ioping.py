@@ -1,0 +1,60 @@
+"""ioping: how long one small read takes, one after the other, as ping(8) has it for hosts."""
+
+from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.peertools.reading import NUMBER, expect_about, match, number, version
+from hostbench.trial import Beside
+from services.disk.peers.case import MEAN_LATENCY, NO_FILE, Case, scratch_file
+
+PACKAGE = "ioping"
+TOOL = "ioping"
+
+
+def peer(workload: str, params: Params) -> Peer | None:
+    """Beside disk.rand_read of one thread, depth 1, past the page cache, uniform."""
+    case = Case.of(workload, params)
+    fits = workload == "rand_read" and case.one_at_a_time and case.zipf_theta is None
+    return Ioping(case) if fits else None
+
+
+class Ioping(Peer):
+    """Direct reads without a pause."""
+
+    tool = TOOL
+    package = PACKAGE
+    title = "-D"
+    unit = "s"
+    metric = MEAN_LATENCY
+    overhead_s = 0.1
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self.measures = (
+            "mean time of a read at a random place of the file of our trial, with pread(2) and "
+            "O_DIRECT, one after the other"
+        )
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        found = version(ask((TOOL, "-v")), r"ioping ([\d.]+)")
+        return Survey(version=found, unsupported=NO_FILE if beside.scratch_fd is None else None)
+
+    def command(self, beside: Beside) -> Command:
+        options = (
+            "-D",
+            # Figures alone, in a line.
+            "-B",
+            "-i", "0",
+            "-w", f"{max(1, round(beside.elapsed_s * 1000))}ms",
+            "-s", str(self._case.block_bytes),
+            "-S", str(self._case.span_bytes),
+            scratch_file(beside),
+        )  # fmt: skip
+        return Command(on_cpus(beside.cpus, TOOL, *options))
+
+    def parse(self, output: str, beside: Beside) -> float:
+        # Requests, their time in ns, per second, bytes per second, and in ns least, mean, most.
+        line = rf"^(\d+) (\d+) (\d+) {NUMBER} (\d+) (\d+) (\d+) "
+        found = match(line, output, "statistics")
+        requests, time_ns, bytes_per_second = int(found[1]), int(found[2]), float(found[4])
+        block = bytes_per_second * time_ns * 1e-9 / max(1, requests)
+        expect_about("blocks in bytes of", block, self._case.block_bytes)
+        return int(found[6]) * 1e-9

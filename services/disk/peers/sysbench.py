@@ -1,0 +1,64 @@
+"""sysbench fileio: random reads, one at a time in each thread.
+
+It wants its files where it runs and under its own names, so a link there leads to ours. It stands
+beside reads only: what it writes are zeros (its buffers are cleared once), which some disks and
+file systems do not store, and which it would leave in the file for the trials after it.
+"""
+
+from hostbench.peers import Ask, Command, Params, Peer, Survey
+from hostbench.peertools.reading import NUMBER, expect, number
+from hostbench.peertools.sysbench import PACKAGE, TOOL, SysbenchTest
+from hostbench.trial import Beside
+from services.disk.peers.case import NO_FILE, OPERATIONS, Case, scratch_file
+
+__all__ = ["PACKAGE", "TOOL", "RandomRead", "peer"]
+
+_FILE = "test_file.0"
+_ONE_AT_A_TIME = "direct"
+
+
+def peer(workload: str, params: Params) -> Peer | None:
+    """Beside disk.rand_read past the page cache, uniform, whose threads have one read under way."""
+    case = Case.of(workload, params)
+    plain = case.rate is None and case.zipf_theta is None and not case.verify
+    fits = case.depth == 1 and case.cache_mode == _ONE_AT_A_TIME and plain
+    return RandomRead(case) if workload == "rand_read" and fits else None
+
+
+class RandomRead(SysbenchTest):
+    """Its mode rndrd."""
+
+    title = "fileio rndrd"
+    unit = "operation/s"
+    metric = OPERATIONS
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self.measures = (
+            "reads per second, whole run, at random places of the file of our trial, with pread(2) "
+            "and O_DIRECT, as many threads"
+        )
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        found = super().survey(ask, beside)
+        unsupported = NO_FILE if beside.scratch_fd is None else None
+        return Survey(version=found.version, unsupported=unsupported)
+
+    def command(self, beside: Beside) -> Command:
+        arguments = self.timed(
+            beside,
+            "--file-num=1",
+            f"--file-total-size={self._case.span_bytes}",
+            f"--file-block-size={self._case.block_bytes}",
+            "--file-test-mode=rndrd",
+            "--file-io-mode=sync",
+            "--file-extra-flags=direct",
+            # By default it draws some blocks far more often than others.
+            "--rand-type=uniform",
+        )
+        return Command(arguments, links={_FILE: scratch_file(beside)})
+
+    def parse(self, output: str, beside: Beside) -> float:
+        self.check(output, beside)
+        expect("random reads", "Doing random read test" in output, True)
+        return number(rf"^\s+reads/s:\s+{NUMBER}$", output, "reads/s")
