@@ -13,6 +13,7 @@ from typing import Any
 
 from hostbench.judge import failed_trial, measured_trial
 from hostbench.models.events import EndEvent, SampleEvent, StartEvent, WarningEvent
+from hostbench.models.host import BlockDevice, Disk, ScratchPlace
 from hostbench.models.limit import Factor, Limit
 from hostbench.models.result import (
     CaseRecord,
@@ -31,10 +32,34 @@ from hostbench.plan import case_hash, param_word
 from hostbench.statistics import describe
 from hostbench.trial import TrialFailed
 from tests.unit.records import bare_trial, end, session, start
-from tests.unit.report_documents import BEGAN_UNIX_S, HOST, done_record, ended
+from tests.unit.report_documents import BEGAN_UNIX_S, done_record, ended
+from tests.unit.report_documents import HOST as BARE_HOST
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 BYTES, OPERATIONS, COMMIT = "bytes_per_second", "operations_per_second", "commit_time_s"
+HOST = BARE_HOST.model_copy(
+    update={
+        "scratch": ScratchPlace(
+            directory="/var/tmp/hostbench-1000",
+            file_system="ext4",
+            size_bytes=100 << 30,
+            free_bytes=60 << 30,
+            device=BlockDevice(
+                number="254:1",
+                name="vda1",
+                disks=(
+                    Disk(
+                        name="vda",
+                        transport="virtio",
+                        rotational=True,
+                        link_reason="a virtual disk has no link",
+                    ),
+                ),
+            ),
+            device_source="st_dev",
+        )
+    }
+)
 REPEATS = Repeats(min_trials=3, max_trials=5)
 LINK = 600e6
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
@@ -161,16 +186,15 @@ def run_of(
 def planned_disk(workload: str, **params: Any) -> PlannedCase:
     """A case with the defaults of the workload's own parameters."""
     defaults: dict[str, Any] = {
-        "threads": 1, "queue_depth": 1, "engine": "auto", "cache_mode": "direct",
-        "block_bytes": MIB if workload.startswith("seq") else 4 * KIB, "file_bytes": GIB,
-        "compressible": 0, "verify": "off", "steady_state": "off", "duration_s": 2.0,
+        "threads": 1, "block_bytes": MIB if workload.startswith("seq") else 4 * KIB,
+        "file_bytes": GIB, "compressible": 0, "steady_state": "off", "duration_s": 2.0,
     }  # fmt: skip
+    if workload != "fsync_latency":
+        defaults |= {"queue_depth": 1, "engine": "auto", "cache_mode": "direct", "verify": "off"}
     if workload.startswith("rand"):
         defaults["distribution"] = "uniform"
     if workload.endswith("_rw"):
         defaults["read_share"] = 0.5
-    if workload == "fsync_latency":
-        defaults["cache_mode"] = "buffered"
     return PlannedCase(
         case=case_hash(f"disk.{workload}", params),
         workload=f"disk.{workload}",
@@ -243,25 +267,22 @@ class _Made:
         return measured_trial(trial, METRICS[self.case.workload], self._limit())
 
     def _start(self) -> StartEvent:
-        engine = self.case.params["engine"]
-        found = {"engine": "libaio" if engine == "auto" else engine, "cpus": None, "rate": None}
-        return start(
-            program="disk-bench",
-            workload=self._name,
-            params={**found, **{k: v for k, v in self.case.params.items() if k not in ("engine",)}},
-        )
+        params = {"cpus": None, "rate": None, **self.case.params}
+        if params.get("engine") == "auto":
+            params["engine"] = "libaio"
+        return start(program="disk-bench", workload=self._name, params=params)
 
     def _warnings(self) -> Iterator[WarningEvent]:
         if self._is_page_cache:
             yield self._warning("page_cache_measured")
         if self._is_contaminated:
             yield self._warning("cache_contaminated")
-        if self.case.params["engine"] == "auto":
-            yield self._warning("engine_fallback")
+        if self.case.params.get("engine") == "auto":
+            yield self._warning("engine_fallback", "io_uring is not allowed here")
 
     @staticmethod
-    def _warning(code: str) -> WarningEvent:
-        return WarningEvent(event="warning", code=code, message=f"{code}, of a document for tests")
+    def _warning(code: str, message: str = "of a document for tests") -> WarningEvent:
+        return WarningEvent(event="warning", code=code, message=message)
 
     def _samples(self) -> Iterator[SampleEvent]:
         primary = PRIMARY[self._name]
@@ -364,19 +385,19 @@ class _Made:
 
     @property
     def _is_buffered(self) -> bool:
-        return str(self.case.params["cache_mode"]).startswith("buffered")
+        return not str(self.case.params.get("cache_mode")).startswith("direct")
 
     @property
     def _is_page_cache(self) -> bool:
-        return self._name == "seq_write" and self.case.params["cache_mode"] == "buffered"
+        return self._name == "seq_write" and self.case.params.get("cache_mode") == "buffered"
 
     @property
     def _is_contaminated(self) -> bool:
-        return self._name == "rand_read" and self.case.params["cache_mode"] == "buffered"
+        return self._name == "rand_read" and self.case.params.get("cache_mode") == "buffered"
 
     @property
     def _at_a_time(self) -> float:
-        return float(self.case.params["threads"]) * float(self.case.params["queue_depth"])
+        return float(self.case.params["threads"]) * float(self.case.params.get("queue_depth", 1))
 
     @property
     def _latency_s(self) -> float:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from hostbench.models.host import HostInventory
 from hostbench.models.result import CaseResult, ResultDocument
-from hostbench.report.content import Block, Paragraph, Part
+from hostbench.report.content import Block, Code, Paragraph, Part
 from hostbench.report.figures import by_workload, primary, workload_table
 from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part
 from services.disk.report.behaviour import behaviour_part
@@ -32,6 +33,21 @@ INTRODUCTION = Paragraph(
 SMALL_BLOCK = 4096
 
 
+def _place(host: HostInventory) -> Iterator[Paragraph]:
+    """What the file lay on, as far as it is known."""
+    scratch = host.scratch
+    if scratch is None:
+        return
+    found = scratch.device
+    disks = ", ".join(
+        f"{disk.name} ({disk.transport or 'of an unknown kind'})"
+        for disk in (found.disks if found else ())
+    )
+    on = f"on {disks}" if disks else f"on a device that is not known: {scratch.device_reason}"
+    system = scratch.file_system or "a file system that is not known"
+    yield Paragraph(("The file was in ", Code(scratch.directory), f", {system} {on}."))
+
+
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
     """See hostbench.report.subsystems."""
     headline = _headline(cases)
@@ -51,6 +67,7 @@ def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemRe
         headline=headline,
         blocks=(
             INTRODUCTION,
+            *_place(document.host),
             *cautions(cases),
             *(part for part in parts if part.blocks),
             *peer_part(cases),

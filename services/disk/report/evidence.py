@@ -3,6 +3,7 @@ and the fio command that asks for the same."""
 
 from collections.abc import Callable, Iterator, Sequence
 
+from hostbench.models.events import ParamValue
 from hostbench.models.result import CaseResult
 from hostbench.report.content import (
     Block,
@@ -16,7 +17,15 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.report.figures import NOTHING, by_workload, folded, label, primary, some
+from hostbench.report.figures import (
+    NOTHING,
+    by_workload,
+    folded,
+    label,
+    primary,
+    sentence,
+    some,
+)
 from hostbench.report.grouping import resolved
 from hostbench.units import plural
 from services.disk.peers.fio import fio_command
@@ -26,6 +35,7 @@ from services.disk.report.cases import (
     MODE,
     PAGE_CACHE_MEASURED,
     row_of,
+    name_of,
     said,
     share,
     shown,
@@ -42,28 +52,37 @@ EVIDENCE = Paragraph(
 )
 Row = Callable[[CaseResult], tuple[Text, ...]]
 
-# What a warning means for the figure, the gravest first.
-CAUTIONS = {
+# What these mean for the figure; of all other warnings the program's own words are told.
+MEANINGS = {
     CACHE_CONTAMINATED: "read from the page cache what was to come from the device: not the "
     "disk's figure",
-    PAGE_CACHE_MEASURED: "buffered and nothing waits for the device: the speed of system calls "
-    "and of the page cache, not of a disk",
-    "direct_unavailable": "the file system takes no O_DIRECT: measured buffered",
-    "not_steady": "the rate still changed at the end: a longer run may show another",
-    "engine_fallback": "a faster way to hand over requests is not available here",
+    PAGE_CACHE_MEASURED: "the page cache took part, and nothing waits for the device: the speed "
+    "of system calls and of memory, not of a disk",
 }
 
 
 def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
-    """What must be known before the figures are read."""
-    items: list[Text] = []
-    for code, meaning in CAUTIONS.items():
-        found = [case for case in cases if code in warned(case)]
-        if found:
-            which = some([case.title for case in found])
-            items.append(f"{plural(len(found), 'case')}: {meaning} ({which}).")
+    """What must be known before the figures are read, the gravest first."""
+    found: dict[str, list[str]] = {meaning: [] for meaning in MEANINGS.values()}
+    for case in cases:
+        for code, message in _warnings(case).items():
+            found.setdefault(MEANINGS.get(code, message), []).append(case.title)
+    items = tuple(
+        f"{plural(len(titles), 'case')} ({some(titles)}): {sentence(said)}"
+        for said, titles in found.items()
+        if titles
+    )
     if items:
-        yield Bullets(tuple(items))
+        yield Bullets(items)
+
+
+def _warnings(case: CaseResult) -> dict[str, str]:
+    """Each kind of warning once, in the words of its first trial."""
+    found: dict[str, str] = {}
+    for trial in case.trials:
+        for warning in trial.warnings:
+            found.setdefault(warning.code, warning.message)
+    return found
 
 
 def evidence_part(cases: Sequence[CaseResult], *, of: int) -> Part:
@@ -149,7 +168,21 @@ def _commands(cases: Sequence[CaseResult]) -> Fold:
     columns = (Column("case"), Column("command"))
 
     def row(case: CaseResult) -> tuple[Text, ...]:
-        return (label(case), Code(fio_command(resolved(case))))
+        return (label(case), _fio(case))
 
     caption = "The same with fio"
     return Fold(caption, (Table(caption, columns, _groups(cases, row)),))
+
+
+def _fio(case: CaseResult) -> Text:
+    command = fio_command(name_of(case), _params(case))
+    return "it has no equal" if command is None else Code(command)
+
+
+def _params(case: CaseResult) -> dict[str, ParamValue]:
+    """What the program resolved, as a suite would give it."""
+    return {
+        name: value
+        for name, value in resolved(case).items()
+        if isinstance(value, int | float | str)
+    }

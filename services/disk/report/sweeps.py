@@ -24,6 +24,7 @@ from services.disk.report.cases import (
     THREADS,
     WORKLOAD,
     asked,
+    is_cached,
     number,
     param_word,
     row_of,
@@ -57,7 +58,7 @@ BARS = Layout(
     word=param_word,
 )
 CURVES = Layout(
-    axes={WORKLOAD: "", MODE: "", BLOCK: "", DEPTH: "", THREADS: ""},
+    axes={WORKLOAD: "", MODE: "", BLOCK: "", DEPTH: ""},
     first=(WORKLOAD, BLOCK, DEPTH, THREADS, MODE),
     word=param_word,
 )
@@ -101,6 +102,12 @@ def operations(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def sweep_charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
+    """What memory gave has charts of its own: beside it, a disk's figures would lie flat."""
+    yield from _charts([case for case in cases if not is_cached(case)], title, y)
+    yield from _charts([case for case in cases if is_cached(case)], f"{title}, out of memory", y)
+
+
+def _charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
     """A case stands on the curve of every parameter that was swept through it, or in the bars."""
     drawn: set[str] = set()
     for sweep in SWEEPS:

@@ -43,6 +43,7 @@ from tests.unit.disk_documents import (
 )
 
 ALL = disk_run()
+BUFFERED = "1 MiB blocks, depth 1, 1 thread, buffered"
 ONE_BLOCK = {"block_bytes": 4 * KIB}
 PAIR = (("rand_read", ONE_BLOCK), ("seq_read", ONE_BLOCK))
 
@@ -111,11 +112,18 @@ def test_every_case_is_in_one_table_of_figures() -> None:
 
 def test_what_is_not_the_disks_figure_is_said_first() -> None:
     (found,) = [block for block in report(ALL.cases, ALL).blocks if isinstance(block, Bullets)]
-    contaminated, cached, *_ = (str(item) for item in found.items)
-    assert contaminated.startswith("1 case: read from the page cache what was to come from")
-    assert "disk.rand_read zipf buffered" in contaminated
-    assert cached.startswith("1 case: buffered and nothing waits for the device")
-    assert "disk.seq_write buffered)" in cached
+    contaminated, cached, other = (str(item) for item in found.items)
+    assert contaminated.startswith("1 case (disk.rand_read zipf buffered): read from the page cac")
+    assert cached.startswith("1 case (disk.seq_write buffered): the page cache took part")
+    assert re.fullmatch(r"39 cases \(.* and 36 more\): io_uring is not allowed here\.", other)
+
+
+def test_the_place_is_named_and_what_the_kernel_was_told_is_no_more_than_that() -> None:
+    said = markdown(report_of(ALL, "result.json"))
+    assert "/var/tmp/hostbench-1000" in said and "ext4 on vda (virtio)" in said
+    assert "virtio, said to rotate" in said
+    without = ALL.model_copy(update={"host": ALL.host.model_copy(update={"scratch": None})})
+    assert "The file was in" not in markdown(report_of(without, "result.json"))
 
 
 def test_a_run_without_warnings_has_no_cautions() -> None:
@@ -129,14 +137,17 @@ def test_a_run_without_warnings_has_no_cautions() -> None:
 def test_throughput_is_a_curve_over_blocks_and_bars_of_the_rest() -> None:
     found = charts(ALL)
     curve = found["Throughput over the block size"].drawing
-    assert list(curves(curve)) == ["seq_read, direct, depth 1, 1 thread",
-                                   "seq_write, direct, depth 1, 1 thread"]  # fmt: skip
+    assert list(curves(curve)) == [
+        "seq_read, depth 1, direct",
+        "seq_write, depth 1, direct",
+    ]
     for points in curves(curve).values():
         assert [x for x, _ in points] == [4 * KIB, 64 * KIB, 512 * KIB, MIB, 10 * MIB]
         assert points[0][1] < points[-1][1]
     beside = bars(found["Throughput by workload"].drawing)
     assert ("1 MiB blocks, depth 8, 1 thread, direct", ["seq_read", "seq_write"]) in beside
-    assert len(beside) == 5
+    # That of memory is a single one.
+    assert len(beside) == 5 and "seq_write" not in dict(beside)[BUFFERED]
 
 
 def test_operations_are_curves_over_blocks_depth_and_threads() -> None:
@@ -161,13 +172,30 @@ def test_two_cases_are_bars_and_one_is_neither() -> None:
     assert list(charts(one)) == ["Percentiles of latency"]
 
 
+def test_figures_of_memory_have_charts_of_their_own() -> None:
+    document = document_of(
+        *(("seq_write", {"cache_mode": mode, "queue_depth": depth})
+          for mode in ("buffered", "direct") for depth in (1, 8))
+    )  # fmt: skip
+    found = {title: bars(chart.drawing) for title, chart in charts(document).items()
+             if isinstance(chart.drawing, BarChart)}  # fmt: skip
+    assert found == {
+        "Throughput by queue depth": [
+            ("seq_write, 1 MiB blocks, 1 thread, direct", ["depth 1", "depth 8"])
+        ],
+        "Throughput, out of memory by queue depth": [
+            ("seq_write, 1 MiB blocks, 1 thread, buffered", ["depth 1", "depth 8"])
+        ],
+    }
+
+
 def test_limits_and_peers_stand_beside_the_bars() -> None:
     drawing = charts(ALL)["Throughput by workload"].drawing
     assert isinstance(drawing, BarChart)
     by_note = {bar.note: bar for group in drawing.groups for bar in group.bars}
     assert all(bar.peers for bar in by_note.values())
     limits = {bar.limit for group in drawing.groups for bar in group.bars}
-    assert limits == {600e6, None}
+    assert limits == {600e6}
 
 
 def test_rates_tell_bytes_and_operations_and_what_they_cost() -> None:
@@ -297,7 +325,7 @@ def test_bytes_are_sizes() -> None:
         # A file in the memory of a hypervisor.
         (Device(45e-6, 43e-6), Kind.UNKNOWN, "a cache in memory may have served both"),
         # Most of it there, and heads for the rest.
-        (Device(60e-6, 40e-6, tail=90), Kind.UNKNOWN, "one in a hundred takes 5.4"),
+        (Device(60e-6, 40e-6, tail=90), Kind.UNKNOWN, "one in a hundred takes 6.1"),
         # A throttled volume: everything takes long.
         (Device(6e-3, 5e-3), Kind.UNKNOWN, "neither what flash nor what heads alone explain"),
         (Device(1.4e-3, 0.3e-3), Kind.UNKNOWN, "neither what flash nor what heads alone explain"),
