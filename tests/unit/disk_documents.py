@@ -355,7 +355,7 @@ class _Made:
             "planned_write_bytes": size if reads else size + moved,
             "prefilled_bytes": size,
             "prefill_s": size / self.device.bytes_per_second,
-            "covered_bytes": min(size, moved),
+            "covered_bytes": size,
         }
 
     def _limit(self) -> dict[str, Limit]:

@@ -187,7 +187,7 @@ def _table(pair: Sequence[CaseResult]) -> Table:
         Column("50 %", figures=True),
         Column("99 %", figures=True),
         Column("read at the device", figures=True),
-        Column("in memory before", figures=True),
+        Column("cached before", figures=True),
     )
     rows = tuple(
         (

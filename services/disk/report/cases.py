@@ -6,7 +6,7 @@ from hostbench.models.result import CaseResult
 from hostbench.report.figures import NOTHING
 from hostbench.report.grouping import THREADS as THREADS
 from hostbench.report.grouping import Params, resolved, word
-from hostbench.units import binary_bytes, exact_bytes, human, percent
+from hostbench.units import exact_bytes, human, percent
 
 SEQUENTIAL = ("seq_read", "seq_write", "seq_rw")
 RANDOM = ("rand_read", "rand_write", "rand_rw")
@@ -80,15 +80,19 @@ def shown(case: CaseResult, metric: str) -> str:
     return human(found.statistics.median, found.unit) if found else NOTHING
 
 
+def total(case: CaseResult, metric: str) -> float | None:
+    """Of all trials of the case together; None where none of them tells it."""
+    values = [
+        value
+        for trial in case.trials
+        if trial.end is not None and (value := trial.end.metrics.get(metric)) is not None
+    ]
+    return sum(values) if values else None
+
+
 def share(case: CaseResult, metric: str) -> str:
     """The same of a ratio."""
     return percent(median(case, metric))
-
-
-def size(case: CaseResult, metric: str) -> str:
-    """The same of bytes, in powers of two."""
-    value = median(case, metric)
-    return NOTHING if value is None else binary_bytes(value)
 
 
 def warned(case: CaseResult) -> frozenset[str]:

@@ -27,7 +27,7 @@ from hostbench.report.figures import (
     some,
 )
 from hostbench.report.grouping import resolved
-from hostbench.units import plural
+from hostbench.units import binary_bytes, human, plural
 from services.disk.peers.fio import fio_command
 from services.disk.report.cases import (
     CACHE_CONTAMINATED,
@@ -35,19 +35,20 @@ from services.disk.report.cases import (
     MODE,
     PAGE_CACHE_MEASURED,
     row_of,
+    median,
     name_of,
     said,
     share,
     shown,
-    size,
+    total,
     warned,
 )
 
 EVIDENCE = Paragraph(
-    "Read and written at the device: the bytes that the kernel counted there for this process, "
-    "over those that it asked for: 100 % means that every read went down to the device, 0 % that "
-    "memory answered. In memory: the share of the file's pages in the page cache right before "
-    "the timed region and right after it. What a hypervisor, a controller or the device itself "
+    "Read there and written there: the bytes that the kernel counted at the device for this "
+    "process, over those that it asked for: 100 % means that every read went down to the device, "
+    "0 % that memory answered. Cached: the share of the file's pages in the page cache right "
+    "before the timed region and right after it. What a hypervisor, a controller or the device itself "
     "keeps in memory is seen by none of these."
 )
 Row = Callable[[CaseResult], tuple[Text, ...]]
@@ -56,8 +57,8 @@ Row = Callable[[CaseResult], tuple[Text, ...]]
 MEANINGS = {
     CACHE_CONTAMINATED: "read from the page cache what was to come from the device: not the "
     "disk's figure",
-    PAGE_CACHE_MEASURED: "the page cache took part, and nothing waits for the device: the speed "
-    "of system calls and of memory, not of a disk",
+    PAGE_CACHE_MEASURED: "the page cache took what the device did not: the speed of system calls "
+    "and of memory, not of a disk",
 }
 
 
@@ -103,9 +104,9 @@ _EVIDENCE = (
     Column("case"),
     Column("cache mode"),
     Column("engine"),
-    Column("read at the device", figures=True),
-    Column("written at the device", figures=True),
-    Column("in memory before", figures=True),
+    Column("read there", figures=True),
+    Column("written there", figures=True),
+    Column("cached before", figures=True),
     Column("after", figures=True),
     Column("warnings"),
 )
@@ -131,27 +132,42 @@ def _evidence_row(case: CaseResult) -> tuple[Text, ...]:
         share(case, "device_write_ratio"),
         share(case, "cached_ratio_before"),
         share(case, "cached_ratio_after"),
-        ", ".join(sorted(warned(case))) or NOTHING,
+        ", ".join(code.replace("_", " ") for code in sorted(warned(case))) or NOTHING,
     )
 
 
+def _bytes_of(case: CaseResult, metric: str) -> str:
+    value = total(case, metric)
+    return NOTHING if value is None else binary_bytes(value)
+
+
+def _seconds_of(case: CaseResult, metric: str) -> str:
+    return human(total(case, metric), "s")
+
+
+def _size(case: CaseResult, metric: str) -> str:
+    value = median(case, metric)
+    return NOTHING if value is None else binary_bytes(value)
+
+
 _BYTES = (
-    ("planned_write_bytes", "planned to write", size),
-    ("prefilled_bytes", "filled before", size),
-    ("prefill_s", "time for that", shown),
-    ("covered_bytes", "of the file, covered", size),
-    ("diskstats_read_bytes", "device read", size),
-    ("diskstats_write_bytes", "device wrote", size),
-    ("device_busy_ratio", "device busy", share),
+    ("planned_write_bytes", "planned", _bytes_of),
+    ("prefilled_bytes", "filled", _bytes_of),
+    ("prefill_s", "filling took", _seconds_of),
+    ("covered_bytes", "file used", _size),
+    ("diskstats_read_bytes", "device read", _bytes_of),
+    ("diskstats_write_bytes", "device wrote", _bytes_of),
+    ("device_busy_ratio", "busy", share),
     ("fsync_s", "last fsync", shown),
-    ("steady_state_range_ratio", "range at the end", share),
-    ("steady_state_slope_ratio", "slope at the end", share),
-    ("verified_blocks", "blocks verified", shown),
+    ("steady_state_range_ratio", "range", share),
+    ("steady_state_slope_ratio", "slope", share),
+    ("verified_blocks", "verified", shown),
 )
 
 
 def _bytes(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """What was moved besides, as far as the program tells."""
+    """What was moved by all trials of a case together; shares and times of one are medians. Range
+    and slope are those of the steady state."""
     told = [one for one in _BYTES if row_of(cases, one[0])]
 
     def row(case: CaseResult) -> tuple[Text, ...]:
@@ -159,7 +175,7 @@ def _bytes(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
     if told:
         columns = (Column("case"), *(Column(title, figures=True) for _, title, _ in told))
-        table = Table("What was written and read in all", columns, _groups(cases, row))
+        table = Table("What all trials together wrote and read", columns, _groups(cases, row))
         yield folded(table, len(cases), of=of)
 
 

@@ -102,9 +102,9 @@ def operations(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def sweep_charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
-    """What memory gave has charts of its own: beside it, a disk's figures would lie flat."""
+    """What the page cache gave has charts of its own: beside it, a disk's figures would lie flat."""
     yield from _charts([case for case in cases if not is_cached(case)], title, y)
-    yield from _charts([case for case in cases if is_cached(case)], f"{title}, out of memory", y)
+    yield from _charts([case for case in cases if is_cached(case)], f"{title} of the page cache", y)
 
 
 def _charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:

@@ -114,7 +114,7 @@ def test_what_is_not_the_disks_figure_is_said_first() -> None:
     (found,) = [block for block in report(ALL.cases, ALL).blocks if isinstance(block, Bullets)]
     contaminated, cached, other = (str(item) for item in found.items)
     assert contaminated.startswith("1 case (disk.rand_read zipf buffered): read from the page cac")
-    assert cached.startswith("1 case (disk.seq_write buffered): the page cache took part")
+    assert cached.startswith("1 case (disk.seq_write buffered): the page cache took what")
     assert re.fullmatch(r"39 cases \(.* and 36 more\): io_uring is not allowed here\.", other)
 
 
@@ -146,7 +146,7 @@ def test_throughput_is_a_curve_over_blocks_and_bars_of_the_rest() -> None:
         assert points[0][1] < points[-1][1]
     beside = bars(found["Throughput by workload"].drawing)
     assert ("1 MiB blocks, depth 8, 1 thread, direct", ["seq_read", "seq_write"]) in beside
-    # That of memory is a single one.
+    # That of the page cache is a single one.
     assert len(beside) == 5 and "seq_write" not in dict(beside)[BUFFERED]
 
 
@@ -172,7 +172,7 @@ def test_two_cases_are_bars_and_one_is_neither() -> None:
     assert list(charts(one)) == ["Percentiles of latency"]
 
 
-def test_figures_of_memory_have_charts_of_their_own() -> None:
+def test_figures_of_the_page_cache_have_charts_of_their_own() -> None:
     document = document_of(
         *(("seq_write", {"cache_mode": mode, "queue_depth": depth})
           for mode in ("buffered", "direct") for depth in (1, 8))
@@ -183,7 +183,7 @@ def test_figures_of_memory_have_charts_of_their_own() -> None:
         "Throughput by queue depth": [
             ("seq_write, 1 MiB blocks, 1 thread, direct", ["depth 1", "depth 8"])
         ],
-        "Throughput, out of memory by queue depth": [
+        "Throughput of the page cache by queue depth": [
             ("seq_write, 1 MiB blocks, 1 thread, buffered", ["depth 1", "depth 8"])
         ],
     }
@@ -274,11 +274,11 @@ def test_evidence_names_the_mode_and_the_engine_that_were_used() -> None:
     found = rows(tables(ALL)["Evidence for each case"])
     plain = found["disk.seq_read", "queue_depth=8"]
     assert plain["cache mode"] == "direct" and plain["engine"] == "libaio"
-    assert plain["read at the device"] == "100.0 %" and plain["written at the device"] == "–"
-    assert plain["in memory before"] == "0.00 %" and plain["warnings"] == "engine_fallback"
+    assert plain["read there"] == "100.0 %" and plain["written there"] == "–"
+    assert plain["cached before"] == "0.00 %" and plain["warnings"] == "engine fallback"
     dirty = found["disk.rand_read", "zipf buffered"]
-    assert dirty["read at the device"] == "2.0 %" and dirty["in memory before"] == "100.0 %"
-    assert "cache_contaminated" in dirty["warnings"]
+    assert dirty["read there"] == "2.0 %" and dirty["cached before"] == "100.0 %"
+    assert "cache contaminated" in dirty["warnings"]
 
 
 def test_a_mode_that_could_not_be_had_is_told_beside_what_was_asked_for() -> None:
@@ -306,8 +306,11 @@ def test_every_case_has_its_fio_command() -> None:
 
 
 def test_bytes_are_sizes() -> None:
-    cells = rows(tables(ALL)["What was written and read in all"])["disk.seq_read", "queue_depth=8"]
-    assert cells["filled before"] == "1 GiB" and cells["device busy"] == "97.0 %"
+    table = tables(ALL)["What all trials together wrote and read"]
+    cells = rows(table)["disk.seq_read", "queue_depth=8"]
+    # Four trials, of which the fixture has each fill the file.
+    assert cells["filled"] == "4 GiB" and cells["file used"] == "1 GiB"
+    assert cells["busy"] == "97.0 %"
     assert "last fsync" not in cells
 
 
