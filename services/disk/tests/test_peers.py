@@ -21,6 +21,7 @@ from services.disk.peers.fio_output import read_report
 Params = dict[str, ParamValue]
 # Debian 12: fio 3.33, coreutils 9.1, sysbench 1.0.20, ioping 1.3.
 RECORDED = Path(__file__).with_name("recorded") / "bookworm"
+PAGE = Path(__file__).parents[3] / "docs" / "peers.md"
 MIB = 1 << 20
 DESCRIPTOR = 4
 ONE = Beside(cpus=(0,), rate=4e8, elapsed_s=0.5, scratch_fd=DESCRIPTOR)
@@ -420,3 +421,12 @@ def test_a_case_that_fio_has_no_equal_of_has_no_command() -> None:
     assert fio_command("rand_read", RAND | {"verify": "on"}) is None
     assert fio_command("rand_rw", RAND | {"read_share": 0.125}) is None
     assert fio_command("nothing", {}) is None
+
+
+def test_the_page_says_what_stands_beside_what() -> None:
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    for tool, workload, params, _, _ in RUNS:
+        row = [line for line in rows if line.startswith(f"| {tool} ") and "disk" in line]
+        assert row, tool
+        metric = peer(tool, workload, params).metric
+        assert metric is not None and f"`{metric}`" in row[0]
