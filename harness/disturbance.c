@@ -19,28 +19,31 @@ int thread_usage_open(void)
 }
 
 /* schedstat: "run_ns wait_ns timeslices". */
-static double schedstat_wait_s(int schedstat)
+static void read_schedstat(int schedstat, struct thread_usage *usage)
 {
-    char text[96];
+    char text[96], *end = text;
     ssize_t length = schedstat < 0 ? -1 : pread(schedstat, text, sizeof text - 1, 0);
+    usage->wait_s = usage->turns = NAN;
     if (length <= 0)
-        return NAN;
+        return;
     text[length] = '\0';
-    char *wait = strchr(text, ' ');
     /* A kernel that keeps no such statistics prints zeros; a thread that reads this has run. */
-    bool kept = strtod(text, NULL) > 0;
-    return wait && kept ? strtod(wait, NULL) * 1e-9 : NAN;
+    if (!(strtod(text, &end) > 0))
+        return;
+    usage->wait_s = strtod(end, &end) * 1e-9;
+    usage->turns = strtod(end, NULL);
 }
 
 struct thread_usage thread_usage_read(int schedstat)
 {
-    struct rusage usage;
-    getrusage(RUSAGE_THREAD, &usage);
-    return (struct thread_usage){
+    struct rusage told;
+    getrusage(RUSAGE_THREAD, &told);
+    struct thread_usage usage = {
         .cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID),
-        .wait_s = schedstat_wait_s(schedstat),
-        .involuntary_switches = (uint64_t)usage.ru_nivcsw,
+        .involuntary_switches = (uint64_t)told.ru_nivcsw,
     };
+    read_schedstat(schedstat, &usage);
+    return usage;
 }
 
 struct thread_usage thread_usage_between(const struct thread_usage *before,
@@ -49,6 +52,7 @@ struct thread_usage thread_usage_between(const struct thread_usage *before,
     return (struct thread_usage){
         .cpu_s = after->cpu_s - before->cpu_s,
         .wait_s = after->wait_s - before->wait_s,
+        .turns = after->turns - before->turns,
         .involuntary_switches = after->involuntary_switches - before->involuntary_switches,
     };
 }

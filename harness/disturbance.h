@@ -11,7 +11,8 @@
 /* Counters of the calling thread. */
 struct thread_usage {
     double cpu_s;
-    double wait_s; /* on the run queue; NaN when the kernel does not tell */
+    double wait_s; /* on the run queue; NaN when the kernel does not tell, as is the next one */
+    double turns;  /* how often it was given a CPU */
     uint64_t involuntary_switches;
 };
 

@@ -177,8 +177,7 @@ void event_warning(const char *code, const char *format, ...)
     free(line.text);
 }
 
-bool event_sample(const struct run *run, double t_s, double dt_s, double rate,
-                  double clean_slice_ratio, double clock_hertz)
+bool event_sample(double t_s, double dt_s, const struct sampled *metrics, size_t count)
 {
     struct line line;
     struct json *json = &line.json;
@@ -186,10 +185,8 @@ bool event_sample(const struct run *run, double t_s, double dt_s, double rate,
     json_number(json, "t_s", t_s);
     json_number(json, "dt_s", dt_s);
     json_open_object(json, "metrics");
-    json_number(json, run->workload->rate.name, rate);
-    json_number(json, "clean_slice_ratio", clean_slice_ratio);
-    if (run->workload->clock_hertz)
-        json_number(json, "clock_hertz", clock_hertz);
+    for (size_t i = 0; i < count; i++)
+        json_number(json, metrics[i].name, metrics[i].value);
     json_close_object(json);
     return line_end(&line);
 }
@@ -226,8 +223,9 @@ static void metrics_object(struct json *json, struct reasons *reasons,
 }
 
 static void thread_objects(struct json *json, struct reasons *reasons, const struct trial *trial,
-                           double origin_s)
+                           const struct summary *summary)
 {
+    const double origin_s = summary->first_start_s;
     const struct run *run = trial->run;
     json_open_array(json, "threads");
     for (unsigned i = 0; i < run->threads; i++) {
@@ -242,7 +240,9 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
         number_or_reason(json, reasons, object, "wait_s", worker->used.wait_s, NO_SCHEDSTAT);
         json_count(json, "involuntary_switches", worker->used.involuntary_switches);
         json_count(json, "slices", worker->progress.slices);
-        json_count(json, "clean_slices", worker->progress.clean_slices);
+        double clean = run->workload->loop ? NAN : (double)worker->progress.clean_slices;
+        number_or_reason(json, reasons, object, "clean_slices", clean,
+                         summary->clean_slice_ratio_reason);
         json_count(json, "operations", worker->progress.operations);
         const struct thread_figures *figures = &worker->figures;
         double rate = isfinite(figures->rate_clean) ? figures->rate_clean : figures->rate_whole;
@@ -265,7 +265,7 @@ static void disturbance_object(struct json *json, struct reasons *reasons,
     const char *object = "disturbance";
     json_open_object(json, object);
     number_or_reason(json, reasons, object, "cpu_ratio", summary->cpu_ratio,
-                     "no thread ran long enough");
+                     summary->cpu_ratio_reason);
     number_or_reason(json, reasons, object, "wait_s", summary->wait_s, NO_SCHEDSTAT);
     json_count(json, "involuntary_switches", summary->involuntary_switches);
     number_or_reason(json, reasons, object, "steal_s", after->steal_s - before->steal_s,
@@ -276,9 +276,9 @@ static void disturbance_object(struct json *json, struct reasons *reasons,
     number_or_reason(json, reasons, object, "throttled_s", after->throttled_s - before->throttled_s,
                      "no cgroup of this process has CPU bandwidth statistics");
     number_or_reason(json, reasons, object, "clean_slice_ratio", summary->clean_slice_ratio,
-                     "no slice was measured");
+                     summary->clean_slice_ratio_reason);
     number_or_reason(json, reasons, object, "harness_ratio", summary->harness_ratio,
-                     "no thread ran long enough");
+                     summary->harness_ratio_reason);
     json_close_object(json);
 }
 
@@ -295,7 +295,7 @@ bool event_end(const struct trial *trial)
     line_begin(&line, "end");
     metrics_object(json, &reasons, &summary);
     json_string(json, "basis", summary.basis);
-    thread_objects(json, &reasons, trial, summary.first_start_s);
+    thread_objects(json, &reasons, trial, &summary);
     disturbance_object(json, &reasons, trial, &summary);
     json_bool(json, "verified", true);
     json_number(json, "elapsed_s", summary.elapsed_s);

@@ -82,6 +82,8 @@ static void add_param(struct options *options, const struct param *param)
 static bool excludes(const struct workload *workload, const char *name)
 {
     const char *const *excluded = workload->excludes;
+    if (workload->loop && !strcmp(name, "slice_s"))
+        return true;
     while (excluded && *excluded && strcmp(*excluded, name))
         excluded++;
     return excluded && *excluded;
@@ -109,7 +111,7 @@ static bool parse_value(const struct param *param, const char *text, struct valu
 
 void options_init(struct options *options, const struct workload *workload)
 {
-    *options = (struct options){0};
+    *options = (struct options){.work_param = workload->work_param ? workload->work_param : "work"};
     for (const struct param *own = workload->params; own && own->name; own++)
         add_param(options, own);
     add_common(options, workload, false);
@@ -288,6 +290,26 @@ static bool take_option(struct options *options, size_t i, const char *text, cha
     return false;
 }
 
+/* A fixed work has no end by time. */
+static bool work_or_duration(struct options *options, const bool given[OPTIONS_MAX], char *message,
+                             size_t size)
+{
+    size_t work = index_of(options, options->work_param);
+    size_t duration = index_of(options, "duration_s");
+    char name[64];
+    if (!options->values[work].set)
+        return true;
+    option_name(options->params[work], name, sizeof name);
+    if (given[duration]) {
+        snprintf(message, size,
+                 "%s and --duration-s are both given: give one, the work is fixed or the time is",
+                 name);
+        return false;
+    }
+    options->values[duration].set = false;
+    return true;
+}
+
 bool options_parse(struct options *options, int argc, char **argv, char *message, size_t size)
 {
     bool given[OPTIONS_MAX] = {false};
@@ -307,17 +329,7 @@ bool options_parse(struct options *options, int argc, char **argv, char *message
         if (!take_option(options, i, text, message, size))
             return false;
     }
-    if (options_value(options, "work")->set) {
-        struct value *duration = options_value(options, "duration_s");
-        if (given[find_option(options, "--duration-s")]) {
-            snprintf(message, size,
-                     "--work and --duration-s are both given: give one, the work is fixed or the "
-                     "time is");
-            return false;
-        }
-        duration->set = false;
-    }
-    return true;
+    return work_or_duration(options, given, message, size);
 }
 
 void options_free(struct options *options)

@@ -3,11 +3,13 @@
 
 #include "announce.h"
 #include "events.h"
+#include "loop.h"
 
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int reporter_allocate(struct reporter *reporter, const struct run *run)
@@ -18,6 +20,12 @@ int reporter_allocate(struct reporter *reporter, const struct run *run)
         .clocks = calloc(run->threads, sizeof *reporter->clocks),
         .interval_s = options_get(&run->options, "sample_interval_s")->number,
     };
+    if (run->workload->loop) {
+        reporter->seen = calloc(1, sizeof *reporter->seen);
+        if (!reporter->seen)
+            return -1;
+        histogram_clear(&reporter->seen->last);
+    }
     return reporter->last && reporter->rates && reporter->clocks ? 0 : -1;
 }
 
@@ -26,11 +34,14 @@ void reporter_free(struct reporter *reporter)
     free(reporter->last);
     free(reporter->rates);
     free(reporter->clocks);
+    free(reporter->seen);
 }
 
 static void begin_sampling(struct reporter *reporter, const struct trial *trial)
 {
     reporter->started = true;
+    if (reporter->seen)
+        reporter->seen->at_s = trial->start_s;
     reporter->last_s = trial->start_s;
     reporter->next_s = trial->start_s + reporter->interval_s;
 }
@@ -99,20 +110,90 @@ static double combined_rate(const struct reporter *reporter, const struct trial 
     return sum;
 }
 
-static void sample(struct reporter *reporter, struct trial *trial, double at_s)
+enum { SAMPLED_MAX = 6 };
+
+/* `until_s`: where the interval ends. The number of figures. */
+static size_t sample_slices(struct reporter *reporter, struct trial *trial, double until_s,
+                            struct sampled sampled[SAMPLED_MAX])
 {
-    struct run *run = trial->run;
+    const struct workload *workload = trial->run->workload;
     struct interval interval = collect(reporter, trial);
-    /* Where it matters, the reporter waits for its turn too: until now, not until the time due. */
-    double until_s = run->placement.oversubscribed && !run_stopping(run) ? now_s() : at_s;
     double rate = combined_rate(reporter, trial, &interval, until_s - reporter->last_s);
-    if (run->workload->rate.time)
+    if (workload->rate.time)
         rate = 1 / rate; /* of a thread that was given no time, nothing */
     double clean_ratio =
         interval.slices ? (double)interval.clean_slices / (double)interval.slices : NAN;
     double clock_hertz = interval.clocks ? median(reporter->clocks, interval.clocks) : NAN;
-    if (!event_sample(run, until_s - trial->start_s, until_s - reporter->last_s, rate, clean_ratio,
-                      clock_hertz))
+    sampled[0] = (struct sampled){workload->rate.name, rate};
+    sampled[1] = (struct sampled){"clean_slice_ratio", clean_ratio};
+    sampled[2] = (struct sampled){"clock_hertz", clock_hertz};
+    return workload->clock_hertz ? 3 : 2;
+}
+
+/* When the threads are through, waiting for the sample is no part of the interval. */
+static double region_end_s(struct trial *trial)
+{
+    double stop_s = 0;
+    if (atomic_load(&trial->measuring) > 0)
+        return INFINITY;
+    for (unsigned i = 0; i < trial->run->threads; i++)
+        stop_s = fmax(stop_s, trial->workers[i].stop_s);
+    return stop_s;
+}
+
+/* What was done since the last look, and the seconds between the two. */
+static double look(struct loop_seen *seen, struct trial *trial, double by_s)
+{
+    struct histogram *since = &seen->interval;
+    double taken_s = fmin(by_s, region_end_s(trial)) - seen->at_s;
+    histogram_clear(since);
+    loop_merge_all(trial, since);
+    histogram_subtract(since, &seen->last);
+    histogram_merge(&seen->last, since);
+    seen->at_s += taken_s;
+    return taken_s;
+}
+
+static void add(struct sampled *sampled, size_t *count, const char *name, double value)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (!strcmp(sampled[i].name, name))
+            return; /* it is the primary figure */
+    sampled[(*count)++] = (struct sampled){name, value};
+}
+
+/* As they stand at `by_s`. Nothing done in an interval is a rate of 0: the device stalled. */
+static size_t sample_loop(struct reporter *reporter, struct trial *trial, double by_s,
+                          struct sampled sampled[SAMPLED_MAX])
+{
+    const struct run *run = trial->run;
+    const struct rate *rate = &run->workload->rate;
+    double taken_s = look(reporter->seen, trial, by_s);
+    const struct histogram *since = &reporter->seen->interval;
+    double operations = (double)histogram_count(since), block_bytes = loop_block_bytes(run);
+    double per_second = taken_s > 0 ? operations / taken_s : NAN;
+    double p50_s = histogram_quantile_ns(since, 0.5) * 1e-9;
+    double p99_s = histogram_quantile_ns(since, 0.99) * 1e-9;
+    size_t count = 0;
+    add(sampled, &count, rate->name,
+        rate->time ? p50_s : per_second * (double)run->unit_operations);
+    add(sampled, &count, "operations_per_second", per_second);
+    if (block_bytes > 0)
+        add(sampled, &count, "bytes_per_second", per_second * block_bytes);
+    add(sampled, &count, "latency_p50_s", p50_s);
+    add(sampled, &count, "latency_p99_s", operations < (double)histogram_least(0.99) ? NAN : p99_s);
+    return count;
+}
+
+static void sample(struct reporter *reporter, struct trial *trial, double at_s, double by_s)
+{
+    struct run *run = trial->run;
+    struct sampled sampled[SAMPLED_MAX];
+    /* Where it matters, the reporter waits for its turn too: until now, not until the time due. */
+    double until_s = run->placement.oversubscribed && !run_stopping(run) ? now_s() : at_s;
+    size_t count = reporter->seen ? sample_loop(reporter, trial, by_s, sampled)
+                                  : sample_slices(reporter, trial, until_s, sampled);
+    if (!event_sample(until_s - trial->start_s, until_s - reporter->last_s, sampled, count))
         run->ending.why = "ended because its output cannot be written";
     reporter->last_s = until_s;
 }
@@ -125,7 +206,7 @@ static void sample_if_due(struct reporter *reporter, struct trial *trial, double
     double missed = floor((by_s - reporter->next_s) / reporter->interval_s);
     double at_s = reporter->next_s + missed * reporter->interval_s;
     reporter->next_s = at_s + reporter->interval_s;
-    sample(reporter, trial, at_s);
+    sample(reporter, trial, at_s, by_s);
 }
 
 static int milliseconds_to(double at_s)

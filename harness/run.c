@@ -83,6 +83,11 @@ void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max)
     run->batch_max = batch_max;
 }
 
+void run_set_block_bytes(struct run *run, uint64_t bytes)
+{
+    run->block_bytes = bytes;
+}
+
 double run_clock_read_s(const struct run *run)
 {
     return run->clock.read_s;

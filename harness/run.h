@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 
 enum {
-    OWN_METRICS_MAX = 16,
+    OWN_METRICS_MAX = 40,
     LIBRARIES_MAX = 4,
     CLOCKS_SHOWN = 63, /* some 40 fall into a second */
 };
@@ -39,6 +39,7 @@ struct run {
     unsigned cpus; /* distinct ones the threads are pinned to */
     uint64_t unit_operations;
     uint64_t batch_max;
+    uint64_t block_bytes; /* that an operation of a loop moves; 0: not told */
     struct own_metric metrics[OWN_METRICS_MAX];
     size_t metric_count;
     struct library libraries[LIBRARIES_MAX];
@@ -91,6 +92,8 @@ struct team {
     double steal_s; /* before this step */
 };
 
+struct loop;
+
 struct worker {
     _Alignas(128) struct thread thread; /* its own cache lines */
     struct trial *trial;
@@ -115,6 +118,7 @@ struct worker {
     double watched_s;  /* of that, while the counters below were read */
     struct thread_usage used;
     struct team_slice slice;
+    struct loop *loop; /* of a workload with a loop of its own */
     struct thread_figures figures;
 };
 
@@ -135,7 +139,8 @@ struct trial {
     double start_s;
     double reporter_cpu_s;
     struct host_usage host_before, host_after;
-    double empty_loop_s; /* of one operation, on the first thread; NaN: not measured */
+    double process_cpu_s; /* in the timed region: all threads, and the kernel's workers for them */
+    double empty_loop_s;  /* of one operation, on the first thread; NaN: not measured */
     double empty_loop_ratio;
 };
 

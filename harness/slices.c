@@ -200,7 +200,7 @@ uint64_t slices_units_of_work(const struct run *run)
     return work->set ? (work->count - 1) / run->unit_operations + 1 : UINT64_MAX;
 }
 
-static uint64_t share_of_work(const struct worker *worker)
+uint64_t slices_share_of_work(const struct worker *worker)
 {
     const struct run *run = worker->thread.run;
     uint64_t units = slices_units_of_work(run);
@@ -210,8 +210,7 @@ static uint64_t share_of_work(const struct worker *worker)
     return units / measured + (worker->rank < units % measured);
 }
 
-/* The timed region of this thread, from and to the reading of its counters. */
-static struct thread_usage begin(struct worker *worker)
+struct thread_usage slices_begin(struct worker *worker)
 {
     worker->start_s = now_s();
     pthread_mutex_lock(&worker->lock);
@@ -220,7 +219,7 @@ static struct thread_usage begin(struct worker *worker)
     return thread_usage_read(worker->schedstat);
 }
 
-static void end(struct worker *worker, const struct thread_usage *before)
+void slices_end(struct worker *worker, const struct thread_usage *before)
 {
     struct thread_usage after = thread_usage_read(worker->schedstat);
     worker->used = thread_usage_between(before, &after);
@@ -232,9 +231,9 @@ int slices_run(struct worker *worker)
 {
     struct run *run = worker->thread.run;
     const struct value *duration = options_get(&run->options, "duration_s");
-    uint64_t left = share_of_work(worker);
+    uint64_t left = slices_share_of_work(worker);
     int failure = EXIT_OK;
-    const struct thread_usage before = begin(worker);
+    const struct thread_usage before = slices_begin(worker);
     struct thread_usage usage = before;
     double now = worker->start_s, clock_s = now, clock_interval_s = CLOCK_INTERVAL_S * sharing(run);
     double end_s = duration->set ? now + duration->number : INFINITY;
@@ -245,7 +244,7 @@ int slices_run(struct worker *worker)
         failure = run_slice(worker, &left, with_clock, &usage);
         now = now_s();
     }
-    end(worker, &before);
+    slices_end(worker, &before);
     return failure;
 }
 
@@ -254,7 +253,7 @@ int slices_run_background(struct worker *worker)
 {
     struct run *run = worker->thread.run;
     int failure = EXIT_OK;
-    const struct thread_usage before = begin(worker);
+    const struct thread_usage before = slices_begin(worker);
     double now = worker->start_s;
     while (!failure && atomic_load(&worker->trial->measuring) > 0 && !run_stopping(run)) {
         uint64_t batch = worker->batch;
@@ -264,7 +263,7 @@ int slices_run_background(struct worker *worker)
         slices_adapt_batch(worker, taken_s);
         now += taken_s;
     }
-    end(worker, &before);
+    slices_end(worker, &before);
     return failure;
 }
 

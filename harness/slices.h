@@ -12,6 +12,11 @@ void slices_free(struct worker *worker);
 void slices_adapt_batch(struct worker *worker, double taken_s);
 /* Units of the fixed total work that the run has to do; UINT64_MAX: time decides. */
 uint64_t slices_units_of_work(const struct run *run);
+/* … and this thread. */
+uint64_t slices_share_of_work(const struct worker *worker);
+/* The timed region of this thread, from and to the reading of its counters. */
+struct thread_usage slices_begin(struct worker *worker);
+void slices_end(struct worker *worker, const struct thread_usage *before);
 /* Runs the kernel until the warm-up is over and the batch of one slice is known. */
 int slices_warm_up(struct worker *worker);
 /* 0 or an exit_code. */

@@ -1,8 +1,29 @@
 #include "summary.h"
 
+#include "loop_summary.h"
+#include "totals.h"
+
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+/* A step workload's metrics beside those of its own. */
+enum step_metric {
+    RATE,
+    RATE_MAKESPAN,
+    RATE_SUM,
+    TIME_MEAN,
+    RATE_BEST,
+    TIME_EMPTY,
+    TIME_NET,
+    OPERATIONS_PER_CYCLE,
+    CLOCK_HERTZ,
+    EMPTY_LOOP_RATIO,
+    OVERLAP_RATIO,
+    CLEAN_SLICE_RATIO,
+    WORK_DONE,
+    STEP_METRICS,
+};
 
 /* Fewer clean slices say nothing about the undisturbed rate. */
 static const double MIN_CLEAN_RATIO = 0.1;
@@ -83,8 +104,8 @@ static void word_for(const struct rate *rate, enum step_metric which, struct met
         *metric = work_bytes;
 }
 
-bool step_metric(const struct workload *workload, enum step_metric which, struct metric *metric,
-                 char *name, size_t size)
+static bool step_metric(const struct workload *workload, enum step_metric which,
+                        struct metric *metric, char *name, size_t size)
 {
     const struct rate *rate = &workload->rate;
     bool rates = which == RATE || suffixes[which];
@@ -102,92 +123,16 @@ bool step_metric(const struct workload *workload, enum step_metric which, struct
     return true;
 }
 
-/* One figure of each thread that has it. */
-struct column {
-    double *values;
-    size_t count;
-    double sum;
-};
-
-static void column_add(struct column *column, double value)
+unsigned harness_metrics(const struct workload *workload)
 {
-    if (!isfinite(value))
-        return;
-    column->values[column->count++] = value;
-    column->sum += value;
+    return workload->loop ? loop_metrics(workload) : STEP_METRICS;
 }
 
-static double column_median(const struct column *column)
+bool harness_metric(const struct workload *workload, unsigned which, struct metric *metric,
+                    char *name, size_t size)
 {
-    return column->count ? median(column->values, column->count) : NAN;
-}
-
-/* Collected over the threads. */
-struct totals {
-    double first_start_s, last_start_s, first_stop_s, last_stop_s;
-    double wall_s, cpu_s, wait_s, step_cpu_s, measured_s;
-    double operations; /* a week on hundreds of cores is beyond 2^64 */
-    struct column wholes, cleans, bests, clocks, ratios;
-    uint64_t slices, clean_slices, involuntary_switches;
-};
-
-static void add_times(struct totals *totals, const struct worker *worker)
-{
-    totals->first_start_s = fmin(totals->first_start_s, worker->start_s);
-    totals->last_start_s = fmax(totals->last_start_s, worker->start_s);
-    totals->first_stop_s = fmin(totals->first_stop_s, worker->stop_s);
-    totals->last_stop_s = fmax(totals->last_stop_s, worker->stop_s);
-    totals->wall_s += worker->watched_s;
-    totals->cpu_s += worker->used.cpu_s;
-    totals->wait_s += worker->used.wait_s;
-    totals->step_cpu_s += worker->step_cpu_s;
-    totals->measured_s += worker->measured_s;
-    totals->involuntary_switches += worker->used.involuntary_switches;
-}
-
-static void add_figures(struct totals *totals, const struct worker *worker)
-{
-    const struct thread_figures *figures = &worker->figures;
-    totals->operations += (double)worker->progress.operations;
-    totals->slices += worker->progress.slices;
-    totals->clean_slices += worker->progress.clean_slices;
-    column_add(&totals->wholes, figures->rate_whole);
-    column_add(&totals->cleans, figures->rate_clean);
-    column_add(&totals->bests, figures->rate_best);
-    column_add(&totals->clocks, figures->clock_hertz);
-    column_add(&totals->ratios, figures->operations_per_cycle);
-}
-
-/* Of the measured threads: a background thread is no part of any figure. */
-static struct totals collect(const struct trial *trial)
-{
-    struct totals totals = {.first_start_s = INFINITY,
-                            .last_start_s = -INFINITY,
-                            .first_stop_s = INFINITY,
-                            .last_stop_s = -INFINITY};
-    struct column *columns[] = {&totals.wholes, &totals.cleans, &totals.bests, &totals.clocks,
-                                &totals.ratios};
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        columns[i]->values = calloc(trial->run->threads, sizeof(double));
-        if (!columns[i]->values)
-            abort();
-    }
-    for (unsigned i = 0; i < trial->run->threads; i++) {
-        if (trial->workers[i].background)
-            continue;
-        add_times(&totals, &trial->workers[i]);
-        add_figures(&totals, &trial->workers[i]);
-    }
-    return totals;
-}
-
-static void totals_free(struct totals *totals)
-{
-    free(totals->wholes.values);
-    free(totals->cleans.values);
-    free(totals->bests.values);
-    free(totals->clocks.values);
-    free(totals->ratios.values);
+    return workload->loop ? loop_metric(workload, which, metric, name, size)
+                          : step_metric(workload, which, metric, name, size);
 }
 
 /* Whether the figure of the trial can stand on clean slices: every thread has some, and they are
@@ -276,8 +221,9 @@ static const char *reason_of(enum step_metric which, const struct run *run)
     return "nothing was measured";
 }
 
-static void add_figure(struct summary *summary, const char *name, double value, const char *reason)
+void summary_add(struct summary *summary, const char *name, double value, const char *reason)
 {
+    assert(summary->count < SUMMARY_METRICS_MAX);
     struct figure *figure = &summary->metrics[summary->count++];
     snprintf(figure->name, sizeof figure->name, "%s", name);
     figure->value = value;
@@ -286,7 +232,7 @@ static void add_figure(struct summary *summary, const char *name, double value, 
 
 double run_rate(const struct run *run)
 {
-    struct totals totals = collect(run->trial);
+    struct totals totals = totals_collect(run->trial);
     double rate = total_rate(run->trial, &totals);
     totals_free(&totals);
     return rate;
@@ -316,28 +262,40 @@ double run_background_cpu_ratio(const struct run *run)
     return cpu_s / wall_s;
 }
 
-void summarise(const struct trial *trial, struct summary *summary)
+static void summarise_steps(const struct trial *trial, const struct totals *totals,
+                            struct summary *summary)
 {
     const struct run *run = trial->run;
-    struct totals totals = collect(trial);
     double values[STEP_METRICS];
-    *summary = (struct summary){.basis = is_clean(trial, &totals) ? "clean_slices" : "whole_run"};
-    fill_values(trial, &totals, values);
+    fill_values(trial, totals, values);
     for (enum step_metric which = 0; which < STEP_METRICS; which++) {
         struct metric metric;
         char name[64];
         if (step_metric(run->workload, which, &metric, name, sizeof name))
-            add_figure(summary, name, values[which], reason_of(which, run));
+            summary_add(summary, name, values[which], reason_of(which, run));
     }
-    for (size_t i = 0; i < run->metric_count; i++)
-        add_figure(summary, run->metrics[i].name, run->metrics[i].value, run->metrics[i].why);
-    summary->cpu_ratio = totals.cpu_s / totals.wall_s;
-    summary->wait_s = totals.wait_s;
-    summary->involuntary_switches = totals.involuntary_switches;
+    summary->basis = is_clean(trial, totals) ? "clean_slices" : "whole_run";
+    summary->cpu_ratio = totals->cpu_s / totals->wall_s;
     summary->clean_slice_ratio = values[CLEAN_SLICE_RATIO];
-    summary->first_start_s = totals.first_start_s;
-    summary->elapsed_s = totals.last_stop_s - totals.first_start_s;
     summary->harness_ratio =
-        (totals.cpu_s - totals.step_cpu_s + trial->reporter_cpu_s) / totals.cpu_s;
+        (totals->cpu_s - totals->step_cpu_s + trial->reporter_cpu_s) / totals->cpu_s;
+    summary->cpu_ratio_reason = summary->harness_ratio_reason = "no thread ran long enough";
+    summary->clean_slice_ratio_reason = "no slice was measured";
+}
+
+void summarise(const struct trial *trial, struct summary *summary)
+{
+    const struct run *run = trial->run;
+    struct totals totals = totals_collect(trial);
+    *summary = (struct summary){.wait_s = totals.wait_s,
+                                .involuntary_switches = totals.involuntary_switches,
+                                .first_start_s = totals.first_start_s,
+                                .elapsed_s = totals.last_stop_s - totals.first_start_s};
+    if (run->workload->loop)
+        loop_summarise(trial, &totals, summary);
+    else
+        summarise_steps(trial, &totals, summary);
+    for (size_t i = 0; i < run->metric_count; i++)
+        summary_add(summary, run->metrics[i].name, run->metrics[i].value, run->metrics[i].why);
     totals_free(&totals);
 }

@@ -4,30 +4,14 @@
 
 #include "run.h"
 
-enum { SUMMARY_METRICS_MAX = 32 };
+enum { SUMMARY_METRICS_MAX = 96 };
 
-/* A step workload's metrics beside those of its own: the table and the end event both use these. */
-enum step_metric {
-    RATE,
-    RATE_MAKESPAN,
-    RATE_SUM,
-    TIME_MEAN,
-    RATE_BEST,
-    TIME_EMPTY,
-    TIME_NET,
-    OPERATIONS_PER_CYCLE,
-    CLOCK_HERTZ,
-    EMPTY_LOOP_RATIO,
-    OVERLAP_RATIO,
-    CLEAN_SLICE_RATIO,
-    WORK_DONE,
-    STEP_METRICS,
-};
-
-/* Describes one of them for this workload; false when the workload does not have it. The name is
- * held by `name`. */
-bool step_metric(const struct workload *workload, enum step_metric which, struct metric *metric,
-                 char *name, size_t size);
+/* The metrics that a workload has beside those of its own, one after another from 0, the primary
+ * one: the table and the end event both use these. */
+unsigned harness_metrics(const struct workload *workload);
+/* Describes one of them; false when the workload does not have it. The name is held by `name`. */
+bool harness_metric(const struct workload *workload, unsigned which, struct metric *metric,
+                    char *name, size_t size);
 
 struct figure {
     char name[64];
@@ -41,8 +25,11 @@ struct summary {
     const char *basis;
     double first_start_s; /* of the monotonic clock */
     double cpu_ratio, wait_s, clean_slice_ratio, harness_ratio, elapsed_s;
+    const char *cpu_ratio_reason, *clean_slice_ratio_reason, *harness_ratio_reason;
     uint64_t involuntary_switches;
 };
+
+void summary_add(struct summary *summary, const char *name, double value, const char *reason);
 
 void summarise(const struct trial *trial, struct summary *summary);
 

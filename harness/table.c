@@ -107,7 +107,7 @@ static void workload_object(struct json *json, const struct program *program,
     json_open_object(json, NULL);
     json_string(json, "name", workload->name);
     json_string(json, "description", workload->description);
-    json_string(json, "kind", workload->team ? "team" : "step");
+    json_string(json, "kind", workload->loop ? "loop" : workload->team ? "team" : "step");
     if (workload->setup_s > 0)
         json_number(json, "setup_s", workload->setup_s);
     json_string(json, "unsupported", unsupported_with(program, workload, NULL, NULL));
@@ -116,11 +116,11 @@ static void workload_object(struct json *json, const struct program *program,
         param_object(json, program, workload, options.params[i]);
     json_close_array(json);
     json_open_array(json, "metrics");
-    for (enum step_metric which = 0; which < STEP_METRICS; which++) {
+    for (unsigned which = 0; which < harness_metrics(workload); which++) {
         struct metric metric;
         char name[64];
-        if (step_metric(workload, which, &metric, name, sizeof name))
-            metric_object(json, &metric, which == RATE);
+        if (harness_metric(workload, which, &metric, name, sizeof name))
+            metric_object(json, &metric, which == 0);
     }
     for (const struct metric *own = workload->metrics; own && own->name; own++)
         metric_object(json, own, false);
@@ -176,10 +176,10 @@ void table_print_workload_help(const struct program *program, const struct workl
         putchar('\n');
     }
     printf("\nmetrics:\n");
-    for (enum step_metric which = 0; which < STEP_METRICS; which++) {
+    for (unsigned which = 0; which < harness_metrics(workload); which++) {
         struct metric metric;
         char name[64];
-        if (step_metric(workload, which, &metric, name, sizeof name))
+        if (harness_metric(workload, which, &metric, name, sizeof name))
             printf("  %s (%s)\n      %s\n", name, metric.unit, metric.description);
     }
     for (const struct metric *own = workload->metrics; own && own->name; own++)

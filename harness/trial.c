@@ -2,6 +2,7 @@
  * out its figures. */
 #define _GNU_SOURCE
 #include "events.h"
+#include "loop.h"
 #include "memory.h"
 #include "reporter.h"
 #include "slices.h"
@@ -45,9 +46,8 @@ static int prepare(struct worker *worker)
     int failure = pin(run, worker->thread.cpu);
     if (failure)
         return failure;
-    if (slices_allocate(worker)) {
-        run_reason(run, "no memory for the slice records of %u threads: use fewer threads",
-                   run->threads);
+    if (run->workload->loop ? loop_allocate(worker) : slices_allocate(worker)) {
+        run_reason(run, "no memory for the records of %u threads: use fewer threads", run->threads);
         return EXIT_RESOURCE;
     }
     return run->workload->setup(&worker->thread);
@@ -115,6 +115,7 @@ static void before_region(struct worker *worker)
         return;
     trial->host_before = host_usage_read(&trial->run->placement.cpus, &trial->run->cgroup);
     trial->reporter_cpu_s = reporter_cpu_s(trial);
+    trial->process_cpu_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* By the first thread that leaves the barrier: where threads share a CPU, others follow late. */
@@ -131,7 +132,7 @@ static void after_region(struct worker *worker)
 {
     struct trial *trial = worker->trial;
     struct run *run = trial->run;
-    worker->figures = slices_figures(worker);
+    worker->figures = run->workload->loop ? loop_figures(worker) : slices_figures(worker);
     if (worker->thread.index > 0)
         return;
     trial->host_after = host_usage_read(&run->placement.cpus, &run->cgroup);
@@ -163,15 +164,38 @@ static void announce(struct worker *worker)
 
 static int warm_up(struct worker *worker)
 {
+    if (worker->thread.run->workload->loop)
+        return loop_ramp(worker);
     return worker->thread.run->workload->team ? team_warm_up(worker) : slices_warm_up(worker);
+}
+
+/* Between the ramp of a loop and its timed region, when the last operation of all is done. */
+static void settle(struct worker *worker)
+{
+    struct run *run = worker->thread.run;
+    if (!run->workload->loop)
+        return;
+    barrier_wait(&worker->trial->barrier);
+    if (!run_stopping(run) && run->workload->prepare)
+        run_fail(run, run->workload->prepare(&worker->thread));
+    barrier_wait(&worker->trial->barrier);
+}
+
+static int run_timed(struct worker *worker)
+{
+    if (worker->thread.run->workload->loop)
+        return loop_run(worker);
+    return worker->thread.run->workload->team ? team_run(worker) : slices_run(worker);
 }
 
 static int measure(struct worker *worker)
 {
+    struct trial *trial = worker->trial;
     if (worker->background)
         return slices_run_background(worker);
-    int failure = worker->thread.run->workload->team ? team_run(worker) : slices_run(worker);
-    atomic_fetch_sub(&worker->trial->measuring, 1);
+    int failure = run_timed(worker);
+    if (atomic_fetch_sub(&trial->measuring, 1) == 1)
+        trial->process_cpu_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - trial->process_cpu_s;
     return failure;
 }
 
@@ -200,6 +224,7 @@ static void *work(void *argument)
     barrier_wait(&trial->barrier);
     if (!run_stopping(run))
         run_fail(run, warm_up(worker));
+    settle(worker);
     before_region(worker);
     barrier_wait(&trial->barrier);
     region_begins(trial);
@@ -228,7 +253,8 @@ static void *work(void *argument)
 
 double run_thread_bytes(const struct run *run)
 {
-    return run->threads * (STACK_BYTES + sizeof(struct worker) + slices_bytes(run));
+    size_t records = run->workload->loop ? loop_bytes(run) : slices_bytes(run);
+    return run->threads * (STACK_BYTES + sizeof(struct worker) + records);
 }
 
 static void describe_workers(struct trial *trial)
@@ -332,6 +358,7 @@ void trial_free(struct trial *trial)
 {
     for (unsigned i = 0; trial->workers && i < trial->run->threads; i++) {
         slices_free(&trial->workers[i]);
+        loop_free(&trial->workers[i]);
         pthread_mutex_destroy(&trial->workers[i].lock);
     }
     free(trial->workers);

@@ -90,12 +90,19 @@ struct workload {
     /* Own ones, ended by a NULL name; may be NULL. One with the name of a common one replaces it. */
     const struct param *params;
     const char *const *excludes;  /* common ones it does not take, NULL-terminated; may be NULL */
-    const struct metric *metrics; /* beyond those every step workload has; may be NULL */
+    const struct metric *metrics; /* beyond those every workload of its kind has; may be NULL */
     double setup_s;  /* a trial with the defaults takes before its warm-up, about; for estimates */
     const void *own; /* whatever its functions share; run_own() gives it back */
     /* A team works on one problem: all threads call step() at once with the same batch, and its
      * time ends with the last of them. One unit may take long; it is never cut short. */
     bool team;
+    /* Of loops only: the names of what is also told apart in the figures, such as "read" and
+     * "write", NULL-terminated. NULL: there is one kind of operation. */
+    const char *const *streams;
+    /* Its own parameter that fixes the work in the place of the common one, which it excludes, such
+     * as total_bytes; not together with duration_s either. When it is set, check() makes
+     * run_set_count(run, "work", …) of it. NULL: the common one, or none. */
+    const char *work_param;
 
     /* Replaces `best` choices by what they stand for. May be NULL. */
     void (*resolve)(struct run *);
@@ -123,6 +130,11 @@ struct workload {
     bool (*background)(const struct thread *);
     /* Does `batch` units of work and checks its result. 0 or an exit_code. */
     int (*step)(struct thread *, uint64_t batch);
+    /* Instead of step(): the workload's own loop, for work that waits for something outside the
+     * CPU. Called twice by all threads at once: for the ramp (warm-up), then for the timed region.
+     * Does operations until run_loop_over() says so, telling each with run_loop_done(), and comes
+     * back when none is under way. 0 or an exit_code. */
+    int (*loop)(struct thread *);
     /* The bare loop of `batch` units: counter and branch only. May be NULL. */
     void (*empty_loop)(struct thread *, uint64_t batch);
     /* The core clock under the vector licence that step() runs under, in some tens of
@@ -133,7 +145,8 @@ struct workload {
     void (*finish)(struct thread *);
     void (*teardown)(struct thread *);
 
-    /* Of teams only, before each step, by all threads at once, not timed: new operands. 0 or an
+    /* By all threads at once, not timed. Of teams before each step: new operands. Of loops once,
+     * when all are through with the ramp and before the timed region; may use run_meet(). 0 or an
      * exit_code. May be NULL. */
     int (*prepare)(struct thread *);
     /* The check of the result, by all threads at once, not timed: of a team after each step, of
@@ -200,9 +213,30 @@ void run_warning(const struct run *run, const char *code, const char *format, ..
 /* True once the run was told to end; long setup() code asks now and then. */
 bool run_stopping(const struct run *run);
 
-/* Waits for all other threads, in setup() and calibrate(), and in teams. false when the run was told
+/* Waits for all other threads, in setup() and calibrate(), in teams and loops. false when the run was told
  * to end meanwhile: return at once. */
 bool run_meet(struct thread *thread);
+
+/* ---- for loops ---- */
+
+/* Bytes that one operation moves, for bytes_per_second beside operations_per_second; not needed
+ * where the rate counts bytes. */
+void run_set_block_bytes(struct run *run, uint64_t bytes);
+/* false: the ramp, of which nothing is recorded. */
+bool run_loop_timed(const struct thread *thread);
+/* Whether to begin no further operation at `at_s` (CLOCK_MONOTONIC, in seconds): the time is over,
+ * this thread's share of the work is begun (`begun` operations so far in this phase), or the run is
+ * to stop. To be asked at least every 100 ms, also while waiting: a run that is told to stop is to
+ * end within a second. */
+bool run_loop_over(const struct thread *thread, uint64_t begun, double at_s);
+/* One operation of this thread is done: `latency_ns` after it was begun (closed loop) or due (open
+ * loop). `stream`: index into workload->streams, 0 when it has none. Some nanoseconds: no lock, no
+ * system call. */
+void run_loop_done(struct thread *thread, unsigned stream, uint64_t latency_ns);
+/* In finish(): the operations of one stream, of all threads in the timed region. */
+uint64_t run_loop_operations(const struct run *run, unsigned stream);
+/* In finish(): from the first start to the last stop, in seconds. */
+double run_loop_elapsed_s(const struct run *run);
 
 /* ---- for teams ---- */
 

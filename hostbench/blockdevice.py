@@ -23,7 +23,6 @@ _NAMES = {
     "drbd": "drbd",
     "mmcblk": "mmc",
     "nvme": "nvme",
-    "xvd": "xen",
 }
 # Those that a directory on its path in sysfs tells, the first that fits.
 _BUSES = (
@@ -31,6 +30,7 @@ _BUSES = (
     (r"usb\d+", "usb"),
     (r"end_device-.*", "sas"),
     (r"ata\d+", "sata"),
+    (r"vbd-\d+", "xen"),
     (r"VMBUS:.*", "hyperv"),
     (r"mmc\d+", "mmc"),
     (r"host\d+", "scsi"),

@@ -36,7 +36,7 @@ class LocalTransport:
         self._programs = programs
         self._scratch = scratch
         self._interrupt = interrupt
-        self._inherited = () if lock_descriptor is None else (lock_descriptor,)
+        self._inherited: tuple[int, ...] = () if lock_descriptor is None else (lock_descriptor,)
         self._peers = LocalPeers(interrupt, self._inherited)
 
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:

@@ -13,9 +13,9 @@ _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
-# docs/kernel-protocol.md: a trial has a fixed time or a fixed work, which a workload may call
-# otherwise.
+# The parameters that fix what a trial does instead of how long it takes.
 FIXED_WORK = ("work", "total_bytes")
+# docs/kernel-protocol.md: a trial has a fixed time or a fixed work.
 EXCLUSIVE = (
     *(
         ("duration_s", work, f"leave out duration_s for a fixed work or {work} for a fixed time")

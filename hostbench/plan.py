@@ -315,7 +315,7 @@ def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[st
             params[param.name] = given[param.name]
         elif param.scope == "request" and param.default is not None:
             params[param.name] = param.default
-    if any(work in given for work in FIXED_WORK):
+    if any(name in given for name in FIXED_WORK):
         params.pop("duration_s", None)
     return params
 

@@ -27,9 +27,13 @@ _NO_TMPFILE = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
 
 
 def scratch_directory() -> Path:
-    """HOSTBENCH_SCRATCH, else a directory of this user's in /var/tmp, which lasts and is on disk."""
-    given = os.environ.get(VARIABLE)
-    return Path(given or f"/var/tmp/hostbench-{os.geteuid()}").absolute()  # noqa: S108
+    """HOSTBENCH_SCRATCH, else a directory of this user in /var/tmp, which lasts and is on disk."""
+    return Path(os.environ.get(VARIABLE) or default_directory()).absolute()
+
+
+def default_directory() -> Path:
+    """The one that is made where none is given."""
+    return Path(f"/var/tmp/hostbench-{os.geteuid()}")  # noqa: S108
 
 
 def takes_scratch(workload: Workload | None) -> bool:
@@ -69,21 +73,28 @@ def check_scratch() -> None:
 
 def open_unnamed(path: Path) -> int:
     """A new file without a name in directory `path`. Raises ResourceError."""
-    if VARIABLE not in os.environ:
+    if path == default_directory():
         with contextlib.suppress(OSError):
             path.mkdir(mode=0o700)  # what is wrong with it is said below
-    directory = _open_directory(path)
+    directory = open_directory(path)
     try:
-        reason = refusal(directory)
-        if reason is not None:
-            raise ResourceError(f"the scratch directory {path} {reason}; {ELSEWHERE}")
         return _open_file(path, directory)
     finally:
         os.close(directory)
 
 
-def refusal(directory: int) -> str | None:
-    """Why an open directory cannot be used, as the end of a sentence; None: it can."""
+def open_directory(path: Path) -> int:
+    """The scratch directory, open. Raises ResourceError where it may not be one."""
+    directory = _open_directory(path)
+    reason = _refusal(directory)
+    if reason is not None:
+        os.close(directory)
+        raise ResourceError(f"the scratch directory {path} {reason}; {ELSEWHERE}")
+    return directory
+
+
+def _refusal(directory: int) -> str | None:
+    """Why it may not be one, as the end of a sentence; None: it may."""
     kind = file_system_of(directory)
     if kind in MEMORY_FILE_SYSTEMS:
         return f"is in memory ({kind}), not on a disk"

@@ -23,11 +23,13 @@ from hostbench.units import bound, human, percent, plural
 # Below this share of clean slices the median of those that are left is still right (on a loaded
 # host it stays within 10 %), but the host was not ours: docs/measurement.md.
 CLEAN_SLICE_RATIO_LEAST = 0.80
-# The threads want the CPU all the time; a quiet host gives it for more than 99 %.
+# The threads want the CPU all the time, or are given it as soon as what they wait for is there; on
+# a quiet host they have it for more than 99 % of that time.
 CPU_RATIO_LEAST = 0.97
 # The idle gate allows as much before a trial.
 STEAL_RATIO_MOST = 0.01
 NOT_IDLE = "host_not_idle"
+CPU_RATIO = "disturbance.cpu_ratio"
 # Any throttling means that a cgroup quota, not the CPU, was measured.
 THROTTLED_S_MOST = 0.0
 
@@ -255,15 +257,16 @@ def _remarks(
 
 def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:
     """Without these two counters nobody would notice a competitor for the CPU."""
-    seen = [trial.end.disturbance for trial in counted if trial.end is not None]
+    ends = [trial.end for trial in counted if trial.end is not None]
+    seen = [end.disturbance for end in ends]
     if any(one.cpu_ratio is not None or one.clean_slice_ratio is not None for one in seen):
         return []
-    return [
-        Reason(
-            code="disturbance_unknown",
-            text="the kernel does not tell whether the threads were interrupted",
-        )
-    ]
+    text = "the kernel does not tell whether the threads were interrupted"
+    # More threads than CPUs, each waiting for a disk: the program says why it cannot tell.
+    why = next((end.reasons[CPU_RATIO] for end in ends if CPU_RATIO in end.reasons), None)
+    if why is not None:
+        text = f"nobody can tell whether the threads were interrupted: {why}"
+    return [Reason(code="disturbance_unknown", text=text)]
 
 
 def _warnings(counted: Sequence[TrialRecord]) -> list[Reason]:

@@ -1,14 +1,8 @@
 /* Whole trials of workloads made up for it: rates in bytes, times, background threads, what comes
  * before the start event. */
-#include "workload.h"
+#include "calls.h"
 
-#include "check.h"
-
-#include <math.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { UNIT_BYTES = 1000, UNIT_TURNS = 200, OUTPUT_MAX = 1 << 16 };
+enum { UNIT_BYTES = 1000, UNIT_TURNS = 200 };
 
 static int no_setup(struct thread *thread)
 {
@@ -189,40 +183,9 @@ static const struct workload *const workloads[] = {&bytes_workload, &time_worklo
                                                    &no_pool_workload, &no_memory_workload, NULL};
 static const struct program program = {"test-bench", "test", workloads};
 
-/* ---- calling and reading -------------------------------------------------------------------- */
-
-/* Runs the program with these arguments, split at blanks; its exit code, and what it printed. */
 static int call(const char *root, const char *arguments, char *output)
 {
-    char path[300], copy[256], *words[32] = {"test-bench"};
-    int count = 1, status;
-    snprintf(path, sizeof path, "%s/output", root);
-    snprintf(copy, sizeof copy, "%s", arguments);
-    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        CHECK(freopen(path, "w", stdout));
-        exit(bench_main(&program, count, words));
-    }
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    FILE *stream = fopen(path, "r");
-    CHECK(stream);
-    output[fread(output, 1, OUTPUT_MAX - 1, stream)] = '\0';
-    fclose(stream);
-    return WEXITSTATUS(status);
-}
-
-/* The first number under this key in the end event, where the metrics come first. NaN: null. */
-static double number(const char *output, const char *key)
-{
-    char quoted[64];
-    const char *end = strstr(output, "\"event\":\"end\"");
-    snprintf(quoted, sizeof quoted, "\"%s\":", key);
-    const char *at = end ? strstr(end, quoted) : NULL;
-    CHECK(at);
-    return strncmp(at + strlen(quoted), "null", 4) ? strtod(at + strlen(quoted), NULL) : NAN;
+    return call_program(&program, root, arguments, output);
 }
 
 static unsigned lines_of(const char *output)

@@ -34,6 +34,7 @@ class Topic(StrEnum):
     ENVIRONMENT = "environment"
     RIGHTS = "rights"
     STORAGE = "results directory"
+    SCRATCH = "scratch directory"
     INSTALLATION = "installation"
 
 

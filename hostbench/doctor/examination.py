@@ -28,6 +28,7 @@ from hostbench.doctor.observation import WINDOW_S, observe
 from hostbench.doctor.view import View
 from hostbench.host import inventory
 from hostbench.models.doctor import DOCTOR_SCHEMA, DoctorReport, Finding, State
+from hostbench.scratch import scratch_directory
 from hostbench.services import Subsystem, service_module
 
 MODULES = (
@@ -71,7 +72,7 @@ def examine(results: Path, subsystem: Subsystem | None) -> DoctorReport:
     """Watches this host for a second, looks at everything else, and reports."""
     root, checks = Path("/"), checks_for(subsystem)
     observation = observe(root, WINDOW_S)
-    view = View(root, inventory(root), results, calls.ask(), observation)
+    view = View(root, inventory(root), results, scratch_directory(), calls.ask(), observation)
     return report(view, checks, subsystem)
 
 

@@ -124,7 +124,8 @@ class KernelConfig:
 
 @dataclass(frozen=True)
 class View:
-    """One host as the checks see it. `root` stands for / in tests; `results` never lies below it.
+    """One host as the checks see it. `root` stands for / in tests; `results` and `scratch`, the
+    directories of those names, never lie below it.
 
     `observation` None: nobody watched, and what needs it is unknown.
     """
@@ -132,6 +133,7 @@ class View:
     root: Path
     host: HostInventory
     results: Path
+    scratch: Path
     calls: Calls
     observation: Observation | None = None
 

@@ -116,7 +116,8 @@ class ThreadReport(ProtocolModel):
 
     Beside these fields it carries its rate, or the time of one operation, under the name of the
     workload's primary metric (None of a thread that only makes load) and, where a clock chain was
-    run, `clock_hertz`. `operations` are bytes where the workload counts bytes.
+    run, `clock_hertz`. `operations` are bytes where the workload counts bytes. `clean_slices` None:
+    the workload has a loop of its own, and no slices.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -134,7 +135,11 @@ class ThreadReport(ProtocolModel):
 
 
 class Disturbance(ProtocolModel):
-    """What the kernel saw between the first start and the last stop."""
+    """What the kernel saw between the first start and the last stop.
+
+    `cpu_ratio`: CPU time of the threads over their wall time; of a workload with a loop of its own,
+    which waits for other things too, the share of the time that no thread was kept waiting for one.
+    """
 
     cpu_ratio: Ratio | None
     wait_s: Seconds | None

@@ -1,4 +1,4 @@
-"""The scratch file of the job whose trials run here: kept from one to the next, to be filled once."""
+"""The scratch file of the job whose trials run here: kept between them, to be filled once."""
 
 import contextlib
 import threading

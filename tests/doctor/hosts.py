@@ -39,9 +39,10 @@ def view_of(
     calls: Calls = GRANTED,
     observation: Observation | None = None,
 ) -> View:
-    """A view of a host made of files; its results lie beside it."""
+    """A view of a host made of files; its results and its scratch directory lie beside it."""
     host = tree(root / "host", files)
-    return View(host, inventory(host), root / "results", calls, observation)
+    (root / "scratch").mkdir(parents=True, exist_ok=True)
+    return View(host, inventory(host), root / "results", root / "scratch", calls, observation)
 
 
 def findings(view: View) -> dict[str, Finding]:

@@ -88,6 +88,17 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
     assert case.label == "2 threads work=1000"
 
 
+def test_a_total_of_bytes_is_a_fixed_work_too() -> None:
+    read = FMA.model_copy(update={"params": (*FMA.params, param("total_bytes", max=1 << 40))})
+    table = TABLE.model_copy(update={"workloads": (read,)})
+    suite = Suite(name="mine", cases=(entry(params={"total_bytes": 1 << 30}),))
+    (case,) = make_plan(suite, {"cpu": table}, host(allowed_cpus=(0,))).cases
+    assert "duration_s" not in case.params and case.trial_time_s is None
+    both = Suite(name="mine", cases=(entry(params={"total_bytes": 1 << 30, "duration_s": 1}),))
+    with pytest.raises(UsageError, match="leave out duration_s for a fixed work or total_bytes"):
+        make_plan(both, {"cpu": table}, host(allowed_cpus=(0,)))
+
+
 def test_sizes_are_told_in_powers_of_two() -> None:
     sized = FMA.model_copy(update={"params": (*FMA.params, param("size_bytes", max=1 << 40))})
     table = TABLE.model_copy(update={"workloads": (sized,)})

@@ -1,6 +1,7 @@
 """A stream that breaks the protocol never becomes a figure."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -105,6 +106,29 @@ def test_events_out_of_order_or_about_something_else(
     failure = refusal(*events)
     assert failure.code == "malformed_output"
     assert part in failure.message
+
+
+@pytest.mark.parametrize(
+    ("asked", "measured", "taken"),
+    [
+        ("direct", "direct", True),
+        ("direct", "buffered", True),
+        ("direct+dsync", "buffered+dsync", True),
+        ("direct+dsync", "buffered", False),
+        ("buffered", "direct", False),
+        ("direct", "direct+dsync", False),
+    ],
+)
+def test_only_a_mode_of_the_file_system_may_fall_back(
+    asked: str, measured: str, taken: bool
+) -> None:
+    stream = EventStream(Trial("hostbench", "cpu", "fma", {"cache_mode": asked}, RATE, 1.0))
+    begun = json.dumps(START | {"params": {"cache_mode": measured}}).encode()
+    if taken:
+        assert isinstance(stream.take(begun), StartEvent)
+    else:
+        with pytest.raises(TrialFailed, match=f"cache_mode '{re.escape(measured)}' measured"):
+            stream.take(begun)
 
 
 def test_words_the_program_resolves_may_differ() -> None:

@@ -236,6 +236,24 @@ def test_a_kernel_that_tells_nothing_is_said() -> None:
     assert verdict_of(trials) == (Verdict.CLEAN, ["disturbance_unknown"])
 
 
+def test_waiting_threads_that_share_a_cpu_tell_nothing_of_others() -> None:
+    why = "threads share a CPU and wait for one another"
+    told = end(100.0, clean_slice_ratio=None, cpu_ratio=None).model_copy(
+        update={"reasons": {"disturbance.cpu_ratio": why}}
+    )
+    begun = start(placement=placement(oversubscribed=True, cpus=(0, 1) * 4))
+    trials = [
+        measured_trial(bare_trial(index, events=(begun, told)), (RATE_METRIC,), {})
+        for index in range(3)
+    ]
+    verdict, reasons = case_verdict(
+        planned(), trials, trials, describe([100.0, 100.0, 100.0]), None
+    )
+    assert verdict is Verdict.CLEAN
+    assert [reason.code for reason in reasons] == ["disturbance_unknown"]
+    assert reasons[0].text.endswith(why)
+
+
 def test_what_the_program_warns_of_is_said_once() -> None:
     warning = WarningEvent(event="warning", code="oversubscribed", message="8 threads, 2 CPUs")
     trials = [

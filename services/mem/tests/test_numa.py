@@ -19,7 +19,7 @@ from services.mem.tests.program import (
     refused,
     running,
 )
-from services.mem.tests.seccomp import NUMBERS, OF_NUMA, refusing
+from tests.seccomp import NUMBERS, OF_NUMA, refusing
 
 SIZE = f"--size-bytes={48 * MIB}"
 NODES = Path("/sys/devices/system/node")

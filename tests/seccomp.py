@@ -10,8 +10,14 @@ PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NUMBERS = {
-    "x86_64": {"mbind": 237, "set_mempolicy": 238, "get_mempolicy": 239, "move_pages": 279},
-    "aarch64": {"mbind": 235, "get_mempolicy": 236, "set_mempolicy": 237, "move_pages": 239},
+    "x86_64": {
+        **{"mbind": 237, "set_mempolicy": 238, "get_mempolicy": 239, "move_pages": 279},
+        **{"io_setup": 206, "io_uring_setup": 425},
+    },
+    "aarch64": {
+        **{"mbind": 235, "get_mempolicy": 236, "set_mempolicy": 237, "move_pages": 239},
+        **{"io_setup": 0, "io_uring_setup": 425},
+    },
 }
 # Those of NUMA that Docker's default profile keeps for CAP_SYS_NICE.
 OF_NUMA = ("mbind", "set_mempolicy", "get_mempolicy", "move_pages")

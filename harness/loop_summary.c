@@ -1,0 +1,293 @@
+#include "loop_summary.h"
+
+#include "loop.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Waking a thread on an idle CPU was seen to take 1 µs by an interrupt of that CPU and 6 µs by
+ * another CPU of a virtual machine: that much of its waiting is nobody's fault. */
+static const double WAKE_UP_S = 10e-6;
+
+static const char NOTHING_DONE[] = "no operation was done";
+
+/* ---- latencies ------------------------------------------------------------------------------ */
+
+enum latency {
+    LATENCY_MEAN,
+    LATENCY_MIN,
+    LATENCY_P50,
+    LATENCY_P90,
+    LATENCY_P95,
+    LATENCY_P99,
+    LATENCY_P99_9,
+    LATENCY_MAX,
+    LATENCIES,
+};
+
+struct latency_row {
+    struct metric metric;
+    double quantile;     /* 0: none */
+    const char *too_few; /* … NULL: any number of operations tells it */
+};
+
+static const struct latency_row latencies[LATENCIES] = {
+    [LATENCY_MEAN] = {.metric = {"latency_mean_s", "s", LOWER_IS_BETTER,
+                                 "Mean time of an operation, exact."}},
+    [LATENCY_MIN] = {.metric = {"latency_min_s", "s", LOWER_IS_BETTER,
+                                "The shortest operation, exact."}},
+    [LATENCY_P50] = {.metric = {"latency_p50_s", "s", LOWER_IS_BETTER,
+                                "Half of the operations took at most this long (within 0.4 %)."},
+                     .quantile = 0.5},
+    [LATENCY_P90] = {.metric = {"latency_p90_s", "s", LOWER_IS_BETTER,
+                                "90 % of the operations took at most this long (within 0.4 %)."},
+                     .quantile = 0.9,
+                     .too_few = "fewer than the 64 operations that tell a 90th percentile"},
+    [LATENCY_P95] = {.metric = {"latency_p95_s", "s", LOWER_IS_BETTER,
+                                "95 % of the operations took at most this long (within 0.4 %)."},
+                     .quantile = 0.95,
+                     .too_few = "fewer than the 130 operations that tell a 95th percentile"},
+    [LATENCY_P99] = {.metric = {"latency_p99_s", "s", LOWER_IS_BETTER,
+                                "99 % of the operations took at most this long (within 0.4 %)."},
+                     .quantile = 0.99,
+                     .too_few = "fewer than the 662 operations that tell a 99th percentile"},
+    [LATENCY_P99_9] = {.metric = {"latency_p99_9_s", "s", LOWER_IS_BETTER,
+                                  "99.9 % of the operations took at most this long (within "
+                                  "0.4 %)."},
+                       .quantile = 0.999,
+                       .too_few = "fewer than the 6643 operations that tell a 99.9th percentile"},
+    [LATENCY_MAX] = {.metric = {"latency_max_s", "s", LOWER_IS_BETTER,
+                                "The longest operation, exact."}},
+};
+
+static double latency_s(const struct histogram *histogram, enum latency which)
+{
+    const struct latency_row *row = &latencies[which];
+    uint64_t count = histogram_count(histogram);
+    if (count == 0 || (row->too_few && count < histogram_least(row->quantile)))
+        return NAN;
+    if (which == LATENCY_MEAN)
+        return histogram_mean_ns(histogram) * 1e-9;
+    if (which == LATENCY_MIN)
+        return (double)atomic_load(&histogram->min_ns) * 1e-9;
+    if (which == LATENCY_MAX)
+        return (double)atomic_load(&histogram->max_ns) * 1e-9;
+    return histogram_quantile_ns(histogram, row->quantile) * 1e-9;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+/* Those of all operations; behind them the latencies, then the same again of each stream. */
+enum whole {
+    RATE,
+    RATE_SUM,
+    OPERATION_RATE,
+    BYTE_RATE,
+    CPU_SECONDS,
+    OVERLAP_RATIO,
+    WORK_DONE,
+    WHOLES,
+};
+
+enum { STREAM_METRICS = 1 + LATENCIES }; /* operations a second, and the latencies */
+
+static const struct metric wholes[WHOLES] = {
+    [RATE_SUM] = {.direction = HIGHER_IS_BETTER,
+                  .description = "Sum over the threads of own work over own time."},
+    [OPERATION_RATE] = {"operations_per_second", "operation/s", HIGHER_IS_BETTER,
+                        "All operations over the time from the first start to the last stop."},
+    [BYTE_RATE] = {"bytes_per_second", "byte/s", HIGHER_IS_BETTER,
+                   "Their bytes over the same time."},
+    [CPU_SECONDS] = {"cpu_seconds_per_million_operations", "s", LOWER_IS_BETTER,
+                     "CPU time, user and system, of all threads of the program in the timed region "
+                     "and of those that the kernel adds to it, for a million operations."},
+    [OVERLAP_RATIO] = {"overlap_ratio", "1", HIGHER_IS_BETTER,
+                       "Share of the makespan in which all threads ran."},
+    [WORK_DONE] = {"work_operations", "operation", HIGHER_IS_BETTER, "Operations really done."},
+};
+
+static const struct metric work_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
+                                         "Bytes really read and written; a fixed work is rounded "
+                                         "up to whole operations."};
+static const struct metric stream_rate = {
+    "operations_per_second", "operation/s", HIGHER_IS_BETTER,
+    "Operations of this kind alone over the time from the first start to the last stop."};
+
+unsigned loop_metrics(const struct workload *workload)
+{
+    unsigned streams = workload->streams ? loop_streams(workload) : 0;
+    return WHOLES + LATENCIES + streams * STREAM_METRICS;
+}
+
+/* The stream that a metric is of, and which one it is there. */
+static unsigned stream_of(unsigned which)
+{
+    return (which - WHOLES - LATENCIES) / STREAM_METRICS;
+}
+
+static unsigned place_in_stream(unsigned which)
+{
+    return (which - WHOLES - LATENCIES) % STREAM_METRICS;
+}
+
+static bool is_whole(unsigned which)
+{
+    return which < WHOLES + LATENCIES;
+}
+
+static void stream_metric(const struct workload *workload, unsigned which, struct metric *metric,
+                          char *name, size_t size)
+{
+    unsigned place = place_in_stream(which);
+    *metric = place == 0 ? stream_rate : latencies[place - 1].metric;
+    snprintf(name, size, "%s_%s", workload->streams[stream_of(which)], metric->name);
+    metric->name = name;
+}
+
+static bool whole_metric(const struct rate *rate, enum whole which, struct metric *metric,
+                         char *name, size_t size)
+{
+    if (which == RATE_SUM && rate->time)
+        return false;
+    *metric = which == WORK_DONE && rate_in_bytes(rate) ? work_bytes : wholes[which];
+    if (which == RATE)
+        *metric = (struct metric){.description = rate->description};
+    if (which == RATE || which == RATE_SUM) {
+        snprintf(name, size, "%s%s", rate->name, which == RATE ? "" : "_sum");
+        metric->name = name;
+        metric->unit = rate->unit;
+        metric->direction = rate->time ? LOWER_IS_BETTER : HIGHER_IS_BETTER;
+        return true;
+    }
+    /* What is the primary figure already is not told twice. */
+    return strcmp(metric->name, rate->name) != 0;
+}
+
+bool loop_metric(const struct workload *workload, unsigned which, struct metric *metric, char *name,
+                 size_t size)
+{
+    if (which < WHOLES)
+        return whole_metric(&workload->rate, which, metric, name, size);
+    if (is_whole(which))
+        *metric = latencies[which - WHOLES].metric;
+    else
+        stream_metric(workload, which, metric, name, size);
+    return true;
+}
+
+/* ---- the values ----------------------------------------------------------------------------- */
+
+struct measured {
+    const struct run *run;
+    const struct totals *totals;
+    double operations, makespan_s;
+    struct histogram all, stream; /* the one being told */
+};
+
+static double primary(const struct measured *measured)
+{
+    if (measured->run->workload->rate.time)
+        return latency_s(&measured->all, LATENCY_P50);
+    return measured->operations > 0 ? measured->totals->operations / measured->makespan_s : NAN;
+}
+
+static double whole_value(const struct measured *measured, enum whole which)
+{
+    const struct totals *totals = measured->totals;
+    double block_bytes = loop_block_bytes(measured->run);
+    double operations_per_second = measured->operations / measured->makespan_s;
+    switch (which) {
+    case RATE:
+        return primary(measured);
+    case RATE_SUM:
+        return totals->wholes.count ? totals->wholes.sum : NAN;
+    case OPERATION_RATE:
+        return operations_per_second;
+    case BYTE_RATE:
+        return block_bytes > 0 ? operations_per_second * block_bytes : NAN;
+    case CPU_SECONDS:
+        return measured->run->trial->process_cpu_s / measured->operations * 1e6;
+    case OVERLAP_RATIO:
+        return fmax(0, totals->first_stop_s - totals->last_start_s) / measured->makespan_s;
+    default:
+        return totals->operations;
+    }
+}
+
+static const char *whole_reason(enum whole which)
+{
+    return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;
+}
+
+static double stream_value(const struct measured *measured, unsigned which)
+{
+    unsigned place = place_in_stream(which);
+    if (place > 0)
+        return latency_s(&measured->stream, place - 1);
+    return (double)histogram_count(&measured->stream) / measured->makespan_s;
+}
+
+static const char *latency_reason(const struct histogram *histogram, enum latency which)
+{
+    return histogram_count(histogram) ? latencies[which].too_few : NOTHING_DONE;
+}
+
+static void add(struct measured *measured, unsigned which, const char *name,
+                struct summary *summary)
+{
+    if (which < WHOLES) {
+        summary_add(summary, name, whole_value(measured, which), whole_reason(which));
+        return;
+    }
+    if (is_whole(which)) {
+        summary_add(summary, name, latency_s(&measured->all, which - WHOLES),
+                    latency_reason(&measured->all, which - WHOLES));
+        return;
+    }
+    unsigned place = place_in_stream(which);
+    if (place == 0) {
+        histogram_clear(&measured->stream);
+        loop_merge(measured->run->trial, stream_of(which), &measured->stream);
+    }
+    summary_add(summary, name, stream_value(measured, which),
+                place ? latency_reason(&measured->stream, place - 1) : NOTHING_DONE);
+}
+
+/* Threads that wait for one another are what was asked for where they share a CPU. */
+static void fill_disturbance(const struct run *run, const struct totals *totals,
+                             struct summary *summary)
+{
+    bool sharing = run->placement.oversubscribed;
+    double kept_waiting_s = totals->wait_s - totals->turns * WAKE_UP_S;
+    summary->cpu_ratio = 1 - (kept_waiting_s < 0 ? 0 : kept_waiting_s) / totals->wall_s;
+    if (sharing)
+        summary->cpu_ratio = NAN;
+    summary->cpu_ratio_reason = sharing
+                                    ? "threads share a CPU and wait for one another: whether for "
+                                      "others too cannot be told"
+                                    : "the kernel keeps no run-queue statistics";
+    summary->clean_slice_ratio = NAN;
+    summary->clean_slice_ratio_reason = "a loop of the workload's own has no slices";
+    summary->harness_ratio = NAN;
+    summary->harness_ratio_reason = "in a loop of the workload's own the harness's part is not "
+                                    "told from it";
+}
+
+void loop_summarise(const struct trial *trial, const struct totals *totals, struct summary *summary)
+{
+    const struct run *run = trial->run;
+    struct measured measured = {.run = run,
+                                .totals = totals,
+                                .operations = totals->operations / (double)run->unit_operations,
+                                .makespan_s = totals->last_stop_s - totals->first_start_s};
+    histogram_clear(&measured.all);
+    loop_merge_all(trial, &measured.all);
+    summary->basis = "whole_run";
+    for (unsigned which = 0; which < loop_metrics(run->workload); which++) {
+        struct metric metric;
+        char name[64];
+        if (loop_metric(run->workload, which, &metric, name, sizeof name))
+            add(&measured, which, metric.name, summary);
+    }
+    fill_disturbance(run, totals, summary);
+}

@@ -1,0 +1,335 @@
+/* From parameters to the job: what they mean together, and what this host makes of them. */
+#define _GNU_SOURCE
+#include "disk.h"
+
+#include "content.h"
+#include "engine.h"
+#include "environment.h"
+#include "io_error.h"
+#include "memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PAGE = 4096,
+    FILL_MEMORY_BYTES = 32 << 20, /* of all threads together */
+};
+
+static const double GB = 1e9;
+static const double USABLE_SHARE = 0.95; /* of the memory: whatever else grows meanwhile */
+static const double WRITE_BUDGET_BYTES = 0x1p40;
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    enum cache_mode mode;
+    bool direct, dsync, fsync_end;
+} modes[] = {
+    {"direct", CACHE_DIRECT, true, false, false},
+    {"direct+dsync", CACHE_DIRECT_DSYNC, true, true, false},
+    {"buffered", CACHE_BUFFERED, false, false, false},
+    {"buffered+fsync_end", CACHE_BUFFERED_FSYNC_END, false, false, true},
+    {"buffered+dsync", CACHE_BUFFERED_DSYNC, false, true, false},
+};
+
+static void read_mode(struct disk_job *job, const char *word)
+{
+    size_t i = 0;
+    while (strcmp(modes[i].word, word) != 0)
+        i++;
+    job->mode = modes[i].mode;
+    job->direct = modes[i].direct;
+    job->dsync = modes[i].dsync;
+    job->fsync_end = modes[i].fsync_end;
+}
+
+static const struct disk_kind *kind_of(const struct run *run)
+{
+    return run_own(run);
+}
+
+/* Whether the primary figure counts bytes. */
+static bool counts_bytes(const struct run *run)
+{
+    return kind_of(run)->sequential && !kind_of(run)->commit;
+}
+
+static bool chosen(const struct run *run, const char *param, const char *word)
+{
+    return !strcmp(run_choice(run, param), word);
+}
+
+static void divide(struct disk_job *job)
+{
+    job->apart = job->sequential || job->verify;
+    job->region_blocks = job->file_bytes / (job->apart ? job->threads : 1) / job->block_bytes;
+    job->blocks = job->region_blocks * (job->apart ? job->threads : 1);
+}
+
+static void read_params(struct run *run, struct disk_job *job)
+{
+    const struct disk_kind *kind = kind_of(run);
+    *job = (struct disk_job){
+        .run = run,
+        .reads = kind->reads,
+        .writes = kind->writes,
+        .sequential = kind->sequential,
+        .commit = kind->commit,
+        .read_share = kind->reads,
+        .block_bytes = run_count(run, "block_bytes"),
+        .file_bytes = run_count(run, "file_bytes"),
+        .threads = run_threads(run),
+        .depth = 1,
+        .mode = CACHE_BUFFERED,
+        .rate = run_param_set(run, "rate") ? run_number(run, "rate") : 0,
+        .compressible = run_number(run, "compressible"),
+        .steady_state = chosen(run, "steady_state", "on"),
+        .alignment = 1,
+        .scratch = {.fd = -1},
+        .fill = {.fd = -1},
+        .fd = -1,
+    };
+    if (kind->reads && kind->writes)
+        job->read_share = run_number(run, "read_share");
+    if (!kind->commit) {
+        job->depth = (unsigned)run_count(run, "queue_depth");
+        job->verify = chosen(run, "verify", "on");
+        read_mode(job, run_choice(run, "cache_mode"));
+    }
+    if (!kind->sequential) {
+        job->zipf = chosen(run, "distribution", "zipf");
+        job->zipf_theta = run_number(run, "zipf_theta");
+    }
+    divide(job);
+}
+
+/* ---- what they mean together ---------------------------------------------------------------- */
+
+static int check_size(const struct disk_job *job)
+{
+    uint64_t least = job->block_bytes * (job->apart ? job->threads : 1);
+    if (job->blocks > 0)
+        return EXIT_OK;
+    if (job->apart && job->threads > 1)
+        run_reason(job->run,
+                   "--file-bytes %" PRIu64 " is less than a block of %" PRIu64 " bytes for each of "
+                   "%u threads, which have parts of their own: take at least --file-bytes %" PRIu64,
+                   job->file_bytes, job->block_bytes, job->threads, least);
+    else
+        run_reason(job->run,
+                   "--block-bytes %" PRIu64 " is more than the file of --file-bytes %" PRIu64
+                   ": take smaller blocks or a larger file",
+                   job->block_bytes, job->file_bytes);
+    return EXIT_USAGE;
+}
+
+static int check_verify(const struct disk_job *job)
+{
+    if (!job->verify || job->block_bytes >= CONTENT_HEADER_BYTES)
+        return EXIT_OK;
+    run_reason(job->run,
+               "--block-bytes %" PRIu64 ": --verify on needs room for the header of a block: take "
+               "at least %d bytes, or --verify off",
+               job->block_bytes, CONTENT_HEADER_BYTES);
+    return EXIT_USAGE;
+}
+
+/* The harness counts work in what the rate counts. */
+static int check_total(struct run *run, const struct disk_job *job)
+{
+    if (!run_param_set(run, "total_bytes"))
+        return EXIT_OK;
+    uint64_t total = run_count(run, "total_bytes"), operations = total / job->block_bytes;
+    if (operations == 0) {
+        run_reason(run,
+                   "--total-bytes %" PRIu64 " is less than a block of %" PRIu64 " bytes: take at "
+                   "least that, or smaller --block-bytes",
+                   total, job->block_bytes);
+        return EXIT_USAGE;
+    }
+    run_set_count(run, "work", operations * (counts_bytes(run) ? job->block_bytes : 1));
+    return EXIT_OK;
+}
+
+static double memory_needed(const struct disk_job *job)
+{
+    double each = (double)engine_thread_bytes(job) + sizeof(struct disk_thread);
+    return job->threads * each + FILL_MEMORY_BYTES + run_thread_bytes(job->run);
+}
+
+static int check_memory(const struct disk_job *job)
+{
+    struct memory_budget budget;
+    double needed = memory_needed(job);
+    if (!run_memory_budget(job->run, &budget) || needed <= USABLE_SHARE * budget.bytes)
+        return EXIT_OK;
+    run_reason(job->run,
+               "--threads %u x --queue-depth %u x --block-bytes %" PRIu64 ": %.3g GB of memory are "
+               "needed, %.3g GB may be taken (95 %% of %s): take fewer or smaller ones",
+               job->threads, job->depth, job->block_bytes, needed / GB,
+               USABLE_SHARE * budget.bytes / GB, budget.limit);
+    return EXIT_RESOURCE;
+}
+
+int disk_job_check(struct run *run)
+{
+    struct disk_job job;
+    read_params(run, &job);
+    int failure = check_size(&job);
+    if (!failure)
+        failure = check_verify(&job);
+    if (!failure)
+        failure = check_total(run, &job);
+    return failure ? failure : check_memory(&job);
+}
+
+/* ---- what the file system makes of them ----------------------------------------------------- */
+
+/* The same mode through the page cache. */
+static void fall_back(struct disk_job *job)
+{
+    const char *word = job->dsync ? "buffered+dsync" : "buffered";
+    run_warning(job->run, "direct_unavailable",
+                "cache_mode %s instead of %s: the file system of %s refuses O_DIRECT", word,
+                run_choice(job->run, "cache_mode"), job->scratch.directory);
+    run_set_choice(job->run, "cache_mode", word);
+    read_mode(job, word);
+}
+
+static int settle_mode(struct disk_job *job)
+{
+    uint64_t alignment = job->direct ? scratch_alignment(&job->scratch) : 1;
+    if (alignment == 0)
+        fall_back(job);
+    else
+        job->alignment = alignment;
+    if (job->block_bytes % job->alignment == 0)
+        return EXIT_OK;
+    run_reason(job->run,
+               "--block-bytes %" PRIu64 ": cache_mode %s needs a multiple of %" PRIu64
+               " here (what this device and file system take at once): take one, or --cache-mode "
+               "buffered",
+               job->block_bytes, run_choice(job->run, "cache_mode"), job->alignment);
+    return EXIT_USAGE;
+}
+
+static int choose_engine(struct disk_job *job)
+{
+    return engine_choose(job->run, job);
+}
+
+static int open_measured(struct disk_job *job)
+{
+    int flags = (job->direct ? O_DIRECT : 0) | (job->dsync ? O_DSYNC : 0);
+    job->fd = scratch_reopen(&job->scratch, flags);
+    return job->fd < 0 ? io_error_of(job->run, "opening", errno) : EXIT_OK;
+}
+
+/* ---- the write budget ----------------------------------------------------------------------- */
+
+/* What reaches the device for one write, at least: parts of a page that are not put together with
+ * others are written as pages. */
+static double device_bytes_per_write(const struct disk_job *job)
+{
+    bool together = job->direct || (job->sequential && !job->dsync && !job->commit);
+    uint64_t pages = (job->block_bytes + PAGE - 1) / PAGE;
+    return (double)(together ? job->block_bytes : pages * PAGE);
+}
+
+/* Operations that were asked for; NaN: the time decides. */
+static double operations_planned(const struct disk_job *job)
+{
+    struct run *run = job->run;
+    if (run_param_set(run, "total_bytes"))
+        return (double)(run_count(run, "total_bytes") / job->block_bytes);
+    return job->rate > 0 ? job->rate * run_number(run, "duration_s") : NAN;
+}
+
+/* A trial of fixed work is refused beforehand, one of fixed time ends where the budget does. */
+static int check_budget(struct disk_job *job)
+{
+    double budget = WRITE_BUDGET_BYTES, fill = (double)(job->fill.to - job->fill.from);
+    int failure = environment_bytes(job->run, "HOSTBENCH_DISK_WRITE_BUDGET_BYTES", &budget);
+    if (failure)
+        return failure;
+    double each = device_bytes_per_write(job);
+    double writes = job->writes ? (1 - job->read_share) * operations_planned(job) * each : 0;
+    job->planned_write_bytes = fill + writes;
+    if (fill + (isnan(writes) ? 0 : writes) <= budget) {
+        job->write_limit = (uint64_t)((budget - fill) / each / job->threads);
+        return EXIT_OK;
+    }
+    run_reason(job->run,
+               "%.0f bytes would be written (%.0f of them to fill the file), more than the write "
+               "budget of %.0f (HOSTBENCH_DISK_WRITE_BUDGET_BYTES): take a smaller --file-bytes, "
+               "less to write, or raise it",
+               fill + (isnan(writes) ? 0 : writes), fill, budget);
+    return EXIT_RESOURCE;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static int lacks_memory(struct run *run)
+{
+    run_reason(run, "no memory for %u threads: use fewer", run_threads(run));
+    return EXIT_RESOURCE;
+}
+
+static int make_own(struct disk_job *job)
+{
+    size_t bytes = job->threads * sizeof *job->own;
+    job->own = aligned_alloc(_Alignof(struct disk_thread), bytes);
+    if (!job->own)
+        return lacks_memory(job->run);
+    memset(job->own, 0, bytes);
+    return EXIT_OK;
+}
+
+static void set_unit(struct run *run, const struct disk_job *job)
+{
+    run_set_unit(run, counts_bytes(run) ? job->block_bytes : 1, 1);
+    run_set_block_bytes(run, job->block_bytes);
+}
+
+int disk_job_open(struct run *run)
+{
+    struct disk_job *job = malloc(sizeof *job);
+    if (!job)
+        return lacks_memory(run);
+    read_params(run, job);
+    run_set_shared(run, job);
+    set_unit(run, job);
+    int (*const steps[])(struct disk_job *) = {make_own,     settle_mode,  choose_engine,
+                                               file_plan,    check_budget, file_set_aside,
+                                               open_measured};
+    int failure = scratch_open(run, &job->scratch);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && !failure; i++)
+        failure = steps[i](job);
+    return failure;
+}
+
+void disk_job_close(struct run *run)
+{
+    struct disk_job *job = run_shared(run);
+    if (!job)
+        return;
+    if (job->fd >= 0)
+        close(job->fd);
+    if (job->fill.fd >= 0)
+        close(job->fill.fd);
+    scratch_close(&job->scratch);
+    free(job->own);
+    free(job);
+}
+
+bool disk_job_leaves_dirty(const struct disk_job *job)
+{
+    return job->writes && !job->direct && !job->dsync && !job->fsync_end && !job->commit;
+}

@@ -1,0 +1,89 @@
+/* What all parts of disk-bench share: the job that a trial is, read from its parameters. */
+#ifndef DISK_BENCH_DISK_H
+#define DISK_BENCH_DISK_H
+
+#include "evidence.h"
+#include "file.h"
+#include "scratch.h"
+#include "steady.h"
+#include "workload.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum op { OP_READ, OP_WRITE }; /* of mixes: the index of the stream, too */
+
+enum cache_mode {
+    CACHE_DIRECT,
+    CACHE_DIRECT_DSYNC,
+    CACHE_BUFFERED,
+    CACHE_BUFFERED_FSYNC_END,
+    CACHE_BUFFERED_DSYNC,
+};
+
+/* What a workload's row in the table says of it (run_own()). */
+struct disk_kind {
+    bool reads, writes;
+    bool sequential;
+    bool commit; /* each write is followed by fdatasync: fsync_latency */
+};
+
+/* Of one thread; each on cache lines of its own. */
+struct disk_thread {
+    _Alignas(128) uint64_t writes; /* begun so far, ramp included */
+    uint64_t verified;             /* blocks whose content was compared */
+    struct steady steady;          /* of the timed region */
+    double sync_s;                 /* what its file_sync() took */
+};
+
+/* Read by all threads, written by thread 0 between their meetings, except `own` and the atomics. */
+struct disk_job {
+    struct run *run;
+    bool reads, writes, sequential, commit;
+    double read_share; /* of the operations; 1: reads only, 0: writes only */
+    uint64_t block_bytes;
+    uint64_t file_bytes; /* as asked for; blocks * block_bytes of them are used */
+    uint64_t blocks;
+    /* Each thread works on blocks [index * region_blocks, (index + 1) * region_blocks), otherwise
+     * all work on all: sequential workloads, and whatever is verified, where no block may be
+     * written and read at the same time (nor be twice in flight). */
+    bool apart;
+    uint64_t region_blocks; /* where they are not apart: all blocks */
+    unsigned threads, depth;
+    double rate; /* operation/s of all threads together; 0: closed loop */
+    enum cache_mode mode;
+    bool direct, dsync, fsync_end; /* the same, told apart */
+    bool verify;
+    double compressible; /* share of each block that is zeros */
+    bool zipf;
+    double zipf_theta;
+    bool steady_state;
+    const struct engine *engine; /* engine.h */
+    struct scratch scratch;
+    int fd;                     /* the measured file, opened with the flags of the mode */
+    uint64_t alignment;         /* of offsets and sizes, where direct; otherwise 1 */
+    uint64_t file_id;           /* in every verified block */
+    uint64_t write_limit;       /* writes a thread may begin: what the budget leaves it */
+    double planned_write_bytes; /* fill and workload; NaN: the time decides */
+    struct fill fill;
+    struct evidence evidence;
+    struct disk_thread *own; /* one a thread */
+};
+
+/* For open(): reads the parameters, takes the scratch file, and resolves cache mode and engine. To
+ * be closed even if it fails. 0 or an exit_code. */
+int disk_job_open(struct run *run);
+void disk_job_close(struct run *run);
+/* For check(): what the parameters mean together, whether there is memory for them. */
+int disk_job_check(struct run *run);
+/* Whether it writes and nobody waits for the disk: then it is the page cache that is measured. */
+bool disk_job_leaves_dirty(const struct disk_job *job);
+
+/* For whoever has only the thread. */
+static inline struct disk_job *disk_job_of(const struct thread *thread)
+{
+    return run_shared(thread->run);
+}
+
+#endif

@@ -1,0 +1,414 @@
+#define _GNU_SOURCE
+#include "disk_loop.h"
+
+#include "content.h"
+#include "disk.h"
+#include "engine.h"
+#include "file.h"
+#include "io_error.h"
+#include "monotonic.h"
+#include "pages.h"
+#include "pattern.h"
+#include "steady.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+/* However long the device takes, the thread looks that often whether the run is to stop. */
+static const double LOOK_AGAIN_S = 0.1;
+/* An open loop sleeps in pieces, for its time may end before the next operation is due. */
+static const double NAP_S = 0.01;
+
+/* The requests of one thread. */
+struct queue {
+    struct engine_state engine;
+    struct disk_job *job;
+    struct request *requests;
+    struct request **idle; /* those not in flight, a stack */
+    struct request **done; /* room for those that come back together */
+    unsigned idle_count;
+    struct pattern patterns[2]; /* sequential mixes go through the file twice, as enum op says */
+    uint64_t reads_below;       /* of 2^53: the share of reads */
+    uint64_t coins;             /* … and the generator that decides */
+    /* Chosen and not begun: its block is still in flight. */
+    bool held;
+    enum op held_op;
+    uint64_t held_block;
+};
+
+/* One call of disk_loop(). */
+struct phase {
+    struct thread *thread;
+    struct queue *queue;
+    bool timed;
+    double start_s;
+    double now_s; /* the last reading of the clock */
+    bool stale;   /* something has taken time since */
+    uint64_t begun;
+};
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int buffers_map(struct queue *queue)
+{
+    size_t bytes = engine_thread_bytes(queue->job);
+    /* One huge page more than needed, so that they can begin at one. */
+    uint8_t *base = mmap(NULL, bytes + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
+        run_reason(queue->engine.run,
+                   "no memory for buffers of %zu bytes in each of %u threads: use a smaller "
+                   "--block-bytes or --queue-depth, or fewer threads",
+                   bytes, queue->job->threads);
+        return EXIT_RESOURCE;
+    }
+    size_t before = -(uintptr_t)base % HUGE_PAGE_BYTES;
+    if (before)
+        munmap(base, before);
+    munmap(base + before + bytes, HUGE_PAGE_BYTES - before);
+    queue->engine.buffers = base + before;
+    return EXIT_OK;
+}
+
+/* Every buffer is written once: what it holds is what writes send, and its pages are there. */
+static void requests_prepare(struct queue *queue, unsigned index)
+{
+    const struct disk_job *job = queue->job;
+    size_t stride = engine_buffer_bytes(job);
+    for (unsigned i = 0; i < job->depth; i++) {
+        struct request *request = &queue->requests[i];
+        request->slot = i;
+        request->buffer = queue->engine.buffers + i * stride;
+        content_fill(job, request->buffer, (uint64_t)index * job->depth + i, 0);
+        queue->idle[i] = request;
+    }
+    queue->idle_count = job->depth;
+}
+
+static void patterns_prepare(struct queue *queue, unsigned index)
+{
+    for (int op = OP_READ; op <= OP_WRITE; op++)
+        pattern_init(&queue->patterns[op], queue->job, index);
+    queue->reads_below = (uint64_t)(queue->job->read_share * 0x1p53);
+    queue->coins = random_seed(queue->job->threads + index);
+}
+
+/* A descriptor of its own: threads that share one share its read-ahead, and count its users. */
+static int file_open(struct queue *queue)
+{
+    const struct disk_job *job = queue->job;
+    queue->engine.fd =
+        scratch_reopen(&job->scratch, (job->direct ? O_DIRECT : 0) | (job->dsync ? O_DSYNC : 0));
+    if (queue->engine.fd < 0) {
+        run_reason(
+            queue->engine.run,
+            "opening the scratch file in each of %u threads: %s; use fewer threads, or raise "
+            "ulimit -n",
+            job->threads, strerror(errno));
+        return EXIT_RESOURCE;
+    }
+    if (!job->direct)
+        posix_fadvise(queue->engine.fd, 0, 0,
+                      job->sequential ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
+    return EXIT_OK;
+}
+
+static void queue_free(struct queue *queue)
+{
+    if (queue->engine.fd >= 0)
+        close(queue->engine.fd);
+    if (queue->engine.buffers)
+        munmap(queue->engine.buffers, engine_thread_bytes(queue->job));
+    free(queue->requests);
+    free(queue->idle);
+    free(queue->done);
+    free(queue);
+}
+
+static struct queue *queue_make(struct thread *thread)
+{
+    struct disk_job *job = disk_job_of(thread);
+    struct queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return NULL;
+    queue->job = job;
+    queue->engine = (struct engine_state){.job = job, .run = thread->run, .fd = -1};
+    queue->requests = calloc(job->depth, sizeof *queue->requests);
+    queue->idle = calloc(job->depth, sizeof(struct request *));
+    queue->done = calloc(job->depth, sizeof(struct request *));
+    if (queue->requests && queue->idle && queue->done)
+        return queue;
+    queue_free(queue);
+    return NULL;
+}
+
+int disk_loop_open(struct thread *thread)
+{
+    struct queue *queue = queue_make(thread);
+    if (!queue) {
+        run_reason(thread->run, "no memory for the queues of %u threads: use fewer",
+                   run_threads(thread->run));
+        return EXIT_RESOURCE;
+    }
+    int failure = buffers_map(queue);
+    if (!failure)
+        failure = file_open(queue);
+    if (!failure) {
+        requests_prepare(queue, thread->index);
+        patterns_prepare(queue, thread->index);
+        failure = queue->job->engine->open(&queue->engine);
+    }
+    if (failure)
+        queue_free(queue);
+    else
+        thread->state = queue;
+    return failure;
+}
+
+void disk_loop_close(struct thread *thread)
+{
+    struct queue *queue = thread->state;
+    queue->job->engine->close(&queue->engine);
+    queue_free(queue);
+}
+
+/* ---- one operation -------------------------------------------------------------------------- */
+
+static enum op choose_op(struct queue *queue)
+{
+    const struct disk_job *job = queue->job;
+    if (job->reads && job->writes)
+        return random_next(&queue->coins) >> 11 < queue->reads_below ? OP_READ : OP_WRITE;
+    return job->reads ? OP_READ : OP_WRITE;
+}
+
+/* Random mixes share one order, so that a pass takes every block once. */
+static uint64_t choose_block(struct queue *queue, enum op op)
+{
+    return pattern_next(&queue->patterns[queue->job->sequential ? op : OP_READ]);
+}
+
+static bool in_flight(const struct queue *queue, uint64_t block)
+{
+    for (unsigned i = 0; i < queue->job->depth; i++)
+        if (queue->requests[i].under_way && queue->requests[i].block == block)
+            return true;
+    return false;
+}
+
+static void choose(struct queue *queue)
+{
+    queue->held = true;
+    queue->held_op = choose_op(queue);
+    queue->held_block = choose_block(queue, queue->held_op);
+}
+
+/* What is verified must not be in flight twice: a read would find half of a write. Two passes of an
+ * order meet at their ends, and zipf repeats itself. */
+static bool must_wait(const struct queue *queue)
+{
+    return queue->job->verify && in_flight(queue, queue->held_block);
+}
+
+static int send(struct queue *queue, struct request *request)
+{
+    int error = queue->job->engine->submit(&queue->engine, request);
+    return error ? io_error(queue->engine.run, request->op, -error, request_offset(request),
+                            queue->job->block_bytes - request->moved, 0)
+                 : EXIT_OK;
+}
+
+static double due_s(const struct phase *phase)
+{
+    const struct disk_job *job = phase->queue->job;
+    double turn = (double)phase->begun * job->threads + phase->thread->index;
+    return phase->start_s + turn / job->rate;
+}
+
+static void read_clock(struct phase *phase)
+{
+    phase->now_s = now_s();
+    phase->stale = false;
+}
+
+/* What stands in a block is no part of an operation's time. */
+static int write_content(struct phase *phase, struct request *request)
+{
+    if (request->op == OP_READ)
+        return EXIT_OK;
+    phase->stale = true;
+    return content_next(phase->thread, request->buffer, request->block);
+}
+
+static int check_content(struct phase *phase, const struct request *request)
+{
+    if (request->op == OP_WRITE || !phase->queue->job->verify)
+        return EXIT_OK;
+    phase->stale = true;
+    return content_check(phase->thread, request->buffer, request->block);
+}
+
+/* Begins the operation that was chosen. */
+static int begin(struct phase *phase)
+{
+    struct queue *queue = phase->queue;
+    const struct disk_job *job = queue->job;
+    struct request *request = queue->idle[queue->idle_count - 1];
+    request->op = queue->held_op;
+    request->block = queue->held_block;
+    request->offset = request->block * job->block_bytes;
+    request->moved = 0;
+    int failure = write_content(phase, request);
+    if (failure)
+        return failure;
+    if (phase->stale)
+        read_clock(phase);
+    request->begun_s = job->rate > 0 ? due_s(phase) : phase->now_s;
+    request->under_way = true;
+    queue->held = false;
+    queue->idle_count--;
+    phase->begun++;
+    phase->stale = true;
+    return send(queue, request);
+}
+
+static int finish(struct phase *phase, struct request *request)
+{
+    struct queue *queue = phase->queue;
+    const struct disk_job *job = queue->job;
+    unsigned stream = job->reads && job->writes ? (unsigned)request->op : 0;
+    double latency_s = phase->now_s - request->begun_s;
+    run_loop_done(phase->thread, stream, latency_s > 0 ? (uint64_t)(latency_s * 1e9) : 0);
+    if (phase->timed && job->steady_state)
+        steady_done(phase->thread, phase->now_s);
+    request->under_way = false;
+    queue->idle[queue->idle_count++] = request;
+    return check_content(phase, request);
+}
+
+/* Of a transfer that ended short, the rest is asked for: the operation is done when all of it is. */
+static int take(struct phase *phase, struct request *request)
+{
+    struct queue *queue = phase->queue;
+    size_t asked = queue->job->block_bytes - request->moved;
+    if (request->result <= 0)
+        return io_error(queue->engine.run, request->op, (int)-request->result,
+                        request_offset(request), asked, 0);
+    request->moved += (size_t)request->result;
+    return request->moved < queue->job->block_bytes ? send(queue, request) : finish(phase, request);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static bool over(const struct phase *phase)
+{
+    return run_loop_over(phase->thread, phase->begun, phase->now_s);
+}
+
+/* Whether the next operation may be begun as far as time is concerned. */
+static bool is_due(const struct phase *phase)
+{
+    return phase->queue->job->rate <= 0 || due_s(phase) <= phase->now_s;
+}
+
+/* Begins what may begin. */
+static int begin_all(struct phase *phase)
+{
+    struct queue *queue = phase->queue;
+    int failure = EXIT_OK;
+    while (!failure && queue->idle_count > 0 && !over(phase) && is_due(phase)) {
+        if (!queue->held)
+            choose(queue);
+        if (must_wait(queue))
+            break;
+        failure = begin(phase);
+    }
+    return failure;
+}
+
+/* How long a completion may be waited for. */
+static double patience_s(const struct phase *phase)
+{
+    const struct queue *queue = phase->queue;
+    if (queue->job->rate <= 0 || queue->idle_count == 0 || queue->held || over(phase))
+        return LOOK_AGAIN_S;
+    return fmin(fmax(due_s(phase) - phase->now_s, 0), NAP_S);
+}
+
+/* Takes what is done; waits for the first of it. */
+static int take_all(struct phase *phase)
+{
+    struct queue *queue = phase->queue;
+    int count =
+        queue->job->engine->reap(&queue->engine, queue->done, queue->job->depth, patience_s(phase));
+    read_clock(phase);
+    if (count < 0)
+        return io_error_of(queue->engine.run, "waiting for the disk", -count);
+    int failure = EXIT_OK;
+    for (int i = 0; i < count && !failure; i++)
+        failure = take(phase, queue->done[i]);
+    return failure;
+}
+
+/* With nothing in flight, until the next operation is due. */
+static void nap(struct phase *phase)
+{
+    double until_s = fmin(due_s(phase), phase->now_s + NAP_S);
+    struct timespec until = {(time_t)until_s, (long)((until_s - floor(until_s)) * 1e9)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    read_clock(phase);
+}
+
+static int work(struct phase *phase)
+{
+    const struct queue *queue = phase->queue;
+    int failure = EXIT_OK;
+    while (!failure && !run_stopping(phase->thread->run)) {
+        failure = begin_all(phase);
+        if (failure)
+            break;
+        if (queue->idle_count < queue->job->depth)
+            failure = take_all(phase);
+        else if (over(phase))
+            break;
+        else
+            nap(phase);
+    }
+    return failure;
+}
+
+/* A timer may otherwise be late by 50 µs, which would all be latency. */
+static void wake_in_time(const struct disk_job *job)
+{
+    if (job->rate > 0)
+        prctl(PR_SET_TIMERSLACK, 1UL);
+}
+
+int disk_loop(struct thread *thread)
+{
+    struct queue *queue = thread->state;
+    const struct engine *engine = queue->job->engine;
+    struct phase phase = {
+        .thread = thread,
+        .queue = queue,
+        .timed = run_loop_timed(thread),
+        .start_s = now_s(),
+    };
+    phase.now_s = phase.start_s;
+    wake_in_time(queue->job);
+    int failure = work(&phase);
+    if (failure || run_stopping(thread->run))
+        return failure;
+    if (phase.timed)
+        return file_sync(thread);
+    if (engine->let_go)
+        engine->let_go(&queue->engine);
+    return file_settle(thread);
+}

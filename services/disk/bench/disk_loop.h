@@ -1,0 +1,16 @@
+/* The measured work of all workloads: requests begun as places in the queue come free (closed loop)
+ * or as they are due (open loop), and timed until they are done. */
+#ifndef DISK_BENCH_DISK_LOOP_H
+#define DISK_BENCH_DISK_LOOP_H
+
+#include "workload.h"
+
+/* For setup(), once the file is filled: buffers, the thread's own descriptor, its engine; becomes
+ * thread->state. 0 or an exit_code with its reason. */
+int disk_loop_open(struct thread *thread);
+/* For teardown(). */
+void disk_loop_close(struct thread *thread);
+/* The table's loop(). */
+int disk_loop(struct thread *thread);
+
+#endif

@@ -1,0 +1,78 @@
+/* How requests reach the disk. An engine is a row of functions; each thread has a state of its own,
+ * which no other thread touches. */
+#ifndef DISK_BENCH_ENGINE_H
+#define DISK_BENCH_ENGINE_H
+
+#include "disk.h"
+#include "workload.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* One block on its way. It goes where `offset` says; of a transfer that ended short, the rest. */
+struct request {
+    enum op op;
+    uint32_t slot;   /* the number of its buffer */
+    void *buffer;    /* of block_bytes */
+    uint64_t block;  /* its number in the file */
+    uint64_t offset; /* of the block in the file, in bytes */
+    size_t moved;    /* bytes that earlier transfers of this request have done */
+    ssize_t result;  /* bytes that the last one did, or a negative errno */
+    double begun_s;  /* what its latency counts from: when it was begun, or due */
+    bool under_way;  /* submitted and not yet reaped for good */
+};
+
+/* What is left of it. */
+static inline uint8_t *request_at(const struct request *request)
+{
+    return (uint8_t *)request->buffer + request->moved;
+}
+
+static inline uint64_t request_offset(const struct request *request)
+{
+    return request->offset + request->moved;
+}
+
+struct engine_state {
+    const struct disk_job *job;
+    struct run *run;
+    int fd;           /* of the measured file: this thread's own */
+    uint8_t *buffers; /* job->depth of them, engine_buffer_bytes() apart */
+    void *own;        /* the engine's */
+};
+
+struct engine {
+    const char *name;
+    bool queues; /* takes more than one request at a time */
+    /* NULL, or why it cannot be had here: tried, not guessed. The text lasts until the next call. */
+    const char *(*unsupported)(const struct disk_job *);
+    /* Called on the thread that will use it, which alone may. 0 or an exit_code with its reason. */
+    int (*open)(struct engine_state *);
+    /* Takes a request, at most job->depth at a time. It may be handed to the kernel as late as in
+     * the next reap(), so that one call submits it and waits. 0 or a negative errno. */
+    int (*submit)(struct engine_state *, struct request *);
+    /* Those that are done, at most `most`; waits for the first, but no longer than `wait_s` (0: not
+     * at all). How many, or a negative errno. */
+    int (*reap)(struct engine_state *, struct request **done, unsigned most, double wait_s);
+    /* With no request under way: keeps no page of the file mapped. NULL: it never does. */
+    void (*let_go)(struct engine_state *);
+    /* Of a state that open() has opened; requests under way are given up. */
+    void (*close)(struct engine_state *);
+};
+
+extern const struct engine uring_engine, uring_fixed_engine, libaio_engine, psync_engine,
+    mmap_engine;
+/* Not one to be chosen: a request is a write and the fdatasync() behind it. */
+extern const struct engine commit_engine;
+
+/* Replaces `auto` by the first engine of the ladder that works here, and says so when that is not
+ * the first; holds the others against depth and cache mode. 0 or an exit_code with its reason. */
+int engine_choose(struct run *run, struct disk_job *job);
+
+/* From one buffer to the next. */
+size_t engine_buffer_bytes(const struct disk_job *job);
+/* What the buffers of one thread take, in bytes. */
+size_t engine_thread_bytes(const struct disk_job *job);
+
+#endif

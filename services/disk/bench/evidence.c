@@ -1,0 +1,180 @@
+#define _GNU_SOURCE
+#include "evidence.h"
+
+#include "block_device.h"
+#include "disk.h"
+#include "monotonic.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { PAGE = 4096 };
+
+static const double ENOUGH_FROM_DEVICE = 0.95;
+static const double LITTLE_CACHED = 0.01;
+
+static const char NO_IO_ACCOUNTING[] = "the kernel tells no /proc/self/io";
+static const char NO_DEVICE[] =
+    "the file system tells no block device of its own (overlay, network)";
+static const char NO_RESIDENCY[] = "the kernel tells neither by cachestat() nor by mincore()";
+
+/* ---- counters ------------------------------------------------------------------------------- */
+
+/* Of all threads of this process; direct I/O and read-ahead count, what the page cache gave does
+ * not. A buffered write counts when it makes a page dirty. */
+static void read_own(struct io_counters *counters)
+{
+    char line[128];
+    FILE *stream = fopen("/proc/self/io", "re");
+    while (stream && fgets(line, sizeof line, stream)) {
+        sscanf(line, "read_bytes: %lf", &counters->read_bytes);
+        sscanf(line, "write_bytes: %lf", &counters->write_bytes);
+    }
+    if (stream)
+        fclose(stream);
+}
+
+static struct io_counters counters_read(const struct disk_job *job)
+{
+    struct io_counters counters = {now_s(), NAN, NAN, NAN, NAN, NAN};
+    read_own(&counters);
+    block_device_counters(job->scratch.device, &counters.device_read_bytes,
+                          &counters.device_write_bytes, &counters.device_busy_s);
+    return counters;
+}
+
+void evidence_begin(struct disk_job *job)
+{
+    job->evidence.cached_before = file_cached_ratio(job);
+    job->evidence.before = counters_read(job);
+}
+
+/* ---- metrics -------------------------------------------------------------------------------- */
+
+static void report(struct run *run, const char *name, double value, const char *why)
+{
+    if (isfinite(value))
+        run_metric(run, name, value);
+    else
+        run_no_metric(run, name, why);
+}
+
+/* Bytes that the workload moved in the timed region. */
+static double moved_bytes(const struct disk_job *job, enum op op)
+{
+    bool mix = job->reads && job->writes;
+    return (double)run_loop_operations(job->run, mix ? op : 0) * (double)job->block_bytes;
+}
+
+static double report_reads(const struct disk_job *job, const struct io_counters *after)
+{
+    if (!job->reads) {
+        run_no_metric(job->run, "device_read_ratio", "the workload only writes");
+        return NAN;
+    }
+    double ratio =
+        (after->read_bytes - job->evidence.before.read_bytes) / moved_bytes(job, OP_READ);
+    report(job->run, "device_read_ratio", ratio, NO_IO_ACCOUNTING);
+    return ratio;
+}
+
+static double report_writes(const struct disk_job *job, const struct io_counters *after)
+{
+    if (!job->writes) {
+        run_no_metric(job->run, "device_write_ratio", "the workload only reads");
+        return NAN;
+    }
+    double ratio =
+        (after->write_bytes - job->evidence.before.write_bytes) / moved_bytes(job, OP_WRITE);
+    report(job->run, "device_write_ratio", ratio, NO_IO_ACCOUNTING);
+    return ratio;
+}
+
+static void report_device(const struct disk_job *job, const struct io_counters *after)
+{
+    const struct io_counters *before = &job->evidence.before;
+    report(job->run, "diskstats_read_bytes", after->device_read_bytes - before->device_read_bytes,
+           NO_DEVICE);
+    report(job->run, "diskstats_write_bytes",
+           after->device_write_bytes - before->device_write_bytes, NO_DEVICE);
+    report(job->run, "device_busy_ratio",
+           (after->device_busy_s - before->device_busy_s) / (after->at_s - before->at_s),
+           NO_DEVICE);
+}
+
+static void report_fill(const struct disk_job *job)
+{
+    struct run *run = job->run;
+    report(run, "planned_write_bytes", job->planned_write_bytes,
+           "a time was given and no work: the writes end with it");
+    run_metric(run, "prefilled_bytes", (double)(job->fill.to - job->fill.from));
+    run_metric(run, "prefill_s", job->fill.taken_s);
+    run_metric(run, "covered_bytes", (double)job->blocks * (double)job->block_bytes);
+}
+
+static void report_threads(const struct disk_job *job)
+{
+    double sync_s = 0, verified = 0;
+    for (unsigned i = 0; i < job->threads; i++) {
+        sync_s = fmax(sync_s, job->own[i].sync_s);
+        verified += (double)job->own[i].verified;
+    }
+    if (job->fsync_end)
+        run_metric(job->run, "fsync_s", sync_s);
+    else
+        run_no_metric(job->run, "fsync_s", "only cache_mode buffered+fsync_end has it");
+    if (job->verify && job->reads)
+        run_metric(job->run, "verified_blocks", verified);
+    else
+        run_no_metric(job->run, "verified_blocks", "nothing was read to be verified");
+}
+
+/* ---- what they mean ------------------------------------------------------------------------- */
+
+static void warn_of_cache(const struct disk_job *job, double read_ratio)
+{
+    double cached = job->evidence.cached_before;
+    if (!job->reads || !(read_ratio < ENOUGH_FROM_DEVICE || cached > LITTLE_CACHED))
+        return;
+    run_warning(job->run, "cache_contaminated",
+                "%.0f %% of the bytes read came from the device (at least 95), and %.1f %% of the "
+                "file were in the page cache before (at most 1): this is not the disk's figure; "
+                "take --cache-mode direct, or --total-bytes that read the file once at most",
+                100 * read_ratio, 100 * cached);
+}
+
+/* What was the page cache's doing all the same; NULL: nothing. */
+static const char *page_cache_part(const struct disk_job *job, double write_ratio)
+{
+    if (disk_job_leaves_dirty(job))
+        return "writes that nobody waits for";
+    if (job->fsync_end && write_ratio < ENOUGH_FROM_DEVICE)
+        return "blocks that were overwritten before they had reached the disk";
+    if (job->reads && !job->direct && job->block_bytes < PAGE)
+        return "blocks that are parts of a page, whose rest is then in memory";
+    return NULL;
+}
+
+static void warn_of_page_cache(const struct disk_job *job, double write_ratio)
+{
+    const char *part = page_cache_part(job, write_ratio);
+    if (part)
+        run_warning(job->run, "page_cache_measured",
+                    "cache_mode %s of %s: the figure is the system call's and the page cache's, "
+                    "not the disk's; take --cache-mode direct",
+                    run_choice(job->run, "cache_mode"), part);
+}
+
+void evidence_report(struct disk_job *job)
+{
+    struct io_counters after = counters_read(job);
+    double read_ratio = report_reads(job, &after);
+    double write_ratio = report_writes(job, &after);
+    report_device(job, &after);
+    report(job->run, "cached_ratio_before", job->evidence.cached_before, NO_RESIDENCY);
+    report(job->run, "cached_ratio_after", file_cached_ratio(job), NO_RESIDENCY);
+    report_fill(job);
+    report_threads(job);
+    warn_of_cache(job, read_ratio);
+    warn_of_page_cache(job, write_ratio);
+}

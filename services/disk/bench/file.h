@@ -1,0 +1,44 @@
+/* The measured file: filled by real writes, checked, and out of the page cache before it is read. */
+#ifndef DISK_BENCH_FILE_H
+#define DISK_BENCH_FILE_H
+
+#include "marker.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct disk_job;
+struct thread;
+
+/* How the file comes to be filled. */
+struct fill {
+    int fd; /* that it is written with; -1: nothing to fill */
+    struct marker content;
+    uint64_t from, to;      /* what is missing */
+    bool allocated;         /* and has been set aside */
+    _Atomic uint64_t taken; /* from `from` on, by whichever thread came first */
+    double start_s, taken_s;
+};
+
+/* Once, before the threads start: finds out what is missing and whether there is space for it. 0 or
+ * an exit_code. */
+int file_plan(struct disk_job *job);
+/* Then: sets that space aside. 0 or an exit_code. */
+int file_set_aside(struct disk_job *job);
+/* For setup(), by all threads at once: fills what is missing, then syncs, checks and drops. 0 or an
+ * exit_code. */
+int file_fill(struct thread *thread);
+/* The last act of loop() in the ramp, by all threads, which have no operation under way nor a page of
+ * the file mapped: waits for the others, syncs what the ramp has written, drops the page cache, and
+ * notes the counters that the timed region is held against. 0 or an exit_code. */
+int file_settle(struct thread *thread);
+/* The last act of loop() in the timed region, inside its time: fdatasync where the mode is
+ * buffered+fsync_end, otherwise nothing. 0 or an exit_code. */
+int file_sync(struct thread *thread);
+/* For finish(): notes on the file what it holds now. */
+void file_conclude(struct disk_job *job);
+/* Share of the used part of the file that is in the page cache; NaN: the kernel does not tell. */
+double file_cached_ratio(const struct disk_job *job);
+
+#endif

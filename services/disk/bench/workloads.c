@@ -1,0 +1,311 @@
+/* The rows of the table. All workloads share their functions: what differs is data. */
+#include "content.h"
+#include "disk.h"
+#include "disk_loop.h"
+#include "disk_workloads.h"
+
+#include <stddef.h>
+
+/* ---- parameters ----------------------------------------------------------------------------- */
+
+static const char *const all_cpus[] = {"all", NULL};
+static const char *const switches[] = {"off", "on", NULL};
+static const char *const engines[] = {"auto",  "io_uring_fixed", "io_uring", "libaio",
+                                      "psync", "mmap",           NULL};
+static const char *const read_modes[] = {"direct", "buffered", NULL};
+static const char *const write_modes[] = {
+    "direct", "direct+dsync", "buffered", "buffered+fsync_end", "buffered+dsync", NULL};
+static const char *const distributions[] = {"uniform", "zipf", NULL};
+
+/* The harness's own would take one thread per CPU, and the disk's figures are told by depth. */
+#define PARAMS_ALL(block)                                                                          \
+    {.name = "block_bytes",                                                                        \
+     .type = PARAM_COUNT,                                                                          \
+     .unit = "byte",                                                                               \
+     .initial = block,                                                                             \
+     .min = 1,                                                                                     \
+     .max = 268435456,                                                                             \
+     .help = "Bytes of one operation. cache_mode direct wants a multiple of the logical block."},  \
+        {.name = "file_bytes",                                                                     \
+         .type = PARAM_COUNT,                                                                      \
+         .unit = "byte",                                                                           \
+         .initial = "1073741824",                                                                  \
+         .min = 4096,                                                                              \
+         .max = 1e15,                                                                              \
+         .help = "Size of the scratch file, filled by real writes before; whole blocks of it are " \
+                 "used (covered_bytes)."},                                                         \
+        {.name = "threads",                                                                        \
+         .type = PARAM_COUNT,                                                                      \
+         .initial = "1",                                                                           \
+         .min = 1,                                                                                 \
+         .max = 512,                                                                               \
+         .choices = all_cpus,                                                                      \
+         .help = "Threads to run; all: one per CPU this process may use."},                        \
+        {.name = "total_bytes",                                                                    \
+         .type = PARAM_COUNT,                                                                      \
+         .unit = "byte",                                                                           \
+         .min = 1,                                                                                 \
+         .max = 1e18,                                                                              \
+         .help = "Fixed total to move instead of duration_s, rounded down to whole blocks and "    \
+                 "split over the threads."},                                                       \
+        {.name = "rate",                                                                           \
+         .type = PARAM_NUMBER,                                                                     \
+         .unit = "operation/s",                                                                    \
+         .min = 0.001,                                                                             \
+         .max = 1e9,                                                                               \
+         .help = "Open loop: operations of all threads together are due at this rate, and their "  \
+                 "latency counts from when they were due. Not set: closed loop, each begins when " \
+                 "another has ended."},                                                            \
+        {.name = "compressible",                                                                   \
+         .type = PARAM_NUMBER,                                                                     \
+         .unit = "1",                                                                              \
+         .initial = "0",                                                                           \
+         .min = 0,                                                                                 \
+         .max = 1,                                                                                 \
+         .help = "Share of what is written that is zeros, in each page of 4 KiB; the rest is "     \
+                 "random and never the same twice."},                                              \
+        {.name = "steady_state",                                                                   \
+         .type = PARAM_CHOICE,                                                                     \
+         .initial = "off",                                                                         \
+         .choices = switches,                                                                      \
+         .help = "Whether to judge by SNIA's rule if the rate was steady; the time is the same."}, \
+        {.name = "scratch_fd",                                                                     \
+         .type = PARAM_COUNT,                                                                      \
+         .scope = SCOPE_HOST,                                                                      \
+         .min = 3,                                                                                 \
+         .max = 1048576,                                                                           \
+         .help = "File descriptor of an unnamed file that a job keeps between its trials. "        \
+                 "Default: one of its own in HOSTBENCH_SCRATCH."}
+
+#define PARAMS_QUEUED(modes)                                                                       \
+    {.name = "queue_depth",                                                                        \
+     .type = PARAM_COUNT,                                                                          \
+     .initial = "1",                                                                               \
+     .min = 1,                                                                                     \
+     .max = 1024,                                                                                  \
+     .help = "Operations under way at a time in each thread."},                                    \
+        {.name = "engine",                                                                         \
+         .type = PARAM_CHOICE,                                                                     \
+         .initial = "auto",                                                                        \
+         .choices = engines,                                                                       \
+         .help = "How operations reach the kernel; auto: the first that works here of io_uring, "  \
+                 "libaio, psync (pread and pwrite)."},                                             \
+        {.name = "cache_mode",                                                                     \
+         .type = PARAM_CHOICE,                                                                     \
+         .initial = "direct",                                                                      \
+         .choices = modes,                                                                         \
+         .help = "direct: O_DIRECT; dsync: each write is on the disk when it ends (O_DSYNC); "     \
+                 "fsync_end: an fdatasync at the end of the time, inside it. Buffered reads find " \
+                 "the page cache empty at first."},                                                \
+        {.name = "verify",                                                                         \
+         .type = PARAM_CHOICE,                                                                     \
+         .initial = "off",                                                                         \
+         .choices = switches,                                                                      \
+         .help = "Whether each block has a header and what is read is compared with what was "     \
+                 "written."}
+
+#define PARAM_READ_SHARE                                                                           \
+    {.name = "read_share",                                                                         \
+     .type = PARAM_NUMBER,                                                                         \
+     .unit = "1",                                                                                  \
+     .initial = "0.5",                                                                             \
+     .min = 0,                                                                                     \
+     .max = 1,                                                                                     \
+     .help = "Share of the operations that read."}
+
+#define PARAMS_RANDOM                                                                              \
+    {.name = "distribution",                                                                       \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "uniform",                                                                         \
+     .choices = distributions,                                                                     \
+     .help = "Which blocks; uniform: each once before any comes twice; zipf: some often, most "    \
+             "seldom, scattered over the file."},                                                  \
+        {.name = "zipf_theta",                                                                     \
+         .type = PARAM_NUMBER,                                                                     \
+         .unit = "1",                                                                              \
+         .initial = "1.2",                                                                         \
+         .min = 0.01,                                                                              \
+         .max = 5,                                                                                 \
+         .help = "Exponent of distribution zipf."}
+
+#define SEQUENTIAL_BLOCK "1048576"
+#define SMALL_BLOCK "4096"
+
+static const struct param seq_read_params[] = {
+    PARAMS_ALL(SEQUENTIAL_BLOCK), PARAMS_QUEUED(read_modes), {.name = NULL}};
+static const struct param seq_write_params[] = {
+    PARAMS_ALL(SEQUENTIAL_BLOCK), PARAMS_QUEUED(write_modes), {.name = NULL}};
+static const struct param seq_rw_params[] = {
+    PARAMS_ALL(SEQUENTIAL_BLOCK), PARAMS_QUEUED(write_modes), PARAM_READ_SHARE, {.name = NULL}};
+static const struct param rand_read_params[] = {
+    PARAMS_ALL(SMALL_BLOCK), PARAMS_QUEUED(read_modes), PARAMS_RANDOM, {.name = NULL}};
+static const struct param rand_write_params[] = {
+    PARAMS_ALL(SMALL_BLOCK), PARAMS_QUEUED(write_modes), PARAMS_RANDOM, {.name = NULL}};
+static const struct param rand_rw_params[] = {PARAMS_ALL(SMALL_BLOCK),
+                                              PARAMS_QUEUED(write_modes),
+                                              PARAMS_RANDOM,
+                                              PARAM_READ_SHARE,
+                                              {.name = NULL}};
+static const struct param commit_params[] = {PARAMS_ALL(SMALL_BLOCK), {.name = NULL}};
+
+/* total_bytes stands for work; there are no slices. */
+static const char *const excludes[] = {"work", "slice_s", NULL};
+static const char *const mix_streams[] = {"read", "write", NULL};
+
+/* ---- metrics -------------------------------------------------------------------------------- */
+
+static const struct metric metrics[] = {
+    {"device_read_ratio", "1", HIGHER_IS_BETTER,
+     "Bytes that this process read from block devices (/proc/self/io) over those that the workload "
+     "read: 0 where the page cache had them, 1 or more (read-ahead) where it had not. A "
+     "hypervisor's cache is not seen."},
+    {"device_write_ratio", "1", LOWER_IS_BETTER,
+     "Bytes that this process sent to block devices, or made dirty, over those that the workload "
+     "wrote: more than 1 where blocks are parts of a page."},
+    {"cached_ratio_before", "1", LOWER_IS_BETTER,
+     "Share of the file in the page cache right before the timed region."},
+    {"cached_ratio_after", "1", LOWER_IS_BETTER, "The same at its end."},
+    {"diskstats_read_bytes", "byte", HIGHER_IS_BETTER,
+     "Bytes that the device read in the timed region, whoever asked for them."},
+    {"diskstats_write_bytes", "byte", HIGHER_IS_BETTER,
+     "Bytes that the device wrote in the timed region, whoever asked for it: journal and other "
+     "processes included."},
+    {"device_busy_ratio", "1", HIGHER_IS_BETTER,
+     "Share of the timed region in which the device had something to do."},
+    {"planned_write_bytes", "byte", LOWER_IS_BETTER,
+     "Bytes to be written at least, known before the trial: what was missing of the file, and the "
+     "workload's with parts of pages written as pages."},
+    {"prefilled_bytes", "byte", LOWER_IS_BETTER,
+     "Bytes of the file that were missing and were written before the trial."},
+    {"prefill_s", "s", LOWER_IS_BETTER, "Time that took, with the fsync behind it."},
+    {"covered_bytes", "byte", HIGHER_IS_BETTER,
+     "Bytes of the file that the blocks cover: whole blocks, of each thread's own part where it "
+     "has one."},
+    {"fsync_s", "s", LOWER_IS_BETTER,
+     "Time of the fdatasync at the end, inside the timed region; the longest of the threads."},
+    {"steady_state_range_ratio", "1", LOWER_IS_BETTER,
+     "Largest less smallest rate of five rounds of the timed region over their average: at most "
+     "0.2 where it is steady (SNIA SSS PTS 2.0.2)."},
+    {"steady_state_slope_ratio", "1", LOWER_IS_BETTER,
+     "How much the line fitted to the five rounds rises or falls, over their average: at most 0.1 "
+     "where it is steady."},
+    {"verified_blocks", "operation", HIGHER_IS_BETTER,
+     "Blocks that were read and compared with what was written, the warm-up's included."},
+    {.name = NULL},
+};
+
+/* ---- functions ------------------------------------------------------------------------------ */
+
+static int setup(struct thread *thread)
+{
+    int failure = file_fill(thread);
+    return failure ? failure : disk_loop_open(thread);
+}
+
+static void finish(struct thread *thread)
+{
+    struct disk_job *job = disk_job_of(thread);
+    evidence_report(job);
+    steady_report(job);
+    file_conclude(job);
+}
+
+/* A gibibyte, filled at some hundred megabytes a second. */
+#define FILL_S 3
+
+#define SHARED                                                                                     \
+    .excludes = excludes, .metrics = metrics, .setup_s = FILL_S, .work_param = "total_bytes",      \
+    .check = disk_job_check, .open = disk_job_open, .close = disk_job_close, .setup = setup,       \
+    .loop = disk_loop, .finish = finish, .teardown = disk_loop_close
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static const struct disk_kind seq_read = {.reads = true, .sequential = true};
+static const struct disk_kind seq_write = {.writes = true, .sequential = true};
+static const struct disk_kind seq_rw = {.reads = true, .writes = true, .sequential = true};
+static const struct disk_kind rand_read = {.reads = true};
+static const struct disk_kind rand_write = {.writes = true};
+static const struct disk_kind rand_rw = {.reads = true, .writes = true};
+static const struct disk_kind commit = {.writes = true, .sequential = true, .commit = true};
+
+#define BYTES_PER_SECOND(text)                                                                     \
+    {.name = "bytes_per_second",                                                                   \
+     .unit = "byte/s",                                                                             \
+     .description = text,                                                                          \
+     .combine = COMBINE_SUM,                                                                       \
+     .work = "byte"}
+#define OPERATIONS_PER_SECOND(text)                                                                \
+    {.name = "operations_per_second",                                                              \
+     .unit = "operation/s",                                                                        \
+     .description = text,                                                                          \
+     .combine = COMBINE_SUM}
+
+const struct workload seq_read_workload = {
+    .name = "seq_read",
+    .description = "Reads a file block after block, each thread its own part, again and again.",
+    .rate = BYTES_PER_SECOND("Bytes read a second, all threads together."),
+    .params = seq_read_params,
+    .own = &seq_read,
+    SHARED,
+};
+
+const struct workload seq_write_workload = {
+    .name = "seq_write",
+    .description = "Overwrites a file block after block, each thread its own part.",
+    .rate = BYTES_PER_SECOND("Bytes written a second, all threads together."),
+    .params = seq_write_params,
+    .own = &seq_write,
+    SHARED,
+};
+
+const struct workload seq_rw_workload = {
+    .name = "seq_rw",
+    .description = "Reads and overwrites a file block after block, both in each thread's own part.",
+    .rate = BYTES_PER_SECOND("Bytes read and written a second, all threads together."),
+    .params = seq_rw_params,
+    .streams = mix_streams,
+    .own = &seq_rw,
+    SHARED,
+};
+
+const struct workload rand_read_workload = {
+    .name = "rand_read",
+    .description = "Reads blocks of a file in random order.",
+    .rate = OPERATIONS_PER_SECOND("Reads a second, all threads together."),
+    .params = rand_read_params,
+    .own = &rand_read,
+    SHARED,
+};
+
+const struct workload rand_write_workload = {
+    .name = "rand_write",
+    .description = "Overwrites blocks of a file in random order.",
+    .rate = OPERATIONS_PER_SECOND("Writes a second, all threads together."),
+    .params = rand_write_params,
+    .own = &rand_write,
+    SHARED,
+};
+
+const struct workload rand_rw_workload = {
+    .name = "rand_rw",
+    .description = "Reads and overwrites blocks of a file in random order.",
+    .rate = OPERATIONS_PER_SECOND("Reads and writes a second, all threads together."),
+    .params = rand_rw_params,
+    .streams = mix_streams,
+    .own = &rand_rw,
+    SHARED,
+};
+
+const struct workload fsync_latency_workload = {
+    .name = "fsync_latency",
+    .description = "Writes a block through the page cache and commits it with fdatasync, as a "
+                   "database's log does.",
+    .rate = {.name = "commit_time_s",
+             .unit = "s",
+             .description = "Time of one commit, the write and the fdatasync behind it; median.",
+             .combine = COMBINE_MEDIAN,
+             .time = true},
+    .params = commit_params,
+    .own = &commit,
+    SHARED,
+};

@@ -1,0 +1,182 @@
+"""Theoretical limits of the disk workloads: what the disk can do by the user's word, else what the
+link it is attached by carries.
+
+A limit binds what goes to the disk. What the page cache may have served or swallowed has none, for
+then the figure is not the disk's alone; whether it was is a matter of the trial's own evidence.
+"""
+
+import math
+from dataclasses import dataclass
+
+from hostbench.hostscratch import BANDWIDTH, OPERATIONS
+from hostbench.models.events import EndEvent, ParamValue, StartEvent
+from hostbench.models.host import HostInventory, ScratchPlace
+from hostbench.models.limit import Factor, Limit
+
+BYTES, BYTES_UNIT = "bytes_per_second", "byte/s"
+OPERATIONS_METRIC, OPERATIONS_UNIT = "operations_per_second", "operation/s"
+# Which way the bytes of a workload go; a commit is a time, and times have no limit.
+READING = frozenset({"seq_read", "rand_read"})
+WRITING = frozenset({"seq_write", "rand_write"})
+MIXED = frozenset({"seq_rw", "rand_rw"})
+RANDOM = frozenset({"rand_read", "rand_write", "rand_rw"})
+DIRECT = "direct"
+BUFFERED = "buffered"
+SYNCED_AT_END = "buffered+fsync_end"
+# Of what was written, the share that left the page cache: less, and it kept some back.
+WRITTEN_RATIO_LEAST = 0.95
+NOT_LOOKED = "the inventory of this host was written before hostbench looked at its disks"
+TELL = f"tell what the disk can do with {BANDWIDTH.variable} in byte/s"
+
+
+class Unlimited(Exception):
+    """Why there is no limit, in one line."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What of a trial decides about its limit."""
+
+    workload: str
+    mode: str
+    block_bytes: float
+    read_share: float
+    compressible: float
+
+    @classmethod
+    def of(cls, start: StartEvent) -> "_Asked":
+        """By the parameters as they were resolved."""
+        params = start.params
+        return cls(
+            workload=start.workload,
+            mode=str(params.get("cache_mode")),
+            block_bytes=_number(params.get("block_bytes"), 0.0),
+            read_share=_share_of_reads(start.workload, params.get("read_share")),
+            compressible=_number(params.get("compressible"), 0.0),
+        )
+
+
+def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
+    """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
+    if start.workload not in READING | WRITING | MIXED:
+        return {}
+    asked = _Asked.of(start)
+    try:
+        _refuse_page_cache(asked, end)
+    except Unlimited as unlimited:
+        return {
+            BYTES: _null(BYTES_UNIT, unlimited),
+            OPERATIONS_METRIC: _null(OPERATIONS_UNIT, unlimited),
+        }
+    return {
+        BYTES: _bytes_limit(host.scratch, asked),
+        OPERATIONS_METRIC: _operations_limit(host.scratch, asked),
+    }
+
+
+def _number(value: object, otherwise: float) -> float:
+    return float(value) if isinstance(value, int | float) else otherwise
+
+
+def _share_of_reads(workload: str, told: ParamValue | tuple[ParamValue, ...] | None) -> float:
+    if workload in MIXED:
+        return _number(told, 0.5)
+    return 1.0 if workload in READING else 0.0
+
+
+def _refuse_page_cache(asked: _Asked, end: EndEvent) -> None:
+    """Raises Unlimited where not every byte of the figure was one of the disk."""
+    if asked.mode.startswith(DIRECT):
+        return
+    if asked.mode == BUFFERED:
+        raise Unlimited("cache_mode buffered: the page cache takes part in the figure")
+    if asked.read_share > 0:
+        # O_DSYNC and fsync are about what is written.
+        raise Unlimited(f"cache_mode {asked.mode}: the page cache takes part in what is read")
+    if asked.mode == SYNCED_AT_END:
+        written = end.metrics.get("device_write_ratio")
+        if written is None or written < WRITTEN_RATIO_LEAST:
+            raise Unlimited(
+                "what is written several times before it is synced may reach the disk once "
+                "(device_write_ratio)"
+            )
+
+
+def _bandwidth(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:
+    """Whose product is the bandwidth. Raises Unlimited where it is not known."""
+    if place is None:
+        raise Unlimited(NOT_LOOKED)
+    if place.user_bytes_per_second is not None:
+        return (
+            Factor(
+                name="disk_bandwidth",
+                value=place.user_bytes_per_second,
+                unit=BYTES_UNIT,
+                source=f"told by {BANDWIDTH.variable}",
+            ),
+        )
+    if place.device is None:
+        raise Unlimited(f"{place.device_reason or NOT_LOOKED}; {TELL}")
+    link = place.device.link_bytes_per_second
+    if link is None:
+        raise Unlimited(f"{place.device.link_reason or NOT_LOOKED}; {TELL}")
+    if asked.compressible > 0:
+        raise Unlimited(f"what can be compressed may be smaller on the link; {TELL}")
+    source = " + ".join(disk.link_source or disk.name for disk in place.device.disks)
+    factors = (Factor(name="link_ceiling", value=link, unit=BYTES_UNIT, source=source),)
+    busier = max(asked.read_share, 1 - asked.read_share)
+    if busier == 1 or not all(disk.link_duplex for disk in place.device.disks):
+        return factors
+    return (
+        *factors,
+        Factor(
+            name="both_directions",
+            value=1 / busier,
+            unit="1",
+            source=f"the busier direction carries {busier:.0%} of the bytes, the other the rest",
+        ),
+    )
+
+
+def _bytes_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
+    try:
+        return _product(BYTES_UNIT, _bandwidth(place, asked))
+    except Unlimited as unlimited:
+        return _null(BYTES_UNIT, unlimited)
+
+
+def _operations_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
+    """The smaller of what the disk's rating allows and what the blocks leave of the bandwidth."""
+    rating = None if place is None else place.user_operations_per_second
+    known: list[tuple[Factor, ...]] = []
+    # Of neighbouring blocks several may become one request of the disk.
+    if rating is not None and asked.workload in RANDOM:
+        source = f"told by {OPERATIONS.variable}"
+        known.append((Factor(name="disk_rate", value=rating, unit=OPERATIONS_UNIT, source=source),))
+    try:
+        known.append(_bandwidth_in_blocks(place, asked))
+    except Unlimited as unlimited:
+        if not known:
+            return _null(OPERATIONS_UNIT, unlimited)
+    products = [_product(OPERATIONS_UNIT, factors) for factors in known]
+    return min(products, key=lambda limit: limit.value or math.inf)
+
+
+def _bandwidth_in_blocks(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:
+    if not asked.block_bytes:
+        raise Unlimited("the trial does not say how large its blocks are (block_bytes)")
+    per_byte = Factor(
+        name="operations_per_byte",
+        value=1 / asked.block_bytes,
+        unit="operation/byte",
+        source=f"an operation transfers {asked.block_bytes:.0f} bytes",
+    )
+    return (*_bandwidth(place, asked), per_byte)
+
+
+def _product(unit: str, factors: tuple[Factor, ...]) -> Limit:
+    return Limit(value=math.prod(one.value for one in factors), unit=unit, factors=factors)
+
+
+def _null(unit: str, why: Unlimited) -> Limit:
+    return Limit(value=None, unit=unit, reason=str(why))

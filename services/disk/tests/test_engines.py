@@ -1,0 +1,226 @@
+"""Each engine moves exactly the blocks it is told to: what one has written, another one verifies,
+and nothing else of the file has changed."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.disk.tests.program import MIB, UNSUPPORTED, USAGE, call, measure, refused, running
+from tests.seccomp import refusing
+
+SHIM = Path(__file__).with_name("short_shim.c")
+QUEUES = ("io_uring", "io_uring_fixed", "libaio")
+ENGINES = (*QUEUES, "psync", "mmap")
+FILE_BYTES = 8 * MIB
+AT_ONCE = ("--warmup-s=0", f"--file-bytes={FILE_BYTES}")
+
+
+def mode_of(engine: str) -> str:
+    """A cache mode that the engine takes: as near to the disk as can be."""
+    return "--cache-mode=" + ("buffered+dsync" if engine == "mmap" else "direct")
+
+
+@pytest.fixture
+def scratch() -> Iterator[int]:
+    """The unnamed file of a job."""
+    directory = os.environ.get("HOSTBENCH_SCRATCH", "/var/tmp")
+    descriptor = os.open(directory, os.O_TMPFILE | os.O_RDWR, 0o600)
+    yield descriptor
+    os.close(descriptor)
+
+
+def on(scratch: int, workload: str, engine: str, *arguments: str) -> object:
+    """A trial with this engine on this file."""
+    return measure(
+        workload,
+        *(*AT_ONCE, f"--engine={engine}", mode_of(engine), f"--scratch-fd={scratch}", *arguments),
+        pass_fds=(scratch,),
+    )
+
+
+def blocks(scratch: int, block_bytes: int) -> list[bytes]:
+    """The file as it is now."""
+    return [os.pread(scratch, block_bytes, at) for at in range(0, FILE_BYTES, block_bytes)]
+
+
+def changed(before: list[bytes], after: list[bytes]) -> list[int]:
+    """The numbers of the blocks that differ."""
+    return [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("depth", [1, 32])
+@pytest.mark.parametrize("block_bytes", [512, 4096, 24 * 1024, MIB])
+def test_what_was_written_is_read(scratch: int, engine: str, depth: int, block_bytes: int) -> None:
+    if depth > 1 and engine not in QUEUES:
+        pytest.skip(f"{engine} has no queue")
+    size = ("--verify=on", f"--block-bytes={block_bytes}", f"--queue-depth={depth}")
+    work = (*size, f"--total-bytes={FILE_BYTES // block_bytes * block_bytes}")
+    on(scratch, "seq_read", engine, *work)
+    before = blocks(scratch, block_bytes)
+    on(scratch, "rand_write", engine, *work)
+    after = blocks(scratch, block_bytes)
+    # One pass of the order writes every whole block once.
+    assert changed(before, after)[: FILE_BYTES // block_bytes] == list(
+        range(FILE_BYTES // block_bytes)
+    )
+    read = on(scratch, "rand_read", engine, *work)
+    assert read.metrics["verified_blocks"]["value"] == FILE_BYTES // block_bytes
+    assert blocks(scratch, block_bytes) == after
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sequential_writes_go_where_they_should(scratch: int, engine: str) -> None:
+    """Two threads, each in its half, each with a quarter of the file to write."""
+    on(scratch, "seq_read", engine, "--total-bytes=65536", "--block-bytes=65536")
+    before = blocks(scratch, 65536)
+    half = FILE_BYTES // 2
+    work = ("--threads=2", f"--total-bytes={half}", "--block-bytes=65536")
+    on(scratch, "seq_write", engine, *work)
+    count = len(before)
+    assert changed(before, blocks(scratch, 65536)) == [
+        *range(count // 4),
+        *range(count // 2, count // 4 * 3),
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_mixes_of_threads_stay_whole(scratch: int, engine: str) -> None:
+    """Blocks that are written and read at the same time, by several, in passes and by zipf: no read
+    finds half a write."""
+    depth = 16 if engine in QUEUES else 1
+    for distribution in ("uniform", "zipf"):
+        trial = on(
+            *(scratch, "rand_rw", engine, "--verify=on", "--threads=3", "--total-bytes=33554432"),
+            *("--block-bytes=16384", f"--queue-depth={depth}", f"--distribution={distribution}"),
+        )
+        metrics = trial.metrics
+        assert metrics["work_operations"]["value"] == 2048
+        assert 0.35 < metrics["verified_blocks"]["value"] / 2048 < 0.65
+
+
+def test_read_share_is_kept(scratch: int) -> None:
+    trial = on(
+        *(scratch, "seq_rw", "libaio", "--read-share=0.8", "--queue-depth=4"),
+        *("--block-bytes=4096", "--total-bytes=16777216"),
+    )
+    reads = trial.metrics["read_operations_per_second"]["value"]
+    writes = trial.metrics["write_operations_per_second"]["value"]
+    assert 0.75 < reads / (reads + writes) < 0.85
+
+
+@pytest.mark.parametrize("engine", ["psync", "mmap"])
+def test_engines_without_a_queue_say_so(engine: str) -> None:
+    result = call("rand_read", f"--engine={engine}", "--queue-depth=2", "--cache-mode=buffered")
+    refused(result, USAGE, "--queue-depth 2", engine, "io_uring")
+
+
+def test_mmap_is_the_page_cache() -> None:
+    refused(call("rand_read", "--engine=mmap"), USAGE, "--engine mmap", "buffered")
+
+
+# ---- what the host does not allow -----------------------------------------------------------------
+
+
+def test_a_forbidden_engine_is_skipped_with_its_reason() -> None:
+    refuse = refusing("io_uring_setup")
+    result = call("rand_read", "--engine=io_uring", preexec_fn=refuse)
+    refused(result, UNSUPPORTED, "--engine io_uring", "seccomp")
+
+
+def test_auto_takes_the_next_and_tells_why() -> None:
+    arguments = (*AT_ONCE, "--total-bytes=409600")
+    trial = measure("rand_read", *arguments)
+    assert trial.params["engine"] == "io_uring"
+    trial = measure("rand_read", *arguments, preexec_fn=refusing("io_uring_setup"))
+    assert trial.params["engine"] == "libaio"
+    assert "seccomp" in trial.warnings["engine_fallback"]
+    refuse = refusing("io_uring_setup", "io_setup")
+    trial = measure("rand_read", *arguments, preexec_fn=refuse)
+    assert trial.params["engine"] == "psync"
+    result = call("rand_read", *arguments, "--queue-depth=4", preexec_fn=refuse)
+    refused(result, USAGE, "--queue-depth 4", "psync")
+
+
+def test_registered_buffers_need_locked_memory() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to give a capability away")
+    prefix = ("setpriv", "--bounding-set=-ipc_lock", "prlimit", "--memlock=1048576")
+    large = ("--engine=io_uring_fixed", "--block-bytes=1048576", "--queue-depth=8")
+    result = call("seq_read", *AT_ONCE, *large, prefix=prefix)
+    refused(result, UNSUPPORTED, "8388608 bytes", "1048576 bytes", "ulimit -l")
+    fits = ("--engine=io_uring_fixed", "--block-bytes=65536", "--queue-depth=8")
+    measure("seq_read", *AT_ONCE, *fits, "--total-bytes=1048576", prefix=prefix)
+
+
+# ---- open loops, transfers cut short, the end -----------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["io_uring", "psync"])
+def test_an_open_loop_keeps_its_rate(engine: str) -> None:
+    trial = measure(
+        *("rand_read", *AT_ONCE, f"--engine={engine}", "--rate=200", "--threads=2"),
+        "--duration-s=1.5",
+    )
+    assert 180 < trial.metrics["operations_per_second"]["value"] < 210
+
+
+def test_latency_of_an_open_loop_counts_from_when_it_was_due() -> None:
+    """More than any disk does one by one: requests wait for one another, and that is latency."""
+    trial = measure(
+        *("rand_read", *AT_ONCE, "--engine=psync", "--rate=10000000", "--duration-s=1"),
+    )
+    metrics = trial.metrics
+    assert metrics["operations_per_second"]["value"] < 5e6
+    assert 0.3 < metrics["latency_p50_s"]["value"] < 0.7
+
+
+@pytest.fixture(scope="module")
+def short_shim(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which pread and pwrite move half of what they are asked for."""
+    library = tmp_path_factory.mktemp("shim") / "short_shim.so"
+    compiler = os.environ.get("CC", "gcc")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SHIM], check=True)
+    return {**os.environ, "LD_PRELOAD": str(library)}
+
+
+def test_the_rest_of_a_short_transfer_is_asked_for(
+    scratch: int, short_shim: dict[str, str]
+) -> None:
+    common = (*AT_ONCE, "--engine=psync", "--verify=on", "--block-bytes=65536")
+    work = f"--total-bytes={FILE_BYTES}"
+    options = {"pass_fds": (scratch,), "env": short_shim}
+    measure("rand_write", *common, work, f"--scratch-fd={scratch}", **options)
+    trial = measure("rand_read", *common, work, f"--scratch-fd={scratch}", **options)
+    assert trial.metrics["work_operations"]["value"] == FILE_BYTES // 65536
+    assert trial.metrics["verified_blocks"]["value"] == FILE_BYTES // 65536
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_file_that_was_made_shorter_is_an_error(scratch: int, engine: str) -> None:
+    arguments = (*AT_ONCE, f"--engine={engine}", mode_of(engine), f"--scratch-fd={scratch}")
+    with running("rand_read", *arguments, pass_fds=(scratch,)) as (process, _):
+        os.ftruncate(scratch, MIB)
+        output, messages = process.communicate(timeout=20)
+    assert process.returncode == 1, (output, messages)
+    last = json.loads(output.splitlines()[-1])
+    assert last["event"] == "error"
+    assert "reading 4096 bytes at offset" in last["message"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rate", [(), ("--rate=0.2",)])
+def test_ends_within_a_second_when_told_to(engine: str, rate: tuple[str, ...]) -> None:
+    arguments = (*AT_ONCE, f"--engine={engine}", mode_of(engine), *rate)
+    with running("rand_read", *arguments) as (process, _):
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        process.communicate(timeout=20)
+        assert time.monotonic() - began < 1
