@@ -7,7 +7,6 @@
 #include "file.h"
 #include "io_error.h"
 #include "monotonic.h"
-#include "pages.h"
 #include "pattern.h"
 #include "steady.h"
 
@@ -58,10 +57,10 @@ struct phase {
 
 static int buffers_map(struct queue *queue)
 {
-    size_t bytes = engine_thread_bytes(queue->job);
-    /* One huge page more than needed, so that they can begin at one. */
-    uint8_t *base = mmap(NULL, bytes + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t bytes = engine_thread_bytes(queue->job), alignment = engine_alignment(queue->job);
+    /* That much more than needed, so that they can begin where they should. */
+    uint8_t *base =
+        mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
         run_reason(queue->engine.run,
                    "no memory for buffers of %zu bytes in each of %u threads: use a smaller "
@@ -69,10 +68,10 @@ static int buffers_map(struct queue *queue)
                    bytes, queue->job->threads);
         return EXIT_RESOURCE;
     }
-    size_t before = -(uintptr_t)base % HUGE_PAGE_BYTES;
+    size_t before = -(uintptr_t)base % alignment;
     if (before)
         munmap(base, before);
-    munmap(base + before + bytes, HUGE_PAGE_BYTES - before);
+    munmap(base + before + bytes, alignment - before);
     queue->engine.buffers = base + before;
     return EXIT_OK;
 }

@@ -84,16 +84,30 @@ int engine_choose(struct run *run, struct disk_job *job)
     return failure ? failure : check_depth(run, job);
 }
 
+const char *engine_why_not(const char *name, const struct disk_job *job)
+{
+    return strcmp(name, "auto") != 0 ? engine_named(name)->unsupported(job) : NULL;
+}
+
 /* ---- buffers -------------------------------------------------------------------------------- */
+
+static size_t rounded_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
 
 /* Whole pages: O_DIRECT wants an address that the device can take, and no device wants more. */
 size_t engine_buffer_bytes(const struct disk_job *job)
 {
-    return (job->block_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    return rounded_up(job->block_bytes, PAGE_BYTES);
 }
 
 size_t engine_thread_bytes(const struct disk_job *job)
 {
-    size_t bytes = engine_buffer_bytes(job) * job->depth;
-    return (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    return rounded_up(engine_buffer_bytes(job) * job->depth, engine_alignment(job));
+}
+
+size_t engine_alignment(const struct disk_job *job)
+{
+    return engine_buffer_bytes(job) * job->depth < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
 }
