@@ -136,10 +136,10 @@ struct workload {
     /* Of teams only, before each step, by all threads at once, not timed: new operands. 0 or an
      * exit_code. May be NULL. */
     int (*prepare)(struct thread *);
-    /* The check of the result, by all threads at once, not timed: of a team after each step, of
-     * others once after the timed region, with `batch` 0 and whatever all steps have left. 0 or an
-     * exit_code. May be NULL. */
-    int (*verify)(struct thread *, uint64_t batch);
+    /* The check of the result, by all threads at once, not timed: of a team after each step, with
+     * its batch; of others once after the timed region, of whatever all steps have left, with the
+     * units that this thread's were asked for together. 0 or an exit_code. May be NULL. */
+    int (*verify)(struct thread *, uint64_t units);
     /* Instead of steps where the largest batch is 1, that is where one step is long: keeps the
      * core busy alike until `until_s` of the monotonic clock. May be NULL. */
     int (*warm_up)(struct thread *, double until_s);
@@ -168,6 +168,8 @@ void run_set_count(struct run *run, const char *param, uint64_t count);
 double run_number(const struct run *run, const char *param);
 const void *run_own(const struct run *run);
 unsigned run_threads(const struct run *run);
+/* Where a thread is pinned. */
+int run_cpu(const struct run *run, unsigned thread);
 /* Whether there are more threads than CPUs: rates of threads that share one do not add up. */
 bool run_oversubscribed(const struct run *run);
 void run_set_shared(struct run *run, void *shared);
@@ -186,6 +188,9 @@ double run_rate(const struct run *run);
 double run_background_rate(const struct run *run);
 /* In finish(): the share of the time for which the background threads had a CPU; NaN: none is. */
 double run_background_cpu_ratio(const struct run *run);
+/* For verify(): whether as many units were done as were asked for. 0 or an exit_code with its
+ * reason. */
+int run_check_units(const struct thread *thread, uint64_t done, uint64_t asked);
 /* Records a metric of the workload's own: each that its table lists, by this or by the next one. */
 void run_metric(struct run *run, const char *name, double value);
 /* … or why there is no figure for it here; the text must last. */

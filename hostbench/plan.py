@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from hostbench.choices import BEST
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
 from hostbench.models.host import HostInventory
@@ -233,7 +234,7 @@ def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence
             f"{param.name}: all stands for every choice, and {param.name} has none; "
             "give the values one by one"
         )
-    usable = [word for word in param.words if word != "best" and word not in param.unsupported]
+    usable = [word for word in param.words if word != BEST and word not in param.unsupported]
     # Nothing usable: the program itself says why when it is asked for the first.
     return usable or list(param.words[:1])
 
@@ -343,8 +344,9 @@ def param_word(name: str, value: object) -> str:
     """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `streams=4`."""
     if name == THREADS:
         return "1 thread" if value == 1 else f"{value} threads"
-    if name.endswith(BYTES) and isinstance(value, int):
-        return f"{name.removesuffix(BYTES)} {exact_bytes(value)}"
+    if name.endswith(BYTES):
+        said = exact_bytes(value) if isinstance(value, int) else value
+        return f"{name.removesuffix(BYTES)} {said}"
     return value if isinstance(value, str) and value[:1].isalpha() else f"{name}={value}"
 
 

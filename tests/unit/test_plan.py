@@ -89,14 +89,16 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
 
 
 def test_sizes_are_told_in_powers_of_two() -> None:
-    sized = FMA.model_copy(update={"params": (*FMA.params, param("size_bytes", max=1 << 40))})
+    size = param("size_bytes", max=1 << 40, choices=("auto",))
+    sized = FMA.model_copy(update={"params": (*FMA.params, size)})
     table = TABLE.model_copy(update={"workloads": (sized,)})
-    suite = Suite(name="mine", cases=(entry(grid={"size_bytes": [4096, 1 << 30, 1000]}),))
+    suite = Suite(name="mine", cases=(entry(grid={"size_bytes": [4096, 1 << 30, 1000, "auto"]}),))
     cases = make_plan(suite, {"cpu": table}, host(allowed_cpus=(0,))).cases
     assert [case.label.removeprefix("1 thread ") for case in cases] == [
         "size 4 KiB",
         "size 1 GiB",
         "size 1000 B",
+        "size auto",
     ]
 
 

@@ -71,10 +71,9 @@ static int step(struct thread *thread, uint64_t batch)
     return EXIT_OK;
 }
 
-static int verify(struct thread *thread, uint64_t batch)
+static int verify(struct thread *thread, uint64_t units)
 {
-    (void)batch;
-    return chase_verify(thread, thread->state);
+    return chase_verify(thread, thread->state, units);
 }
 
 static void finish(struct thread *thread)

@@ -30,7 +30,7 @@ int stream_setup(struct thread *thread);
 int stream_calibrate(struct thread *thread);
 int stream_step(struct thread *thread, uint64_t batch);
 void stream_empty_loop(struct thread *thread, uint64_t batch);
-int stream_verify(struct thread *thread, uint64_t batch);
+int stream_verify(struct thread *thread, uint64_t units);
 void stream_finish(struct thread *thread);
 void stream_teardown(struct thread *thread);
 
