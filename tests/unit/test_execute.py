@@ -82,13 +82,13 @@ def interrupt() -> Iterator[Interrupt]:
 
 
 def case(**changes: Any) -> PlannedCase:
-    repeats = Repeats(min_trials=3, max_trials=3)
-    return planned(
-        **(
-            {"workload": "mem.copy", "params": OPEN, "given": ("threads",), "repeats": repeats}
-            | changes
-        )
-    )
+    plain: dict[str, Any] = {
+        "workload": "mem.copy",
+        "params": OPEN,
+        "given": ("threads",),
+        "repeats": Repeats(min_trials=3, max_trials=3),
+    }
+    return planned(**(plain | changes))
 
 
 def measured(case: PlannedCase, transport: Any, interrupt: Interrupt) -> list[TrialRecord]:

@@ -150,7 +150,7 @@ def misplaced(folder: Path, answer: int) -> dict[str, str]:
     source = folder / "numa.c"
     source.write_text(MISPLACED)
     library = folder / "libnuma.so.1"
-    options = ["-shared", "-fPIC", f"-DANSWER={answer}", "-o", library]
+    options = ["-shared", "-fPIC", f"-DANSWER={answer}", "-o", str(library)]
     subprocess.run(["gcc", *options, source], check=True)
     return {**os.environ, "LD_LIBRARY_PATH": str(folder)}
 
