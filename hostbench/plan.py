@@ -39,6 +39,7 @@ GATE_S = 1.0
 AD_HOC = "ad-hoc"
 THREADS = "threads"
 BYTES = "_bytes"
+SIZE = "size_bytes"
 
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
@@ -261,7 +262,7 @@ def _planned(
     trial_time_s = _trial_time_s(workload, params)
     peers = _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
-    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - workload.setup_s
+    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload, params)
     return PlannedCase(
         case=case_hash(entry.workload, params),
         workload=entry.workload,
@@ -354,7 +355,15 @@ def _trial_time_s(workload: Workload, params: Mapping[str, ParamValue]) -> float
     duration_s, warmup_s = params.get("duration_s"), params.get("warmup_s", 0.0)
     if not isinstance(duration_s, int | float) or not isinstance(warmup_s, int | float):
         return None
-    return float(duration_s + warmup_s + workload.setup_s + TRIAL_OVERHEAD_S)
+    return float(duration_s + warmup_s + _setup_s(workload, params) + TRIAL_OVERHEAD_S)
+
+
+def _setup_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:
+    """What filling and checking its memory takes, about."""
+    size = params.get(SIZE)
+    if isinstance(size, str) or size is None or not workload.setup_s_per_byte:
+        return workload.setup_s
+    return size * workload.setup_s_per_byte
 
 
 def _timeout_s(workload: Workload, trial_time_s: float | None) -> float:

@@ -278,6 +278,7 @@ const struct workload loaded_latency_workload = {
     .params = params,
     .metrics = metrics,
     .setup_s = 0.6,
+    .setup_s_per_byte = 5.5e-10,
     .resolve = isa_resolve,
     .unsupported = unsupported,
     .unconfirmed = isa_unconfirmed,

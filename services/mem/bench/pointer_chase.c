@@ -103,6 +103,7 @@ const struct workload pointer_chase_workload = {
     .params = params,
     .metrics = metrics,
     .setup_s = 0.5,
+    .setup_s_per_byte = 4.5e-10,
     .unsupported = working_set_unsupported,
     .check = check,
     .open = open_chases,

@@ -293,6 +293,7 @@ const struct workload random_access_workload = {
     .params = params,
     .metrics = metrics,
     .setup_s = 1.2,
+    .setup_s_per_byte = 1.1e-9,
     .unsupported = working_set_unsupported,
     .check = check,
     .open = open_random,

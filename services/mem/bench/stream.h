@@ -36,6 +36,7 @@ void stream_teardown(struct thread *thread);
 
 /* What allocating and filling the arrays of the default size takes, and trying the kernels. */
 #define STREAM_SETUP_S 0.5
+#define STREAM_SETUP_S_PER_BYTE 4.5e-10
 
 #define STREAM_RATE(what)                                                                          \
     {.name = "bytes_per_second",                                                                   \
