@@ -3,6 +3,7 @@
 #include "events.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,6 +52,11 @@ unsigned run_threads(const struct run *run)
     return run->threads;
 }
 
+int run_cpu(const struct run *run, unsigned thread)
+{
+    return run->placement.cpus.cpus[thread];
+}
+
 bool run_oversubscribed(const struct run *run)
 {
     return run->placement.oversubscribed;
@@ -91,6 +97,18 @@ void run_set_block_bytes(struct run *run, uint64_t bytes)
 double run_clock_read_s(const struct run *run)
 {
     return run->clock.read_s;
+}
+
+int run_check_units(const struct thread *thread, uint64_t done, uint64_t asked)
+{
+    if (done == asked)
+        return EXIT_OK;
+    run_reason(thread->run,
+               "thread %u, CPU %d, has done %" PRIu64 " of %" PRIu64
+               " units of work: this CPU, its "
+               "memory or this build works wrongly, trust no figure of it",
+               thread->index, thread->cpu, done, asked);
+    return EXIT_WRONG;
 }
 
 void run_metric(struct run *run, const char *name, double value)

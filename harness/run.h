@@ -104,6 +104,7 @@ struct worker {
     double slice_s; /* target length */
     double step_s;  /* … of one step() */
     uint64_t batch;
+    uint64_t asked; /* units of all steps, the warm-up's too; not of a team */
     double units_per_s;
     pthread_mutex_t lock; /* of the progress */
     struct progress progress;

@@ -82,6 +82,13 @@ void slices_adapt_batch(struct worker *worker, double taken_s)
     worker->batch = (uint64_t)fmax(1, fmin(batch, (double)worker->thread.run->batch_max));
 }
 
+/* One call of step(), noted for verify(). */
+static int take_step(struct worker *worker, uint64_t batch)
+{
+    worker->asked += batch;
+    return worker->thread.run->workload->step(&worker->thread, batch);
+}
+
 int slices_warm_up(struct worker *worker)
 {
     struct run *run = worker->thread.run;
@@ -89,7 +96,7 @@ int slices_warm_up(struct worker *worker)
     worker->batch = 1;
     for (double now = now_s(); !run_stopping(run);) {
         bool largest = worker->batch == run->batch_max;
-        int failure = run->workload->step(&worker->thread, worker->batch);
+        int failure = take_step(worker, worker->batch);
         double taken_s = now_s() - now;
         if (failure)
             return failure;
@@ -151,7 +158,7 @@ static int run_part(struct worker *worker, struct slice *slice, uint64_t batch)
 {
     struct run *run = worker->thread.run;
     double start_s = slice->stop_s;
-    int failure = run->workload->step(&worker->thread, batch);
+    int failure = take_step(worker, batch);
     slice->stop_s = now_s();
     double taken_s = slice->stop_s - start_s;
     uint64_t operations = batch * run->unit_operations;
@@ -257,7 +264,7 @@ int slices_run_background(struct worker *worker)
     double now = worker->start_s;
     while (!failure && atomic_load(&worker->trial->measuring) > 0 && !run_stopping(run)) {
         uint64_t batch = worker->batch;
-        failure = run->workload->step(&worker->thread, batch);
+        failure = take_step(worker, batch);
         double taken_s = now_s() - now;
         worker->progress.operations += batch * run->unit_operations;
         slices_adapt_batch(worker, taken_s);

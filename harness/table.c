@@ -110,6 +110,8 @@ static void workload_object(struct json *json, const struct program *program,
     json_string(json, "kind", workload->loop ? "loop" : workload->team ? "team" : "step");
     if (workload->setup_s > 0)
         json_number(json, "setup_s", workload->setup_s);
+    if (workload->setup_s_per_byte > 0)
+        json_number(json, "setup_s_per_byte", workload->setup_s_per_byte);
     json_string(json, "unsupported", unsupported_with(program, workload, NULL, NULL));
     json_open_array(json, "params");
     for (size_t i = 0; i < options.count; i++)

@@ -203,7 +203,9 @@ static int measure(struct worker *worker)
 static int verify(struct worker *worker)
 {
     const struct workload *workload = worker->thread.run->workload;
-    return workload->verify && !workload->team ? workload->verify(&worker->thread, 0) : EXIT_OK;
+    if (!workload->verify || workload->team)
+        return EXIT_OK;
+    return workload->verify(&worker->thread, worker->asked);
 }
 
 /* Every worker passes every barrier, whatever has failed: a worker that left early would keep the

@@ -91,8 +91,10 @@ struct workload {
     const struct param *params;
     const char *const *excludes;  /* common ones it does not take, NULL-terminated; may be NULL */
     const struct metric *metrics; /* beyond those every workload of its kind has; may be NULL */
-    double setup_s;  /* a trial with the defaults takes before its warm-up, about; for estimates */
-    const void *own; /* whatever its functions share; run_own() gives it back */
+    double setup_s; /* a trial with the defaults takes before its warm-up, about; for estimates */
+    double
+        setup_s_per_byte; /* … with size_bytes given, for each of them; 0: as with the defaults */
+    const void *own;      /* whatever its functions share; run_own() gives it back */
     /* A team works on one problem: all threads call step() at once with the same batch, and its
      * time ends with the last of them. One unit may take long; it is never cut short. */
     bool team;
@@ -150,10 +152,10 @@ struct workload {
      * when all are through with the ramp and before the timed region; may use run_meet(). 0 or an
      * exit_code. May be NULL. */
     int (*prepare)(struct thread *);
-    /* The check of the result, by all threads at once, not timed: of a team after each step, of
-     * others once after the timed region, with `batch` 0 and whatever all steps have left. 0 or an
-     * exit_code. May be NULL. */
-    int (*verify)(struct thread *, uint64_t batch);
+    /* The check of the result, by all threads at once, not timed: of a team after each step, with
+     * its batch; of others once after the timed region, of whatever all steps have left, with the
+     * units that this thread's were asked for together. 0 or an exit_code. May be NULL. */
+    int (*verify)(struct thread *, uint64_t units);
     /* Instead of steps where the largest batch is 1, that is where one step is long: keeps the
      * core busy alike until `until_s` of the monotonic clock. May be NULL. */
     int (*warm_up)(struct thread *, double until_s);
@@ -182,6 +184,8 @@ void run_set_count(struct run *run, const char *param, uint64_t count);
 double run_number(const struct run *run, const char *param);
 const void *run_own(const struct run *run);
 unsigned run_threads(const struct run *run);
+/* Where a thread is pinned. */
+int run_cpu(const struct run *run, unsigned thread);
 /* Whether there are more threads than CPUs: rates of threads that share one do not add up. */
 bool run_oversubscribed(const struct run *run);
 void run_set_shared(struct run *run, void *shared);
@@ -200,6 +204,9 @@ double run_rate(const struct run *run);
 double run_background_rate(const struct run *run);
 /* In finish(): the share of the time for which the background threads had a CPU; NaN: none is. */
 double run_background_cpu_ratio(const struct run *run);
+/* For verify(): whether as many units were done as were asked for. 0 or an exit_code with its
+ * reason. */
+int run_check_units(const struct thread *thread, uint64_t done, uint64_t asked);
 /* Records a metric of the workload's own: each that its table lists, by this or by the next one. */
 void run_metric(struct run *run, const char *name, double value);
 /* … or why there is no figure for it here; the text must last. */

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hostbench.choices import BEST, trials_telling
 from hostbench.exitcode import ExitCode
 from hostbench.judge import primary_metric
 from hostbench.models.events import ParamValue, StartEvent
@@ -35,8 +36,6 @@ from hostbench.repeats import counted_trials
 from hostbench.statistics import describe
 from hostbench.verdict import case_verdict, efficiency
 
-# What a program replaces by the best it finds.
-BEST = "best"
 # What it finds says nothing where the C library moves the bytes: that chooses for itself.
 STORE, LIBC = "store", "libc"
 LEFT_TO_LIBC = frozenset({"isa", "streams"})
@@ -140,7 +139,7 @@ def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
     counted = counted_trials(case, trials)
     metrics = progress.session.workloads[case.workload]
     primary = primary_metric(metrics).name
-    results = _metric_results(metrics, counted)
+    results = _metric_results(metrics, case, trials, counted)
     idle = progress.idle.get(case.case)
     verdict: Verdict | None = None
     reasons: tuple[Reason, ...] = ()
@@ -196,18 +195,19 @@ def _first_start(trials: Iterable[TrialRecord]) -> StartEvent | None:
 
 
 def _metric_results(
-    metrics: Sequence[Metric], counted: Sequence[TrialRecord]
+    metrics: Sequence[Metric],
+    case: PlannedCase,
+    trials: Sequence[TrialRecord],
+    counted: Sequence[TrialRecord],
 ) -> dict[str, MetricResult]:
-    """The metrics that every counted trial has a figure for."""
+    """The metrics that there are figures for."""
     results = {}
     for metric in metrics:
-        values = [
-            value
-            for trial in counted
-            if trial.end and (value := trial.end.metrics.get(metric.name)) is not None
-        ]
-        if values and len(values) == len(counted):
-            results[metric.name] = _metric_result(metric, values, counted)
+        telling = trials_telling(metric.name, case.params, trials, counted)
+        ends = [trial.end for trial in telling if trial.end]
+        values = [value for end in ends if (value := end.metrics[metric.name]) is not None]
+        if values:
+            results[metric.name] = _metric_result(metric, values, telling)
     return results
 
 

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 
+from hostbench.choices import settled
 from hostbench.errors import NotIdleError
 from hostbench.idle import HostWatch, IdleGate
 from hostbench.interrupt import Interrupt
@@ -94,7 +95,7 @@ class Execution:
         while (stopped := stop_reason(case, trials)) is None:
             self._interrupt.check()
             self._tell(TrialBegins(case, len(trials)))
-            trials.append(self._run_trial(case, len(trials)))
+            trials.append(self._run_trial(case, trials))
             self._tell(trials[-1])
             self._run_peers(case, trials[-1], given_up)
         counted = counted_trials(case, trials)
@@ -102,8 +103,8 @@ class Execution:
         verdict, _ = case_verdict(case, trials, counted, describe(values) if values else None, idle)
         self._tell(CaseRecord(case=case.case, stopped=stopped, verdict=verdict))
 
-    def _run_trial(self, case: PlannedCase, index: int) -> TrialRecord:
-        record, failure = self._measured(case, index, self._trial(case, index))
+    def _run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
+        record, failure = self._measured(case, len(before), self._trial(case, before))
         if failure is not None:
             return failed_trial(record, failure)
         return self._judged(case, record)
@@ -160,13 +161,13 @@ class Execution:
         limits = self._limits.of(case.subsystem, record.start, record.end)
         return measured_trial(record, self._metrics[case.workload], limits)
 
-    def _trial(self, case: PlannedCase, index: int) -> Trial:
+    def _trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> Trial:
         return Trial(
             tool=OWN_TOOL,
             subsystem=case.subsystem,
             workload=case.workload.partition(".")[2],
-            params=case.call,
+            params={**case.call, **settled(case.params, before)},
             primary=primary_metric(self._metrics[case.workload]).name,
             timeout_s=case.timeout_s,
-            name=trial_name(case, index),
+            name=trial_name(case, len(before)),
         )

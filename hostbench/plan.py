@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from hostbench.choices import BEST
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
 from hostbench.models.host import HostInventory
@@ -41,6 +42,7 @@ AD_HOC = "ad-hoc"
 THREADS = "threads"
 BYTES = "_bytes"
 FILE_BYTES = "file_bytes"
+SIZE = "size_bytes"
 
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
@@ -236,7 +238,7 @@ def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence
             f"{param.name}: all stands for every choice, and {param.name} has none; "
             "give the values one by one"
         )
-    usable = [word for word in param.words if word != "best" and word not in param.unsupported]
+    usable = [word for word in param.words if word != BEST and word not in param.unsupported]
     # Nothing usable: the program itself says why when it is asked for the first.
     return usable or list(param.words[:1])
 
@@ -263,7 +265,7 @@ def _planned(
     trial_time_s = _trial_time_s(workload, params)
     peers = _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
-    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - workload.setup_s
+    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload, params)
     return PlannedCase(
         case=case_hash(entry.workload, params),
         workload=entry.workload,
@@ -348,8 +350,9 @@ def param_word(name: str, value: object) -> str:
     """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `streams=4`."""
     if name == THREADS:
         return "1 thread" if value == 1 else f"{value} threads"
-    if name.endswith(BYTES) and isinstance(value, int):
-        return f"{name.removesuffix(BYTES)} {exact_bytes(value)}"
+    if name.endswith(BYTES):
+        said = exact_bytes(value) if isinstance(value, int) else value
+        return f"{name.removesuffix(BYTES)} {said}"
     return value if isinstance(value, str) and value[:1].isalpha() else f"{name}={value}"
 
 
@@ -357,7 +360,15 @@ def _trial_time_s(workload: Workload, params: Mapping[str, ParamValue]) -> float
     duration_s, warmup_s = params.get("duration_s"), params.get("warmup_s", 0.0)
     if not isinstance(duration_s, int | float) or not isinstance(warmup_s, int | float):
         return None
-    return float(duration_s + warmup_s + workload.setup_s + TRIAL_OVERHEAD_S)
+    return float(duration_s + warmup_s + _setup_s(workload, params) + TRIAL_OVERHEAD_S)
+
+
+def _setup_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:
+    """What filling and checking its memory takes, about."""
+    size = params.get(SIZE)
+    if isinstance(size, str) or size is None or not workload.setup_s_per_byte:
+        return workload.setup_s
+    return size * workload.setup_s_per_byte
 
 
 def _setup_timeout_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:

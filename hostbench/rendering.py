@@ -1,9 +1,10 @@
 """Tables for people, on standard output. Colour never says anything that a word does not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
-from rich.console import Console, JustifyMethod
+from rich.console import Console, ConsoleOptions, JustifyMethod
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -177,6 +178,31 @@ def _interval_notes(document: ResultDocument) -> str:
     )
 
 
+class VerdictCounts:
+    """`12 clean, 1 skipped` in a table: where a line ends, a count stays beside its verdict."""
+
+    def __init__(self, counts: Mapping[Verdict, int]) -> None:
+        pairs = [f"{count} {verdict}" for verdict, count in counts.items()]
+        self._pairs = [f"{pair}," for pair in pairs[:-1]] + pairs[-1:]
+
+    def __str__(self) -> str:
+        return " ".join(self._pairs)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        most = options.max_width
+        longest = max(map(len, self._pairs), default=0)
+        return Measurement(min(longest, most), min(len(str(self)), most))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        lines: list[str] = []
+        for pair in self._pairs:
+            if lines and len(f"{lines[-1]} {pair}") <= options.max_width:
+                lines[-1] += f" {pair}"
+            else:
+                lines.append(pair)
+        yield Text("\n".join(lines))
+
+
 def show_jobs(summaries: Sequence[JobSummary], older: int, stream: TextIO) -> None:
     """The jobs, newest first; `older` says how many were left out."""
     console = console_for(stream)
@@ -197,12 +223,11 @@ def show_jobs(summaries: Sequence[JobSummary], older: int, stream: TextIO) -> No
         console.print(f"{older} older jobs are not shown; --limit 0 shows all.")
 
 
-def _job_row(summary: JobSummary) -> list[Text]:
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items())
+def _job_row(summary: JobSummary) -> list[Text | VerdictCounts]:
     return [
         Text(summary.id),
         Text(summary.hostname),
         Text(summary.state, style="" if summary.state is JobState.SUCCEEDED else "yellow"),
         Text(str(summary.cases)),
-        Text(verdicts),
+        VerdictCounts(summary.verdicts),
     ]

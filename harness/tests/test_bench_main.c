@@ -133,11 +133,12 @@ static void time_finish(struct thread *thread)
              .description = "d",                                                                   \
              .combine = COMBINE_MEDIAN,                                                            \
              .time = true},                                                                        \
-    .setup = no_setup, .step = spin_step
+    .setup = no_setup
 
 static const struct workload time_workload = {
     .name = "time",
     TIME_WORKLOAD,
+    .step = spin_step,
     .metrics = time_metrics,
     .empty_loop = time_empty_loop,
     .background = time_background,
@@ -179,8 +180,50 @@ static const struct workload no_memory_workload = {
     .step = spin_step,
 };
 
-static const struct workload *const workloads[] = {&bytes_workload, &time_workload,
-                                                   &no_pool_workload, &no_memory_workload, NULL};
+/* ---- what was asked for ---------------------------------------------------------------------- */
+
+static uint64_t units_done[8];
+
+static int counting_step(struct thread *thread, uint64_t batch)
+{
+    units_done[thread->index] += batch;
+    return spin_step(thread, batch);
+}
+
+static int counting_verify(struct thread *thread, uint64_t units)
+{
+    return run_check_units(thread, units_done[thread->index], units);
+}
+
+static int short_step(struct thread *thread, uint64_t batch)
+{
+    return counting_step(thread, thread->index > 0 ? (batch + 1) / 2 : batch);
+}
+
+static const struct workload counted_workload = {
+    .name = "counted",
+    TIME_WORKLOAD,
+    .step = counting_step,
+    .background = time_background,
+    .verify = counting_verify,
+};
+static const struct workload short_workload = {
+    .name = "short",
+    TIME_WORKLOAD,
+    .step = short_step,
+    .verify = counting_verify,
+};
+static const struct workload short_load_workload = {
+    .name = "short_load",
+    TIME_WORKLOAD,
+    .step = short_step,
+    .background = time_background,
+    .verify = counting_verify,
+};
+
+static const struct workload *const workloads[] = {
+    &bytes_workload,   &time_workload,  &no_pool_workload,    &no_memory_workload,
+    &counted_workload, &short_workload, &short_load_workload, NULL};
 static const struct program program = {"test-bench", "test", workloads};
 
 static int call(const char *root, const char *arguments, char *output)
@@ -269,6 +312,16 @@ static void a_failure_before_the_start_is_all_there_is(const char *root)
     CHECK(lines_of(output) == 1 && strstr(output, "memory ran short"));
 }
 
+static void verify_hears_of_all_units_that_were_asked_for(const char *root)
+{
+    CHECK(call(root, "counted --threads 2 --duration-s 0.05 --warmup-s 0.02", output) == EXIT_OK);
+    CHECK(call(root, "counted --threads 2 --work 1000001 --warmup-s 0", output) == EXIT_OK);
+    CHECK(call(root, "short --threads 2 --duration-s 0.05", output) == EXIT_WRONG);
+    CHECK(strstr(output, "thread 1, CPU") && strstr(output, "units of work"));
+    CHECK(!strstr(output, "\"event\":\"end\""));
+    CHECK(call(root, "short_load --threads 2 --duration-s 0.05", output) == EXIT_WRONG);
+}
+
 int main(void)
 {
     const char *root = fresh_root();
@@ -279,5 +332,6 @@ int main(void)
     a_time_is_that_of_one_operation(root);
     background_threads_are_no_part_of_the_figures(root);
     a_failure_before_the_start_is_all_there_is(root);
+    verify_hears_of_all_units_that_were_asked_for(root);
     return 0;
 }

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hostbench.models.jobs import TERMINAL, HostView, JobView, StackState
 from hostbench.peerjudge import shown_text
-from hostbench.rendering import console_for
+from hostbench.rendering import VerdictCounts, console_for
 from hostbench.units import duration, plural
 
 STATE_STYLES = {
@@ -56,18 +56,14 @@ def _cases(job: JobView) -> str:
     return f"{job.progress.done}/{job.progress.cases}" if job.progress else "–"
 
 
-def _remark(job: JobView) -> str:
+def _remark(job: JobView) -> str | VerdictCounts:
     if job.state is StackState.QUEUED:
         return place_in_queue(job)
     if job.state is StackState.WAITING:
         return shown_text(job.reason or "until its host is idle")
     if job.state is StackState.RUNNING and job.progress and job.progress.current:
         return shown_text(f"now {job.progress.current}")
-    return _verdicts(job) or shown_text(job.reason or "")
-
-
-def _verdicts(job: JobView) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in job.verdicts.items())
+    return VerdictCounts(job.verdicts) if job.verdicts else shown_text(job.reason or "")
 
 
 def place_in_queue(job: JobView) -> str:
@@ -105,7 +101,7 @@ def _facts(job: JobView) -> Iterator[tuple[str, str]]:
     if job.progress:
         yield "progress", _progress(job)
     if job.verdicts:
-        yield "verdicts", _verdicts(job)
+        yield "verdicts", str(VerdictCounts(job.verdicts))
     if job.exit_code is not None:
         yield "exit code", str(job.exit_code)
     yield "next", next_step(job)

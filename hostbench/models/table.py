@@ -52,6 +52,8 @@ class Workload(ProtocolModel):
     description: str
     kind: Literal["step", "team", "loop"]
     setup_s: Seconds = 0.0
+    # The same where size_bytes is given, for each of them; 0: as with the defaults.
+    setup_s_per_byte: Seconds = 0.0
     unsupported: str | None
     params: tuple[Param, ...]
     metrics: tuple[Metric, ...]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import hostbench
+from hostbench.choices import trials_telling
 from hostbench.errors import UsageError, shown
 from hostbench.models.limit import Limit
 from hostbench.models.result import (
@@ -98,7 +99,8 @@ def _of_case(at: str, case: CaseResult, document: ResultDocument) -> Iterator[Co
     for name, metric in case.metrics.items():
         where = f"{at}.metrics.{name}"
         yield from _compared(f"{where}.unit", metric.unit, names.get(name))
-        yield from _of_metric(where, name, metric, counted)
+        telling = trials_telling(name, case.params, case.trials, counted)
+        yield from _of_metric(where, name, metric, telling)
     for position, peer in enumerate(case.peers):
         yield from _of_peer(f"{at}.peers.{position}", peer)
 
@@ -122,15 +124,15 @@ def _of_limit(at: str, limit: Limit) -> Iterator[Contradiction]:
 
 
 def _of_metric(
-    at: str, name: str, metric: MetricResult, counted: Sequence[TrialRecord]
+    at: str, name: str, metric: MetricResult, telling: Sequence[TrialRecord]
 ) -> Iterator[Contradiction]:
-    figures = [trial.end.metrics.get(name) if trial.end else None for trial in counted]
+    figures = [trial.end.metrics.get(name) if trial.end else None for trial in telling]
     values = [value for value in figures if value is not None]
-    if not values or len(values) != len(counted):
+    if not values:
         yield Contradiction(f"{at}.statistics.n", metric.statistics.n, len(values))
         return
     yield from _of_statistics(f"{at}.statistics", metric.statistics, values)
-    limits = [trial.limits.get(name) for trial in counted]
+    limits = [trial.limits.get(name) for trial in telling]
     if metric.limit is not None and metric.limit not in limits:
         known = [limit.value for limit in limits if limit is not None]
         yield Contradiction(f"{at}.limit.value", metric.limit.value, known)

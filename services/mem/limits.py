@@ -14,9 +14,10 @@ from hostbench.models.host import Cache, Channels, HostInventory, Memory
 from hostbench.models.limit import Factor, Limit
 from hostbench.smallfiles import cpu_list
 from hostbench.units import human
+from services.mem.params import BLOCK_KERNELS, KERNELS, SIZE
 
 METRIC, UNIT = "bytes_per_second", "byte/s"
-WORKLOADS = {"read", "write", "copy", "scale", "add", "triad", "read_write", "memset_write"}
+WORKLOADS = {*KERNELS, *BLOCK_KERNELS}
 TOLERANCE = 0.02
 # STREAM's rule for the size of its arrays, which are whole pages of whole threads.
 CACHES_LEAST = 4
@@ -29,7 +30,7 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
     del end  # no factor is measured
     if start.workload not in WORKLOADS:
         return {}
-    size = start.params.get("size_bytes")
+    size = start.params.get(SIZE)
     cache = cache_bytes(host, start.placement.cpus, start.placement.sockets)
     return {METRIC: bandwidth_limit(host.memory, size, cache)}
 

@@ -53,32 +53,53 @@ INLINE void on_pairs(enum access_operation operation, void *at, size_t bytes, ui
             pairs[i] += (pair){1, 1};
 }
 
+/* What a round writes: never the zero that was there before, nor what the round before wrote. */
+INLINE uint64_t value_of(uint64_t block, uint64_t round)
+{
+    return (block + 2 * round) | 1;
+}
+
+INLINE bool is_access(enum access_operation operation)
+{
+    return operation != ACCESS_NONE && operation != ACCESS_NONE_AHEAD;
+}
+
 INLINE void on_block(enum access_operation operation, size_t bytes, unsigned char *memory,
-                     uint64_t block, struct sums *sums)
+                     uint64_t block, uint64_t round, struct sums *sums)
 {
     void *at = memory + block * bytes;
-    if (operation == ACCESS_NONE)
+    uint64_t value = value_of(block, round);
+    if (!is_access(operation))
         __asm__ volatile("" : : "r"(at));
     else if (bytes == 1)
-        on_word_1(operation, at, block | 1, sums);
+        on_word_1(operation, at, value, sums);
     else if (bytes == 2)
-        on_word_2(operation, at, block | 1, sums);
+        on_word_2(operation, at, value, sums);
     else if (bytes == 4)
-        on_word_4(operation, at, block | 1, sums);
+        on_word_4(operation, at, value, sums);
     else if (bytes == 8)
-        on_word_8(operation, at, block | 1, sums);
+        on_word_8(operation, at, value, sums);
     else
-        on_pairs(operation, at, bytes, block | 1, sums);
+        on_pairs(operation, at, bytes, value, sums);
 }
 
 /* Stores leave a core in their order, each waiting for its cache line: only lines that were asked for
  * some stores before come several at once. (On Golden Cove that halves the time of a write. Loads
  * need no such help, and an update begins with one.) */
+INLINE bool asks_ahead(enum access_operation operation)
+{
+    return operation == ACCESS_WRITE || operation == ACCESS_NONE_AHEAD;
+}
+
 INLINE void ask_for(enum access_operation operation, size_t bytes, unsigned char *memory,
                     uint64_t block)
 {
-    if (operation != ACCESS_WRITE)
+    if (!asks_ahead(operation))
         return;
+    if (!is_access(operation)) {
+        __asm__ volatile("" : : "r"(memory + block * bytes));
+        return;
+    }
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(memory[block * bytes]));
 #else
@@ -98,13 +119,14 @@ INLINE void by_index(struct accesses *accesses, uint64_t units, enum access_oper
 {
     struct sums sums = {0};
     unsigned char *memory = accesses->memory;
+    uint64_t round = accesses->rounds;
     const uint32_t *next = accesses->index + accesses->at;
     const uint32_t *end = next + units * ACCESSES_UNROLLED;
     for (; next < end; next += ACCESSES_UNROLLED) {
 #pragma GCC unroll 16
         for (int i = 0; i < ACCESSES_UNROLLED; i++) {
             ask_for(operation, bytes, memory, next[i + INDEX_AHEAD]);
-            on_block(operation, bytes, memory, next[i], &sums);
+            on_block(operation, bytes, memory, next[i], round, &sums);
         }
     }
     accesses->walked += (uint64_t)(next - (accesses->index + accesses->at));
@@ -164,14 +186,15 @@ INLINE void by_generator(struct accesses *accesses, uint64_t units, enum access_
 {
     struct sums sums = {0};
     unsigned char *memory = accesses->memory;
+    uint64_t round = accesses->rounds;
     struct generator generator = generator_at(accesses, 0);
     struct generator ahead = generator_at(accesses, INDEX_AHEAD);
     for (uint64_t unit = 0; unit < units; unit++) {
 #pragma GCC unroll 16
         for (int i = 0; i < ACCESSES_UNROLLED; i++) {
-            if (operation == ACCESS_WRITE)
+            if (asks_ahead(operation))
                 ask_for(operation, bytes, memory, generate(&ahead, i % LANES));
-            on_block(operation, bytes, memory, generate(&generator, i % LANES), &sums);
+            on_block(operation, bytes, memory, generate(&generator, i % LANES), round, &sums);
         }
     }
     memcpy(accesses->lanes, generator.lanes, sizeof generator.lanes);
@@ -200,6 +223,7 @@ FOR_EACH_SIZE(LOOPS, READ)
 FOR_EACH_SIZE(LOOPS, WRITE)
 FOR_EACH_SIZE(LOOPS, UPDATE)
 FOR_EACH_SIZE(LOOPS, NONE)
+FOR_EACH_SIZE(LOOPS, NONE_AHEAD)
 
 static const struct {
     enum access_operation operation;
@@ -208,7 +232,7 @@ static const struct {
 } loops[] = {
 #define ROW(what, size) {ACCESS_##what, size, index_##what##_##size, generator_##what##_##size},
     FOR_EACH_SIZE(ROW, READ) FOR_EACH_SIZE(ROW, WRITE) FOR_EACH_SIZE(ROW, UPDATE)
-        FOR_EACH_SIZE(ROW, NONE)};
+        FOR_EACH_SIZE(ROW, NONE) FOR_EACH_SIZE(ROW, NONE_AHEAD)};
 
 access_function *accesses_loop(enum access_operation operation, bool index, size_t block_bytes)
 {
@@ -216,6 +240,13 @@ access_function *accesses_loop(enum access_operation operation, bool index, size
     while (loops[i].operation != operation || loops[i].bytes != block_bytes)
         i++;
     return index ? loops[i].by_index : loops[i].by_generator;
+}
+
+access_function *accesses_empty_loop(enum access_operation operation, bool index,
+                                     size_t block_bytes)
+{
+    return accesses_loop(asks_ahead(operation) ? ACCESS_NONE_AHEAD : ACCESS_NONE, index,
+                         block_bytes);
 }
 
 void accesses_begin_generator(struct accesses *accesses)
@@ -228,6 +259,11 @@ void accesses_begin_generator(struct accesses *accesses)
     accesses->lanes[0] = 0;
     for (int i = 1; i < LANES; i++)
         accesses->lanes[i] = accesses->lanes[i - 1] * MULTIPLIER + INCREMENT;
+}
+
+uint64_t accesses_done(const struct accesses *accesses)
+{
+    return accesses->rounds * accesses->round + accesses->at;
 }
 
 void accesses_units(struct accesses *accesses, access_function *loop, uint64_t units)
@@ -321,45 +357,51 @@ static bool updates_are_right(struct accesses *accesses)
     return is_zero(accesses);
 }
 
-static uint64_t written(const struct accesses *accesses, uint64_t block)
+/* What a round writes into one integer of a block. */
+static uint64_t written(const struct accesses *accesses, uint64_t block, uint64_t round)
 {
-    uint64_t value = block | 1, mask = UINT64_MAX >> (64 - 8 * word_bytes(accesses));
-    return value & mask;
+    return value_of(block, round) & UINT64_MAX >> (64 - 8 * word_bytes(accesses));
 }
 
-static bool is_written(const struct accesses *accesses, uint64_t block)
+static bool holds(const struct accesses *accesses, uint64_t block, uint64_t word)
 {
     bool right = true;
     for (size_t i = 0; i < words_of(accesses); i++)
-        right &= word_get(accesses, block, i) == written(accesses, block);
+        right &= word_get(accesses, block, i) == word;
     return right;
 }
 
-static void take_back(struct accesses *accesses, uint64_t block)
+static void put(struct accesses *accesses, uint64_t block, uint64_t word)
 {
     for (size_t i = 0; i < words_of(accesses); i++)
-        word_put(accesses, block, i, 0);
+        word_put(accesses, block, i, word);
 }
 
-/* The generator visits some blocks twice in a round: all are looked at before one is taken back.
- * Zeros are left. */
+/* Each block must hold what the last round that came to it wrote. The generator comes to some blocks
+ * twice in a round: those that were looked at get a number that no round writes. Zeros are left. */
 static bool writes_are_right(struct accesses *accesses)
 {
+    enum { SEEN = 2 };
     struct replay looking = {0}, taking = {0};
     uint64_t covered = accesses->rounds ? accesses->round : accesses->at;
     bool right = true;
-    while (looking.done < covered)
-        right &= is_written(accesses, next_block(accesses, &looking));
+    while (looking.done < covered) {
+        uint64_t round = accesses->rounds - (looking.done >= accesses->at);
+        uint64_t block = next_block(accesses, &looking);
+        right &=
+            holds(accesses, block, written(accesses, block, round)) || holds(accesses, block, SEEN);
+        put(accesses, block, SEEN);
+    }
     while (taking.done < covered)
-        take_back(accesses, next_block(accesses, &taking));
+        put(accesses, next_block(accesses, &taking), 0);
     return right && is_zero(accesses);
 }
 
-/* The order itself must have gone on by as many accesses as were counted: of writes memory does not
- * show how often it was written to. */
+/* The order itself must have gone on by as many accesses as were counted: the integers of small
+ * blocks show the number of rounds only up to a multiple. */
 static bool order_is_right(const struct accesses *accesses)
 {
-    uint64_t done = accesses->rounds * accesses->round + accesses->at, multiplier, number;
+    uint64_t done = accesses_done(accesses), multiplier, number;
     bool right = true;
     if (accesses->index)
         return accesses->walked == done;

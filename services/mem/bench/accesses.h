@@ -16,9 +16,10 @@ enum {
 
 enum access_operation {
     ACCESS_READ,   /* adds up what is there, blocks of 8 bytes and more as 64-bit integers */
-    ACCESS_WRITE,  /* the block's number with its lowest bit set, in each 64-bit integer of it */
+    ACCESS_WRITE,  /* an odd number made of block and round, in each 64-bit integer of the block */
     ACCESS_UPDATE, /* adds one to each integer */
     ACCESS_NONE,   /* the walk alone */
+    ACCESS_NONE_AHEAD, /* … and the one ahead of it that writing asks for its lines by */
 };
 
 /* The blocks are gone through in rounds of an order that the index holds, or that a linear
@@ -45,6 +46,11 @@ typedef void access_function(struct accesses *accesses, uint64_t units);
 void accesses_begin_generator(struct accesses *accesses);
 /* The loop for blocks of 1, 2, 4, …, 64 bytes. */
 access_function *accesses_loop(enum access_operation operation, bool index, size_t block_bytes);
+/* All of it but the accesses. */
+access_function *accesses_empty_loop(enum access_operation operation, bool index,
+                                     size_t block_bytes);
+/* All accesses so far. */
+uint64_t accesses_done(const struct accesses *accesses);
 /* Goes on by so many units, from round to round. */
 void accesses_units(struct accesses *accesses, access_function *loop, uint64_t units);
 /* Whether memory and sum are what these accesses must have made of them, if all but a read found

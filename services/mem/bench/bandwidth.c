@@ -73,6 +73,7 @@ const struct workload read_workload = {
     .metrics = read_metrics,
     .own = &reading,
     .setup_s = STREAM_SETUP_S,
+    .setup_s_per_byte = STREAM_SETUP_S_PER_BYTE,
     STREAM_FUNCTIONS,
 };
 
@@ -84,6 +85,7 @@ const struct workload write_workload = {
     .metrics = metrics_with_libc,
     .own = &writing,
     .setup_s = STREAM_SETUP_S,
+    .setup_s_per_byte = STREAM_SETUP_S_PER_BYTE,
     STREAM_FUNCTIONS,
 };
 
@@ -95,6 +97,7 @@ const struct workload copy_workload = {
     .metrics = metrics_with_libc,
     .own = &copying,
     .setup_s = STREAM_SETUP_S,
+    .setup_s_per_byte = STREAM_SETUP_S_PER_BYTE,
     STREAM_FUNCTIONS,
 };
 
@@ -106,6 +109,7 @@ const struct workload scale_workload = {
     .metrics = metrics,
     .own = &scaling,
     .setup_s = STREAM_SETUP_S,
+    .setup_s_per_byte = STREAM_SETUP_S_PER_BYTE,
     STREAM_FUNCTIONS,
 };
 
@@ -117,6 +121,7 @@ const struct workload add_workload = {
     .metrics = metrics,
     .own = &adding,
     .setup_s = STREAM_SETUP_S,
+    .setup_s_per_byte = STREAM_SETUP_S_PER_BYTE,
     STREAM_FUNCTIONS,
 };
 
@@ -128,5 +133,6 @@ const struct workload triad_workload = {
     .metrics = metrics,
     .own = &triads,
     .setup_s = STREAM_SETUP_S,
+    .setup_s_per_byte = STREAM_SETUP_S_PER_BYTE,
     STREAM_FUNCTIONS,
 };

@@ -59,8 +59,11 @@ static bool is_cycle(const struct chase *chase)
     return true;
 }
 
-int chase_verify(const struct thread *thread, const struct chase *chase)
+int chase_verify(const struct thread *thread, const struct chase *chase, uint64_t units)
 {
+    int failure = run_check_units(thread, chase->hops / CHASE_UNROLLED, units);
+    if (failure)
+        return failure;
     if (chase->at->number == chase->hops % chase->count && is_cycle(chase))
         return EXIT_OK;
     run_reason(thread->run,

@@ -23,8 +23,8 @@ struct chase {
 void chase_begin(struct chase *chase, void *memory, size_t bytes, uint32_t seed);
 /* CHASE_UNROLLED hops each. */
 void chase_units(struct chase *chase, uint64_t units);
-/* Whether the hops led where the cycle must have led them, and the cycle is still closed. 0 or an
- * exit_code with its reason. */
-int chase_verify(const struct thread *thread, const struct chase *chase);
+/* Whether there were as many hops as such units have, they led where the cycle must have led them,
+ * and the cycle is still closed. 0 or an exit_code with its reason. */
+int chase_verify(const struct thread *thread, const struct chase *chase, uint64_t units);
 
 #endif

@@ -21,6 +21,7 @@ const struct workload read_write_workload = {
     .metrics = metrics,
     .own = &copying,
     .setup_s = STREAM_SETUP_S,
+    .setup_s_per_byte = STREAM_SETUP_S_PER_BYTE,
     STREAM_FUNCTIONS,
 };
 
@@ -32,5 +33,6 @@ const struct workload memset_write_workload = {
     .metrics = metrics,
     .own = &filling,
     .setup_s = STREAM_SETUP_S,
+    .setup_s_per_byte = STREAM_SETUP_S_PER_BYTE,
     STREAM_FUNCTIONS,
 };

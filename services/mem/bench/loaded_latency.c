@@ -12,7 +12,8 @@
 
 enum {
     BURST_BYTES = 1 << 16, /* of an array, between two pauses: some microseconds */
-    IDLE_NS = 200000,      /* at no intensity at all: a few steps in each slice of the others */
+    BURST_LINES = BURST_BYTES / LINE_BYTES,
+    IDLE_NS = 200000, /* at no intensity at all: a few steps in each slice of the others */
 };
 
 /* A pause behind a burst is then some milliseconds. */
@@ -149,8 +150,11 @@ static int setup(struct thread *thread)
 static int calibrate(struct thread *thread)
 {
     struct loaded *loaded = run_shared(thread->run);
-    if (makes_load(thread))
-        return candidates_try(&loaded->candidates, thread, thread->state);
+    if (makes_load(thread)) {
+        int failure = candidates_try(&loaded->candidates, thread, thread->state);
+        walk_count_anew(thread->state);
+        return failure;
+    }
     working_set_inspect(thread->run, &loaded->ground.set);
     return EXIT_OK;
 }
@@ -175,7 +179,7 @@ static inline void relax(void)
 static void burst(const struct loaded *loaded, struct walk *walk)
 {
     double start_s = now_s();
-    walk_units(walk, BURST_BYTES / LINE_BYTES);
+    walk_units(walk, BURST_LINES);
     if (loaded->intensity >= 1)
         return;
     double end_s = start_s + (now_s() - start_s) / loaded->intensity;
@@ -203,12 +207,13 @@ static int step(struct thread *thread, uint64_t batch)
     return EXIT_OK;
 }
 
-static int verify(struct thread *thread, uint64_t batch)
+static int verify(struct thread *thread, uint64_t units)
 {
     struct loaded *loaded = run_shared(thread->run);
-    (void)batch;
-    return makes_load(thread) ? walk_verify(thread, thread->state)
-                              : chase_verify(thread, &loaded->chase);
+    if (!makes_load(thread))
+        return chase_verify(thread, &loaded->chase, units);
+    uint64_t bursts = loaded->intensity > 0 ? units : 0;
+    return walk_verify(thread, thread->state, bursts * BURST_LINES);
 }
 
 /* Threads that only spin between two bursts use their CPU as well; those at no intensity sleep. */
@@ -273,6 +278,7 @@ const struct workload loaded_latency_workload = {
     .params = params,
     .metrics = metrics,
     .setup_s = 0.6,
+    .setup_s_per_byte = 5.5e-10,
     .resolve = isa_resolve,
     .unsupported = unsupported,
     .unconfirmed = isa_unconfirmed,

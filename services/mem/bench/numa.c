@@ -3,6 +3,7 @@
 
 #include "cpulist.h"
 #include "memory.h"
+#include "textfile.h"
 #include "working_set.h"
 
 #include <dlfcn.h>
@@ -84,13 +85,35 @@ int numa_check(struct run *run)
     return EXIT_USAGE;
 }
 
-/* First touch by a thread that is there puts the pages there, too. */
-static bool is_on(const struct thread *thread, unsigned node)
+static bool is_on(int cpu, int node)
 {
     char path[96];
     struct stat status;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/node%u", thread->cpu, node);
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/node%d", cpu, node);
     return stat(path, &status) == 0;
+}
+
+/* Where a thread's part is to be; -1: nobody knows. */
+static int node_wanted(const struct run *run, unsigned thread)
+{
+    if (!is_local(run))
+        return (int)node_of(run);
+    for (int node = 0; node < NODES_MAX; node++)
+        if (is_on(run_cpu(run, thread), node))
+            return node;
+    return -1;
+}
+
+static bool are_several(void)
+{
+    char text[256];
+    struct cpulist nodes;
+    if (!textfile_read("/sys/devices/system/node/has_memory", text, sizeof text) ||
+        !cpulist_parse(text, &nodes))
+        return false;
+    bool several = nodes.count > 1;
+    cpulist_free(&nodes);
+    return several;
 }
 
 /* ---- binding -------------------------------------------------------------------------------- */
@@ -98,7 +121,8 @@ static bool is_on(const struct thread *thread, unsigned node)
 static int cannot_bind(const struct thread *thread, const char *why)
 {
     unsigned node = node_of(thread->run);
-    if (!is_on(thread, node)) {
+    /* First touch by a thread that is there puts the pages there, too. */
+    if (!is_on(thread->cpu, (int)node)) {
         run_reason(thread->run,
                    "--memory-node %u: the arrays cannot be bound to it (%s), and CPU %d is not on "
                    "it: in a container add CAP_SYS_NICE, install libnuma1, or use --memory-node "
@@ -131,35 +155,51 @@ int numa_bind(const struct thread *thread, void *at, size_t bytes)
 
 /* ---- where the pages are -------------------------------------------------------------------- */
 
-/* Pages at equal distances of a thread's part: how many the kernel knows, how many are elsewhere. */
-static void look_up(const struct libnuma *numa, const struct run *run,
-                    const struct working_set *set, unsigned thread, unsigned counts[2])
+struct findings {
+    unsigned known, elsewhere; /* pages */
+};
+
+/* Pages at equal distances of a thread's part. */
+static void look_up(const struct libnuma *numa, const struct working_set *set, unsigned thread,
+                    int wanted, struct findings *found)
 {
     void *pages[PAGES_ASKED];
     int nodes[PAGES_ASKED];
     size_t bytes = set->arrays * set->array_step;
     for (unsigned i = 0; i < PAGES_ASKED; i++)
         pages[i] = (char *)working_set_array(set, thread, 0) + bytes / PAGES_ASKED * i;
-    if (numa->move_pages(0, PAGES_ASKED, pages, NULL, nodes, 0))
+    if (wanted < 0 || numa->move_pages(0, PAGES_ASKED, pages, NULL, nodes, 0))
         return;
     for (unsigned i = 0; i < PAGES_ASKED; i++)
         if (nodes[i] >= 0) {
-            counts[0]++;
-            counts[1] += (unsigned)nodes[i] != node_of(run);
+            found->known++;
+            found->elsewhere += nodes[i] != wanted;
         }
+}
+
+static void warn_of_pages_elsewhere(const struct run *run, const struct findings *found)
+{
+    char wanted[64] = "the node of the thread that works on them";
+    if (!is_local(run))
+        snprintf(wanted, sizeof wanted, "NUMA node %u", node_of(run));
+    run_warning(
+        run, "memory_elsewhere",
+        "%u of %u pages that were looked up are not on %s, where they were to be: that node "
+        "had too little memory, or the cpuset allows none of it",
+        found->elsewhere, found->known, wanted);
 }
 
 void numa_inspect(struct run *run, const struct working_set *set)
 {
     struct libnuma numa;
-    unsigned counts[2] = {0};
-    if (is_local(run) || !load(&numa))
-        return;
-    for (unsigned thread = 0; thread < run_threads(run); thread++)
-        look_up(&numa, run, set, thread, counts);
-    if (counts[1])
-        run_warning(run, "memory_elsewhere",
-                    "%u of %u pages that were looked up are not on NUMA node %u, where they were "
-                    "to be",
-                    counts[1], counts[0], node_of(run));
+    struct findings found = {0};
+    bool loaded = load(&numa);
+    for (unsigned thread = 0; loaded && thread < run_threads(run); thread++)
+        look_up(&numa, set, thread, node_wanted(run, thread), &found);
+    if (found.elsewhere)
+        warn_of_pages_elsewhere(run, &found);
+    else if (found.known == 0 && are_several())
+        run_warning(run, "nodes_unknown",
+                    "nobody tells on which NUMA nodes the arrays lie: install libnuma1, and in a "
+                    "container add CAP_SYS_NICE");
 }

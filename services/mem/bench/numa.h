@@ -12,7 +12,8 @@ int numa_check(struct run *run);
  * to do. Where this process may not bind, memory still comes from the node of the thread that
  * touches it: a warning if that is the same node, else an error. */
 int numa_bind(const struct thread *thread, void *at, size_t bytes);
-/* Warns when the kernel has put pages elsewhere; silent where it does not tell. */
+/* Warns when the kernel has put pages elsewhere than on that node, or does not tell where it has put
+ * them on a host with several. */
 void numa_inspect(struct run *run, const struct working_set *set);
 
 #endif

@@ -71,10 +71,9 @@ static int step(struct thread *thread, uint64_t batch)
     return EXIT_OK;
 }
 
-static int verify(struct thread *thread, uint64_t batch)
+static int verify(struct thread *thread, uint64_t units)
 {
-    (void)batch;
-    return chase_verify(thread, thread->state);
+    return chase_verify(thread, thread->state, units);
 }
 
 static void finish(struct thread *thread)
@@ -104,6 +103,7 @@ const struct workload pointer_chase_workload = {
     .params = params,
     .metrics = metrics,
     .setup_s = 0.5,
+    .setup_s_per_byte = 4.5e-10,
     .unsupported = working_set_unsupported,
     .check = check,
     .open = open_chases,

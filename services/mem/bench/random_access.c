@@ -114,7 +114,7 @@ static int open_random(struct run *run)
     shared->index = has_index(run);
     shared->block_bytes = run_count(run, "block_bytes");
     shared->loop = accesses_loop(shared->operation, shared->index, shared->block_bytes);
-    shared->empty_loop = accesses_loop(ACCESS_NONE, shared->index, shared->block_bytes);
+    shared->empty_loop = accesses_empty_loop(shared->operation, shared->index, shared->block_bytes);
     run_set_unit(run, ACCESSES_UNROLLED, UINT64_MAX / ACCESSES_UNROLLED);
     return working_set_reserve(run, &shared->set, &demand);
 }
@@ -227,11 +227,14 @@ static bool is_right(const struct random_access *shared, struct accesses *access
     return accesses_are_right(accesses, shared->operation);
 }
 
-static int verify(struct thread *thread, uint64_t batch)
+static int verify(struct thread *thread, uint64_t units)
 {
     const struct random_access *shared = run_shared(thread->run);
     struct random_thread *state = thread->state;
-    (void)batch;
+    uint64_t done = accesses_done(&state->accesses) / ACCESSES_UNROLLED;
+    int failure = run_check_units(thread, done, units);
+    if (failure)
+        return failure;
     if (is_right(shared, &state->accesses))
         return EXIT_OK;
     run_reason(thread->run,
@@ -290,6 +293,7 @@ const struct workload random_access_workload = {
     .params = params,
     .metrics = metrics,
     .setup_s = 1.2,
+    .setup_s_per_byte = 1.1e-9,
     .unsupported = working_set_unsupported,
     .check = check,
     .open = open_random,

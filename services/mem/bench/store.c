@@ -74,13 +74,16 @@ static bool is_libc(const struct kernel *kernel)
     return !strcmp(kernel->store, "libc");
 }
 
-/* What is timed at once; its bytes of an array. */
+/* What is timed at once; its bytes of an array. Small blocks are timed many together, by whatever
+ * they are copied: reading the clock would weigh in. */
 static size_t walk_chunk(struct walk *walk, const struct kernel *kernel)
 {
     const struct ground *ground = walk->ground;
     if (is_libc(kernel) && !ground->blocks)
         return walk_part(walk);
-    size_t chunk_bytes = is_libc(kernel) ? ground->libc_bytes : CHUNK_BYTES;
+    size_t chunk_bytes = CHUNK_BYTES;
+    if (is_libc(kernel)) /* whole calls */
+        chunk_bytes = ground->libc_bytes * (1 + (CHUNK_BYTES - 1) / ground->libc_bytes);
     uint64_t units = chunk_bytes > ground->unit_bytes ? chunk_bytes / ground->unit_bytes : 1;
     walk_units(walk, units);
     return units * ground->unit_bytes;

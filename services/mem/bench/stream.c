@@ -268,7 +268,7 @@ int stream_calibrate(struct thread *thread)
     struct stream *stream = run_shared(thread->run);
     struct walk *walk = thread->state;
     int failure = candidates_try(&stream->candidates, thread, walk);
-    walk_forget_times(walk);
+    walk_count_anew(walk);
     if (failure || thread->index > 0 || !stream->candidates.chosen)
         return failure;
     working_set_inspect(thread->run, &stream->ground.set);
@@ -293,10 +293,9 @@ void stream_empty_loop(struct thread *thread, uint64_t batch)
     walk_empty(thread->state, batch);
 }
 
-int stream_verify(struct thread *thread, uint64_t batch)
+int stream_verify(struct thread *thread, uint64_t units)
 {
-    (void)batch;
-    return walk_verify(thread, thread->state);
+    return walk_verify(thread, thread->state, units);
 }
 
 /* ---- metrics -------------------------------------------------------------------------------- */

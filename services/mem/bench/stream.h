@@ -30,12 +30,13 @@ int stream_setup(struct thread *thread);
 int stream_calibrate(struct thread *thread);
 int stream_step(struct thread *thread, uint64_t batch);
 void stream_empty_loop(struct thread *thread, uint64_t batch);
-int stream_verify(struct thread *thread, uint64_t batch);
+int stream_verify(struct thread *thread, uint64_t units);
 void stream_finish(struct thread *thread);
 void stream_teardown(struct thread *thread);
 
 /* What allocating and filling the arrays of the default size takes, and trying the kernels. */
 #define STREAM_SETUP_S 0.5
+#define STREAM_SETUP_S_PER_BYTE 4.5e-10
 
 #define STREAM_RATE(what)                                                                          \
     {.name = "bytes_per_second",                                                                   \

@@ -6,7 +6,10 @@
 #include "statistics.h"
 #include "working_set.h"
 
-enum { TIMED_BLOCK_LEAST = 8192 }; /* what a reading of the clock takes is small beside it */
+enum {
+    TIMED_BLOCK_LEAST = 8192, /* what a reading of the clock takes is small beside it */
+    TIMES_KEPT = 1 << 15,     /* of a walk */
+};
 
 /* What all threads walk over. */
 struct ground {
@@ -26,17 +29,18 @@ struct walk {
     kernel_function *kernel;
     bool fenced; /* its stores bypass the caches */
     unsigned char *a, *b, *c;
-    uint32_t *index;     /* of the blocks of a round; NULL: in order */
-    uint64_t blocks;     /* of a round */
-    uint64_t rounds;     /* that are complete */
-    uint64_t block;      /* of this one */
-    size_t offset;       /* in that block */
-    double factor;       /* of this round */
-    uint64_t marks;      /* elements of `b` that change with the rounds; 0: none */
-    unsigned mark_shift; /* binary logarithm of the rounds from one change to the next */
-    uint64_t sum;        /* of what was read */
-    uint32_t salt;       /* of what the arrays hold */
-    uint64_t untimed;    /* blocks until one is timed; UINT64_MAX: none is */
+    uint32_t *index;          /* of the blocks of a round; NULL: in order */
+    uint64_t blocks;          /* of a round */
+    uint64_t rounds;          /* that are complete */
+    uint64_t block;           /* of this one */
+    size_t offset;            /* in that block */
+    uint64_t uncounted_bytes; /* of each array, before the counting began */
+    double factor;            /* of this round */
+    uint64_t marks;           /* elements of `b` that change with the rounds; 0: none */
+    unsigned mark_shift;      /* binary logarithm of the rounds from one change to the next */
+    uint64_t sum;             /* of what was read */
+    uint32_t salt;            /* of what the arrays hold */
+    uint64_t untimed;         /* blocks until one is timed; UINT64_MAX: none is */
     double clock_read_s;
     double block_s; /* time so far of one that is */
     struct reservoir times;
@@ -58,8 +62,11 @@ void walks_report_times(struct run *run, const struct walk *walks, const struct 
 /* Fills the arrays and the index, by the thread that will walk. 0 or an exit_code. */
 int walk_begin(struct walk *walk, const struct ground *ground, const struct thread *thread);
 void walk_end(struct walk *walk);
-/* What blocks took so far is not to be told. */
-void walk_forget_times(struct walk *walk);
+/* What was done so far, such as by kernels that were tried, is no part of the figures: neither its
+ * units nor the times of its blocks. */
+void walk_count_anew(struct walk *walk);
+/* The units since then. */
+uint64_t walk_units_done(const struct walk *walk);
 /* Ends a block that was begun. */
 void walk_to_block(struct walk *walk);
 /* Ends a part that was begun: ground->libc_bytes each, the last of an array with what is left. */
@@ -70,8 +77,8 @@ size_t walk_part(struct walk *walk);
 void walk_units(struct walk *walk, uint64_t units);
 /* The same with a kernel that does nothing, leaving all as it is. */
 void walk_empty(const struct walk *walk, uint64_t units);
-/* Whether the arrays and the sum are what the kernels must have made of them. Destroys them. 0 or an
- * exit_code with its reason. */
-int walk_verify(const struct thread *thread, struct walk *walk);
+/* Whether so many units were done, and the arrays and the sum are what the kernels must have made of
+ * them. Destroys them. 0 or an exit_code with its reason. */
+int walk_verify(const struct thread *thread, struct walk *walk, uint64_t units);
 
 #endif

@@ -5,6 +5,7 @@ from typing import Self
 
 from hostbench.peers import Params
 from hostbench.peertools.pages import HUGE, Pages
+from services.mem.params import BLOCK, PAGES, PATTERN, RANDOM, SIZE, THREADS
 
 # Where a suite leaves the size to the program: the least that STREAM's rule leads to.
 BYTES_A_THREAD = 320_000_000
@@ -23,11 +24,11 @@ class Case:
     @classmethod
     def of(cls, params: Params) -> Self:
         """The case with these parameters, resolved by a trial or as a suite has them."""
-        size, threads = _count(params, "size_bytes"), _count(params, "threads")
+        size, threads = _count(params, SIZE), _count(params, THREADS)
         return cls(
             size_bytes=size or (threads or 1) * BYTES_A_THREAD,
-            pages=Pages(str(params.get("pages") or HUGE)),
-            plain_passes=params.get("pattern") != "random" and not params.get("block_bytes"),
+            pages=Pages(str(params.get(PAGES) or HUGE)),
+            plain_passes=params.get(PATTERN) != RANDOM and not params.get(BLOCK),
         )
 
 

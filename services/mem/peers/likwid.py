@@ -7,6 +7,7 @@ from hostbench.peers import Ask, Command, Params, Peer, Survey
 from hostbench.peertools.likwid import ITERATIONS_LEAST, LikwidBench
 from hostbench.peertools.reading import NUMBER, expect_about, number
 from hostbench.trial import Beside
+from services.mem.params import STORE
 from services.mem.peers.case import MAKESPAN, Case
 
 # A kernel's name by workload, and what its passes do. Its `triad` has four arrays; STREAM's is
@@ -37,7 +38,7 @@ def peer(workload: str, params: Params) -> Peer | None:
     if workload not in _KERNELS or isa not in _SUFFIXES or not case.plain_passes:
         return None
     name, does = _KERNELS[workload]
-    store = "plain" if workload == "read" else params.get("store")
+    store = "plain" if workload == "read" else params.get(STORE)
     if isa == "neon":
         fits = name in _NEON and store != "nt"
         return Likwid(f"{name}_neon", does, case) if fits else None

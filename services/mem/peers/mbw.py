@@ -4,6 +4,7 @@ and so we, count it twice, read and written."""
 from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
 from hostbench.peertools.reading import NUMBER, expect, number
 from hostbench.trial import Beside
+from services.mem.params import PATTERN, RANDOM, THREADS
 from services.mem.peers.case import MAKESPAN, Case
 
 PACKAGE = "mbw"
@@ -17,7 +18,7 @@ _FILL_S_A_BYTE = 1e-9
 def peer(workload: str, params: Params) -> Peer | None:
     """Beside mem.copy, and beside mem.read_write, which is memcpy too, block by block."""
     case = Case.of(params)
-    if params.get("threads") not in (1, None) or params.get("pattern") == "random":
+    if params.get(THREADS) not in (1, None) or params.get(PATTERN) == RANDOM:
         return None
     if workload == "copy" and case.plain_passes:
         return Mbw(case)

@@ -11,9 +11,9 @@ from hostbench.peers import Ask, Command, Params, Peer, Survey
 from hostbench.peertools.reading import NUMBER, expect, number
 from hostbench.peertools.sysbench import SysbenchTest
 from hostbench.trial import Beside
+from services.mem.params import BLOCK, OPERATION, WORD_BYTES
 from services.mem.peers.case import MAKESPAN, Case
 
-WORD_BYTES = 8
 MIB = 1 << 20
 # Seen: 90 ns for a random access, its random number included, and 5 GB/s in order.
 _ACCESS_S, _PASS_S_A_BYTE, _TOUCH_S_A_BYTE = 1e-7, 2e-10, 1e-9
@@ -26,8 +26,8 @@ def peer(workload: str, params: Params) -> Peer | None:
     case = Case.of(params)
     if workload in ("read", "write"):
         return Sequential(workload, case) if case.plain_passes else None
-    operation = str(params.get("operation", "read"))
-    fits = operation in ("read", "write") and params.get("block_bytes") in (WORD_BYTES, None)
+    operation = str(params.get(OPERATION, "read"))
+    fits = operation in ("read", "write") and params.get(BLOCK) in (WORD_BYTES, None)
     return Random(operation, case) if workload == "random_access" and fits else None
 
 

@@ -132,6 +132,52 @@ def test_a_node_of_other_cpus_where_binding_is_refused() -> None:
     refused(result, RESOURCE, f"--memory-node {node}", "CAP_SYS_NICE")
 
 
+# Says of every page that it is on node 7, or nothing at all.
+MISPLACED = """
+int numa_available(void) { return 0; }
+long mbind(void) { return 0; }
+long move_pages(int pid, unsigned long count, void **pages, int *to, int *nodes)
+{
+    for (unsigned long i = 0; i < count; i++)
+        nodes[i] = ANSWER;
+    return 0;
+}
+"""
+
+
+def misplaced(folder: Path, answer: int) -> dict[str, str]:
+    """The environment with a libnuma that says so."""
+    source = folder / "numa.c"
+    source.write_text(MISPLACED)
+    library = folder / "libnuma.so.1"
+    options = ["-shared", "-fPIC", f"-DANSWER={answer}", "-o", str(library)]
+    subprocess.run(["gcc", *options, source], check=True)
+    return {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_local_memory_that_is_elsewhere(workload: str, tmp_path: Path) -> None:
+    assert 7 not in nodes()
+    found = measure(workload, SIZE, *MOMENT, env=misplaced(tmp_path, 7))
+    assert "64 of 64 pages" in found.warnings["memory_elsewhere"]
+    assert "node of the thread" in found.warnings["memory_elsewhere"]
+
+
+def test_memory_of_a_node_that_is_elsewhere(tmp_path: Path) -> None:
+    node = f"--memory-node={nodes()[0]}"
+    found = measure("triad", SIZE, node, *MOMENT, env=misplaced(tmp_path, 7))
+    assert f"NUMA node {nodes()[0]}, where" in found.warnings["memory_elsewhere"]
+
+
+def test_a_kernel_that_does_not_tell_where_pages_are(tmp_path: Path) -> None:
+    """Which matters where there is a choice."""
+    no_such_page = -2
+    found = measure("triad", SIZE, *MOMENT, env=misplaced(tmp_path, no_such_page))
+    several = not (NODES / "has_memory").read_text().strip().isdigit()
+    assert ("nodes_unknown" in found.warnings) == several
+    assert "memory_elsewhere" not in found.warnings
+
+
 def test_a_host_without_libnuma(tmp_path: Path) -> None:
     (tmp_path / "libnuma.so.1").write_bytes(b"no library")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}

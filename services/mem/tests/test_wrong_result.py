@@ -26,9 +26,10 @@ from services.mem.tests.program import (
     WRONG,
     call,
     refused,
+    threads_of,
 )
 from services.mem.tests.test_disassembly import accesses, vector_loops
-from tests.machine_code import Instruction, functions, without
+from tests.machine_code import NOP, ROOT, Instruction, functions, without
 
 ISAS = ("scalar", "sse2", "avx2", "avx512")
 KERNELS = [
@@ -37,7 +38,8 @@ KERNELS = [
     if operation != "read" or store == "plain"
 ]
 SHIM = Path(__file__).with_name("libc_shim.c")
-BRIEF = (f"--size-bytes={3 * MIB}", "--threads=1", "--duration-s=0.01", "--warmup-s=0")
+SIZE = f"--size-bytes={3 * MIB}"
+BRIEF = (SIZE, "--threads=1", "--duration-s=0.01", "--warmup-s=0")
 x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="changes the x86-64 program")
 
 
@@ -122,6 +124,84 @@ def test_a_missing_step_of_the_chase_exits_5(which: int, tmp_path: Path) -> None
     without([steps[which]], PROGRAM, tmp_path / "mem-bench")
     result = call("pointer_chase", *BRIEF, program=tmp_path / "mem-bench")
     refused(result, WRONG, "trust no figure")
+
+
+# Each step does half of what it is asked for.
+SHORTENED = ("->step(&worker->thread, batch)", "->step(&worker->thread, (batch + 1) / 2)")
+
+
+@pytest.fixture(scope="module")
+def shortened(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program with a harness that shortens every batch and does not say so."""
+    source = (ROOT / "harness" / "slices.c").read_text()
+    assert source.count(SHORTENED[0]) == 1
+    folder = tmp_path_factory.mktemp("shortened")
+    changed, program = folder / "slices.c", folder / "mem-bench"
+    changed.write_text(source.replace(*SHORTENED))
+    built = PROGRAM.parent
+    objects = {*built.glob("harness/*.o"), *built.glob("services/mem/bench/*.o")}
+    others = objects - {built / "harness" / "slices.o"}
+    options = ["-std=gnu17", "-O2", "-pthread", f"-I{ROOT / 'harness'}"]
+    subprocess.run(["gcc", *options, "-o", program, changed, *others, "-lm"], check=True)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("workload", "arguments"),
+    [
+        *((workload, ()) for workload in STREAM),
+        ("copy", ("--store=libc", "--block-bytes=65536")),
+        ("copy", ("--block-bytes=4096", "--pattern=random")),
+        ("write", ("--block-bytes=131072",)),
+        ("read_write", ("--block-bytes=1000",)),
+        ("memset_write", ("--block-bytes=131072",)),
+        ("pointer_chase", ()),
+        ("random_access", ()),
+        ("random_access", ("--operation=write", "--index=lcg")),
+        ("random_access", ("--operation=update",)),
+        ("loaded_latency", ()),
+    ],
+)
+def test_a_shortened_batch_exits_5(
+    workload: str, arguments: tuple[str, ...], shortened: Path
+) -> None:
+    brief = [SIZE, threads_of(workload), *BRIEF[2:], *arguments]
+    healthy = call(workload, *brief)
+    assert healthy.returncode == OK, healthy.stderr
+    result = call(workload, *brief, program=shortened)
+    refused(result, WRONG, "units of work", "trust no figure")
+
+
+@x86_only
+@pytest.mark.parametrize(("index", "order"), [("precomputed", "index"), ("lcg", "generator")])
+def test_a_write_that_is_lost_after_the_first_round_exits_5(index: str, order: str) -> None:
+    """Places hold what earlier rounds wrote by then: the program is changed while it runs."""
+    victim = accesses(order, "WRITE")[3]
+    arguments = ["random_access", f"--index={index}", "--operation=write", "--threads=1"]
+    with subprocess.Popen(
+        [PROGRAM, *arguments, f"--size-bytes={2 * MIB}", "--duration-s=2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "start"
+        time.sleep(0.5)
+        overwrite(process.pid, victim)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == WRONG, errors
+    assert '"end"' not in output
+
+
+def overwrite(pid: int, victim: Instruction) -> None:
+    """By no-operations, in the code of a process."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    base = min(int(line.split("-")[0], 16) for line in lines if line.endswith(f"/{NAME}"))
+    with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
+        memory.seek(base + victim.address)
+        assert memory.read(len(victim.code)) == victim.code
+        memory.seek(base + victim.address)
+        memory.write(NOP * len(victim.code))
 
 
 @pytest.fixture(scope="module")

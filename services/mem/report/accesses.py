@@ -1,0 +1,66 @@
+"""Small accesses at random places, of which none waits for another."""
+
+from collections.abc import Iterator, Sequence
+
+from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.content import Block, Column, Paragraph, RowGroup, Table, Text
+from hostbench.report.figures import label, primary, workload_table
+from hostbench.report.grouping import Layout, charts
+from hostbench.units import percent
+from services.mem.params import BLOCK, OPERATION, THREADS
+from services.mem.report.values import asked, median_of, shown, value_word, working_set
+
+# Above it the loop and not the memory is a good part of the figure.
+EMPTY_LOOP_MOST = 0.2
+
+SMALL = Paragraph(
+    "Independent accesses to random places: the time of one, amortised over a batch of many in "
+    "flight, and so far below the latency. Raw is what was timed, empty the same loop without the "
+    "access, net the difference. Where the empty loop is more than a fifth of raw, the figure "
+    "tells of the loop as well as of the memory."
+)
+
+ACCESS_BARS = Layout(
+    axes={BLOCK: "block size", OPERATION: "operation", THREADS: "number of threads"},
+    first=(OPERATION, THREADS),
+    word=value_word,
+)
+
+
+def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
+    """Bars, and what the loop alone takes."""
+    yield SMALL
+    yield from charts(
+        [(case, asked(case)) for case in cases], ACCESS_BARS, title="Time of an access"
+    )
+    yield from _net_table(cases)
+    yield workload_table("mem.random_access", cases, of=len(document.cases))
+
+
+def _net_table(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    columns = (
+        Column("case"),
+        Column("working set", figures=True),
+        Column("raw", figures=True),
+        Column("empty", figures=True),
+        Column("net", figures=True),
+        Column("empty / raw", figures=True),
+        Column("accesses", figures=True),
+    )
+    rows = tuple(_net_row(case) for case in cases if primary(case))
+    if rows:
+        yield Table("Raw, empty loop and net", columns, (RowGroup(None, rows),))
+
+
+def _net_row(case: CaseResult) -> tuple[Text, ...]:
+    ratio = median_of(case, "empty_loop_ratio")
+    flag = ", above a fifth" if ratio is not None and ratio > EMPTY_LOOP_MOST else ""
+    return (
+        label(case),
+        working_set(case),
+        shown(case, case.primary),
+        shown(case, "access_time_s_empty"),
+        shown(case, "access_time_s_net"),
+        f"{percent(ratio)}{flag}",
+        shown(case, "accesses_per_second"),
+    )

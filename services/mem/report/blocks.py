@@ -1,0 +1,75 @@
+"""The same bytes in blocks, in order or not."""
+
+from collections.abc import Iterator, Sequence
+
+from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.content import Block, Column, CurveAxis, Paragraph, RowGroup, Table, Text
+from hostbench.report.curves import Along, curve_charts
+from hostbench.report.figures import by_workload, figures_table, label
+from hostbench.report.grouping import Layout
+from services.mem.params import BLOCK, PATTERN, THREADS
+from services.mem.report.values import (
+    KERNEL,
+    asked,
+    cache_marks,
+    number_of,
+    shown,
+    size_word,
+    value_word,
+)
+
+BLOCKS = Paragraph(
+    "The same bytes in blocks, one after another or in random order. Blocks of 8 KiB and more are "
+    "timed one by one too; the clock would be most of a smaller one's time."
+)
+
+BLOCK_CURVES = Layout(
+    axes={KERNEL: "", PATTERN: "", THREADS: ""}, first=(KERNEL, PATTERN), word=value_word
+)
+
+
+def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
+    """The curve over the size of a block, and the times of single ones."""
+    yield BLOCKS
+    along = Along(
+        CurveAxis("block", "byte", logarithmic=True),
+        lambda case: number_of(case, BLOCK),
+        left_out=(BLOCK,),
+    )
+    yield from curve_charts(
+        "Bandwidth over the size of a block",
+        [(case, asked(case)) for case in cases],
+        BLOCK_CURVES,
+        along,
+        CurveAxis("bandwidth", "byte/s"),
+        marks=cache_marks(document.host),
+    )
+    yield from _block_times(cases)
+    yield figures_table(cases, "Figures of blocks", of=len(document.cases))
+
+
+_QUANTILES = {"median": "median", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
+
+
+def _block_times(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """The distribution of the blocks that were timed one by one."""
+    columns = (
+        Column("case"),
+        Column("block", figures=True),
+        *(Column(said, figures=True) for said in _QUANTILES.values()),
+    )
+    groups = []
+    for workload, found in by_workload(cases).items():
+        rows = tuple(_block_row(case) for case in found if "block_time_s_median" in case.metrics)
+        if rows:
+            groups.append(RowGroup(workload, rows))
+    if groups:
+        yield Table("Time of a block", columns, tuple(groups))
+
+
+def _block_row(case: CaseResult) -> tuple[Text, ...]:
+    return (
+        label(case),
+        size_word(number_of(case, BLOCK)),
+        *(shown(case, f"block_time_s_{quantile}") for quantile in _QUANTILES),
+    )

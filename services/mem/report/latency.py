@@ -1,0 +1,86 @@
+"""Latency, alone and under load."""
+
+from collections.abc import Iterator, Sequence
+
+from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.content import Block, Column, CurveAxis, Paragraph, RowGroup, Table
+from hostbench.report.curves import Along, curve_charts
+from hostbench.report.figures import label, primary, workload_table
+from hostbench.report.grouping import Layout
+from services.mem.params import INTENSITY, LOAD, PAGES, SHARE, SIZE, THREADS
+from services.mem.report.values import (
+    asked,
+    cache_marks,
+    median_of,
+    number_of,
+    shown,
+    value_word,
+)
+
+LATENCY = Paragraph(
+    "The time of one access that must wait for the one before it, over the size of what is "
+    "accessed: one pointer leads to the next, in an order that no prefetcher can foresee. Each "
+    "step of a curve is a level of the hierarchy that the working set no longer fits into, caches "
+    "first, then what the TLB covers."
+)
+LOADED = Paragraph(
+    "The time of one such access of the first thread while the other threads load the memory, "
+    "over the bandwidth that these get. The curve bends where requests begin to queue."
+)
+
+LATENCY_CURVES = Layout(axes={PAGES: "", THREADS: ""}, word=value_word)
+LOADED_CURVES = Layout(axes={LOAD: "", PAGES: ""}, first=(LOAD, PAGES), word=value_word)
+
+
+def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
+    """The curve over the working set."""
+    yield LATENCY
+    along = Along(
+        CurveAxis("working set", "byte", logarithmic=True),
+        lambda case: number_of(case, SIZE),
+        left_out=(SIZE, SHARE),
+    )
+    yield from curve_charts(
+        "Latency over the working set",
+        [(case, asked(case)) for case in cases],
+        LATENCY_CURVES,
+        along,
+        CurveAxis("time of an access", "s", logarithmic=True),
+        marks=cache_marks(document.host),
+    )
+    yield workload_table("mem.pointer_chase", cases, of=len(document.cases))
+
+
+def part_under_load(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
+    """The curve over what the load moves."""
+    yield LOADED
+    ordered = sorted(cases, key=lambda case: number_of(case, INTENSITY) or 0.0)
+    along = Along(
+        CurveAxis("bandwidth of the load", "byte/s"),
+        lambda case: median_of(case, "load_bytes_per_second"),
+        left_out=(INTENSITY,),
+        as_given=True,
+    )
+    yield from curve_charts(
+        "Latency under load",
+        [(case, asked(case)) for case in ordered],
+        LOADED_CURVES,
+        along,
+        CurveAxis("time of an access", "s"),
+        numbers=_load_table(ordered),
+    )
+    yield workload_table("mem.loaded_latency", cases, of=len(document.cases))
+
+
+def _load_table(cases: Sequence[CaseResult]) -> Table:
+    columns = (
+        Column("case"),
+        Column("bandwidth of the load", figures=True),
+        Column("time of an access", figures=True),
+    )
+    rows = tuple(
+        (label(case), shown(case, "load_bytes_per_second"), shown(case, case.primary))
+        for case in cases
+        if primary(case)
+    )
+    return Table("Latency and the load beside it", columns, (RowGroup(None, rows),))

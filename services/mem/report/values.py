@@ -1,0 +1,86 @@
+"""What the parts of the report on memory know of a case, and how they say it."""
+
+from hostbench.choices import BEST
+from hostbench.models.host import HostInventory
+from hostbench.models.result import CaseResult
+from hostbench.report.content import CurveMark
+from hostbench.report.figures import NOTHING
+from hostbench.report.grouping import resolved, word
+from hostbench.units import binary_bytes, human
+from services.mem.params import BLOCK, LOAD, PAGES, SIZE, STORE
+
+# The workload among those that are told apart by it alone.
+KERNEL = "kernel"
+# The program's warning.
+CACHE_INFLUENCED = "cache_influenced"
+
+
+def value_word(name: str, value: object) -> str:
+    """How a value is called; what some workloads leave to their default is not."""
+    if value is None or value == BEST:
+        return ""
+    if name in (SIZE, BLOCK):
+        return binary_bytes(value) if isinstance(value, int | float) else f"{value} size"
+    if name == PAGES:
+        return "4 KiB pages" if value == "4k" else f"{value} pages"
+    if name == STORE:
+        return f"{value} stores"
+    if name == LOAD:
+        return f"loaded by {value}"
+    return word(name, value)
+
+
+def name_of(case: CaseResult) -> str:
+    """Its workload within the subsystem."""
+    return case.workload.partition(".")[2]
+
+
+def asked(case: CaseResult) -> dict[str, object]:
+    """What the suite asked for, and the kernel."""
+    return {KERNEL: name_of(case), **case.params}
+
+
+def number_of(case: CaseResult, param: str) -> float | None:
+    """A parameter as the program resolved it; None where it is no number above zero."""
+    value = resolved(case).get(param)
+    return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def median_of(case: CaseResult, metric: str) -> float | None:
+    """A metric; None where there is no figure."""
+    found = case.metrics.get(metric)
+    return found.statistics.median if found else None
+
+
+def shown(case: CaseResult, metric: str) -> str:
+    """The same with its unit."""
+    found = case.metrics.get(metric)
+    return human(found.statistics.median, found.unit) if found else NOTHING
+
+
+def size_word(value: float | None) -> str:
+    """How many bytes that are."""
+    return binary_bytes(value) if value else NOTHING
+
+
+def working_set(case: CaseResult) -> str:
+    """Its size, and whether a cache may have helped."""
+    said = size_word(number_of(case, SIZE))
+    return f"{said}, cache-influenced" if is_cache_influenced(case) else said
+
+
+def is_cache_influenced(case: CaseResult) -> bool:
+    """Whether the program warned of it."""
+    return any(one.code == CACHE_INFLUENCED for trial in case.trials for one in trial.warnings)
+
+
+def cache_marks(host: HostInventory) -> tuple[CurveMark, ...]:
+    """What one core sees of each level; caches of instructions are none of it."""
+    sizes = {
+        (cache.level, cache.size_bytes)
+        for cache in host.caches
+        if cache.size_bytes and cache.type != "Instruction"
+    }
+    return tuple(
+        CurveMark(f"L{level} {binary_bytes(size)}", float(size)) for level, size in sorted(sizes)
+    )
