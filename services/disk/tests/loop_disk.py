@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.disk.tests.program import on_disk
+from tests.patience import wait_until
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -35,8 +36,13 @@ def loop_disk(size_bytes: int, options: Sequence[str] = ()) -> Iterator[Path]:
         try:
             yield mount
         finally:
-            unmounted = _run("umount", str(mount))
-            assert unmounted.returncode == 0, unmounted.stderr
+            unmount(mount)
+
+
+def unmount(directory: Path) -> None:
+    """A process that has ended may hold files for a moment: the kernel takes down its rings of
+    io_uring later."""
+    wait_until(lambda: _run("umount", str(directory)).returncode == 0, lambda: directory)
 
 
 def free_bytes(directory: Path) -> int:
