@@ -18,6 +18,7 @@ from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, k
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
+from hostbench.scratch import takes_scratch
 from hostbench.units import exact_bytes
 
 CASES_MOST = 10_000
@@ -263,7 +264,7 @@ def _planned(
     trial_time_s = _trial_time_s(workload, params)
     peers = _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
-    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - workload.setup_s
+    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload)
     return PlannedCase(
         case=case_hash(entry.workload, params),
         workload=entry.workload,
@@ -357,7 +358,13 @@ def _trial_time_s(workload: Workload, params: Mapping[str, ParamValue]) -> float
     duration_s, warmup_s = params.get("duration_s"), params.get("warmup_s", 0.0)
     if not isinstance(duration_s, int | float) or not isinstance(warmup_s, int | float):
         return None
-    return float(duration_s + warmup_s + workload.setup_s + TRIAL_OVERHEAD_S)
+    return float(duration_s + warmup_s + _setup_s(workload) + TRIAL_OVERHEAD_S)
+
+
+def _setup_s(workload: Workload) -> float:
+    """What each trial takes before its warm-up. The file of a job is filled by the first of its
+    trials and kept for all others."""
+    return 0.0 if takes_scratch(workload) else workload.setup_s
 
 
 def _setup_timeout_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:
