@@ -99,6 +99,17 @@ def test_a_total_of_bytes_is_a_fixed_work_too() -> None:
         make_plan(both, {"cpu": table}, host(allowed_cpus=(0,)))
 
 
+@pytest.mark.parametrize(("gibibytes", "more_s"), [(1, 600.0), (20, 600.0), (100, 3000.0)])
+def test_a_large_file_may_take_long_to_fill(gibibytes: int, more_s: float) -> None:
+    sized = param("file_bytes", default=1 << 30, max=1 << 50)
+    read = FMA.model_copy(update={"params": (*FMA.params, sized), "setup_s": 3.0})
+    table = TABLE.model_copy(update={"workloads": (read,)})
+    suite = Suite(name="mine", cases=(entry(params={"file_bytes": gibibytes << 30}),))
+    (case,) = make_plan(suite, {"cpu": table}, host(allowed_cpus=(0,))).cases
+    assert case.trial_time_s is not None
+    assert case.timeout_s == pytest.approx(2 * case.trial_time_s + 30 + more_s)
+
+
 def test_sizes_are_told_in_powers_of_two() -> None:
     sized = FMA.model_copy(update={"params": (*FMA.params, param("size_bytes", max=1 << 40))})
     table = TABLE.model_copy(update={"workloads": (sized,)})
