@@ -1,4 +1,4 @@
-"""Disks: throughput and operations by block and queue depth, latency, evidence, second by second."""
+"""Disks: throughput and operations by block and queue depth, latency, evidence, by the second."""
 
 from collections.abc import Mapping
 

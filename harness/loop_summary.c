@@ -267,10 +267,9 @@ static void fill_disturbance(const struct run *run, const struct totals *totals,
                                       "others too cannot be told"
                                     : "the kernel keeps no run-queue statistics";
     summary->clean_slice_ratio = NAN;
-    summary->clean_slice_ratio_reason = "a loop of the workload's own has no slices";
+    summary->clean_slice_ratio_reason = "a loop has no slices";
     summary->harness_ratio = NAN;
-    summary->harness_ratio_reason = "in a loop of the workload's own the harness's part is not "
-                                    "told from it";
+    summary->harness_ratio_reason = "in a loop the harness's part is not told from the workload's";
 }
 
 void loop_summarise(const struct trial *trial, const struct totals *totals, struct summary *summary)

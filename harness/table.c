@@ -180,7 +180,7 @@ void table_print_workload_help(const struct program *program, const struct workl
         struct metric metric;
         char name[64];
         if (harness_metric(workload, which, &metric, name, sizeof name))
-            printf("  %s (%s)\n      %s\n", name, metric.unit, metric.description);
+            printf("  %s (%s)\n      %s\n", metric.name, metric.unit, metric.description);
     }
     for (const struct metric *own = workload->metrics; own && own->name; own++)
         printf("  %s (%s)\n      %s\n", own->name, own->unit, own->description);

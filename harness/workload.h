@@ -126,7 +126,8 @@ struct workload {
      * event comes after it. 0 or an exit_code. May be NULL. */
     int (*calibrate)(struct thread *);
     /* Whether this thread only makes load: it works as long as a measured one does, and none of it
-     * is in the figures. Thread 0 is always measured. NULL: all are. Not of teams. */
+     * is in the figures. Thread 0 is always measured. NULL: all are. Not of teams and
+     * loops. */
     bool (*background)(const struct thread *);
     /* Does `batch` units of work and checks its result. 0 or an exit_code. */
     int (*step)(struct thread *, uint64_t batch);

@@ -6,7 +6,7 @@ from hostbench.models.limit import Limit
 from hostbench.models.result import Reason, TrialFailure, TrialRecord, Verdict
 from hostbench.models.table import Metric
 from hostbench.trial import TrialFailed
-from hostbench.verdict import above_limit, efficiency, trial_disturbances
+from hostbench.verdict import above_limit, contaminations, efficiency, trial_disturbances
 
 # In a disturbed trial the clock that the limit is made of may be of other moments than the figure.
 FAR_ABOVE = 1.05
@@ -44,21 +44,25 @@ def skipped_trial(record: TrialRecord) -> TrialRecord:
 def measured_trial(
     record: TrialRecord, metrics: Sequence[Metric], limits: dict[str, Limit]
 ) -> TrialRecord:
-    """A trial with a figure: invalid above its limit, else disturbed or clean."""
+    """A trial with a figure: invalid above its limit, or where the page cache stood in for the
+    disk, else disturbed or clean."""
     assert record.start is not None and record.end is not None
     primary = primary_metric(metrics)
     value = record.end.metrics[primary.name]
     too_high = above_limit(record.end.metrics, limits, metrics)
+    not_the_disk = contaminations(record.warnings)
     disturbances = trial_disturbances(record.start, record.end)
     verdict = Verdict.CLEAN
     if disturbances:
         verdict = Verdict.DISTURBED
     if too_high and (not disturbances or _far_above(record.end.metrics, limits, metrics)):
         verdict = Verdict.INVALID
+    if not_the_disk:
+        verdict = Verdict.INVALID
     return record.model_copy(
         update={
             "verdict": verdict,
-            "reasons": too_high + disturbances,
+            "reasons": too_high + not_the_disk + disturbances,
             "value": value,
             "efficiency": efficiency(value, limits.get(primary.name), primary.direction),
             "limits": limits,

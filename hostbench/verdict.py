@@ -7,7 +7,13 @@ that is shown and never a verdict.
 
 from collections.abc import Mapping, Sequence
 
-from hostbench.models.events import Disturbance, EndEvent, Placement, StartEvent
+from hostbench.models.events import (
+    Disturbance,
+    EndEvent,
+    Placement,
+    StartEvent,
+    WarningEvent,
+)
 from hostbench.models.limit import Limit
 from hostbench.models.result import (
     IdleRecord,
@@ -32,6 +38,10 @@ NOT_IDLE = "host_not_idle"
 CPU_RATIO = "disturbance.cpu_ratio"
 # Any throttling means that a cgroup quota, not the CPU, was measured.
 THROTTLED_S_MOST = 0.0
+ABOVE_LIMIT = "above_limit"
+# What a program warns of where its figure is that of the page cache instead of the disk's.
+CONTAMINATED = "cache_contaminated"
+INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED)
 
 
 def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
@@ -124,13 +134,19 @@ def above_limit(
         unit = metric.unit if metric else limit.unit
         reasons.append(
             Reason(
-                code="above_limit",
+                code=ABOVE_LIMIT,
                 text=f"{name} {human(value, unit)} is {percent(share)} of its limit "
                 f"{human(limit.value, unit)} (tolerance {bound(limit.tolerance)}): "
                 "the figure or the limit is wrong",
             )
         )
     return tuple(reasons)
+
+
+def contaminations(warnings: Sequence[WarningEvent]) -> tuple[Reason, ...]:
+    """Why a figure is not that of what was to be measured, by the program's own evidence."""
+    found = next((warning for warning in warnings if warning.code == CONTAMINATED), None)
+    return () if found is None else (Reason(code=found.code, text=found.message),)
 
 
 def case_verdict(
@@ -164,7 +180,8 @@ def case_verdict(
 
 def _invalid(counted: Sequence[TrialRecord]) -> list[Reason]:
     invalid = [trial for trial in counted if trial.verdict is Verdict.INVALID]
-    return [_over_trials(invalid, "above_limit", len(counted))] if invalid else []
+    by_code = {code: [one for one in invalid if code in _codes(one)] for code in INVALID_CODES}
+    return [_over_trials(such, code, len(counted)) for code, such in by_code.items() if such]
 
 
 def _disturbed(counted: Sequence[TrialRecord], ran: int) -> list[Reason]:
@@ -271,6 +288,7 @@ def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:
 
 def _warnings(counted: Sequence[TrialRecord]) -> list[Reason]:
     warnings = {warning.code: warning for trial in counted for warning in trial.warnings}
+    warnings.pop(CONTAMINATED, None)  # decides the verdict, so it is said already
     return [
         Reason(code=code, text=f"the program warns: {warning.message}")
         for code, warning in warnings.items()

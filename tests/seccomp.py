@@ -11,12 +11,26 @@ LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NUMBERS = {
     "x86_64": {
-        **{"mbind": 237, "set_mempolicy": 238, "get_mempolicy": 239, "move_pages": 279},
-        **{"io_setup": 206, "io_uring_setup": 425},
+        "mbind": 237,
+        "set_mempolicy": 238,
+        "get_mempolicy": 239,
+        "move_pages": 279,
+        "io_setup": 206,
+        "io_uring_setup": 425,
+        "fsetxattr": 190,
+        "fallocate": 285,
+        "cachestat": 451,
     },
     "aarch64": {
-        **{"mbind": 235, "get_mempolicy": 236, "set_mempolicy": 237, "move_pages": 239},
-        **{"io_setup": 0, "io_uring_setup": 425},
+        "mbind": 235,
+        "get_mempolicy": 236,
+        "set_mempolicy": 237,
+        "move_pages": 239,
+        "io_setup": 0,
+        "io_uring_setup": 425,
+        "fsetxattr": 7,
+        "fallocate": 47,
+        "cachestat": 451,
     },
 }
 # Those of NUMA that Docker's default profile keeps for CAP_SYS_NICE.

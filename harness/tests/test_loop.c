@@ -281,6 +281,8 @@ static void the_table_knows_loops(const char *root)
     CHECK(strstr(output, "\"kind\":\"loop\"") && !strstr(output, "slice_s\""));
     CHECK(strstr(output, "\"name\":\"write_latency_p99_9_s\""));
     CHECK(call(root, "known --slice-s 0.003") == EXIT_USAGE);
+    CHECK(call(root, "known --help") == EXIT_OK);
+    CHECK(strstr(output, "overlap_ratio (1)") && strstr(output, "read_latency_p50_s (s)"));
 }
 
 static void a_failure_ends_all(const char *root)

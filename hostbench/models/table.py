@@ -44,8 +44,8 @@ class Workload(ProtocolModel):
 
     `kind` team: the threads work on one problem, and a trial takes as long as the last one it began
     needs, whatever the duration asked for. `kind` loop: the threads wait for something outside the
-    CPU, such as a disk; there are no slices, and all figures are of the whole run. `setup_s`: what a trial with the defaults takes, about,
-    before its warm-up, such as for filling memory.
+    CPU, such as a disk; there are no slices, and all figures are of the whole run. `setup_s`: what
+    a trial with the defaults takes, about, before its warm-up, such as for filling memory.
     """
 
     name: Name

@@ -1,13 +1,18 @@
 """One check at a time: the values at which its answer changes."""
 
+import dataclasses
 import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hostbench.doctor.calls import Calls
 from hostbench.doctor.cores import cpu_ranges
-from hostbench.models.doctor import State
+from hostbench.models.doctor import Finding, State
+from hostbench.models.host import BlockDevice, Disk, ScratchPlace
+from services.disk import doctor as disk_doctor
 from tests.doctor import hosts
 from tests.doctor.hosts import CPU, POLICY, Files, findings, view_of
 from tests.unit import smbios_tables
@@ -280,6 +285,11 @@ def zone(millidegrees: int) -> Files:
             OK,
             "mq-deadline",
         ),
+        ("direct_io", PLAIN_DISK, OK, "xfs has it"),
+        ("direct_io", mounted("overlay", "overlay"), NOTICE, "a container's own layer"),
+        ("direct_io", mounted("nfs4"), NOTICE, "a network"),
+        ("direct_io", mounted("fuse.sshfs"), NOTICE, "another process"),
+        ("direct_io", mounted("zfs"), UNKNOWN, "a trial tells"),
     ],
 )
 def test_check(tmp_path: Path, check: str, files: Files, state: State, part: str) -> None:
@@ -344,6 +354,9 @@ def test_missing_tools_are_named_with_their_packages(
     mem_peers = found["mem_peers"]
     assert mem_peers.remedy is not None
     assert mem_peers.remedy.action == "apt-get install likwid mbw hpcc libopenblas0-pthread"
+    disk_peers = found["disk_peers"]
+    assert disk_peers.remedy is not None
+    assert disk_peers.remedy.action == "apt-get install fio coreutils ioping"
     files = {"usr/lib/x86_64-linux-gnu/libopenblas.so.0": ""}
     assert findings(view_of(tmp_path / "with", files))["openblas"].state is OK
 
@@ -402,3 +415,94 @@ def test_programs_that_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyP
 )
 def test_cpu_ranges(cpus: tuple[int, ...], text: str) -> None:
     assert cpu_ranges(cpus) == text
+
+
+# ---- the scratch directory ----
+
+
+def examined(tmp_path: Path, check: str, scratch: ScratchPlace | None = None) -> Finding:
+    view = view_of(tmp_path, hosts.bare_metal_intel())
+    host = view.host.model_copy(update={"scratch": scratch or view.host.scratch})
+    return findings(dataclasses.replace(view, host=host))[check]
+
+
+def test_a_scratch_directory_that_serves(tmp_path: Path) -> None:
+    assert examined(tmp_path, "scratch_directory").state is OK
+
+
+@pytest.mark.parametrize("wrong", ["missing", "file", "link"])
+def test_a_scratch_directory_that_does_not(tmp_path: Path, wrong: str) -> None:
+    view = view_of(tmp_path, hosts.bare_metal_intel())
+    view.scratch.rmdir()
+    if wrong == "file":
+        view.scratch.touch()
+    elif wrong == "link":
+        view.scratch.symlink_to(tmp_path)
+    found = findings(view)["scratch_directory"]
+    parts = {
+        "missing": "does not exist",
+        "file": "is not a directory",
+        "link": "is a symbolic link",
+    }
+    assert found.state is PROBLEM and parts[wrong] in found.text, found
+    assert found.remedy is not None and "HOSTBENCH_SCRATCH" in found.remedy.action
+
+
+def test_memory_is_no_scratch_directory(tmp_path: Path) -> None:
+    view = view_of(tmp_path, hosts.bare_metal_intel())
+    found = findings(dataclasses.replace(view, scratch=Path("/dev/shm")))["scratch_directory"]
+    assert found.state is PROBLEM and "is in memory (tmpfs)" in found.text
+
+
+def test_a_default_directory_that_the_first_run_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = view_of(tmp_path, hosts.bare_metal_intel())
+    view.scratch.rmdir()
+    monkeypatch.setattr(disk_doctor, "default_directory", lambda: view.scratch)
+    found = findings(view)["scratch_directory"]
+    assert found.state is OK and "which the first run makes" in found.text
+    assert not view.scratch.exists(), "not by looking"
+
+
+@pytest.mark.parametrize(("left", "state"), [(0.5, PROBLEM), (5, NOTICE), (50, OK)])
+def test_room_is_what_is_left_beside_the_reserve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float, state: State
+) -> None:
+    free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
+    if free < left * (1 << 30):
+        pytest.skip(f"{free} bytes are free here, {left} GiB are needed")
+    monkeypatch.setenv("HOSTBENCH_DISK_RESERVE_BYTES", str(int(free - left * (1 << 30))))
+    found = examined(tmp_path, "scratch_space")
+    assert found.state is state, found
+
+
+def disk(**link: Any) -> ScratchPlace:
+    one = Disk(name="sda", transport="sata", **link)
+    device = BlockDevice(number="8:0", name="sda1", disks=(one,))
+    return ScratchPlace(directory="/scratch", device=device, device_source="st_dev")
+
+
+@pytest.mark.parametrize(
+    ("scratch", "state", "part"),
+    [
+        (disk(link_bytes_per_second=6e8, link_source="sda: SATA"), OK, "carries 600.0 MB/s"),
+        (disk(link_reason="sda: sata_spd"), UNKNOWN, "its link is not known"),
+        (
+            ScratchPlace(directory="/scratch", device_reason="overlay"),
+            UNKNOWN,
+            "the disk is not known",
+        ),
+        (
+            ScratchPlace(directory="/scratch", user_bytes_per_second=3.5e9),
+            OK,
+            "told by you: 3.500 GB/s",
+        ),
+    ],
+)
+def test_the_limit_of_the_disk(
+    tmp_path: Path, scratch: ScratchPlace, state: State, part: str
+) -> None:
+    found = examined(tmp_path, "disk_limit", scratch)
+    assert found.state is state and part in found.text, found
+    assert (found.remedy is None) == (state is OK)

@@ -400,6 +400,7 @@ def test_it_works_where_nothing_can_be_written(command: Command) -> None:
     found = inside(command, "unshare", "--mount", "sh", "-c", shell, "sh")
     assert found["results_space"]["state"] == "problem"
     assert "may not be written" in found["results_space"]["text"]
+    assert found["scratch_directory"]["state"] == "problem"
 
 
 def test_a_run_does_not_ask_it(tmp_path: Path) -> None:

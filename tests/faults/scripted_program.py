@@ -91,6 +91,15 @@ def end(table: dict[str, Any], workload: str, rate: float) -> dict[str, Any]:
     }
 
 
+def written_to_scratch() -> str:
+    """Adds a page to the file that was handed over; which one that is, and how long it was."""
+    given = dict(argument[2:].split("=", 1) for argument in sys.argv if "=" in argument)
+    descriptor = int(given["scratch-fd"])
+    status = os.fstat(descriptor)
+    os.pwrite(descriptor, bytes(4096), status.st_size)
+    return f"{status.st_ino} {status.st_size} {status.st_nlink}"
+
+
 def ignore_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -145,6 +154,9 @@ def act(script: str, begun: dict[str, Any], done: dict[str, Any]) -> int:
         say(done)
     elif script == "warns":
         say({"event": "warning", "code": "odd_clock", "message": "the clock is odd"})
+        say(done)
+    elif script == "scratch":
+        say({"event": "warning", "code": "scratch", "message": written_to_scratch()})
         say(done)
     elif script == "slow":
         time.sleep(0.5)

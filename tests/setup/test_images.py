@@ -1,5 +1,7 @@
 """The Dockerfiles and compose.yaml: what the images share, and how containers are confined."""
 
+import hashlib
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,9 @@ DOCKERFILES = [ROOT / "orchestrator/Dockerfile", *sorted(ROOT.glob("services/*/D
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 BENCHMARKS = {path.parent.name for path in ROOT.glob("services/*/Dockerfile")}
+SECCOMP = "compose/seccomp-disk.json"
+# profiles/seccomp/default.json of github.com/moby/moby v27.5.1, as all from v25.0.0 on have it.
+DOCKERS_SECCOMP_SHA256 = "9c1025c88ccaa517b648da571961838744ea2137f176bfe6a48b21294cae9c76"
 
 
 def shared(dockerfile: Path) -> str:
@@ -44,7 +49,8 @@ def test_an_image_is_of_debian_alone_and_not_root(dockerfile: Path) -> None:
 def test_containers_are_confined(name: str) -> None:
     service = SERVICES[name]
     assert service["read_only"] and service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
+    profile = [f"seccomp=./{SECCOMP}"] if name == "disk" else []
+    assert service["security_opt"] == ["no-new-privileges:true", *profile]
     forbidden = {"cap_add", "devices", "group_add", "ipc", "network_mode", "pid", "privileged"}
     assert not forbidden & set(service)
     assert "docker.sock" not in str(service)
@@ -103,7 +109,38 @@ def test_services_of_one_host_have_one_lock_and_ports_of_their_own() -> None:
     assert len(set(PORTS.values())) == len(Subsystem)
     of_services = [SERVICES[name] for name in BENCHMARKS]
     assert len({one["environment"]["HOSTBENCH_LOCK"] for one in of_services}) == 1
-    assert len({str(one["volumes"]) for one in of_services}) == 1
+    for one in of_services:
+        assert "/run/lock:/run/lock" in one["volumes"]
+
+
+def test_the_disk_alone_has_a_place_to_write() -> None:
+    more = {
+        name: [volume for volume in SERVICES[name]["volumes"] if "lock" not in volume]
+        for name in BENCHMARKS
+    }
+    assert more.pop("disk") == ["${HOSTBENCH_SCRATCH:-scratch}:/scratch"]
+    assert not any(more.values())
+    assert "scratch" in COMPOSE["volumes"]
+    assert SERVICES["disk"]["environment"]["HOSTBENCH_SCRATCH"] == "/scratch"
+    text = (ROOT / "services/disk/Dockerfile").read_text()
+    # A new volume takes over owner and mode of what the image has there.
+    assert "install --directory --owner=10001 --group=10001 --mode=700 /scratch" in text
+
+
+def test_the_system_calls_of_the_disk_are_dockers_and_io_uring() -> None:
+    """What Docker forbids by default stays forbidden, byte by byte, but for three calls."""
+    text = (ROOT / SECCOMP).read_text()
+    rules = json.loads(text)["syscalls"]
+    ours = rules[-1]
+    assert ours.pop("comment")
+    assert ours == {
+        "names": ["io_uring_enter", "io_uring_register", "io_uring_setup"],
+        "action": "SCMP_ACT_ALLOW",
+    }
+    before, comma, added = text.rpartition(",\n\t\t{\n")
+    assert comma and json.loads("{" + added.removesuffix("\t]\n}\n"))["names"] == ours["names"]
+    original = f"{before}\n\t]\n}}"
+    assert hashlib.sha256(original.encode()).hexdigest() == DOCKERS_SECCOMP_SHA256
 
 
 def members(network: str) -> set[str]:

@@ -452,7 +452,8 @@ class Expected:
         return {("disk", panel): answer for panel, answer in found.items()}
 
     def _accesses(self) -> list[CaseResult]:
-        return [case for case in self.cases if case.workload.startswith(("disk.seq_", "disk.rand_"))]
+        names = ("disk.seq_", "disk.rand_")
+        return [case for case in self.cases if case.workload.startswith(names)]
 
     def _with(
         self, metric: str, cases: Sequence[CaseResult] | None = None

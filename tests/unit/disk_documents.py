@@ -289,7 +289,7 @@ class _Made:
         for i in range(self.samples):
             figures = self._rates()
             latency_s = self._latency_s * self.rng.gauss(1.0, 0.02)
-            metrics = {
+            metrics: dict[str, float | None] = {
                 OPERATIONS: figures[OPERATIONS],
                 BYTES: figures[BYTES],
                 "latency_p50_s": latency_s,

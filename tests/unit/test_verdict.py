@@ -197,6 +197,32 @@ def test_an_invalid_trial_that_was_disturbed_and_left_out_does_not_decide() -> N
     assert (verdict, codes) == (Verdict.CLEAN, ["disturbed_trials_left_out"])
 
 
+def contaminated(index: int = 0, **disturbance: Any) -> TrialRecord:
+    warning = WarningEvent(
+        event="warning", code="cache_contaminated", message="12 % of the bytes came from the device"
+    )
+    events = (start(), warning, end(100.0, **disturbance))
+    return measured_trial(bare_trial(index, events=events), (RATE_METRIC,), {})
+
+
+def test_a_figure_of_the_page_cache_is_invalid_by_the_programs_evidence() -> None:
+    judged = contaminated()
+    assert judged.verdict is Verdict.INVALID
+    assert [(one.code, one.text) for one in judged.reasons] == [
+        ("cache_contaminated", "12 % of the bytes came from the device")
+    ]
+    assert contaminated(cpu_ratio=0.5).verdict is Verdict.INVALID, "no disturbance explains it"
+    verdict, codes = verdict_of([*several([100.0, 100.1]), contaminated(2)])
+    assert (verdict, codes) == (Verdict.INVALID, ["cache_contaminated"]), "said once"
+
+
+def test_invalid_for_two_reasons() -> None:
+    above = trial(150.0, 1, limits={RATE: limit(100.0)})
+    verdict, codes = verdict_of([contaminated(), above, trial(100.0, 2)])
+    assert verdict is Verdict.INVALID
+    assert codes[:2] == ["above_limit", "cache_contaminated"]
+
+
 def test_skipped_and_failed_say_what_the_program_said() -> None:
     judged = skipped_trial(skipped("neon needs an aarch64 CPU"))
     assert judged.verdict is Verdict.SKIPPED

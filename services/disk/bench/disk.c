@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -108,6 +109,19 @@ static void read_params(struct run *run, struct disk_job *job)
         job->zipf_theta = run_number(run, "zipf_theta");
     }
     divide(job);
+}
+
+/* The table asks this, too, before there are threads. */
+const char *disk_job_unsupported(const struct run *run)
+{
+    if (kind_of(run)->commit)
+        return NULL;
+    const struct disk_job job = {
+        .block_bytes = run_count(run, "block_bytes"),
+        .threads = run_threads(run) ? run_threads(run) : 1,
+        .depth = (unsigned)run_count(run, "queue_depth"),
+    };
+    return engine_why_not(run_choice(run, "engine"), &job);
 }
 
 /* ---- what they mean together ---------------------------------------------------------------- */
@@ -303,6 +317,7 @@ int disk_job_open(struct run *run)
     struct disk_job *job = malloc(sizeof *job);
     if (!job)
         return lacks_memory(run);
+    signal(SIGXFSZ, SIG_IGN); /* then a file size limit is an error like others: EFBIG */
     read_params(run, job);
     run_set_shared(run, job);
     set_unit(run, job);

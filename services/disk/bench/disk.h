@@ -71,6 +71,8 @@ struct disk_job {
     struct disk_thread *own; /* one a thread */
 };
 
+/* For unsupported(): why the engine cannot be had here. */
+const char *disk_job_unsupported(const struct run *run);
 /* For open(): reads the parameters, takes the scratch file, and resolves cache mode and engine. To
  * be closed even if it fails. 0 or an exit_code. */
 int disk_job_open(struct run *run);

@@ -2,12 +2,10 @@
 #include "disk_loop.h"
 
 #include "content.h"
-#include "disk.h"
 #include "engine.h"
 #include "file.h"
 #include "io_error.h"
 #include "monotonic.h"
-#include "pages.h"
 #include "pattern.h"
 #include "steady.h"
 
@@ -25,6 +23,9 @@
 static const double LOOK_AGAIN_S = 0.1;
 /* An open loop sleeps in pieces, for its time may end before the next operation is due. */
 static const double NAP_S = 0.01;
+
+/* Of the rate that was asked for; below, operations were due faster than they were done. */
+static const double REACHED = 0.98;
 
 /* The requests of one thread. */
 struct queue {
@@ -58,10 +59,10 @@ struct phase {
 
 static int buffers_map(struct queue *queue)
 {
-    size_t bytes = engine_thread_bytes(queue->job);
-    /* One huge page more than needed, so that they can begin at one. */
-    uint8_t *base = mmap(NULL, bytes + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t bytes = engine_thread_bytes(queue->job), alignment = engine_alignment(queue->job);
+    /* That much more than needed, so that they can begin where they should. */
+    uint8_t *base =
+        mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
         run_reason(queue->engine.run,
                    "no memory for buffers of %zu bytes in each of %u threads: use a smaller "
@@ -69,10 +70,10 @@ static int buffers_map(struct queue *queue)
                    bytes, queue->job->threads);
         return EXIT_RESOURCE;
     }
-    size_t before = -(uintptr_t)base % HUGE_PAGE_BYTES;
+    size_t before = -(uintptr_t)base % alignment;
     if (before)
         munmap(base, before);
-    munmap(base + before + bytes, HUGE_PAGE_BYTES - before);
+    munmap(base + before + bytes, alignment - before);
     queue->engine.buffers = base + before;
     return EXIT_OK;
 }
@@ -411,4 +412,20 @@ int disk_loop(struct thread *thread)
     if (engine->let_go)
         engine->let_go(&queue->engine);
     return file_settle(thread);
+}
+
+void disk_loop_report(const struct disk_job *job)
+{
+    double elapsed_s = run_loop_elapsed_s(job->run);
+    double done = (double)run_loop_operations(job->run, 0);
+    if (job->reads && job->writes)
+        done += (double)run_loop_operations(job->run, 1);
+    /* Each thread's last one may have been due at the very end. */
+    if (job->rate <= 0 || done + job->threads >= REACHED * job->rate * elapsed_s)
+        return;
+    run_warning(job->run, "rate_not_reached",
+                "%.6g operations a second of the %.6g that were due: latencies hold the time spent "
+                "waiting for others, and grow with the length of the run; take a lower --rate for "
+                "those of the disk",
+                done / elapsed_s, job->rate);
 }

@@ -47,19 +47,15 @@ static int choose_auto(struct run *run, struct disk_job *job)
     return EXIT_OK;
 }
 
+/* Whether it can be had here at all, engine_why_not() has told before. */
 static int choose_named(struct run *run, struct disk_job *job, const char *name)
 {
     job->engine = engine_named(name);
-    if (job->direct && job->engine == &mmap_engine) {
-        run_reason(run, "--engine mmap: a mapping is the page cache, so there is no cache mode "
-                        "direct of it; take --cache-mode buffered, or --engine psync");
-        return EXIT_USAGE;
-    }
-    const char *why = job->engine->unsupported(job);
-    if (!why)
+    if (!job->direct || job->engine != &mmap_engine)
         return EXIT_OK;
-    run_reason(run, "--engine %s: %s", name, why);
-    return EXIT_UNSUPPORTED;
+    run_reason(run, "--engine mmap: a mapping is the page cache, so there is no cache mode direct "
+                    "of it; take --cache-mode buffered, or --engine psync");
+    return EXIT_USAGE;
 }
 
 static int check_depth(struct run *run, const struct disk_job *job)
@@ -84,16 +80,37 @@ int engine_choose(struct run *run, struct disk_job *job)
     return failure ? failure : check_depth(run, job);
 }
 
+const char *engine_why_not(const char *name, const struct disk_job *job)
+{
+    static char text[300];
+    if (!strcmp(name, "auto"))
+        return NULL;
+    const char *reason = engine_named(name)->unsupported(job);
+    if (!reason)
+        return NULL;
+    snprintf(text, sizeof text, "engine %s: %s", name, reason);
+    return text;
+}
+
 /* ---- buffers -------------------------------------------------------------------------------- */
+
+static size_t rounded_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
 
 /* Whole pages: O_DIRECT wants an address that the device can take, and no device wants more. */
 size_t engine_buffer_bytes(const struct disk_job *job)
 {
-    return (job->block_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    return rounded_up(job->block_bytes, PAGE_BYTES);
 }
 
 size_t engine_thread_bytes(const struct disk_job *job)
 {
-    size_t bytes = engine_buffer_bytes(job) * job->depth;
-    return (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    return rounded_up(engine_buffer_bytes(job) * job->depth, engine_alignment(job));
+}
+
+size_t engine_alignment(const struct disk_job *job)
+{
+    return engine_buffer_bytes(job) * job->depth < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
 }

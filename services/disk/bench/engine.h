@@ -70,9 +70,16 @@ extern const struct engine commit_engine;
  * the first; holds the others against depth and cache mode. 0 or an exit_code with its reason. */
 int engine_choose(struct run *run, struct disk_job *job);
 
+/* NULL, or why the engine of this name cannot be had here; of `auto` always NULL. */
+const char *engine_why_not(const char *name, const struct disk_job *job);
+
 /* From one buffer to the next. */
 size_t engine_buffer_bytes(const struct disk_job *job);
 /* What the buffers of one thread take, in bytes. */
 size_t engine_thread_bytes(const struct disk_job *job);
+/* … and the first of them lies at a multiple of. No huge pages are asked for: they are measured to
+ * halve the time of a large block (one segment instead of hundreds), but no usual program has them,
+ * nor has fio. Where the system gives them unasked, it may. */
+size_t engine_alignment(const struct disk_job *job);
 
 #endif

@@ -27,6 +27,8 @@ enum {
 
 static const double ENOUGH_BLOCKS = 0.98;
 static const double LITTLE_CACHED = 0.01;
+/* Lists of blocks of 4 bytes each where blocks have 1024, and something for short files. */
+static const double NOTES_SHARE = 0.005, NOTES_BYTES = 1 << 20;
 
 static uint64_t used_bytes(const struct disk_job *job)
 {
@@ -110,13 +112,24 @@ static double unallocated_bytes(const struct disk_job *job)
     return fmax(0, (double)job->fill.to - (double)status.st_blocks * BLOCK_UNIT);
 }
 
-/* In one piece where the file system can do that; the writes have to be done all the same. */
+/* Whether there is no room for it, or no device. Otherwise the file system, or a filter of system
+ * calls, does not offer to set space aside, and the writes will tell. */
+static bool is_refusal(int error)
+{
+    static const int refusals[] = {ENOSPC, EDQUOT, EFBIG, EIO, EROFS};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        if (error == refusals[i])
+            return true;
+    return false;
+}
+
+/* In one piece, if that can be done; the writes have to follow all the same. */
 static int allocate(struct disk_job *job)
 {
     struct fill *fill = &job->fill;
     off_t bytes = (off_t)(fill->to - fill->from);
     fill->allocated = fallocate(job->scratch.fd, 0, (off_t)fill->from, bytes) == 0;
-    if (fill->allocated || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR)
+    if (fill->allocated || !is_refusal(errno))
         return EXIT_OK;
     return io_error(job->run, OP_WRITE, errno, fill->from, (size_t)bytes, 0);
 }
@@ -165,14 +178,17 @@ static int write_piece(struct disk_job *job, const char *buffer, uint64_t offset
     return EXIT_OK;
 }
 
-/* Others write to the same file system meanwhile. */
+/* Others write to the same file system meanwhile. What it notes down of the file itself may come out
+ * of the reserve. */
 static int check_space(struct disk_job *job, uint64_t taken)
 {
     const struct fill *fill = &job->fill;
     if (taken % SPACE_CHECKED_BYTES)
         return EXIT_OK;
-    double missing = fill->allocated ? 0 : (double)(fill->to - fill->from - taken);
-    return scratch_space(job->run, &job->scratch, missing);
+    uint64_t all = fill->to - fill->from;
+    double missing = fill->allocated ? 0 : (double)(all - taken);
+    return scratch_space(job->run, &job->scratch,
+                         missing - NOTES_BYTES - NOTES_SHARE * (double)all);
 }
 
 static int fill_pieces(struct disk_job *job, char *buffer)

@@ -206,6 +206,7 @@ static void finish(struct thread *thread)
 {
     struct disk_job *job = disk_job_of(thread);
     evidence_report(job);
+    disk_loop_report(job);
     steady_report(job);
     file_conclude(job);
 }
@@ -215,8 +216,9 @@ static void finish(struct thread *thread)
 
 #define SHARED                                                                                     \
     .excludes = excludes, .metrics = metrics, .setup_s = FILL_S, .work_param = "total_bytes",      \
-    .check = disk_job_check, .open = disk_job_open, .close = disk_job_close, .setup = setup,       \
-    .loop = disk_loop, .finish = finish, .teardown = disk_loop_close
+    .unsupported = disk_job_unsupported, .check = disk_job_check, .open = disk_job_open,           \
+    .close = disk_job_close, .setup = setup, .loop = disk_loop, .finish = finish,                  \
+    .teardown = disk_loop_close
 
 /* ---- the table ------------------------------------------------------------------------------ */
 

@@ -109,7 +109,7 @@ def _chart(cases: Sequence[CaseResult]) -> Iterator[Chart]:
         yield Chart(
             title=f"Percentiles of latency{of}",
             description=" ".join(_said(curve) for curve in page),
-            drawing=CurveChart(RARITY, TIME, page, MARKS, "share of the operations that were at most as slow"),
+            drawing=CurveChart(RARITY, TIME, page, MARKS, "share that was at most as slow"),
         )
 
 

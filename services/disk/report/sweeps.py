@@ -102,9 +102,10 @@ def operations(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def sweep_charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
-    """What the page cache gave has charts of its own: beside it, a disk's figures would lie flat."""
+    """What the page cache gave has charts of its own: beside it, a disk's figures lie flat."""
+    cached = [case for case in cases if is_cached(case)]
     yield from _charts([case for case in cases if not is_cached(case)], title, y)
-    yield from _charts([case for case in cases if is_cached(case)], f"{title} of the page cache", y)
+    yield from _charts(cached, f"{title} of the page cache", y)
 
 
 def _charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
@@ -128,9 +129,7 @@ def swept(cases: Sequence[CaseResult], param: str) -> list[CaseResult]:
     return [case for row in rows.values() if len(row) >= SWEEP_LEAST for case in row]
 
 
-def _curves(
-    cases: Sequence[CaseResult], sweep: Sweep, title: str, y: CurveAxis
-) -> Iterator[Chart]:
+def _curves(cases: Sequence[CaseResult], sweep: Sweep, title: str, y: CurveAxis) -> Iterator[Chart]:
     def place(case: CaseResult) -> float | None:
         return number(case, sweep.param)
 

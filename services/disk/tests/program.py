@@ -120,9 +120,9 @@ def running(
                 process.kill()
 
 
-def table(*prefix: str, program: Path = PROGRAM) -> dict[str, Any]:
+def table(**options: Any) -> dict[str, Any]:
     """The workloads of --list by name."""
-    result = call("--list", program=program, prefix=prefix)
+    result = call("--list", **options)
     assert result.returncode == OK, result.stderr
     return {workload["name"]: workload for workload in json.loads(result.stdout)["workloads"]}
 

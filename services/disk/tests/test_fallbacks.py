@@ -1,0 +1,193 @@
+"""What a host lacks is done another way, or said in one line; what fails is never a figure."""
+
+import ctypes
+import errno
+import mmap
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.disk.tests.loop_disk import loop_disk, names_in
+from services.disk.tests.program import (
+    FAILED,
+    MIB,
+    MOMENT,
+    RESOURCE,
+    call,
+    measure,
+    on_disk,
+    refused,
+    scratch_file,
+    table,
+)
+from tests.seccomp import refusing
+
+SHIM = Path(__file__).with_name("file_shim.c")
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library that stands in for the C library's calls."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no compiler to make the stand-in with")
+    library = tmp_path_factory.mktemp("shim") / "file_shim.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SHIM], check=True)
+    return str(library)
+
+
+def shimmed(shim: str, **variables: int) -> dict[str, str]:
+    """The environment in which the stand-in does that."""
+    given = {f"SHIM_{name.upper()}": str(value) for name, value in variables.items()}
+    return os.environ | {"LD_PRELOAD": shim} | given
+
+
+# ---- another way -----------------------------------------------------------------------------
+
+
+def test_a_file_system_without_unnamed_files(shim: str) -> None:
+    directory = on_disk()
+    before = names_in(directory)
+    environment = shimmed(shim, no_tmpfile=1) | {"HOSTBENCH_SCRATCH": str(directory)}
+    trial = measure("rand_rw", *MOMENT, "--verify=on", env=environment)
+    assert trial.metrics["verified_blocks"] > 0
+    assert names_in(directory) == before
+
+
+def test_a_file_system_with_a_journal_of_all_data() -> None:
+    """ext4 takes O_DIRECT then, and goes through the page cache all the same."""
+    with loop_disk(128 * MIB) as directory:
+        image = directory.parent / "image"
+        subprocess.run(["umount", directory], check=True)
+        mount = ["mount", "-o", "loop,data=journal", str(image), str(directory)]
+        subprocess.run(mount, check=True)
+        environment = os.environ | {
+            "HOSTBENCH_SCRATCH": str(directory),
+            "HOSTBENCH_DISK_RESERVE_BYTES": "0",
+        }
+        read = measure("rand_read", *MOMENT, env=environment)
+        write = measure("seq_write", *MOMENT, "--cache-mode=direct+dsync", env=environment)
+    assert read.params["cache_mode"] == "buffered"
+    assert "refuses O_DIRECT" in read.warnings["direct_unavailable"]
+    assert write.params["cache_mode"] == "buffered+dsync"
+    assert "direct+dsync" in write.warnings["direct_unavailable"]
+
+
+def test_a_file_system_that_takes_o_direct_and_ignores_it(shim: str) -> None:
+    once = (f"--file-bytes={16 * MIB}", f"--total-bytes={16 * MIB}", "--warmup-s=0")
+    environment = shimmed(shim, no_direct=1)
+    write = measure("seq_write", *once, env=environment)
+    assert write.metrics["cached_ratio_after"] > 0.9
+    assert "afterwards" in write.warnings["page_cache_measured"]
+    again = measure("seq_read", *once[:1], f"--total-bytes={32 * MIB}", env=environment)
+    assert "cache_contaminated" in again.warnings
+
+
+@pytest.mark.parametrize("workload", ["seq_read", "rand_rw"])
+def test_without_the_calls_that_a_filter_may_refuse(workload: str) -> None:
+    refuse = refusing("fsetxattr", "fallocate", "cachestat")
+    trial = measure(workload, *MOMENT, "--verify=on", preexec_fn=refuse)
+    assert trial.metrics["cached_ratio_before"] == 0
+    assert trial.metrics["device_read_ratio"] == pytest.approx(1, abs=0.05)
+
+
+def test_both_ways_of_counting_cached_pages_agree() -> None:
+    size = 16 * MIB
+    handed = scratch_file(on_disk())
+    arguments = ("seq_read", f"--file-bytes={size}", f"--scratch-fd={handed}")
+    once = (*arguments, f"--total-bytes={size}", "--cache-mode=buffered")
+    measure(*once, pass_fds=(handed,))
+    libc = ctypes.CDLL(None, use_errno=True)
+    with mmap.mmap(handed, size) as kept:
+        address = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(kept)))
+        if libc.mlock(address, ctypes.c_size_t(size // 4)):
+            pytest.skip(f"no memory may be locked here: {os.strerror(ctypes.get_errno())}")
+        told = measure(*once, pass_fds=(handed,))
+        counted = measure(*once, pass_fds=(handed,), preexec_fn=refusing("cachestat"))
+        libc.munlock(address, ctypes.c_size_t(size // 4))
+        del address
+    os.close(handed)
+    for trial in (told, counted):
+        assert trial.metrics["cached_ratio_before"] == pytest.approx(0.25, abs=0.001)
+        assert trial.metrics["cached_ratio_after"] == 1
+
+
+def test_without_attributes_each_trial_fills() -> None:
+    handed = scratch_file(on_disk())
+    for _ in range(2):
+        trial = measure(
+            "seq_read",
+            *MOMENT,
+            f"--scratch-fd={handed}",
+            pass_fds=(handed,),
+            preexec_fn=refusing("fsetxattr"),
+        )
+        assert trial.metrics["prefilled_bytes"] == 16 * MIB
+    os.close(handed)
+
+
+@pytest.mark.parametrize("call_name", ["io_uring_setup", "io_setup"])
+def test_the_table_says_which_engines_are_not_here(call_name: str) -> None:
+    lacking = table(preexec_fn=refusing(call_name))["seq_read"]["params"]
+    (engine,) = (param for param in lacking if param["name"] == "engine")
+    expected = {"io_uring", "io_uring_fixed"} if call_name == "io_uring_setup" else {"libaio"}
+    assert expected <= set(engine["unsupported"])
+    assert not {"auto", "psync", "mmap"} & set(engine["unsupported"])
+
+
+# ---- the default directory -------------------------------------------------------------------
+
+
+def test_the_default_directory_is_made_and_must_be_ours() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    directory = Path(f"/var/tmp/hostbench-{NOBODY}")
+    if directory.exists():
+        pytest.skip(f"{directory} is there already")
+    environment = {name: value for name, value in os.environ.items() if name != "HOSTBENCH_SCRATCH"}
+    nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "env": environment}
+    try:
+        measure("seq_read", *MOMENT, **nobody)
+        status = directory.stat()
+        assert status.st_uid == NOBODY and status.st_mode & 0o7777 == 0o700
+        os.chown(directory, 0, 0)
+        directory.chmod(0o1777)
+        refused(call("seq_read", *MOMENT, **nobody), RESOURCE, str(directory), "user 0")
+    finally:
+        directory.rmdir()
+
+
+# ---- what fails ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "parts"),
+    [
+        (errno.ENOSPC, RESOURCE, ["ENOSPC", "no space is left", "--file-bytes"]),
+        (errno.EDQUOT, RESOURCE, ["EDQUOT", "quota"]),
+        (errno.EROFS, RESOURCE, ["EROFS", "read-only", "dmesg"]),
+        (errno.EIO, FAILED, ["EIO", "the device failed", "smartctl"]),
+        (errno.EINVAL, FAILED, ["EINVAL", "refuses", "4096"]),
+        (errno.ENXIO, FAILED, ["ENXIO", "dmesg"]),
+    ],
+)
+def test_a_write_that_fails_while_the_file_is_filled(
+    shim: str, error: int, code: int, parts: list[str]
+) -> None:
+    environment = shimmed(shim, write_errno=error, from_byte=8 * MIB)
+    result = call("seq_read", *MOMENT, env=environment)
+    refused(result, code, f"writing {4 * MIB} bytes at offset {8 * MIB}", *parts)
+
+
+@pytest.mark.parametrize("engine", ["psync", "io_uring"])
+def test_a_sync_that_fails(shim: str, engine: str) -> None:
+    environment = shimmed(shim, fsync_errno=errno.EIO)
+    refused(call("seq_read", *MOMENT, env=environment), FAILED, "fsync", "EIO", "smartctl")
+    arguments = (*MOMENT, f"--engine={engine}", "--cache-mode=buffered+fsync_end")
+    environment = shimmed(shim, fdatasync_errno=errno.ENOSPC)
+    refused(call("seq_write", *arguments, env=environment), RESOURCE, "fdatasync", "ENOSPC")

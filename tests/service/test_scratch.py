@@ -1,0 +1,221 @@
+"""The file that the trials of one job share: who gets it, and when its space comes back."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostbench.interrupt import Interrupt
+from hostbench.local import LocalTransport
+from hostbench.models.events import WarningEvent
+from hostbench.models.host import HostInventory
+from hostbench.models.peer import PeerEndEvent
+from hostbench.program import load_program
+from hostbench.scratch import VARIABLE, Scratch
+from hostbench.trial import Beside, Trial
+from tests.faults.command import scripted_programs
+from tests.service.conftest import StartService
+from tests.service.streams import outcome, running
+from tests.stack.service_process import ServiceProcess, events
+
+TRIAL = {"workload": "fma", "params": {"threads": 1}}
+PARAM = {
+    "name": "scratch_fd", "type": "count", "unit": None, "default": None, "min": 0, "max": 1 << 20,
+    "choices": [], "unsupported": {}, "scope": "host", "help": "",
+}  # fmt: skip
+# Which descriptors a peer has open, in place of a figure.
+PEER = """#!/bin/sh
+[ "$1" = -v ] && { echo "likwid-bench -- Version 9.9.9"; exit; }
+[ "$1" = -a ] && { echo "peakflops_avx_fma - x"; exit; }
+ls -l /proc/self/fd
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    path = tmp_path / "scratch"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Scripted programs, of which one works on a file."""
+    path = scripted_programs(tmp_path)
+    table = json.loads((path / "cpu-bench.json").read_text())
+    for workload in table["workloads"]:
+        workload["params"].append(PARAM)
+    (path / "cpu-bench.json").write_text(json.dumps(table))
+    return path
+
+
+@pytest.fixture
+def service(start_service: StartService, programs: Path, directory: Path) -> ServiceProcess:
+    return start_service(programs=programs, SCRIPT="scratch", **{VARIABLE: str(directory)})
+
+
+def used(lines: list[dict[str, Any]]) -> tuple[int, int]:
+    """Inode and size of the file that a trial found; it has no name."""
+    (said,) = [line["message"] for line in lines if line["event"] == "warning"]
+    inode, size, names = map(int, said.split())
+    assert names == 0
+    return inode, size
+
+
+def kept(service: ServiceProcess, directory: Path) -> list[int]:
+    """The files there that the service holds."""
+    return [
+        entry.stat().st_ino
+        for entry in Path(f"/proc/{service.pid}/fd").iterdir()
+        if str(entry.readlink()).startswith(f"{directory}/")
+    ]
+
+
+def test_trials_of_a_job_share_a_file(service: ServiceProcess, directory: Path) -> None:
+    sizes = {}
+    for trial in range(3):
+        inode, size = used(events(service.post(id=f"t{trial}", fence=10, **TRIAL)))
+        sizes[size] = inode
+    assert list(sizes) == [0, 4096, 8192] and len(set(sizes.values())) == 1
+    assert kept(service, directory) == [inode]
+    assert list(directory.iterdir()) == []
+
+
+def test_another_job_begins_with_an_empty_one(service: ServiceProcess, directory: Path) -> None:
+    used(events(service.post(id="t1", fence=10, **TRIAL)))
+    inode, size = used(events(service.post(id="t2", fence=11, **TRIAL)))
+    assert size == 0
+    assert kept(service, directory) == [inode], "the space of the first one's is free"
+
+
+def test_a_trial_by_hand_leaves_nothing(service: ServiceProcess, directory: Path) -> None:
+    inode, _ = used(events(service.post(id="t1", fence=10, **TRIAL)))
+    by_hand, size = used(events(service.post(id="t2", **TRIAL)))
+    assert by_hand != inode and size == 0
+    assert kept(service, directory) == [inode]
+    assert used(events(service.post(id="t3", fence=10, **TRIAL))) == (inode, 4096)
+
+
+def test_a_trial_that_is_ended_keeps_the_file_for_the_next(
+    start_service: StartService, programs: Path, directory: Path
+) -> None:
+    service = start_service(programs=programs, SCRIPT="hang", **{VARIABLE: str(directory)})
+    with running(service, "t1", fence=10, **TRIAL) as trial:
+        trial.forget_the_lease()
+        assert trial.failure()["code"] == "lease_lost"
+    assert len(kept(service, directory)) == 1
+    assert service.stop() == 0
+    assert list(directory.iterdir()) == []
+
+
+def test_a_service_that_is_killed_leaves_nothing(
+    start_service: StartService, programs: Path, directory: Path
+) -> None:
+    service = start_service(programs=programs, SCRIPT="slow", **{VARIABLE: str(directory)})
+    with running(service, "t1", fence=10, **TRIAL) as trial:
+        service.wait_for_program()
+        service.kill()
+        trial.finish()
+    assert service.programs_gone_within()
+    assert list(directory.iterdir()) == []
+    service.start()
+    assert kept(service, directory) == []
+
+
+def test_a_directory_that_cannot_be_used_ends_the_service_at_its_start(
+    start_service: StartService, programs: Path, directory: Path
+) -> None:
+    with pytest.raises(AssertionError) as raised:
+        start_service(programs=programs, **{VARIABLE: str(directory / "none")})
+    (line,) = str(raised.value).splitlines()[0:1]
+    assert "does not exist" in line and VARIABLE in line
+
+
+def test_a_directory_that_cannot_be_used_any_more_fails_the_trial(
+    service: ServiceProcess, directory: Path
+) -> None:
+    directory.rmdir()
+    failure, control_plane = events(service.post(id="t1", fence=10, **TRIAL))
+    assert (failure["event"], failure["code"], failure["exit_code"]) == ("failure", "scratch", 3)
+    assert "does not exist" in failure["message"] and VARIABLE in failure["message"]
+    assert control_plane["event"] == "control_plane"
+    assert outcome(service, "t1") == "failed"
+    directory.mkdir()
+    assert used(events(service.post(id="t2", fence=10, **TRIAL)))[1] == 0
+
+
+def test_the_inventory_has_it_where_a_program_needs_it(
+    service: ServiceProcess, start_service: StartService, directory: Path
+) -> None:
+    found = HostInventory.model_validate_json(service.client.get("/host").content)
+    assert found.scratch is not None and found.scratch.directory == str(directory)
+    other = start_service("other", **{VARIABLE: "/none"})
+    assert other.client.get("/host").json()["scratch"] is None
+
+
+# ---- the embedded run has the same transport ----
+
+
+def trial(tool: str = "hostbench", **changes: Any) -> Trial:
+    given: dict[str, Any] = {
+        "subsystem": "cpu",
+        "workload": "fma",
+        "params": {"threads": 1},
+        "primary": "operations_per_second",
+        "timeout_s": 60,
+    }
+    return Trial(tool=tool, **given | changes)
+
+
+@pytest.fixture
+def transport(
+    programs: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[LocalTransport, Scratch]]:
+    for name, value in (
+        ("HOSTBENCH_PROGRAMS", str(programs)),
+        ("SCRIPT", "scratch"),
+        (VARIABLE, str(directory)),
+    ):
+        monkeypatch.setenv(name, value)
+    interrupt, scratch = Interrupt(), Scratch()
+    yield LocalTransport({"cpu": load_program("cpu")}, interrupt, None, scratch), scratch
+    interrupt.close()
+    scratch.close()
+
+
+def test_trials_of_an_embedded_run_share_a_file(
+    transport: tuple[LocalTransport, Scratch], directory: Path
+) -> None:
+    local, scratch = transport
+    said = [
+        event.message
+        for _ in range(2)
+        for event in local.run(trial())
+        if isinstance(event, WarningEvent)
+    ]
+    inode = os.fstat(scratch.descriptor()).st_ino
+    assert said == [f"{inode} 0 0", f"{inode} 4096 0"]
+    scratch.close()
+    assert list(directory.iterdir()) == []
+
+
+def test_a_peer_inherits_it(
+    transport: tuple[LocalTransport, Scratch],
+    directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    local, scratch = transport
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "likwid-bench").write_text(PEER)
+    (tools / "likwid-bench").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    beside = Beside(cpus=(min(os.sched_getaffinity(0)),), rate=1e9, elapsed_s=0.1)
+    params = {"dtype": "fp64", "isa": "avx2", "threads": 1}
+    *_, ended = local.run(trial("likwid-bench", params=params, beside=beside))
+    assert isinstance(ended, PeerEndEvent)
+    assert f" {scratch.descriptor()} -> {directory}/#" in ended.output
