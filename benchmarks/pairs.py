@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from benchmarks.figures import spread
-from benchmarks.quiet import quietly
+from benchmarks.quiet import quietly, quietly_with_a_disk
 
 Ours = TypeVar("Ours")
 Theirs = TypeVar("Theirs")
@@ -15,9 +15,15 @@ RATIO_COLUMNS = ("ratio: median", "its interval", "spread", "pairs", "target", "
 
 
 def interleaved(
-    count: int, ours: Callable[[], Ours], theirs: Callable[[], Theirs]
+    count: int,
+    ours: Callable[[], Ours],
+    theirs: Callable[[], Theirs],
+    *,
+    disk: bool = False,
 ) -> list[tuple[Ours, Theirs]]:
-    """`count` pairs A B, B A, A B and so on, so that neither tool gains by its place in a pair."""
+    """`count` pairs A B, B A, A B and so on, so that neither tool gains by its place in a pair.
+    `disk`: the kernel works for both of them, in threads of its own."""
+    quiet = quietly_with_a_disk if disk else quietly
 
     def pair(ours_first: bool) -> tuple[Ours, Theirs]:
         if ours_first:
@@ -26,7 +32,7 @@ def interleaved(
         other = theirs()
         return ours(), other
 
-    return [quietly(pair, index % 2 == 0) for index in range(count)]
+    return [quiet(pair, index % 2 == 0) for index in range(count)]
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,14 @@ def program(subsystem: str) -> Path:
     return ROOT / "build" / "release" / f"{subsystem}-bench"
 
 
-def trial(subsystem: str, command: str) -> Events:
+def trial(subsystem: str, command: str, *descriptors: int) -> Events:
     """The start and end events of one trial, e.g. of "fma --dtype fp32", and the codes of its
-    warnings: {"start": …, "end": …, "warnings": […]}."""
+    warnings: {"start": …, "end": …, "warnings": […]}. It inherits `descriptors`."""
     binary = program(subsystem)
     if not binary.exists():
         raise SystemExit(f"{binary} is not there: make programs builds it")
-    run = subprocess.run([binary, *shlex.split(command)], capture_output=True, text=True)
+    arguments = [str(binary), *shlex.split(command)]
+    run = subprocess.run(arguments, capture_output=True, text=True, pass_fds=descriptors)
     if run.returncode:
         kind = Unsupported if run.returncode == EXIT_UNSUPPORTED else SystemExit
         raise kind(f"{binary.name} {command}: exit {run.returncode}: {run.stderr.strip()}")

@@ -5,6 +5,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -15,6 +16,7 @@ IDLE_WAIT_S = 1800.0
 # Of all CPUs' time during a run: what others took, the hypervisor included.
 FOREIGN_RATIO_MOST = 0.02
 ATTEMPTS = 40
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 Arguments = ParamSpec("Arguments")
 Figure = TypeVar("Figure")
@@ -37,24 +39,51 @@ def quietly(
     run: Callable[Arguments, Figure], *args: Arguments.args, **options: Arguments.kwargs
 ) -> Figure:
     """What `run` gives on a host that nobody else used meanwhile; repeated until that is so."""
+    return _repeated(_foreign_ratio, partial(run, *args, **options))
+
+
+def quietly_with_a_disk(
+    run: Callable[Arguments, Figure], *args: Arguments.args, **options: Arguments.kwargs
+) -> Figure:
+    """As quietly(), of a run for which the kernel works too, in threads and interrupts of its own:
+    of others only the time in their own code counts, and the hypervisor's."""
+    return _repeated(_foreign_user_ratio, partial(run, *args, **options))
+
+
+Usage = resource.struct_rusage
+Foreign = Callable[[CpuTimes, CpuTimes, Usage, Usage], float]
+
+
+def _repeated(foreign_ratio: Foreign, run: Callable[[], Figure]) -> Figure:
     for _ in range(ATTEMPTS):
         wait_until_idle()
-        before, own_before_s = read_counters(Path("/proc")), _children_s()
-        figure = run(*args, **options)
-        after, own_s = read_counters(Path("/proc")), _children_s() - own_before_s
-        foreign = _foreign_ratio(before.cpus["cpu"], after.cpus["cpu"], own_s)
+        before, own_before = _cpu_times(), _own_usage()
+        figure = run()
+        foreign = foreign_ratio(before, _cpu_times(), own_before, _own_usage())
         if foreign <= FOREIGN_RATIO_MOST:
             return figure
         print(f"others took {foreign:.1%} of the CPUs meanwhile: again", file=sys.stderr)
     raise SystemExit(f"{ATTEMPTS} runs were all disturbed: quieten the host")
 
 
-def _children_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def _cpu_times() -> CpuTimes:
+    return read_counters(Path("/proc")).cpus["cpu"]
 
 
-def _foreign_ratio(before: CpuTimes, after: CpuTimes, own_s: float) -> float:
+def _own_usage() -> Usage:
+    return resource.getrusage(resource.RUSAGE_CHILDREN)
+
+
+def _foreign_ratio(before: CpuTimes, after: CpuTimes, own_before: Usage, own_after: Usage) -> float:
     total = after.total - before.total
     used = total - (after.idle - before.idle)
-    return max(0.0, used - own_s * os.sysconf("SC_CLK_TCK")) / total
+    own_s = own_after.ru_utime - own_before.ru_utime + own_after.ru_stime - own_before.ru_stime
+    return max(0.0, used - own_s * TICKS_PER_S) / total
+
+
+def _foreign_user_ratio(
+    before: CpuTimes, after: CpuTimes, own_before: Usage, own_after: Usage
+) -> float:
+    used = after.user - before.user + after.steal - before.steal
+    own_s = own_after.ru_utime - own_before.ru_utime
+    return max(0.0, used - own_s * TICKS_PER_S) / (after.total - before.total)

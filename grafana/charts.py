@@ -130,10 +130,12 @@ def history(
     )
 
 
-def narrow_history(title: str, description: str, unit: str, text: str) -> timeseries.Panel:
+def narrow_history(
+    title: str, description: str, unit: str, text: str, alias: str = NAME
+) -> timeseries.Panel:
     """Three stand side by side; the legend above them tells the lines."""
     return (
-        history(title, f"{description} Hover to see which line is which.", unit, text)
+        history(title, f"{description} Hover to see which line is which.", unit, text, alias)
         .span(8)
         .height(9)
         .legend(no_legend())
@@ -249,11 +251,13 @@ def curves(
     tags: Sequence[str],
     condition: str,
     order: str | None = None,
+    fields: Sequence[str] = (),
 ) -> xychart.Panel:
-    """The latest results that meet a condition, a line for each combination of host and tags.
-    `order`: the field in whose order points are joined; None: `x`."""
-    lines = ("host", *tags)
-    asked = [x.selected, y.selected, *([f'"{order}"'] if order else [])]
+    """The latest results that meet a condition, a line for each combination of host, tags and
+    `fields`, which are numbers. `order`: the field in whose order points are joined; None: `x`."""
+    lines = ("host", *tags, *fields)
+    more = (*fields, *([order] if order else []))
+    asked = [x.selected, y.selected, *(f'"{name}"' for name in more)]
     ordered = transformation("sortBy", fields={}, sort=[{"field": order or x.name}])
     # The first column of numbers is x, the other one y.
     shown = {name: name for name in (x.name, y.name, *lines)}

@@ -47,7 +47,9 @@ from grafana.looks import (
 from grafana.overview import bars, shares_of_limit, tile
 from grafana.tables import results_table
 
-RATES = f"{PRIMARY} AND {equals('metric', 'operations_per_second')}"
+RATES = (
+    f"{PRIMARY} AND {equals('subsystem', 'cpu')} AND {equals('metric', 'operations_per_second')}"
+)
 CLOCKS = equals("metric", "clock_hertz")
 NO_RATES = "No rates in the chosen time."
 

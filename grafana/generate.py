@@ -7,12 +7,13 @@ from pathlib import Path
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from grafana.cpu import cpu
+from grafana.disk import disk
 from grafana.live import live
 from grafana.mem import mem
 from grafana.overview import overview
 
 DIRECTORY = Path(__file__).with_name("dashboards")
-BOARDS = {"overview": overview, "cpu": cpu, "mem": mem, "live": live}
+BOARDS = {"overview": overview, "cpu": cpu, "mem": mem, "disk": disk, "live": live}
 
 
 def generated() -> dict[str, str]:

@@ -101,13 +101,14 @@ def over_latest(call: str, fields: str, tags: Sequence[str], condition: str = ""
     return f"SELECT {call} FROM ({inner}){where}{grouped}"
 
 
-def samples(metric: str, tags: Sequence[str]) -> str:
+def samples(metric: str, tags: Sequence[str], chosen: str = CHOSEN_JOB) -> str:
     """The samples of a metric, one a second, or their mean where the range is too long for so
-    many; null in between, so that no line is drawn from one trial to the next."""
+    many; null in between, so that no line is drawn from one trial to the next. `chosen`: of what,
+    on a board without a choice of jobs."""
     grouped = ", ".join(f'"{tag}"' for tag in tags)
     return (
         f'SELECT mean("value") FROM "{SAMPLES}"."sample" '
-        f"WHERE $timeFilter AND {CHOSEN_JOB} AND {equals('metric', metric)} "
+        f"WHERE $timeFilter AND {chosen} AND {equals('metric', metric)} "
         f"GROUP BY time($__interval), {grouped} fill(null)"
     )
 

@@ -43,7 +43,9 @@ FIGURES = {
     "A": ("operations_per_second", RATE),
     "B": ("bytes_per_second", BANDWIDTH),
     "C": ("access_time_s", SECONDS),
+    "D": ("commit_time_s", SECONDS),
 }
+LATENCIES = {"A": ("latency_p50_s", "50 %"), "B": ("latency_p99_s", "99 %")}
 # Wide enough for every unit, so that the charts stand exactly above one another.
 AXIS_PIXELS = 90
 # Two samples a second apart may fall into the first and the third of three seconds.
@@ -75,6 +77,7 @@ def live() -> dashboard.Dashboard:
         .with_panel(_clock_now())
         .with_panel(_trials_done())
         .with_panel(_rates())
+        .with_panel(_latencies())
         .with_panel(_clean_shares())
         .with_panel(_clocks())
         .with_panel(_disturbances())
@@ -163,7 +166,7 @@ def _rates() -> timeseries.Panel:
         _strip(
             "Rate or time",
             "Operations a second, bytes a second or the time of an access, of every sample, a "
-            "second each; of longer ranges their means.",
+            "second each; of longer ranges their means. Of disks both operations and bytes.",
             9,
             RATE,
         )
@@ -175,6 +178,19 @@ def _rates() -> timeseries.Panel:
         panel = panel.with_target(series(samples(metric, TAGS), NAME, ref)).override_by_query(
             ref, [prop("unit", unit)]
         )
+    return panel
+
+
+def _latencies() -> timeseries.Panel:
+    panel = _strip(
+        "Latency of operations",
+        "The median and the slowest of a hundred of the operations of each second, where "
+        "operations wait for a device (disks).",
+        7,
+        SECONDS,
+    ).axis_soft_min(0)
+    for ref, (metric, share) in LATENCIES.items():
+        panel = panel.with_target(series(samples(metric, TAGS), f"{NAME}: {share}", ref))
     return panel
 
 

@@ -12,14 +12,14 @@ from orchestrator.influx.points import SAMPLES
 
 TAG = "hostbench"
 OVERVIEW, LIVE = "hostbench-overview", "hostbench-live"
-CPU, MEM = "hostbench-cpu", "hostbench-mem"
+CPU, MEM, DISK = "hostbench-cpu", "hostbench-mem", "hostbench-disk"
 WHOLE_WIDTH = 24
 ALL = ".*"
 
 # `si:` takes the prefixes of the SI; Grafana's own unit for a rate counts in K, M, B and T. Bytes a
 # second have the prefixes of the SI, sizes those of powers of two.
 RATE, BANDWIDTH, BYTES = "si:op/s", "Bps", "bytes"
-CLOCK, RATIO, SHARE, SECONDS = "hertz", "none", "percentunit", "s"
+CLOCK, RATIO, SHARE, SECONDS, NUMBER = "hertz", "none", "percentunit", "s", "none"
 MOMENT = "time:YYYY-MM-DD HH:mm"
 
 OURS_COLOUR, LIMIT_COLOUR = "blue", "#8e8e8e"
@@ -201,6 +201,22 @@ def result_variables(
             "What they measured.",
         ).all_value(all_workloads),
     ]
+
+
+def row_variable(
+    name: str, condition: str, all_workloads: str, description: str
+) -> builders.QueryVariable:
+    """What rows are repeated for: those of the chosen workloads that meet a condition. Nobody
+    chooses among them."""
+    question = (
+        f'SHOW TAG VALUES FROM "result" WITH KEY = "workload" WHERE {condition} '
+        f"AND {one_of('host')} AND {one_of('suite')} AND {one_of('workload')}"
+    )
+    return (
+        variable(name, question, description)
+        .all_value(all_workloads)
+        .hide(dashboard.VariableHide.HIDE_VARIABLE)
+    )
 
 
 def sample_variables() -> list[builders.QueryVariable]:

@@ -2,7 +2,6 @@
 
 from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
 from grafana_foundation_sdk.models import common
-from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.dashboard import GridPos
 
 from grafana.charts import (
@@ -42,8 +41,8 @@ from grafana.looks import (
     no_legend,
     prop,
     result_variables,
+    row_variable,
     thresholds,
-    variable,
 )
 from grafana.overview import bars, shares_of_limit, tile
 from grafana.tables import results_table
@@ -121,15 +120,8 @@ def mem() -> dashboard.Dashboard:
 
 
 def _kernels() -> dashboard.QueryVariable:
-    question = (
-        f'SHOW TAG VALUES FROM "result" WITH KEY = "workload" WHERE {RATES} '
-        f"AND {one_of('host')} AND {one_of('suite')} AND {one_of('workload')}"
-    )
-    return (
-        variable(KERNEL, question, "Those of the chosen workloads whose figure is a bandwidth.")
-        .all_value(ALL_WORKLOADS)
-        .hide(models.VariableHide.HIDE_VARIABLE)
-    )
+    said = "Those of the chosen workloads whose figure is a bandwidth."
+    return row_variable(KERNEL, RATES, ALL_WORKLOADS, said)
 
 
 def _highest() -> bargauge.Panel:

@@ -31,16 +31,18 @@ BUSIEST_SHOWN = 3
 BUSY_PROCESS_RATIO_LEAST = 0.01
 
 # proc_stat(5): user nice system idle iowait irq softirq steal; guest time is inside user and nice.
-_IDLE, _IOWAIT, _STEAL, _FIELDS = 3, 4, 7, 8
+_USER, _NICE, _IDLE, _IOWAIT, _STEAL, _FIELDS = 0, 1, 3, 4, 7, 8
 
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Clock ticks since boot of one CPU, or of all together."""
+    """Clock ticks since boot of one CPU, or of all together; `user` are those in programs' own
+    code, without what the kernel did for them."""
 
     total: int
     idle: int
     steal: int
+    user: int = 0
 
     def ratios(self, before: "CpuTimes") -> tuple[float, float] | None:
         """Busy and stolen shares since `before`; None when no tick has passed."""
@@ -95,7 +97,10 @@ def parse_cpu_times(text: str) -> dict[str, CpuTimes]:
         ticks = [int(field) for field in fields[:_FIELDS]]
         ticks += [0] * (_FIELDS - len(ticks))
         times[name] = CpuTimes(
-            total=sum(ticks), idle=ticks[_IDLE] + ticks[_IOWAIT], steal=ticks[_STEAL]
+            total=sum(ticks),
+            idle=ticks[_IDLE] + ticks[_IOWAIT],
+            steal=ticks[_STEAL],
+            user=ticks[_USER] + ticks[_NICE],
         )
     return times
 

@@ -37,7 +37,7 @@ Peers = Annotated[
     str | None,
     typer.Option(
         metavar="auto|none|NAME,NAME",
-        help="Tools measured in turn with ours: likwid-bench, stress-ng, sysbench, mbw, hpcc. "
+        help="Tools measured in turn with ours, such as likwid-bench, sysbench or fio. "
         "Default: as the suite says; one workload: none.",
     ),
 ]

@@ -60,6 +60,8 @@ class Peer(ABC):
     `title` is the test's own name, `measures` says in a sentence what its figure is, in `unit`.
     `metric` is the metric of ours it is held against, None: it is context and there is no ratio.
     `light`: `peers: auto` includes it. `overhead_s` is what a run takes beyond our elapsed time.
+    `kernel_works`: for it, in threads and interrupts of its own; then of other processes only the
+    time in their own code can be told from it.
     """
 
     tool: str
@@ -70,6 +72,7 @@ class Peer(ABC):
     metric: str | None = None
     light: bool = True
     overhead_s: float = 0.5
+    kernel_works: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class LocalPeers:
             return
         command = peer.command(beside)
         yield _start(peer, survey, command.arguments)
-        yield self._supervised(command, trial.timeout_s, beside)
+        yield self._supervised(peer, command, trial.timeout_s, beside)
 
     def _ask(self, command: Sequence[str]) -> str:
         """The answer of a command, asked once a job."""
@@ -74,10 +74,13 @@ class LocalPeers:
             self._answers[key] = ended["output"] if ended["exit_code"] == 0 else ""
         return self._answers[key]
 
-    def _supervised(self, command: Command, timeout_s: float, beside: Beside) -> PeerEndEvent:
+    def _supervised(
+        self, peer: Peer, command: Command, timeout_s: float, beside: Beside
+    ) -> PeerEndEvent:
         ended = self._supervise(command, timeout_s, beside.scratch_fd)
         before, after = (parse_cpu_times(ended.pop(name)) for name in ("stat_before", "stat_after"))
-        others, steal = _taken_by_others(before, after, beside, ended["elapsed_s"], ended["cpu_s"])
+        used = Used(ended["elapsed_s"], ended["cpu_s"], ended.pop("user_s"))
+        others, steal = taken_by_others(before, after, beside, used, peer.kernel_works)
         return PeerEndEvent(**ended, others_ratio=others, steal_ratio=steal)
 
     def _supervise(
@@ -126,23 +129,37 @@ def _skip(reason: str) -> SkipEvent:
     return SkipEvent(event="skip", reason=reason)
 
 
-def _taken_by_others(
+@dataclasses.dataclass(frozen=True)
+class Used:
+    """What a peer took. `user_s` is the part of `cpu_s` in its own code."""
+
+    elapsed_s: float
+    cpu_s: float
+    user_s: float
+
+
+def taken_by_others(
     before: dict[str, CpuTimes],
     after: dict[str, CpuTimes],
     beside: Beside,
-    elapsed_s: float,
-    cpu_s: float,
+    used: Used,
+    kernel_works: bool,
 ) -> tuple[float | None, float | None]:
     """What other processes used and what the hypervisor took, as shares of the time of the CPUs
     used; None where the kernel does not tell, or the time was too short."""
     names = [f"cpu{cpu}" for cpu in sorted(set(beside.cpus))]
-    available_s = len(names) * elapsed_s
+    available_s = len(names) * used.elapsed_s
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     told = all(name in before and name in after for name in names)
-    if not told or elapsed_s < TELLING_S:
+    if not told or used.elapsed_s < TELLING_S:
         return None, None
     steal = sum(after[name].steal - before[name].steal for name in names) / ticks_per_s
-    busy = sum(after[name].busy_since(before[name]) for name in names) / ticks_per_s
     # All that works of the peer is bound to these CPUs (mpirun, which starts hpcc's ranks, is not,
     # and uses next to nothing).
-    return max(0.0, busy - cpu_s) / available_s, max(0.0, steal) / available_s
+    if kernel_works:
+        busy = sum(after[name].user - before[name].user for name in names) / ticks_per_s
+        foreign_s = busy - used.user_s
+    else:
+        busy = sum(after[name].busy_since(before[name]) for name in names) / ticks_per_s
+        foreign_s = busy - used.cpu_s
+    return max(0.0, foreign_s) / available_s, max(0.0, steal) / available_s

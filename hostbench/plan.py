@@ -18,6 +18,7 @@ from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, k
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
+from hostbench.scratch import takes_scratch
 from hostbench.units import exact_bytes
 
 CASES_MOST = 10_000
@@ -33,11 +34,14 @@ TIMEOUT_EXTRA_S = 30.0
 UNKNOWN_TRIAL_TIMEOUT_S = 3600.0
 # A workload whose set-up takes time at all takes many times as long with all of a host's memory.
 SETUP_TIMEOUT_S = 600.0
+# A file of many times the default takes as many times as long to fill, and on a slow disk more.
+SLOW_DISK_FACTOR = 10.0
 GATE_S = 1.0
 # What the suite is called that hostbench makes of one workload.
 AD_HOC = "ad-hoc"
 THREADS = "threads"
 BYTES = "_bytes"
+FILE_BYTES = "file_bytes"
 
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
@@ -260,7 +264,7 @@ def _planned(
     trial_time_s = _trial_time_s(workload, params)
     peers = _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
-    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - workload.setup_s
+    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload)
     return PlannedCase(
         case=case_hash(entry.workload, params),
         workload=entry.workload,
@@ -270,7 +274,7 @@ def _planned(
         block=block,
         repeats=entry.repeats.applied_to(suite.repeats),
         trial_time_s=trial_time_s,
-        timeout_s=entry.timeout_s or _timeout_s(workload, trial_time_s),
+        timeout_s=entry.timeout_s or _timeout_s(workload, params, trial_time_s),
         peers=tuple(peer.tool for peer in peers),
         peers_time_s=sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers),
     )
@@ -354,13 +358,31 @@ def _trial_time_s(workload: Workload, params: Mapping[str, ParamValue]) -> float
     duration_s, warmup_s = params.get("duration_s"), params.get("warmup_s", 0.0)
     if not isinstance(duration_s, int | float) or not isinstance(warmup_s, int | float):
         return None
-    return float(duration_s + warmup_s + workload.setup_s + TRIAL_OVERHEAD_S)
+    return float(duration_s + warmup_s + _setup_s(workload) + TRIAL_OVERHEAD_S)
 
 
-def _timeout_s(workload: Workload, trial_time_s: float | None) -> float:
+def _setup_s(workload: Workload) -> float:
+    """What each trial takes before its warm-up. The file of a job is filled by the first of its
+    trials and kept for all others."""
+    return 0.0 if takes_scratch(workload) else workload.setup_s
+
+
+def _setup_timeout_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:
+    """What filling memory or a file may take; 0 of a workload that has nothing to fill."""
+    if not workload.setup_s:
+        return 0.0
+    param, size = workload.param(FILE_BYTES), params.get(FILE_BYTES)
+    if param is None or not isinstance(param.default, int) or not isinstance(size, int | float):
+        return SETUP_TIMEOUT_S
+    return max(SETUP_TIMEOUT_S, SLOW_DISK_FACTOR * workload.setup_s * size / param.default)
+
+
+def _timeout_s(
+    workload: Workload, params: Mapping[str, ParamValue], trial_time_s: float | None
+) -> float:
     # A team ends its last problem, however long that takes.
     timeout_s = trial_timeout_s(None if workload.kind == "team" else trial_time_s)
-    return timeout_s + SETUP_TIMEOUT_S if workload.setup_s else timeout_s
+    return timeout_s + _setup_timeout_s(workload, params)
 
 
 def trial_timeout_s(trial_time_s: float | None) -> float:

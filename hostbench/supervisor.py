@@ -124,6 +124,7 @@ class Supervisor:
             "output_bytes": self._output.bytes,
             "elapsed_s": elapsed_s,
             "cpu_s": used.ru_utime + used.ru_stime,
+            "user_s": used.ru_utime,
             "stat_before": stat_before,
             "stat_after": stat_after,
             "left_behind": left_behind,

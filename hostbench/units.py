@@ -42,7 +42,9 @@ def human(value: float | None, unit: str) -> str:
 
 
 def tick(value: float, unit: str) -> str:
-    """A round value as it stands at an axis: `200 ns`, `50 GB/s`."""
+    """A round value as it stands at an axis: `200 ns`, `50 GB/s`, and a count as it is: `32`."""
+    if unit == "1":
+        return f"{value:g}"
     factor, prefix = _prefix(_rounded(value, SHOWN_DIGITS), small=unit == "s")
     return f"{value / factor:g} {prefix}{_SHORT_UNITS.get(unit, unit)}"
 

@@ -1,6 +1,6 @@
 """What the host is."""
 
-from hostbench.models.host import Cpu, HostInventory, Memory
+from hostbench.models.host import Cpu, Disk, HostInventory, Memory, ScratchPlace
 from hostbench.report.content import (
     Block,
     Code,
@@ -26,6 +26,7 @@ def host_section(host: HostInventory) -> Section:
         Part("Processor", _processor(host.cpu)),
         Part("Caches", (_caches(host),)),
         *_memory(host.memory),
+        *_scratch(host.scratch),
         Part("Clock and limits", (Facts(_clock(host) + _limits(host)),)),
         Part("Mitigations", (_mitigations(host),)),
     )
@@ -109,7 +110,7 @@ def _memory(memory: Memory | None) -> tuple[Block, ...]:
     bandwidth = memory.user_bytes_per_second
     facts: list[tuple[str, Text]] = [
         ("Channels", memory.channels_source or memory.channels_reason or UNKNOWN),
-        ("Bandwidth told", "none" if bandwidth is None else human(bandwidth, "byte/s")),
+        ("Bandwidth told", _told(bandwidth, "byte/s")),
         ("Last-level cache, C library", _bytes(memory.library_cache_bytes)),
         ("Transparent huge pages", _said(memory.transparent_huge_pages)),
         ("Their defragmentation", _said(memory.transparent_huge_page_defrag)),
@@ -123,6 +124,39 @@ def _memory(memory: Memory | None) -> tuple[Block, ...]:
         for node in memory.nodes
     ]
     return (Part("Memory", (Facts(tuple(facts)),)),)
+
+
+def _scratch(scratch: ScratchPlace | None) -> tuple[Block, ...]:
+    """Where disks were measured."""
+    if scratch is None:
+        return ()
+    device = scratch.device
+    found = f"{device.name} ({device.number}), from {scratch.device_source}" if device else ""
+    link = device.link_bytes_per_second if device else None
+    why = device.link_reason if device else scratch.device_reason
+    facts: list[tuple[str, Text]] = [
+        ("Directory", Code(scratch.directory)),
+        ("File system", _said(scratch.file_system)),
+        ("Its size", _bytes(scratch.size_bytes)),
+        ("Free at the start", _bytes(scratch.free_bytes)),
+        ("Device", found or scratch.device_reason or UNKNOWN),
+        *((f"Disk {disk.name}", _disk(disk)) for disk in (device.disks if device else ())),
+        ("Link", human(link, "byte/s") if link is not None else why or UNKNOWN),
+        ("Throughput told", _told(scratch.user_bytes_per_second, "byte/s")),
+        ("Operations told", _told(scratch.user_operations_per_second, "operation/s")),
+    ]
+    return (Part("Disk", (Facts(tuple(facts)),)),)
+
+
+def _disk(disk: Disk) -> str:
+    """What the kernel knows of it; of rotation what it was told, which a virtual disk makes up."""
+    turns = _yes_no(disk.rotational, "said to rotate", "said not to rotate")
+    words = (disk.model, disk.transport, turns if disk.rotational is not None else None)
+    return ", ".join(word for word in words if word) or UNKNOWN
+
+
+def _told(value: float | None, unit: str) -> str:
+    return "none" if value is None else human(value, unit)
 
 
 def _clock(host: HostInventory) -> tuple[tuple[str, Text], ...]:

@@ -32,8 +32,8 @@ READING = (
 
 _MEANING = {
     Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
-    Verdict.INVALID: "a figure above its theoretical limit, so the figure or the limit is wrong: "
-    "use neither",
+    Verdict.INVALID: "a figure above its theoretical limit, or a disk's that memory gave, so the "
+    "figure or the limit is wrong: use neither",
     Verdict.DISTURBED: "something else took the CPU while they ran: their figures may be worse "
     "than what the host can do",
     Verdict.NOISY: "the trials differ by more than the target: compare them with care",

@@ -67,9 +67,10 @@ def sampled_trials(case: CaseResult) -> list[TrialRecord]:
 
 def _introduction(document: ResultDocument, drawn: int, of: int) -> Text:
     text = (
-        "Each point is one sample: the work of one interval over its time, all slices included. "
-        "Below stand, on the same axis, the share of slices that nobody interrupted and the core "
-        "clock. Steal and pressure are known for a trial as a whole: they are in the tables."
+        "Each point is one sample: the work of one interval over its time, all of it included. "
+        "Below stands, on the same axis, what else a sample tells: the share of slices that nobody "
+        "interrupted and the core clock; of disks the latency. Steal and pressure are known for a "
+        "trial as a whole: they are in the tables."
     )
     if drawn < of:
         text += (

@@ -29,9 +29,20 @@ SAMPLES_RETENTION_DAYS = 30
 
 # Parameters that take few values and that boards tell series apart by. A parameter of a later
 # subsystem is added here. Not `store`: what `best` is may change from one job to the next.
-TAGGED_PARAMS = ("dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index")
+TAGGED_PARAMS = (
+    "dtype",
+    "isa",
+    "threads",
+    "pages",
+    "pattern",
+    "load",
+    "operation",
+    "index",
+    "cache_mode",
+    "engine",
+)
 # Parameters and secondary metrics that boards draw a figure over.
-NUMBERED_PARAMS = ("size_bytes", "block_bytes", "intensity")
+NUMBERED_PARAMS = ("size_bytes", "block_bytes", "intensity", "queue_depth")
 # What `best` became of these is told, and no series is told apart by it.
 CHOSEN_NUMBERS = ("streams",)
 CHOSEN_WORDS = ("store",)

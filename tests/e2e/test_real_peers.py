@@ -166,3 +166,32 @@ def test_a_run_with_all_light_peers(tmp_path: Path) -> None:
     assert [peer["metric"] is None for peer in peers] == [True, True, False]
     assert peers[2]["ratio"]["median"] > 0
     assert command.is_gone_soon()
+
+
+@needs("fio", "sysbench", "ioping", "dd")
+def test_peers_of_a_disk_measure_in_the_file_of_our_trial(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    suite = tmp_path / "disk.yaml"
+    small = "file_bytes: 33554432, duration_s: 0.2"
+    suite.write_text(
+        "name: disk\nidle: {policy: force}\npeers: auto\n"
+        "repeats: {min_trials: 1, max_trials: 1}\n"
+        "cases:\n"
+        f"  - {{workload: disk.rand_read, params: {{{small}}}}}\n"
+        f"  - {{workload: disk.seq_read, params: {{{small}, block_bytes: 65536}}}}\n"
+        f"  - {{workload: disk.rand_rw, params: {{{small}, queue_depth: 8, engine: libaio}}}}\n"
+        f"  - {{workload: disk.seq_write, params: {{{small}, threads: 2, engine: psync}}}}\n"
+        f"  - {{workload: disk.fsync_latency, params: {{{small}}}}}\n"
+    )
+    ended = command.run("run", str(suite), "--json")
+    assert ended.code == 0, ended.errors
+    cases = ended.document["cases"]
+    tools = [[peer["tool"] for peer in case["peers"]] for case in cases]
+    assert tools == [["fio", "sysbench", "ioping"], ["fio", "dd"], ["fio"], ["fio"], ["fio"]]
+    for peer in (peer for case in cases for peer in case["peers"]):
+        assert peer["statistics"]["n"] == 1, peer
+        assert peer["ratio"]["median"] > 0 and peer["version"][0].isdigit()
+    # One file for all, and each of our trials after the first finds it filled.
+    filled = [case["trials"][0]["events"][-1]["metrics"]["prefilled_bytes"] for case in cases]
+    assert filled[0] == 33554432 and not any(filled[1:]), filled
+    assert command.is_gone_soon()

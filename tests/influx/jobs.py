@@ -48,6 +48,24 @@ MEMORY_CASES = [
     # Nobody reserves such pages for tests.
     {"workload": "mem.write", "params": {**SHORT, "pages": "hugetlb"}},
 ]
+SHORT_DISK = {"duration_s": 0.4, "warmup_s": 0.05, "sample_interval_s": 0.1, "file_bytes": 64 << 20}
+DISK_CASES = [
+    {
+        "workload": "disk.rand_read",
+        "params": SHORT_DISK,
+        "grid": {"queue_depth": [1, 8]},
+        "peers": ["fio"],
+    },
+    {
+        "workload": "disk.seq_read",
+        "params": SHORT_DISK,
+        "grid": {"block_bytes": [4096, 1 << 20]},
+        "peers": ["fio"],
+    },
+    {"workload": "disk.seq_write", "params": {**SHORT_DISK, "cache_mode": "buffered"}},
+    {"workload": "disk.rand_rw", "params": {**SHORT_DISK, "engine": "psync", "threads": 2}},
+    {"workload": "disk.fsync_latency", "params": SHORT_DISK},
+]
 SUITE = Suite.model_validate_json(
     json.dumps(
         {
@@ -68,6 +86,7 @@ SUITE = Suite.model_validate_json(
                     "peers": ["sysbench"],
                 },
                 *MEMORY_CASES,
+                *DISK_CASES,
                 # No host has both.
                 {"workload": "cpu.fma", "params": {"isa": "neon", "threads": 1}},
                 {"workload": "cpu.fma", "params": {"isa": "avx512", "threads": 1}},

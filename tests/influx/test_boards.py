@@ -27,6 +27,7 @@ BOARDS_OF = {
     "": {"hostbench-overview", "hostbench-live"},
     "cpu.": {"hostbench-cpu"},
     "mem.": {"hostbench-mem"},
+    "disk.": {"hostbench-disk"},
 }
 
 
@@ -117,7 +118,7 @@ def test_the_document_leaves_no_panel_untried(
     all_panels = {(query.board, query.panel) for query in panel_queries(ANY_TIME)}
     beside_peers = {
         (f"hostbench-{board}", panel)
-        for board in ("cpu", "mem")
+        for board in ("cpu", "mem", "disk")
         for panel in ("Ours / peer", "Ours over the peer's")
     }
     assert all_panels - filled_panels <= beside_peers
@@ -141,7 +142,10 @@ def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
             host=[host, "other"],
             suite=[suite],
             workload=sorted(name for name in workloads if name.startswith(subsystem)),
-            kernel=sorted(name for name in workloads if name.startswith(subsystem)),
+            **dict.fromkeys(
+                ("kernel", "stream", "access"),
+                sorted(name for name in workloads if name.startswith(subsystem)),
+            ),
             job=[document.job.id, "x"],
         )
         for query, all_of_it in zip(panel_queries(right), everything, strict=True):

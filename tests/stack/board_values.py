@@ -4,6 +4,7 @@ document, without any of the code that makes points or queries."""
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from grafana.queries import BoardQuery
@@ -13,9 +14,15 @@ from orchestrator.influx.client import Series
 Row = dict[str, Any]
 RATE, CLOCK = "operations_per_second", "clock_hertz"
 BANDWIDTH, ACCESS_TIME = "bytes_per_second", "access_time_s"
-FIGURES = {"A": RATE, "B": BANDWIDTH, "C": ACCESS_TIME}
+COMMIT_TIME = "commit_time_s"
+FIGURES = {"A": RATE, "B": BANDWIDTH, "C": ACCESS_TIME, "D": COMMIT_TIME}
+PERCENTILES = tuple(f"latency_{name}_s" for name in ("p50", "p90", "p99", "p99_9"))
+LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
 SAMPLE_METRICS = {"Clean slices": "clean_slice_ratio", "Core clock": CLOCK}
-TAGGED = ("dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index")
+TAGGED = (
+    "dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index", "cache_mode",
+    "engine",
+)  # fmt: skip
 
 
 def rows_of(answer: Iterable[Series]) -> list[Row]:
@@ -62,7 +69,7 @@ class Expected:
     def rows(self, query: BoardQuery) -> list[Row]:
         """What this query must answer. Raises KeyError for a panel nobody has thought of here."""
         board = query.board.removeprefix("hostbench-")
-        if board in ("cpu", "mem"):
+        if board in ("cpu", "mem", "disk"):
             return self._of_subsystem(board)._rows(board, query)
         return self._rows(board, query)
 
@@ -121,8 +128,10 @@ class Expected:
             ("mem", "Spread"): lambda _: self._history("spread"),
             ("mem", "$kernel: ours, the limit, the peer"): lambda _: self._beside(BANDWIDTH),
             ("mem", "$kernel: history"): lambda _: self._figures(BANDWIDTH),
+            **self._disk_answers(),
             ("live", "Latest sample"): lambda ref: self._latest_figures(FIGURES[ref]),
             ("live", "Rate or time"): lambda ref: self._samples(FIGURES[ref]),
+            ("live", "Latency of operations"): lambda ref: self._samples(LATENCIES[ref]),
             ("live", "Clean slices, latest"): lambda _: self._latest("clean_slice_ratio"),
             ("live", "Core clock, latest"): lambda _: self._latest(CLOCK),
             ("live", "Trials"): self._trials,
@@ -399,6 +408,120 @@ class Expected:
             and (metric in case.metrics or (metric == case.primary and not case.metrics))
         ]
 
+    # ---- disks ----
+
+    def _disk_answers(self) -> dict[tuple[str, str], Callable[[str], list[Row]]]:
+        found: dict[str, Callable[[str], list[Row]]] = {
+            "Highest throughput by workload": lambda _: self._accessed(
+                BANDWIDTH, "max", "workload"
+            ),
+            "Highest rate by workload": lambda _: self._accessed(RATE, "max", "workload"),
+            "Highest throughput by workload and cache mode": lambda _: self._accessed(
+                BANDWIDTH, "rate", "workload", "cache_mode"
+            ),
+            "Share of the limit, by workload": self._by_workload,
+            "Time of a commit": self._commit_times,
+            "Ours / peer": self._peers,
+            "Latest result of every case": self._table,
+            "Latency of one operation at a time": self._one_at_a_time,
+            "Latency over the queue depth": self._latency_over_depth,
+            "Read at the device": lambda _: self._told("device_read_ratio"),
+            "In memory before": lambda _: self._told("cached_ratio_before"),
+            "Device busy": lambda _: self._told("device_busy_ratio"),
+            "Throughput, second by second": lambda _: self._samples(BANDWIDTH),
+            "Operations, second by second": lambda _: self._samples(RATE),
+            "Latency, second by second": lambda ref: self._samples(LATENCIES[ref]),
+            "Throughput": lambda _: self._told(BANDWIDTH, self._accesses()),
+            "Operations": lambda _: self._told(RATE, self._accesses()),
+            "Slowest of a hundred": lambda _: self._told("latency_p99_s", self._accesses()),
+            "Commits": lambda _: self._figures(COMMIT_TIME),
+            "Share of the limit": lambda _: self._history("efficiency"),
+            "Ours over the peer's": lambda _: self._history("peer_ratio"),
+            "Spread": lambda _: self._history("spread"),
+        }
+        for metric, what in ((BANDWIDTH, "Throughput"), (RATE, "Operations")):
+            found[f"{what} over the block size"] = partial(
+                self._over, metric, what, "block_bytes", "queue_depth"
+            )
+            found[f"{what} over the queue depth"] = partial(
+                self._over, metric, what, "queue_depth", "block_bytes"
+            )
+        for row, metric in (("stream", BANDWIDTH), ("access", RATE)):
+            found[f"${row}: ours, the limit, the peer"] = partial(self._beside_of, metric)
+            found[f"${row}: history"] = partial(self._figures_of, metric)
+        return {("disk", panel): answer for panel, answer in found.items()}
+
+    def _accesses(self) -> list[CaseResult]:
+        names = ("disk.seq_", "disk.rand_")
+        return [case for case in self.cases if case.workload.startswith(names)]
+
+    def _with(
+        self, metric: str, cases: Sequence[CaseResult] | None = None
+    ) -> Iterator[tuple[CaseResult, float]]:
+        for case in self.cases if cases is None else cases:
+            if metric in case.metrics:
+                yield case, case.metrics[metric].statistics.median
+
+    def _accessed(self, metric: str, name: str, *tags: str) -> list[Row]:
+        found: dict[tuple[tuple[str, str], ...], float] = {}
+        for case, value in self._with(metric, self._accesses()):
+            key = tuple(self._tags(case, *tags).items())
+            found[key] = max(found.get(key, 0.0), value)
+        return [{**dict(key), name: value} for key, value in found.items()]
+
+    def _told(self, metric: str, cases: Sequence[CaseResult] | None = None) -> list[Row]:
+        return [{**self._one(case), "value": value} for case, value in self._with(metric, cases)]
+
+    def _beside_of(self, metric: str, _ref: str) -> list[Row]:
+        return self._beside(metric)
+
+    def _figures_of(self, metric: str, _ref: str) -> list[Row]:
+        return self._figures(metric)
+
+    def _commit_times(self, ref: str) -> list[Row]:
+        name, choose = {"A": ("min", min), "B": ("max", max)}[ref]
+        values = [value for _, value in self._rated(COMMIT_TIME)]
+        return [{name: choose(values)}] if values else []
+
+    def _over(self, metric: str, what: str, x: str, other: str, _ref: str) -> list[Row]:
+        axis = {"block_bytes": "block", "queue_depth": "queue depth"}[x]
+        tags = ("workload", "cache_mode", "engine", "threads")
+        return [
+            {
+                **self._point(case, metric, f"{what.lower()} a second", tags),
+                **self._number(case, x, axis),
+                **self._number(case, other, other),
+            }
+            for case in self._accesses()
+            if metric in case.metrics or (metric == case.primary and not case.metrics)
+        ]
+
+    def _latency_over_depth(self, _ref: str) -> list[Row]:
+        tags = ("workload", "cache_mode", "engine", "threads")
+        return [
+            {
+                **self._point(case, metric, "latency", tags),
+                **self._number(case, "queue_depth", "queue depth"),
+                **self._number(case, "block_bytes", "block_bytes"),
+                "metric": metric,
+            }
+            for metric in PERCENTILES
+            for case, _ in self._with(metric, self._accesses())
+        ]
+
+    def _one_at_a_time(self, _ref: str) -> list[Row]:
+        found: dict[tuple[str, str], float] = {}
+        for metric in PERCENTILES:
+            for case, value in self._with(metric, self._accesses()):
+                params = self._params(case)
+                if params["threads"] == 1 and params["queue_depth"] == 1:
+                    key = (case.workload, metric)
+                    found[key] = max(found.get(key, 0.0), value)
+        return [
+            {"workload": workload, "metric": metric, "rate": value}
+            for (workload, metric), value in found.items()
+        ]
+
     # ---- samples and trials ----
 
     def _sampled(self, metric: str) -> Iterator[tuple[CaseResult, int, float]]:
@@ -521,17 +644,28 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
     host, suite = {document.host.hostname}, {document.suite.name}
     workloads = {
         "overview": {case.workload for case in done},
-        "cpu": {case.workload for case in done if case.primary == RATE},
+        "cpu": {
+            case.workload
+            for case in done
+            if case.primary == RATE and case.workload.startswith("cpu.")
+        },
         "mem": {case.workload for case in done if case.workload.startswith("mem.")},
+        "disk": {case.workload for case in done if case.workload.startswith("disk.")},
         "live": {
             case.workload for case in document.cases if any(trial.samples for trial in case.trials)
         },
     }
-    kernels = {case.workload for case in done if case.primary == BANDWIDTH}
+    rates = {case.workload: case.primary for case in done}
+    kernels, streams, accesses = (
+        {name for name, primary in rates.items() if primary == metric and name.startswith(prefix)}
+        for prefix, metric in (("mem.", BANDWIDTH), ("disk.", BANDWIDTH), ("disk.", RATE))
+    )
     return {
         **{(f"hostbench-{board}", "host"): host for board in workloads},
         **{(f"hostbench-{board}", "suite"): suite for board in workloads},
         **{(f"hostbench-{board}", "workload"): names for board, names in workloads.items()},
         ("hostbench-mem", "kernel"): kernels,
+        ("hostbench-disk", "stream"): streams,
+        ("hostbench-disk", "access"): accesses,
         ("hostbench-live", "job"): {document.job.id},
     }

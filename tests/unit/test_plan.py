@@ -99,6 +99,17 @@ def test_a_total_of_bytes_is_a_fixed_work_too() -> None:
         make_plan(both, {"cpu": table}, host(allowed_cpus=(0,)))
 
 
+@pytest.mark.parametrize(("gibibytes", "more_s"), [(1, 600.0), (20, 600.0), (100, 3000.0)])
+def test_a_large_file_may_take_long_to_fill(gibibytes: int, more_s: float) -> None:
+    sized = param("file_bytes", default=1 << 30, max=1 << 50)
+    read = FMA.model_copy(update={"params": (*FMA.params, sized), "setup_s": 3.0})
+    table = TABLE.model_copy(update={"workloads": (read,)})
+    suite = Suite(name="mine", cases=(entry(params={"file_bytes": gibibytes << 30}),))
+    (case,) = make_plan(suite, {"cpu": table}, host(allowed_cpus=(0,))).cases
+    assert case.trial_time_s is not None
+    assert case.timeout_s == pytest.approx(2 * case.trial_time_s + 30 + more_s)
+
+
 def test_sizes_are_told_in_powers_of_two() -> None:
     sized = FMA.model_copy(update={"params": (*FMA.params, param("size_bytes", max=1 << 40))})
     table = TABLE.model_copy(update={"workloads": (sized,)})
@@ -121,6 +132,18 @@ def test_setting_up_takes_time_and_is_given_more() -> None:
     assert quick.trial_time_s is not None
     assert case.trial_time_s == pytest.approx(quick.trial_time_s + 2)
     assert case.timeout_s > quick.timeout_s + 100
+
+
+def test_a_file_that_is_kept_is_not_filled_by_every_trial() -> None:
+    """But any of them may be the one that fills it: it has the time."""
+    kept = param("scratch_fd", scope="host", min=3, max=1 << 20)
+    read = FMA.model_copy(update={"params": (*FMA.params, kept), "setup_s": 3.0})
+    suite = Suite(name="mine", cases=(entry(),))
+    (plain,) = make_plan(suite, {"cpu": TABLE}, host()).cases
+    tables = {"cpu": TABLE.model_copy(update={"workloads": (read,)})}
+    (case,) = make_plan(suite, tables, host()).cases
+    assert case.trial_time_s == plain.trial_time_s
+    assert case.timeout_s > plain.timeout_s + 100
 
 
 def test_label_and_timeout_of_the_suite() -> None:

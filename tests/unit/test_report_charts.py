@@ -197,6 +197,15 @@ def test_times_are_told_in_nanoseconds() -> None:
         assert {"0.5 ns", "1 ns", "10 ns", "200 ns"} <= set(texts_of(svg))
 
 
+def test_strips_leave_room_for_long_labels() -> None:
+    label = "block 4 KiB queue_depth=32 16 threads psync"
+    found = {one.text: one for svg in draw(strips(label), "A title")[:1]
+             for one in ElementTree.fromstring(svg).iter("text")}  # fmt: skip
+    # It ends at x and is about six pixels a character.
+    assert found[label].get("text-anchor") == "end"
+    assert float(found[label].get("x", "0")) >= 6 * len(label)
+
+
 def test_marks_beyond_the_curves_are_not_drawn() -> None:
     for svg in draw(curve_chart(marks={"L2": 64 << 10, "L3": 1 << 40}), "A title"):
         texts = texts_of(svg)

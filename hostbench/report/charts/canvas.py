@@ -14,6 +14,8 @@ from hostbench.report.plaintext import one_line
 
 Anchor = Literal["left", "center", "right"]
 XY = tuple[float, float]
+# About as wide is a character of the page's font.
+CHARACTER_PX = 6.4
 
 
 class Canvas:

@@ -8,7 +8,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from hostbench.report.charts.canvas import XY, Canvas
+from hostbench.report.charts.canvas import CHARACTER_PX, XY, Canvas
 from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
 from hostbench.report.content import Curve, CurveAxis, CurveChart, CurveMark
 from hostbench.units import binary_bytes, tick
@@ -21,8 +21,6 @@ LEFT_PX, RIGHT_PX = 64, 26
 SIGN_PX, SIGN_END_PX = 4.0, 34
 # An interval is drawn where its sign does not hide it.
 INTERVAL_LEAST_PX = 8
-# About as wide is a character of the page's font.
-CHARACTER_PX = 6.4
 # The share of an axis beyond its last point.
 ROOM = 0.04
 

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hostbench.report.charts.canvas import Canvas
+from hostbench.report.charts.canvas import CHARACTER_PX, Canvas
 from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
 from hostbench.report.content import Point, PointKind, SpreadChart, SpreadGroup, SpreadRow
 from hostbench.units import bound, percent
@@ -13,11 +13,14 @@ LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.PAPER, Ink.WARN, Ink.TEXT)
 NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
 SHOWN = 0.9
 AXIS_PX, BOTTOM_PX, SIDE_PX = 22, 8, 66
+# As much as labels may take of the strips.
+LABELS_MOST_PX, LABEL_GAP_PX = 300, 10
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Pixels. Labels stand left of the strips, or above them where `labels` is 0."""
+    """Pixels. Labels stand left of the strips, in `labels` or what they take, or above them where
+    that is 0."""
 
     width: int
     labels: int
@@ -31,7 +34,15 @@ NARROW = _Layout(width=NARROW_PX, labels=0, row=32, group=28)
 
 def spread_chart(chart: SpreadChart, title: str) -> tuple[str, str]:
     """The chart wide and narrow."""
-    return _drawn(chart, title, WIDE, "wide"), _drawn(chart, title, NARROW, "narrow")
+    wide = replace(WIDE, labels=_labels_px(chart))
+    return _drawn(chart, title, wide, "wide"), _drawn(chart, title, NARROW, "narrow")
+
+
+def _labels_px(chart: SpreadChart) -> int:
+    """What the longest label takes."""
+    longest = max((len(row.label) for group in chart.groups for row in group.rows), default=0)
+    wanted = math.ceil(longest * CHARACTER_PX) + 2 * LABEL_GAP_PX
+    return max(WIDE.labels, min(LABELS_MOST_PX, wanted))
 
 
 def axis_range(chart: SpreadChart) -> float:
@@ -77,7 +88,7 @@ class _Strips:
 
     def row(self, row: SpreadRow, y: float) -> None:
         if self._layout.labels:
-            self._canvas.text((self._layout.labels - 10, y), row.label, anchor="right")
+            self._canvas.text((self._layout.labels - LABEL_GAP_PX, y), row.label, anchor="right")
         else:
             self._canvas.text((0, y - 8), row.label)
             y += 7

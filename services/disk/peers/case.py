@@ -9,7 +9,10 @@ from hostbench.trial import Beside
 GIB = 1 << 30
 LARGE_BLOCK, SMALL_BLOCK = 1 << 20, 4096
 # The program's defaults, for a plan: what a trial ran with, it says itself.
-_DIRECT, _FIRST_ENGINE = "direct", "io_uring"
+DIRECT, _FIRST_ENGINE = "direct", "io_uring"
+# What is committed is written like this whatever is asked, so that it is no parameter there.
+_COMMITTED = {"engine": "psync", "cache_mode": "buffered"}
+COMMIT = "fsync_latency"
 RATE, OPERATIONS, COMMIT_TIME = "bytes_per_second", "operations_per_second", "commit_time_s"
 MEAN_LATENCY = "latency_mean_s"
 NO_FILE = "this host hands on no file of the case for it to measure in"
@@ -39,13 +42,15 @@ class Case:
     @classmethod
     def of(cls, workload: str, params: Params) -> Self:
         """The case with these parameters, resolved by a trial or as a suite has them."""
+        if workload == COMMIT:
+            params = {**params, **_COMMITTED}
         zipf = params.get("distribution") == "zipf"
         engine = str(params.get("engine") or "auto")
         large = workload.startswith("seq_")
         return cls(
             workload=workload,
             engine=_FIRST_ENGINE if engine == "auto" else engine,
-            cache_mode=str(params.get("cache_mode") or _DIRECT),
+            cache_mode=str(params.get("cache_mode") or DIRECT),
             threads=int(_number(params, "threads", 1)),
             depth=int(_number(params, "queue_depth", 1)),
             block_bytes=int(_number(params, "block_bytes", LARGE_BLOCK if large else SMALL_BLOCK)),
@@ -68,7 +73,7 @@ class Case:
     @property
     def commits(self) -> bool:
         """Whether each operation is a write and the flush behind it."""
-        return self.workload == "fsync_latency"
+        return self.workload == COMMIT
 
     @property
     def direct(self) -> bool:
@@ -87,7 +92,7 @@ class Case:
     def one_at_a_time(self) -> bool:
         """Whether it has one operation under way, direct, in a closed loop: what small tools do."""
         alone = self.threads == 1 and self.depth == 1
-        return alone and self.cache_mode == _DIRECT and self.rate is None and not self.verify
+        return alone and self.cache_mode == DIRECT and self.rate is None and not self.verify
 
 
 def scratch_file(beside: Beside) -> str:

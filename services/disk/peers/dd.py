@@ -28,6 +28,7 @@ class Dd(Peer):
     unit = "byte/s"
     metric = RATE
     overhead_s = 0.1
+    kernel_works = True
 
     def __init__(self, case: Case) -> None:
         self._case = case

@@ -54,7 +54,7 @@ def fio_command(workload: str, params: Params) -> str | None:
     case = Case.of(workload, params)
     if not _has_equal(case):
         return None
-    return shlex.join((TOOL, *options(case, _FILE), *_until(case), *_FOR_PEOPLE))
+    return shlex.join((TOOL, *options(case, _FILE), *until(case, case.duration_s), *_LATENCIES))
 
 
 def options(case: Case, filename: str) -> tuple[str, ...]:
@@ -98,23 +98,17 @@ def _durability(case: Case) -> dict[str, str]:
 
 
 # Latencies from before the submission, which is where ours begin.
-_FOR_PEOPLE = ("--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0")
-_REPORT = (*_FOR_PEOPLE, "--output-format=json")
+_LATENCIES = ("--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0")
 
 
-def timed(case: Case, elapsed_s: float) -> tuple[str, ...]:
-    """Options for a run of this time. A ramp would fill the page cache: only past it is there one,
-    and where every write is flushed."""
+def until(case: Case, elapsed_s: float) -> tuple[str, ...]:
+    """When it ends, as our case does: after this time, or with its work done. A ramp would fill the
+    page cache: only past it is there one, and where every write is flushed."""
+    if case.total_bytes is not None:
+        return (f"--io_size={case.total_bytes // case.threads}",)
     ramp = case.direct or case.commits or case.cache_mode.endswith("+dsync")
     ramp_time = (f"--ramp_time={_milliseconds(case.warmup_s)}",) if ramp and case.warmup_s else ()
     return ("--time_based", f"--runtime={_milliseconds(elapsed_s)}", *ramp_time)
-
-
-def _until(case: Case) -> tuple[str, ...]:
-    """When it ends, as our case does: by time, or with its work done."""
-    if case.total_bytes is None:
-        return timed(case, case.duration_s)
-    return (f"--io_size={case.total_bytes // case.threads}",)
 
 
 def _milliseconds(seconds: float) -> str:
@@ -143,7 +137,8 @@ class Fio(Peer):
     tool = TOOL
     package = PACKAGE
     # It looks every quarter of a second whether its jobs have ended.
-    overhead_s = 0.7
+    overhead_s = 0.5
+    kernel_works = True
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -171,8 +166,9 @@ class Fio(Peer):
     def command(self, beside: Beside) -> Command:
         asked = options(self._case, scratch_file(beside))
         # It neither makes nor extends a file: ours is there, and as large as it is to be.
-        own = (*asked, *timed(self._case, beside.elapsed_s), "--allow_file_create=0", *_REPORT)
-        return Command(on_cpus(beside.cpus, TOOL, *own, *_placed(beside)))
+        asked += (*until(self._case, beside.elapsed_s), "--allow_file_create=0")
+        report = (*_LATENCIES, "--output-format=json")
+        return Command(on_cpus(beside.cpus, TOOL, *asked, *report, *_placed(beside)))
 
     def parse(self, output: str, beside: Beside) -> float:
         report = read_report(output)

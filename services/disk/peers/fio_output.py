@@ -14,11 +14,15 @@ MEDIAN, P99 = "50.000000", "99.000000"
 
 @dataclass(frozen=True)
 class Direction:
-    """Reads, writes or flushes: rates per second, latencies in seconds from before the submission
-    to the completion. None: too few for a percentile."""
+    """Reads, writes or flushes, all that were completed after the ramp: what they moved, and
+    latencies in seconds from before the submission to the completion, None of no operation.
+
+    fio's own `iops` and `total_ios` count what was submitted after the ramp. Of a deep queue of
+    large blocks that is a tenth less than what was completed in that time.
+    """
 
     operations: int
-    operations_per_second: float
+    bytes: int
     bytes_per_second: float
     latency_p50_s: float | None
     latency_p99_s: float | None
@@ -29,12 +33,18 @@ class Direction:
         latency = told["lat_ns"]
         percentiles = latency.get("percentile", {})
         return cls(
-            operations=int(told["total_ios"]),
-            operations_per_second=float(told.get("iops", 0.0)),
+            operations=int(latency["N"]),
+            # Flushes have neither.
+            bytes=int(told.get("io_bytes", 0)),
             bytes_per_second=float(told.get("bw_bytes", 0.0)),
             latency_p50_s=_seconds(percentiles.get(MEDIAN)),
             latency_p99_s=_seconds(percentiles.get(P99)),
         )
+
+    @property
+    def operations_per_second(self) -> float:
+        """Of operations of one size."""
+        return self.bytes_per_second * self.operations / self.bytes if self.bytes else 0.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ class Report:
             expect(name, self.options.get(name), value)
         if self.operations == 0:
             raise BadOutput("it did no operation")
-        block = self.bytes_per_second / self.operations_per_second
+        block = (self.read.bytes + self.write.bytes) / self.operations
         expect_about("blocks in bytes of", block, float(asked["bs"]))
 
 

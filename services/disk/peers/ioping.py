@@ -1,7 +1,7 @@
 """ioping: how long one small read takes, one after the other, as ping(8) has it for hosts."""
 
 from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect_about, match, number, version
+from hostbench.peertools.reading import NUMBER, expect_about, match, version
 from hostbench.trial import Beside
 from services.disk.peers.case import MEAN_LATENCY, NO_FILE, Case, scratch_file
 
@@ -25,6 +25,7 @@ class Ioping(Peer):
     unit = "s"
     metric = MEAN_LATENCY
     overhead_s = 0.1
+    kernel_works = True
 
     def __init__(self, case: Case) -> None:
         self._case = case

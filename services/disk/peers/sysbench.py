@@ -9,19 +9,18 @@ from hostbench.peers import Ask, Command, Params, Peer, Survey
 from hostbench.peertools.reading import NUMBER, expect, number
 from hostbench.peertools.sysbench import PACKAGE, TOOL, SysbenchTest
 from hostbench.trial import Beside
-from services.disk.peers.case import NO_FILE, OPERATIONS, Case, scratch_file
+from services.disk.peers.case import DIRECT, NO_FILE, OPERATIONS, Case, scratch_file
 
 __all__ = ["PACKAGE", "TOOL", "RandomRead", "peer"]
 
 _FILE = "test_file.0"
-_ONE_AT_A_TIME = "direct"
 
 
 def peer(workload: str, params: Params) -> Peer | None:
     """Beside disk.rand_read past the page cache, uniform, whose threads have one read under way."""
     case = Case.of(workload, params)
     plain = case.rate is None and case.zipf_theta is None and not case.verify
-    fits = case.depth == 1 and case.cache_mode == _ONE_AT_A_TIME and plain
+    fits = case.depth == 1 and case.cache_mode == DIRECT and plain
     return RandomRead(case) if workload == "rand_read" and fits else None
 
 
@@ -31,6 +30,7 @@ class RandomRead(SysbenchTest):
     title = "fileio rndrd"
     unit = "operation/s"
     metric = OPERATIONS
+    kernel_works = True
 
     def __init__(self, case: Case) -> None:
         self._case = case

@@ -1,0 +1,116 @@
+"""disk-bench against fio at equal engine, blocks, depth, threads and cache mode: interleaved pairs.
+
+usage: python -m benchmarks.disk.against_fio [PAIRS] (default: 11)
+Needs the Debian package fio, and HOSTBENCH_SCRATCH on the disk to measure.
+
+Both work in the same unnamed file. What a program costs shows on a disk that answers at once:
+
+    benchmarks/disk/on_loop_device.sh .venv/bin/python -m benchmarks.disk.against_fio
+
+A real disk mostly repeats itself worse than the tools differ: its spread stands beside its ratios.
+fio's percentiles are of buckets that are 1.6 % wide, ours of 0.8 %. Both begin to count before the
+submission.
+"""
+
+import shlex
+import sys
+from dataclasses import fields
+from typing import Any
+
+from benchmarks.disk.trials import Figures, ScratchFile
+from benchmarks.figures import save, spread
+from benchmarks.pairs import Comparison, Target, interleaved, print_header, print_row
+
+CASES = (
+    "seq_read --block-bytes 1048576 --queue-depth 1 --engine io_uring",
+    "seq_read --block-bytes 1048576 --queue-depth 32 --engine io_uring",
+    "seq_write --block-bytes 1048576 --queue-depth 1 --engine io_uring",
+    "seq_write --block-bytes 1048576 --queue-depth 32 --engine io_uring",
+    "rand_read --block-bytes 4096 --queue-depth 1 --engine io_uring",
+    "rand_read --block-bytes 4096 --queue-depth 32 --engine io_uring",
+    "rand_write --block-bytes 4096 --queue-depth 1 --engine io_uring",
+    "rand_write --block-bytes 4096 --queue-depth 32 --engine io_uring",
+    "rand_read --block-bytes 4096 --threads 32 --engine psync",
+)
+SECONDS = 1.0
+# What is ours over what is fio's: at least as much, at most as long.
+NO_SLOWER, NO_LONGER = Target("≥ 0.98", least=0.98), Target("≤ 1.05", most=1.05)
+TARGETS = {
+    "operations_per_second": NO_SLOWER,
+    "latency_p50_s": NO_LONGER,
+    "latency_p99_s": NO_LONGER,
+    "cpu_seconds_per_million_operations": NO_LONGER,
+}
+COLUMNS = ("case", "ours, operation/s", "fio", "its spread", "rate ≥ 0.98", "p50 ≤ 1.05",
+           "p99 ≤ 1.05", "CPU time ≤ 1.05", "pairs", "")  # fmt: skip
+
+Pairs = list[tuple[Figures, Figures]]
+
+
+def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, Any]]:
+    """The pairs of one case, and the two commands that gave them."""
+    command = f"{case} --duration-s {SECONDS}"
+    # Fills the file, and tells on which CPUs it ran.
+    theirs = file.fio_command(file.disk_bench(command), SECONDS)
+
+    def ours() -> Figures:
+        return Figures.of_ours(file.disk_bench(command))
+
+    def fio() -> Figures:
+        return Figures.of_fio(file.fio(theirs))
+
+    commands = {"command": f"disk-bench {command}", "fio_command": shlex.join(theirs)}
+    return interleaved(pairs, ours, fio, disk=True), commands
+
+
+def comparisons(found: Pairs) -> dict[str, Comparison | None]:
+    """By figure; None where a run had too few operations to tell it."""
+    rows: dict[str, Comparison | None] = {}
+    for field in fields(Figures):
+        ours = [getattr(mine, field.name) for mine, _ in found]
+        theirs = [getattr(its, field.name) for _, its in found]
+        told = all(value is not None for value in (*ours, *theirs))
+        target = TARGETS[field.name]
+        rows[field.name] = Comparison(target, tuple(ours), tuple(theirs)) if told else None
+    return rows
+
+
+def cell(row: Comparison | None) -> str:
+    """The ratio with its interval."""
+    if row is None:
+        return "too few"
+    ratio = spread(row.ratios)
+    miss = "" if row.met else " **misses**"
+    return f"**{ratio['median']:.3f}** ({ratio['low']:.3f} – {ratio['high']:.3f}){miss}"
+
+
+def main() -> None:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    file = ScratchFile()
+    name = "against_fio_on_loop_device" if file.on_loop_device else "against_fio"
+    print_header(COLUMNS)
+    figures = []
+    for case in CASES:
+        found, commands = compare(file, case, pairs)
+        rows = comparisons(found)
+        rate = rows["operations_per_second"]
+        assert rate is not None, "a rate is always told"
+        met = all(row.met for row in rows.values() if row is not None)
+        ours, theirs = spread(list(rate.ours)), spread(list(rate.theirs))
+        print_row(
+            [
+                case.replace("--", ""),
+                f"{ours['median']:,.0f}",
+                f"{theirs['median']:,.0f}",
+                f"{theirs['mad_relative']:.1%}",
+                *map(cell, rows.values()),
+                f"{len(found)}",
+                "holds" if met else "**misses**",
+            ]
+        )
+        figures.append({**commands, **{what: row and row.entry() for what, row in rows.items()}})
+        save(f"disk/{name}", figures)
+
+
+if __name__ == "__main__":
+    main()

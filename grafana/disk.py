@@ -1,0 +1,321 @@
+"""Disks: throughput and operations by block and queue depth, latency, evidence, by the second."""
+
+from collections.abc import Mapping
+
+from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
+from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models.dashboard import GridPos
+
+from grafana.charts import (
+    GROUPED,
+    NAME,
+    Axis,
+    beside,
+    curves,
+    history,
+    matrix,
+    narrow_history,
+    peer_history,
+    peer_ratios,
+    share_history,
+    spread_history,
+    wide_history,
+)
+from grafana.influxql import (
+    CHOSEN,
+    PRIMARY,
+    equals,
+    latest,
+    matches,
+    one_of,
+    over_latest,
+    present,
+    results,
+    samples,
+    series,
+)
+from grafana.looks import (
+    BANDWIDTH,
+    BYTES,
+    DISK,
+    NUMBER,
+    OURS_COLOUR,
+    RATE,
+    SECONDS,
+    SHARE,
+    api_variable,
+    board,
+    bottom_legend,
+    no_legend,
+    prop,
+    result_variables,
+    row_variable,
+    thresholds,
+)
+from grafana.overview import bars, shares_of_limit, tile
+from grafana.tables import results_table
+from hostbench.models.result import OWN_TOOL
+
+DISKS = equals("subsystem", "disk")
+OURS = f"{DISKS} AND {equals('tool', OWN_TOOL)}"
+# Reads and writes report bytes and operations, whichever of them is their figure.
+ACCESSES = f"{OURS} AND {matches('workload', '^disk[.](seq|rand)_')}"
+THROUGHPUTS = f"{ACCESSES} AND {equals('metric', 'bytes_per_second')}"
+OPERATIONS = f"{ACCESSES} AND {equals('metric', 'operations_per_second')}"
+COMMITS = f"{PRIMARY} AND {DISKS} AND {equals('metric', 'commit_time_s')}"
+PERCENTILES = {
+    "latency_p50_s": "50 %",
+    "latency_p90_s": "90 %",
+    "latency_p99_s": "99 %",
+    "latency_p99_9_s": "99.9 %",
+}
+LATENCIES = f"{ACCESSES} AND {matches('metric', '^latency_p(50|90|99|99_9)_s$')}"
+ONE_AT_A_TIME = f'{LATENCIES} AND "threads" = \'1\' AND "queue_depth" = 1'
+# Rows are repeated for what has the same unit.
+STREAM, ACCESS = "stream", "access"
+OF_STREAM = f"{PRIMARY} AND {THROUGHPUTS} AND {one_of(STREAM, 'workload')}"
+OF_ACCESS = f"{PRIMARY} AND {OPERATIONS} AND {one_of(ACCESS, 'workload')}"
+ALL_WORKLOADS = "disk[.].*"
+NOTHING = "No results of disks in the chosen time."
+
+BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
+DEPTH_AXIS = Axis("queue_depth", "queue depth", NUMBER, 2)
+LIMIT = "limit, what the link to the device transfers at most, or the operator told"
+SAMPLED = ("host", "workload", "label")
+
+
+def disk() -> dashboard.Dashboard:
+    """The board."""
+    found = board(
+        DISK,
+        "hostbench: disk",
+        "Throughput and operations a second by block and queue depth, latency, commits, the "
+        "evidence that figures are the disk's, and the same second by second.",
+        "now-30d",
+    )
+    for one in result_variables(f"{PRIMARY} AND {DISKS}", ALL_WORKLOADS):
+        found = found.with_variable(one)
+    return (
+        found.with_variable(_rows(STREAM, "bytes_per_second", "bytes a second"))
+        .with_variable(_rows(ACCESS, "operations_per_second", "operations a second"))
+        .with_variable(api_variable())
+        .with_panel(_highest("throughput", "throughputs", BANDWIDTH, THROUGHPUTS))
+        .with_panel(_of_limit())
+        .with_panel(_commit_time())
+        .with_panel(peer_ratios().grid_pos(GridPos(x=18, y=4, w=6, h=5)))
+        .with_panel(results_table(14).grid_pos(GridPos(x=0, y=9, w=24, h=14)))
+        .with_row(dashboard.Row("By block size, queue depth and cache mode"))
+        .with_panel(_over("Throughput", "block size", BLOCK_AXIS, BANDWIDTH, THROUGHPUTS))
+        .with_panel(_over("Operations", "block size", BLOCK_AXIS, RATE, OPERATIONS))
+        .with_panel(_over("Throughput", "queue depth", DEPTH_AXIS, BANDWIDTH, THROUGHPUTS))
+        .with_panel(_over("Operations", "queue depth", DEPTH_AXIS, RATE, OPERATIONS))
+        .with_panel(_by_mode())
+        .with_panel(_highest("rate", "rates of operations", RATE, OPERATIONS).height(10))
+        .with_row(dashboard.Row("Latency"))
+        .with_panel(_one_at_a_time())
+        .with_panel(_latency())
+        .with_row(dashboard.Row("Evidence that the figures are the disk's"))
+        .with_panel(_evidence("Read at the device", "device_read_ratio", READ_AT_DEVICE))
+        .with_panel(_evidence("In memory before", "cached_ratio_before", IN_MEMORY))
+        .with_panel(_evidence("Device busy", "device_busy_ratio", BUSY))
+        .with_row(dashboard.Row("Second by second"))
+        .with_panel(_seconds("Throughput, second by second", BANDWIDTH, {"bytes_per_second": ""}))
+        .with_panel(_seconds("Operations, second by second", RATE, {"operations_per_second": ""}))
+        .with_panel(_seconds("Latency, second by second", SECONDS, SAMPLED_LATENCIES))
+        .with_row(dashboard.Row("History of all chosen workloads"))
+        .with_panel(_history("Throughput", BANDWIDTH, THROUGHPUTS))
+        .with_panel(_narrow("Operations", RATE, OPERATIONS))
+        .with_panel(_narrow("Slowest of a hundred", SECONDS, _of_metric("latency_p99_s")))
+        .with_panel(_narrow("Commits", SECONDS, COMMITS))
+        .with_panel(share_history().span(8).height(9).legend(no_legend()))
+        .with_panel(peer_history())
+        .with_panel(spread_history())
+        .with_row(dashboard.Row(f"${STREAM}").repeat(STREAM))
+        .with_panel(beside(f"${STREAM}: ours, the limit, the peer", BANDWIDTH, OF_STREAM, LIMIT))
+        .with_panel(_row_history(STREAM, BANDWIDTH, OF_STREAM))
+        .with_row(dashboard.Row(f"${ACCESS}").repeat(ACCESS))
+        .with_panel(beside(f"${ACCESS}: ours, the limit, the peer", RATE, OF_ACCESS, LIMIT))
+        .with_panel(_row_history(ACCESS, RATE, OF_ACCESS))
+    )
+
+
+def _of_metric(metric: str) -> str:
+    return f"{ACCESSES} AND {equals('metric', metric)}"
+
+
+def _rows(name: str, metric: str, unit: str) -> dashboard.QueryVariable:
+    condition = f"{PRIMARY} AND {DISKS} AND {equals('metric', metric)}"
+    said = f"Those of the chosen workloads whose figure is in {unit}."
+    return row_variable(name, condition, ALL_WORKLOADS, said)
+
+
+def _highest(name: str, names: str, unit: str, condition: str) -> bargauge.Panel:
+    inner = latest('"value"', ("workload",), condition)
+    text = f'SELECT max("value") FROM ({inner}) GROUP BY "workload"'
+    return (
+        bars(
+            f"Highest {name} by workload",
+            f"The highest of the latest {names} of each workload, over all blocks, queue depths, "
+            "threads and cache modes: also of those that the page cache served, which the table "
+            "tells by the verdict and the cache mode.",
+            10,
+            9,
+        )
+        .unit(unit)
+        .decimals(1)
+        .min(0)
+        .thresholds(thresholds(((None, OURS_COLOUR),)))
+        .no_value(NOTHING)
+        .with_target(series(text, "$tag_workload"))
+    )
+
+
+def _of_limit() -> bargauge.Panel:
+    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
+    return shares_of_limit(
+        "Share of the limit, by workload",
+        "The median over the latest results of all cases of a workload. Limit: what the link to "
+        "the device transfers at most, or what the operator told. A virtual disk has no link: "
+        "there it must be given.",
+        8,
+        9,
+    ).with_target(series(text, "$tag_workload"))
+
+
+def _commit_time() -> stat.Panel:
+    inner = latest('"value"', ("workload",), COMMITS)
+    return (
+        tile(
+            "Time of a commit",
+            "The lowest and the highest of the latest times that it took to write a block and "
+            "have the device confirm it (fdatasync), over all block sizes.",
+            6,
+        )
+        .unit(SECONDS)
+        .decimals(1)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .with_target(series(f'SELECT min("value") FROM ({inner})', "lowest"))
+        .with_target(series(f'SELECT max("value") FROM ({inner})', "highest", "B"))
+    )
+
+
+def _over(what: str, over: str, x: Axis, unit: str, condition: str) -> xychart.Panel:
+    """A line for each workload, cache mode, engine and number of threads, and for what the other
+    of block and queue depth is."""
+    other = "queue_depth" if x is BLOCK_AXIS else "block_bytes"
+    return curves(
+        f"{what} over the {over}",
+        f"The latest {what.lower()} of reads and writes over the {over}, a line for everything "
+        "else that tells cases apart. Both scales are logarithmic.",
+        x,
+        Axis("value", f"{what.lower()} a second", unit, 10),
+        ("workload", "cache_mode", "engine", "threads"),
+        condition,
+        fields=(other,),
+    )
+
+
+def _by_mode() -> barchart.Panel:
+    return matrix(
+        "Highest throughput by workload and cache mode",
+        "The highest of the latest throughputs, one bar a cache mode. Buffered writes that wait "
+        "for nothing show the page cache and not the disk; with fsync_end or dsync, and direct, "
+        "they show the disk.",
+        BANDWIDTH,
+        "workload",
+        "cache_mode",
+        latest('"value"', ("workload", "cache_mode"), f"{THROUGHPUTS} AND {present('cache_mode')}"),
+    ).span(14)
+
+
+def _one_at_a_time() -> barchart.Panel:
+    panel = matrix(
+        "Latency of one operation at a time",
+        "Percentiles of the latency with one thread and queue depth 1: of each workload the "
+        "highest of its latest results, over all block sizes and cache modes.",
+        SECONDS,
+        "workload",
+        "metric",
+        latest('"value"', ("workload", "metric"), ONE_AT_A_TIME),
+    ).height(12)
+    for metric, name in PERCENTILES.items():
+        panel = panel.override_by_name(metric, [prop("displayName", name)])
+    return panel
+
+
+def _latency() -> xychart.Panel:
+    return curves(
+        "Latency over the queue depth",
+        "Percentiles of the latency of reads and writes over the queue depth: where more requests "
+        "only wait, latency grows and operations a second do not. Both scales are logarithmic.",
+        DEPTH_AXIS,
+        Axis("value", "latency", SECONDS, 10),
+        ("metric", "workload", "cache_mode", "engine", "threads"),
+        LATENCIES,
+        fields=("block_bytes",),
+    )
+
+
+READ_AT_DEVICE = (
+    "The bytes that the kernel read from the device for the program, over those that it asked "
+    "for. 100 % is what direct and cold reads must have; less is memory's share, and below 95 % "
+    "the figure is not the disk's."
+)
+IN_MEMORY = (
+    "The share of the file that was in the page cache right before the timed region: nothing, "
+    "where reads are to come from the device."
+)
+BUSY = (
+    "The share of the time for which the device had anything to do. Far below 100 %, the way to "
+    "the device and not the device was the bottleneck."
+)
+SAMPLED_LATENCIES = {"latency_p50_s": ": 50 %", "latency_p99_s": ": 99 %"}
+
+
+def _evidence(title: str, metric: str, description: str) -> timeseries.Panel:
+    condition = f"{OURS} AND {equals('metric', metric)}"
+    text = f'SELECT "value" {results(condition)} {GROUPED}'
+    return narrow_history(title, description, SHARE, text).axis_soft_min(0).axis_soft_max(1)
+
+
+def _seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Panel:
+    """The samples of one metric or two, each with what its lines are called besides."""
+    (first, name), *more = metrics.items()
+    panel = narrow_history(
+        title,
+        "The samples of all trials in the chosen time, a second each; of longer ranges their "
+        "means. They are kept for 30 days; Live run shows those of one job.",
+        unit,
+        samples(first, SAMPLED, CHOSEN),
+        f"{NAME}{name}",
+    ).span_nulls(False)
+    for metric, name in more:
+        panel = panel.with_target(series(samples(metric, SAMPLED, CHOSEN), f"{NAME}{name}", "B"))
+    return panel
+
+
+def _history(title: str, unit: str, condition: str) -> timeseries.Panel:
+    text = f'SELECT "value" {results(condition)} {GROUPED}'
+    return wide_history(title, "Of every result in the chosen time.", unit, text)
+
+
+def _narrow(title: str, unit: str, condition: str) -> timeseries.Panel:
+    text = f'SELECT "value" {results(condition)} {GROUPED}'
+    return narrow_history(title, "Of every result in the chosen time.", unit, text)
+
+
+def _row_history(row: str, unit: str, condition: str) -> timeseries.Panel:
+    text = f'SELECT "value" {results(condition)} {GROUPED}'
+    return (
+        history(
+            f"${row}: history",
+            "The figure of every job in the chosen time.",
+            unit,
+            text,
+            "$tag_label ($tag_host)",
+        )
+        .span(12)
+        .height(12)
+        .legend(bottom_legend())
+        .axis_soft_min(0)
+    )

@@ -1,0 +1,205 @@
+"""Whether figures are the disk's: what the kernel saw of each case, in which mode it really ran,
+and the fio command that asks for the same."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from hostbench.models.events import ParamValue
+from hostbench.models.result import CaseResult
+from hostbench.report.content import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Fold,
+    Paragraph,
+    Part,
+    RowGroup,
+    Table,
+    Text,
+)
+from hostbench.report.figures import (
+    NOTHING,
+    by_workload,
+    folded,
+    label,
+    primary,
+    sentence,
+    some,
+)
+from hostbench.report.grouping import resolved
+from hostbench.units import binary_bytes, human, plural
+from services.disk.peers.fio import fio_command
+from services.disk.report.cases import (
+    CACHE_CONTAMINATED,
+    ENGINE,
+    MODE,
+    PAGE_CACHE_MEASURED,
+    median,
+    name_of,
+    row_of,
+    said,
+    share,
+    shown,
+    total,
+    warned,
+)
+
+EVIDENCE = Paragraph(
+    "Read there and written there: the bytes that the kernel counted at the device for this "
+    "process, over those that it asked for: 100 % means that every read went down to the device, "
+    "0 % that memory answered; a buffered write counts when it makes a page dirty. Cached: the "
+    "share of the file's pages in the page cache right before the timed region and right after "
+    "it. What a hypervisor, a controller or the device itself keeps in memory is seen by none of "
+    "these."
+)
+Row = Callable[[CaseResult], tuple[Text, ...]]
+
+# What these mean for the figure; of all other warnings the program's own words are told.
+MEANINGS = {
+    CACHE_CONTAMINATED: "read from the page cache what was to come from the device: not the "
+    "disk's figure",
+    PAGE_CACHE_MEASURED: "the page cache took what the device did not: the speed of system calls "
+    "and of memory, not of a disk",
+}
+
+
+def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """What must be known before the figures are read, the gravest first."""
+    found: dict[str, list[str]] = {meaning: [] for meaning in MEANINGS.values()}
+    for case in cases:
+        for code, message in _warnings(case).items():
+            found.setdefault(MEANINGS.get(code, message), []).append(case.title)
+    items = tuple(
+        f"{plural(len(titles), 'case')} ({some(titles)}): {sentence(said)}"
+        for said, titles in found.items()
+        if titles
+    )
+    if items:
+        yield Bullets(items)
+
+
+def _warnings(case: CaseResult) -> dict[str, str]:
+    """Each kind of warning once, in the words of its first trial."""
+    found: dict[str, str] = {}
+    for trial in case.trials:
+        for warning in trial.warnings:
+            found.setdefault(warning.code, warning.message)
+    return found
+
+
+def evidence_part(cases: Sequence[CaseResult], *, of: int) -> Part:
+    """The part; it has no blocks where no case has a figure."""
+    measured = [case for case in cases if primary(case)]
+    blocks: tuple[Block, ...] = ()
+    if measured:
+        blocks = (
+            EVIDENCE,
+            folded(_evidence(measured), len(measured), of=of),
+            *_bytes(measured, of=of),
+            _commands(measured),
+        )
+    return Part("Evidence", blocks)
+
+
+_EVIDENCE = (
+    Column("case"),
+    Column("cache mode"),
+    Column("engine"),
+    Column("read there", figures=True),
+    Column("written there", figures=True),
+    Column("cached before", figures=True),
+    Column("after", figures=True),
+    Column("warnings"),
+)
+
+
+def _evidence(cases: Sequence[CaseResult]) -> Table:
+    return Table("Evidence for each case", _EVIDENCE, _groups(cases, _evidence_row))
+
+
+def _groups(cases: Sequence[CaseResult], row: Row) -> tuple[RowGroup, ...]:
+    return tuple(
+        RowGroup(workload, tuple(row(case) for case in found))
+        for workload, found in by_workload(cases).items()
+    )
+
+
+def _evidence_row(case: CaseResult) -> tuple[Text, ...]:
+    return (
+        label(case),
+        said(case, MODE),
+        said(case, ENGINE),
+        share(case, "device_read_ratio"),
+        share(case, "device_write_ratio"),
+        share(case, "cached_ratio_before"),
+        share(case, "cached_ratio_after"),
+        ", ".join(code.replace("_", " ") for code in sorted(warned(case))) or NOTHING,
+    )
+
+
+def _bytes_of(case: CaseResult, metric: str) -> str:
+    value = total(case, metric)
+    return NOTHING if value is None else binary_bytes(value)
+
+
+def _seconds_of(case: CaseResult, metric: str) -> str:
+    return human(total(case, metric), "s")
+
+
+def _size(case: CaseResult, metric: str) -> str:
+    value = median(case, metric)
+    return NOTHING if value is None else binary_bytes(value)
+
+
+_BYTES = (
+    ("planned_write_bytes", "planned", _bytes_of),
+    ("prefilled_bytes", "filled", _bytes_of),
+    ("prefill_s", "filling took", _seconds_of),
+    ("covered_bytes", "file used", _size),
+    ("diskstats_read_bytes", "device read", _bytes_of),
+    ("diskstats_write_bytes", "device wrote", _bytes_of),
+    ("device_busy_ratio", "busy", share),
+    ("fsync_s", "last fsync", shown),
+    ("steady_state_range_ratio", "range", share),
+    ("steady_state_slope_ratio", "slope", share),
+    ("verified_blocks", "verified", shown),
+)
+
+
+def _bytes(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    """What was moved by all trials of a case together; shares and times of one are medians. Range
+    and slope are those of the steady state."""
+    told = [one for one in _BYTES if row_of(cases, one[0])]
+
+    def row(case: CaseResult) -> tuple[Text, ...]:
+        return (label(case), *(said_as(case, metric) for metric, _, said_as in told))
+
+    if told:
+        columns = (Column("case"), *(Column(title, figures=True) for _, title, _ in told))
+        table = Table("What all trials together wrote and read", columns, _groups(cases, row))
+        yield folded(table, len(cases), of=of)
+
+
+def _commands(cases: Sequence[CaseResult]) -> Fold:
+    """The same case for fio; nothing runs from here."""
+    columns = (Column("case"), Column("command"))
+
+    def row(case: CaseResult) -> tuple[Text, ...]:
+        return (label(case), _fio(case))
+
+    caption = "The same with fio"
+    return Fold(caption, (Table(caption, columns, _groups(cases, row)),))
+
+
+def _fio(case: CaseResult) -> Text:
+    command = fio_command(name_of(case), _params(case))
+    return "it has no equal" if command is None else Code(command)
+
+
+def _params(case: CaseResult) -> dict[str, ParamValue]:
+    """What the program resolved, as a suite would give it."""
+    return {
+        name: value
+        for name, value in resolved(case).items()
+        if isinstance(value, int | float | str)
+    }
