@@ -2,7 +2,6 @@
 #include "disk_loop.h"
 
 #include "content.h"
-#include "disk.h"
 #include "engine.h"
 #include "file.h"
 #include "io_error.h"
@@ -24,6 +23,9 @@
 static const double LOOK_AGAIN_S = 0.1;
 /* An open loop sleeps in pieces, for its time may end before the next operation is due. */
 static const double NAP_S = 0.01;
+
+/* Of the rate that was asked for; below, operations were due faster than they were done. */
+static const double REACHED = 0.98;
 
 /* The requests of one thread. */
 struct queue {
@@ -410,4 +412,20 @@ int disk_loop(struct thread *thread)
     if (engine->let_go)
         engine->let_go(&queue->engine);
     return file_settle(thread);
+}
+
+void disk_loop_report(const struct disk_job *job)
+{
+    double elapsed_s = run_loop_elapsed_s(job->run);
+    double done = (double)run_loop_operations(job->run, 0);
+    if (job->reads && job->writes)
+        done += (double)run_loop_operations(job->run, 1);
+    /* Each thread's last one may have been due at the very end. */
+    if (job->rate <= 0 || done + job->threads >= REACHED * job->rate * elapsed_s)
+        return;
+    run_warning(job->run, "rate_not_reached",
+                "%.6g operations a second of the %.6g that were due: latencies hold the time spent "
+                "waiting for others, and grow with the length of the run; take a lower --rate for "
+                "those of the disk",
+                done / elapsed_s, job->rate);
 }
