@@ -91,10 +91,10 @@ struct workload {
     const struct param *params;
     const char *const *excludes;  /* common ones it does not take, NULL-terminated; may be NULL */
     const struct metric *metrics; /* beyond those every step workload has; may be NULL */
-    double setup_s; /* a trial with the defaults takes before its warm-up, about; for estimates */
-    double
-        setup_s_per_byte; /* … with size_bytes given, for each of them; 0: as with the defaults */
-    const void *own;      /* whatever its functions share; run_own() gives it back */
+    double setup_s;  /* a trial with the defaults takes before its warm-up, about; for estimates */
+    const void *own; /* whatever its functions share; run_own() gives it back */
+    /* What setup_s is where size_bytes is given, for each of them; 0: as with the defaults. */
+    double setup_s_per_byte;
     /* A team works on one problem: all threads call step() at once with the same batch, and its
      * time ends with the last of them. One unit may take long; it is never cut short. */
     bool team;

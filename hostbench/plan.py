@@ -37,9 +37,9 @@ SETUP_TIMEOUT_S = 600.0
 GATE_S = 1.0
 # What the suite is called that hostbench makes of one workload.
 AD_HOC = "ad-hoc"
+SIZE = "size_bytes"
 THREADS = "threads"
 BYTES = "_bytes"
-SIZE = "size_bytes"
 
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})

@@ -88,6 +88,18 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
     assert case.label == "2 threads work=1000"
 
 
+def test_setting_up_takes_as_long_as_the_memory_is_large() -> None:
+    size = param("size_bytes", max=1 << 40, default="auto", choices=("auto",))
+    slow = {"setup_s": 2.0, "setup_s_per_byte": 1e-9, "params": (*FMA.params, size)}
+    table = TABLE.model_copy(update={"workloads": (FMA.model_copy(update=slow),)})
+    grid: Any = {"size_bytes": [1000, 10**9, 10**11, "auto"]}
+    suite = Suite(name="test", cases=(entry(params={"duration_s": 1.0}, grid=grid),))
+    small, middle, large, auto = make_plan(suite, {"cpu": table}, host()).cases
+    times_s = [case.trial_time_s or 0.0 for case in (small, middle, large, auto)]
+    assert [one - times_s[0] for one in times_s[1:]] == pytest.approx([1.0, 100.0, 2.0], abs=1e-5)
+    assert large.timeout_s > small.timeout_s + 100
+
+
 def test_sizes_are_told_in_powers_of_two() -> None:
     size = param("size_bytes", max=1 << 40, choices=("auto",))
     sized = FMA.model_copy(update={"params": (*FMA.params, size)})
@@ -112,18 +124,6 @@ def test_setting_up_takes_time_and_is_given_more() -> None:
     assert quick.trial_time_s is not None
     assert case.trial_time_s == pytest.approx(quick.trial_time_s + 2)
     assert case.timeout_s > quick.timeout_s + 100
-
-
-def test_setting_up_takes_as_long_as_the_memory_is_large() -> None:
-    size = param("size_bytes", max=1 << 40, default="auto", choices=("auto",))
-    slow = {"setup_s": 2.0, "setup_s_per_byte": 1e-9, "params": (*FMA.params, size)}
-    table = TABLE.model_copy(update={"workloads": (FMA.model_copy(update=slow),)})
-    grid: Any = {"size_bytes": [1000, 10**9, 10**11, "auto"]}
-    suite = Suite(name="test", cases=(entry(params={"duration_s": 1.0}, grid=grid),))
-    small, middle, large, auto = make_plan(suite, {"cpu": table}, host()).cases
-    times_s = [case.trial_time_s or 0.0 for case in (small, middle, large, auto)]
-    assert [one - times_s[0] for one in times_s[1:]] == pytest.approx([1.0, 100.0, 2.0], abs=1e-5)
-    assert large.timeout_s > small.timeout_s + 100
 
 
 def test_label_and_timeout_of_the_suite() -> None:
