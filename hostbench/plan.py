@@ -19,6 +19,7 @@ from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, k
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
+from hostbench.scratch import takes_scratch
 from hostbench.units import exact_bytes
 
 CASES_MOST = 10_000
@@ -364,7 +365,10 @@ def _trial_time_s(workload: Workload, params: Mapping[str, ParamValue]) -> float
 
 
 def _setup_s(workload: Workload, params: Mapping[str, ParamValue]) -> float:
-    """What filling and checking its memory takes, about."""
+    """What each trial takes before its warm-up, about, such as for filling and checking memory. The
+    file of a job is filled by the first of its trials and kept for all others."""
+    if takes_scratch(workload):
+        return 0.0
     size = params.get(SIZE)
     if isinstance(size, str) or size is None or not workload.setup_s_per_byte:
         return workload.setup_s

@@ -13,7 +13,8 @@ class ProcessMeter:
     def __init__(self, component: str, proc: Path = Path("/proc")) -> None:
         """`component`: see ProcessUsage. `proc` stands for /proc in tests."""
         self._component = component
-        self._io = proc / "self/io"
+        # Not of the process: to that the kernel adds what its children wrote, once they have ended.
+        self._threads = proc / "self/task"
         self._started_s = time.monotonic()
         self._cpu_s = time.process_time()
         self._written_bytes = self._written()
@@ -21,20 +22,24 @@ class ProcessMeter:
     def taken(self) -> ProcessUsage:
         """What it has used since."""
         before, now = self._written_bytes, self._written()
-        written_bytes = None if before is None or now is None else now - before
+        written_bytes = sum(written - before.get(thread, 0) for thread, written in now.items())
         return ProcessUsage(
             component=self._component,
             cpu_s=time.process_time() - self._cpu_s,
             # Two readings of the clock may be equal.
             elapsed_s=max(1e-9, time.monotonic() - self._started_s),
-            written_bytes=written_bytes,
+            written_bytes=written_bytes if before and now else None,
         )
 
-    def _written(self) -> int | None:
-        """`write_bytes` of proc_pid_io(5): what it sent towards storage."""
-        with contextlib.suppress(OSError):
-            for line in self._io.read_text().splitlines():
-                name, _, number = line.partition(": ")
-                if name == "write_bytes":
-                    return int(number)
-        return None
+    def _written(self) -> dict[str, int]:
+        """`write_bytes` of proc_pid_io(5) by thread: what it sent towards storage. Empty where the
+        kernel does not tell."""
+        written = {}
+        for thread in self._threads.glob("*"):
+            # One may end at this moment.
+            with contextlib.suppress(OSError):
+                for line in (thread / "io").read_text().splitlines():
+                    name, _, number = line.partition(": ")
+                    if name == "write_bytes":
+                        written[thread.name] = int(number)
+        return written

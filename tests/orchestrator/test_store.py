@@ -5,13 +5,22 @@ import time
 import pytest
 
 from hostbench.errors import UsageError
+from hostbench.models.host import ScratchPlace
 from hostbench.models.jobs import StackState
 from orchestrator.store import jobs as limits
 from orchestrator.store.connection import key
 from orchestrator.store.hosts import HostStore, Service
 from orchestrator.store.jobs import JobStore
 from orchestrator.store.record import StartedJob
-from tests.orchestrator.jobs import BODY, new_job, queue, register, registration
+from tests.orchestrator.jobs import (
+    BODY,
+    new_job,
+    queue,
+    register,
+    registration,
+    table,
+    this_host,
+)
 from tests.stack.redis_server import RedisServer
 
 MANY = 1000
@@ -494,6 +503,20 @@ def test_a_service_is_new_until_its_facts_are_known(hosts: HostStore) -> None:
     assert (state.name, state.alive, state.job) == ("a", ("cpu",), None)
     facts = hosts.facts(state)
     assert facts is not None and list(facts.tables) == ["cpu"]
+
+
+def test_what_the_disk_service_says_of_its_host_stays(hosts: HostStore) -> None:
+    """The others see another directory, in containers of their own, and so tell none."""
+    place = ScratchPlace(directory="/scratch")
+    of_disk = this_host().model_copy(update={"scratch": place})
+    of_cpu = this_host().model_copy(update={"scratch": None})
+    hosts.register(registration("a"), of_disk, table())
+    hosts.register(registration("a", "fedcba9876543210"), of_cpu, table())
+    found = hosts.last_inventory("a")
+    assert found is not None and found.scratch == place
+    newer = of_disk.model_copy(update={"scratch": ScratchPlace(directory="/other")})
+    hosts.register(registration("a"), newer, table())
+    assert hosts.last_inventory("a") == newer
 
 
 def test_a_host_that_does_not_renew_is_gone(hosts: HostStore, redis_server: RedisServer) -> None:

@@ -21,8 +21,8 @@ from tests.service.conftest import StartService
 from tests.service.streams import outcome, running
 from tests.stack.service_process import ServiceProcess, events
 
-TRIAL = {"workload": "fma", "params": {"threads": 1}}
-PARAM = {
+TRIAL: dict[str, Any] = {"workload": "fma", "params": {"threads": 1}}
+PARAM: dict[str, Any] = {
     "name": "scratch_fd", "type": "count", "unit": None, "default": None, "min": 0, "max": 1 << 20,
     "choices": [], "unsupported": {}, "scope": "host", "help": "",
 }  # fmt: skip
@@ -75,11 +75,9 @@ def kept(service: ServiceProcess, directory: Path) -> list[int]:
 
 
 def test_trials_of_a_job_share_a_file(service: ServiceProcess, directory: Path) -> None:
-    sizes = {}
-    for trial in range(3):
-        inode, size = used(events(service.post(id=f"t{trial}", fence=10, **TRIAL)))
-        sizes[size] = inode
-    assert list(sizes) == [0, 4096, 8192] and len(set(sizes.values())) == 1
+    found = [used(events(service.post(id=f"t{n}", fence=10, **TRIAL))) for n in range(3)]
+    inode, _ = found[0]
+    assert found == [(inode, 0), (inode, 4096), (inode, 8192)]
     assert kept(service, directory) == [inode]
     assert list(directory.iterdir()) == []
 

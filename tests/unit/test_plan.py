@@ -148,6 +148,18 @@ def test_setting_up_takes_as_long_as_the_memory_is_large() -> None:
     assert large.timeout_s > small.timeout_s + 100
 
 
+def test_a_file_that_is_kept_is_not_filled_by_every_trial() -> None:
+    """But any of them may be the one that fills it: it has the time."""
+    kept = param("scratch_fd", scope="host", min=3, max=1 << 20)
+    read = FMA.model_copy(update={"params": (*FMA.params, kept), "setup_s": 3.0})
+    suite = Suite(name="mine", cases=(entry(),))
+    (plain,) = make_plan(suite, {"cpu": TABLE}, host()).cases
+    tables = {"cpu": TABLE.model_copy(update={"workloads": (read,)})}
+    (case,) = make_plan(suite, tables, host()).cases
+    assert case.trial_time_s == plain.trial_time_s
+    assert case.timeout_s > plain.timeout_s + 100
+
+
 def test_label_and_timeout_of_the_suite() -> None:
     (case,) = plan(entry(label="peak", timeout_s=5.0, params={"dtype": "fp32"})).cases
     assert (case.title, case.timeout_s) == ("cpu.fma peak", 5.0)

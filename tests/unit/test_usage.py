@@ -1,6 +1,8 @@
 """What a process says of itself."""
 
 import os
+import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -35,18 +37,33 @@ def test_what_is_written_counts(tmp_path: Path) -> None:
     assert written is None or written == 0 or written >= 1 << 20
 
 
-def test_a_difference_of_the_counter(tmp_path: Path) -> None:
-    (tmp_path / "self").mkdir()
-    (tmp_path / "self/io").write_text("rchar: 5\nwrite_bytes: 1000\ncancelled_write_bytes: 3\n")
+def test_what_a_child_writes_does_not_count(tmp_path: Path) -> None:
+    """A program that measures a disk writes gigabytes."""
+    meter = ProcessMeter("service")
+    command = ["dd", "if=/dev/zero", f"of={tmp_path}/file", "bs=1M", "count=4", "conv=fsync"]
+    subprocess.run(command, check=True, capture_output=True)
+    written = meter.taken().written_bytes
+    assert written is None or written < 1 << 20
+
+
+def threads(proc: Path, **written: int) -> None:
+    for name, number in written.items():
+        (proc / "self/task" / name).mkdir(parents=True, exist_ok=True)
+        text = f"rchar: 5\nwrite_bytes: {number}\ncancelled_write_bytes: 3\n"
+        (proc / "self/task" / name / "io").write_text(text)
+
+
+def test_a_difference_of_the_counters_of_all_threads(tmp_path: Path) -> None:
+    threads(tmp_path, t1=1000, t2=500, t3=9000)
     meter = ProcessMeter("service", tmp_path)
-    (tmp_path / "self/io").write_text("rchar: 9\nwrite_bytes: 5096\ncancelled_write_bytes: 3\n")
-    assert meter.taken().written_bytes == 4096
+    shutil.rmtree(tmp_path / "self/task/t3")
+    threads(tmp_path, t1=5096, t2=500, t4=70)
+    assert meter.taken().written_bytes == 4096 + 70
 
 
 def test_a_counter_that_comes_late_tells_nothing(tmp_path: Path) -> None:
     meter = ProcessMeter("service", tmp_path)
-    (tmp_path / "self").mkdir()
-    (tmp_path / "self/io").write_text("write_bytes: 1000\n")
+    threads(tmp_path, t1=1000)
     assert meter.taken().written_bytes is None
 
 

@@ -2,7 +2,6 @@
 #include "disk_loop.h"
 
 #include "content.h"
-#include "disk.h"
 #include "engine.h"
 #include "file.h"
 #include "io_error.h"
@@ -22,8 +21,13 @@
 
 /* However long the device takes, the thread looks that often whether the run is to stop. */
 static const double LOOK_AGAIN_S = 0.1;
+/* Longer than the harness waits for threads before it tells why and ends the process. */
+static const double DRAIN_S = 2;
 /* An open loop sleeps in pieces, for its time may end before the next operation is due. */
 static const double NAP_S = 0.01;
+
+/* Of the rate that was asked for; below, operations were due faster than they were done. */
+static const double REACHED = 0.98;
 
 /* The requests of one thread. */
 struct queue {
@@ -216,12 +220,24 @@ static bool must_wait(const struct queue *queue)
     return queue->job->verify && in_flight(queue, queue->held_block);
 }
 
+static void retire(struct queue *queue, struct request *request)
+{
+    request->under_way = false;
+    queue->idle[queue->idle_count++] = request;
+}
+
+/* `error` 0: nothing was transferred, and nothing more will be. */
+static int fail(struct queue *queue, struct request *request, int error)
+{
+    retire(queue, request);
+    return io_error(queue->engine.run, request->op, error, request_offset(request),
+                    queue->job->block_bytes - request->moved, 0);
+}
+
 static int send(struct queue *queue, struct request *request)
 {
     int error = queue->job->engine->submit(&queue->engine, request);
-    return error ? io_error(queue->engine.run, request->op, -error, request_offset(request),
-                            queue->job->block_bytes - request->moved, 0)
-                 : EXIT_OK;
+    return error ? fail(queue, request, -error) : EXIT_OK;
 }
 
 static double due_s(const struct phase *phase)
@@ -287,8 +303,7 @@ static int finish(struct phase *phase, struct request *request)
     run_loop_done(phase->thread, stream, latency_s > 0 ? (uint64_t)(latency_s * 1e9) : 0);
     if (phase->timed && job->steady_state)
         steady_done(phase->thread, phase->now_s);
-    request->under_way = false;
-    queue->idle[queue->idle_count++] = request;
+    retire(queue, request);
     return check_content(phase, request);
 }
 
@@ -296,10 +311,8 @@ static int finish(struct phase *phase, struct request *request)
 static int take(struct phase *phase, struct request *request)
 {
     struct queue *queue = phase->queue;
-    size_t asked = queue->job->block_bytes - request->moved;
     if (request->result <= 0)
-        return io_error(queue->engine.run, request->op, (int)-request->result,
-                        request_offset(request), asked, 0);
+        return fail(queue, request, (int)-request->result);
     request->moved += (size_t)request->result;
     return request->moved < queue->job->block_bytes ? send(queue, request) : finish(phase, request);
 }
@@ -351,8 +364,12 @@ static int take_all(struct phase *phase)
     if (count < 0)
         return io_error_of(queue->engine.run, "waiting for the disk", -count);
     int failure = EXIT_OK;
-    for (int i = 0; i < count && !failure; i++)
-        failure = take(phase, queue->done[i]);
+    for (int i = 0; i < count; i++) {
+        if (failure)
+            retire(queue, queue->done[i]);
+        else
+            failure = take(phase, queue->done[i]);
+    }
     return failure;
 }
 
@@ -365,21 +382,40 @@ static void nap(struct phase *phase)
     read_clock(phase);
 }
 
+static bool any_in_flight(const struct queue *queue)
+{
+    return queue->idle_count < queue->job->depth;
+}
+
+/* What is in flight when the end comes early is waited for: the kernel would do so when the thread
+ * ends, and let nobody know meanwhile why the process does not. */
+static void drain(struct queue *queue)
+{
+    double until_s = now_s() + DRAIN_S;
+    while (any_in_flight(queue) && now_s() < until_s) {
+        int count =
+            queue->job->engine->reap(&queue->engine, queue->done, queue->job->depth, LOOK_AGAIN_S);
+        for (int i = 0; i < count; i++)
+            retire(queue, queue->done[i]);
+    }
+}
+
 static int work(struct phase *phase)
 {
-    const struct queue *queue = phase->queue;
+    struct queue *queue = phase->queue;
     int failure = EXIT_OK;
     while (!failure && !run_stopping(phase->thread->run)) {
         failure = begin_all(phase);
         if (failure)
             break;
-        if (queue->idle_count < queue->job->depth)
+        if (any_in_flight(queue))
             failure = take_all(phase);
         else if (over(phase))
             break;
         else
             nap(phase);
     }
+    drain(queue);
     return failure;
 }
 
@@ -410,4 +446,20 @@ int disk_loop(struct thread *thread)
     if (engine->let_go)
         engine->let_go(&queue->engine);
     return file_settle(thread);
+}
+
+void disk_loop_report(const struct disk_job *job)
+{
+    double elapsed_s = run_loop_elapsed_s(job->run);
+    double done = (double)run_loop_operations(job->run, 0);
+    if (job->reads && job->writes)
+        done += (double)run_loop_operations(job->run, 1);
+    /* Each thread's last one may have been due at the very end. */
+    if (job->rate <= 0 || done + job->threads >= REACHED * job->rate * elapsed_s)
+        return;
+    run_warning(job->run, "rate_not_reached",
+                "%.6g operations a second of the %.6g that were due: latencies hold the time spent "
+                "waiting for others, and grow with the length of the run; take a lower --rate for "
+                "those of the disk",
+                done / elapsed_s, job->rate);
 }

@@ -3,7 +3,7 @@
 #ifndef DISK_BENCH_DISK_LOOP_H
 #define DISK_BENCH_DISK_LOOP_H
 
-#include "workload.h"
+#include "disk.h"
 
 /* For setup(), once the file is filled: buffers, the thread's own descriptor, its engine; becomes
  * thread->state. 0 or an exit_code with its reason. */
@@ -12,5 +12,7 @@ int disk_loop_open(struct thread *thread);
 void disk_loop_close(struct thread *thread);
 /* The table's loop(). */
 int disk_loop(struct thread *thread);
+/* For finish(): the warning rate_not_reached of an open loop. */
+void disk_loop_report(const struct disk_job *job);
 
 #endif

@@ -47,19 +47,15 @@ static int choose_auto(struct run *run, struct disk_job *job)
     return EXIT_OK;
 }
 
+/* Whether it can be had here at all, engine_why_not() has told before. */
 static int choose_named(struct run *run, struct disk_job *job, const char *name)
 {
     job->engine = engine_named(name);
-    if (job->direct && job->engine == &mmap_engine) {
-        run_reason(run, "--engine mmap: a mapping is the page cache, so there is no cache mode "
-                        "direct of it; take --cache-mode buffered, or --engine psync");
-        return EXIT_USAGE;
-    }
-    const char *why = job->engine->unsupported(job);
-    if (!why)
+    if (!job->direct || job->engine != &mmap_engine)
         return EXIT_OK;
-    run_reason(run, "--engine %s: %s", name, why);
-    return EXIT_UNSUPPORTED;
+    run_reason(run, "--engine mmap: a mapping is the page cache, so there is no cache mode direct "
+                    "of it; take --cache-mode buffered, or --engine psync");
+    return EXIT_USAGE;
 }
 
 static int check_depth(struct run *run, const struct disk_job *job)
@@ -86,7 +82,14 @@ int engine_choose(struct run *run, struct disk_job *job)
 
 const char *engine_why_not(const char *name, const struct disk_job *job)
 {
-    return strcmp(name, "auto") != 0 ? engine_named(name)->unsupported(job) : NULL;
+    static char text[300];
+    if (!strcmp(name, "auto"))
+        return NULL;
+    const char *reason = engine_named(name)->unsupported(job);
+    if (!reason)
+        return NULL;
+    snprintf(text, sizeof text, "engine %s: %s", name, reason);
+    return text;
 }
 
 /* ---- buffers -------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ static const double ENOUGH_FROM_DEVICE = 0.95;
 static const double LITTLE_CACHED = 0.01;
 
 static const char NO_IO_ACCOUNTING[] = "the kernel tells no /proc/self/io";
+static const char NOTHING_MOVED[] = "no such operation was done";
 static const char NO_DEVICE[] =
     "the file system tells no block device of its own (overlay, network)";
 static const char NO_RESIDENCY[] = "the kernel tells neither by cachestat() nor by mincore()";
@@ -72,9 +73,9 @@ static double report_reads(const struct disk_job *job, const struct io_counters 
         run_no_metric(job->run, "device_read_ratio", "the workload only writes");
         return NAN;
     }
-    double ratio =
-        (after->read_bytes - job->evidence.before.read_bytes) / moved_bytes(job, OP_READ);
-    report(job->run, "device_read_ratio", ratio, NO_IO_ACCOUNTING);
+    double moved = moved_bytes(job, OP_READ);
+    double ratio = (after->read_bytes - job->evidence.before.read_bytes) / moved;
+    report(job->run, "device_read_ratio", ratio, moved > 0 ? NO_IO_ACCOUNTING : NOTHING_MOVED);
     return ratio;
 }
 
@@ -84,9 +85,9 @@ static double report_writes(const struct disk_job *job, const struct io_counters
         run_no_metric(job->run, "device_write_ratio", "the workload only reads");
         return NAN;
     }
-    double ratio =
-        (after->write_bytes - job->evidence.before.write_bytes) / moved_bytes(job, OP_WRITE);
-    report(job->run, "device_write_ratio", ratio, NO_IO_ACCOUNTING);
+    double moved = moved_bytes(job, OP_WRITE);
+    double ratio = (after->write_bytes - job->evidence.before.write_bytes) / moved;
+    report(job->run, "device_write_ratio", ratio, moved > 0 ? NO_IO_ACCOUNTING : NOTHING_MOVED);
     return ratio;
 }
 
@@ -143,9 +144,19 @@ static void warn_of_cache(const struct disk_job *job, double read_ratio)
                 100 * read_ratio, 100 * cached);
 }
 
-/* What was the page cache's doing all the same; NULL: nothing. */
-static const char *page_cache_part(const struct disk_job *job, double write_ratio)
+/* Some file systems take O_DIRECT and go through the page cache all the same. */
+static bool wrote_through_cache(const struct disk_job *job, double cached_after)
 {
+    return job->writes && job->direct && job->evidence.cached_before <= LITTLE_CACHED &&
+           cached_after > LITTLE_CACHED;
+}
+
+/* What was the page cache's doing all the same; NULL: nothing. */
+static const char *page_cache_part(const struct disk_job *job, double write_ratio,
+                                   double cached_after)
+{
+    if (wrote_through_cache(job, cached_after))
+        return "a file that was in the page cache afterwards";
     if (disk_job_leaves_dirty(job))
         return "writes that nobody waits for";
     if (job->fsync_end && write_ratio < ENOUGH_FROM_DEVICE)
@@ -155,13 +166,13 @@ static const char *page_cache_part(const struct disk_job *job, double write_rati
     return NULL;
 }
 
-static void warn_of_page_cache(const struct disk_job *job, double write_ratio)
+static void warn_of_page_cache(const struct disk_job *job, double write_ratio, double cached_after)
 {
-    const char *part = page_cache_part(job, write_ratio);
+    const char *part = page_cache_part(job, write_ratio, cached_after);
     if (part)
         run_warning(job->run, "page_cache_measured",
                     "cache_mode %s of %s: the figure is the system call's and the page cache's, "
-                    "not the disk's; take --cache-mode direct",
+                    "not the disk's; take --cache-mode direct, on a file system that has it",
                     run_choice(job->run, "cache_mode"), part);
 }
 
@@ -172,9 +183,10 @@ void evidence_report(struct disk_job *job)
     double write_ratio = report_writes(job, &after);
     report_device(job, &after);
     report(job->run, "cached_ratio_before", job->evidence.cached_before, NO_RESIDENCY);
-    report(job->run, "cached_ratio_after", file_cached_ratio(job), NO_RESIDENCY);
+    double cached_after = file_cached_ratio(job);
+    report(job->run, "cached_ratio_after", cached_after, NO_RESIDENCY);
     report_fill(job);
     report_threads(job);
     warn_of_cache(job, read_ratio);
-    warn_of_page_cache(job, write_ratio);
+    warn_of_page_cache(job, write_ratio, cached_after);
 }

@@ -100,21 +100,28 @@ static int refuse_open_to_all(struct run *run, int directory, const struct scrat
     return EXIT_RESOURCE;
 }
 
-static bool name_directory(struct scratch *scratch)
+/* `given`: by the operator; false: the default. A name that was cut short would be another's. */
+static int name_directory(struct run *run, struct scratch *scratch, bool *given)
 {
-    const char *given = getenv(VARIABLE);
-    if (given && *given)
-        snprintf(scratch->directory, sizeof scratch->directory, "%s", given);
-    else
-        snprintf(scratch->directory, sizeof scratch->directory, "/var/tmp/hostbench-%u",
-                 (unsigned)geteuid());
-    return given && *given;
+    const char *text = getenv(VARIABLE);
+    size_t size = sizeof scratch->directory;
+    *given = text && *text;
+    if (!*given)
+        snprintf(scratch->directory, size, "/var/tmp/hostbench-%u", (unsigned)geteuid());
+    else if ((size_t)snprintf(scratch->directory, size, "%s", text) >= size) {
+        run_reason(run, "%s has %zu bytes: take a shorter name, of at most %zu", VARIABLE,
+                   strlen(text), size - 1);
+        return EXIT_RESOURCE;
+    }
+    return EXIT_OK;
 }
 
 /* A descriptor of the directory, or -1 with run_reason(). */
 static int open_directory(struct run *run, struct scratch *scratch)
 {
-    bool given = name_directory(scratch);
+    bool given;
+    if (name_directory(run, scratch, &given))
+        return -1;
     if (!given)
         mkdir(scratch->directory, 0700); /* where it fails, opening tells why */
     int directory = open(scratch->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -206,6 +206,7 @@ static void finish(struct thread *thread)
 {
     struct disk_job *job = disk_job_of(thread);
     evidence_report(job);
+    disk_loop_report(job);
     steady_report(job);
     file_conclude(job);
 }

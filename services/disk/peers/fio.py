@@ -175,7 +175,8 @@ class Fio(Peer):
         report.check(self._asked())
         if self._case.commits:
             return _commit_time_s(report)
-        return report.bytes_per_second if self.metric == RATE else report.operations_per_second
+        sequential = self._case.sequential
+        return report.bytes_per_second if sequential else report.operations_per_second
 
     def _asked(self) -> dict[str, str]:
         case = self._case

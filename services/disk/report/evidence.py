@@ -47,9 +47,10 @@ from services.disk.report.cases import (
 EVIDENCE = Paragraph(
     "Read there and written there: the bytes that the kernel counted at the device for this "
     "process, over those that it asked for: 100 % means that every read went down to the device, "
-    "0 % that memory answered. Cached: the share of the file's pages in the page cache right "
-    "before the timed region and right after it. What a hypervisor, a controller or the device "
-    "itself keeps in memory is seen by none of these."
+    "0 % that memory answered; a buffered write counts when it makes a page dirty. Cached: the "
+    "share of the file's pages in the page cache right before the timed region and right after "
+    "it. What a hypervisor, a controller or the device itself keeps in memory is seen by none of "
+    "these."
 )
 Row = Callable[[CaseResult], tuple[Text, ...]]
 

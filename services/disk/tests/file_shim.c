@@ -1,6 +1,7 @@
 /* Stands in for calls of the C library in tests, as the environment says. SHIM_NO_TMPFILE: the file
  * system has no unnamed files. SHIM_WRITE_ERRNO, SHIM_FSYNC_ERRNO, SHIM_FDATASYNC_ERRNO: what these
- * fail with, writes from SHIM_FROM_BYTE of the file on. */
+ * fail with, writes from SHIM_FROM_BYTE of the file on. SHIM_NO_DIRECT: O_DIRECT is taken and means
+ * nothing. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +37,16 @@ int openat(int directory, const char *path, int flags, ...)
         return -1;
     }
     return (int)syscall(SYS_openat, directory, path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = va_arg(arguments, mode_t);
+    va_end(arguments);
+    int kept = number("SHIM_NO_DIRECT") ? flags & ~O_DIRECT : flags;
+    return (int)syscall(SYS_openat, AT_FDCWD, path, kept, mode);
 }
 
 ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)

@@ -149,6 +149,11 @@ def test_scratch_that_is_a_file(directory: Path) -> None:
     assert (directory / "file").read_text() == "mine"
 
 
+def test_scratch_with_a_name_that_is_too_long(directory: Path) -> None:
+    name = str(directory / ("x" * 250) / ("y" * 250))
+    refused(with_scratch(name), RESOURCE, "HOSTBENCH_SCRATCH", f"{len(name)} bytes", "511")
+
+
 def test_scratch_in_memory() -> None:
     refused(
         with_scratch("/dev/shm"), RESOURCE, "/dev/shm", "in memory (tmpfs)", "HOSTBENCH_SCRATCH"

@@ -141,6 +141,16 @@ def test_what_the_device_says(handed: int) -> None:
     assert 0 < trial.metrics["device_busy_ratio"] <= 1.1
 
 
+@pytest.mark.parametrize(
+    ("share", "missing"), [(0, "device_read_ratio"), (1, "device_write_ratio")]
+)
+def test_mixes_of_one_kind(share: int, missing: str) -> None:
+    trial = measure("rand_rw", *MOMENT, f"--read-share={share}")
+    assert trial.metrics[missing] is None
+    assert "no such operation" in trial.end["reasons"][f"metrics.{missing}"]
+    assert not trial.warnings
+
+
 # ---- the rest --------------------------------------------------------------------------------
 
 

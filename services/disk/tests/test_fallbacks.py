@@ -78,6 +78,16 @@ def test_a_file_system_with_a_journal_of_all_data() -> None:
     assert "direct+dsync" in write.warnings["direct_unavailable"]
 
 
+def test_a_file_system_that_takes_o_direct_and_ignores_it(shim: str) -> None:
+    once = (f"--file-bytes={16 * MIB}", f"--total-bytes={16 * MIB}", "--warmup-s=0")
+    environment = shimmed(shim, no_direct=1)
+    write = measure("seq_write", *once, env=environment)
+    assert write.metrics["cached_ratio_after"] > 0.9
+    assert "afterwards" in write.warnings["page_cache_measured"]
+    again = measure("seq_read", *once[:1], f"--total-bytes={32 * MIB}", env=environment)
+    assert "cache_contaminated" in again.warnings
+
+
 @pytest.mark.parametrize("workload", ["seq_read", "rand_rw"])
 def test_without_the_calls_that_a_filter_may_refuse(workload: str) -> None:
     refuse = refusing("fsetxattr", "fallocate", "cachestat")

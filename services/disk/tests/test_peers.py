@@ -329,6 +329,10 @@ def test_what_fio_is_held_against() -> None:
     }
     # Where so many operations a second were asked for, so many are done.
     assert peer("fio", "rand_read", RAND | {"rate": 1000}).metric is None
+    _, _, params, beside, name = RUNS[0]
+    paced = peer("fio", "seq_read", params | {"rate": 1000})
+    assert paced.metric is None and paced.unit == "byte/s"
+    assert paced.parse(recorded(name), beside) == figure(RUNS[0])
 
 
 def test_dd_reads_as_much_as_we_did_or_the_whole_file() -> None:
