@@ -3,12 +3,10 @@ it, the error is told in one line, and nothing is left there."""
 
 import json
 import os
-import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
