@@ -1,4 +1,4 @@
-"""One host with a cpu and a mem service, one orchestrator and a job that needs both."""
+"""One host with several services, one orchestrator and a job that needs all of them."""
 
 import json
 import sys
@@ -15,20 +15,24 @@ from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess, events
 
 HOST = "bench-1"
-SUBSYSTEMS = ("cpu", "mem")
+SUBSYSTEMS = ("cpu", "disk", "mem")
 SHORT = {"threads": 1, "duration_s": 0.1, "warmup_s": 0}
 SMALL = {**SHORT, "size_bytes": 4 << 20}
-# Case after case the other service has its turn. No limit is known of them, so that no verdict
+SMALL_FILE = {**SHORT, "file_bytes": 4 << 20}
+# Case after case another service has its turn. No limit is known of them, so that no verdict
 # depends on the machine.
 MIXED: dict[str, Any] = {
     "name": "mixed",
     "idle": {"policy": "force"},
+    "peers": "none",
     "repeats": {"min_trials": 3, "max_trials": 3},
     "cases": [
         {"workload": "cpu.clock", "params": SHORT},
         {"workload": "mem.copy", "params": SMALL},
         {"workload": "cpu.clock", "params": {**SHORT, "duration_s": 0.15}},
+        {"workload": "disk.rand_read", "params": SMALL_FILE},
         {"workload": "mem.pointer_chase", "params": SMALL},
+        {"workload": "disk.rand_write", "params": SMALL_FILE},
     ],
 }
 
@@ -67,7 +71,7 @@ def spans(service: ServiceProcess) -> list[tuple[str, str]]:
 def test_the_examples_of_the_description_are_accepted(
     orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
 ) -> None:
-    """Among them the suites that come with the project, which need both."""
+    """Among them the suites that come with the project, which need all services."""
     description = orchestrator.client.get("/openapi.json").json()
     body = description["paths"]["/jobs"]["post"]["requestBody"]["content"]["application/json"]
     assert len(body["examples"]) >= 4
@@ -78,7 +82,7 @@ def test_the_examples_of_the_description_are_accepted(
         orchestrator.wait_for(answer.json()["id"])
 
 
-def test_the_host_has_both(
+def test_the_host_has_all(
     orchestrator: OrchestratorProcess,
     services: dict[str, ServiceProcess],
     capsys: pytest.CaptureFixture[str],
@@ -90,12 +94,12 @@ def test_the_host_has_both(
     }
     show_hosts(listed.hosts, sys.stdout)
     said = capsys.readouterr().out
-    assert "cpu 0." in said and "mem 0." in said
+    assert all(f"{name} 0." in said for name in SUBSYSTEMS)
     tables = orchestrator.client.get("/workloads").json()["hosts"][HOST]
     assert [table["subsystem"] for table in tables] == list(SUBSYSTEMS)
 
 
-def test_a_job_that_needs_both_runs_one_trial_at_a_time(
+def test_a_job_that_needs_all_runs_one_trial_at_a_time(
     orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
 ) -> None:
     jobs = [orchestrator.submit(suite=MIXED) for _ in range(2)]
@@ -105,7 +109,7 @@ def test_a_job_that_needs_both_runs_one_trial_at_a_time(
         assert [case["workload"] for case in document["cases"]] == [
             case["workload"] for case in MIXED["cases"]
         ]
-        assert [len(case["trials"]) for case in document["cases"]] == [3, 3, 3, 3]
+        assert [len(case["trials"]) for case in document["cases"]] == [3] * 6
         assert [program["subsystem"] for program in document["programs"]] == list(SUBSYSTEMS)
     assert all(len(spans(service)) == 12 for service in services.values())
     turns = sorted(span for service in services.values() for span in spans(service))
@@ -113,7 +117,7 @@ def test_a_job_that_needs_both_runs_one_trial_at_a_time(
         assert ended <= began
 
 
-def test_a_trial_of_one_keeps_the_other_from_measuring(
+def test_a_trial_of_one_keeps_another_from_measuring(
     stack: StackParts, orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
 ) -> None:
     long = {**SMALL, "duration_s": 600}
@@ -135,11 +139,11 @@ def test_a_trial_of_one_keeps_the_other_from_measuring(
 def test_a_job_waits_for_the_service_that_is_away(
     orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
 ) -> None:
-    """Jobs that need the other one alone do not."""
+    """Jobs that do not need it do not."""
     services["mem"].stop()
-    both = orchestrator.submit(suite=MIXED)
+    mixed = orchestrator.submit(suite=MIXED)
     alone = orchestrator.submit(workload="cpu.clock", params=SHORT, trials=1, idle_policy="force")
     succeeds(orchestrator, alone)
-    assert orchestrator.job(both)["state"] == "queued"
+    assert orchestrator.job(mixed)["state"] == "queued"
     services["mem"].start()
-    succeeds(orchestrator, both)
+    succeeds(orchestrator, mixed)
