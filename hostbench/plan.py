@@ -13,6 +13,7 @@ from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
 from hostbench.models.host import HostInventory
 from hostbench.models.result import PlannedCase
+from hostbench.models.service import TRIAL_S_MOST
 from hostbench.models.suite import ALL, Suite, SuiteCase
 from hostbench.models.table import Metric, Param, Table, Workload
 from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, known_param
@@ -390,7 +391,7 @@ def _timeout_s(
 ) -> float:
     # A team ends its last problem, however long that takes.
     timeout_s = trial_timeout_s(None if workload.kind == "team" else trial_time_s)
-    return timeout_s + _setup_timeout_s(workload, params)
+    return min(timeout_s + _setup_timeout_s(workload, params), TRIAL_S_MOST)
 
 
 def trial_timeout_s(trial_time_s: float | None) -> float:

@@ -6,6 +6,7 @@ import pytest
 
 from hostbench.adhoc import ad_hoc_suite
 from hostbench.errors import UsageError
+from hostbench.models.service import TRIAL_S_MOST
 from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
 from hostbench.plan import Plan, case_hash, make_plan, subsystems_of
 from tests.unit.records import FMA, TABLE, host, param
@@ -158,6 +159,15 @@ def test_a_file_that_is_kept_is_not_filled_by_every_trial() -> None:
     (case,) = make_plan(suite, tables, host()).cases
     assert case.trial_time_s == plain.trial_time_s
     assert case.timeout_s > plain.timeout_s + 100
+
+
+def test_no_file_is_so_large_that_a_service_would_not_take_its_trial() -> None:
+    size = param("file_bytes", min=4096, max=10**15, default=1 << 30)
+    read = FMA.model_copy(update={"params": (*FMA.params, size), "setup_s": 3.0})
+    tables = {"cpu": TABLE.model_copy(update={"workloads": (read,)})}
+    suite = Suite(name="mine", cases=(entry(params={"file_bytes": 10**15}),))
+    (case,) = make_plan(suite, tables, host()).cases
+    assert case.timeout_s == TRIAL_S_MOST
 
 
 def test_label_and_timeout_of_the_suite() -> None:
