@@ -86,7 +86,9 @@ def test_the_host_has_all(
     orchestrator: OrchestratorProcess,
     services: dict[str, ServiceProcess],
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     listed = HostList.model_validate_json(orchestrator.client.get("/hosts").content)
     (host,) = listed.hosts
     assert {one.subsystem: one.url for one in host.services} == {
