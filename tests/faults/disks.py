@@ -65,7 +65,7 @@ def overlay(upper: Path) -> Iterator[Path]:
         for path in (directory, *layers.values()):
             path.mkdir()
         options = ",".join(f"{layer}={path}" for layer, path in layers.items())
-        command = ["mount", "-t", "overlay", "overlay", "-o", options, directory]
+        command = ["mount", "-t", "overlay", "overlay", "-o", options, str(directory)]
         mounted = subprocess.run(command, capture_output=True, text=True)
         if mounted.returncode:
             pytest.skip(f"no overlay can be mounted here: {mounted.stderr.strip()}")

@@ -32,7 +32,9 @@ def environment(directory: Path) -> dict[str, str]:
 def command_on(tmp_path: Path, directory: Path) -> Command:
     """A command with its scratch file there."""
     (tmp_path / "run").mkdir()
-    return Command(tmp_path / "run", **environment(directory))
+    command = Command(tmp_path / "run")
+    command.environment |= environment(directory)
+    return command
 
 
 # ---- a disk that dies ------------------------------------------------------------------------
