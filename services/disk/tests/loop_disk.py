@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,20 @@ import pytest
 
 from services.disk.tests.program import on_disk
 
+PATIENCE_S = 10.0
+
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _unmount(mount: Path) -> None:
+    """The kernel takes a ring of io_uring apart, and lets go of its files, only some time after the
+    process has ended."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while (unmounted := _run("umount", str(mount))).returncode and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    assert unmounted.returncode == 0, unmounted.stderr
 
 
 @contextmanager
@@ -35,8 +47,7 @@ def loop_disk(size_bytes: int, options: Sequence[str] = ()) -> Iterator[Path]:
         try:
             yield mount
         finally:
-            unmounted = _run("umount", str(mount))
-            assert unmounted.returncode == 0, unmounted.stderr
+            _unmount(mount)
 
 
 def free_bytes(directory: Path) -> int:
