@@ -1,4 +1,4 @@
-"""One host with a cpu and a mem service, one orchestrator and a job that needs both."""
+"""One host with several services, one orchestrator and a job that needs them all."""
 
 import json
 import sys
@@ -15,10 +15,11 @@ from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess, events
 
 HOST = "bench-1"
-SUBSYSTEMS = ("cpu", "mem")
+SUBSYSTEMS = ("cpu", "mem", "disk")
 SHORT = {"threads": 1, "duration_s": 0.1, "warmup_s": 0}
 SMALL = {**SHORT, "size_bytes": 4 << 20}
-# Case after case the other service has its turn. No limit is known of them, so that no verdict
+SMALL_FILE = {**SHORT, "file_bytes": 4 << 20}
+# Case after case another service has its turn. No limit is known of them, so that no verdict
 # depends on the machine.
 MIXED: dict[str, Any] = {
     "name": "mixed",
@@ -27,8 +28,10 @@ MIXED: dict[str, Any] = {
     "cases": [
         {"workload": "cpu.clock", "params": SHORT},
         {"workload": "mem.copy", "params": SMALL},
+        {"workload": "disk.rand_read", "params": SMALL_FILE},
         {"workload": "cpu.clock", "params": {**SHORT, "duration_s": 0.15}},
         {"workload": "mem.pointer_chase", "params": SMALL},
+        {"workload": "disk.seq_read", "params": SMALL_FILE},
     ],
 }
 
@@ -45,8 +48,12 @@ def orchestrator(stack: StackParts) -> OrchestratorProcess:
 
 
 @pytest.fixture(scope="module")
-def services(stack: StackParts, orchestrator: OrchestratorProcess) -> dict[str, ServiceProcess]:
-    return {name: stack.host(orchestrator, HOST, subsystem=name) for name in SUBSYSTEMS}
+def services(
+    stack: StackParts, orchestrator: OrchestratorProcess, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, ServiceProcess]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOSTBENCH_SCRATCH", str(tmp_path_factory.mktemp("scratch")))
+        return {name: stack.host(orchestrator, HOST, subsystem=name) for name in SUBSYSTEMS}
 
 
 def succeeds(orchestrator: OrchestratorProcess, job: str) -> None:
@@ -67,7 +74,7 @@ def spans(service: ServiceProcess) -> list[tuple[str, str]]:
 def test_the_examples_of_the_description_are_accepted(
     orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
 ) -> None:
-    """Among them the suites that come with the project, which need both."""
+    """Among them the suites that come with the project, which need them all."""
     description = orchestrator.client.get("/openapi.json").json()
     body = description["paths"]["/jobs"]["post"]["requestBody"]["content"]["application/json"]
     assert len(body["examples"]) >= 4
@@ -78,7 +85,7 @@ def test_the_examples_of_the_description_are_accepted(
         orchestrator.wait_for(answer.json()["id"])
 
 
-def test_the_host_has_both(
+def test_the_host_has_them_all(
     orchestrator: OrchestratorProcess,
     services: dict[str, ServiceProcess],
     capsys: pytest.CaptureFixture[str],
@@ -90,12 +97,14 @@ def test_the_host_has_both(
     }
     show_hosts(listed.hosts, sys.stdout)
     said = capsys.readouterr().out
-    assert "cpu 0." in said and "mem 0." in said
+    # A line may end between a name and its version.
+    assert all(name in said for name in SUBSYSTEMS) and said.count("0.1.0") == 3, said
+    assert host.inventory is not None and host.inventory.scratch is not None
     tables = orchestrator.client.get("/workloads").json()["hosts"][HOST]
-    assert [table["subsystem"] for table in tables] == list(SUBSYSTEMS)
+    assert {table["subsystem"] for table in tables} == set(SUBSYSTEMS)
 
 
-def test_a_job_that_needs_both_runs_one_trial_at_a_time(
+def test_a_job_that_needs_them_all_runs_one_trial_at_a_time(
     orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
 ) -> None:
     jobs = [orchestrator.submit(suite=MIXED) for _ in range(2)]
@@ -105,8 +114,21 @@ def test_a_job_that_needs_both_runs_one_trial_at_a_time(
         assert [case["workload"] for case in document["cases"]] == [
             case["workload"] for case in MIXED["cases"]
         ]
-        assert [len(case["trials"]) for case in document["cases"]] == [3, 3, 3, 3]
-        assert [program["subsystem"] for program in document["programs"]] == list(SUBSYSTEMS)
+        assert [len(case["trials"]) for case in document["cases"]] == [3] * 6
+        programs = {program["subsystem"] for program in document["programs"]}
+        assert programs == set(SUBSYSTEMS)
+        place = document["host"]["scratch"]
+        assert place is not None, "the disk service alone knows it"
+        # One file of the job: what its first trial wrote the later ones found.
+        filled = [
+            event["metrics"]["prefilled_bytes"]
+            for case in document["cases"]
+            if case["workload"].startswith("disk.")
+            for trial in case["trials"]
+            for event in trial["events"]
+            if event["event"] == "end"
+        ]
+        assert filled == [4 << 20, 0, 0, 0, 0, 0]
     assert all(len(spans(service)) == 12 for service in services.values())
     turns = sorted(span for service in services.values() for span in spans(service))
     for (_, ended), (began, _) in pairwise(turns):
