@@ -17,6 +17,10 @@ SUBMISSIONS: dict[str, Any] = {
         "params": {"dtype": "fp64", "isa": "avx2", "threads": 1, "duration_s": 2},
         "hosts": ["bench-1"],
     },
+    "a workload on a disk": {
+        "workload": "disk.rand_read",
+        "params": {"block_bytes": 4096, "queue_depth": 32, "duration_s": 10},
+    },
     "a suite in full": {
         "suite": {
             "name": "two-threads",

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 # Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.
 PULL_S = 300
 REGISTRY = ("redis", "influxdb", "grafana")
-BENCHMARKS = ("cpu", "mem")
+BENCHMARKS = ("cpu", "mem", "disk")
 BUILT = ("orchestrator", *BENCHMARKS)
 HOST = "e2e-host"
 # More than any host has: no figure may be above it.
@@ -62,6 +62,8 @@ class Stack:
             "HOSTBENCH_TAG": self.project,
             "HOSTBENCH_SECRETS": str(self.directory / "secrets"),
             "HOSTBENCH_MEMORY_BANDWIDTH": f"{MEMORY_BANDWIDTH:g}",
+            # What is written here is small, however little is free.
+            "HOSTBENCH_DISK_RESERVE_BYTES": "0",
             # Whichever are free when it starts.
             "HOSTBENCH_PORT": "0",
             "HOSTBENCH_GRAFANA_PORT": "0",

@@ -44,15 +44,18 @@ BASE_IMAGE = "debian:trixie-slim"
 ADDED_BYTES_MOST = {
     "cpu": 300 * MEGABYTE,
     "mem": 300 * MEGABYTE,
+    "disk": 300 * MEGABYTE,
     "orchestrator": 400 * MEGABYTE,
 }
 START_S_MOST = 90.0
 CONTROL_PLANE_RATIO_MOST = 0.01
 # For whoever wants to know how far from the bounds it is.
 FIGURES = ROOT / "build/stack-figures.json"
-# The container is to be tested, not the memory.
+# The containers are to be tested, not the memory and the disk.
 SMALL = {"size_bytes": 64 << 20}
+SMALL_FILE = {"file_bytes": 16 << 20, "warmup_s": 0.1}
 LIMIT_BYTES = 256 << 20
+IO_URING_DISABLED = Path("/proc/sys/kernel/io_uring_disabled")
 SUITE = {
     "name": "e2e",
     "idle": {"policy": "force"},
@@ -74,6 +77,11 @@ SUITE = {
             "workload": "mem.pointer_chase",
             "params": {"duration_s": 0.3, "threads": 1},
             "grid": {"size_bytes": [16 << 10, 16 << 20]},
+        },
+        {
+            "workload": "disk.rand_read",
+            "params": {"duration_s": 0.5, "queue_depth": 4, **SMALL_FILE},
+            "peers": ["fio"],
         },
     ],
 }
@@ -174,19 +182,23 @@ def test_a_job_from_post_to_result(api: httpx.Client) -> None:
 
     document = api.get(f"/jobs/{job}/result").raise_for_status().json()
     assert document["job"]["hostname"] == HOST
-    assert [len(case["trials"]) for case in document["cases"]] == [3] * 5
+    assert [len(case["trials"]) for case in document["cases"]] == [3] * 6
     followed = [event["trial"] for event in events if event["event"] == "trial"]
     own = [trial for trial in followed if trial["tool"] == "hostbench"]
     peers = [peer for case in document["cases"] for peer in case["peers"]]
-    assert len(own) == 15 and len(followed) == 15 + 3 * len(peers)
-    clock, copy, fma, near, far = document["cases"]
+    assert len(own) == 18 and len(followed) == 18 + 3 * len(peers)
+    clock, copy, fma, near, far, disk = document["cases"]
     assert {peer["statistics"]["n"] for peer in peers} == {3}
     assert [peer["tool"] for peer in clock["peers"]] == ["sysbench"]
     assert [peer["tool"] for peer in copy["peers"]] == ["likwid-bench", "mbw"]
+    assert [peer["tool"] for peer in disk["peers"]] == ["fio"]
     assert median(fma, "operations_per_second") > 1e8
     assert median(copy, "bytes_per_second") > 1e8
     assert document["host"]["memory"]["user_bytes_per_second"] == MEMORY_BANDWIDTH
     assert 1e-10 < median(near, "access_time_s") < median(far, "access_time_s") < 1e-5
+    assert median(disk, "operations_per_second") > 10
+    assert median(disk, "device_read_ratio") == pytest.approx(1, abs=0.05)
+    assert document["host"]["scratch"]["directory"] == "/scratch"
     FIRST_JOB["id"] = job
 
     page = api.get(f"/jobs/{job}/report").raise_for_status()
@@ -274,6 +286,36 @@ def test_the_command_line_follows_a_job(stack: Stack) -> None:
     said = hostbench(stack, "watch", "latest")
     assert job in said and "cpu.clock" in said
     assert HOST in hostbench(stack, "hosts")
+
+
+def io_uring_is_allowed() -> bool:
+    """Whether this host's kernel lets processes without privileges have it; older ones ask
+    nobody."""
+    return not IO_URING_DISABLED.exists() or IO_URING_DISABLED.read_text().strip() == "0"
+
+
+def test_the_disk_service_may_use_io_uring(stack: Stack, api: httpx.Client) -> None:
+    """Its own profile of system calls allows it; Docker's does not, and that is told."""
+    document = api.get(f"/jobs/{FIRST_JOB['id']}/result").json()
+    (disk,) = (case for case in document["cases"] if case["workload"] == "disk.rand_read")
+    for trial in disk["trials"]:
+        assert trial["events"][0]["params"]["engine"] == (
+            "io_uring" if io_uring_is_allowed() else "libaio"
+        )
+
+    call = ("disk-bench", "rand_read", "--file-bytes=16777216", "--duration-s=0.1")
+    settings = ("--env", "HOSTBENCH_DISK_RESERVE_BYTES=0", "--security-opt", "no-new-privileges")
+    said = stack.docker("run", "--rm", *settings, stack.image("disk"), *call)
+    events = [json.loads(line) for line in said.splitlines()]
+    assert events[0]["params"]["engine"] == "libaio" and events[-1]["event"] == "end"
+    (fallback,) = (event for event in events if event.get("code") == "engine_fallback")
+    if io_uring_is_allowed():
+        assert "seccomp" in fallback["message"]
+
+
+def test_nothing_has_a_name_in_the_scratch_volume(stack: Stack) -> None:
+    names = 'import os\nprint(json.dumps([os.listdir("/scratch"), os.path.ismount("/scratch")]))'
+    assert stack.run_python("disk", names) == [[], True]
 
 
 def test_a_key_is_needed(stack: Stack, api: httpx.Client) -> None:
@@ -387,10 +429,34 @@ def test_a_small_memory_limit_is_kept(stack: Stack, api: httpx.Client) -> None:
     (case,) = ended(api, what_fits)["cases"]
     assert median(case, "bytes_per_second") > 1e8
     assert case["trials"][0]["events"][0]["params"]["size_bytes"] < LIMIT_BYTES
-    after = stack.inspected("mem")
+    nothing_was_killed(stack, "mem", container)
+
+
+def nothing_was_killed(stack: Stack, service: str, before: Any) -> None:
+    """Neither the service nor a program of it."""
+    after = stack.inspected(service)
     assert not after["State"]["OOMKilled"] and after["RestartCount"] == 0
-    assert stack.run_python("mem", OOM_KILLS) == [0]
-    assert after["State"]["StartedAt"] == container["State"]["StartedAt"]
+    assert stack.run_python(service, OOM_KILLS) == [0]
+    assert after["State"]["StartedAt"] == before["State"]["StartedAt"]
+
+
+def test_a_small_memory_limit_bounds_a_disk_trial(stack: Stack, api: httpx.Client) -> None:
+    """Its buffers, and not its file: pages of the cache are given back."""
+    container = stack.inspected("disk")
+    limit = ("--memory", str(LIMIT_BYTES), "--memory-swap", str(LIMIT_BYTES))
+    stack.docker("update", *limit, container["Id"])
+    spec = {"trials": 1, "idle_policy": "force", "peers": "none"}
+    too_much = {"block_bytes": 16 << 20, "queue_depth": 64, "duration_s": 0.2}
+    job = post(api, **spec, workload="disk.seq_read", params=too_much)
+    (case,) = ended(api, job)["cases"]
+    assert case["verdict"] == "failed"
+    (reason,) = case["reasons"]
+    assert re.search(r"GB .*/sys/fs/cgroup/\S*memory\.\S+", reason["text"]), reason
+    what_fits = {"file_bytes": LIMIT_BYTES * 3 // 2, "cache_mode": "buffered", "duration_s": 0.2}
+    job = post(api, **spec, workload="disk.seq_read", params=what_fits)
+    (case,) = ended(api, job)["cases"]
+    assert median(case, "bytes_per_second") > 1e6
+    nothing_was_killed(stack, "disk", container)
 
 
 def test_jobs_and_results_outlive_the_containers(stack: Stack, api: httpx.Client) -> None:

@@ -21,6 +21,7 @@ PROGRAM = PROGRAMS / "cpu-bench"
 CALLS = {
     "cpu-bench": ["fma"],
     "mem-bench": ["triad", f"--size-bytes={48 << 20}", "--store=plain", "--streams=1"],
+    "disk-bench": ["rand_rw", f"--file-bytes={4 << 20}"],
 }
 FAILED = 1
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,21 +10,11 @@ from pathlib import Path
 import pytest
 
 from services.disk.tests.program import on_disk
-
-PATIENCE_S = 10.0
+from tests.patience import wait_until
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def _unmount(mount: Path) -> None:
-    """The kernel takes a ring of io_uring apart, and lets go of its files, only some time after the
-    process has ended."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while (unmounted := _run("umount", str(mount))).returncode and time.monotonic() < deadline_s:
-        time.sleep(0.1)
-    assert unmounted.returncode == 0, unmounted.stderr
 
 
 @contextmanager
@@ -47,7 +36,13 @@ def loop_disk(size_bytes: int, options: Sequence[str] = ()) -> Iterator[Path]:
         try:
             yield mount
         finally:
-            _unmount(mount)
+            unmount(mount)
+
+
+def unmount(directory: Path) -> None:
+    """A process that has ended may hold files for a moment: the kernel takes down its rings of
+    io_uring later."""
+    wait_until(lambda: _run("umount", str(directory)).returncode == 0, lambda: directory)
 
 
 def free_bytes(directory: Path) -> int:

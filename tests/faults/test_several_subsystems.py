@@ -10,9 +10,16 @@ from hostbench.exitcode import ExitCode
 from hostbench.program import SUBSYSTEMS
 from tests.faults.command import PROGRAMS, Command, scripted_programs
 
-SMALL = {"cpu": "cpu.fma", "mem": "mem.triad"}
-BOTH = """
-name: both
+SMALL = {"cpu": "cpu.fma", "mem": "mem.triad", "disk": "disk.rand_read"}
+# What makes a trial of it short, besides its time.
+SHORT = {
+    "cpu": [],
+    "mem": ["--param", "warmup_s=0"],
+    "disk": ["--param", "warmup_s=0", "--param", "file_bytes=4194304"],
+}
+ALL = """
+name: all
+peers: none
 idle: {policy: force}
 repeats: {min_trials: 1, max_trials: 1}
 cases:
@@ -20,6 +27,8 @@ cases:
     params: {duration_s: 0.05, threads: 1}
   - workload: mem.triad
     params: {duration_s: 0.05, threads: 1, warmup_s: 0}
+  - workload: disk.rand_read
+    params: {duration_s: 0.1, warmup_s: 0, file_bytes: 4194304}
 """
 FORCE = ("--idle-policy", "force", "--json")
 
@@ -33,18 +42,17 @@ def programs_of(directory: Path, *subsystems: str) -> Path:
     return programs
 
 
-def suite_of_both(directory: Path) -> str:
-    suite = directory / "both.yaml"
-    suite.write_text(BOTH)
+def suite_of_all(directory: Path) -> str:
+    suite = directory / "all.yaml"
+    suite.write_text(ALL)
     return str(suite)
 
 
 @pytest.mark.parametrize("present", SUBSYSTEMS)
 def test_the_program_of_another_subsystem_may_be_missing(tmp_path: Path, present: str) -> None:
     command = Command(tmp_path, programs_of(tmp_path, present))
-    size = ["--param", "warmup_s=0"] if present == "mem" else []
     ended = command.run(
-        "run", "--workload", SMALL[present], "--param", "duration_s=0.05", *size,
+        "run", "--workload", SMALL[present], "--param", "duration_s=0.05", *SHORT[present],
         "--trials", "1", *FORCE,
     )  # fmt: skip
     assert ended.code in (ExitCode.OK, ExitCode.INVALID), ended.errors
@@ -54,32 +62,31 @@ def test_the_program_of_another_subsystem_may_be_missing(tmp_path: Path, present
 
 
 @pytest.mark.parametrize("missing", SUBSYSTEMS)
-def test_a_suite_of_both_needs_both(tmp_path: Path, missing: str) -> None:
+def test_a_suite_of_all_needs_all(tmp_path: Path, missing: str) -> None:
     others = [subsystem for subsystem in SUBSYSTEMS if subsystem != missing]
     command = Command(tmp_path, programs_of(tmp_path, *others))
-    ended = command.run("run", suite_of_both(tmp_path))
+    ended = command.run("run", suite_of_all(tmp_path))
     assert ended.code == ExitCode.RESOURCE
     assert f"{missing}-bench" in ended.last_line and len(ended.errors.splitlines()) == 1
     assert not command.jobs(), "nothing was begun"
 
 
-def test_a_suite_of_both_measures_both(tmp_path: Path) -> None:
-    ended = Command(tmp_path).run("run", suite_of_both(tmp_path), "--json")
+def test_a_suite_of_all_measures_all(tmp_path: Path) -> None:
+    ended = Command(tmp_path).run("run", suite_of_all(tmp_path), "--json")
     assert ended.code in (ExitCode.OK, ExitCode.INVALID), ended.errors
     document = ended.document
-    assert [case["workload"] for case in document["cases"]] == ["cpu.fma", "mem.triad"]
-    assert [one["name"] for one in document["programs"]] == ["cpu-bench", "mem-bench"]
-    for case, metric in zip(
-        document["cases"], ("operations_per_second", "bytes_per_second"), strict=True
-    ):
+    assert [case["workload"] for case in document["cases"]] == list(SMALL.values())
+    assert [one["subsystem"] for one in document["programs"]] == sorted(SUBSYSTEMS)
+    metrics = ("operations_per_second", "bytes_per_second", "operations_per_second")
+    for case, metric in zip(document["cases"], metrics, strict=True):
         assert case["metrics"][metric]["statistics"]["median"] > 0
 
 
-def test_one_that_crashes_does_not_keep_the_other_from_its_figures(tmp_path: Path) -> None:
+def test_one_that_crashes_does_not_keep_another_from_its_figures(tmp_path: Path) -> None:
     programs = scripted_programs(tmp_path)
     shutil.copy(PROGRAMS / "mem-bench", programs)
     command = Command(tmp_path, programs, SCRIPT="crash")
-    ended = command.run("run", suite_of_both(tmp_path), "--json")
+    ended = command.run("run", suite_of_all(tmp_path), "--json")
     assert ended.code == ExitCode.CASE_FAILED
     verdicts = {case["workload"]: case["verdict"] for case in ended.document["cases"]}
     assert verdicts["cpu.fma"] == "failed" and verdicts["mem.triad"] != "failed"
