@@ -4,14 +4,17 @@ and nothing else of the file has changed."""
 import itertools
 import json
 import os
+import select
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from services.disk.tests.loop_disk import loop_disk
 from services.disk.tests.program import (
     MIB,
     UNSUPPORTED,
@@ -246,3 +249,34 @@ def test_ends_within_a_second_when_told_to(engine: str, rate: tuple[str, ...]) -
         began = time.monotonic()
         process.communicate(timeout=20)
         assert time.monotonic() - began < 1
+
+
+@contextmanager
+def frozen(directory: Path) -> Iterator[None]:
+    """A disk that no longer answers: writes to this file system wait until it thaws."""
+    subprocess.run(["fsfreeze", "--freeze", directory], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["fsfreeze", "--unfreeze", directory], check=True)
+
+
+@pytest.mark.parametrize("engine", [*QUEUES, "psync"])
+def test_the_end_is_told_while_the_disk_is_stuck(engine: str) -> None:
+    with loop_disk(64 * MIB) as directory:
+        environment = {
+            **os.environ,
+            "HOSTBENCH_SCRATCH": str(directory),
+            "HOSTBENCH_DISK_RESERVE_BYTES": "0",
+        }
+        depth = "--queue-depth=4" if engine in QUEUES else "--queue-depth=1"
+        arguments = (*AT_ONCE, f"--engine={engine}", depth, "--sample-interval-s=60")
+        with running("rand_write", *arguments, env=environment) as (process, _):
+            assert process.stdout is not None
+            with frozen(directory):
+                time.sleep(0.3)
+                process.send_signal(signal.SIGTERM)
+                ready, _, _ = select.select([process.stdout], [], [], 1)
+                assert ready
+                assert json.loads(process.stdout.readline())["code"] == "interrupted"
+            process.communicate(timeout=20)
