@@ -273,6 +273,26 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert hostbench.__version__ == project["version"]
 
 
+def test_the_course_of_disks_is_bounded_by_time_and_by_the_courses_totals() -> None:
+    from hostbench.job import set_up
+    from hostbench.suite import find_suite, load_suite
+
+    cases = set_up(load_suite(find_suite("disk-course")))[0].plan.cases
+    assert all(case.params["duration_s"] == 1 and case.params["total_bytes"] for case in cases)
+    asked = {
+        name: {case.params[name] for case in cases}
+        for name in ("block_bytes", "threads", "file_bytes", "cache_mode")
+    }
+    mib = 1 << 20
+    blocks = {1, 8, 1024, 8192, mib, 8 * mib, 10 * mib, 80 * mib, 100 * mib}
+    assert asked["block_bytes"] == blocks
+    assert asked["threads"] == {1 << power for power in range(8)}
+    assert asked["file_bytes"] == {GIB, 10 * GIB}
+    assert {"direct+dsync", "buffered+fsync_end"} <= asked["cache_mode"]
+    writes = [case for case in cases if not case.workload.endswith("_read")]
+    assert all(case.params["warmup_s"] == 0 and not case.peers for case in writes)
+
+
 def bytes_written(case: PlannedCase) -> int:
     """What our trials of a disk case write at most, on however fast a disk. Peers come on top."""
     if case.workload.endswith("_read"):

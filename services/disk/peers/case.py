@@ -21,8 +21,8 @@ NO_FILE = "this host hands on no file of the case for it to measure in"
 @dataclass(frozen=True)
 class Case:
     """Sizes are bytes, `rate` operations a second of all threads (None: closed loop), `zipf_theta`
-    is None where blocks are drawn uniformly, `total_bytes` is None where time alone ends a trial, and
-    `timed` is false where the total alone does."""
+    is None where blocks are drawn uniformly, `total_bytes` is None where time alone ends a trial,
+    and `timed` is false where the total alone does."""
 
     workload: str
     engine: str

@@ -34,8 +34,12 @@ from services.disk.report.cases import (
     ENGINE,
     MODE,
     PAGE_CACHE_MEASURED,
+    SAMPLED,
+    TOTAL,
     median,
+    moved_bytes,
     name_of,
+    number,
     row_of,
     said,
     share,
@@ -60,6 +64,8 @@ MEANINGS = {
     "disk's figure",
     PAGE_CACHE_MEASURED: "the page cache took what the device did not: the speed of system calls "
     "and of memory, not of a disk",
+    SAMPLED: "the time was over before the total was moved: the figures are those of a sample, "
+    "and the evidence says of how many bytes",
 }
 
 
@@ -133,8 +139,17 @@ def _evidence_row(case: CaseResult) -> tuple[Text, ...]:
         share(case, "device_write_ratio"),
         share(case, "cached_ratio_before"),
         share(case, "cached_ratio_after"),
-        ", ".join(code.replace("_", " ") for code in sorted(warned(case))) or NOTHING,
+        ", ".join(_caution(case, code) for code in sorted(warned(case))) or NOTHING,
     )
+
+
+def _caution(case: CaseResult, code: str) -> str:
+    """What the program warned of, in a few words."""
+    words = code.replace("_", " ")
+    moved, asked_for = moved_bytes(case), number(case, TOTAL)
+    if code != SAMPLED or moved is None or asked_for is None:
+        return words
+    return f"{words}, {binary_bytes(moved)} of {binary_bytes(asked_for)}"
 
 
 def _bytes_of(case: CaseResult, metric: str) -> str:

@@ -281,6 +281,18 @@ def test_evidence_names_the_mode_and_the_engine_that_were_used() -> None:
     assert "cache contaminated" in dirty["warnings"]
 
 
+def test_a_sample_says_of_how_many_bytes() -> None:
+    asked_for = {"total_bytes": 1 << 40, "engine": "psync"}
+    document = document_of(("seq_read", asked_for), ("rand_read", asked_for))
+    for (workload, _), cells in rows(tables(document)["Evidence for each case"]).items():
+        said = re.fullmatch(r"sampled, ([\d.]+) [KMG]iB of 1 TiB", cells["warnings"])
+        assert said and float(said[1]) > 0, workload
+    (found,) = [block for block in report(document.cases, document).blocks
+                if isinstance(block, Bullets)]  # fmt: skip
+    (item,) = found.items
+    assert str(item).startswith("2 cases (") and "those of a sample" in str(item)
+
+
 def test_a_mode_that_could_not_be_had_is_told_beside_what_was_asked_for() -> None:
     document = document_of(("seq_read", {}))
     (case,) = document.cases
