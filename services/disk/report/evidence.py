@@ -3,7 +3,6 @@ and the fio command that asks for the same."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from hostbench.models.events import ParamValue
 from hostbench.models.result import CaseResult
 from hostbench.report.content import (
     Block,
@@ -26,9 +25,7 @@ from hostbench.report.figures import (
     sentence,
     some,
 )
-from hostbench.report.grouping import resolved
 from hostbench.units import binary_bytes, human, plural
-from services.disk.peers.fio import fio_command
 from services.disk.report.cases import (
     CACHE_CONTAMINATED,
     ENGINE,
@@ -38,7 +35,6 @@ from services.disk.report.cases import (
     TOTAL,
     median,
     moved_bytes,
-    name_of,
     number,
     row_of,
     said,
@@ -207,14 +203,5 @@ def _commands(cases: Sequence[CaseResult]) -> Fold:
 
 
 def _fio(case: CaseResult) -> Text:
-    command = fio_command(name_of(case), _params(case))
+    command = case.equivalent_command
     return "it has no equal" if command is None else Code(command)
-
-
-def _params(case: CaseResult) -> dict[str, ParamValue]:
-    """What the program resolved, as a suite would give it."""
-    return {
-        name: value
-        for name, value in resolved(case).items()
-        if isinstance(value, int | float | str)
-    }

@@ -1,5 +1,6 @@
 """What the report says of disks."""
 
+import json
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -315,6 +316,16 @@ def test_every_case_has_its_fio_command() -> None:
     command = found["disk.rand_read", "block 4 KiB queue_depth=64"]["command"]
     assert command.startswith("fio ")
     assert "--rw=randread" in command and "--iodepth=64" in command and "--direct=1" in command
+
+
+def test_the_document_itself_has_the_fio_command() -> None:
+    document = document_of(("rand_read", {"queue_depth": 64}), ("seq_read", {"verify": "on"}))
+    read, verified = json.loads(document.model_dump_json())["cases"]
+    command = read["equivalent_command"]
+    assert command.startswith("fio ") and "--filename=FILE" in command
+    # As resolved, not as asked for.
+    assert "--iodepth=64" in command and "--ioengine=libaio" in command
+    assert verified["equivalent_command"] is None, "fio checks blocks of its own making only"
 
 
 def test_bytes_are_sizes() -> None:
