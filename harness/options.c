@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char WORK[] = "work";
 static const char *const all_cpus[] = {"all", NULL};
 
 static const struct param common_params[] = {
@@ -28,7 +29,7 @@ static const struct param common_params[] = {
      .min = 0.01,
      .max = 604800,
      .help = "Fixed time to measure for. Not together with work."},
-    {.name = "work",
+    {.name = WORK,
      .type = PARAM_COUNT,
      .unit = "operation",
      .min = 1,
@@ -65,7 +66,7 @@ static const struct param common_params[] = {
 };
 
 /* Instead of the common one where bytes are counted. */
-static const struct param work_bytes = {.name = "work",
+static const struct param work_bytes = {.name = WORK,
                                         .type = PARAM_COUNT,
                                         .unit = "byte",
                                         .min = 1,
@@ -111,7 +112,7 @@ static bool parse_value(const struct param *param, const char *text, struct valu
 
 void options_init(struct options *options, const struct workload *workload)
 {
-    *options = (struct options){.work_param = workload->work_param ? workload->work_param : "work"};
+    *options = (struct options){.work_param = workload->work_param ? workload->work_param : WORK};
     for (const struct param *own = workload->params; own && own->name; own++)
         add_param(options, own);
     add_common(options, workload, false);
@@ -290,14 +291,14 @@ static bool take_option(struct options *options, size_t i, const char *text, cha
     return false;
 }
 
-/* A fixed work has no end by time. */
+/* A fixed work has no end by time; a total of the workload's own may have both. */
 static bool work_or_duration(struct options *options, const bool given[OPTIONS_MAX], char *message,
                              size_t size)
 {
     size_t work = index_of(options, options->work_param);
     size_t duration = index_of(options, "duration_s");
     char name[64];
-    if (!options->values[work].set)
+    if (!options->values[work].set || (given[duration] && strcmp(options->work_param, WORK) != 0))
         return true;
     option_name(options->params[work], name, sizeof name);
     if (given[duration]) {

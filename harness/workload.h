@@ -101,9 +101,10 @@ struct workload {
     /* Of loops only: the names of what is also told apart in the figures, such as "read" and
      * "write", NULL-terminated. NULL: there is one kind of operation. */
     const char *const *streams;
-    /* Its own parameter that fixes the work in the place of the common one, which it excludes, such
-     * as total_bytes; not together with duration_s either. When it is set, check() makes
-     * run_set_count(run, "work", …) of it. NULL: the common one, or none. */
+    /* Its own parameter that bounds the work in the place of the common one, which it excludes, such
+     * as total_bytes. When it is set, check() makes run_set_count(run, "work", …) of it. Together
+     * with duration_s, which needs a loop, whichever is reached first ends the trial. NULL: the
+     * common one, or none. */
     const char *work_param;
 
     /* Replaces `best` choices by what they stand for. May be NULL. */

@@ -31,6 +31,7 @@ from hostbench.models.result import (
 )
 from hostbench.models.table import Metric
 from hostbench.peerjudge import peer_results
+from hostbench.peers import equivalent_command
 from hostbench.plan import param_word
 from hostbench.repeats import counted_trials
 from hostbench.statistics import describe
@@ -164,7 +165,19 @@ def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
         idle=idle,
         trials=tuple(trials),
         peers=peer_results(case, trials, progress.peer_trials.get(case.case, [])),
+        equivalent_command=_equivalent(case, _first_start(trials)),
     )
+
+
+def _equivalent(case: PlannedCase, start: StartEvent | None) -> str | None:
+    """Of what the program resolved; None of a case that did not begin."""
+    if start is None:
+        return None
+    told = {
+        name: value for name, value in start.params.items() if isinstance(value, int | float | str)
+    }
+    workload = case.workload.partition(".")[2]
+    return equivalent_command(case.subsystem, workload, told)
 
 
 def full_label(case: PlannedCase, start: StartEvent | None) -> str:

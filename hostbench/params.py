@@ -13,14 +13,11 @@ _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
-# The parameters that fix what a trial does instead of how long it takes.
+# The parameters that fix what a trial does: without duration_s no time ends it.
 FIXED_WORK = ("work", "total_bytes")
-# docs/kernel-protocol.md: a trial has a fixed time or a fixed work.
+# docs/kernel-protocol.md: a trial has a fixed time or a fixed work; a total may have both.
 EXCLUSIVE = (
-    *(
-        ("duration_s", work, f"leave out duration_s for a fixed work or {work} for a fixed time")
-        for work in FIXED_WORK
-    ),
+    ("duration_s", "work", "leave out duration_s for a fixed work or work for a fixed time"),
     ("size_bytes", "size_share", "leave out one of them"),
 )
 

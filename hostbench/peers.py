@@ -1,7 +1,8 @@
 """Peers: trusted outside tools that are measured in turn with a case, under the same placement.
 
 A subsystem that knows any has `services.<subsystem>.peers` with two names: `TOOLS`, the words a
-suite may use, and `peers(workload, params)`, those that stand beside a workload. A peer knows its
+suite may use, and `peers(workload, params)`, those that stand beside a workload; a third,
+`equivalent_command(workload, params)`, is optional. A peer knows its
 tool's command line and output; who runs it and when is not its affair, so it is tested with the
 recorded output of real versions.
 """
@@ -113,6 +114,14 @@ def peers_of(subsystem: str, workload: str, params: Params) -> tuple[Peer, ...]:
     """The peers that stand beside a workload with these parameters, at most one a tool."""
     module = service_module(subsystem, "peers")
     return () if module is None else tuple(module.peers(workload, params))
+
+
+def equivalent_command(subsystem: str, workload: str, params: Params) -> str | None:
+    """The command line of a trusted tool for the same measurement, to be run by hand; None where
+    the subsystem tells none, or none of its tools can do it."""
+    module = service_module(subsystem, "peers")
+    tell = getattr(module, "equivalent_command", None)
+    return None if tell is None else tell(workload, params)
 
 
 def chosen_peers(

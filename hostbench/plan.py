@@ -322,7 +322,7 @@ def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[st
             params[param.name] = given[param.name]
         elif param.scope == "request" and param.default is not None:
             params[param.name] = param.default
-    if any(name in given for name in FIXED_WORK):
+    if "duration_s" not in given and any(name in given for name in FIXED_WORK):
         params.pop("duration_s", None)
     return params
 

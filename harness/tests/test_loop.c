@@ -249,9 +249,19 @@ static void a_fixed_work_has_no_end_by_time(const char *root)
     CHECK(call(root, "blocks --threads 3 --total-bytes 40961") == EXIT_OK);
     CHECK(number(output, "work_bytes") == 11 * BLOCK_BYTES);
     CHECK(strstr(output, "\"total_bytes\":40961,") && strstr(output, "\"duration_s\":null"));
-    CHECK(call(root, "blocks --total-bytes 40961 --duration-s 1") == EXIT_USAGE);
-    CHECK(strstr(output, "--total-bytes and --duration-s are both given"));
     CHECK(call(root, "blocks --work 40961") == EXIT_USAGE);
+    CHECK(call(root, "known --work 2 --duration-s 1") == EXIT_USAGE);
+    CHECK(strstr(output, "--work and --duration-s are both given"));
+}
+
+static void a_total_and_a_time_end_with_whichever_is_first(const char *root)
+{
+    CHECK(call(root, "blocks --threads 3 --total-bytes 40961 --duration-s 60") == EXIT_OK);
+    CHECK(number(output, "work_bytes") == 11 * BLOCK_BYTES);
+    CHECK(call(root, "blocks --threads 3 --total-bytes 1000000000 --duration-s 0.05") == EXIT_OK);
+    CHECK(strstr(output, "\"total_bytes\":1000000000,"));
+    CHECK(strstr(output, "\"duration_s\":0.05"));
+    CHECK(number(output, "work_bytes") > 0 && number(output, "work_bytes") < 1e9);
 }
 
 static void a_thread_without_work_has_no_figure(const char *root)
@@ -318,6 +328,7 @@ int main(void)
     figures_are_of_the_whole_run(root);
     samples_add_up(root);
     a_fixed_work_has_no_end_by_time(root);
+    a_total_and_a_time_end_with_whichever_is_first(root);
     a_thread_without_work_has_no_figure(root);
     a_time_is_the_median_latency(root);
     the_table_knows_loops(root);

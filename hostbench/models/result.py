@@ -363,7 +363,8 @@ class PeerResult(StoredModel):
 
 
 class CaseResult(StoredModel):
-    """Everything known about one case. `counted` are the indices of the trials that count."""
+    """Everything known about one case. `counted` are the indices of the trials that count,
+    `equivalent_command` measures the same with a trusted tool, in a file of one's own."""
 
     case: str
     workload: str
@@ -380,6 +381,7 @@ class CaseResult(StoredModel):
     idle: IdleRecord | None
     trials: tuple[TrialRecord, ...]
     peers: tuple[PeerResult, ...] = ()
+    equivalent_command: str | None = None
 
     @property
     def title(self) -> str:

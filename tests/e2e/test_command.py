@@ -17,6 +17,7 @@ import pytest
 
 import hostbench
 from hostbench.exitcode import ExitCode
+from hostbench.models.result import PlannedCase
 from hostbench.program import SUBSYSTEMS
 from tests.faults.command import CHECKOUT, Command, Ended
 
@@ -32,6 +33,8 @@ cases:
   - workload: cpu.fma
     params: {isa: LACKING}
 """
+PAGE, GIB = 4096, 1 << 30
+FILL_ON_A_SLOW_DISK_S = GIB / 100e6
 LACKING = "neon" if os.uname().machine == "x86_64" else "avx2"
 
 
@@ -270,6 +273,36 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert hostbench.__version__ == project["version"]
 
 
+def test_the_course_of_disks_is_bounded_by_time_and_by_the_courses_totals() -> None:
+    from hostbench.job import set_up
+    from hostbench.suite import find_suite, load_suite
+
+    cases = set_up(load_suite(find_suite("disk-course")))[0].plan.cases
+    assert all(case.params["duration_s"] == 1 and case.params["total_bytes"] for case in cases)
+    asked = {
+        name: {case.params[name] for case in cases}
+        for name in ("block_bytes", "threads", "file_bytes", "cache_mode")
+    }
+    mib = 1 << 20
+    blocks = {1, 8, 1024, 8192, mib, 8 * mib, 10 * mib, 80 * mib, 100 * mib}
+    assert asked["block_bytes"] == blocks
+    assert asked["threads"] == {1 << power for power in range(8)}
+    assert asked["file_bytes"] == {GIB, 10 * GIB}
+    assert {"direct+dsync", "buffered+fsync_end"} <= asked["cache_mode"]
+    writes = [case for case in cases if not case.workload.endswith("_read")]
+    assert all(case.params["warmup_s"] == 0 and not case.peers for case in writes)
+
+
+def bytes_written(case: PlannedCase) -> int:
+    """What our trials of a disk case write at most, on however fast a disk. Peers come on top."""
+    if case.workload.endswith("_read"):
+        return 0
+    assert case.params["warmup_s"] == 0 and not case.peers, "these would write, too"
+    block, total = case.params["block_bytes"], case.params["total_bytes"]
+    assert isinstance(block, int) and block % PAGE == 0 and isinstance(total, int)
+    return case.repeats.max_trials * total
+
+
 def test_the_quick_suite_keeps_its_budget() -> None:
     from hostbench.job import set_up
     from hostbench.plan import Plan
@@ -281,6 +314,12 @@ def test_the_quick_suite_keeps_its_budget() -> None:
     memory = Plan(plan.suite, tuple(case for case in plan.cases if case.subsystem == "mem"))
     assert memory.estimate().low_s <= 45
     assert all(case.repeats.min_trials == case.repeats.max_trials for case in memory.cases)
+    disk = [case for case in plan.cases if case.subsystem == "disk"]
+    in_time = Plan(plan.suite, tuple(disk)).estimate()
+    assert in_time.complete and in_time.low_s + FILL_ON_A_SLOW_DISK_S <= 45
+    assert all(case.repeats.min_trials == case.repeats.max_trials for case in disk)
+    assert {case.params["file_bytes"] for case in disk} == {GIB}, "filled once"
+    assert GIB + sum(map(bytes_written, disk)) <= 2 * GIB
     assert {"likwid-bench", "sysbench"} <= {tool for case in plan.cases for tool in case.peers}
     workloads = {case.workload for case in plan.cases}
     assert {"cpu.clock", "cpu.fma", "cpu.dot", "cpu.linpack"} <= workloads

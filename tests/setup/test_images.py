@@ -118,7 +118,7 @@ def test_the_disk_alone_has_a_place_to_write() -> None:
         name: [volume for volume in SERVICES[name]["volumes"] if "lock" not in volume]
         for name in BENCHMARKS
     }
-    assert more.pop("disk") == ["${HOSTBENCH_SCRATCH:-scratch}:/scratch"]
+    assert more.pop("disk") == ["${HOSTBENCH_SCRATCH_VOLUME:-scratch}:/scratch"]
     assert not any(more.values())
     assert "scratch" in COMPOSE["volumes"]
     assert SERVICES["disk"]["environment"]["HOSTBENCH_SCRATCH"] == "/scratch"

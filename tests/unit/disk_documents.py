@@ -105,6 +105,8 @@ _COMMON = (
     _metric("prefilled_bytes", "byte"),
     _metric("prefill_s", "s", direction="lower"),
     _metric("covered_bytes", "byte"),
+    _metric("work_bytes", "byte"),
+    _metric("work_operations", "operation"),
 )
 _STREAMS = (
     *(_metric(f"{stream}_{OPERATIONS}", "operation/s") for stream in ("read", "write")),
@@ -277,6 +279,8 @@ class _Made:
             yield self._warning("page_cache_measured")
         if self._is_contaminated:
             yield self._warning("cache_contaminated")
+        if "total_bytes" in self.case.params:
+            yield self._warning("sampled")
         if self.case.params.get("engine") == "auto":
             yield self._warning("engine_fallback", "io_uring is not allowed here")
 
@@ -305,6 +309,7 @@ class _Made:
             **rates,
             **self._latencies("", count),
             "cpu_seconds_per_million_operations": 5.2,
+            **self._work(count),
             **self._evidence(rates),
         }
         if self._name.endswith("_rw"):
@@ -318,6 +323,12 @@ class _Made:
         return end(0.0, clean_slice_ratio=None, harness_ratio=None).model_copy(
             update={"metrics": metrics, "basis": "whole_run"}
         )
+
+    def _work(self, count: float) -> dict[str, float | None]:
+        """In what the figure counts."""
+        if self._name.startswith("seq"):
+            return {"work_bytes": count * float(self.case.params["block_bytes"])}
+        return {"work_operations": count}
 
     def _latencies(self, prefix: str, count: float) -> dict[str, float | None]:
         """A tail that grows with the logarithm of how rare it is."""

@@ -96,8 +96,9 @@ def test_a_total_of_bytes_is_a_fixed_work_too() -> None:
     (case,) = make_plan(suite, {"cpu": table}, host(allowed_cpus=(0,))).cases
     assert "duration_s" not in case.params and case.trial_time_s is None
     both = Suite(name="mine", cases=(entry(params={"total_bytes": 1 << 30, "duration_s": 1}),))
-    with pytest.raises(UsageError, match="leave out duration_s for a fixed work or total_bytes"):
-        make_plan(both, {"cpu": table}, host(allowed_cpus=(0,)))
+    (case,) = make_plan(both, {"cpu": table}, host(allowed_cpus=(0,))).cases
+    assert case.params["duration_s"] == 1 and case.params["total_bytes"] == 1 << 30
+    assert case.trial_time_s is not None and 1 <= case.trial_time_s < 2
 
 
 @pytest.mark.parametrize(("gibibytes", "more_s"), [(1, 600.0), (20, 600.0), (100, 3000.0)])

@@ -246,6 +246,13 @@ static int open_measured(struct disk_job *job)
     return job->fd < 0 ? io_error_of(job->run, "opening", errno) : EXIT_OK;
 }
 
+double disk_job_total(const struct disk_job *job)
+{
+    if (!run_param_set(job->run, "total_bytes"))
+        return 0;
+    return (double)(run_count(job->run, "total_bytes") / job->block_bytes);
+}
+
 /* ---- the write budget ----------------------------------------------------------------------- */
 
 /* What reaches the device for one write, at least: parts of a page that are not put together with
@@ -257,13 +264,22 @@ static double device_bytes_per_write(const struct disk_job *job)
     return (double)(together ? job->block_bytes : pages * PAGE);
 }
 
-/* Operations that were asked for; NaN: the time decides. */
+/* Operations that were asked for, at most; NaN: the time alone decides. */
 static double operations_planned(const struct disk_job *job)
 {
     struct run *run = job->run;
-    if (run_param_set(run, "total_bytes"))
-        return (double)(run_count(run, "total_bytes") / job->block_bytes);
-    return job->rate > 0 ? job->rate * run_number(run, "duration_s") : NAN;
+    double due = job->rate > 0 && run_param_set(run, "duration_s")
+                     ? job->rate * run_number(run, "duration_s")
+                     : NAN;
+    double total = disk_job_total(job);
+    return fmin(due, total > 0 ? total : NAN); /* of a number and NaN: the number */
+}
+
+/* What is certain to be written. */
+static double operations_certain(const struct disk_job *job)
+{
+    bool timed = run_param_set(job->run, "duration_s");
+    return timed && disk_job_total(job) > 0 ? NAN : operations_planned(job);
 }
 
 /* A trial of fixed work is refused beforehand, one of fixed time ends where the budget does. */
@@ -274,8 +290,9 @@ static int check_budget(struct disk_job *job)
     if (failure)
         return failure;
     double each = device_bytes_per_write(job);
-    double writes = job->writes ? (1 - job->read_share) * operations_planned(job) * each : 0;
-    job->planned_write_bytes = fill + writes;
+    double share = (1 - job->read_share) * each;
+    double writes = job->writes ? share * operations_certain(job) : 0;
+    job->planned_write_bytes = fill + (job->writes ? share * operations_planned(job) : 0);
     if (fill + (isnan(writes) ? 0 : writes) <= budget) {
         job->write_limit = (uint64_t)((budget - fill) / each / job->threads);
         return EXIT_OK;

@@ -65,7 +65,7 @@ struct disk_job {
     uint64_t alignment;         /* of offsets and sizes, where direct; otherwise 1 */
     uint64_t file_id;           /* in every verified block */
     uint64_t write_limit;       /* writes a thread may begin: what the budget leaves it */
-    double planned_write_bytes; /* fill and workload; NaN: the time decides */
+    double planned_write_bytes; /* fill and workload at most; NaN: the time alone decides */
     struct fill fill;
     struct evidence evidence;
     struct disk_thread *own; /* one a thread */
@@ -79,6 +79,8 @@ int disk_job_open(struct run *run);
 void disk_job_close(struct run *run);
 /* For check(): what the parameters mean together, whether there is memory for them. */
 int disk_job_check(struct run *run);
+/* Operations of total_bytes, of all threads together; 0: there is no total. */
+double disk_job_total(const struct disk_job *job);
 /* Whether it writes and nobody waits for the disk: then it is the page cache that is measured. */
 bool disk_job_leaves_dirty(const struct disk_job *job);
 

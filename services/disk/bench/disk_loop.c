@@ -448,12 +448,23 @@ int disk_loop(struct thread *thread)
     return file_settle(thread);
 }
 
+/* The time was over before the total was. */
+static void tell_sample(const struct disk_job *job, double done)
+{
+    double total = disk_job_total(job), block_bytes = (double)job->block_bytes;
+    if (done < total)
+        run_warning(job->run, "sampled",
+                    "%.0f of %.0f bytes in the time: the figures are those of a sample",
+                    done * block_bytes, total * block_bytes);
+}
+
 void disk_loop_report(const struct disk_job *job)
 {
     double elapsed_s = run_loop_elapsed_s(job->run);
     double done = (double)run_loop_operations(job->run, 0);
     if (job->reads && job->writes)
         done += (double)run_loop_operations(job->run, 1);
+    tell_sample(job, done);
     /* Each thread's last one may have been due at the very end. */
     if (job->rate <= 0 || done + job->threads >= REACHED * job->rate * elapsed_s)
         return;

@@ -107,7 +107,7 @@ static void report_fill(const struct disk_job *job)
 {
     struct run *run = job->run;
     report(run, "planned_write_bytes", job->planned_write_bytes,
-           "a time was given and no work: the writes end with it");
+           "a time was given and no total: the writes end with it");
     run_metric(run, "prefilled_bytes", (double)(job->fill.to - job->fill.from));
     run_metric(run, "prefill_s", job->fill.taken_s);
     run_metric(run, "covered_bytes", (double)job->blocks * (double)job->block_bytes);

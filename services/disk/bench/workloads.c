@@ -46,8 +46,9 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
          .unit = "byte",                                                                           \
          .min = 1,                                                                                 \
          .max = 1e18,                                                                              \
-         .help = "Fixed total to move instead of duration_s, rounded down to whole blocks and "    \
-                 "split over the threads."},                                                       \
+         .help = "Total to move, rounded down to whole blocks and split over the threads; with "   \
+                 "duration_s the trial ends at whichever is reached first, and without it when "   \
+                 "all is moved."},                                                                 \
         {.name = "rate",                                                                           \
          .type = PARAM_NUMBER,                                                                     \
          .unit = "operation/s",                                                                    \
@@ -173,8 +174,9 @@ static const struct metric metrics[] = {
     {"device_busy_ratio", "1", HIGHER_IS_BETTER,
      "Share of the timed region in which the device had something to do."},
     {"planned_write_bytes", "byte", LOWER_IS_BETTER,
-     "Bytes to be written at least, known before the trial: what was missing of the file, and the "
-     "workload's with parts of pages written as pages."},
+     "Bytes to be written, known before the trial: what was missing of the file, and the "
+     "workload's with parts of pages written as pages; at most so many of total_bytes where "
+     "duration_s ends the trial. None where the time alone does."},
     {"prefilled_bytes", "byte", LOWER_IS_BETTER,
      "Bytes of the file that were missing and were written before the trial."},
     {"prefill_s", "s", LOWER_IS_BETTER, "Time that took, with the fsync behind it."},

@@ -11,6 +11,7 @@ _TESTS = (fio.Fio, dd.Dd, sysbench.RandomRead, ioping.Ioping)
 _FINDERS = (fio.peer, dd.peer, sysbench.peer, ioping.peer)
 PACKAGES = {test.tool: test.package for test in _TESTS}
 TOOLS = tuple(PACKAGES)
+equivalent_command = fio.fio_command
 
 
 def peers(workload: str, params: Params) -> tuple[Peer, ...]:

@@ -21,7 +21,8 @@ NO_FILE = "this host hands on no file of the case for it to measure in"
 @dataclass(frozen=True)
 class Case:
     """Sizes are bytes, `rate` operations a second of all threads (None: closed loop), `zipf_theta`
-    is None where blocks are drawn uniformly, `total_bytes` is None where time ends a trial."""
+    is None where blocks are drawn uniformly, `total_bytes` is None where time alone ends a trial,
+    and `timed` is false where the total alone does."""
 
     workload: str
     engine: str
@@ -35,6 +36,7 @@ class Case:
     zipf_theta: float | None
     rate: float | None
     total_bytes: int | None
+    timed: bool
     duration_s: float
     warmup_s: float
     verify: bool
@@ -60,6 +62,7 @@ class Case:
             zipf_theta=_number(params, "zipf_theta", 1.2) if zipf else None,
             rate=_number(params, "rate", 0.0) or None,
             total_bytes=int(_number(params, "total_bytes", 0)) or None,
+            timed=_number(params, "total_bytes", 0) == 0 or _number(params, "duration_s", 0) > 0,
             duration_s=_number(params, "duration_s", 1.0),
             warmup_s=_number(params, "warmup_s", 0.1),
             verify=params.get("verify") == "on",

@@ -102,10 +102,12 @@ _LATENCIES = ("--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0"
 
 
 def until(case: Case, elapsed_s: float) -> tuple[str, ...]:
-    """When it ends, as our case does: after this time, or with its work done. A ramp would fill the
-    page cache: only past it is there one, and where every write is flushed."""
+    """When it ends, as our case does: after this time, with its work done, or at the first of
+    both. A ramp would fill the page cache: only past it is there one, and where every write is
+    flushed."""
     if case.total_bytes is not None:
-        return (f"--io_size={case.total_bytes // case.threads}",)
+        runtime = (f"--runtime={_milliseconds(elapsed_s)}",) if case.timed else ()
+        return (f"--io_size={case.total_bytes // case.threads}", *runtime)
     ramp = case.direct or case.commits or case.cache_mode.endswith("+dsync")
     ramp_time = (f"--ramp_time={_milliseconds(case.warmup_s)}",) if ramp and case.warmup_s else ()
     return ("--time_based", f"--runtime={_milliseconds(elapsed_s)}", *ramp_time)

@@ -24,6 +24,7 @@ _PLAIN: dict[str, object] = {
     "steady_state": "off",
 }
 PAGE_CACHE_MEASURED, CACHE_CONTAMINATED = "page_cache_measured", "cache_contaminated"
+SAMPLED = "sampled"
 
 
 def name_of(case: CaseResult) -> str:
@@ -103,6 +104,15 @@ def warned(case: CaseResult) -> frozenset[str]:
 def is_cached(case: CaseResult) -> bool:
     """Whether memory, and not the disk alone, is what the figure tells of."""
     return bool(warned(case) & {PAGE_CACHE_MEASURED, CACHE_CONTAMINATED})
+
+
+def moved_bytes(case: CaseResult) -> float | None:
+    """What a trial moved in its timed region: the work is told in what the figure counts."""
+    bytes_moved = median(case, "work_bytes")
+    operations, block = median(case, "work_operations"), number(case, BLOCK)
+    if bytes_moved is not None or operations is None or block is None:
+        return bytes_moved
+    return operations * block
 
 
 def row_of(cases: Sequence[CaseResult], *metrics: str) -> bool:

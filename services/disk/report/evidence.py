@@ -3,7 +3,6 @@ and the fio command that asks for the same."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from hostbench.models.events import ParamValue
 from hostbench.models.result import CaseResult
 from hostbench.report.content import (
     Block,
@@ -26,16 +25,17 @@ from hostbench.report.figures import (
     sentence,
     some,
 )
-from hostbench.report.grouping import resolved
 from hostbench.units import binary_bytes, human, plural
-from services.disk.peers.fio import fio_command
 from services.disk.report.cases import (
     CACHE_CONTAMINATED,
     ENGINE,
     MODE,
     PAGE_CACHE_MEASURED,
+    SAMPLED,
+    TOTAL,
     median,
-    name_of,
+    moved_bytes,
+    number,
     row_of,
     said,
     share,
@@ -60,6 +60,8 @@ MEANINGS = {
     "disk's figure",
     PAGE_CACHE_MEASURED: "the page cache took what the device did not: the speed of system calls "
     "and of memory, not of a disk",
+    SAMPLED: "the time was over before the total was moved: the figures are those of a sample, "
+    "and the evidence says of how many bytes",
 }
 
 
@@ -133,8 +135,17 @@ def _evidence_row(case: CaseResult) -> tuple[Text, ...]:
         share(case, "device_write_ratio"),
         share(case, "cached_ratio_before"),
         share(case, "cached_ratio_after"),
-        ", ".join(code.replace("_", " ") for code in sorted(warned(case))) or NOTHING,
+        ", ".join(_caution(case, code) for code in sorted(warned(case))) or NOTHING,
     )
+
+
+def _caution(case: CaseResult, code: str) -> str:
+    """What the program warned of, in a few words."""
+    words = code.replace("_", " ")
+    moved, asked_for = moved_bytes(case), number(case, TOTAL)
+    if code != SAMPLED or moved is None or asked_for is None:
+        return words
+    return f"{words}, {binary_bytes(moved)} of {binary_bytes(asked_for)}"
 
 
 def _bytes_of(case: CaseResult, metric: str) -> str:
@@ -192,14 +203,5 @@ def _commands(cases: Sequence[CaseResult]) -> Fold:
 
 
 def _fio(case: CaseResult) -> Text:
-    command = fio_command(name_of(case), _params(case))
+    command = case.equivalent_command
     return "it has no equal" if command is None else Code(command)
-
-
-def _params(case: CaseResult) -> dict[str, ParamValue]:
-    """What the program resolved, as a suite would give it."""
-    return {
-        name: value
-        for name, value in resolved(case).items()
-        if isinstance(value, int | float | str)
-    }

@@ -6,6 +6,7 @@ What every program answers alike is in tests/contract.
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,6 @@ BAD = [
     ),
     ("rand_read", ["--verify=on", "--block-bytes=39"], ["39", "--verify", "40"]),
     ("rand_read", ["--total-bytes=4095"], ["--total-bytes 4095", "4096"]),
-    ("rand_read", ["--total-bytes=8192", "--duration-s=1"], ["--total-bytes", "--duration-s"]),
     (
         "rand_read",
         [SMALL, "--block-bytes=1"],
@@ -197,10 +197,36 @@ def test_more_work_than_the_write_budget() -> None:
     refused(result, RESOURCE, f"{33 * MIB} bytes", f"{32 * MIB}", "WRITE_BUDGET")
 
 
+def test_a_total_in_a_time_ends_with_the_write_budget_too() -> None:
+    environment = os.environ | {"HOSTBENCH_DISK_WRITE_BUDGET_BYTES": str(24 * MIB)}
+    arguments = (f"--file-bytes={16 * MIB}", f"--total-bytes={1 << 50}", "--duration-s=30")
+    result = call("seq_write", *arguments, "--warmup-s=0", env=environment)
+    refused(result, RESOURCE, "8 writes", "WRITE_BUDGET")
+
+
 def test_a_fixed_time_ends_with_the_write_budget() -> None:
     environment = os.environ | {"HOSTBENCH_DISK_WRITE_BUDGET_BYTES": str(24 * MIB)}
     result = call("seq_write", f"--file-bytes={16 * MIB}", "--duration-s=30", env=environment)
     refused(result, RESOURCE, "8 writes", "WRITE_BUDGET")
+
+
+def test_a_total_that_takes_longer_than_the_time_is_sampled() -> None:
+    arguments = (f"--file-bytes={MIB}", "--block-bytes=1", "--warmup-s=0", "--duration-s=0.3")
+    synced = ("--cache-mode=buffered+dsync", f"--total-bytes={10 << 30}")
+    trial = measure("seq_write", *arguments, *synced)
+    moved = int(trial.metrics["work_bytes"])
+    assert 0 < moved < 10 << 30
+    assert trial.warnings["sampled"].startswith(f"{moved} of {10 << 30} bytes")
+    assert trial.metrics["planned_write_bytes"] == MIB + (10 << 30) * 4096
+
+
+def test_a_total_that_fits_into_the_time_ends_the_trial() -> None:
+    arguments = (f"--file-bytes={MIB}", "--warmup-s=0", "--duration-s=60", "--threads=2")
+    began_s = time.monotonic()
+    trial = measure("rand_write", *arguments, f"--total-bytes={5 * 4096 + 1}")
+    assert time.monotonic() - began_s < 30
+    assert trial.metrics["work_operations"] == 5 and "sampled" not in trial.warnings
+    assert trial.metrics["planned_write_bytes"] == MIB + 5 * 4096
 
 
 def test_small_synced_writes_are_planned_as_pages() -> None:

@@ -295,8 +295,11 @@ def test_fio_runs_in_our_file_and_makes_none() -> None:
         ("seq_read", {"block_bytes": 10 * MIB, "threads": 4},
          {"size": str(10 * MIB), "offset_increment": str(10 * MIB), "numjobs": "4"}),
         ("rand_read", {"threads": 4}, {"size": str(64 * MIB), "offset_increment": None}),
+        # A total in a time ends at the first of both.
+        ("seq_read", {"total_bytes": 64 * MIB, "duration_s": 0.5},
+         {"io_size": str(64 * MIB), "runtime": "500ms", "time_based": None}),
         # Fixed work has no time.
-        ("seq_read", {"total_bytes": 64 * MIB, "threads": 2},
+        ("seq_read", {"total_bytes": 64 * MIB, "threads": 2, "duration_s": 0},
          {"io_size": str(32 * MIB), "runtime": None, "time_based": None, "ramp_time": None}),
     ],
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """What the report says of disks."""
 
+import json
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -281,6 +282,18 @@ def test_evidence_names_the_mode_and_the_engine_that_were_used() -> None:
     assert "cache contaminated" in dirty["warnings"]
 
 
+def test_a_sample_says_of_how_many_bytes() -> None:
+    asked_for = {"total_bytes": 1 << 40, "engine": "psync"}
+    document = document_of(("seq_read", asked_for), ("rand_read", asked_for))
+    for (workload, _), cells in rows(tables(document)["Evidence for each case"]).items():
+        said = re.fullmatch(r"sampled, ([\d.]+) [KMG]iB of 1 TiB", cells["warnings"])
+        assert said and float(said[1]) > 0, workload
+    (found,) = [block for block in report(document.cases, document).blocks
+                if isinstance(block, Bullets)]  # fmt: skip
+    (item,) = found.items
+    assert str(item).startswith("2 cases (") and "those of a sample" in str(item)
+
+
 def test_a_mode_that_could_not_be_had_is_told_beside_what_was_asked_for() -> None:
     document = document_of(("seq_read", {}))
     (case,) = document.cases
@@ -303,6 +316,16 @@ def test_every_case_has_its_fio_command() -> None:
     command = found["disk.rand_read", "block 4 KiB queue_depth=64"]["command"]
     assert command.startswith("fio ")
     assert "--rw=randread" in command and "--iodepth=64" in command and "--direct=1" in command
+
+
+def test_the_document_itself_has_the_fio_command() -> None:
+    document = document_of(("rand_read", {"queue_depth": 64}), ("seq_read", {"verify": "on"}))
+    read, verified = json.loads(document.model_dump_json())["cases"]
+    command = read["equivalent_command"]
+    assert command.startswith("fio ") and "--filename=FILE" in command
+    # As resolved, not as asked for.
+    assert "--iodepth=64" in command and "--ioengine=libaio" in command
+    assert verified["equivalent_command"] is None, "fio checks blocks of its own making only"
 
 
 def test_bytes_are_sizes() -> None:
