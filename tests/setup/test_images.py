@@ -62,7 +62,7 @@ def test_only_the_control_plane_has_limits(name: str) -> None:
     assert limits & set(SERVICES[name]) == (set() if name in BENCHMARKS else limits)
 
 
-@pytest.mark.parametrize("name", set(SERVICES) - BENCHMARKS - {"orchestrator"})
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - BENCHMARKS - {"orchestrator"}))
 def test_images_of_others_are_pinned(name: str) -> None:
     assert re.search(r":-\d+\.\d+\.\d+[\w-]*\}$", SERVICES[name]["image"])
     assert SERVICES[name]["user"].partition(":")[0] not in ("", "0", "root")
