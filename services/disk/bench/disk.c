@@ -321,9 +321,8 @@ int disk_job_open(struct run *run)
     read_params(run, job);
     run_set_shared(run, job);
     set_unit(run, job);
-    int (*const steps[])(struct disk_job *) = {make_own,     settle_mode,  choose_engine,
-                                               file_plan,    check_budget, file_set_aside,
-                                               open_measured};
+    int (*const steps[])(struct disk_job *) = {make_own,     settle_mode,  choose_engine, file_plan,
+                                               check_budget, file_prepare, open_measured};
     int failure = scratch_open(run, &job->scratch);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !failure; i++)
         failure = steps[i](job);

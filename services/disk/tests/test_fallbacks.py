@@ -5,7 +5,9 @@ import errno
 import mmap
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from services.disk.tests.program import (
     FAILED,
     MIB,
     MOMENT,
+    PROGRAM,
     RESOURCE,
     call,
     measure,
     on_disk,
     refused,
+    running,
     scratch_file,
     table,
 )
@@ -181,7 +185,7 @@ def test_a_write_that_fails_while_the_file_is_filled(
 ) -> None:
     environment = shimmed(shim, write_errno=error, from_byte=8 * MIB)
     result = call("seq_read", *MOMENT, env=environment)
-    refused(result, code, f"writing {4 * MIB} bytes at offset {8 * MIB}", *parts)
+    refused(result, code, f"writing {MIB} bytes at offset {8 * MIB}", *parts)
 
 
 @pytest.mark.parametrize("engine", ["psync", "io_uring"])
@@ -191,3 +195,72 @@ def test_a_sync_that_fails(shim: str, engine: str) -> None:
     arguments = (*MOMENT, f"--engine={engine}", "--cache-mode=buffered+fsync_end")
     environment = shimmed(shim, fdatasync_errno=errno.ENOSPC)
     refused(call("seq_write", *arguments, env=environment), RESOURCE, "fdatasync", "ENOSPC")
+
+
+@pytest.mark.parametrize(("error", "code"), [(errno.EIO, FAILED), (errno.ENOSPC, RESOURCE)])
+def test_writing_back_that_fails(shim: str, error: int, code: int) -> None:
+    environment = shimmed(shim, range_errno=error)
+    result = call("seq_read", *MOMENT, env=environment)
+    refused(result, code, "sync_file_range", errno.errorcode[error])
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM, errno.ESPIPE])
+def test_writing_back_in_pieces_that_cannot_be_had(shim: str, error: int) -> None:
+    arguments = (f"--total-bytes={16 * MIB}", "--cache-mode=buffered+fsync_end")
+    environment = shimmed(shim, range_errno=error)
+    trial = measure("seq_write", f"--file-bytes={16 * MIB}", *arguments, env=environment)
+    assert trial.metrics["device_write_ratio"] == pytest.approx(1, abs=0.05)
+
+
+def test_a_file_that_is_only_read_is_synced_before(shim: str) -> None:
+    """Whoever had it before may have left pages that cannot be dropped."""
+    handed = scratch_file(on_disk())
+    arguments = (*MOMENT, f"--scratch-fd={handed}")
+    measure("seq_read", *arguments, pass_fds=(handed,))
+    environment = shimmed(shim, fsync_errno=errno.EIO)
+    result = call("seq_read", *arguments, pass_fds=(handed,), env=environment)
+    os.close(handed)
+    refused(result, FAILED, "fsync", "EIO")
+
+
+# ---- told to end -----------------------------------------------------------------------------
+
+
+LONG = ("--duration-s=60", "--warmup-s=0")
+AT_THE_END = (f"--total-bytes={128 * MIB}", "--cache-mode=buffered+fsync_end")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slow"),
+    [
+        (["seq_read", *LONG], {"write_ms": 400}),
+        (["seq_read", *LONG], {"range_ms": 200}),
+        (["seq_write", *AT_THE_END], {"range_ms": 200}),
+    ],
+    ids=["filling", "syncing", "the last sync"],
+)
+def test_a_signal_is_obeyed_however_slow_the_disk(
+    shim: str, arguments: list[str], slow: dict[str, int]
+) -> None:
+    process = subprocess.Popen(
+        [PROGRAM, *arguments, f"--file-bytes={128 * MIB}"],
+        env=shimmed(shim, **slow),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        time.sleep(1.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        told = time.monotonic()
+        output, messages = process.communicate(timeout=20)
+        assert time.monotonic() - told < 0.9
+    assert process.returncode == FAILED and "ended by SIGTERM" in messages, output
+
+
+def test_the_end_is_told_while_the_kernel_keeps_a_thread(shim: str) -> None:
+    with running("rand_read", *MOMENT[:1], env=shimmed(shim, join_s=30)) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=10)
+    assert process.returncode == FAILED and '"interrupted"' in output
