@@ -2,13 +2,18 @@
  * system has no unnamed files. SHIM_WRITE_ERRNO, SHIM_FSYNC_ERRNO, SHIM_FDATASYNC_ERRNO: what these
  * fail with, writes from SHIM_FROM_BYTE of the file on. SHIM_NO_DIRECT: O_DIRECT is taken and means
  * nothing. SHIM_WRITE_MS, SHIM_RANGE_MS: how long a write of a MiB, or writing back a piece, takes more.
- * SHIM_RANGE_ERRNO: what the latter fails with. SHIM_JOIN_S: how long joining a thread takes more. */
+ * SHIM_RANGE_ERRNO: what the latter fails with. SHIM_JOIN_S: how long joining a thread takes more.
+ * SHIM_NAMES_TAKEN: how many new files have a name that is taken. SHIM_NO_ACCOUNTS: there is no
+ * /proc/self/io. SHIM_NO_MINCORE: mincore() is refused. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -43,6 +48,12 @@ int openat(int directory, const char *path, int flags, ...)
     va_end(arguments);
     if ((flags & O_TMPFILE) == O_TMPFILE && number("SHIM_NO_TMPFILE")) {
         errno = EOPNOTSUPP;
+        return -1;
+    }
+    static int taken;
+    if (flags & O_EXCL && taken < number("SHIM_NAMES_TAKEN")) {
+        taken++;
+        errno = EEXIST;
         return -1;
     }
     return (int)syscall(SYS_openat, directory, path, flags, mode);
@@ -90,4 +101,20 @@ int pthread_join(pthread_t thread, void **result)
     sleep((unsigned)number("SHIM_JOIN_S"));
     return pthread_clockjoin_np(thread, result, CLOCK_MONOTONIC,
                                 &(struct timespec){.tv_sec = (time_t)1 << 40});
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+    FILE *(*real)(const char *, const char *) =
+        (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, "fopen");
+    return number("SHIM_NO_ACCOUNTS") && !strcmp(path, "/proc/self/io") ? NULL : real(path, mode);
+}
+
+int mincore(void *address, size_t bytes, unsigned char *pages)
+{
+    if (number("SHIM_NO_MINCORE")) {
+        errno = EPERM;
+        return -1;
+    }
+    return (int)syscall(SYS_mincore, address, bytes, pages);
 }

@@ -41,7 +41,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> str:
     if compiler is None:
         pytest.skip("there is no compiler to make the stand-in with")
     library = tmp_path_factory.mktemp("shim") / "file_shim.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SHIM], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SHIM, "-ldl"], check=True)
     return str(library)
 
 
@@ -57,7 +57,8 @@ def shimmed(shim: str, **variables: int) -> dict[str, str]:
 def test_a_file_system_without_unnamed_files(shim: str) -> None:
     directory = on_disk()
     before = names_in(directory)
-    environment = shimmed(shim, no_tmpfile=1) | {"HOSTBENCH_SCRATCH": str(directory)}
+    environment = shimmed(shim, no_tmpfile=1, names_taken=3)
+    environment["HOSTBENCH_SCRATCH"] = str(directory)
     trial = measure("rand_rw", *MOMENT, "--verify=on", env=environment)
     assert trial.metrics["verified_blocks"] > 0
     assert names_in(directory) == before
@@ -90,6 +91,31 @@ def test_a_file_system_that_takes_o_direct_and_ignores_it(shim: str) -> None:
     assert "afterwards" in write.warnings["page_cache_measured"]
     again = measure("seq_read", *once[:1], f"--total-bytes={32 * MIB}", env=environment)
     assert "cache_contaminated" in again.warnings
+
+
+@pytest.mark.parametrize("workload", ["seq_read", "rand_write"])
+def test_a_little_that_goes_through_the_cache(shim: str, workload: str) -> None:
+    """Far less than the file, yet all that was moved."""
+    some = (f"--file-bytes={128 * MIB}", f"--total-bytes={MIB}", "--warmup-s=0")
+    trial = measure(workload, *some, env=shimmed(shim, no_direct=1))
+    assert "afterwards" in trial.warnings["page_cache_measured"]
+
+
+@pytest.mark.parametrize("workload", ["seq_read", "rand_write"])
+def test_a_kernel_that_tells_nothing_of_the_page_cache(shim: str, workload: str) -> None:
+    environment = shimmed(shim, no_accounts=1, no_mincore=1)
+    trial = measure(workload, *MOMENT, env=environment, preexec_fn=refusing("cachestat"))
+    assert trial.metrics["cached_ratio_before"] is None
+    assert trial.metrics["device_read_ratio"] is None
+    assert set(trial.warnings) == ({"no_cache_evidence"} if workload == "seq_read" else set())
+
+
+def test_what_is_not_known_is_not_told(shim: str) -> None:
+    twice = (f"--file-bytes={16 * MIB}", f"--total-bytes={32 * MIB}", "--cache-mode=buffered")
+    environment = shimmed(shim, no_mincore=1)
+    trial = measure("seq_read", *twice, env=environment, preexec_fn=refusing("cachestat"))
+    assert trial.warnings["cache_contaminated"].startswith("50 % of the bytes read came from")
+    assert "nan" not in trial.warnings["cache_contaminated"]
 
 
 @pytest.mark.parametrize("workload", ["seq_read", "rand_rw"])
