@@ -198,8 +198,8 @@ static int measure(struct run *run)
     struct trial trial;
     trial_execute(&trial, run);
     int exit_code = conclude(run, &trial);
-    if (atomic_load(&trial.at_work) > 0)
-        _exit(exit_code); /* workers that cannot be joined end with the process */
+    if (!trial_ended(&trial))
+        _exit(exit_code); /* workers that were not joined end with the process */
     trial_free(&trial);
     return exit_code;
 }

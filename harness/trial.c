@@ -326,6 +326,13 @@ static int trial_allocate(struct trial *trial, struct reporter *reporter)
     return EXIT_OK;
 }
 
+/* Of a run that was told to end, no thread is waited for: the kernel may hold one that has left, until
+ * a device has done what it was asked for. */
+bool trial_ended(const struct trial *trial)
+{
+    return atomic_load(&trial->at_work) == 0 && !trial->run->ending.why;
+}
+
 void trial_execute(struct trial *trial, struct run *run)
 {
     struct reporter reporter = {0};
@@ -347,7 +354,7 @@ void trial_execute(struct trial *trial, struct run *run)
         else /* those that did start wait at the barrier for ever and end with the process */
             run_fail(run, EXIT_RESOURCE);
     }
-    if (atomic_load(&trial->at_work) == 0 && trial->workers) {
+    if (trial_ended(trial) && trial->workers) {
         for (unsigned i = 0; i < run->threads && trial->workers[i].trial; i++)
             pthread_join(trial->workers[i].handle, NULL);
         if (!run_stopping(run))

@@ -20,6 +20,7 @@
 enum {
     PAGE = 4096,
     FILL_MEMORY_BYTES = 32 << 20, /* of all threads together */
+    REQUEST_BYTES = 512,          /* for one place in a queue: ours, the engine's, the kernel's */
 };
 
 static const double GB = 1e9;
@@ -174,7 +175,8 @@ static int check_total(struct run *run, const struct disk_job *job)
 
 static double memory_needed(const struct disk_job *job)
 {
-    double each = (double)engine_thread_bytes(job) + sizeof(struct disk_thread);
+    double queue = (double)job->depth * REQUEST_BYTES;
+    double each = (double)engine_thread_bytes(job) + queue + sizeof(struct disk_thread);
     return job->threads * each + FILL_MEMORY_BYTES + run_thread_bytes(job->run);
 }
 
@@ -282,7 +284,9 @@ static double operations_certain(const struct disk_job *job)
     return timed && disk_job_total(job) > 0 ? NAN : operations_planned(job);
 }
 
-/* A trial of fixed work is refused beforehand, one of fixed time ends where the budget does. */
+/* A trial of fixed work is refused beforehand and no more afterwards: neither for what its ramp writes
+ * nor for a mix with a few writes more than its share. One of fixed time ends where the budget does.
+ */
 static int check_budget(struct disk_job *job)
 {
     double budget = WRITE_BUDGET_BYTES, fill = (double)(job->fill.to - job->fill.from);
@@ -294,7 +298,8 @@ static int check_budget(struct disk_job *job)
     double writes = job->writes ? share * operations_certain(job) : 0;
     job->planned_write_bytes = fill + (job->writes ? share * operations_planned(job) : 0);
     if (fill + (isnan(writes) ? 0 : writes) <= budget) {
-        job->write_limit = (uint64_t)((budget - fill) / each / job->threads);
+        bool planned = !isnan(writes);
+        job->write_limit = planned ? UINT64_MAX : (uint64_t)((budget - fill) / each / job->threads);
         return EXIT_OK;
     }
     run_reason(job->run,
@@ -338,9 +343,8 @@ int disk_job_open(struct run *run)
     read_params(run, job);
     run_set_shared(run, job);
     set_unit(run, job);
-    int (*const steps[])(struct disk_job *) = {make_own,     settle_mode,  choose_engine,
-                                               file_plan,    check_budget, file_set_aside,
-                                               open_measured};
+    int (*const steps[])(struct disk_job *) = {make_own,     settle_mode,  choose_engine, file_plan,
+                                               check_budget, file_prepare, open_measured};
     int failure = scratch_open(run, &job->scratch);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !failure; i++)
         failure = steps[i](job);

@@ -64,7 +64,7 @@ struct disk_job {
     int fd;                     /* the measured file, opened with the flags of the mode */
     uint64_t alignment;         /* of offsets and sizes, where direct; otherwise 1 */
     uint64_t file_id;           /* in every verified block */
-    uint64_t write_limit;       /* writes a thread may begin: what the budget leaves it */
+    uint64_t write_limit;       /* writes a thread may begin, where a time may end them */
     double planned_write_bytes; /* fill and workload at most; NaN: the time alone decides */
     struct fill fill;
     struct evidence evidence;

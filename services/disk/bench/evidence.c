@@ -12,6 +12,7 @@ enum { PAGE = 4096 };
 
 static const double ENOUGH_FROM_DEVICE = 0.95;
 static const double LITTLE_CACHED = 0.01;
+static const double LITTLE_THROUGH = 0.03; /* of what was moved */
 
 static const char NO_IO_ACCOUNTING[] = "the kernel tells no /proc/self/io";
 static const char NOTHING_MOVED[] = "no such operation was done";
@@ -132,30 +133,61 @@ static void report_threads(const struct disk_job *job)
 
 /* ---- what they mean ------------------------------------------------------------------------- */
 
+/* What is known of it, for a message. */
+static void tell_evidence(char *text, size_t size, double read_ratio, double cached)
+{
+    char read[80] = "", before[80] = "";
+    if (isfinite(read_ratio))
+        snprintf(read, sizeof read, "%.0f %% of the bytes read came from the device (at least 95)",
+                 100 * read_ratio);
+    if (isfinite(cached))
+        snprintf(before, sizeof before,
+                 "%.1f %% of the file were in the page cache before (at most 1)", 100 * cached);
+    snprintf(text, size, "%s%s%s", read, *read && *before ? ", and " : "", before);
+}
+
 static void warn_of_cache(const struct disk_job *job, double read_ratio)
 {
+    char evidence[200];
     double cached = job->evidence.cached_before;
     if (!job->reads || !(read_ratio < ENOUGH_FROM_DEVICE || cached > LITTLE_CACHED))
         return;
-    run_warning(job->run, "cache_contaminated",
-                "%.0f %% of the bytes read came from the device (at least 95), and %.1f %% of the "
-                "file were in the page cache before (at most 1): this is not the disk's figure; "
-                "take --cache-mode direct, or --total-bytes that read the file once at most",
-                100 * read_ratio, 100 * cached);
+    tell_evidence(evidence, sizeof evidence, read_ratio, cached);
+    run_warning(
+        job->run, "cache_contaminated",
+        "%s: this is not the disk's figure; take --cache-mode direct, on a file system that "
+        "has it, or a larger --file-bytes, so that less is read twice",
+        evidence);
 }
 
-/* Some file systems take O_DIRECT and go through the page cache all the same. */
-static bool wrote_through_cache(const struct disk_job *job, double cached_after)
+/* The file was to be out of the page cache when it was read, and nothing says whether it was. */
+static void warn_of_no_evidence(const struct disk_job *job, double read_ratio)
 {
-    return job->writes && job->direct && job->evidence.cached_before <= LITTLE_CACHED &&
-           cached_after > LITTLE_CACHED;
+    bool moved = job->reads && moved_bytes(job, OP_READ) > 0;
+    if (moved && isnan(read_ratio) && isnan(job->evidence.cached_before))
+        run_warning(job->run, "no_cache_evidence",
+                    "the kernel tells neither /proc/self/io nor, by cachestat() or mincore(), what "
+                    "is in the page cache: nothing shows whether this is the disk's figure or "
+                    "memory's; compare it with the disk's data sheet, or measure outside the "
+                    "sandbox");
+}
+
+/* Some file systems take O_DIRECT and go through the page cache all the same. Of what they move,
+ * no more than the file can be there afterwards. */
+static bool went_through_cache(const struct disk_job *job, double cached_after)
+{
+    bool mix = job->reads && job->writes;
+    double file = (double)job->blocks * (double)job->block_bytes;
+    double moved = moved_bytes(job, OP_READ) + (mix ? moved_bytes(job, OP_WRITE) : 0);
+    double more = (cached_after - job->evidence.cached_before) * file;
+    return job->direct && more > LITTLE_THROUGH * fmin(moved, file);
 }
 
 /* What was the page cache's doing all the same; NULL: nothing. */
 static const char *page_cache_part(const struct disk_job *job, double write_ratio,
                                    double cached_after)
 {
-    if (wrote_through_cache(job, cached_after))
+    if (went_through_cache(job, cached_after))
         return "a file that was in the page cache afterwards";
     if (disk_job_leaves_dirty(job))
         return "writes that nobody waits for";
@@ -188,5 +220,6 @@ void evidence_report(struct disk_job *job)
     report_fill(job);
     report_threads(job);
     warn_of_cache(job, read_ratio);
+    warn_of_no_evidence(job, read_ratio);
     warn_of_page_cache(job, write_ratio, cached_after);
 }

@@ -19,6 +19,9 @@
 enum {
     PAGE = 4096,
     PIECE_BYTES = 4 << 20,
+    ALLOCATED_BYTES = 1 << 30,
+    WRITE_BYTES = 1 << 20,      /* so soon a signal is obeyed, on a slow disk, too */
+    WRITE_BACK_BYTES = 8 << 20, /* the same of a sync */
     SPACE_CHECKED_BYTES = 64 << 20,
     FILLERS_MAX = 8,  /* no disk needs more at once, and each takes a piece of memory */
     BLOCK_UNIT = 512, /* of st_blocks, everywhere */
@@ -40,13 +43,19 @@ static uint64_t rounded_up(uint64_t bytes, uint64_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
+/* Holes and compressed blocks are read from memory, faster than any disk. */
+static bool has_blocks(const struct stat *status, double expected_bytes)
+{
+    return (double)status->st_blocks * BLOCK_UNIT >= ENOUGH_BLOCKS * expected_bytes;
+}
+
 /* ---- what is missing ------------------------------------------------------------------------ */
 
 /* Of the bytes that an earlier trial has left, those that this one can use. Who only writes needs
  * them to be there; who reads must find what it would have written. */
-static uint64_t usable_bytes(const struct disk_job *job, const struct marker *found, bool touched)
+static uint64_t usable_bytes(const struct disk_job *job, const struct marker *found)
 {
-    bool headers = found->verify && found->block_bytes == job->block_bytes && !touched;
+    bool headers = found->verify && found->block_bytes == job->block_bytes;
     if (job->reads && found->compressible != job->compressible)
         return 0;
     if (job->reads && job->verify && !headers)
@@ -84,12 +93,35 @@ static struct marker content_after_fill(const struct disk_job *job, const struct
     return content;
 }
 
+/* Whether the file still holds what was noted: nobody has cut it off or made holes in it. */
+static bool is_whole(const struct disk_job *job, const struct marker *found)
+{
+    struct stat status;
+    if (fstat(job->scratch.fd, &status) || (uint64_t)status.st_size < found->filled_bytes)
+        return false;
+    double stored = isnan(found->compressible) ? 0 : 1 - found->compressible;
+    return has_blocks(&status, stored * (double)found->filled_bytes);
+}
+
+/* All zeros: nothing that can be used. What somebody else has written may compress as it likes. */
+static struct marker find_content(const struct disk_job *job)
+{
+    struct marker found = {0};
+    bool touched;
+    if (!marker_read(job->scratch.fd, &found, &touched) || !is_whole(job, &found))
+        return (struct marker){0};
+    if (touched) {
+        found.compressible = NAN;
+        found.verify = false;
+    }
+    return found;
+}
+
 static int find_missing(struct disk_job *job)
 {
     struct fill *fill = &job->fill;
-    struct marker found = {0};
-    bool touched, marked = marker_read(job->scratch.fd, &found, &touched);
-    uint64_t usable = marked ? usable_bytes(job, &found, touched) : 0;
+    const struct marker found = find_content(job);
+    uint64_t usable = usable_bytes(job, &found);
     uint64_t unit = job->alignment > PAGE ? job->alignment : PAGE;
     fill->to = rounded_up(used_bytes(job), unit);
     fill->from = usable < fill->to ? usable / unit * unit : fill->to;
@@ -107,7 +139,7 @@ static int find_missing(struct disk_job *job)
 static double unallocated_bytes(const struct disk_job *job)
 {
     struct stat status;
-    if (job->fill.from == job->fill.to || fstat(job->scratch.fd, &status))
+    if (fstat(job->scratch.fd, &status))
         return 0;
     return fmax(0, (double)job->fill.to - (double)status.st_blocks * BLOCK_UNIT);
 }
@@ -123,15 +155,21 @@ static bool is_refusal(int error)
     return false;
 }
 
-/* In one piece, if that can be done; the writes have to follow all the same. */
+/* In large pieces, so that a signal is seen; the writes have to follow all the same. */
 static int allocate(struct disk_job *job)
 {
     struct fill *fill = &job->fill;
-    off_t bytes = (off_t)(fill->to - fill->from);
-    fill->allocated = fallocate(job->scratch.fd, 0, (off_t)fill->from, bytes) == 0;
-    if (fill->allocated || !is_refusal(errno))
-        return EXIT_OK;
-    return io_error(job->run, OP_WRITE, errno, fill->from, (size_t)bytes, 0);
+    for (uint64_t at = fill->from; at < fill->to && !run_stopping(job->run);) {
+        uint64_t left = fill->to - at, bytes = left < ALLOCATED_BYTES ? left : ALLOCATED_BYTES;
+        if (fallocate(job->scratch.fd, 0, (off_t)at, (off_t)bytes) == 0)
+            at += bytes;
+        else if (is_refusal(errno))
+            return io_error(job->run, OP_WRITE, errno, at, (size_t)bytes, 0);
+        else if (errno != EINTR)
+            return EXIT_OK;
+    }
+    fill->allocated = true;
+    return EXIT_OK;
 }
 
 /* Directly where that can be done: nothing to write back or to drop afterwards, and the disk's own
@@ -139,7 +177,7 @@ static int allocate(struct disk_job *job)
 static int open_for_fill(struct disk_job *job)
 {
     uint64_t alignment = scratch_alignment(&job->scratch);
-    bool direct = alignment > 0 && job->fill.to % alignment == 0;
+    bool direct = alignment > 0 && job->fill.from % alignment == 0 && job->fill.to % alignment == 0;
     job->fill.fd = scratch_reopen(&job->scratch, direct ? O_DIRECT : 0);
     return job->fill.fd < 0 ? io_error_of(job->run, "opening", errno) : EXIT_OK;
 }
@@ -147,23 +185,24 @@ static int open_for_fill(struct disk_job *job)
 int file_plan(struct disk_job *job)
 {
     int failure = find_missing(job);
-    return failure ? failure : scratch_space(job->run, &job->scratch, unallocated_bytes(job));
+    if (failure || job->fill.from == job->fill.to)
+        return failure;
+    return scratch_space(job->run, &job->scratch, unallocated_bytes(job));
 }
 
-int file_set_aside(struct disk_job *job)
+int file_prepare(struct disk_job *job)
 {
     const struct fill *fill = &job->fill;
     if (fill->from < fill->to || job->writes)
         marker_forget(job->scratch.fd);
     if (fill->from == fill->to)
         return EXIT_OK;
-    int failure = allocate(job);
-    return failure ? failure : open_for_fill(job);
+    return open_for_fill(job);
 }
 
 /* ---- filling -------------------------------------------------------------------------------- */
 
-static int write_piece(struct disk_job *job, const char *buffer, uint64_t offset, size_t bytes)
+static int write_part(struct disk_job *job, const char *buffer, uint64_t offset, size_t bytes)
 {
     size_t done = 0;
     while (done < bytes) {
@@ -176,6 +215,18 @@ static int write_piece(struct disk_job *job, const char *buffer, uint64_t offset
         done += (size_t)written;
     }
     return EXIT_OK;
+}
+
+/* … a part at a time, as long as the run is not to stop. */
+static int write_parts(struct disk_job *job, const char *buffer, uint64_t offset, size_t bytes)
+{
+    int failure = EXIT_OK;
+    for (size_t at = 0; at < bytes && !failure && !run_stopping(job->run); at += WRITE_BYTES) {
+        size_t left = bytes - at;
+        failure =
+            write_part(job, buffer + at, offset + at, left < WRITE_BYTES ? left : WRITE_BYTES);
+    }
+    return failure;
 }
 
 /* Others write to the same file system meanwhile. What it notes down of the file itself may come out
@@ -203,7 +254,7 @@ static int fill_pieces(struct disk_job *job, char *buffer)
         content_fill_range(job, buffer, offset, bytes);
         int failure = check_space(job, taken);
         if (!failure)
-            failure = write_piece(job, buffer, offset, bytes);
+            failure = write_parts(job, buffer, offset, bytes);
         if (failure)
             return failure;
     }
@@ -212,7 +263,7 @@ static int fill_pieces(struct disk_job *job, char *buffer)
 static int fill_by(struct thread *thread)
 {
     struct disk_job *job = disk_job_of(thread);
-    if (job->fill.from == job->fill.to || thread->index >= FILLERS_MAX)
+    if (thread->index >= FILLERS_MAX)
         return EXIT_OK;
     char *buffer = aligned_alloc(PAGE, PIECE_BYTES);
     if (!buffer) {
@@ -224,29 +275,70 @@ static int fill_by(struct thread *thread)
     return failure;
 }
 
+static int fill_missing(struct thread *thread)
+{
+    struct disk_job *job = disk_job_of(thread);
+    int failure = EXIT_OK;
+    if (thread->index == 0) {
+        job->fill.start_s = now_s();
+        failure = allocate(job);
+    }
+    return failure || !run_meet(thread) ? failure : fill_by(thread);
+}
+
 /* ---- after filling -------------------------------------------------------------------------- */
 
-/* Holes and compressed blocks are read from memory, faster than any disk. */
 static int check_blocks(const struct disk_job *job)
 {
     struct stat status;
     if (fstat(job->scratch.fd, &status))
         return io_error_of(job->run, "looking at the size", errno);
-    double held = (double)status.st_blocks * BLOCK_UNIT;
-    double expected = (1 - job->compressible) * (double)job->fill.to;
-    if (held >= ENOUGH_BLOCKS * expected)
+    if (has_blocks(&status, (1 - job->compressible) * (double)job->fill.to))
         return EXIT_OK;
     run_reason(job->run,
                "the file system holds %" PRIu64 " bytes of data in %.0f: it compresses or shares "
                "them, and the disk would not be measured: set HOSTBENCH_SCRATCH to a directory "
                "where it does not",
-               job->fill.to, held);
+               job->fill.to, (double)status.st_blocks * BLOCK_UNIT);
     return EXIT_FAILED;
+}
+
+/* Of one piece; `flags`: SYNC_FILE_RANGE_*. */
+static int write_back_piece(int fd, uint64_t offset, unsigned flags)
+{
+    return sync_file_range(fd, (off_t)offset, WRITE_BACK_BYTES, flags);
+}
+
+/* Piece by piece, for no signal ends a sync of much; while one piece is waited for, the next is
+ * written already. Where this cannot be done, the sync that follows does all of it. */
+static int write_back(const struct disk_job *job, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status))
+        return io_error_of(job->run, "looking at the size", errno);
+    const unsigned all =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    uint64_t bytes = (uint64_t)status.st_size;
+    for (uint64_t at = 0; at < bytes && !run_stopping(job->run); at += WRITE_BACK_BYTES) {
+        if (write_back_piece(fd, at + WRITE_BACK_BYTES, SYNC_FILE_RANGE_WRITE) ||
+            write_back_piece(fd, at, all))
+            return is_refusal(errno) ? io_error_of(job->run, "sync_file_range", errno) : EXIT_OK;
+    }
+    return EXIT_OK;
+}
+
+/* Nothing when the run is to stop: nobody asks any more what has reached the disk. */
+static int sync_all(const struct disk_job *job, int fd, const char *name, int (*sync)(int))
+{
+    int failure = write_back(job, fd);
+    if (failure || run_stopping(job->run))
+        return failure;
+    return sync(fd) ? io_error_of(job->run, name, errno) : EXIT_OK;
 }
 
 static int sync_file(const struct disk_job *job)
 {
-    return fsync(job->scratch.fd) ? io_error_of(job->run, "fsync", errno) : EXIT_OK;
+    return sync_all(job, job->scratch.fd, "fsync", fsync);
 }
 
 /* Pages that are just being read or written stay, so it is tried again; one that somebody has locked
@@ -266,10 +358,11 @@ static void drop(const struct disk_job *job)
 static int end_of_fill(struct disk_job *job)
 {
     struct fill *fill = &job->fill;
+    int failure = sync_file(job); /* what somebody else has left dirty, too, or it stays cached */
+    if (failure || run_stopping(job->run))
+        return failure;
     if (fill->from < fill->to) {
-        int failure = sync_file(job);
-        if (!failure)
-            failure = check_blocks(job);
+        failure = check_blocks(job);
         if (failure)
             return failure;
         fill->taken_s = now_s() - fill->start_s;
@@ -285,9 +378,7 @@ static int end_of_fill(struct disk_job *job)
 int file_fill(struct thread *thread)
 {
     struct disk_job *job = disk_job_of(thread);
-    if (thread->index == 0)
-        job->fill.start_s = now_s();
-    int failure = fill_by(thread);
+    int failure = job->fill.from < job->fill.to ? fill_missing(thread) : EXIT_OK;
     if (failure || !run_meet(thread) || thread->index > 0)
         return failure;
     return end_of_fill(job);
@@ -301,7 +392,7 @@ int file_settle(struct thread *thread)
     if (!run_meet(thread) || thread->index > 0)
         return EXIT_OK;
     int failure = job->writes ? sync_file(job) : EXIT_OK;
-    if (failure)
+    if (failure || run_stopping(job->run))
         return failure;
     drop(job);
     evidence_begin(job);
@@ -314,8 +405,9 @@ int file_sync(struct thread *thread)
     if (!job->fsync_end)
         return EXIT_OK;
     double start_s = now_s();
-    if (fdatasync(job->fd))
-        return io_error_of(job->run, "fdatasync", errno);
+    int failure = sync_all(job, job->fd, "fdatasync", fdatasync);
+    if (failure)
+        return failure;
     job->own[thread->index].sync_s = now_s() - start_s;
     return EXIT_OK;
 }

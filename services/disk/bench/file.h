@@ -24,10 +24,10 @@ struct fill {
 /* Once, before the threads start: finds out what is missing and whether there is space for it. 0 or
  * an exit_code. */
 int file_plan(struct disk_job *job);
-/* Then: sets that space aside. 0 or an exit_code. */
-int file_set_aside(struct disk_job *job);
-/* For setup(), by all threads at once: fills what is missing, then syncs, checks and drops. 0 or an
- * exit_code. */
+/* Then: nobody is to rely on it any more where it will be written to. 0 or an exit_code. */
+int file_prepare(struct disk_job *job);
+/* For setup(), by all threads at once: sets space aside for what is missing and fills it, then syncs,
+ * checks and drops. 0 or an exit_code. */
 int file_fill(struct thread *thread);
 /* The last act of loop() in the ramp, by all threads, which have no operation under way nor a page of
  * the file mapped: waits for the others, syncs what the ramp has written, drops the page cache, and

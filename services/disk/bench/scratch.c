@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -23,6 +24,7 @@
 enum {
     PROBED_MAX = 4096, /* the largest logical block there is */
     PROBED_MIN = 512,
+    NAMES_MAX = 8, /* that are tried */
 };
 
 static const double RESERVE_BYTES = 5.0 * 1024 * 1024 * 1024;
@@ -142,8 +144,14 @@ static int open_directory(struct run *run, struct scratch *scratch)
 static int open_and_unlink(int directory)
 {
     char name[64];
-    snprintf(name, sizeof name, ".hostbench-%ld-%lx", (long)getpid(), (unsigned long)random());
-    int fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = -1;
+    for (int i = 0; fd < 0 && i < NAMES_MAX && (i == 0 || errno == EEXIST); i++) {
+        uint64_t number;
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            return -1;
+        snprintf(name, sizeof name, ".hostbench-%016" PRIx64, number);
+        fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    }
     if (fd >= 0)
         unlinkat(directory, name, 0);
     return fd;

@@ -204,6 +204,13 @@ def test_a_total_in_a_time_ends_with_the_write_budget_too() -> None:
     refused(result, RESOURCE, "8 writes", "WRITE_BUDGET")
 
 
+def test_work_within_the_write_budget_is_not_refused_for_its_warm_up() -> None:
+    environment = os.environ | {"HOSTBENCH_DISK_WRITE_BUDGET_BYTES": str(32 * MIB)}
+    arguments = (f"--file-bytes={16 * MIB}", f"--total-bytes={16 * MIB}", "--warmup-s=0.5")
+    trial = measure("seq_write", *arguments, "--block-bytes=4096", env=environment)
+    assert trial.metrics["planned_write_bytes"] == 32 * MIB
+
+
 def test_a_fixed_time_ends_with_the_write_budget() -> None:
     environment = os.environ | {"HOSTBENCH_DISK_WRITE_BUDGET_BYTES": str(24 * MIB)}
     result = call("seq_write", f"--file-bytes={16 * MIB}", "--duration-s=30", env=environment)

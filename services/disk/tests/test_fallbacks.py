@@ -5,7 +5,9 @@ import errno
 import mmap
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from services.disk.tests.program import (
     FAILED,
     MIB,
     MOMENT,
+    PROGRAM,
     RESOURCE,
     call,
     measure,
     on_disk,
     refused,
+    running,
     scratch_file,
     table,
 )
@@ -37,7 +41,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> str:
     if compiler is None:
         pytest.skip("there is no compiler to make the stand-in with")
     library = tmp_path_factory.mktemp("shim") / "file_shim.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SHIM], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SHIM, "-ldl"], check=True)
     return str(library)
 
 
@@ -53,7 +57,8 @@ def shimmed(shim: str, **variables: int) -> dict[str, str]:
 def test_a_file_system_without_unnamed_files(shim: str) -> None:
     directory = on_disk()
     before = names_in(directory)
-    environment = shimmed(shim, no_tmpfile=1) | {"HOSTBENCH_SCRATCH": str(directory)}
+    environment = shimmed(shim, no_tmpfile=1, names_taken=3)
+    environment["HOSTBENCH_SCRATCH"] = str(directory)
     trial = measure("rand_rw", *MOMENT, "--verify=on", env=environment)
     assert trial.metrics["verified_blocks"] > 0
     assert names_in(directory) == before
@@ -86,6 +91,31 @@ def test_a_file_system_that_takes_o_direct_and_ignores_it(shim: str) -> None:
     assert "afterwards" in write.warnings["page_cache_measured"]
     again = measure("seq_read", *once[:1], f"--total-bytes={32 * MIB}", env=environment)
     assert "cache_contaminated" in again.warnings
+
+
+@pytest.mark.parametrize("workload", ["seq_read", "rand_write"])
+def test_a_little_that_goes_through_the_cache(shim: str, workload: str) -> None:
+    """Far less than the file, yet all that was moved."""
+    some = (f"--file-bytes={128 * MIB}", f"--total-bytes={MIB}", "--warmup-s=0")
+    trial = measure(workload, *some, env=shimmed(shim, no_direct=1))
+    assert "afterwards" in trial.warnings["page_cache_measured"]
+
+
+@pytest.mark.parametrize("workload", ["seq_read", "rand_write"])
+def test_a_kernel_that_tells_nothing_of_the_page_cache(shim: str, workload: str) -> None:
+    environment = shimmed(shim, no_accounts=1, no_mincore=1)
+    trial = measure(workload, *MOMENT, env=environment, preexec_fn=refusing("cachestat"))
+    assert trial.metrics["cached_ratio_before"] is None
+    assert trial.metrics["device_read_ratio"] is None
+    assert set(trial.warnings) == ({"no_cache_evidence"} if workload == "seq_read" else set())
+
+
+def test_what_is_not_known_is_not_told(shim: str) -> None:
+    twice = (f"--file-bytes={16 * MIB}", f"--total-bytes={32 * MIB}", "--cache-mode=buffered")
+    environment = shimmed(shim, no_mincore=1)
+    trial = measure("seq_read", *twice, env=environment, preexec_fn=refusing("cachestat"))
+    assert trial.warnings["cache_contaminated"].startswith("50 % of the bytes read came from")
+    assert "nan" not in trial.warnings["cache_contaminated"]
 
 
 @pytest.mark.parametrize("workload", ["seq_read", "rand_rw"])
@@ -181,7 +211,7 @@ def test_a_write_that_fails_while_the_file_is_filled(
 ) -> None:
     environment = shimmed(shim, write_errno=error, from_byte=8 * MIB)
     result = call("seq_read", *MOMENT, env=environment)
-    refused(result, code, f"writing {4 * MIB} bytes at offset {8 * MIB}", *parts)
+    refused(result, code, f"writing {MIB} bytes at offset {8 * MIB}", *parts)
 
 
 @pytest.mark.parametrize("engine", ["psync", "io_uring"])
@@ -191,3 +221,72 @@ def test_a_sync_that_fails(shim: str, engine: str) -> None:
     arguments = (*MOMENT, f"--engine={engine}", "--cache-mode=buffered+fsync_end")
     environment = shimmed(shim, fdatasync_errno=errno.ENOSPC)
     refused(call("seq_write", *arguments, env=environment), RESOURCE, "fdatasync", "ENOSPC")
+
+
+@pytest.mark.parametrize(("error", "code"), [(errno.EIO, FAILED), (errno.ENOSPC, RESOURCE)])
+def test_writing_back_that_fails(shim: str, error: int, code: int) -> None:
+    environment = shimmed(shim, range_errno=error)
+    result = call("seq_read", *MOMENT, env=environment)
+    refused(result, code, "sync_file_range", errno.errorcode[error])
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM, errno.ESPIPE])
+def test_writing_back_in_pieces_that_cannot_be_had(shim: str, error: int) -> None:
+    arguments = (f"--total-bytes={16 * MIB}", "--cache-mode=buffered+fsync_end")
+    environment = shimmed(shim, range_errno=error)
+    trial = measure("seq_write", f"--file-bytes={16 * MIB}", *arguments, env=environment)
+    assert trial.metrics["device_write_ratio"] == pytest.approx(1, abs=0.05)
+
+
+def test_a_file_that_is_only_read_is_synced_before(shim: str) -> None:
+    """Whoever had it before may have left pages that cannot be dropped."""
+    handed = scratch_file(on_disk())
+    arguments = (*MOMENT, f"--scratch-fd={handed}")
+    measure("seq_read", *arguments, pass_fds=(handed,))
+    environment = shimmed(shim, fsync_errno=errno.EIO)
+    result = call("seq_read", *arguments, pass_fds=(handed,), env=environment)
+    os.close(handed)
+    refused(result, FAILED, "fsync", "EIO")
+
+
+# ---- told to end -----------------------------------------------------------------------------
+
+
+LONG = ("--duration-s=60", "--warmup-s=0")
+AT_THE_END = (f"--total-bytes={128 * MIB}", "--cache-mode=buffered+fsync_end")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slow"),
+    [
+        (["seq_read", *LONG], {"write_ms": 400}),
+        (["seq_read", *LONG], {"range_ms": 200}),
+        (["seq_write", *AT_THE_END], {"range_ms": 200}),
+    ],
+    ids=["filling", "syncing", "the last sync"],
+)
+def test_a_signal_is_obeyed_however_slow_the_disk(
+    shim: str, arguments: list[str], slow: dict[str, int]
+) -> None:
+    process = subprocess.Popen(
+        [PROGRAM, *arguments, f"--file-bytes={128 * MIB}"],
+        env=shimmed(shim, **slow),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        time.sleep(1.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        told = time.monotonic()
+        output, messages = process.communicate(timeout=20)
+        assert time.monotonic() - told < 0.9
+    assert process.returncode == FAILED and "ended by SIGTERM" in messages, output
+
+
+def test_the_end_is_told_while_the_kernel_keeps_a_thread(shim: str) -> None:
+    with running("rand_read", *MOMENT[:1], env=shimmed(shim, join_s=30)) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=10)
+    assert process.returncode == FAILED and '"interrupted"' in output

@@ -1,6 +1,7 @@
 """The file that a job keeps between its trials: filled once, grown, never somebody's own."""
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,6 +160,36 @@ def test_what_somebody_else_has_written_is_filled_again_and_not_held_against_the
     on(handed, "seq_read", *VERIFIED)
     os.pwrite(handed, b"fio was here", 3 * BLOCK)
     assert filled(on(handed, "seq_read", *VERIFIED)) == SIZE
+
+
+def test_what_somebody_else_has_written_is_filled_once_more_before_it_is_read(handed: int) -> None:
+    """It may compress."""
+    on(handed, "seq_read")
+    for _ in range(2):
+        os.pwrite(handed, bytes(BLOCK), 3 * BLOCK)
+        assert filled(on(handed, "seq_write")) == 0
+        assert filled(on(handed, "seq_read")) == SIZE
+        assert filled(on(handed, "seq_read")) == 0
+
+
+@pytest.mark.parametrize(
+    "damage", [["truncate", f"--size={SIZE // 2}"], ["fallocate", "-p", f"-l{SIZE // 2}"]]
+)
+def test_what_somebody_else_has_taken_out_is_filled_again(handed: int, damage: list[str]) -> None:
+    on(handed, "seq_read")
+    before = os.fstat(handed)
+    subprocess.run([*damage, f"/proc/{os.getpid()}/fd/{handed}"], check=True)
+    os.utime(handed, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert filled(on(handed, "rand_write")) == SIZE
+    assert os.fstat(handed).st_blocks * 512 >= SIZE
+
+
+def test_a_full_file_needs_no_room(handed: int) -> None:
+    on(handed, "seq_read")
+    environment = os.environ | {"HOSTBENCH_DISK_RESERVE_BYTES": str(1 << 60)}
+    arguments = (*MOMENT, f"--scratch-fd={handed}")
+    trial = measure("seq_read", *arguments, pass_fds=(handed,), env=environment)
+    assert filled(trial) == 0
 
 
 # ---- what is no such file ----------------------------------------------------------------------
