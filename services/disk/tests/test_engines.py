@@ -251,7 +251,7 @@ def test_what_was_due_and_never_begun_is_told(slow_shim: dict[str, str]) -> None
 def test_steadiness_leaves_out_the_flush_at_the_end(slow_shim: dict[str, str]) -> None:
     trial = measure(
         *("rand_write", *AT_ONCE, "--cache-mode=buffered+fsync_end", *SLOW),
-        *("--rate=500", "--steady-state=on", "--duration-s=2"),
+        *("--rate=500", "--steady-state=on", "--duration-s=1.2"),
         env={**slow_shim, "SHIM_FDATASYNC_MS": "1500"},
     )
     assert trial.metrics["fsync_s"] > 1.4
