@@ -35,6 +35,7 @@ struct disk_thread {
     uint64_t verified;             /* blocks whose content was compared */
     struct steady steady;          /* of the timed region */
     double sync_s;                 /* what its file_sync() took */
+    uint64_t left_over;            /* of an open loop: due in time and never begun */
 };
 
 /* Read by all threads, written by thread 0 between their meetings, except `own` and the atomics. */

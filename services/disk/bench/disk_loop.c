@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,6 +28,11 @@ static const double DRAIN_S = 2;
 /* An open loop sleeps in pieces, for its time may end before the next operation is due. */
 static const double NAP_S = 0.01;
 
+/* What an open loop has to do when its time is over, it goes on doing for that long at most. */
+static const double BACKLOG_S = 1;
+/* A transfer that was put off as often as this, one time after the other, will not be done. */
+enum { PUT_OFF_MOST = 1000 };
+
 /* Of the rate that was asked for; below, operations were due faster than they were done. */
 static const double REACHED = 0.98;
 
@@ -35,7 +42,6 @@ struct queue {
     struct disk_job *job;
     struct request *requests;
     struct request **idle; /* those not in flight, a stack */
-    struct request **done; /* room for those that come back together */
     unsigned idle_count;
     struct pattern patterns[2]; /* sequential mixes go through the file twice, as enum op says */
     uint64_t reads_below;       /* of 2^53: the share of reads */
@@ -131,7 +137,6 @@ static void queue_free(struct queue *queue)
         munmap(queue->engine.buffers, engine_thread_bytes(queue->job));
     free(queue->requests);
     free(queue->idle);
-    free(queue->done);
     free(queue);
 }
 
@@ -145,8 +150,7 @@ static struct queue *queue_make(struct thread *thread)
     queue->engine = (struct engine_state){.job = job, .run = thread->run, .fd = -1};
     queue->requests = calloc(job->depth, sizeof *queue->requests);
     queue->idle = calloc(job->depth, sizeof(struct request *));
-    queue->done = calloc(job->depth, sizeof(struct request *));
-    if (queue->requests && queue->idle && queue->done)
+    if (queue->requests && queue->idle)
         return queue;
     queue_free(queue);
     return NULL;
@@ -234,17 +238,49 @@ static int fail(struct queue *queue, struct request *request, int error)
                     queue->job->block_bytes - request->moved, 0);
 }
 
+/* The kernel lacked the means at the moment, or was interrupted: nothing is wrong with the disk. */
+static bool put_off(int error)
+{
+    return error == EAGAIN || error == EINTR;
+}
+
+/* Not an error: the run is told to end. */
+static int give_up(struct queue *queue, struct request *request)
+{
+    retire(queue, request);
+    return EXIT_OK;
+}
+
 static int send(struct queue *queue, struct request *request)
 {
-    int error = queue->job->engine->submit(&queue->engine, request);
-    return error ? fail(queue, request, -error) : EXIT_OK;
+    int error = -queue->job->engine->submit(&queue->engine, request);
+    if (!error)
+        return EXIT_OK;
+    return put_off(error) && run_stopping(queue->engine.run) ? give_up(queue, request)
+                                                             : fail(queue, request, error);
+}
+
+static int send_again(struct queue *queue, struct request *request)
+{
+    if (run_stopping(queue->engine.run))
+        return give_up(queue, request);
+    if (++request->put_off > PUT_OFF_MOST)
+        return fail(queue, request, (int)-request->result);
+    sched_yield();
+    return send(queue, request);
+}
+
+/* When the thread's operation of this number is due; they count from 0. */
+static double due_of(const struct phase *phase, uint64_t number)
+{
+    const struct disk_job *job = phase->queue->job;
+    double turn = (double)number * job->threads + phase->thread->index;
+    return phase->start_s + turn / job->rate;
 }
 
 static double due_s(const struct phase *phase)
 {
-    const struct disk_job *job = phase->queue->job;
-    double turn = (double)phase->begun * job->threads + phase->thread->index;
-    return phase->start_s + turn / job->rate;
+    return due_of(phase, phase->begun);
 }
 
 static void read_clock(struct phase *phase)
@@ -253,11 +289,16 @@ static void read_clock(struct phase *phase)
     phase->stale = false;
 }
 
-/* What stands in a block is no part of an operation's time. */
+/* What stands in a block is no part of an operation's time, nor of that of the one before. */
 static int write_content(struct phase *phase, struct request *request)
 {
+    struct engine_state *state = &phase->queue->engine;
+    const struct engine *engine = phase->queue->job->engine;
     if (request->op == OP_READ)
         return EXIT_OK;
+    int error = engine->hand_over ? -engine->hand_over(state) : 0;
+    if (error)
+        return io_error_of(state->run, "handing a request to the kernel", error);
     phase->stale = true;
     return content_next(phase->thread, request->buffer, request->block);
 }
@@ -280,6 +321,7 @@ static int begin(struct phase *phase)
     request->block = queue->held_block;
     request->offset = request->block * job->block_bytes;
     request->moved = 0;
+    request->put_off = 0;
     int failure = write_content(phase, request);
     if (failure)
         return failure;
@@ -311,17 +353,48 @@ static int finish(struct phase *phase, struct request *request)
 static int take(struct phase *phase, struct request *request)
 {
     struct queue *queue = phase->queue;
+    if (put_off((int)-request->result))
+        return send_again(queue, request);
     if (request->result <= 0)
         return fail(queue, request, (int)-request->result);
+    request->put_off = 0;
     request->moved += (size_t)request->result;
     return request->moved < queue->job->block_bytes ? send(queue, request) : finish(phase, request);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
+static bool over_at(const struct phase *phase, double at_s)
+{
+    return run_loop_over(phase->thread, phase->begun, at_s);
+}
+
+/* In an open loop, what was due in time is begun even late: who leaves out what a stall at the end
+ * has held up leaves out the worst latencies. */
 static bool over(const struct phase *phase)
 {
-    return run_loop_over(phase->thread, phase->begun, phase->now_s);
+    if (!over_at(phase, phase->now_s))
+        return false;
+    return phase->queue->job->rate <= 0 || over_at(phase, due_s(phase)) ||
+           over_at(phase, phase->now_s - BACKLOG_S);
+}
+
+/* How many operations of this thread were due in time and are not begun, when all is over. */
+static uint64_t left_over(const struct phase *phase)
+{
+    const struct disk_job *job = phase->queue->job;
+    if (job->rate <= 0 || over_at(phase, due_s(phase)))
+        return 0;
+    double most_s = phase->now_s - BACKLOG_S - due_s(phase);
+    uint64_t from = phase->begun, to = from + (uint64_t)ceil(most_s * job->rate / job->threads);
+    while (from < to) { /* for the first that was due too late */
+        uint64_t middle = from + (to - from) / 2;
+        if (over_at(phase, due_of(phase, middle)))
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from - phase->begun;
 }
 
 /* Whether the next operation may be begun as far as time is concerned. */
@@ -354,23 +427,17 @@ static double patience_s(const struct phase *phase)
     return fmin(fmax(due_s(phase) - phase->now_s, 0), NAP_S);
 }
 
-/* Takes what is done; waits for the first of it. */
-static int take_all(struct phase *phase)
+/* Waits for one that is done, and takes it. Only one, although more may be: it is begun anew before
+ * the next is looked at, so that the queue is never less deep than was asked for. */
+static int take_one(struct phase *phase)
 {
     struct queue *queue = phase->queue;
-    int count =
-        queue->job->engine->reap(&queue->engine, queue->done, queue->job->depth, patience_s(phase));
+    struct request *done;
+    int count = queue->job->engine->reap(&queue->engine, &done, 1, patience_s(phase));
     read_clock(phase);
     if (count < 0)
         return io_error_of(queue->engine.run, "waiting for the disk", -count);
-    int failure = EXIT_OK;
-    for (int i = 0; i < count; i++) {
-        if (failure)
-            retire(queue, queue->done[i]);
-        else
-            failure = take(phase, queue->done[i]);
-    }
-    return failure;
+    return count > 0 ? take(phase, done) : EXIT_OK;
 }
 
 /* With nothing in flight, until the next operation is due. */
@@ -392,12 +459,10 @@ static bool any_in_flight(const struct queue *queue)
 static void drain(struct queue *queue)
 {
     double until_s = now_s() + DRAIN_S;
-    while (any_in_flight(queue) && now_s() < until_s) {
-        int count =
-            queue->job->engine->reap(&queue->engine, queue->done, queue->job->depth, LOOK_AGAIN_S);
-        for (int i = 0; i < count; i++)
-            retire(queue, queue->done[i]);
-    }
+    struct request *done;
+    while (any_in_flight(queue) && now_s() < until_s)
+        if (queue->job->engine->reap(&queue->engine, &done, 1, LOOK_AGAIN_S) > 0)
+            retire(queue, done);
 }
 
 static int work(struct phase *phase)
@@ -409,7 +474,7 @@ static int work(struct phase *phase)
         if (failure)
             break;
         if (any_in_flight(queue))
-            failure = take_all(phase);
+            failure = take_one(phase);
         else if (over(phase))
             break;
         else
@@ -441,8 +506,10 @@ int disk_loop(struct thread *thread)
     int failure = work(&phase);
     if (failure || run_stopping(thread->run))
         return failure;
-    if (phase.timed)
+    if (phase.timed) {
+        queue->job->own[thread->index].left_over = left_over(&phase);
         return file_sync(thread);
+    }
     if (engine->let_go)
         engine->let_go(&queue->engine);
     return file_settle(thread);
@@ -458,19 +525,30 @@ static void tell_sample(const struct disk_job *job, double done)
                     done * block_bytes, total * block_bytes);
 }
 
+double disk_loop_worked_s(const struct disk_job *job)
+{
+    double sync_s = 0;
+    for (unsigned i = 0; i < job->threads; i++)
+        sync_s = fmax(sync_s, job->own[i].sync_s);
+    return run_loop_elapsed_s(job->run) - sync_s;
+}
+
 void disk_loop_report(const struct disk_job *job)
 {
-    double elapsed_s = run_loop_elapsed_s(job->run);
+    double worked_s = disk_loop_worked_s(job);
     double done = (double)run_loop_operations(job->run, 0);
+    uint64_t left = 0;
     if (job->reads && job->writes)
         done += (double)run_loop_operations(job->run, 1);
     tell_sample(job, done);
+    for (unsigned i = 0; i < job->threads; i++)
+        left += job->own[i].left_over;
     /* Each thread's last one may have been due at the very end. */
-    if (job->rate <= 0 || done + job->threads >= REACHED * job->rate * elapsed_s)
+    if (job->rate <= 0 || (!left && done + job->threads >= REACHED * job->rate * worked_s))
         return;
     run_warning(job->run, "rate_not_reached",
-                "%.6g operations a second of the %.6g that were due: latencies hold the time spent "
-                "waiting for others, and grow with the length of the run; take a lower --rate for "
-                "those of the disk",
-                done / elapsed_s, job->rate);
+                "%.6g operations a second of the %.6g that were due, and %" PRIu64 " never begun: "
+                "latencies hold the time spent waiting for others, and grow with the length of the "
+                "run; take a lower --rate for those of the disk",
+                done / worked_s, job->rate, left);
 }

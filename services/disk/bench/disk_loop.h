@@ -12,6 +12,9 @@ int disk_loop_open(struct thread *thread);
 void disk_loop_close(struct thread *thread);
 /* The table's loop(). */
 int disk_loop(struct thread *thread);
+/* In finish(): from the first start until the first thread had nothing left to begin or wait for but
+ * the fdatasync() of buffered+fsync_end, in seconds. */
+double disk_loop_worked_s(const struct disk_job *job);
 /* For finish(): the warning rate_not_reached of an open loop. */
 void disk_loop_report(const struct disk_job *job);
 

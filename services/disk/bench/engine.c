@@ -82,7 +82,7 @@ int engine_choose(struct run *run, struct disk_job *job)
 
 const char *engine_why_not(const char *name, const struct disk_job *job)
 {
-    static char text[300];
+    static _Thread_local char text[300];
     if (!strcmp(name, "auto"))
         return NULL;
     const char *reason = engine_named(name)->unsupported(job);

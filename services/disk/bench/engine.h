@@ -13,14 +13,15 @@
 /* One block on its way. It goes where `offset` says; of a transfer that ended short, the rest. */
 struct request {
     enum op op;
-    uint32_t slot;   /* the number of its buffer */
-    void *buffer;    /* of block_bytes */
-    uint64_t block;  /* its number in the file */
-    uint64_t offset; /* of the block in the file, in bytes */
-    size_t moved;    /* bytes that earlier transfers of this request have done */
-    ssize_t result;  /* bytes that the last one did, or a negative errno */
-    double begun_s;  /* what its latency counts from: when it was begun, or due */
-    bool under_way;  /* submitted and not yet reaped for good */
+    uint32_t slot;    /* the number of its buffer */
+    void *buffer;     /* of block_bytes */
+    uint64_t block;   /* its number in the file */
+    uint64_t offset;  /* of the block in the file, in bytes */
+    size_t moved;     /* bytes that earlier transfers of this request have done */
+    ssize_t result;   /* bytes that the last one did, or a negative errno */
+    unsigned put_off; /* so many times one after the other the kernel had no means to do it */
+    double begun_s;   /* what its latency counts from: when it was begun, or due */
+    bool under_way;   /* submitted and not yet reaped for good */
 };
 
 /* What is left of it. */
@@ -52,6 +53,9 @@ struct engine {
     /* Takes a request, at most job->depth at a time. It may be handed to the kernel as late as in
      * the next reap(), so that one call submits it and waits. 0 or a negative errno. */
     int (*submit)(struct engine_state *, struct request *);
+    /* Gives the kernel now what submit() has kept back; NULL: it keeps nothing back. 0 or a negative
+     * errno. */
+    int (*hand_over)(struct engine_state *);
     /* Those that are done, at most `most`; waits for the first, but no longer than `wait_s` (0: not
      * at all). How many, or a negative errno. */
     int (*reap)(struct engine_state *, struct request **done, unsigned most, double wait_s);

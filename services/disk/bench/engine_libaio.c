@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <linux/aio_abi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct aio {
 
 static const char *why_not(int error)
 {
-    static char text[160];
+    static _Thread_local char text[160];
     if (error == EAGAIN)
         return "the system's asynchronous requests are used up: raise /proc/sys/fs/aio-max-nr";
     snprintf(text, sizeof text, "io_setup: %s: the kernel or a seccomp profile refuses it",
@@ -92,6 +93,7 @@ static int submit(struct engine_state *state, struct request *request)
         /* EAGAIN: the device's queue is full; it will not be for long. */
         if ((errno != EAGAIN && errno != EINTR) || run_stopping(state->run))
             return -errno;
+        sched_yield();
     }
 }
 

@@ -79,7 +79,7 @@ static int disabled_switch(void)
 
 static const char *why_not(int error)
 {
-    static char text[200];
+    static _Thread_local char text[200];
     int disabled = disabled_switch();
     if (error == ENOSYS)
         return "this kernel has no io_uring";
@@ -116,7 +116,7 @@ static bool may_lock_any_memory(void)
 
 static const char *lock_limit(double needed_bytes)
 {
-    static char text[240];
+    static _Thread_local char text[240];
     struct rlimit limit;
     getrlimit(RLIMIT_MEMLOCK, &limit);
     snprintf(text, sizeof text,
@@ -280,10 +280,16 @@ static int enter(struct ring *ring, double wait_s)
     return errno == ETIME || errno == EINTR || errno == EAGAIN || errno == EBUSY ? 0 : -errno;
 }
 
+static int hand_over(struct engine_state *state)
+{
+    struct ring *ring = state->own;
+    return ring->pending ? enter(ring, 0) : 0;
+}
+
 static int submit(struct engine_state *state, struct request *request)
 {
     struct ring *ring = state->own;
-    int error = ring->pending ? enter(ring, 0) : 0;
+    int error = hand_over(state);
     if (error)
         return error;
     struct io_uring_sqe *sqe = &ring->sqes[ring->sq_tail & ring->sq_mask];
@@ -331,6 +337,7 @@ const struct engine uring_engine = {
     .unsupported = unsupported,
     .open = ring_open,
     .submit = submit,
+    .hand_over = hand_over,
     .reap = reap,
     .close = ring_close,
 };
@@ -341,6 +348,7 @@ const struct engine uring_fixed_engine = {
     .unsupported = fixed_unsupported,
     .open = fixed_open,
     .submit = submit,
+    .hand_over = hand_over,
     .reap = reap,
     .close = ring_close,
 };

@@ -1,6 +1,7 @@
 #include "steady.h"
 
 #include "disk.h"
+#include "disk_loop.h"
 
 #include <math.h>
 
@@ -108,7 +109,7 @@ void steady_report(struct disk_job *job)
         no_report(job->run, SWITCHED_OFF);
         return;
     }
-    if (!rates_of(merge(job), run_loop_elapsed_s(job->run), rates) || mean_of(rates) == 0) {
+    if (!rates_of(merge(job), disk_loop_worked_s(job), rates) || mean_of(rates) == 0) {
         no_report(job->run, TOO_SHORT);
         return;
     }

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,6 +69,15 @@ def measure(workload: str, *arguments: str, **options: Any) -> Trial:
     result = call(workload, *arguments, **options)
     assert result.returncode == OK, result.stderr
     return trial_of(result.stdout.splitlines())
+
+
+@contextmanager
+def program_for_all() -> Iterator[Path]:
+    """A copy of the program that every user can start, wherever the checkout lies."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield Path(shutil.copy(PROGRAM, directory))
 
 
 def trial_of(lines: Sequence[str]) -> Trial:

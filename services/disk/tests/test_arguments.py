@@ -22,6 +22,7 @@ from services.disk.tests.program import (
     call,
     measure,
     on_disk,
+    program_for_all,
     refused,
     table,
 )
@@ -174,7 +175,8 @@ def test_scratch_that_this_user_may_not_write_to(directory: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
     directory.chmod(0o755)
-    result = with_scratch(directory, user=NOBODY, group=NOBODY)
+    with program_for_all() as program:
+        result = with_scratch(directory, program=program, user=NOBODY, group=NOBODY)
     refused(result, RESOURCE, str(directory), f"not writable by user {NOBODY}")
 
 

@@ -23,6 +23,7 @@ from services.disk.tests.program import (
     call,
     measure,
     on_disk,
+    program_for_all,
     refused,
     running,
     scratch_file,
@@ -180,16 +181,18 @@ def test_the_default_directory_is_made_and_must_be_ours() -> None:
     if directory.exists():
         pytest.skip(f"{directory} is there already")
     environment = {name: value for name, value in os.environ.items() if name != "HOSTBENCH_SCRATCH"}
-    nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "env": environment}
-    try:
-        measure("seq_read", *MOMENT, **nobody)
-        status = directory.stat()
-        assert status.st_uid == NOBODY and status.st_mode & 0o7777 == 0o700
-        os.chown(directory, 0, 0)
-        directory.chmod(0o1777)
-        refused(call("seq_read", *MOMENT, **nobody), RESOURCE, str(directory), "user 0")
-    finally:
-        directory.rmdir()
+    nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "env": environment, "cwd": "/"}
+    with program_for_all() as program:
+        measure("seq_read", *MOMENT, program=program, **nobody)
+        try:
+            status = directory.stat()
+            assert status.st_uid == NOBODY and status.st_mode & 0o7777 == 0o700
+            os.chown(directory, 0, 0)
+            directory.chmod(0o1777)
+            result = call("seq_read", *MOMENT, program=program, **nobody)
+            refused(result, RESOURCE, str(directory), "user 0")
+        finally:
+            directory.rmdir()
 
 
 # ---- what fails ------------------------------------------------------------------------------
