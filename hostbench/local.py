@@ -44,7 +44,7 @@ class LocalTransport:
         return self._run_own(trial) if trial.tool == OWN_TOOL else self._run_peer(trial)
 
     def _run_peer(self, trial: Trial) -> Generator[TrialEvent, None, None]:
-        yield from self._peers.run(trial, self._scratch_fd(trial))
+        yield from self._peers.run(trial, self._lent_fd(trial))
 
     def _run_own(self, trial: Trial) -> Generator[Event, None, None]:
         program = self._programs[trial.subsystem]
@@ -69,14 +69,23 @@ class LocalTransport:
 
     def _scratch_fd(self, trial: Trial) -> int | None:
         """The file that the trial works on; None: on none. Raises TrialFailed."""
-        program = self._programs.get(trial.subsystem)
-        workload = None if program is None else program.table.workload(trial.workload)
-        if self._scratch is None or not takes_scratch(workload):
+        if self._scratch is None or not self._takes_scratch(trial):
             return None
         try:
             return self._scratch.descriptor()
         except ResourceError as error:
             raise TrialFailed("scratch", error.message, ExitCode.RESOURCE) from None
+
+    def _lent_fd(self, trial: Trial) -> int | None:
+        """The file that a peer measures in: the one that a trial of ours has filled, never a new
+        one, of which it would measure the holes."""
+        if self._scratch is None or not self._takes_scratch(trial):
+            return None
+        return self._scratch.opened
+
+    def _takes_scratch(self, trial: Trial) -> bool:
+        program = self._programs.get(trial.subsystem)
+        return program is not None and takes_scratch(program.table.workload(trial.workload))
 
 
 def command_line(workload: str, params: Mapping[str, ParamValue]) -> list[str]:

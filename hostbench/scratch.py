@@ -52,6 +52,11 @@ class Scratch:
     def __init__(self) -> None:
         self._descriptor: int | None = None
 
+    @property
+    def opened(self) -> int | None:
+        """The file, if somebody has asked for it already."""
+        return self._descriptor
+
     def descriptor(self) -> int:
         """The file. Raises ResourceError when there can be none."""
         if self._descriptor is None:

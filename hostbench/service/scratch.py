@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from hostbench.scratch import Scratch
 
-# Nobody tells a service that a job is over: then its space comes back so long after its last trial.
-KEPT_S = 60.0
+# Nobody tells a service that a job is over: its space comes back when another one begins, else so
+# long after its last trial. Between two trials a job may wait for an idle host, or measure cases of
+# another subsystem.
+KEPT_S = 600.0
 
 
 class KeptScratch:
@@ -23,11 +25,14 @@ class KeptScratch:
         self._fence: int | None = None
         self._lent = False
         self._until_s = 0.0
+        self._timer: threading.Timer | None = None
 
     @contextlib.contextmanager
     def lent(self, fence: int | None) -> Iterator[Scratch]:
-        """The file of the job with this fence; None: a trial by hand, whose file ends with it."""
+        """The file of the job with this fence; None: a trial by hand, whose file ends with it, and
+        which needs the room of the one that is kept."""
         if fence is None:
+            self._let_go()
             with contextlib.closing(Scratch()) as own:
                 yield own
             return
@@ -40,17 +45,30 @@ class KeptScratch:
     def _take(self, fence: int) -> None:
         with self._mutex:
             assert not self._lent, "the host's lock lets one trial through at a time"
+            self._cancel()
             if fence != self._fence:
                 self._scratch.close()
             self._fence, self._lent = fence, True
+
+    def _let_go(self) -> None:
+        with self._mutex:
+            if not self._lent:
+                self._cancel()
+                self._scratch.close()
 
     def _give_back(self) -> None:
         with self._mutex:
             self._lent = False
             self._until_s = time.monotonic() + self._kept_s
-        timer = threading.Timer(self._kept_s, self._expire)
-        timer.daemon = True
-        timer.start()
+            self._timer = threading.Timer(self._kept_s, self._expire)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _cancel(self) -> None:
+        """Ends the timer's thread, which would sleep on for each trial of a job."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
 
     def _expire(self) -> None:
         """Closes the file, unless a trial has come meanwhile."""

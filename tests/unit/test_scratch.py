@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from hostbench import scratch as scratch_module
 from hostbench.errors import ResourceError
+from hostbench.models.suite import IdleRules
 from hostbench.scratch import (
     VARIABLE,
     Scratch,
@@ -22,7 +24,7 @@ from hostbench.scratch import (
     scratch_directory,
     takes_scratch,
 )
-from hostbench.service.scratch import KeptScratch
+from hostbench.service.scratch import KEPT_S, KeptScratch
 from tests.patience import comes_true
 from tests.unit.records import FMA, TABLE, param
 
@@ -254,9 +256,37 @@ def test_a_trial_by_hand_has_its_own(directory: Path) -> None:
     with kept.lent(7) as scratch:
         first = inode(scratch)
     with kept.lent(None) as scratch:
+        assert not still_open(first), "its room is free before the trial by hand begins"
         by_hand = inode(scratch)
-        assert by_hand != first
-    assert still_open(first) and not still_open(by_hand)
+    assert not still_open(by_hand)
+
+
+def test_nothing_is_open_before_it_is_asked_for(directory: Path) -> None:
+    kept = KeptScratch(kept_s=0.1)
+    for fence in (7, 8, None):
+        with kept.lent(fence) as scratch:
+            assert scratch.opened is None
+            assert scratch.descriptor() == scratch.opened
+    with kept.lent(9) as scratch:
+        first = inode(scratch)
+    assert comes_true(lambda: not still_open(first))
+    with kept.lent(9) as scratch:
+        assert scratch.opened is None, "it was given up meanwhile"
+
+
+def test_it_outlasts_the_wait_for_an_idle_host() -> None:
+    assert 5 * IdleRules().timeout_s < KEPT_S
+
+
+def test_of_many_trials_one_timer_is_left(directory: Path) -> None:
+    kept = KeptScratch()
+    before = threading.active_count()
+    for _ in range(20):
+        with kept.lent(7) as scratch:
+            scratch.descriptor()
+    assert comes_true(lambda: threading.active_count() <= before + 1)
+    with kept.lent(None):
+        assert comes_true(lambda: threading.active_count() <= before)
 
 
 def test_it_is_given_up_when_no_trial_comes(directory: Path) -> None:

@@ -1,5 +1,6 @@
 """What a peer has to know of the case of ours that it stands beside."""
 
+import os
 from dataclasses import dataclass
 from typing import Self
 
@@ -76,6 +77,12 @@ class Case:
         return self.workload == COMMIT
 
     @property
+    def reads(self) -> bool:
+        """Whether some operations read."""
+        mixed = self.workload.endswith("_rw") and self.read_share > 0
+        return mixed or self.workload.endswith("_read")
+
+    @property
     def direct(self) -> bool:
         """Whether it goes past the page cache."""
         return self.cache_mode.startswith("direct")
@@ -89,10 +96,27 @@ class Case:
         return blocks * self.block_bytes
 
     @property
+    def covered_bytes(self) -> int:
+        """What all threads go over, from the beginning of the file."""
+        return self.span_bytes * (self.threads if self.sequential else 1)
+
+    @property
     def one_at_a_time(self) -> bool:
         """Whether it has one operation under way, direct, in a closed loop: what small tools do."""
         alone = self.threads == 1 and self.depth == 1
         return alone and self.cache_mode == DIRECT and self.rate is None and not self.verify
+
+
+def lacks_file(case: Case, beside: Beside) -> str | None:
+    """Why a tool has nothing to measure in; None: it has a file that a trial of ours has filled. It
+    reads past the end of a shorter one, or makes it longer."""
+    if beside.scratch_fd is None:
+        return NO_FILE
+    try:
+        size_bytes = os.fstat(beside.scratch_fd).st_size
+    except OSError:
+        return NO_FILE
+    return NO_FILE if size_bytes < case.covered_bytes else None
 
 
 def scratch_file(beside: Beside) -> str:

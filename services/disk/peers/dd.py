@@ -7,7 +7,7 @@ and file systems do not store, and which it would leave in the file for the tria
 from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
 from hostbench.peertools.reading import NUMBER, expect, number, version
 from hostbench.trial import Beside
-from services.disk.peers.case import NO_FILE, RATE, Case, scratch_file
+from services.disk.peers.case import RATE, Case, lacks_file, scratch_file
 
 PACKAGE = "coreutils"
 TOOL = "dd"
@@ -38,7 +38,7 @@ class Dd(Peer):
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = version(ask((TOOL, "--version")), r"coreutils\) ([\d.]+)")
-        return Survey(version=found, unsupported=NO_FILE if beside.scratch_fd is None else None)
+        return Survey(version=found, unsupported=lacks_file(self._case, beside))
 
     def command(self, beside: Beside) -> Command:
         operands = (

@@ -12,10 +12,10 @@ from hostbench.peertools.reading import version
 from hostbench.trial import Beside
 from services.disk.peers.case import (
     COMMIT_TIME,
-    NO_FILE,
     OPERATIONS,
     RATE,
     Case,
+    lacks_file,
     scratch_file,
 )
 from services.disk.peers.fio_output import Report, read_report
@@ -103,10 +103,11 @@ _LATENCIES = ("--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0"
 
 def until(case: Case, elapsed_s: float) -> tuple[str, ...]:
     """When it ends, as our case does: after this time, or with its work done. A ramp would fill the
-    page cache: only past it is there one, and where every write is flushed."""
+    page cache: only past it is there one, and where every write is flushed and nothing read."""
     if case.total_bytes is not None:
         return (f"--io_size={case.total_bytes // case.threads}",)
-    ramp = case.direct or case.commits or case.cache_mode.endswith("+dsync")
+    flushed = case.cache_mode.endswith("+dsync") and not case.reads
+    ramp = case.direct or case.commits or flushed
     ramp_time = (f"--ramp_time={_milliseconds(case.warmup_s)}",) if ramp and case.warmup_s else ()
     return ("--time_based", f"--runtime={_milliseconds(elapsed_s)}", *ramp_time)
 
@@ -159,9 +160,7 @@ class Fio(Peer):
         unsupported = None
         if engines and engine not in engines:
             unsupported = f"{TOOL} {found or ''} has no engine {engine}"
-        if beside.scratch_fd is None:
-            unsupported = NO_FILE
-        return Survey(version=found, unsupported=unsupported)
+        return Survey(version=found, unsupported=lacks_file(self._case, beside) or unsupported)
 
     def command(self, beside: Beside) -> Command:
         asked = options(self._case, scratch_file(beside))

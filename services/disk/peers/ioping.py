@@ -3,7 +3,7 @@
 from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
 from hostbench.peertools.reading import NUMBER, expect_about, match, version
 from hostbench.trial import Beside
-from services.disk.peers.case import MEAN_LATENCY, NO_FILE, Case, scratch_file
+from services.disk.peers.case import MEAN_LATENCY, Case, lacks_file, scratch_file
 
 PACKAGE = "ioping"
 TOOL = "ioping"
@@ -36,7 +36,7 @@ class Ioping(Peer):
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = version(ask((TOOL, "-v")), r"ioping ([\d.]+)")
-        return Survey(version=found, unsupported=NO_FILE if beside.scratch_fd is None else None)
+        return Survey(version=found, unsupported=lacks_file(self._case, beside))
 
     def command(self, beside: Beside) -> Command:
         options = (

@@ -9,7 +9,7 @@ from hostbench.peers import Ask, Command, Params, Peer, Survey
 from hostbench.peertools.reading import NUMBER, expect, number
 from hostbench.peertools.sysbench import PACKAGE, TOOL, SysbenchTest
 from hostbench.trial import Beside
-from services.disk.peers.case import DIRECT, NO_FILE, OPERATIONS, Case, scratch_file
+from services.disk.peers.case import DIRECT, OPERATIONS, Case, lacks_file, scratch_file
 
 __all__ = ["PACKAGE", "TOOL", "RandomRead", "peer"]
 
@@ -41,7 +41,7 @@ class RandomRead(SysbenchTest):
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = super().survey(ask, beside)
-        unsupported = NO_FILE if beside.scratch_fd is None else None
+        unsupported = lacks_file(self._case, beside)
         return Survey(version=found.version, unsupported=unsupported)
 
     def command(self, beside: Beside) -> Command:

@@ -1,7 +1,9 @@
 """What peers of a disk print, recorded from real versions, becomes their figure or a reason."""
 
 import contextlib
+import dataclasses
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -23,7 +25,9 @@ Params = dict[str, ParamValue]
 RECORDED = Path(__file__).with_name("recorded") / "bookworm"
 PAGE = Path(__file__).parents[3] / "docs" / "peers.md"
 MIB = 1 << 20
-DESCRIPTOR = 4
+# A file as large as any that is asked for here; it has no blocks.
+DESCRIPTOR = os.memfd_create("scratch")
+os.ftruncate(DESCRIPTOR, 1 << 30)
 ONE = Beside(cpus=(0,), rate=4e8, elapsed_s=0.5, scratch_fd=DESCRIPTOR)
 TWO = Beside(cpus=(0, 1), rate=1e4, elapsed_s=0.5, scratch_fd=DESCRIPTOR)
 FOUR = Beside(cpus=(0, 1, 0, 1), rate=1e4, elapsed_s=0.5, scratch_fd=DESCRIPTOR)
@@ -278,6 +282,10 @@ def test_fio_runs_in_our_file_and_makes_none() -> None:
         ("seq_read", {"cache_mode": "buffered"}, {"ramp_time": None}),
         ("seq_write", {"cache_mode": "buffered+fsync_end"}, {"ramp_time": None}),
         ("seq_write", {"cache_mode": "buffered+dsync"}, {"ramp_time": "100ms"}),
+        ("rand_rw", {"cache_mode": "buffered+dsync"}, {"ramp_time": None}),
+        ("rand_rw", {"cache_mode": "buffered+dsync", "read_share": 0}, {"ramp_time": "100ms"}),
+        ("rand_read", {"cache_mode": "buffered+dsync"}, {"ramp_time": None}),
+        ("rand_rw", {"cache_mode": "direct+dsync"}, {"ramp_time": "100ms"}),
         ("seq_write", {"warmup_s": 0}, {"ramp_time": None}),
         ("seq_rw", {"read_share": 0.3}, {"rw": "rw", "rwmixread": "30"}),
         ("rand_rw", {"read_share": 0.29}, {"rw": "randrw", "rwmixread": "29"}),
@@ -337,7 +345,7 @@ def test_what_fio_is_held_against() -> None:
 
 def test_dd_reads_as_much_as_we_did_or_the_whole_file() -> None:
     short = command_of("seq_read", SEQ, Beside((0,), 10 * MIB, 2.0, DESCRIPTOR), "dd")
-    assert short[3:] == ["dd", "if=/proc/self/fd/4", "of=/dev/null", "iflag=direct",
+    assert short[3:] == ["dd", f"if=/proc/self/fd/{DESCRIPTOR}", "of=/dev/null", "iflag=direct",
                          f"bs={MIB}", "count=20"]  # fmt: skip
     assert command_of("seq_read", SEQ, tool="dd")[-1] == "count=64"
     slow = Beside((0,), 1.0, 0.1, DESCRIPTOR)
@@ -346,7 +354,7 @@ def test_dd_reads_as_much_as_we_did_or_the_whole_file() -> None:
 
 def test_sysbench_finds_our_file_under_its_own_name() -> None:
     command = peer("sysbench", "rand_read", RAND | {"threads": 2}).command(TWO)
-    assert command.links == {"test_file.0": "/proc/self/fd/4"}
+    assert command.links == {"test_file.0": f"/proc/self/fd/{DESCRIPTOR}"}
     for option in ("--threads=2", "--file-num=1", "--file-total-size=67108864", "--time=1",
                    "--file-extra-flags=direct", "--rand-type=uniform"):  # fmt: skip
         assert option in command.arguments
@@ -356,7 +364,7 @@ def test_sysbench_finds_our_file_under_its_own_name() -> None:
 def test_ioping_reads_without_a_pause_and_does_not_write() -> None:
     command = command_of("rand_read", RAND, tool="ioping")
     assert command[3:] == ["ioping", "-D", "-B", "-i", "0", "-w", "500ms", "-s", "4096",
-                           "-S", "67108864", "/proc/self/fd/4"]  # fmt: skip
+                           "-S", "67108864", f"/proc/self/fd/{DESCRIPTOR}"]  # fmt: skip
 
 
 @by_name
@@ -366,6 +374,13 @@ def test_without_a_file_of_ours_none_runs(run: Run) -> None:
     alone = Beside(beside.cpus, beside.rate, beside.elapsed_s)
     assert one.survey(answers({}), alone).unsupported == NO_FILE
     assert one.survey(answers({}), beside).unsupported is None
+    # One that no trial has filled as far as it would go.
+    shorter = os.memfd_create("shorter")
+    os.ftruncate(shorter, 60 * MIB)
+    handed = dataclasses.replace(beside, scratch_fd=shorter)
+    assert one.survey(answers({}), handed).unsupported == NO_FILE
+    os.close(shorter)
+    assert one.survey(answers({}), handed).unsupported == NO_FILE, "none is open there"
 
 
 @by_name
