@@ -50,7 +50,7 @@ def measured_trial(
     primary = primary_metric(metrics)
     value = record.end.metrics[primary.name]
     too_high = above_limit(record.end.metrics, limits, metrics)
-    not_the_disk = contaminations(record.warnings)
+    not_the_disk = contaminations(record.start, record.warnings)
     disturbances = trial_disturbances(record.start, record.end)
     verdict = Verdict.CLEAN
     if disturbances:

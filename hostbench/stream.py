@@ -15,6 +15,7 @@ from hostbench.models.events import (
     SampleEvent,
     SkipEvent,
     StartEvent,
+    WarningEvent,
 )
 from hostbench.trial import Trial, TrialFailed
 
@@ -22,6 +23,7 @@ from hostbench.trial import Trial, TrialFailed
 RESOLVED_WORDS = frozenset({"best", "all", "auto", "local"})
 # What a program measures, and warns of, where the file system cannot do what was asked for.
 FALLBACKS = {"direct": "buffered", "direct+dsync": "buffered+dsync"}
+FALLBACK_WARNING = "direct_unavailable"
 
 EXIT_OF_LAST_EVENT: dict[type, frozenset[int]] = {
     EndEvent: frozenset({0}),
@@ -39,6 +41,8 @@ class EventStream:
         self.trial = trial
         self.started = False
         self.last: LastEvent | None = None
+        self._fell_back: str | None = None
+        self._warned: set[str] = set()
 
     def take(self, line: bytes) -> Event:
         """The event of one line, without its newline. Raises TrialFailed on the first bad one."""
@@ -52,6 +56,8 @@ class EventStream:
     def accept(self, event: Event) -> None:
         """An event that was a valid one by itself. Raises TrialFailed when it has no place here."""
         self._check_order(event)
+        if isinstance(event, WarningEvent):
+            self._warned.add(event.code)
         if isinstance(event, StartEvent):
             self._check_start(event)
         if isinstance(event, EndEvent):
@@ -80,12 +86,15 @@ class EventStream:
             measured = start.params.get(name)
             if asked in RESOLVED_WORDS or isinstance(measured, tuple):
                 continue
-            if isinstance(asked, str) and measured == FALLBACKS.get(asked, asked):
+            if isinstance(asked, str) and measured is not None and measured == FALLBACKS.get(asked):
+                self._fell_back = f"{name} {shown(measured)} measured, {shown(asked)} asked"
                 continue
             if not _same_value(asked, measured):
                 raise self._malformed(f"{name} {shown(measured)} measured, {shown(asked)} asked")
 
     def _check_end(self, end: EndEvent) -> None:
+        if self._fell_back is not None and FALLBACK_WARNING not in self._warned:
+            raise self._malformed(f"{self._fell_back}, without the warning {FALLBACK_WARNING}")
         if end.metrics.get(self.trial.primary) is not None:
             return
         reason = end.reasons.get(f"metrics.{self.trial.primary}", "no reason given")

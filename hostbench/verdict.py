@@ -24,6 +24,7 @@ from hostbench.models.result import (
     Verdict,
 )
 from hostbench.models.table import Direction, Metric
+from hostbench.stream import FALLBACK_WARNING
 from hostbench.units import bound, human, percent, plural
 
 # Below this share of clean slices the median of those that are left is still right (on a loaded
@@ -41,7 +42,9 @@ THROTTLED_S_MOST = 0.0
 ABOVE_LIMIT = "above_limit"
 # What a program warns of where its figure is that of the page cache instead of the disk's.
 CONTAMINATED = "cache_contaminated"
-INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED)
+# What it warns of where the page cache took part. Whoever asked for that is only told.
+PAGE_CACHE = "page_cache_measured"
+INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE)
 
 
 def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
@@ -143,10 +146,14 @@ def above_limit(
     return tuple(reasons)
 
 
-def contaminations(warnings: Sequence[WarningEvent]) -> tuple[Reason, ...]:
+def contaminations(start: StartEvent, warnings: Sequence[WarningEvent]) -> tuple[Reason, ...]:
     """Why a figure is not that of what was to be measured, by the program's own evidence."""
-    found = next((warning for warning in warnings if warning.code == CONTAMINATED), None)
-    return () if found is None else (Reason(code=found.code, text=found.message),)
+    by_code = {warning.code: warning for warning in warnings}
+    decisive = [CONTAMINATED]
+    if FALLBACK_WARNING in by_code or str(start.params.get("cache_mode")).startswith("direct"):
+        decisive.append(PAGE_CACHE)
+    found = [by_code[code] for code in decisive if code in by_code]
+    return tuple(Reason(code=warning.code, text=warning.message) for warning in found)
 
 
 def case_verdict(
@@ -288,10 +295,12 @@ def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:
 
 def _warnings(counted: Sequence[TrialRecord]) -> list[Reason]:
     warnings = {warning.code: warning for trial in counted for warning in trial.warnings}
-    warnings.pop(CONTAMINATED, None)  # decides the verdict, so it is said already
+    # What decides the verdict is said already.
+    said = {code for trial in counted for code in _codes(trial)}
     return [
         Reason(code=code, text=f"the program warns: {warning.message}")
         for code, warning in warnings.items()
+        if code not in said
     ]
 
 

@@ -124,8 +124,11 @@ def test_only_a_mode_of_the_file_system_may_fall_back(
 ) -> None:
     stream = EventStream(Trial("hostbench", "cpu", "fma", {"cache_mode": asked}, RATE, 1.0))
     begun = json.dumps(START | {"params": {"cache_mode": measured}}).encode()
+    warning = WARNING | {"code": "direct_unavailable"}
     if taken:
+        stream.take(json.dumps(warning).encode())
         assert isinstance(stream.take(begun), StartEvent)
+        stream.take(json.dumps(END).encode())
     else:
         with pytest.raises(TrialFailed, match=f"cache_mode '{re.escape(measured)}' measured"):
             stream.take(begun)
@@ -202,3 +205,21 @@ def test_what_is_written_is_what_is_read() -> None:
     for event in (START, SAMPLE, WARNING, END, SKIP, ERROR):
         line = json.dumps(event).encode()
         assert json.loads(EVENT.dump_json(EVENT.validate_json(line))) == event
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_fallback_that_the_program_does_not_warn_of(late: bool) -> None:
+    begun = START | {"params": {"cache_mode": "buffered"}}
+    lines = [json.dumps(one).encode() for one in (WARNING, begun, SAMPLE)]
+    told = json.dumps(WARNING | {"code": "direct_unavailable"}).encode()
+    stream = EventStream(Trial("hostbench", "cpu", "fma", {"cache_mode": "direct"}, RATE, 1.0))
+    for line in [*lines, *([told] if late else [])]:
+        stream.take(line)
+    end_line = json.dumps(END).encode()
+    if late:
+        stream.take(end_line)
+        stream.finish(0, "")
+        return
+    with pytest.raises(TrialFailed, match="without the warning direct_unavailable") as caught:
+        stream.take(end_line)
+    assert caught.value.code == "malformed_output"

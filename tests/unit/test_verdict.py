@@ -216,6 +216,37 @@ def test_a_figure_of_the_page_cache_is_invalid_by_the_programs_evidence() -> Non
     assert (verdict, codes) == (Verdict.INVALID, ["cache_contaminated"]), "said once"
 
 
+def through_page_cache(index: int, mode: str, *codes: str) -> TrialRecord:
+    warnings = [
+        WarningEvent(event="warning", code=code, message="the page cache's")
+        for code in ("page_cache_measured", *codes)
+    ]
+    begun = start(params={"cache_mode": mode})
+    events = (*warnings, begun, end(100.0 + index / 10))
+    return measured_trial(bare_trial(index, events=events), (RATE_METRIC,), {})
+
+
+@pytest.mark.parametrize(
+    ("mode", "codes", "expected"),
+    [
+        ("direct", (), Verdict.INVALID),
+        ("direct+dsync", (), Verdict.INVALID),
+        # Asked for as direct, and the file system cannot.
+        ("buffered", ("direct_unavailable",), Verdict.INVALID),
+        ("buffered", (), Verdict.CLEAN),
+        ("buffered+fsync_end", (), Verdict.CLEAN),
+    ],
+)
+def test_the_page_cache_where_the_disk_was_asked_for(
+    mode: str, codes: tuple[str, ...], expected: Verdict
+) -> None:
+    trials = [through_page_cache(index, mode, *codes) for index in range(3)]
+    assert {one.verdict for one in trials} == {expected}
+    verdict, told = verdict_of(trials)
+    assert verdict is expected
+    assert told.count("page_cache_measured") == 1, "said once, as the verdict or as a warning"
+
+
 def test_invalid_for_two_reasons() -> None:
     above = trial(150.0, 1, limits={RATE: limit(100.0)})
     verdict, codes = verdict_of([contaminated(), above, trial(100.0, 2)])
