@@ -8,20 +8,25 @@ from hostbench.models.result import TrialRecord
 
 # What a program replaces by the best it finds.
 BEST = "best"
+# And by what works here: with another engine a trial would measure something else.
+_LEFT_OPEN = frozenset({"engine"})
+_AUTO = "auto"
 
 
 def settled(
     params: Mapping[str, ParamValue], trials: Sequence[TrialRecord]
 ) -> dict[str, ParamValue]:
-    """What `best` became in the first of a case's trials, for the later ones: where two choices are
-    about equal each trial might take another, and they would not measure the same."""
+    """What `best` (of an engine: `auto`) became in the first of a case's trials, for the later
+    ones: where two choices are about equal each trial might take another, and they would not
+    measure the same."""
     start = next((trial.start for trial in trials if trial.start), None)
     if start is None:
         return {}
     return {
         name: chosen
         for name, asked in params.items()
-        if asked == BEST and isinstance(chosen := start.params.get(name), str)
+        if (asked == BEST or (asked == _AUTO and name in _LEFT_OPEN))
+        and isinstance(chosen := start.params.get(name), str | int | float)
     }
 
 

@@ -1,6 +1,6 @@
 """What trials are asked for, one after another; the transport only writes it down."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -118,6 +118,41 @@ def test_all_trials_of_a_case_measure_what_the_first_one_chose(interrupt: Interr
         {"threads": 2, "store": "nt"},
     ]
     assert [trial.start.params["store"] for trial in trials if trial.start] == ["nt"] * 3
+
+
+class Fallen:
+    """A program whose engine and whose number of streams are others each time it may choose."""
+
+    def __init__(self, streams: Sequence[ParamValue]) -> None:
+        self.asked: list[dict[str, ParamValue]] = []
+        self._streams = iter(streams)
+        self._engines = iter(("io_uring", "libaio", "psync"))
+
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """See Transport.run."""
+        asked = dict(trial.params)
+        self.asked.append(dict(trial.params))
+        for name, open_, others in (
+            ("streams", "best", self._streams),
+            ("engine", "auto", self._engines),
+        ):
+            if asked.get(name, open_) == open_:
+                asked[name] = next(others)
+        yield start(params=asked | {"size_bytes": 4096})
+        yield end().model_copy(update={"metrics": {RATE: 100.0, TRIED.name: None}})
+
+
+@pytest.mark.parametrize("streams", [("4", "8", "1"), (4, 8, 1), (0.5, 0.25, 1)])
+def test_numbers_and_engines_are_handed_on_as_well(
+    interrupt: Interrupt, streams: Sequence[ParamValue]
+) -> None:
+    program = Fallen(streams)
+    left_open: dict[str, ParamValue] = {
+        "threads": 2, "streams": "best", "engine": "auto", "size_bytes": "auto",
+    }  # fmt: skip
+    measured(case(params=left_open), program, interrupt)
+    later = {"threads": 2, "streams": streams[0], "engine": "io_uring"}
+    assert program.asked == [{"threads": 2}, later, later]
 
 
 def test_a_choice_that_was_given_is_left_alone(interrupt: Interrupt) -> None:
