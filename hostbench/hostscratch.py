@@ -31,6 +31,8 @@ OPERATIONS = Rating(
 # What container runtimes bind into every container from files of their own, which lie beside the
 # container's layers on one file system, unless somebody has moved them apart.
 RUNTIME_FILES = ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf")
+# How a device begins to be told that was guessed: it bounds nothing.
+INFERRED = "inferred: "
 
 
 @dataclass(frozen=True)
@@ -110,16 +112,36 @@ def _number(
     if mount.kind in MEMORY_FILE_SYSTEMS:
         return None, f"{mount.kind} is memory"
     if mount.source.startswith("/dev/"):
-        number = device_number(root, mount.source.removeprefix("/dev/"))
-        return number, f"inferred: {mount.kind} is mounted from {mount.source}"
+        return _mounted_from(root, mount)
     if mount.kind == "overlay":
         return _below_overlay(mounts)
     return None, f"{mount.kind} does not tell which disk it lies on"
+
+
+def _mounted_from(root: Path, mount: Mount) -> tuple[str | None, str]:
+    """The one device that a mount names, which may be one of several."""
+    number = device_number(root, mount.source.removeprefix("/dev/"))
+    source = f"{mount.kind} is mounted from {mount.source}"
+    if mount.kind != "btrfs" or number is None:
+        return number, f"{INFERRED}{source}"
+    several = _btrfs_devices(root, number)
+    if len(several) > 1:
+        return None, f"btrfs spreads over {len(several)} devices ({', '.join(several)})"
+    return number, source if several else f"{INFERRED}{source}"
+
+
+def _btrfs_devices(root: Path, number: str) -> list[str]:
+    """The names of all devices of the btrfs that has this one; none where sysfs does not tell."""
+    for devices in (root / "sys/fs/btrfs").glob("*/devices"):
+        found = {one.name: read_text(one / "dev") for one in devices.glob("*")}
+        if number in found.values():
+            return sorted(found)
+    return []
 
 
 def _below_overlay(mounts: Sequence[Mount]) -> tuple[str | None, str]:
     """A container's own layer does not tell its disk; what its runtime binds into it may."""
     for mount in mounts:
         if mount.point in RUNTIME_FILES and not mount.device.startswith("0:"):
-            return mount.device, f"inferred: where the runtime of this container has {mount.point}"
+            return mount.device, f"{INFERRED}where the runtime of this container has {mount.point}"
     return None, "overlay does not tell which disk it lies on"

@@ -170,8 +170,8 @@ class ScratchPlace(HostModel):
     """Where disk workloads have their files, and what lies below.
 
     `device` None: `device_reason` says why nobody knows. `device_source` says how it was found:
-    `st_dev`, or inferred from a mount. `user_bytes_per_second` and `user_operations_per_second`
-    are what HOSTBENCH_DISK_BANDWIDTH and HOSTBENCH_DISK_IOPS told.
+    `st_dev`, its mount, or `inferred`: a guess, that bounds nothing. `user_bytes_per_second` and
+    `user_operations_per_second` are what HOSTBENCH_DISK_BANDWIDTH and HOSTBENCH_DISK_IOPS told.
     """
 
     directory: str

@@ -19,7 +19,7 @@ from hostbench.doctor.installed import peers_installed
 from hostbench.doctor.storage import REMOTE_FILE_SYSTEMS, mount_below, mount_evidence
 from hostbench.doctor.view import Reading, View
 from hostbench.errors import ResourceError
-from hostbench.hostscratch import BANDWIDTH
+from hostbench.hostscratch import BANDWIDTH, INFERRED
 from hostbench.models.doctor import Evidence
 from hostbench.mounts import MOUNTS, nearest
 from hostbench.scratch import VARIABLE, default_directory, open_directory
@@ -108,6 +108,9 @@ def disk_limit(view: View) -> Outcome:
         seen = Evidence(source="/sys/dev/block", reason=place.device_reason or "not looked at")
         return unknown("limits will be empty: the disk is not known", seen, advice=advice)
     names = ", ".join(disk.name for disk in place.device.disks)
+    if (place.device_source or "").startswith(INFERRED):
+        seen = Evidence(source="/sys/dev/block", reason=place.device_source)
+        return unknown("limits will be empty: the disk is only guessed", seen, advice=advice)
     link = place.device.link_bytes_per_second
     if link is None:
         seen = Evidence(source=f"/sys/class/block/{names}", reason=place.device.link_reason)

@@ -8,10 +8,11 @@ then the figure is not the disk's alone; whether it was is a matter of the trial
 import math
 from dataclasses import dataclass
 
-from hostbench.hostscratch import BANDWIDTH, OPERATIONS
+from hostbench.hostscratch import BANDWIDTH, INFERRED, OPERATIONS
 from hostbench.models.events import EndEvent, ParamValue, StartEvent
 from hostbench.models.host import HostInventory, ScratchPlace
 from hostbench.models.limit import Factor, Limit
+from hostbench.rating import Rating
 
 BYTES, BYTES_UNIT = "bytes_per_second", "byte/s"
 OPERATIONS_METRIC, OPERATIONS_UNIT = "operations_per_second", "operation/s"
@@ -42,6 +43,11 @@ class _Asked:
     block_bytes: float
     read_share: float
     compressible: float
+
+    @property
+    def mixes(self) -> bool:
+        """Whether it both reads and writes."""
+        return 0 < self.read_share < 1
 
     @classmethod
     def of(cls, start: StartEvent) -> "_Asked":
@@ -107,6 +113,8 @@ def _bandwidth(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:
     if place is None:
         raise Unlimited(NOT_LOOKED)
     if place.user_bytes_per_second is not None:
+        if asked.mixes:
+            raise Unlimited(_of_one_direction(BANDWIDTH))
         return (
             Factor(
                 name="disk_bandwidth",
@@ -117,6 +125,8 @@ def _bandwidth(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:
         )
     if place.device is None:
         raise Unlimited(f"{place.device_reason or NOT_LOOKED}; {TELL}")
+    if (place.device_source or "").startswith(INFERRED):
+        raise Unlimited(f"the disk is not known for certain ({place.device_source}); {TELL}")
     link = place.device.link_bytes_per_second
     if link is None:
         raise Unlimited(f"{place.device.link_reason or NOT_LOOKED}; {TELL}")
@@ -138,6 +148,10 @@ def _bandwidth(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:
     )
 
 
+def _of_one_direction(rating: Rating) -> str:
+    return f"what {rating.variable} tells is of reads or of writes, and a mix of both may do more"
+
+
 def _bytes_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
     try:
         return _product(BYTES_UNIT, _bandwidth(place, asked))
@@ -151,6 +165,8 @@ def _operations_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
     known: list[tuple[Factor, ...]] = []
     # Of neighbouring blocks several may become one request of the disk.
     if rating is not None and asked.workload in RANDOM:
+        if asked.mixes:
+            return _mixed_operations_limit(place, asked)
         source = f"told by {OPERATIONS.variable}"
         known.append((Factor(name="disk_rate", value=rating, unit=OPERATIONS_UNIT, source=source),))
     try:
@@ -160,6 +176,13 @@ def _operations_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
             return _null(OPERATIONS_UNIT, unlimited)
     products = [_product(OPERATIONS_UNIT, factors) for factors in known]
     return min(products, key=lambda limit: limit.value or math.inf)
+
+
+def _mixed_operations_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
+    try:
+        return _product(OPERATIONS_UNIT, _bandwidth_in_blocks(place, asked))
+    except Unlimited:
+        return _null(OPERATIONS_UNIT, Unlimited(_of_one_direction(OPERATIONS)))
 
 
 def _bandwidth_in_blocks(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:

@@ -494,6 +494,11 @@ def disk(**link: Any) -> ScratchPlace:
             "the disk is not known",
         ),
         (
+            disk(link_bytes_per_second=6e8).model_copy(update={"device_source": "inferred: /etc"}),
+            UNKNOWN,
+            "the disk is only guessed",
+        ),
+        (
             ScratchPlace(directory="/scratch", user_bytes_per_second=3.5e9),
             OK,
             "told by you: 3.500 GB/s",

@@ -85,6 +85,36 @@ def test_a_file_system_with_a_device_of_its_own(
     assert found.device_source == "inferred: btrfs is mounted from /dev/nvme0n1p2"
 
 
+def btrfs_over(root: Path, *names: str) -> None:
+    """What sysfs says of a btrfs: links to all that it lies on."""
+    for name in names:
+        target = os.path.relpath((root / "sys/class/block" / name).resolve(), root)
+        made.link(root, f"sys/fs/btrfs/0e8f/devices/{name}", target)
+
+
+def test_a_btrfs_on_one_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at: Path) -> None:
+    made.nvme(tmp_path)
+    btrfs_over(tmp_path, "nvme0n1p2")
+    pretend(monkeypatch, ANONYMOUS)
+    root = with_mounts(tmp_path, "22 1 0:33 /@ / rw - btrfs /dev/nvme0n1p2 rw,subvol=/@\n")
+    found = scratch_place(root, METAL)
+    assert found.device is not None
+    assert found.device_source == "btrfs is mounted from /dev/nvme0n1p2"
+
+
+def test_a_btrfs_on_several_devices(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at: Path
+) -> None:
+    made.sata(tmp_path, "sda", "8:0", 1)
+    made.sata(tmp_path, "sdb", "8:16", 2)
+    btrfs_over(tmp_path, "sda", "sdb")
+    pretend(monkeypatch, ANONYMOUS)
+    root = with_mounts(tmp_path, "22 1 0:33 /@ / rw - btrfs /dev/sda rw,subvol=/@\n")
+    found = scratch_place(root, METAL)
+    assert found.device is None
+    assert found.device_reason == "btrfs spreads over 2 devices (sda, sdb)"
+
+
 def test_a_containers_own_layer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at: Path) -> None:
     made.nvme(tmp_path)
     pretend(monkeypatch, ANONYMOUS)

@@ -100,7 +100,7 @@ def test_a_link_that_carries_both_ways_at_once(
 
 def test_what_the_user_tells_comes_first() -> None:
     told = place(NVME, user_bytes_per_second=3.5e9)
-    limit = found(told, "rand_rw", read_share=0.5)["bytes_per_second"]
+    limit = found(told, "rand_read")["bytes_per_second"]
     (factor,) = limit.factors
     assert (limit.value, factor.source) == (3.5e9, "told by HOSTBENCH_DISK_BANDWIDTH")
     assert found(place(VIRTIO, user_bytes_per_second=3.5e9))["bytes_per_second"].value == 3.5e9
@@ -119,6 +119,33 @@ def test_a_rate_that_the_user_tells_is_one_of_random_blocks() -> None:
     alone = found(place(VIRTIO, user_operations_per_second=5e5), "rand_write")
     assert alone["operations_per_second"].value == 5e5
     assert alone["bytes_per_second"].value is None
+
+
+@pytest.mark.parametrize("workload", ["seq_rw", "rand_rw"])
+def test_what_the_user_tells_is_of_one_direction(workload: str) -> None:
+    told = place(VIRTIO, user_bytes_per_second=3.5e9)
+    reason = reasons(found(told, workload, read_share=0.5))
+    assert "HOSTBENCH_DISK_BANDWIDTH" in reason and "mix" in reason
+    for share in (0, 1):
+        assert found(told, workload, read_share=share)["bytes_per_second"].value == 3.5e9
+
+
+def test_a_rate_that_the_user_tells_is_of_one_direction() -> None:
+    told = place(VIRTIO, user_operations_per_second=5e5)
+    limit = found(told, "rand_rw", read_share=0.7)["operations_per_second"]
+    assert limit.value is None and "HOSTBENCH_DISK_IOPS" in (limit.reason or "")
+    assert found(told, "rand_rw", read_share=1)["operations_per_second"].value == 5e5
+    # The link carries what it carries.
+    linked = found(place(SATA, user_operations_per_second=5e2), "rand_rw", read_share=0.7)
+    assert value(linked["operations_per_second"]) == pytest.approx(6e8 / 4096)
+
+
+def test_a_disk_that_was_guessed_bounds_nothing() -> None:
+    source = "inferred: where the runtime of this container has /etc/hosts"
+    assert f"not known for certain ({source})" in reasons(found(place(SATA, device_source=source)))
+    assert found(place(SATA, device_source="st_dev"))["bytes_per_second"].value == 6e8
+    told = place(SATA, device_source=source, user_bytes_per_second=3e8)
+    assert found(told)["bytes_per_second"].value == 3e8
 
 
 @pytest.mark.parametrize(
