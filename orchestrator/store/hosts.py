@@ -76,7 +76,7 @@ class HostStore:
     def renew(self, registration: Registration) -> bool:
         """Renews a service that is known as it is; False: it is new, or another version wrote down
         what it said; see `register`."""
-        if self._register(registration, {}) != "known":
+        if self._register(registration) != "known":
             return False
         return self.facts(self.states_of([registration.host])[0]) is not None
 
@@ -85,15 +85,19 @@ class HostStore:
     ) -> None:
         """Notes a new service with what it says about its host. Where disks are measured one
         service of them all knows: what it said stays when another one registers."""
-        before = self.last_inventory(registration.host)
-        inventory = with_scratch([inventory, *([] if before is None else [before])])
-        facts = {
-            "inventory": inventory.model_dump_json(),
-            f"table:{registration.subsystem}": table.model_dump_json(),
-        }
-        self._register(registration, facts)
+        answer = "changed"
+        # Each time another service has registered in between, and there are five.
+        while answer == "changed":
+            text = self._inventory_text(registration.host)
+            before = _understood(text)
+            whole = with_scratch([inventory, *([] if before is None else [before])])
+            facts = {
+                "inventory": whole.model_dump_json(),
+                f"table:{registration.subsystem}": table.model_dump_json(),
+            }
+            answer = self._register(registration, text or "", *flat(facts))
 
-    def _register(self, registration: Registration, facts: dict[str, str]) -> str:
+    def _register(self, registration: Registration, *facts: str) -> str:
         answer = self._run(
             "register",
             registration.host,
@@ -101,7 +105,7 @@ class HostStore:
             registration.url,
             registration.instance,
             int(ALIVE_S * 1000),
-            *flat(facts),
+            *facts,
         )
         return cast(str, answer)
 
@@ -188,10 +192,17 @@ class HostStore:
 
     def last_inventory(self, name: str) -> HostInventory | None:
         """What a host was when it last registered; None: never heard of, or not understood."""
-        text = cast(str | None, self._redis.hget(key("host", name), "inventory"))
-        with contextlib.suppress(ValidationError):
-            return None if text is None else HostInventory.model_validate_json(text)
-        return None
+        return _understood(self._inventory_text(name))
+
+    def _inventory_text(self, name: str) -> str | None:
+        return cast(str | None, self._redis.hget(key("host", name), "inventory"))
+
+
+def _understood(inventory: str | None) -> HostInventory | None:
+    """None: there is none, or another version wrote it."""
+    with contextlib.suppress(ValidationError):
+        return None if inventory is None else HostInventory.model_validate_json(inventory)
+    return None
 
 
 def _service(host: str, subsystem: str, fields: list[str | None]) -> Service:

@@ -1,12 +1,15 @@
 """The scripts in a real Redis: queues, leases, fences, ends."""
 
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from hostbench.errors import UsageError
-from hostbench.models.host import ScratchPlace
+from hostbench.host import with_scratch
+from hostbench.models.host import HostInventory, ScratchPlace
 from hostbench.models.jobs import StackState
+from orchestrator.store import hosts as store_hosts
 from orchestrator.store import jobs as limits
 from orchestrator.store.connection import key
 from orchestrator.store.hosts import HostStore, Service
@@ -517,6 +520,26 @@ def test_what_the_disk_service_says_of_its_host_stays(hosts: HostStore) -> None:
     newer = of_disk.model_copy(update={"scratch": ScratchPlace(directory="/other")})
     hosts.register(registration("a"), newer, table())
     assert hosts.last_inventory("a") == newer
+
+
+def test_services_that_register_at_once_lose_nothing_of_each_other(
+    hosts: HostStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_disk = this_host().model_copy(update={"scratch": ScratchPlace(directory="/scratch")})
+    of_cpu = this_host().model_copy(update={"scratch": None})
+    at_once = [registration("a", "fedcba9876543210")]
+
+    def merged(seen: Sequence[HostInventory]) -> HostInventory:
+        """The cpu service has read what there is; the disk service comes before it writes."""
+        while at_once:
+            hosts.register(at_once.pop(), of_disk, table())
+        return with_scratch(seen)
+
+    monkeypatch.setattr(store_hosts, "with_scratch", merged)
+    hosts.register(registration("a"), of_cpu, table())
+    found = hosts.last_inventory("a")
+    assert found is not None and found.scratch == of_disk.scratch
+    assert hosts.renew(registration("a")), "it registered after the other one"
 
 
 def test_a_host_that_does_not_renew_is_gone(hosts: HostStore, redis_server: RedisServer) -> None:

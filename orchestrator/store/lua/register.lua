@@ -1,14 +1,18 @@
 -- Notes that a service of a host is there.
--- ARGV: host, subsystem, url, instance, milliseconds it counts, then the facts of a new instance:
---       fields and values of the host's hash.
--- Returns known, or new: the caller then reads the facts and calls again with them.
+-- ARGV: host, subsystem, url, instance, milliseconds it counts, then for a new instance the
+--       inventory that its facts were made from, and the facts: fields and values of the host's hash.
+-- Returns known, or new: the caller then reads the facts and calls again with them; or changed:
+-- there is another inventory meanwhile, and the facts are to be made from that.
 local host, subsystem, url, instance, alive_ms = unpack(ARGV, 1, 5)
 local key = P .. 'host:' .. host
 local at = 'service:' .. subsystem
 local identity = instance .. ' ' .. url .. ' '
 local known = redis.call('HGET', key, at) or ''
 if #ARGV > 5 then
-    for i = 6, #ARGV, 2 do
+    if (redis.call('HGET', key, 'inventory') or '') ~= ARGV[6] then
+        return 'changed'
+    end
+    for i = 7, #ARGV, 2 do
         redis.call('HSET', key, ARGV[i], ARGV[i + 1])
     end
     -- With the time: the facts are those of now, also when the instance is the same.
