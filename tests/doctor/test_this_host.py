@@ -373,7 +373,7 @@ def _changes(line: str) -> bool:
         return bool(re.search(r"F_(OFD_)?SETLKW?|F_SETLEASE|F_ADD_SEALS", rest))
     if name == "prlimit64":
         return not re.match(r"\d+(<[^>]*>)?, \w+, NULL", rest)
-    # A ring that is only set up, as disk-bench tries whether it may, does nothing until it is entered.
+    # A ring that is only set up, as disk-bench tries whether it may, does nothing until entered.
     return name in ("io_uring_enter", "perf_event_open") and "= -1 " not in rest
 
 
