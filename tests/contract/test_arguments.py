@@ -47,7 +47,6 @@ BAD = [
     (["{work}", "0"], '"0"', "1 to 1000000000000000000"),
     (["{work}", "18446744073709551616"], '"18446744073709551616"', "1 to 1000000000000000000"),
     (["{work}", "9000000000000000000"], '"9000000000000000000"', "1 to 1000000000000000000"),
-    (["{work}", "1000", "--duration-s", "1"], "{work} and --duration-s", "give one"),
     (["--cpus", "x"], '"x"', "0,2-5"),
     (["--cpus", "0,0"], '"0,0"', "once"),
     (["--cpus", "8000"], "CPU 8000", "out of"),
@@ -90,6 +89,14 @@ def test_bad_argument(subsystem: str, arguments: list[str], value: str, allowed:
     result = run(subsystem, ASKED[subsystem], *(word.format(**words) for word in arguments))
     assert result.returncode == USAGE
     is_one_clear_line(result, value.format(**words), allowed.format(**words))
+
+
+@pytest.mark.parametrize("subsystem", ["cpu", "mem"])
+def test_work_and_time(subsystem: str) -> None:
+    """Those of a disk end with the first of both."""
+    result = run(subsystem, ASKED[subsystem], "--work", "1000", "--duration-s", "1")
+    assert result.returncode == USAGE
+    is_one_clear_line(result, "--work and --duration-s", "give one")
 
 
 def test_a_choice_of_its_own() -> None:

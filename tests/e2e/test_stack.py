@@ -48,7 +48,9 @@ ADDED_BYTES_MOST = {
     "orchestrator": 400 * MEGABYTE,
 }
 START_S_MOST = 90.0
-CONTROL_PLANE_RATIO_MOST = 0.01
+# Of one core. Alone on a quiet host it is half a percent; beside another lane of tests the same
+# work takes up to twice the time.
+CONTROL_PLANE_RATIO_MOST = 0.02
 # For whoever wants to know how far from the bounds it is.
 FIGURES = ROOT / "build/stack-figures.json"
 # The containers are to be tested, not the memory and the disk.

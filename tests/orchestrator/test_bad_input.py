@@ -36,7 +36,7 @@ def field_of(details: dict[str, Any]) -> str:
         ({"workload": "cpu.fmaa"}, "body.workload", "did you mean 'cpu.fma'"),
         ({"workload": "fma"}, "body.workload", "has no subsystem"),
         ({"workload": "cpx.fma"}, "body.workload", "did you mean 'cpu'"),
-        ({"workload": "disk.seq_read"}, "body.workload", "disk"),
+        ({"workload": "net.tcp_stream"}, "body.workload", "net"),
         (
             {"workload": "cpu.fma", "params": {"thread": 1}},
             "body.params.thread",
@@ -83,7 +83,7 @@ def field_of(details: dict[str, Any]) -> str:
         ({"suite": "quick", "priority": "1"}, "body.priority", "valid integer"),
         ({"suite": "quick", "trials": 0}, "body.trials", "greater than or equal to 1"),
         ({"suite": "quick", "idle_policy": "wait"}, "body.idle_policy", "'fail', 'flag' or"),
-        ({"suite": "quick"}, "body.hosts", "has no service mem; it has cpu: start that service"),
+        ({"suite": "quick"}, "body.hosts", "has no service disk; it has cpu: start that service"),
         ({"suite": SUITE, "peers": ["nothing"]}, "body.suite", "there is no peer"),
         ({"suite": "quick", "peers": "all"}, "body.peers", "'auto' or 'none'"),
         ({"suite": "quick", "sweet": 1}, "body.sweet", "is not known here"),

@@ -42,7 +42,6 @@ def orchestrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orchestra
         ("rand_read", {"cache_mode": "directs"}, "body.params.cache_mode", "'direct'"),
         ("rand_rw", {"read_share": 1.5}, "body.params.read_share", "1"),
         ("rand_read", {"rate": 0}, "body.params.rate", "give"),
-        ("rand_read", {"total_bytes": 8192, "duration_s": 1}, "body.workload", "exclude one"),
         # Nobody chooses where the file lies, or hands one over.
         ("rand_write", {"scratch_fd": 3}, "body.params.scratch_fd", "operator"),
         ("rand_write", {"file": "/etc/passwd"}, "body.params.file", "no parameter"),

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,13 +36,17 @@ for line in service.trial(request):
 
 
 @pytest.fixture
-def caller(service: ServiceProcess) -> subprocess.Popen[str]:
+def caller(service: ServiceProcess) -> Iterator[subprocess.Popen[str]]:
     """A caller whose trial runs."""
     text = CALLER.format(checkout=str(CHECKOUT), url=service.url, key=service.key)
-    process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert '"start"' in process.stdout.readline()
-    return process
+    command = [sys.executable, "-c", text]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert '"start"' in process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_trial_that_is_renewed_goes_on(service: ServiceProcess) -> None:
