@@ -205,12 +205,13 @@ def test_samples_follow_a_long_factorisation() -> None:
         assert process.stdout is not None
         events = map(json.loads, process.stdout)
         assert next(events)["event"] == "start"
-        sample = next(event for event in events if event["event"] != "warning")
+        samples = (event["metrics"] for event in events if event["event"] == "sample")
+        # On a loaded machine nothing may be finished in the first interval.
+        sample = next(one for one in samples if one["operations_per_second"] is not None)
         process.terminate()
-    assert sample["event"] == "sample"
-    assert sample["metrics"]["operations_per_second"] > 1e8
-    assert sample["metrics"]["clock_hertz"] > 1e8
-    assert sample["metrics"]["clean_slice_ratio"] is None
+    assert sample["operations_per_second"] > 1e8
+    assert sample["clock_hertz"] > 1e8
+    assert sample["clean_slice_ratio"] is None
 
 
 @pytest.mark.parametrize("workload", ["gemm", "linpack"])
