@@ -82,6 +82,9 @@ static int buffers_map(struct queue *queue)
     if (before)
         munmap(base, before);
     munmap(base + before + bytes, alignment - before);
+    /* Of 4 KiB pages the kernel would have to pin 256 for each MiB of each transfer, and the device
+     * would get it in pieces. Where there are no huge pages it is so all the same. */
+    madvise(base + before, bytes, MADV_HUGEPAGE);
     queue->engine.buffers = base + before;
     return EXIT_OK;
 }

@@ -112,5 +112,6 @@ size_t engine_thread_bytes(const struct disk_job *job)
 
 size_t engine_alignment(const struct disk_job *job)
 {
-    return engine_buffer_bytes(job) * job->depth < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
+    bool small = engine_buffer_bytes(job) * job->depth < HUGE_PAGE_BYTES / 2;
+    return small ? PAGE_BYTES : HUGE_PAGE_BYTES;
 }

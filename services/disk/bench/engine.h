@@ -81,9 +81,7 @@ const char *engine_why_not(const char *name, const struct disk_job *job);
 size_t engine_buffer_bytes(const struct disk_job *job);
 /* What the buffers of one thread take, in bytes. */
 size_t engine_thread_bytes(const struct disk_job *job);
-/* … and the first of them lies at a multiple of. No huge pages are asked for: they are measured to
- * halve the time of a large block (one segment instead of hundreds), but no usual program has them,
- * nor has fio. Where the system gives them unasked, it may. */
+/* … and the first of them lies at a multiple of: that of a huge page where they fill half of one. */
 size_t engine_alignment(const struct disk_job *job);
 
 #endif

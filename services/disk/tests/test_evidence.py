@@ -138,7 +138,9 @@ def test_what_the_device_says(handed: int) -> None:
         assert "block device" in trial.end["reasons"]["metrics.diskstats_write_bytes"]
         pytest.skip("the file system here has no block device of its own")
     assert trial.metrics["diskstats_write_bytes"] >= SIZE
-    assert 0 < trial.metrics["device_busy_ratio"] <= 1.1
+    # The kernel counts in ticks of up to 10 ms, and others may use the disk too.
+    elapsed_s = trial.end["elapsed_s"]
+    assert 0 < trial.metrics["device_busy_ratio"] * elapsed_s <= 1.1 * elapsed_s + 0.02
 
 
 @pytest.mark.parametrize(
