@@ -116,8 +116,7 @@ static void patterns_prepare(struct queue *queue, unsigned index)
 static int file_open(struct queue *queue)
 {
     const struct disk_job *job = queue->job;
-    queue->engine.fd =
-        scratch_reopen(&job->scratch, (job->direct ? O_DIRECT : 0) | (job->dsync ? O_DSYNC : 0));
+    queue->engine.fd = scratch_reopen(&job->scratch, job->open_flags);
     if (queue->engine.fd < 0) {
         run_reason(
             queue->engine.run,

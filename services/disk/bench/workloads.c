@@ -14,7 +14,8 @@ static const char *const engines[] = {"auto",  "io_uring_fixed", "io_uring", "li
                                       "psync", "mmap",           NULL};
 static const char *const read_modes[] = {"direct", "buffered", NULL};
 static const char *const write_modes[] = {
-    "direct", "direct+dsync", "buffered", "buffered+fsync_end", "buffered+dsync", NULL};
+    "direct",         "direct+dsync",  "direct+sync", "buffered", "buffered+fsync_end",
+    "buffered+dsync", "buffered+sync", NULL};
 static const char *const distributions[] = {"uniform", "zipf", NULL};
 
 /* The harness's own would take one thread per CPU, and the disk's figures are told by depth. */
@@ -96,8 +97,8 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
          .initial = "direct",                                                                      \
          .choices = modes,                                                                         \
          .help = "direct: O_DIRECT; dsync: each write is on the disk when it ends (O_DSYNC); "     \
-                 "fsync_end: an fdatasync at the end of the time, inside it. Buffered reads find " \
-                 "the page cache empty at first."},                                                \
+                 "sync: and all its metadata (O_SYNC); fsync_end: an fdatasync at the end of the " \
+                 "time, inside it. Buffered reads find the page cache empty at first."},           \
         {.name = "verify",                                                                         \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "off",                                                                         \

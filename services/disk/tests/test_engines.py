@@ -322,6 +322,29 @@ def test_a_file_that_was_made_shorter_is_an_error(scratch: int, engine: str) -> 
     assert "reading 4096 bytes at offset" in last["message"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "flags"),
+    [
+        ("direct", os.O_DIRECT),
+        ("direct+dsync", os.O_DIRECT | os.O_DSYNC),
+        ("direct+sync", os.O_DIRECT | os.O_SYNC),
+        ("buffered+dsync", os.O_DSYNC),
+        ("buffered+sync", os.O_SYNC),
+    ],
+)
+def test_a_cache_mode_is_how_the_file_is_open(mode: str, flags: int) -> None:
+    with running("rand_write", *AT_ONCE, f"--cache-mode={mode}") as (process, _):
+        opened = {
+            int(line.split()[1], 8) & (os.O_DIRECT | os.O_SYNC)
+            for entry in Path(f"/proc/{process.pid}/fdinfo").iterdir()
+            for line in entry.read_text().splitlines()
+            if line.startswith("flags:")
+        }
+    # What the scratch file is filled by waits for nothing, or goes past the page cache.
+    assert flags in opened
+    assert opened <= {0, os.O_DIRECT, flags}
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("rate", [(), ("--rate=0.2",)])
 def test_ends_within_a_second_when_told_to(engine: str, rate: tuple[str, ...]) -> None:

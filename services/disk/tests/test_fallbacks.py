@@ -78,10 +78,12 @@ def test_a_file_system_with_a_journal_of_all_data() -> None:
         }
         read = measure("rand_read", *MOMENT, env=environment)
         write = measure("seq_write", *MOMENT, "--cache-mode=direct+dsync", env=environment)
+        synced = measure("seq_write", *MOMENT, "--cache-mode=direct+sync", env=environment)
     assert read.params["cache_mode"] == "buffered"
     assert "refuses O_DIRECT" in read.warnings["direct_unavailable"]
     assert write.params["cache_mode"] == "buffered+dsync"
     assert "direct+dsync" in write.warnings["direct_unavailable"]
+    assert synced.params["cache_mode"] == "buffered+sync"
 
 
 def test_a_file_system_that_takes_o_direct_and_ignores_it(shim: str) -> None:
