@@ -7,6 +7,7 @@
 #include "environment.h"
 #include "io_error.h"
 #include "memory.h"
+#include "readback.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -353,8 +354,9 @@ int disk_job_open(struct run *run)
     read_params(run, job);
     run_set_shared(run, job);
     set_unit(run, job);
-    int (*const steps[])(struct disk_job *) = {make_own,     settle_mode,  choose_engine, file_plan,
-                                               check_budget, file_prepare, open_measured};
+    int (*const steps[])(struct disk_job *) = {make_own,      readback_open, settle_mode,
+                                               choose_engine, file_plan,     check_budget,
+                                               file_prepare,  open_measured};
     int failure = scratch_open(run, &job->scratch);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !failure; i++)
         failure = steps[i](job);
@@ -371,6 +373,7 @@ void disk_job_close(struct run *run)
     if (job->fill.fd >= 0)
         close(job->fill.fd);
     scratch_close(&job->scratch);
+    readback_close(job);
     free(job->own);
     free(job);
 }

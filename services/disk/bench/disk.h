@@ -60,6 +60,8 @@ struct disk_job {
     bool synced;            /* each write is on the disk when it ends */
     int open_flags;         /* O_DIRECT, O_DSYNC, O_SYNC, as the mode says */
     bool verify;
+    uint64_t *written;   /* of each block, where verify: the generation of its last write in this
+                          * trial; 0: none. NULL: nothing is verified or written */
     double compressible; /* share of each block that is zeros */
     bool zipf;
     double zipf_theta;

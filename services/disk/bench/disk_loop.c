@@ -307,9 +307,13 @@ static int write_content(struct phase *phase, struct request *request)
 
 static int check_content(struct phase *phase, const struct request *request)
 {
-    if (request->op == OP_WRITE || !phase->queue->job->verify)
+    if (!phase->queue->job->verify)
         return EXIT_OK;
     phase->stale = true;
+    if (request->op == OP_WRITE) {
+        content_written(phase->queue->job, request->buffer, request->block);
+        return EXIT_OK;
+    }
     return content_check(phase->thread, request->buffer, request->block);
 }
 

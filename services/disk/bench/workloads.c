@@ -3,6 +3,7 @@
 #include "disk.h"
 #include "disk_loop.h"
 #include "disk_workloads.h"
+#include "readback.h"
 
 #include <stddef.h>
 
@@ -193,7 +194,8 @@ static const struct metric metrics[] = {
      "How much the line fitted to the five rounds rises or falls, over their average: at most 0.1 "
      "where it is steady."},
     {"verified_blocks", "operation", HIGHER_IS_BETTER,
-     "Blocks that were read and compared with what was written, the warm-up's included."},
+     "Blocks that were read and compared with what was written, the warm-up's included, and those "
+     "read back at the end."},
     {.name = NULL},
 };
 
@@ -203,6 +205,15 @@ static int setup(struct thread *thread)
 {
     int failure = file_fill(thread);
     return failure ? failure : disk_loop_open(thread);
+}
+
+/* The first thread takes the evidence before anything is read back. */
+static int verify(struct thread *thread, uint64_t units)
+{
+    (void)units;
+    if (thread->index == 0)
+        evidence_end(disk_job_of(thread));
+    return readback_verify(thread);
 }
 
 static void finish(struct thread *thread)
@@ -220,8 +231,8 @@ static void finish(struct thread *thread)
 #define SHARED                                                                                     \
     .excludes = excludes, .metrics = metrics, .setup_s = FILL_S, .work_param = "total_bytes",      \
     .unsupported = disk_job_unsupported, .check = disk_job_check, .open = disk_job_open,           \
-    .close = disk_job_close, .setup = setup, .loop = disk_loop, .finish = finish,                  \
-    .teardown = disk_loop_close
+    .close = disk_job_close, .setup = setup, .loop = disk_loop, .verify = verify,                  \
+    .finish = finish, .teardown = disk_loop_close
 
 /* ---- the table ------------------------------------------------------------------------------ */
 

@@ -84,7 +84,8 @@ def test_what_was_written_is_read(scratch: int, engine: str, depth: int, block_b
     work = (*size, f"--total-bytes={FILE_BYTES // block_bytes * block_bytes}")
     on(scratch, "seq_read", engine, *work)
     before = blocks(scratch, block_bytes)
-    on(scratch, "rand_write", engine, *work)
+    written = on(scratch, "rand_write", engine, *work)
+    assert written.metrics["verified_blocks"] == FILE_BYTES // block_bytes
     after = blocks(scratch, block_bytes)
     # One pass of the order writes every whole block once.
     assert changed(before, after)[: FILE_BYTES // block_bytes] == list(

@@ -20,6 +20,7 @@ from services.disk.tests.program import (
     MOMENT,
     PROGRAM,
     RESOURCE,
+    WRONG,
     call,
     measure,
     on_disk,
@@ -50,6 +51,17 @@ def shimmed(shim: str, **variables: int) -> dict[str, str]:
     """The environment in which the stand-in does that."""
     given = {f"SHIM_{name.upper()}": str(value) for name, value in variables.items()}
     return os.environ | {"LD_PRELOAD": shim} | given
+
+
+# ---- a disk that loses a write ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", ["seq_write", "rand_write", "rand_rw"])
+def test_a_write_that_was_lost_is_found(shim: str, workload: str) -> None:
+    file = ("--warmup-s=0", f"--file-bytes={MIB}", f"--total-bytes={2 * MIB}", "--verify=on")
+    engine = ("--engine=psync", "--block-bytes=4096")
+    environment = shimmed(shim, lost_write=200)
+    refused(call(workload, *file, *engine, env=environment), WRONG, "the last write is lost")
 
 
 # ---- another way -----------------------------------------------------------------------------
