@@ -89,7 +89,7 @@ static int buffers_map(struct queue *queue)
     return EXIT_OK;
 }
 
-/* Every buffer is written once: what it holds is what writes send, and its pages are there. */
+/* Every buffer is written once, so that its pages are there; what is in it is what writes send. */
 static void requests_prepare(struct queue *queue, unsigned index)
 {
     const struct disk_job *job = queue->job;
@@ -98,7 +98,10 @@ static void requests_prepare(struct queue *queue, unsigned index)
         struct request *request = &queue->requests[i];
         request->slot = i;
         request->buffer = queue->engine.buffers + i * stride;
-        content_fill(job, request->buffer, (uint64_t)index * job->depth + i, 0);
+        if (job->writes)
+            content_fill(job, request->buffer, (uint64_t)index * job->depth + i, 0);
+        else
+            memset(request->buffer, 1, stride);
         queue->idle[i] = request;
     }
     queue->idle_count = job->depth;
