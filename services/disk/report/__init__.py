@@ -4,21 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hostbench.models.host import HostInventory
 from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.cases import name_of, number
 from hostbench.report.content import Block, Code, Paragraph, Part
 from hostbench.report.figures import by_workload, primary, workload_table
+from hostbench.report.grouping import THREADS
 from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part
 from services.disk.report.behaviour import behaviour_part
-from services.disk.report.cases import (
-    BLOCK,
-    COMMITS,
-    DEPTH,
-    RANDOM,
-    SEQUENTIAL,
-    THREADS,
-    is_cached,
-    name_of,
-    number,
-)
+from services.disk.report.cases import BLOCK, COMMITS, DEPTH, RANDOM, SEQUENTIAL, is_cached
 from services.disk.report.evidence import cautions, evidence_part
 from services.disk.report.latency import commits, percentiles
 from services.disk.report.sweeps import operations, throughput
