@@ -16,7 +16,7 @@ from hostbench.report.content import (
 )
 from hostbench.report.figures import by_workload, figures_table, folded, label, primary
 from hostbench.report.grouping import THREADS, Layout
-from hostbench.report.sweeps import Sweep, Sweeps, sweep_charts
+from hostbench.report.sweeps import Sweep, Sweeps, laid_out, sweep_charts
 from services.disk.report.cases import BLOCK, DEPTH, MODE, is_cached, param_word
 
 THROUGHPUT = Paragraph(
@@ -54,7 +54,7 @@ SWEEPS = (
     Sweep(DEPTH, "the queue depth", CurveAxis("queue depth", "1", logarithmic=True)),
     Sweep(THREADS, "the number of threads", CurveAxis("threads", "1", logarithmic=True)),
 )
-HOW = Sweeps(SWEEPS, CURVES, BARS)
+HOW = Sweeps(SWEEPS, CURVES, laid_out(BARS))
 
 
 def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:

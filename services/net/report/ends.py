@@ -25,7 +25,6 @@ from hostbench.report.figures import (
     label,
     primary,
     quantity,
-    some,
 )
 from hostbench.report.grouping import resolved
 from hostbench.units import binary_bytes, human, percent
@@ -124,19 +123,19 @@ def in_force(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 def path(cases: Sequence[CaseResult]) -> Iterator[Block]:
     """The part about the path: a line for each that any case took."""
-    taken: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    taken: dict[tuple[tuple[str, str], ...], int] = {}
     for case in cases:
         told = _path_of(case)
         if told:
-            taken.setdefault(tuple(told.items()), []).append(case.title)
+            facts = tuple(told.items())
+            taken[facts] = taken.get(facts, 0) + 1
     if not taken:
         return
-    names = tuple(dict.fromkeys(name for facts in taken for name, _ in facts))
-    ordered = sorted(names, key=lambda name: (*_PATH, name).index(name))
-    columns = (*(Column(quantity(name)) for name in ordered), Column("cases"))
+    names = [name for name in _PATH if any(name in dict(facts) for facts in taken)]
+    columns = (*(Column(quantity(name)) for name in names), Column("cases", figures=True))
     rows = tuple(
-        (*(dict(facts).get(name, NOTHING) for name in ordered), some(titles))
-        for facts, titles in taken.items()
+        (*(dict(facts).get(name, NOTHING) for name in names), str(count))
+        for facts, count in taken.items()
     )
     yield PATH
     yield Table("Paths that cases took", columns, (RowGroup(None, rows),))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from hostbench.models.result import CaseResult
-from hostbench.report.cases import WORKLOAD, asked, median, share, shown
+from hostbench.report.cases import WORKLOAD, asked, median, number, share, shown
 from hostbench.report.content import (
     Block,
     Chart,
@@ -28,7 +28,7 @@ from hostbench.report.figures import (
     sentence,
 )
 from hostbench.report.grouping import Layout, group_name, telling_params
-from hostbench.report.sweeps import Sweep, Sweeps, sweep_charts
+from hostbench.report.sweeps import Sweep, Sweeps, by_label, sweep_charts
 from hostbench.units import human, significant
 from services.net.report.cases import (
     BLOCK,
@@ -86,11 +86,11 @@ BARS = Layout(axes=_AXES, first=_FIRST, word=param_word)
 CURVES = Layout(axes={WORKLOAD: "", BLOCK: "", COUNT: ""}, first=_FIRST, word=param_word)
 HOW = Sweeps(
     (
-        Sweep(BLOCK, "the block size", CurveAxis("block", "byte", logarithmic=True)),
+        Sweep(BLOCK, "the block size", CurveAxis("block", "byte", logarithmic=True), steep=True),
         Sweep(COUNT, "the number of streams", CurveAxis("streams", "1", logarithmic=True)),
     ),
     CURVES,
-    BARS,
+    by_label(BARS),
 )
 OFFERED_AXIS = CurveAxis("offered", "byte/s")
 
@@ -151,13 +151,9 @@ def loss(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     if not counted:
         return
     yield LOSS
-    paced = [case for case in counted if median(case, OFFERED) is not None]
-    yield from _over_offered(
-        paced, "Loss over the offered rate", CurveAxis("lost", "%"), LOST, 100.0
-    )
-    yield from _over_offered(
-        paced, "Received over the offered rate", CurveAxis("received", "byte/s"), GOODPUT, 1.0
-    )
+    share_lost, received = CurveAxis("lost", "%"), CurveAxis("received", "byte/s")
+    yield from _over_offered(counted, "Loss over the offered rate", share_lost, LOST, 100.0)
+    yield from _over_offered(counted, "Received over the offered rate", received, GOODPUT, 1.0)
     yield folded(_loss_table(counted), len(counted), of=of)
 
 
@@ -166,10 +162,9 @@ def _over_offered(
 ) -> Iterator[Chart]:
     """A curve for cases that differ in the rate that was asked for alone."""
     told = [
-        (params, point)
+        ({name: value for name, value in asked(case).items() if name != RATE}, point)
         for case in cases
-        if (point := _offered_point(case, metric, factor)) is not None
-        for params in [{name: value for name, value in asked(case).items() if name != RATE}]
+        if number(case, RATE) is not None and (point := _offered_point(case, metric, factor))
     ]
     names = telling_params([params for params, _ in told], CURVES)
     points: dict[str, list[CurvePoint]] = {}
