@@ -14,7 +14,6 @@ enum {
     PHASE_TIMED,
     STREAM_HEADER_BYTES = 16, /* of a datagram; shorter ones have none, and only totals are told */
     STREAM_GSO_MOST = 64,     /* segments of a send; the kernel takes 128, older ones 64 */
-    DATAGRAM_MOST = 65507,
 };
 
 #define STREAM_UNTOLD UINT64_MAX
@@ -59,6 +58,7 @@ struct stream {
     const struct test *test;
     unsigned index;
     int fd; /* connected */
+    enum role role;
     /* STREAM_UNTOLD until the sender has told it: bytes (TCP) or datagrams (UDP) of this phase. */
     _Atomic uint64_t expected;
     struct stream_counts counts; /* of the phase */
@@ -69,15 +69,17 @@ struct stream {
 
 /* Each returns 0, or a negative errno with `what`. */
 
-/* Buffers, options, congestion control and what is really in force of them, for one role of
- * stream->fd, which is connected already; test, index and fd are set, the rest is zero. */
-int stream_open(struct stream *stream, bool sends);
+/* Buffers, options, congestion control and what a role needs besides, on stream->fd, which is
+ * connected already; test, index, role and fd are set, the rest is zero. Askers and answerers get
+ * the socket's options alone. */
+int stream_open(struct stream *stream);
 /* Clears the counts; before the far end's role begins, so that nothing told is lost. */
 void stream_begin_phase(struct stream *stream, uint8_t phase);
 /* Frees what stream_open() made; the descriptor stays open. */
 void stream_close(struct stream *stream);
 
-/* Until over() or stopping(). */
+/* Until over() or stopping(). Of the timed phase no more than the stream's share of the work: a
+ * stream of bytes ends exactly there, datagrams with the last whole block. */
 int tcp_send(struct stream *stream, const struct driver *driver);
 int udp_send(struct stream *stream, const struct driver *driver);
 /* Until it has all `expected` bytes, or stopping(). A far end that closes before is -ECONNRESET. */
@@ -85,7 +87,7 @@ int tcp_receive(struct stream *stream, const struct driver *driver);
 /* Until it has all `expected` datagrams, or none came for 100 ms after that was told, or 2 s after
  * it, or stopping(). */
 int udp_receive(struct stream *stream, const struct driver *driver);
-/* The one of these four. */
-int stream_run(struct stream *stream, bool sends, const struct driver *driver);
+/* The one of these four that the stream's role and protocol ask for. */
+int stream_run(struct stream *stream, const struct driver *driver);
 
 #endif
