@@ -1,112 +1,12 @@
 #define _GNU_SOURCE
 #include "grant.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <math.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- addresses ------------------------------------------------------------------------------ */
-
-bool address_parse(const char *text, unsigned port, struct sockaddr_storage *address)
-{
-    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found;
-    *address = (struct sockaddr_storage){0};
-    if (getaddrinfo(text, NULL, &hints, &found))
-        return false;
-    memcpy(address, found->ai_addr, found->ai_addrlen);
-    freeaddrinfo(found);
-    address_set_port(address, port);
-    return true;
-}
-
-void address_format(const struct sockaddr_storage *address, char *text, size_t size)
-{
-    if (getnameinfo((const struct sockaddr *)address, address_length(address), text,
-                    (socklen_t)size, NULL, 0, NI_NUMERICHOST))
-        snprintf(text, size, "?");
-}
-
-unsigned address_port(const struct sockaddr_storage *address)
-{
-    return ntohs(address->ss_family == AF_INET6
-                     ? ((const struct sockaddr_in6 *)address)->sin6_port
-                     : ((const struct sockaddr_in *)address)->sin_port);
-}
-
-void address_set_port(struct sockaddr_storage *address, unsigned port)
-{
-    if (address->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
-    else
-        ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
-}
-
-socklen_t address_length(const struct sockaddr_storage *address)
-{
-    return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                          : sizeof(struct sockaddr_in);
-}
-
-static struct in6_addr host_of(const struct sockaddr_storage *address)
-{
-    struct in6_addr host = {0};
-    if (address->ss_family == AF_INET6)
-        return ((const struct sockaddr_in6 *)address)->sin6_addr;
-    host.s6_addr[10] = host.s6_addr[11] = 0xff;
-    memcpy(host.s6_addr + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
-    return host;
-}
-
-bool address_same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
-{
-    struct in6_addr a = host_of(one), b = host_of(other);
-    return memcmp(&a, &b, sizeof a) == 0;
-}
-
-/* Whether it is the broadcast address of a network this host is in. */
-static bool directed_broadcast(const struct in6_addr *host)
-{
-    struct ifaddrs *all;
-    bool found = false;
-    if (getifaddrs(&all))
-        return false;
-    for (const struct ifaddrs *one = all; one && !found; one = one->ifa_next) {
-        if (!(one->ifa_flags & IFF_BROADCAST) || !one->ifa_broadaddr ||
-            one->ifa_broadaddr->sa_family != AF_INET)
-            continue;
-        struct sockaddr_storage broadcast = {0};
-        memcpy(&broadcast, one->ifa_broadaddr, sizeof(struct sockaddr_in));
-        struct in6_addr other = host_of(&broadcast);
-        found = memcmp(host, &other, sizeof other) == 0;
-    }
-    freeifaddrs(all);
-    return found;
-}
-
-const char *address_no_host(const struct sockaddr_storage *address)
-{
-    const struct in6_addr host = host_of(address);
-    uint32_t four;
-    memcpy(&four, host.s6_addr + 12, sizeof four);
-    four = ntohl(four);
-    if (!IN6_IS_ADDR_V4MAPPED(&host))
-        return IN6_IS_ADDR_MULTICAST(&host)     ? "a multicast address"
-               : IN6_IS_ADDR_UNSPECIFIED(&host) ? "the address of no host"
-                                                : NULL;
-    if (IN_MULTICAST(four))
-        return "a multicast address";
-    if (four == INADDR_BROADCAST || directed_broadcast(&host))
-        return "a broadcast address";
-    return four == INADDR_ANY ? "the address of no host" : NULL;
-}
 
 /* ---- the words ------------------------------------------------------------------------------ */
 
@@ -158,13 +58,13 @@ static bool take_number(struct words *words, size_t length, const char *name, do
 }
 
 static bool take_address(struct words *words, size_t length, const char *name, unsigned port,
-                         struct sockaddr_storage *address)
+                         struct endpoint *address)
 {
     const char *text = value_of(words, length, name);
     char allowed[96];
-    if (!text || !address_parse(text, port, address))
+    if (!text || !endpoint_parse(text, (uint16_t)port, address))
         return wrong(words, name, text, "it must be an IPv4 or IPv6 address");
-    const char *instead = address_no_host(address);
+    const char *instead = endpoint_refused(address);
     if (!instead)
         return true;
     snprintf(allowed, sizeof allowed, "that is %s; it must be the address of one host", instead);

@@ -3,9 +3,9 @@
 #ifndef NET_BENCH_GRANT_H
 #define NET_BENCH_GRANT_H
 
+#include "endpoint.h"
 #include "token.h"
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,10 +22,10 @@ struct caps {
 
 struct grant {
     struct token token;
-    struct sockaddr_storage address; /* near end: of the far end. Far end: to listen on */
-    struct sockaddr_storage allowed; /* far end only: who may come, from any port */
-    struct caps caps;                /* far end only */
-    double expiry_s;                 /* far end only: until the proof */
+    struct endpoint address; /* near end: of the far end. Far end: to listen on */
+    struct endpoint allowed; /* far end only: who may come, from any port */
+    struct caps caps;        /* far end only */
+    double expiry_s;         /* far end only: until the proof */
 };
 
 /* Of the near end: address, port, token. Of the far end: bind, allowed, token, and the caps
@@ -35,16 +35,5 @@ bool grant_parse_near(const char *text, struct grant *grant, char *why, size_t s
 bool grant_parse_far(const char *text, struct grant *grant, char *why, size_t size);
 /* Reads the text from the beginning of a file, or what a pipe has. Like the above. */
 bool grant_read(int fd, char text[GRANT_MOST], char *why, size_t size);
-
-/* "192.0.2.1" or "fe80::1%eth0"; the port becomes `port`. */
-bool address_parse(const char *text, unsigned port, struct sockaddr_storage *address);
-void address_format(const struct sockaddr_storage *address, char *text, size_t size);
-unsigned address_port(const struct sockaddr_storage *address);
-void address_set_port(struct sockaddr_storage *address, unsigned port);
-socklen_t address_length(const struct sockaddr_storage *address);
-/* Whether both are the same host; the port does not count, ::ffff:192.0.2.1 is 192.0.2.1. */
-bool address_same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other);
-/* NULL, or what it is instead of the address of one host: multicast, broadcast, any. */
-const char *address_no_host(const struct sockaddr_storage *address);
 
 #endif

@@ -32,10 +32,10 @@ static void load(void)
     void *library = NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
         library = dlopen(names[i], RTLD_NOW);
-    crypto.loaded =
-        library && find(library, "EVP_sha256", &crypto.sha256) &&
-        find(library, "HMAC", &crypto.hmac) && find(library, "CRYPTO_memcmp", &crypto.differ) &&
-        find(library, "RAND_bytes", &crypto.random);
+    crypto.loaded = library && find(library, "EVP_sha256", &crypto.sha256) &&
+                    find(library, "HMAC", &crypto.hmac) &&
+                    find(library, "CRYPTO_memcmp", &crypto.differ) &&
+                    find(library, "RAND_bytes", &crypto.random);
 }
 #else
 static void load(void)
