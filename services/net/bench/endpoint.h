@@ -47,8 +47,8 @@ int endpoint_accept(int listener, double timeout_s, struct endpoint *from);
 int endpoint_connect(enum protocol protocol, const struct endpoint *to, double timeout_s);
 
 /* 0 or a negative errno. */
-int endpoint_congestion(int fd, const char *name);        /* -ENOENT, -EPERM: not to be had */
-void endpoint_congestion_in_force(int fd, char name[16]); /* "" where there is none */
+int endpoint_congestion(int fd, const char *name); /* -ENOENT, -EPERM: not to be had */
+void endpoint_congestion_in_force(int fd, char name[CONGESTION_SIZE]); /* "" where there is none */
 /* 0: the kernel's own. Over the host's maximum with CAP_NET_ADMIN alone; else what it allows. */
 void endpoint_buffers(int fd, uint32_t send_bytes, uint32_t receive_bytes);
 void endpoint_buffers_in_force(int fd, uint32_t *send_bytes, uint32_t *receive_bytes);
@@ -81,8 +81,10 @@ struct endpoint_route {
 };
 /* Sends nothing. 0 or a negative errno: -ENETUNREACH, -EINVAL … */
 int endpoint_route(const struct endpoint *to, struct endpoint_route *route);
-/* The interface that has this address: `route`'s interface, kind and mtu_bytes. */
-void endpoint_interface(const struct endpoint *local, struct endpoint_route *route);
+/* What a socket at `local` reaches `peer` through: `route`'s interface, kind and mtu_bytes. `peer` may
+ * be NULL. */
+void endpoint_interface(const struct endpoint *local, const struct endpoint *peer,
+                        struct endpoint_route *route);
 
 /* The fastest way to send datagrams of `block_bytes` along this route: UDP_GSO where the kernel has
  * it and a block fits one packet, else UDP_MMSG. `why_not_gso` gets a reason or NULL. */
