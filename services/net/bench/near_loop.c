@@ -92,12 +92,11 @@ static bool lost_soon(const struct session *session)
 }
 
 /* An exit_code with its reason. `error`: a negative errno. */
-static int role_failed(struct net_job *job, const struct stream *stream, int error)
+static int stream_failed(struct net_job *job, const struct stream *stream, int error)
 {
     if (lost_soon(job->session))
         return session_fail(job->session);
-    run_reason(job->run, "stream %u: %s (%s)", stream->index,
-               stream->what[0] ? stream->what : "its socket failed", strerror(-error));
+    run_reason(job->run, "%s", stream->what);
     return error == -EBADMSG ? EXIT_WRONG : error == -ENOMEM ? EXIT_RESOURCE : EXIT_FAILED;
 }
 
@@ -114,7 +113,7 @@ static int load_starts(struct net_job *job)
             .stream = session_stream(job->session, own + i),
             .sends = test_place(&job->test, own + i).near == ROLE_SEND,
         };
-    int error = load_begin(&job->load, streams, count, NULL, load_stopping, job);
+    int error = load_begin(&job->load, streams, count, &job->load_cpus, load_stopping, job);
     if (!error)
         return EXIT_OK;
     run_reason(job->run, "the threads of %u load streams did not start (%s): use fewer", count,
@@ -130,7 +129,7 @@ static int load_ends(struct net_job *job)
     if (!load)
         return EXIT_OK;
     int error = load_join(load, &failed);
-    return error ? role_failed(job, failed, error) : EXIT_OK;
+    return error ? stream_failed(job, failed, error) : EXIT_OK;
 }
 
 /* By thread 0, when all have cleared their counts. */
@@ -199,7 +198,7 @@ static int play_role(struct thread *thread)
         return EXIT_OK;
     if (session_lost(own->job->session))
         return session_fail(own->job->session);
-    return error ? role_failed(own->job, own->stream, error) : EXIT_OK;
+    return error ? stream_failed(own->job, own->stream, error) : EXIT_OK;
 }
 
 int near_loop(struct thread *thread)

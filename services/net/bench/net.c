@@ -5,6 +5,7 @@
 #include "grant.h"
 #include "net_workloads.h"
 #include "placement.h"
+#include "token.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -53,8 +54,26 @@ unsigned net_job_threads(const struct run *run)
     return (unsigned)run_count(run, "streams") * (both ? 2 : 1);
 }
 
+static bool has_loopback_6(void)
+{
+    static const char localhost[] = "00000000000000000000000000000001 ";
+    char line[128];
+    bool found = false;
+    FILE *stream = fopen("/proc/net/if_inet6", "re");
+    while (stream && !found && fgets(line, sizeof line, stream))
+        found = !strncmp(line, localhost, sizeof localhost - 1);
+    if (stream)
+        fclose(stream);
+    return found;
+}
+
 const char *net_job_unsupported(const struct run *run)
 {
+    const char *why = token_unsupported();
+    if (why)
+        return why;
+    if (chosen(run, "ip_version", "6") && !run_param_set(run, "session_fd") && !has_loopback_6())
+        return "this host has no IPv6 loopback";
     if (!is_tcp(run) || chosen(run, "congestion", "system"))
         return NULL;
     return endpoint_congestion_unsupported(run_choice(run, "congestion"));
@@ -329,6 +348,13 @@ static void tell_facts(struct net_job *job)
 
 /* ---- open and close ------------------------------------------------------------------------- */
 
+/* Those that `cpus` names, else all: pinned to the asker's, the load would be what is waited for. */
+static bool find_load_cpus(struct net_job *job)
+{
+    const struct cpulist *given = run_cpu_list(job->run, "cpus");
+    return given->count ? copy_cpus(given, &job->load_cpus) : placement_affinity(&job->load_cpus);
+}
+
 static struct net_job *job_of(struct run *run)
 {
     unsigned threads = run_threads(run);
@@ -343,7 +369,7 @@ static struct net_job *job_of(struct run *run)
     if (!job->own)
         return NULL;
     memset(job->own, 0, bytes);
-    return read_params(run, &job->test) ? job : NULL;
+    return read_params(run, &job->test) && find_load_cpus(job) ? job : NULL;
 }
 
 static void read_where(struct net_job *job)
@@ -383,6 +409,7 @@ void net_job_close(struct run *run)
         return;
     session_close(job->session);
     test_free(&job->test);
+    cpulist_free(&job->load_cpus);
     free(job->own);
     free(job);
 }

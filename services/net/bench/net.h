@@ -40,6 +40,7 @@ struct net_job {
     struct endpoint_route route;
     struct session *session;
     struct near_thread *own; /* one a harness thread */
+    struct cpulist load_cpus; /* that its threads may use */
     struct load *load;       /* while a phase of round trips with load_streams runs */
     atomic_bool timed;       /* the streams' counts are those of the timed phase */
 };

@@ -94,7 +94,7 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .type = PARAM_COUNT,                                                                          \
      .unit = "byte",                                                                               \
      .min = 1,                                                                                     \
-     .max = 1e15,                                                                                  \
+     .max = 1e18,                                                                                  \
      .help = "Total to send, split over all streams; with duration_s the trial ends at whichever " \
              "is reached first, and without it when all is sent."}
 
