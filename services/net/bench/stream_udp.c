@@ -46,6 +46,7 @@ struct udp_own {
     struct iovec *parts;
     char (*control)[CMSG_SPACE(sizeof(int))]; /* where GRO tells the datagrams' length */
     struct sequence *sequence;
+    uint64_t received; /* messages with datagrams of ours, of this phase */
 };
 
 static bool numbered(const struct stream *stream)
@@ -294,6 +295,7 @@ static size_t datagram_bytes(struct msghdr *message, size_t bytes)
 /* The new datagrams of one message. What is not as long as ours is none of ours. */
 static unsigned take_message(struct stream *stream, struct mmsghdr *call)
 {
+    struct udp_own *own = stream->own;
     size_t block = stream->test->block_bytes, bytes = call->msg_len;
     unsigned taken = 0;
     if (datagram_bytes(&call->msg_hdr, bytes) != block)
@@ -301,6 +303,7 @@ static unsigned take_message(struct stream *stream, struct mmsghdr *call)
     const char *at = call->msg_hdr.msg_iov->iov_base;
     for (; bytes >= block; bytes -= block, at += block)
         taken += take_one(stream, at);
+    own->received += taken > 0;
     return taken;
 }
 
@@ -368,15 +371,32 @@ static int receive_all(struct stream *stream, const struct driver *driver)
     return 0;
 }
 
-int udp_receive(struct stream *stream, const struct driver *driver)
+/* The kernel counts a buffer of joined datagrams that it drops as one: it held as many as those that
+ * came did on average, and no more were dropped than are missing. */
+static void tell_dropped_datagrams(struct stream *stream)
 {
     const struct udp_own *own = stream->own;
+    struct stream_counts *counts = &stream->counts;
+    uint64_t expected = atomic_load(&stream->expected);
+    if (!own->gro || own->received == 0)
+        return;
+    double each = (double)counts->datagrams / (double)own->received;
+    counts->dropped_by_receiver = (uint64_t)((double)counts->dropped_by_receiver * each + 0.5);
+    if (expected != STREAM_UNTOLD && counts->dropped_by_receiver + counts->datagrams > expected)
+        counts->dropped_by_receiver = expected - counts->datagrams;
+}
+
+int udp_receive(struct stream *stream, const struct driver *driver)
+{
+    struct udp_own *own = stream->own;
     struct role_watch watch = role_begin(stream);
     sequence_clear(own->sequence);
+    own->received = 0;
     int error = receive_all(stream, driver);
     stream->counts.duplicated = own->sequence->duplicated;
     stream->counts.reordered = own->sequence->reordered;
     stream->counts.gro = own->gro;
     role_end(stream, &watch);
+    tell_dropped_datagrams(stream);
     return error;
 }
