@@ -132,6 +132,7 @@ void put_u64(struct frame *frame, uint64_t value)
 void put_f64(struct frame *frame, double value)
 {
     uint64_t bits;
+    assert(isfinite(value));
     memcpy(&bits, &value, sizeof bits);
     put_number(frame, bits, 8);
 }
