@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.machine_code import ROOT
 
 NAME = "net-bench"
@@ -161,6 +163,19 @@ def _target(entry: Path) -> str:
         return str(entry.readlink())
     except OSError:
         return ""
+
+
+def small_loopback(mtu: int) -> tuple[str, ...]:
+    """What stands before a program whose loopback is to have this MTU: a namespace of its own."""
+    script = f'ip link set lo mtu {mtu} up && exec "$@"'
+    prefix = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c", script, "sh")
+    try:
+        works = subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        works = False
+    if not works:
+        pytest.skip("no network namespace can be made here (unshare, ip)")
+    return prefix
 
 
 @contextmanager
