@@ -34,7 +34,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [
             *(os.environ.get("CC", "gcc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror"),
             *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"),
-            *(f"-I{HARNESS}", f"-I{BENCH}", "-o", program, *SOURCES, "-lm"),
+            *(f"-I{HARNESS}", f"-I{BENCH}", "-o", str(program), *map(str, SOURCES), "-lm"),
         ],
         check=True,
     )
@@ -171,7 +171,7 @@ def test_a_silent_listener_is_given_up(probe: Path) -> None:
 @pytest.mark.parametrize("said", [b"", b"x", b"fedcba98765432101", b"0123456789abcdef"])
 def test_strangers_are_turned_away(probe: Path, said: bytes) -> None:
     """Who shows no key, or a wrong one, or goes when it has shown it: none holds up the others."""
-    command = [probe, "crr", "operations=200", "wait=1"]
+    command = [str(probe), "crr", "operations=200", "wait=1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         port = json.loads(process.stdout.readline())["port"]
