@@ -36,8 +36,8 @@ struct stream_counts {
                       too short for a header: all that came) */
     uint64_t duplicated, reordered; /* of a receiver; reordered: behind one that was sent later */
     uint64_t refused;               /* sends that told of an earlier datagram's ICMP "refused" */
-    uint64_t dropped_by_receiver; /* by the socket, its buffer being full (SO_MEMINFO); with GRO the
-                                     kernel counts what it had joined as one */
+    uint64_t dropped_by_receiver; /* by the socket, its buffer being full (SO_MEMINFO); with GRO as
+                                     many a drop as its messages held on average */
     uint64_t lost_operations;
     uint64_t first_bytes;   /* of the call that first_s was read behind: not in the rate */
     double first_s, last_s; /* now_s() of this end: of a receiver behind its first and its last call
