@@ -69,7 +69,8 @@ LOOPBACK = Path(
         "far_address": "127.0.0.1",
         "interface": "lo",
         "interface_mtu": "65536",
-        "network_mode": "host",
+        "network_mode": "lo",
+        "far_network_mode": "lo",
     }
 )
 WIRE = Path(
@@ -83,7 +84,8 @@ WIRE = Path(
         "interface": "eth0",
         "interface_mtu": "1500",
         "far_interface": "eth0",
-        "network_mode": "host",
+        "network_mode": "physical",
+        "far_network_mode": "physical",
         "far_host_name": "beta",
     },
 )
@@ -109,6 +111,7 @@ _STREAM = (
     _metric("sender_bytes", "byte"),
     _low("cpu_seconds_per_gigabyte", "s"),
     _low("far_cpu_seconds_per_gigabyte", "s"),
+    _low("turned_away"),
     _metric("path_mtu_bytes", "byte"),
     *_BUFFERS,
 )
@@ -116,6 +119,7 @@ _TCP = (
     _low("retransmits"),
     _metric("congestion_window_bytes", "byte"),
     _low("tcp_rtt_s", "s"),
+    _metric("mss_bytes", "byte"),
     _low("zerocopy_copied_ratio"),
 )
 _UDP = (
@@ -133,6 +137,8 @@ _TRIPS = (
     _low(TRIP, "s"),
     _metric(OPERATIONS, "operation/s"),
     *_SECONDS,
+    _low("cpu_seconds_per_million_operations", "s"),
+    _low("far_cpu_seconds_per_million_operations", "s"),
     _low("lost_operations"),
     _metric("load_bytes_per_second", "byte/s"),
     *_BUFFERS,
@@ -201,7 +207,8 @@ def planned_net(workload: str, **params: Any) -> PlannedCase:
         "block_bytes": (131072 if tcp else 1472) if stream else 1,
     }  # fmt: skip
     if stream:
-        defaults |= {"direction": "send", "send_path" if tcp else "udp_path": "auto"}
+        defaults |= {"direction": "send"}
+        defaults |= dict.fromkeys(("send_path", "receive_path") if tcp else ("udp_path",), "auto")
     else:
         defaults |= {"wait": "block", "load_streams": 0, "load_direction": "send"}
     if tcp:
@@ -287,26 +294,29 @@ class _Made:
 
     def _start(self) -> StartEvent:
         found = {
-            "cpus": "0",
-            "far_cpus": "1",
+            "cpus": None,
+            "far_cpus": (1,),
             "rate": None,
             **self.case.params,
             "target": "far_host" if self.path is WIRE else "loopback",
         }
         resolved = {
-            "ip_version": "4", "send_path": "sendfile", "udp_path": "gso", "congestion": "cubic",
+            "send_path": "sendfile", "receive_path": "copy", "udp_path": "gso",
+            "congestion": "cubic",
         }  # fmt: skip
         for name, value in resolved.items():
             if found.get(name) in ("auto", "system"):
                 found[name] = value
-        facts = dict(self.path.facts or {})
+        facts = {**(self.path.facts or {}), "far_cpus": "1"}
+        if not self._is_udp:
+            facts |= {"congestion": str(found["congestion"]), "far_congestion": "reno"}
         return start(program="net-bench", workload=self._name, params=found, facts=facts)
 
     def _warnings(self) -> Iterator[WarningEvent]:
         if "total_bytes" in self.case.params:
             yield WarningEvent(event="warning", code="sampled", message="of a document for tests")
         if self._name == "udp_stream" and self._block < 16:
-            said = "blocks below 16 bytes hold no number: only totals are known"
+            said = f"block_bytes {self._block}: less than the 16 bytes of a header"
             yield WarningEvent(event="warning", code="totals_only", message=said)
 
     def _samples(self) -> Iterator[SampleEvent]:
@@ -348,6 +358,8 @@ class _Made:
             "retransmits": 0.0,
             "congestion_window_bytes": 3.2e6,
             "tcp_rtt_s": self.path.trip_s,
+            "mss_bytes": 1448.0,
+            "turned_away": 0.0,
         }
         for way in ("send", "receive"):
             found[f"{way}_{BYTES}"] = None if share is None else share * received
@@ -407,6 +419,8 @@ class _Made:
             "latency_mean_s": middle * 1.1,
             "latency_min_s": middle * 0.7,
             "latency_max_s": middle * 40,
+            "cpu_seconds_per_million_operations": 6.2,
+            "far_cpu_seconds_per_million_operations": 5.1,
             "lost_operations": 0.0 if self._is_udp else None,
             "load_bytes_per_second": load * 1e9 if load else None,
             "send_buffer_in_force_bytes": 212992.0,

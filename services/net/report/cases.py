@@ -16,7 +16,8 @@ KNOWN = (*STREAMS, *ROUND_TRIPS, CONNECTIONS)
 COUNT, BLOCK, RATE, TOTAL = "streams", "block_bytes", "rate", "total_bytes"
 TARGET, DIRECTION, WAIT = "target", "direction", "wait"
 LOAD, LOAD_DIRECTION = "load_streams", "load_direction"
-SEND_PATH, UDP_PATH, CONGESTION, VERSION = "send_path", "udp_path", "congestion", "ip_version"
+SEND_PATH, RECEIVE_PATH, UDP_PATH = "send_path", "receive_path", "udp_path"
+CONGESTION, VERSION = "congestion", "ip_version"
 # What a case has of them where nobody asked for more is no news.
 _PLAIN: dict[str, object] = {
     TARGET: "auto",
@@ -24,6 +25,7 @@ _PLAIN: dict[str, object] = {
     LOAD_DIRECTION: "send",
     VERSION: "auto",
     SEND_PATH: "auto",
+    RECEIVE_PATH: "auto",
     UDP_PATH: "auto",
     CONGESTION: "system",
     WAIT: "block",
@@ -61,6 +63,8 @@ def param_word(name: str, value: object) -> str:
 def _phrase(name: str, value: str) -> str:
     """Words that say nothing without their parameter."""
     phrases = {
+        SEND_PATH: f"sent by {value}",
+        RECEIVE_PATH: f"received by {value}",
         VERSION: f"IPv{value}",
         LOAD_DIRECTION: f"load {value}",
         TARGET: value.replace("_", " "),

@@ -4,6 +4,7 @@ what one end sent is what the other one got."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hostbench.models.events import StartEvent
 from hostbench.models.result import CaseResult
 from hostbench.report.cases import (
     caution_blocks,
@@ -27,9 +28,11 @@ from hostbench.report.figures import (
     quantity,
 )
 from hostbench.report.grouping import resolved
+from hostbench.report.inventory import cpu_list
 from hostbench.units import binary_bytes, human, percent
 from services.net.report.cases import (
     CONGESTION,
+    RECEIVE_PATH,
     SAMPLED,
     SEND_PATH,
     TARGET,
@@ -40,7 +43,8 @@ from services.net.report.cases import (
 )
 
 CPU = Paragraph(
-    "CPU time, user and system, of the program at either end for 10⁹ bytes of payload. What the "
+    "CPU time, user and system, of the program at either end for 10⁹ bytes of payload, or for 10⁶ "
+    "round trips. What the "
     "kernel does in interrupts, on whatever CPU, is in nobody's account. On the loopback the "
     "sender's CPU does most of the receiver's work too: there only the sum means anything."
 )
@@ -59,7 +63,22 @@ EVIDENCE = Paragraph(
     "loses nothing: there both are the same. Of UDP the difference is what was lost."
 )
 NEAR_CPU, FAR_CPU = "cpu_seconds_per_gigabyte", "far_cpu_seconds_per_gigabyte"
+NEAR_TRIP_CPU, FAR_TRIP_CPU = (f"{end}cpu_seconds_per_million_operations" for end in ("", "far_"))
 MEANINGS = {
+    "receiver_overloaded": "the receiving sockets were full: what was lost there, the receiver "
+    "was too slow for, and not the path; ask for a lower rate, or a larger receive_buffer_bytes "
+    "for bursts",
+    "rate_not_reached": "the senders or the path did not reach the rate that was asked for: the "
+    "figure is of what was offered",
+    "strangers": "somebody else sent to the far end's ports and was turned away",
+    "zerocopy_copied": "the kernel copied what was to be sent without copies, as it does on a "
+    "loopback",
+    "fragmented": "blocks larger than a packet: a datagram travels in pieces, and is lost with "
+    "any of them",
+    "totals_only": "blocks too small to hold a number: loss is told from totals, and a duplicate "
+    "hides a loss",
+    "buffer_capped": "the kernel gave smaller socket buffers than were asked for; raise "
+    "net.core.wmem_max and net.core.rmem_max there",
     SAMPLED: "the time was over before the total was moved: the figures are those of a sample, "
     "and the evidence says of how many bytes",
 }
@@ -83,7 +102,8 @@ def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
 def cpu(cases: Sequence[CaseResult], headline: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     """The part about CPU time. `headline`: the cases that are drawn where all would be too many."""
     measured = [case for case in cases if row_of([case], NEAR_CPU, FAR_CPU)]
-    if not measured:
+    trips = [case for case in cases if row_of([case], NEAR_TRIP_CPU, FAR_TRIP_CPU)]
+    if not measured and not trips:
         return
     yield CPU
     remembered = {case.case for case in headline}
@@ -93,6 +113,8 @@ def cpu(cases: Sequence[CaseResult], headline: Sequence[CaseResult], *, of: int)
     yield from bar_charts("CPU time for 10⁹ bytes", "s", groups, has_limits=False)
     table = _table("CPU time for 10⁹ bytes at both ends", measured, _CPU)
     yield from _shown(table, measured, of=of)
+    table = _table("CPU time for 10⁶ round trips at both ends", trips, _TRIP_CPU)
+    yield from _shown(table, trips, of=of)
 
 
 def _cpu_bars(case: CaseResult) -> Iterator[Bar]:
@@ -103,9 +125,12 @@ def _cpu_bars(case: CaseResult) -> Iterator[Bar]:
             yield Bar(end, found.statistics.median, interval.low, interval.high, None, None)
 
 
-def _both_cpus(case: CaseResult) -> str:
-    near, far = median(case, NEAR_CPU), median(case, FAR_CPU)
-    return NOTHING if near is None or far is None else human(near + far, "s")
+def _sum(*metrics: str) -> Cell:
+    def cell(case: CaseResult) -> str:
+        found = [value for metric in metrics if (value := median(case, metric)) is not None]
+        return human(sum(found), "s") if len(found) == len(metrics) else NOTHING
+
+    return cell
 
 
 def in_force(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
@@ -143,10 +168,10 @@ def path(cases: Sequence[CaseResult]) -> Iterator[Block]:
 
 def _path_of(case: CaseResult) -> dict[str, str]:
     """The facts about the path that its first trial told."""
-    start = next((trial.start for trial in case.trials if trial.start), None)
+    start = _start(case)
     if start is None:
         return {}
-    facts = {name: start.facts[name] for name in _PATH if name in start.facts}
+    facts = {name: start.facts[name] for name in _PATH if start.facts.get(name)}
     return {TARGET: target_of(case).replace("_", " "), **facts}
 
 
@@ -214,6 +239,29 @@ def _count(metric: str) -> Cell:
     return cell
 
 
+def _turned_away(case: CaseResult) -> str:
+    value = total(case, "turned_away")
+    return f"{value:,.0f}" if value else NOTHING
+
+
+def _near_cpus(case: CaseResult) -> str:
+    start = _start(case)
+    return cpu_list(tuple(set(start.placement.cpus))) if start else NOTHING
+
+
+def _fact(name: str) -> Cell:
+    def cell(case: CaseResult) -> str:
+        start = _start(case)
+        return (start.facts.get(name) if start else None) or NOTHING
+
+    return cell
+
+
+def _start(case: CaseResult) -> StartEvent | None:
+    """Of its first trial that got so far."""
+    return next((trial.start for trial in case.trials if trial.start), None)
+
+
 def _param(name: str) -> Cell:
     return lambda case: said(case, name)
 
@@ -243,11 +291,18 @@ def _caution(case: CaseResult, code: str) -> str:
 _CPU = (
     _Field("near end", _of(NEAR_CPU)),
     _Field("far end", _of(FAR_CPU)),
-    _Field("both", _both_cpus),
+    _Field("both", _sum(NEAR_CPU, FAR_CPU)),
+)
+_TRIP_CPU = (
+    _Field("near end", _of(NEAR_TRIP_CPU)),
+    _Field("far end", _of(FAR_TRIP_CPU)),
+    _Field("both", _sum(NEAR_TRIP_CPU, FAR_TRIP_CPU)),
 )
 _IN_FORCE = (
-    _Field("congestion control", _param(CONGESTION), figures=False),
+    _Field("congestion control", _fact(CONGESTION), figures=False),
+    _Field("of the far end", _fact("far_congestion"), figures=False),
     _Field("send path", _param(SEND_PATH), figures=False),
+    _Field("receive path", _param(RECEIVE_PATH), figures=False),
     _Field("UDP path", _param(UDP_PATH), figures=False),
     _Field("segments a send", _count("gso_segments")),
     _Field("GRO", _gro, figures=False),
@@ -256,11 +311,12 @@ _IN_FORCE = (
     _Field("receive buffer", _size("receive_buffer_in_force_bytes")),
     _Field("path MTU", _count("path_mtu_bytes")),
     _Field("waiting", _param(WAIT), figures=False),
-    _Field("near end's CPUs", _param("cpus"), figures=False),
-    _Field("far end's CPUs", _param("far_cpus"), figures=False),
+    _Field("near end's CPUs", _near_cpus, figures=False),
+    _Field("far end's CPUs", _fact("far_cpus"), figures=False),
 )
 _TCP = (
     _Field("retransmits", _count("retransmits")),
+    _Field("MSS", _count("mss_bytes")),
     _Field("congestion window", _size("congestion_window_bytes")),
     _Field("TCP's round trip", _of("tcp_rtt_s")),
 )
@@ -270,13 +326,16 @@ _PATH = (
     "far_address",
     "interface",
     "interface_mtu",
-    "far_interface",
     "network_mode",
+    "far_interface",
+    "far_interface_mtu",
+    "far_network_mode",
     "far_host_name",
 )
 _EVIDENCE = (
     _Field("sent", _total("sender_bytes")),
     _Field("received", _total("receiver_bytes")),
     _Field("arrived", _arrived),
+    _Field("strangers turned away", _turned_away),
     _Field("warnings", _warnings, figures=False),
 )

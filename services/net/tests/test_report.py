@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from hostbench.models.events import EndEvent
+from hostbench.models.events import EndEvent, WarningEvent
 from hostbench.models.limit import Limit
 from hostbench.models.result import CaseResult, ResultDocument
 from hostbench.report.content import (
@@ -94,12 +94,24 @@ def test_every_case_is_in_one_table_of_figures() -> None:
 
 def test_what_was_warned_of_is_said_first() -> None:
     (found,) = [block for block in report(ALL.cases, ALL).blocks if isinstance(block, Bullets)]
-    sampled, totals = (str(item) for item in found.items)
+    totals, sampled = (str(item) for item in found.items)
     assert sampled.startswith("1 case (net.tcp_stream total 100 GB): the time was over before")
-    assert totals == (
-        "1 case (net.udp_stream block 1 B): blocks below 16 bytes hold no number: "
-        "only totals are known."
+    assert totals.startswith("1 case (net.udp_stream block 1 B): blocks too small to hold a number")
+
+
+def test_a_warning_that_the_section_does_not_know_is_told_in_the_programs_words() -> None:
+    document = document_of(("tcp_stream", {"total_bytes": 10**9}))
+    (case,) = document.cases
+    odd = WarningEvent(event="warning", code="odd_path", message="the path is odd")
+    trials = tuple(
+        trial.model_copy(update={"events": (*trial.events, odd)}) for trial in case.trials
     )
+    (found,) = [
+        block
+        for block in report((case.model_copy(update={"trials": trials}),), document).blocks
+        if isinstance(block, Bullets)
+    ]
+    assert "the path is odd." in str(found.items[-1]) and len(found.items) == 2
 
 
 # ---- throughput ----
@@ -252,6 +264,8 @@ def test_cpu_time_of_both_ends_stands_side_by_side() -> None:
         "far end": "136.4 ms",
         "both": "363.6 ms",
     }
+    trips = rows(tables(ALL)["CPU time for 10⁶ round trips at both ends"])
+    assert trips["net.udp_rr", "spin"]["both"] == "11.30 s"
     drawn = bars(charts(ALL)["CPU time for 10⁹ bytes"].drawing)
     assert set(map(tuple, drawn.values())) == {("near end", "far end")}
 
@@ -259,9 +273,9 @@ def test_cpu_time_of_both_ends_stands_side_by_side() -> None:
 def test_what_was_in_force_is_told_beside_what_was_asked_for() -> None:
     found = rows(tables(ALL)["What was in force"])
     plain = found["net.tcp_stream", "receive"]
-    assert plain["congestion control"] == "cubic (system was asked for)"
+    assert plain["congestion control"] == "cubic" and plain["of the far end"] == "reno"
     assert plain["send path"] == "sendfile" and plain["send buffer"] == "8 MiB"
-    assert plain["near end's CPUs"] == "0" and plain["far end's CPUs"] == "1"
+    assert plain["near end's CPUs"] == "0-1" and plain["far end's CPUs"] == "1"
     assert found["net.tcp_stream", "zerocopy"]["copied after all"] == "100.0 %"
     udp = found["net.udp_stream", "receive"]
     assert udp["UDP path"] == "gso" and udp["segments a send"] == "44" and udp["GRO"] == "yes"
