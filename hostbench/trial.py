@@ -8,6 +8,7 @@ from hostbench.exitcode import ExitCode
 from hostbench.models.events import ParamValue
 from hostbench.models.peer import TrialEvent
 from hostbench.models.result import OWN_TOOL, PlannedCase
+from hostbench.models.service import SessionPlace
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Trial:
 
     `timeout_s` is when it is given up: generously above the time it should take. `beside` stands
     in a peer's trial, whose `params` are those that our trial resolved. `name` tells it from other
-    trials of its job in front of people.
+    trials of its job in front of people. `session` is the far end on another host, of a trial
+    between two.
     """
 
     tool: str
@@ -47,6 +49,7 @@ class Trial:
     timeout_s: float
     beside: Beside | None = None
     name: str = "trial"
+    session: SessionPlace | None = None
 
 
 def trial_name(case: PlannedCase, index: int, tool: str = OWN_TOOL) -> str:
