@@ -309,7 +309,12 @@ class HttpTransport:
 
 def _beside_request(beside: Beside) -> BesideRequest:
     # The scratch file is the service's own affair.
-    return BesideRequest(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)
+    return BesideRequest(
+        cpus=beside.cpus,
+        rate=beside.rate,
+        elapsed_s=beside.elapsed_s,
+        far_cpus=beside.far_cpus,
+    )
 
 
 class _Reading:

@@ -12,18 +12,30 @@ from hostbench.models.service import SessionPlace
 
 
 @dataclass(frozen=True)
+class FarServer:
+    """Where the far host's server of a peer answers, or only the far host itself."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
 class Beside:
     """The trial of ours that a peer is to be compared with.
 
     `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
     primary metric. `elapsed_s`: how long it measured. `scratch_fd`: the descriptor of the file it
-    worked on, which the peer inherits where it runs; None: it worked on none.
+    worked on, which the peer inherits where it runs; None: it worked on none. `far_cpus`: where
+    its far end ran. `far`: the peer's own far end on another host; None: it has one here, or needs
+    none.
     """
 
     cpus: tuple[int, ...]
     rate: float
     elapsed_s: float
     scratch_fd: int | None = None
+    far_cpus: tuple[int, ...] = ()
+    far: FarServer | None = None
 
     @property
     def threads(self) -> int:
