@@ -1,5 +1,5 @@
-"""Theoretical limits of the net workloads: what the user knows the path to carry, else what the line
-of a physical interface does, less the headers.
+"""Theoretical limits of the net workloads: what the user knows the path to carry, else what the
+line of a physical interface does, less the headers.
 
 The loopback has no limit, and what an interface made by software says of its speed is none. A round
 trip is a time, and connections a second have no limit that is known.
