@@ -62,7 +62,9 @@ class Peer(ABC):
     `metric` is the metric of ours it is held against, None: it is context and there is no ratio.
     `light`: `peers: auto` includes it. `overhead_s` is what a run takes beyond our elapsed time.
     `kernel_works`: for it, in threads and interrupts of its own; then of other processes only the
-    time in their own code can be told from it.
+    time in their own code can be told from it. `server`: the tool whose server a session starts
+    on the far host, of a peer between two hosts; `far_address_only`: it needs none there, only the
+    address of the host. One with neither measures on one host.
     """
 
     tool: str
@@ -74,6 +76,8 @@ class Peer(ABC):
     light: bool = True
     overhead_s: float = 0.5
     kernel_works: bool = False
+    server: str | None = None
+    far_address_only: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from hostbench.interrupt import Interrupt
 from hostbench.models.events import SkipEvent
 from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.peers import Command, Peer, Survey, peers_of
-from hostbench.trial import Beside, Trial, TrialFailed
+from hostbench.trial import Beside, FarServer, Trial, TrialFailed
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 # What only tells about a tool answers at once.
@@ -38,7 +38,7 @@ class LocalPeers:
     def run(self, trial: Trial, scratch_fd: int | None = None) -> Generator[TrialEvent, None, None]:
         """See Transport.run; `scratch_fd` is the file that our trial worked on."""
         assert trial.beside is not None, "a peer's trial stands beside one of ours"
-        beside = dataclasses.replace(trial.beside, scratch_fd=scratch_fd)
+        beside = dataclasses.replace(trial.beside, scratch_fd=scratch_fd, far=_far(trial))
         peer = next(
             peer
             for peer in peers_of(trial.subsystem, trial.workload, trial.params)
@@ -108,6 +108,11 @@ class LocalPeers:
             )
         ended: dict[str, Any] = json.loads(lines[0])
         return ended
+
+
+def _far(trial: Trial) -> FarServer | None:
+    place = trial.session
+    return None if place is None else FarServer(place.address, place.port)
 
 
 def _start(peer: Peer, survey: Survey, command: tuple[str, ...]) -> PeerStartEvent:
