@@ -1,6 +1,7 @@
 """Which cases have, or may have, their other end on a second host."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from hostbench.models.events import ParamValue
 from hostbench.models.result import PlannedCase
@@ -21,8 +22,17 @@ def is_between_hosts(case: PlannedCase) -> bool:
     return takes_far_host(case.subsystem, case.params)
 
 
-def needing_far_host(cases: Sequence[PlannedCase]) -> PlannedCase | None:
-    """The first that cannot be measured without a far host; None: all can."""
-    return next(
-        (one for one in cases if is_between_hosts(one) and one.params.get(TARGET) == FAR_HOST), None
-    )
+@dataclass(frozen=True)
+class FarEnds:
+    """Where the cases of a plan have their far ends. `possible`: some of them on a far host, where
+    there is one. `required_by`: the title of the first that cannot be measured without one."""
+
+    possible: bool
+    required_by: str | None
+
+
+def far_ends(cases: Sequence[PlannedCase]) -> FarEnds:
+    """That of these cases."""
+    between = [case for case in cases if is_between_hosts(case)]
+    required = (case.title for case in between if case.params.get(TARGET) == FAR_HOST)
+    return FarEnds(possible=bool(between), required_by=next(required, None))

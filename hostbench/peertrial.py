@@ -46,11 +46,7 @@ class LocalPeers:
         )
         missing = [program for program in peer.needs if shutil.which(program) is None]
         if missing:
-            yield _start(peer, Survey(version=None), ())
-            yield _skip(
-                f"{' and '.join(missing)} is not installed; "
-                f"install it with: apt install {peer.package}"
-            )
+            yield from skipped(peer, f"{' and '.join(missing)} is not installed")
             return
         try:
             survey = peer.survey(self._ask, beside)
@@ -108,6 +104,12 @@ class LocalPeers:
             )
         ended: dict[str, Any] = json.loads(lines[0])
         return ended
+
+
+def skipped(peer: Peer, what: str) -> Generator[TrialEvent, None, None]:
+    """The trial of a peer that cannot run because of something missing."""
+    yield _start(peer, Survey(version=None), ())
+    yield _skip(f"{what}; install it with: apt install {peer.package}")
 
 
 def _far(trial: Trial) -> FarServer | None:

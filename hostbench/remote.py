@@ -17,7 +17,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from hostbench.errors import BusyError, HostbenchError, ResourceError, shown
+from hostbench.errors import BusyError, HostbenchError, ResourceError, UsageError, shown
 from hostbench.exitcode import ExitCode
 from hostbench.idle import WINDOW_S
 from hostbench.interrupt import Interrupt
@@ -56,6 +56,8 @@ BUSY_RETRY_S = 1.0
 BUSY_S_MOST = 600.0
 # After its timeout the service itself ends a trial and says so; a peer has a grace of its own.
 OVERTIME_S = 60.0
+# It is there, and answers the next time no better.
+WRONG_QUESTION = (httpx.codes.NOT_FOUND, httpx.codes.UNPROCESSABLE_ENTITY)
 JSON = {"Content-Type": "application/json"}
 Answer = TypeVar("Answer", bound=BaseModel)
 # What is to be said of a trial's surroundings once it is over.
@@ -150,6 +152,8 @@ class RemoteService:
             content = self._wire.call(self._content(path, seconds), interrupt)
             return model.model_validate_json(content)
         except ServiceRefused as refused:
+            if refused.status in WRONG_QUESTION:
+                raise UsageError(f"service {self.url}: GET {path}: {refused.detail}") from None
             raise _lost(self.url, f"refuses GET {path}: {refused.detail}") from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
@@ -308,7 +312,8 @@ class HttpTransport:
                 yield from self._services[trial.subsystem].trial(request, self._interrupt)
             except ServiceRefused as refused:
                 if refused.code != Refusal.BUSY:
-                    raise self._meaning(refused, trial) from None
+                    url = self._services[trial.subsystem].url
+                    raise refusal_meaning(refused, url, "a trial") from None
                 if time.monotonic() >= deadline_s:
                     raise BusyError(refused.detail) from None
                 self._on_waiting(refused.detail)
@@ -331,16 +336,17 @@ class HttpTransport:
             session=trial.session,
         )
 
-    def _meaning(self, refused: ServiceRefused, trial: Trial) -> Exception:
-        """What becomes of the job, or of this trial alone."""
-        url = self._services[trial.subsystem].url
-        if refused.code == Refusal.PROGRAM_CHANGED:
-            return TrialFailed(refused.code, refused.detail)
-        if refused.status == httpx.codes.UNPROCESSABLE_ENTITY:
-            return TrialFailed("refused", refused.detail, ExitCode.USAGE)
-        if refused.code == Refusal.LACKING:
-            return ResourceError(f"service {url}: {refused.detail}")
-        return _lost(url, f"refuses a trial: {refused.detail}")
+
+def refusal_meaning(refused: ServiceRefused, url: str, what: str) -> Exception:
+    """What becomes of the job, or of one trial alone, when a service refuses `what`, such as a
+    trial."""
+    if refused.code == Refusal.PROGRAM_CHANGED:
+        return TrialFailed(refused.code, refused.detail)
+    if refused.status == httpx.codes.UNPROCESSABLE_ENTITY:
+        return TrialFailed("refused", refused.detail, ExitCode.USAGE)
+    if refused.code == Refusal.LACKING:
+        return ResourceError(f"service {url}: {refused.detail}")
+    return _lost(url, f"refuses {what}: {refused.detail}")
 
 
 def _beside_request(beside: Beside) -> BesideRequest:
@@ -387,14 +393,15 @@ class _Reading:
     def finish(self, url: str) -> None:
         """Called when the stream ended. Raises unless it holds a whole trial with its end."""
         if self._failure is not None:
-            raise _failed(self._failure, url)
+            raise failure_meaning(self._failure, url)
         if not self._complete:
             raise _lost(url, "broke off the stream of a trial")
         if not isinstance(self._last, EndEvent | PeerEndEvent | SkipEvent):
             raise TrialFailed("no_last_event", "the service ended a trial without its last event")
 
 
-def _failed(failure: FailureEvent, url: str) -> Exception:
+def failure_meaning(failure: FailureEvent, url: str) -> Exception:
+    """The same of a failure in the middle of a stream."""
     if failure.code in set(Ending):
         return _lost(url, f"ended the trial: {failure.message}")
     if failure.code == Refusal.LACKING:
