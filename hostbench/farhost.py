@@ -7,6 +7,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from hostbench.errors import ResourceError, UsageError
+from hostbench.faroptions import UNIX
 from hostbench.idle import HostWatch
 from hostbench.interrupt import Interrupt
 from hostbench.models.host import HostInventory
@@ -15,8 +16,6 @@ from hostbench.models.service import IdleAnswer, RouteAnswer
 from hostbench.remote import RemoteService
 from hostbench.service.route import interface_towards, source_address
 from hostbench.services import Subsystem
-
-UNIX = "unix:"
 
 
 class NearHost(Protocol):
