@@ -74,8 +74,10 @@ class Peer(ABC):
     `metric` is the metric of ours it is held against, None: it is context and there is no ratio.
     `light`: `peers: auto` includes it. `overhead_s` is what a run takes beyond our elapsed time.
     `kernel_works`: for it, in threads and interrupts of its own; then of other processes only the
-    time in their own code can be told from it. `server` is the tool whose server it talks to, None:
-    it needs none; `far_address_only`: of the far host it needs the address and nothing else.
+    time in their own code can be told from it. `server`: the tool whose server it talks to, which
+    it brings along on one host, and which between two a session starts on the far host;
+    `far_address_only`: of the far host it needs the address alone. One with neither measures on one
+    host.
     """
 
     tool: str
@@ -129,19 +131,6 @@ def peers_of(subsystem: str, workload: str, params: Params) -> tuple[Peer, ...]:
     """The peers that stand beside a workload with these parameters, at most one a tool."""
     module = service_module(subsystem, "peers")
     return () if module is None else tuple(module.peers(workload, params))
-
-
-def server_command(
-    subsystem: str, tool: str, workload: str, params: Params, address: str, port: int
-) -> Command:
-    """How the server is run that `tool` talks to beside this workload, at `address` and `port`.
-    Raises UsageError where the tool has none."""
-    module = service_module(subsystem, "peers")
-    tell = getattr(module, "server", None)
-    if tell is None:
-        raise UsageError(f"no peer of {subsystem} has a server; leave tool {shown(tool)} out")
-    command: Command = tell(tool, workload, params, address, port)
-    return command
 
 
 def equivalent_command(subsystem: str, workload: str, params: Params) -> str | None:

@@ -16,7 +16,7 @@ from hostbench.interrupt import Interrupt
 from hostbench.models.events import SkipEvent
 from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.peers import Command, Peer, Survey, peers_of
-from hostbench.trial import Beside, Trial, TrialFailed
+from hostbench.trial import Beside, FarServer, Trial, TrialFailed
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 # What only tells about a tool answers at once.
@@ -38,7 +38,7 @@ class LocalPeers:
     def run(self, trial: Trial, scratch_fd: int | None = None) -> Generator[TrialEvent, None, None]:
         """See Transport.run; `scratch_fd` is the file that our trial worked on."""
         assert trial.beside is not None, "a peer's trial stands beside one of ours"
-        beside = dataclasses.replace(trial.beside, scratch_fd=scratch_fd)
+        beside = dataclasses.replace(trial.beside, scratch_fd=scratch_fd, far=_far(trial))
         peer = next(
             peer
             for peer in peers_of(trial.subsystem, trial.workload, trial.params)
@@ -46,11 +46,7 @@ class LocalPeers:
         )
         missing = [program for program in peer.needs if shutil.which(program) is None]
         if missing:
-            yield _start(peer, Survey(version=None), ())
-            yield _skip(
-                f"{' and '.join(missing)} is not installed; "
-                f"install it with: apt install {peer.package}"
-            )
+            yield from skipped(peer, f"{' and '.join(missing)} is not installed")
             return
         try:
             survey = peer.survey(self._ask, beside)
@@ -122,6 +118,17 @@ def _server(command: Command) -> dict[str, Any] | None:
         "protocol": listens.protocol,
         "port": listens.port,
     }
+
+
+def skipped(peer: Peer, what: str) -> Generator[TrialEvent, None, None]:
+    """The trial of a peer that cannot run because of something missing."""
+    yield _start(peer, Survey(version=None), ())
+    yield _skip(f"{what}; install it with: apt install {peer.package}")
+
+
+def _far(trial: Trial) -> FarServer | None:
+    place = trial.session
+    return None if place is None else FarServer(place.address, place.port)
 
 
 def _start(peer: Peer, survey: Survey, command: tuple[str, ...]) -> PeerStartEvent:

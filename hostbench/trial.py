@@ -13,7 +13,8 @@ from hostbench.models.service import SessionPlace
 
 @dataclass(frozen=True)
 class FarServer:
-    """Where the far host's server of a peer answers, or only the far host itself."""
+    """Where a peer finds what it measures against on the far host. `port` is that of its server;
+    of a tool that needs the host's address alone it means nothing."""
 
     address: str
     port: int
@@ -26,8 +27,8 @@ class Beside:
     `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
     primary metric. `elapsed_s`: how long it measured. `scratch_fd`: the descriptor of the file it
     worked on, which the peer inherits where it runs; None: it worked on none. `far_cpus`: where
-    its far end ran. `far`: the peer's own far end on another host; None: it has one here, or needs
-    none.
+    its far end ran. `far`: where the other end of a peer between two hosts is; None: all of it is
+    on this host.
     """
 
     cpus: tuple[int, ...]

@@ -110,11 +110,11 @@ class SessionRequest(BodyModel):
 
     id: TrialId
     allowed_address: IpAddress
-    duration_s: Annotated[float, Field(gt=0, le=SESSION_S_MOST)]
+    duration_s: Annotated[float, Field(ge=0.1, le=SESSION_S_MOST)]
     streams: Annotated[int, Field(ge=1, le=SESSION_STREAMS_MOST)] = 1
-    bytes: Annotated[int, Field(ge=1, le=2**62)] | None = None
+    bytes: Annotated[int, Field(ge=1, le=10**18)] | None = None
     rate: Annotated[float, Field(gt=0, le=1e12)] | None = None
-    expiry_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    expiry_s: Annotated[float, Field(ge=0.1, le=60)] = 10.0
     tool: ToolName = OWN_TOOL
     workload: Name | None = None
     params: dict[Name, RequestParam] = Field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""The net service."""
+"""The network service."""
