@@ -3,6 +3,7 @@
 import os
 
 from hostbench.errors import UsageError, did_you_mean, listing, shown
+from hostbench.handover import takes_session
 from hostbench.lock import fence_most
 from hostbench.models.events import ParamValue
 from hostbench.models.result import OWN_TOOL
@@ -13,6 +14,9 @@ from hostbench.peers import known_tools, peers_of
 from hostbench.program import Program
 from hostbench.trial import Beside, Trial
 from hostbench.web.problem import Problem
+
+# The word of parameter target for a far end on the same host.
+LOOPBACK = "loopback"
 
 
 def admitted(request: TrialRequest, program: Program) -> Trial:
@@ -36,6 +40,7 @@ def admitted(request: TrialRequest, program: Program) -> Trial:
     own = request.tool == OWN_TOOL
     if own and request.beside is not None:
         raise _invalid("beside", "beside stands in a peer's trial only; remove it, or name a tool")
+    _check_session(request, workload)
     params = _own_params(request, workload) if own else _peer_params(request, workload)
     return Trial(
         tool=request.tool,
@@ -46,7 +51,24 @@ def admitted(request: TrialRequest, program: Program) -> Trial:
         timeout_s=request.timeout_s,
         beside=None if own else _peer_beside(request, subsystem),
         name=request.id,
+        session=request.session,
     )
+
+
+def _check_session(request: TrialRequest, workload: Workload) -> None:
+    session = request.session
+    if session is None:
+        return
+    if not takes_session(workload):
+        raise _invalid("session", f"{workload.name} has no far end; remove session")
+    if request.tool == OWN_TOOL and session.token is None:
+        raise _invalid("session.token", "is missing; give the token of the session")
+    if request.params.get("target") == LOOPBACK:
+        raise _invalid(
+            "session",
+            "target loopback has its far end on this host; give target auto or far_host, or remove "
+            "session",
+        )
 
 
 def _invalid(field: str, detail: str) -> Problem:
@@ -126,4 +148,6 @@ def _beside(beside: BesideRequest) -> Beside:
             f"beside has CPU {outside[0]}, which this service may not use; "
             f"give CPUs out of {cpu_ranges(allowed)}",
         )
-    return Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)
+    # A server of the peer's that runs here is kept to CPUs that it may use.
+    far_cpus = tuple(cpu for cpu in beside.far_cpus if cpu in allowed)
+    return Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s, far_cpus=far_cpus)

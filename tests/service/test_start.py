@@ -83,7 +83,7 @@ def test_a_bad_environment(
         assert part in message
 
 
-@pytest.mark.parametrize("arguments", [("cup",), ("net",), ("cpu", "mem"), ("--help",)])
+@pytest.mark.parametrize("arguments", [("cup",), ("gpu",), ("cpu", "mem"), ("--help",)])
 def test_bad_arguments(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     code, message = refused(tmp_path, *arguments)
     assert code == 2 and "cpu" in message

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* However long the device takes, the thread looks that often whether the run is to stop. */
+/* While what is left is waited for, the thread looks that often whether it has waited enough. */
 static const double LOOK_AGAIN_S = 0.1;
 /* Longer than the harness waits for threads before it tells why and ends the process. */
 static const double DRAIN_S = 2;
@@ -421,12 +421,13 @@ static int begin_all(struct phase *phase)
     return failure;
 }
 
-/* How long a completion may be waited for. */
+/* How long a completion may be waited for. Of a disk that never answers the harness's main thread
+ * tells, and ends the process. */
 static double patience_s(const struct phase *phase)
 {
     const struct queue *queue = phase->queue;
     if (queue->job->rate <= 0 || queue->idle_count == 0 || queue->held || over(phase))
-        return LOOK_AGAIN_S;
+        return FOREVER_S;
     return fmin(fmax(due_s(phase) - phase->now_s, 0), NAP_S);
 }
 

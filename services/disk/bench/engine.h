@@ -6,6 +6,7 @@
 #include "disk.h"
 #include "workload.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -35,6 +36,9 @@ static inline uint64_t request_offset(const struct request *request)
     return request->offset + request->moved;
 }
 
+/* A wait that no timer ends: arming one for every request takes longer than a fast disk. */
+#define FOREVER_S INFINITY
+
 struct engine_state {
     const struct disk_job *job;
     struct run *run;
@@ -57,7 +61,7 @@ struct engine {
      * errno. */
     int (*hand_over)(struct engine_state *);
     /* Those that are done, at most `most`; waits for the first, but no longer than `wait_s` (0: not
-     * at all). How many, or a negative errno. */
+     * at all; FOREVER_S). How many, or a negative errno. */
     int (*reap)(struct engine_state *, struct request **done, unsigned most, double wait_s);
     /* With no request under way: keeps no page of the file mapped. NULL: it never does. */
     void (*let_go)(struct engine_state *);

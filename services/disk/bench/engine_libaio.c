@@ -100,9 +100,12 @@ static int submit(struct engine_state *state, struct request *request)
 static int reap(struct engine_state *state, struct request **done, unsigned most, double wait_s)
 {
     struct aio *aio = state->own;
-    struct timespec wait = {(time_t)wait_s, (long)((wait_s - (double)(time_t)wait_s) * 1e9)};
-    long least = wait_s > 0 ? 1 : 0;
-    long count = syscall(SYS_io_getevents, aio->context, least, (long)most, aio->events, &wait);
+    bool forever = wait_s >= FOREVER_S;
+    struct timespec limit = {0};
+    if (!forever)
+        limit = (struct timespec){(time_t)wait_s, (long)((wait_s - (double)(time_t)wait_s) * 1e9)};
+    long count = syscall(SYS_io_getevents, aio->context, wait_s > 0 ? 1L : 0L, (long)most,
+                         aio->events, forever ? NULL : &limit);
     if (count < 0)
         return errno == EINTR ? 0 : -errno;
     for (long i = 0; i < count; i++) {

@@ -261,17 +261,22 @@ static unsigned ready(const struct ring *ring)
            atomic_load_explicit(ring->cq_head, memory_order_relaxed);
 }
 
+static long enter_and_wait(struct ring *ring, double wait_s, unsigned flags)
+{
+    struct __kernel_timespec limit = {(int64_t)wait_s, (int64_t)((wait_s - (int64_t)wait_s) * 1e9)};
+    struct io_uring_getevents_arg argument = {.ts = (uintptr_t)&limit};
+    return syscall(SYS_io_uring_enter, ring->enter_fd, ring->pending, 1,
+                   flags | IORING_ENTER_EXT_ARG, &argument, sizeof argument);
+}
+
 /* Hands over what is pending, and waits for a completion unless `wait_s` is 0. 0 or a negative
  * errno; what was not taken stays pending. */
 static int enter(struct ring *ring, double wait_s)
 {
-    unsigned flags = ring->enter_flags | IORING_ENTER_GETEVENTS;
-    struct __kernel_timespec limit = {(int64_t)wait_s, (int64_t)((wait_s - (int64_t)wait_s) * 1e9)};
-    struct io_uring_getevents_arg argument = {.ts = (uintptr_t)&limit};
-    long taken =
-        wait_s > 0 ? syscall(SYS_io_uring_enter, ring->enter_fd, ring->pending, 1,
-                             flags | IORING_ENTER_EXT_ARG, &argument, sizeof argument)
-                   : syscall(SYS_io_uring_enter, ring->enter_fd, ring->pending, 0, flags, NULL, 0);
+    unsigned flags = ring->enter_flags | IORING_ENTER_GETEVENTS, least = wait_s > 0 ? 1 : 0;
+    long taken = least && wait_s < FOREVER_S ? enter_and_wait(ring, wait_s, flags)
+                                             : syscall(SYS_io_uring_enter, ring->enter_fd,
+                                                       ring->pending, least, flags, NULL, 0);
     if (taken >= 0) {
         ring->pending -= (unsigned)taken;
         return 0;
