@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).parents[2]
 TOOLS = ("ip", "nsenter", "unshare")
 # Whoever started them may be killed.
 LIFETIME_S = 900
-# /sys shows the interfaces of the namespace that it was mounted in; below it are the control groups.
+# /sys shows the interfaces of the namespace that mounted it; the control groups lie below it.
 HOST_SCRIPT = f"""
 set -e
 ip link set lo up
