@@ -9,9 +9,16 @@
 
 enum { ALIGNMENT = 128 }; /* no cache line of two threads */
 
+bool loop_in_bulk(const struct workload *workload)
+{
+    return workload->moved;
+}
+
 unsigned loop_streams(const struct workload *workload)
 {
     unsigned count = 0;
+    if (loop_in_bulk(workload))
+        return 0;
     while (workload->streams && workload->streams[count])
         count++;
     assert(count <= STREAMS_MAX);
@@ -67,6 +74,13 @@ void run_loop_done(struct thread *thread, unsigned stream, uint64_t latency_ns)
         histogram_add(&loop->streams[stream], latency_ns);
 }
 
+void run_bulk_done(struct thread *thread, uint64_t work, double took_s)
+{
+    struct loop *loop = ((struct worker *)thread)->loop;
+    loop->work = work;
+    loop->took_s = took_s;
+}
+
 /* ---- the two phases ------------------------------------------------------------------------- */
 
 static const struct value *option(const struct worker *worker, const char *param)
@@ -80,12 +94,15 @@ int loop_ramp(struct worker *worker)
     return worker->thread.run->workload->loop(&worker->thread);
 }
 
-static uint64_t operations_of(const struct worker *worker)
+/* In the unit of the rate. */
+static uint64_t work_of(const struct worker *worker)
 {
     uint64_t operations = 0;
+    if (loop_in_bulk(worker->thread.run->workload))
+        return worker->loop->work;
     for (unsigned i = 0; i < loop_streams(worker->thread.run->workload); i++)
         operations += histogram_count(&worker->loop->streams[i]);
-    return operations;
+    return operations * worker->thread.run->unit_operations;
 }
 
 int loop_run(struct worker *worker)
@@ -99,7 +116,7 @@ int loop_run(struct worker *worker)
     loop->end_s = duration->set ? worker->start_s + duration->number : INFINITY;
     int failure = run->workload->loop(&worker->thread);
     slices_end(worker, &before);
-    worker->progress.operations = operations_of(worker) * run->unit_operations;
+    worker->progress.operations = work_of(worker);
     return failure;
 }
 
@@ -112,7 +129,8 @@ struct thread_figures loop_figures(const struct worker *worker)
     struct histogram all;
     if (worker->progress.operations == 0)
         return figures;
-    figures.rate_whole = (double)worker->progress.operations / worker->measured_s;
+    double took_s = loop_in_bulk(run->workload) ? worker->loop->took_s : worker->measured_s;
+    figures.rate_whole = took_s > 0 ? (double)worker->progress.operations / took_s : NAN;
     if (!run->workload->rate.time)
         return figures;
     histogram_clear(&all);

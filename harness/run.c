@@ -78,6 +78,21 @@ void run_library(struct run *run, const struct library *library)
     run->libraries[run->library_count++] = *library;
 }
 
+void run_fact(struct run *run, const char *name, const char *text)
+{
+    if (!text[0])
+        return;
+    assert(run->fact_count < FACTS_MAX);
+    struct fact *fact = &run->facts[run->fact_count++];
+    fact->name = name;
+    snprintf(fact->text, sizeof fact->text, "%s", text);
+}
+
+void run_bulk_rate(struct run *run, double rate)
+{
+    run->bulk_rate = rate;
+}
+
 const void *run_own(const struct run *run)
 {
     return run->workload->own;

@@ -90,6 +90,7 @@ class LocalPeers:
             "report": command.report,
             "timeout_s": timeout_s,
             "inherited": inherited,
+            "server": _server(command),
         }
         # -I and -S: it needs nothing but the standard library and starts in a few milliseconds.
         arguments = ["-I", "-S", str(SUPERVISOR), json.dumps(request)]
@@ -104,6 +105,19 @@ class LocalPeers:
             )
         ended: dict[str, Any] = json.loads(lines[0])
         return ended
+
+
+def _server(command: Command) -> dict[str, Any] | None:
+    """The server that the supervisor starts before the command."""
+    if command.server is None:
+        return None
+    listens = command.server.listens
+    assert listens is not None, "a server says where it can be reached"
+    return {
+        "command": command.server.arguments,
+        "protocol": listens.protocol,
+        "port": listens.port,
+    }
 
 
 def skipped(peer: Peer, what: str) -> Generator[TrialEvent, None, None]:
@@ -154,7 +168,9 @@ def taken_by_others(
 ) -> tuple[float | None, float | None]:
     """What other processes used and what the hypervisor took, as shares of the time of the CPUs
     used; None where the kernel does not tell, or the time was too short."""
-    names = [f"cpu{cpu}" for cpu in sorted(set(beside.cpus))]
+    # What it has on the CPUs of our far end is its own server.
+    far_cpus = beside.far_cpus if beside.far is None else ()
+    names = [f"cpu{cpu}" for cpu in sorted({*beside.cpus, *far_cpus})]
     available_s = len(names) * used.elapsed_s
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     told = all(name in before and name in after for name in names)

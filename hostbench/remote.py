@@ -351,7 +351,12 @@ def refusal_meaning(refused: ServiceRefused, url: str, what: str) -> Exception:
 
 def _beside_request(beside: Beside) -> BesideRequest:
     # The scratch file is the service's own affair.
-    return BesideRequest(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)
+    return BesideRequest(
+        cpus=beside.cpus,
+        rate=beside.rate,
+        elapsed_s=beside.elapsed_s,
+        far_cpus=beside.far_cpus,
+    )
 
 
 class _Reading:

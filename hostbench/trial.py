@@ -26,14 +26,16 @@ class Beside:
 
     `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
     primary metric. `elapsed_s`: how long it measured. `scratch_fd`: the descriptor of the file it
-    worked on, which the peer inherits where it runs; None: it worked on none. `far`: where the
-    other end of a peer between two hosts is; None: all of it is on this host.
+    worked on, which the peer inherits where it runs; None: it worked on none. `far_cpus`: where
+    its far end ran. `far`: where the other end of a peer between two hosts is; None: all of it is
+    on this host.
     """
 
     cpus: tuple[int, ...]
     rate: float
     elapsed_s: float
     scratch_fd: int | None = None
+    far_cpus: tuple[int, ...] = ()
     far: FarServer | None = None
 
     @property
