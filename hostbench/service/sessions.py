@@ -6,8 +6,8 @@ from hostbench.models.result import OWN_TOOL
 from hostbench.models.service import RouteAnswer, SessionRequest
 from hostbench.peers import known_tools
 from hostbench.program import Program
+from hostbench.route import family_of, interface_towards, is_own_address, source_address
 from hostbench.service.farend import FarEndWork
-from hostbench.service.route import family_of, interface_towards, is_own_address, source_address
 from hostbench.service.toolserver import ToolServerWork
 from hostbench.service.trial import Work
 from hostbench.web.problem import Problem

@@ -21,7 +21,7 @@ from hostbench.models.service import (
 )
 from hostbench.peers import Command
 from hostbench.peertrial import SUPERVISOR, SUPERVISOR_GRACE_S
-from hostbench.service.route import family_of
+from hostbench.route import family_of
 from hostbench.service.trial import Said
 from hostbench.services import service_module
 from hostbench.trial import TrialFailed
