@@ -12,18 +12,31 @@ from hostbench.models.service import SessionPlace
 
 
 @dataclass(frozen=True)
+class FarServer:
+    """Where a peer finds what it measures against on the far host. `port` is that of its server;
+    of a tool that needs the host's address alone it means nothing."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
 class Beside:
     """The trial of ours that a peer is to be compared with.
 
     `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
     primary metric. `elapsed_s`: how long it measured. `scratch_fd`: the descriptor of the file it
-    worked on, which the peer inherits where it runs; None: it worked on none.
+    worked on, which the peer inherits where it runs; None: it worked on none. `far_cpus`: where
+    its far end ran. `far`: where the other end of a peer between two hosts is; None: all of it is
+    on this host.
     """
 
     cpus: tuple[int, ...]
     rate: float
     elapsed_s: float
     scratch_fd: int | None = None
+    far_cpus: tuple[int, ...] = ()
+    far: FarServer | None = None
 
     @property
     def threads(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.adhoc import Changes, ad_hoc_suite, changed
+from hostbench.betweenhosts import FarEnds, far_ends
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.jobs import JobSpec
 from hostbench.models.suite import ALL, Suite
@@ -15,6 +16,7 @@ from hostbench.models.table import Table
 from hostbench.params import check_value, known_param
 from hostbench.plan import find_workload, make_plan, subsystems_of
 from hostbench.results import new_job_id
+from hostbench.services import Subsystem
 from hostbench.suite import built_in_suites, load_known_suite
 from hostbench.web.problem import Problem
 from orchestrator.store.hosts import HostFacts, HostState, HostStore
@@ -36,11 +38,18 @@ class Accepted:
     suite: Suite
     hosts: tuple[str, ...]
     subsystems: tuple[str, ...]
+    far_subsystems: tuple[str, ...] = ()
 
-    def job(self) -> NewJob:
-        """It as a job with a new id."""
-        job_id = new_job_id(self.suite.name)
-        return NewJob(job_id, self.spec, self.suite, self.hosts, self.subsystems)
+    def job(self, job_id: str | None = None) -> NewJob:
+        """It as a job, with a new id unless it has one."""
+        return NewJob(
+            job_id or new_job_id(self.suite.name),
+            self.spec,
+            self.suite,
+            self.hosts,
+            self.subsystems,
+            self.far_subsystems,
+        )
 
 
 class Acceptance:
@@ -63,8 +72,33 @@ class Acceptance:
                     "start that service there, or name another host",
                     "hosts",
                 )
-        self._check_plan(spec, suite, first, facts)
-        return Accepted(spec, suite, tuple(state.name for state in states), tuple(subsystems))
+        ends = self._checked_plan(spec, suite, first, facts)
+        far_subsystems = self._far_subsystems(states, ends)
+        names = tuple(state.name for state in states)
+        return Accepted(spec, suite, names, tuple(subsystems), far_subsystems)
+
+    def _far_subsystems(self, states: Sequence[HostState], ends: FarEnds) -> tuple[str, ...]:
+        """What the second host must have a service of. Raises Problem when it has none, or when
+        there is no second host and one is needed."""
+        if len(states) == 1:
+            if ends.required_by is not None:
+                raise refusal(
+                    f"{ends.required_by} has its far end on a second host; give hosts two names: "
+                    f"{states[0].name}, which measures, and the far host",
+                    "hosts",
+                )
+            return ()
+        if not ends.possible:
+            return ()
+        far = states[1]
+        if Subsystem.NET not in far.alive:
+            raise refusal(
+                f"{far.name} has no service {Subsystem.NET}, where the far ends of this job's "
+                f"network cases are to be; it has {listing(far.alive)}: start that service there, "
+                "name another second host, or give the cases target: loopback",
+                "hosts",
+            )
+        return (Subsystem.NET.value,)
 
     def _asked_hosts(self, spec: JobSpec) -> Sequence[HostState]:
         alive = [state for state in self._hosts.lately() if state.alive]
@@ -109,37 +143,42 @@ class Acceptance:
             raise self._unregistered(state.name)
         return facts
 
-    def _check_plan(self, spec: JobSpec, suite: Suite, state: HostState, facts: HostFacts) -> None:
-        """Plans the whole suite, once for each host as it is."""
+    def _checked_plan(
+        self, spec: JobSpec, suite: Suite, state: HostState, facts: HostFacts
+    ) -> FarEnds:
+        """Plans the whole suite, once for each host as it is; says where its far ends are."""
         content = suite.model_dump_json(exclude_defaults=True).encode()
         question = (hashlib.sha256(content).hexdigest(), state.name, state.instances)
         # The same suite can come from a workload or in full: the refusal names another field.
-        if self._plans.allowed(question):
-            return
+        known = self._plans.allowed(question)
+        if known is not None:
+            return known
         tables = {subsystem: answer.table for subsystem, answer in facts.tables.items()}
         if spec.workload is not None:
             _check_workload(spec, spec.workload, tables, facts)
         try:
-            make_plan(suite, tables, facts.inventory)
+            plan = make_plan(suite, tables, facts.inventory)
         except UsageError as error:
             raise refusal(error.message, _about(spec)) from None
-        self._plans.allow(question)
+        ends = far_ends(plan.cases)
+        self._plans.allow(question, ends)
+        return ends
 
 
 class _Verdicts:
-    """The last plans that could be made."""
+    """The last plans that could be made: where their far ends are."""
 
     def __init__(self) -> None:
-        self._allowed: OrderedDict[object, None] = OrderedDict()
+        self._allowed: OrderedDict[object, FarEnds] = OrderedDict()
         self._lock = threading.Lock()
 
-    def allowed(self, question: object) -> bool:
+    def allowed(self, question: object) -> FarEnds | None:
         with self._lock:
-            return question in self._allowed
+            return self._allowed.get(question)
 
-    def allow(self, question: object) -> None:
+    def allow(self, question: object, ends: FarEnds) -> None:
         with self._lock:
-            self._allowed[question] = None
+            self._allowed[question] = ends
             while len(self._allowed) > PLANS_REMEMBERED:
                 self._allowed.popitem(last=False)
 

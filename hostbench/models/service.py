@@ -40,11 +40,13 @@ TrialId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{
 
 
 class BesideRequest(BodyModel):
-    """The trial of ours that a peer is to be compared with: see hostbench.trial.Beside."""
+    """The trial of ours that a peer is to be compared with: see hostbench.trial.Beside. Of
+    `far_cpus` those count that are CPUs of the host which the peer's server runs on."""
 
     cpus: Annotated[tuple[Count, ...], Field(min_length=1, max_length=4096)]
     rate: Annotated[float, Field(ge=0)]
     elapsed_s: Seconds
+    far_cpus: Annotated[tuple[Count, ...], Field(max_length=4096)] = ()
 
 
 def _one_host(text: str) -> str:

@@ -154,4 +154,6 @@ def _beside(beside: BesideRequest) -> Beside:
             f"beside has CPU {outside[0]}, which this service may not use; "
             f"give CPUs out of {cpu_ranges(allowed)}",
         )
-    return Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)
+    # A server of the peer's that runs here is kept to CPUs that it may use.
+    far_cpus = tuple(cpu for cpu in beside.far_cpus if cpu in allowed)
+    return Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s, far_cpus=far_cpus)

@@ -274,7 +274,8 @@ def _host_calls(service: Service) -> APIRouter:
 
     @router.get("/host", summary="The inventory of this host", responses=problem_responses([401]))
     async def host() -> HostInventory:
-        seen = await asyncio.to_thread(inventory, scratch=service.has_scratch)
+        of_network = service.settings.subsystem is Subsystem.NET
+        seen = await asyncio.to_thread(inventory, scratch=service.has_scratch, network=of_network)
         # In a container the kernel's name of the host is a random one.
         return seen.model_copy(update={"hostname": service.settings.host})
 

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hostbench.errors import UsageError, listing, shown
 from hostbench.hostmemory import user_bandwidth
+from hostbench.hostnetwork import BANDWIDTH as NET_BANDWIDTH
 from hostbench.hostscratch import check_ratings
 from hostbench.lock import lock_path
 from hostbench.models.service import HostName, IpAddress, Registration
@@ -61,6 +62,7 @@ def read_settings(subsystem: str) -> Settings:
     # So that a wrong one is told now, not by every call for the inventory.
     user_bandwidth()
     check_ratings()
+    NET_BANDWIDTH.told()
     return Settings(
         subsystem=name,
         host=host,
