@@ -5,6 +5,7 @@
 #include "monotonic.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,7 +26,7 @@ int door_open(struct door *door, const struct grant *grant)
     if (door->listener < 0)
         return door->listener;
     endpoint_set_port(&door->address, port);
-    return 0;
+    return fcntl(door->listener, F_SETFL, O_NONBLOCK) ? -errno : 0;
 }
 
 void caller_free(struct caller *caller)
@@ -191,8 +192,7 @@ static bool serve_caller(struct door *door, struct caller *caller, bool *proved)
         return drop_what_comes(caller);
     if (inbox_fill(&caller->inbox, caller->fd) < 0)
         return false;
-    while (!*proved && !caller->turned_off &&
-           (next = inbox_next(&caller->inbox, &type, &body)) > 0)
+    while (!*proved && !caller->turned_off && (next = inbox_next(&caller->inbox, &type, &body)) > 0)
         if (!hear(door, caller, type, &body, proved))
             return false;
     return next >= 0;

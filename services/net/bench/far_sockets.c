@@ -5,6 +5,7 @@
 #include "monotonic.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,8 +31,8 @@ static bool make_keys(struct far_sockets *sockets)
 {
     for (unsigned i = 0; i < sockets->count; i++) {
         struct far_socket *socket = &sockets->sockets[i];
-        *socket = (struct far_socket){
-            .fd = -1, .udp = is_udp(sockets, i), .open = is_crr(sockets, i)};
+        *socket =
+            (struct far_socket){.fd = -1, .udp = is_udp(sockets, i), .open = is_crr(sockets, i)};
         if (is_crr(sockets, i) && i > 0)
             memcpy(socket->key, sockets->sockets[0].key, KEY_BYTES);
         else if (!token_random(socket->key, KEY_BYTES) ||
@@ -51,10 +52,12 @@ static int open_ports(struct far_sockets *sockets, struct endpoint local)
         if (socket->udp)
             fd = socket->fd = endpoint_listen(PROTOCOL_UDP, &local, 0, &socket->port);
         else if (sockets->listener < 0)
-            fd = sockets->listener =
-                endpoint_listen(PROTOCOL_TCP, &local, SOCKETS_MOST, &tcp_port);
+            fd = sockets->listener = endpoint_listen(PROTOCOL_TCP, &local, SOCKETS_MOST, &tcp_port);
         if (fd < 0)
             return fd;
+        /* Who was there a moment ago may be gone. */
+        if (fd == sockets->listener && fcntl(fd, F_SETFL, O_NONBLOCK))
+            return -errno;
         if (!socket->udp)
             socket->port = tcp_port;
     }
@@ -142,8 +145,8 @@ static struct far_socket *socket_of_key(const struct far_sockets *sockets, const
 /* Whether it is still waited for. */
 static bool read_key(struct far_sockets *sockets, struct pending *pending)
 {
-    ssize_t count = recv(pending->fd, pending->key + pending->used, KEY_BYTES - pending->used,
-                         MSG_DONTWAIT);
+    ssize_t count =
+        recv(pending->fd, pending->key + pending->used, KEY_BYTES - pending->used, MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (count > 0)
@@ -187,7 +190,8 @@ static void send_challenge(const struct far_socket *socket)
     uint8_t bytes[CHALLENGE_BYTES];
     memcpy(bytes, GREETING_CHALLENGE, GREETING_WORD);
     memcpy(bytes + GREETING_WORD, socket->challenge, NONCE_BYTES);
-    send(socket->fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL); /* the near end asks again */
+    send(socket->fd, bytes, sizeof bytes,
+         MSG_DONTWAIT | MSG_NOSIGNAL); /* the near end asks again */
 }
 
 /* Datagrams queued before connect() are still delivered after it, whoever sent them. */
@@ -231,8 +235,6 @@ void far_sockets_drain(const struct far_sockets *sockets)
 }
 
 /* ---- as a whole ----------------------------------------------------------------------------- */
-
-
 
 unsigned far_sockets_fds(const struct far_sockets *sockets, struct pollfd *fds)
 {

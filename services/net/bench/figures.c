@@ -323,11 +323,12 @@ static void tell_load(struct net_job *job)
     bool both = job->test.load_direction == DIRECTION_BOTH;
     bool sends = both || job->test.load_direction == DIRECTION_SEND;
     bool receives = both || !sends;
+    const char *no_way = job->test.load_streams ? NO_WAY : NO_LOAD;
     const char *why = job->test.load_streams ? NO_UNIT : NO_LOAD;
     double all = (sends ? send : 0) + (receives ? receive : 0);
     tell(job->run, "load_bytes_per_second", job->test.load_streams ? all : NAN, why);
-    tell(job->run, "load_send_bytes_per_second", send, sends ? why : NO_WAY);
-    tell(job->run, "load_receive_bytes_per_second", receive, receives ? why : NO_WAY);
+    tell(job->run, "load_send_bytes_per_second", send, sends ? why : no_way);
+    tell(job->run, "load_receive_bytes_per_second", receive, receives ? why : no_way);
 }
 
 static void tell_round_trips(struct net_job *job, const struct sums *all)

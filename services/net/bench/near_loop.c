@@ -242,12 +242,25 @@ static int compare_stream(struct near_thread *own)
     return EXIT_OK;
 }
 
+/* Whoever is free answers the next connection: only together do the answerers know of all. */
+static int compare_connections(struct near_thread *own)
+{
+    uint64_t asked = 0, answered = 0;
+    for (unsigned i = 0; i < test_own_sockets(&own->job->test); i++) {
+        asked += net_job_sender(own->job, i)->datagrams;
+        answered += net_job_receiver(own->job, i)->datagrams;
+    }
+    return asked == answered ? EXIT_OK : wrong(own, asked, answered, "requests of all streams");
+}
+
 static int compare_round_trips(struct near_thread *own)
 {
     const struct stream_counts *asker = net_job_sender(own->job, own->place.index);
     const struct stream_counts *answerer = net_job_receiver(own->job, own->place.index);
     if (asker->datagrams - asker->lost_operations != own->done)
         return wrong(own, asker->datagrams - asker->lost_operations, own->done, "round trips");
+    if (own->job->test.kind == KIND_CRR)
+        return compare_connections(own);
     if (own->job->test.protocol == PROTOCOL_TCP && asker->datagrams != answerer->datagrams)
         return wrong(own, asker->datagrams, answerer->datagrams, "requests");
     return EXIT_OK;

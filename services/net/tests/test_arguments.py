@@ -62,7 +62,7 @@ def test_bad_argument(workload: str, arguments: list[str], parts: list[str]) -> 
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("", ["address"]),
+        ("", ["token"]),
         ("port=1 token=" + TOKEN, ["address"]),
         ("address=127.0.0.1 port=1", ["token"]),
         ("address=localhost port=1 token=" + TOKEN, ["address"]),

@@ -180,7 +180,7 @@ def test_what_is_in_force_is_told() -> None:
     trial = measure("udp_stream", *MOMENT, "--receive-buffer-bytes=100000", "--rate=1000000")
     # The kernel doubles what it is asked for, for its own overhead.
     assert trial.metrics["receive_buffer_in_force_bytes"] == 200000
-    assert trial.metrics["path_mtu_bytes"] == 65536
+    assert trial.metrics["path_mtu_bytes"] in (65535, 65536)
     assert trial.facts["interface"] == "lo" and trial.facts["network_mode"] == "lo"
     assert trial.facts["far_host_name"] == os.uname().nodename
 
