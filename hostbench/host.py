@@ -68,7 +68,7 @@ def inventory(
     )
 
 
-def with_scratch(seen: Sequence[HostInventory]) -> HostInventory:
+def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
     """What several services of one host say of it: the first, with the scratch directory and the
     network of the one that has any."""
     place = next((one.scratch for one in seen if one.scratch is not None), None)

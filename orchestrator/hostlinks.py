@@ -8,7 +8,7 @@ from redis.exceptions import RedisError
 
 from hostbench.betweenhosts import far_ends
 from hostbench.farhost import FarHost, meet
-from hostbench.host import with_scratch
+from hostbench.host import merged_inventory
 from hostbench.interrupt import Interrupt
 from hostbench.measuring import Setup
 from hostbench.models.host import HostInventory
@@ -66,7 +66,7 @@ class HostLinks:
             tables[subsystem] = answer.table
             versions.append(answer.program)
         assert seen, "a suite has cases, and each has a subsystem"
-        inventory = with_scratch(seen)
+        inventory = merged_inventory(seen)
         plan = make_plan(suite, tables, inventory)
         far = self._far_host(plan, interrupt)
         record = None if far is None else far.record

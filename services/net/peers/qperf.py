@@ -65,4 +65,6 @@ class Latency(Peer):
 
     def parse(self, output: str, beside: Beside) -> float:
         expect("test", match(r"^(\w+):$", output, "name of a test")[1], self.title)
+        size = number(rf"^\s+msg_size +=\s+{NUMBER} bytes$", output, "msg_size")
+        expect("bytes", int(size), self._case.block_bytes)
         return 2 * number(rf"^\s+latency +=\s+{NUMBER} ns$", output, "latency in ns") * 1e-9
