@@ -65,8 +65,9 @@ int session_begin_phase(struct session *session, unsigned phase);
 int session_end_phase(struct session *session);
 
 const struct far_report *session_report(const struct session *session);
-/* What the far end's role on a socket has moved in this phase, as of its latest heartbeat. */
-uint64_t session_far_moved(const struct session *session, unsigned index);
+/* What the far end's role on a socket has moved in this phase, as of its latest heartbeat, and when
+ * that came (now_s()); 0: none has yet. */
+uint64_t session_far_moved(const struct session *session, unsigned index, double *at_s);
 /* Whether the far end is gone or has failed: streams are to stop; any thread may ask. */
 bool session_lost(const struct session *session);
 /* … why, with its run_reason(); an exit_code. Valid once session_lost(). */
