@@ -39,8 +39,8 @@ METHOD = (
     "the sum of its threads, or for clocks and times their median; the whole run, disturbance "
     "included, stands beside it. All work is verified, that of disks where the case asks for it, "
     "and a wrong result gives no figure.",
-    "Work that waits for a disk has no slices: its figure is that of the whole timed region. The "
-    "time of every operation is counted in a histogram with 128 steps for each doubling, so a "
+    "Work that waits for a disk or a network has no slices: its figure is that of the whole timed "
+    "region, of network streams by the receiver's clock. The time of every operation is counted in a histogram with 128 steps for each doubling, so a "
     "percentile is off by less than 1 %; one that too few operations were measured for is left "
     "out.",
     "n counts trials, never slices or samples. A case is repeated until half the interval of its "
@@ -51,8 +51,9 @@ METHOD = (
     "deviation is a tenth of the mean, or an extreme half of it away (as in pyperf).",
     "A limit is the product of its factors: for the CPU the clock measured in the same trial, the "
     "operations per cycle of the micro-architecture and the distinct cores used; for memory what "
-    "its channels transfer; for disks what their link transfers, or what the operator told. A "
-    "figure above its limit by more than the tolerance is invalid. "
+    "its channels transfer; for disks what their link transfers, for networks what a physical "
+    "link carries of payload, or of either what the operator told. A figure above its limit by "
+    "more than the tolerance is invalid. "
     "Disturbed trials are kept and shown; they count only where there are fewer undisturbed ones "
     "than the suite asks for.",
 )

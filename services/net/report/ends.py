@@ -16,7 +16,17 @@ from hostbench.report.cases import (
     total,
     warned,
 )
-from hostbench.report.content import Bar, BarGroup, Block, Column, Paragraph, RowGroup, Table
+from hostbench.report.content import (
+    Bar,
+    BarGroup,
+    Block,
+    Code,
+    Column,
+    Fold,
+    Paragraph,
+    RowGroup,
+    Table,
+)
 from hostbench.report.figures import (
     NOTHING,
     ROWS_A_CHART,
@@ -183,6 +193,23 @@ def evidence(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     if blocks:
         yield EVIDENCE
         yield from blocks
+    yield from _commands(measured)
+
+
+def _commands(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """The same case for iperf3; nothing runs from here."""
+    known = [case for case in cases if case.equivalent_command is not None]
+    if not known:
+        return
+    groups = tuple(
+        RowGroup(
+            workload, tuple((label(case), Code(case.equivalent_command or "")) for case in found)
+        )
+        for workload, found in by_workload(known).items()
+    )
+    caption = "The same with iperf3, where it can do it"
+    columns = (Column("case"), Column("command"))
+    yield Fold(caption, (Table(caption, columns, groups),))
 
 
 # ---- tables ----

@@ -8,12 +8,13 @@ import pytest
 
 from hostbench.models.events import EndEvent, WarningEvent
 from hostbench.models.limit import Limit
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.models.result import CaseResult, FarHostRecord, ProgramVersion, ResultDocument
 from hostbench.report.content import (
     BarChart,
     Block,
     Bullets,
     Chart,
+    Code,
     CurveChart,
     Drawing,
     Fold,
@@ -56,7 +57,8 @@ def rows(table: Table) -> dict[tuple[str, str], dict[str, str]]:
     """The cells by their columns, by group and case."""
     return {
         (str(group.title), str(row[0])): {
-            column.title: str(cell) for column, cell in zip(table.columns, row, strict=True)
+            column.title: cell.text if isinstance(cell, Code) else str(cell)
+            for column, cell in zip(table.columns, row, strict=True)
         }
         for group in table.groups
         for row in group.rows
@@ -304,6 +306,14 @@ def test_both_ends_counts_stand_side_by_side() -> None:
     assert re.fullmatch(r"sampled, [\d.]+ GB of 100\.0 GB", sampled)
 
 
+def test_what_iperf3_can_do_too_has_its_command() -> None:
+    found = rows(tables(ALL)["The same with iperf3, where it can do it"])
+    command = found["net.tcp_stream", "receive"]["command"]
+    assert "iperf3 --client SERVER" in command and "--reverse" in command
+    assert ("net.tcp_stream", "zerocopy") not in found
+    assert not [workload for workload, _ in found if workload.endswith("rr")]
+
+
 # ---- the summary ----
 
 
@@ -388,6 +398,22 @@ def test_documents_that_say_less(change: Callable[[CaseResult], CaseResult]) -> 
 def test_few_trials_without_limits_and_peers(trials: int) -> None:
     found = report_of(net_run(trials, limits=False, peers=False), "result.json")
     assert "no limit" in html(found) and "## Network" in markdown(found)
+
+
+def test_both_hosts_are_told() -> None:
+    program = ProgramVersion(name="net-bench", subsystem="net", version="0.1.0", sha256="12" * 32)
+    told = ALL.host.model_copy(update={"hostname": "beta"})
+    far = FarHostRecord(
+        inventory=told, program=program, address="192.0.2.2", near_address="192.0.2.1"
+    )
+    page = report_of(ALL.model_copy(update={"far_host": far}), "result.json")
+    assert page.title == f"net on {ALL.host.hostname} and beta"
+    (section,) = [one for one in page.sections if one.anchor == "far-host"]
+    assert "192.0.2.1" in str(section.blocks[0]) and "12" * 32 in str(section.blocks[0])
+    assert [name for name, _ in page.facts.items][-1] == "Far host"
+    assert "Far host" in html(page)
+    alone = report_of(ALL, "result.json")
+    assert not [one for one in alone.sections if one.anchor == "far-host"]
 
 
 def test_a_single_case_of_each_kind() -> None:
