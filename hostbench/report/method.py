@@ -38,11 +38,11 @@ METHOD = (
     "of wall time. The figure of a thread is the median over its clean slices, that of the trial "
     "the sum of its threads, or for clocks and times their median; the whole run, disturbance "
     "included, stands beside it. All work is verified, that of disks where the case asks for it, "
-    "and a wrong result gives no figure.",
+    "of networks by the counts of both ends, and a wrong result gives no figure.",
     "Work that waits for a disk or a network has no slices: its figure is that of the whole timed "
-    "region, of network streams by the receiver's clock. The time of every operation is counted in a histogram with 128 steps for each doubling, so a "
-    "percentile is off by less than 1 %; one that too few operations were measured for is left "
-    "out.",
+    "region, of network streams by the receiver's clock. The time of every operation is counted "
+    "in a histogram with 128 steps for each doubling, so a percentile is off by less than 1 %; one "
+    "that too few operations were measured for is left out.",
     "n counts trials, never slices or samples. A case is repeated until half the interval of its "
     "median reaches the target, within the bounds of the suite. The interval lies between order "
     "statistics, assumes no distribution, and states the coverage it really has (Hoefler and "

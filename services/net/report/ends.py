@@ -69,8 +69,9 @@ PATH = Paragraph(
     "speed of its own, and each is another path than a network."
 )
 EVIDENCE = Paragraph(
-    "Sent is what the sender counted in the timed region, received what the receiver did. TCP "
-    "loses nothing: there both are the same. Of UDP the difference is what was lost."
+    "Sent is what the sender counted in the timed region, received what the receiver did; either "
+    "end counts for itself, and the counts are exchanged over a connection of their own. TCP loses "
+    "nothing: a trial whose counts differ has failed. Of UDP the difference is what was lost."
 )
 NEAR_CPU, FAR_CPU = "cpu_seconds_per_gigabyte", "far_cpu_seconds_per_gigabyte"
 NEAR_TRIP_CPU, FAR_TRIP_CPU = (f"{end}cpu_seconds_per_million_operations" for end in ("", "far_"))
