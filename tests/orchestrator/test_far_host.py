@@ -3,6 +3,7 @@ service of its own. The first has it at a socket of the orchestrator's machine, 
 address with TLS, as compose.yaml and compose.peer.yaml have them."""
 
 import os
+import shutil
 import signal
 import socket
 import time
@@ -203,7 +204,7 @@ def test_a_far_host_without_a_net_service(scripted: TwoHosts, tmp_path: Path) ->
         answer = scripted.orchestrator.client.post("/jobs", json=job(hosts=["node-a", "node-c"]))
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["field"] == "body.hosts"
-        assert "node-c has no service net, where the far ends" in answer.json()["detail"]
+        assert "node-c has no service net, where net.tcp_stream" in answer.json()["detail"]
         # Nothing of it is between the hosts.
         on_one = job(hosts=["node-a", "node-c"], params={"target": "loopback"})
         job_id = scripted.orchestrator.submit(**on_one)
@@ -294,4 +295,28 @@ def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None
     job_id = real.orchestrator.submit(**job(duration_s=0.5) | {"workload": f"net.{workload}"})
     view = real.orchestrator.wait_for(job_id)
     assert view["state"] == "succeeded", (view, real.orchestrator.result(job_id))
+    assert real.nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("workload", "tool"),
+    [
+        ("tcp_stream", "iperf3"),
+        ("udp_stream", "iperf3"),
+        ("tcp_rr", "sockperf"),
+        ("udp_rr", "ping"),
+    ],
+)
+def test_a_peer_between_two_hosts(real: TwoHosts, workload: str, tool: str) -> None:
+    """Its server is a session too, and nothing of one is in the way of the next."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    asked = job(duration_s=1, trials=2, peers=[tool]) | {"workload": f"net.{workload}"}
+    job_id = real.orchestrator.submit(**asked)
+    view = real.orchestrator.wait_for(job_id)
+    (case,) = real.orchestrator.result(job_id)["cases"]
+    assert view["state"] == "succeeded", (view, case)
+    (peer,) = case["peers"]
+    assert peer["tool"] == tool and peer["statistics"]["n"] == 2, peer
+    assert real.far.address in " ".join(peer["command"])
     assert real.nothing_is_left()
