@@ -74,7 +74,8 @@ def calls(table: Table) -> Iterator[tuple[str, dict[str, Any]]]:
     of its numbers."""
     for workload in table.workloads:
         yield workload.name, {}
-        chosen = {name: word for name, word in CHOSEN.items() if workload.param(name)}
+        choices = {param.name for param in workload.params if param.type == "choice"}
+        chosen = {name: word for name, word in CHOSEN.items() if name in choices}
         for param in workload.params:
             if param.type == "choice":
                 beside = chosen | COMPANIONS.get(param.name, {})

@@ -70,6 +70,12 @@ void stream_begin_phase(struct stream *stream, uint8_t phase)
     stream->phase = phase;
     memset(&stream->counts, 0, sizeof stream->counts);
     atomic_store(&stream->expected, STREAM_UNTOLD);
+    struct endpoint_tcp tcp = {0};
+    if (stream->test->protocol == PROTOCOL_TCP)
+        endpoint_tcp(stream->fd, &tcp);
+    else
+        stream->drops_before = endpoint_drops(stream->fd);
+    stream->retransmits_before = tcp.retransmits;
 }
 
 int stream_run(struct stream *stream, const struct driver *driver)
@@ -82,43 +88,37 @@ int stream_run(struct stream *stream, const struct driver *driver)
 
 /* ---- what the roles have in common ---------------------------------------------------------- */
 
-struct role_watch role_begin(struct stream *stream)
+double role_begin(void)
 {
-    struct endpoint_tcp tcp = {0};
-    bool is_tcp = stream->test->protocol == PROTOCOL_TCP && endpoint_tcp(stream->fd, &tcp);
-    return (struct role_watch){
-        .retransmits = is_tcp ? tcp.retransmits : 0,
-        .drops = is_tcp ? 0 : endpoint_drops(stream->fd),
-        .cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID),
-    };
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
-static void tell_tcp(struct stream *stream, const struct role_watch *watch)
+static void tell_tcp(struct stream *stream)
 {
     struct stream_counts *counts = &stream->counts;
     struct endpoint_tcp tcp;
     if (!endpoint_tcp(stream->fd, &tcp))
         return;
-    counts->retransmits = (uint32_t)(tcp.retransmits - watch->retransmits);
+    counts->retransmits = (uint32_t)(tcp.retransmits - stream->retransmits_before);
     counts->congestion_window_bytes = tcp.congestion_window_bytes;
     counts->path_mtu_bytes = tcp.path_mtu_bytes;
     counts->mss_bytes = tcp.mss_bytes;
     counts->tcp_rtt_s = tcp.rtt_s;
 }
 
-void role_end(struct stream *stream, const struct role_watch *watch)
+void role_end(struct stream *stream, double before_cpu_s)
 {
     struct stream_counts *counts = &stream->counts;
-    counts->cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID) - watch->cpu_s;
+    counts->cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID) - before_cpu_s;
     endpoint_buffers_in_force(stream->fd, &counts->send_buffer_bytes,
                               &counts->receive_buffer_bytes);
     if (stream->test->protocol == PROTOCOL_TCP) {
-        tell_tcp(stream, watch);
+        tell_tcp(stream);
         return;
     }
     counts->path_mtu_bytes = endpoint_path_mtu(stream->fd);
     if (stream->role == ROLE_RECEIVE)
-        counts->dropped_by_receiver = (uint32_t)(endpoint_drops(stream->fd) - watch->drops);
+        counts->dropped_by_receiver = (uint32_t)(endpoint_drops(stream->fd) - stream->drops_before);
 }
 
 static const char *usual_remedy(int error)

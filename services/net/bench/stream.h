@@ -63,6 +63,9 @@ struct stream {
     _Atomic uint64_t expected;
     struct stream_counts counts; /* of the phase */
     uint8_t phase;
+    /* The kernel's counters when the phase began. */
+    uint64_t retransmits_before;
+    uint32_t drops_before;
     void *own;
     char what[160]; /* what was being done when a role failed, and what to do about it */
 };
@@ -73,7 +76,8 @@ struct stream {
  * connected already; test, index, role and fd are set, the rest is zero. Askers and answerers get
  * the socket's options alone. */
 int stream_open(struct stream *stream);
-/* Clears the counts; before the far end's role begins, so that nothing told is lost. */
+/* Clears the counts and reads the kernel's; before either end's role begins, so that nothing of the
+ * phase is missed. */
 void stream_begin_phase(struct stream *stream, uint8_t phase);
 /* Frees what stream_open() made; the descriptor stays open. */
 void stream_close(struct stream *stream);

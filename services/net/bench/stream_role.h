@@ -7,15 +7,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Around what a role does in a phase: its CPU time, and the kernel's counters. */
-struct role_watch {
-    double cpu_s;
-    uint64_t retransmits;
-    uint32_t drops;
-};
-
-struct role_watch role_begin(struct stream *stream);
-void role_end(struct stream *stream, const struct role_watch *watch);
+/* Around what a role does in a phase: its CPU time, and what the kernel says. `before_cpu_s` is what
+ * the first of them gives. */
+double role_begin(void);
+void role_end(struct stream *stream, double before_cpu_s);
 
 /* Sets `what` from what was being done; the negative errno. `remedy` may be NULL. */
 int role_failed(struct stream *stream, const char *doing, int error, const char *remedy);

@@ -209,7 +209,7 @@ static void set_nodelay(int fd, int on)
 
 int tcp_send(struct stream *stream, const struct driver *driver)
 {
-    struct role_watch watch = role_begin(stream);
+    double before_cpu_s = role_begin();
     struct pacing pacing;
     set_nodelay(stream->fd, 0); /* small blocks share packets, as is TCP's default */
     stream->counts.first_s = now_s();
@@ -219,7 +219,7 @@ int tcp_send(struct stream *stream, const struct driver *driver)
     set_nodelay(stream->fd, 1); /* the last of it goes out now */
     if (!error && stream->test->send_path == SEND_ZEROCOPY)
         reap_all(stream, driver);
-    role_end(stream, &watch);
+    role_end(stream, before_cpu_s);
     return error;
 }
 
@@ -251,8 +251,8 @@ static int receive_all(struct stream *stream, const struct driver *driver)
 
 int tcp_receive(struct stream *stream, const struct driver *driver)
 {
-    struct role_watch watch = role_begin(stream);
+    double before_cpu_s = role_begin();
     int error = receive_all(stream, driver);
-    role_end(stream, &watch);
+    role_end(stream, before_cpu_s);
     return error;
 }

@@ -246,7 +246,7 @@ static int send_all(struct stream *stream, const struct driver *driver, struct p
 int udp_send(struct stream *stream, const struct driver *driver)
 {
     const struct udp_own *own = stream->own;
-    struct role_watch watch = role_begin(stream);
+    double before_cpu_s = role_begin();
     struct pacing pacing;
     int error = set_segment(stream, stream->test->block_bytes);
     stream->counts.gso_segments = own->segments;
@@ -258,7 +258,7 @@ int udp_send(struct stream *stream, const struct driver *driver)
     stream->counts.last_s = now_s();
     if (!error)
         error = set_segment(stream, 0);
-    role_end(stream, &watch);
+    role_end(stream, before_cpu_s);
     return error;
 }
 
@@ -389,14 +389,14 @@ static void tell_dropped_datagrams(struct stream *stream)
 int udp_receive(struct stream *stream, const struct driver *driver)
 {
     struct udp_own *own = stream->own;
-    struct role_watch watch = role_begin(stream);
+    double before_cpu_s = role_begin();
     sequence_clear(own->sequence);
     own->received = 0;
     int error = receive_all(stream, driver);
     stream->counts.duplicated = own->sequence->duplicated;
     stream->counts.reordered = own->sequence->reordered;
     stream->counts.gro = own->gro;
-    role_end(stream, &watch);
+    role_end(stream, before_cpu_s);
     tell_dropped_datagrams(stream);
     return error;
 }
