@@ -16,7 +16,7 @@ import pytest
 from hostbench.models.jobs import StackState
 from hostbench.models.service import LEASE_S
 from tests.client.canned_server import Certificate, certificate
-from tests.faults.command import PROGRAMS, scripted_net_programs
+from tests.faults.command import PROGRAMS, Command, scripted_net_programs
 from tests.patience import SOON_S, wait_until
 from tests.service.streams import lock_is_free
 from tests.stack.lan import Lan, LanHost, need_namespaces
@@ -96,10 +96,10 @@ class TwoHosts:
         job_id = self.orchestrator.submit(**spec)
         self.orchestrator.wait_for(job_id, StackState.RUNNING)
         pid = self.services["node-b"].wait_for_program()
-        wait_until(lambda: self._is_connected(pid), lambda: "the two ends do not connect")
+        wait_until(lambda: self.is_connected(pid), lambda: "the two ends do not connect")
         return job_id
 
-    def _is_connected(self, pid: int) -> bool:
+    def is_connected(self, pid: int) -> bool:
         """Whether the second host, where a process of it says so, has a connection to the first."""
         lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
         first = socket.inet_aton(self.near.address)[::-1].hex().upper()
@@ -296,6 +296,46 @@ def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None
     view = real.orchestrator.wait_for(job_id)
     assert view["state"] == "succeeded", (view, real.orchestrator.result(job_id))
     assert real.nothing_is_left()
+
+
+@pytest.mark.parametrize("workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr"])
+def test_the_real_ends_are_parted(real: TwoHosts, workload: str) -> None:
+    """In mid-trial, and nobody says goodbye: each end gives up by itself."""
+    job_id = real.orchestrator.submit(**job(duration_s=600) | {"workload": f"net.{workload}"})
+    real.orchestrator.wait_for(job_id, StackState.RUNNING)
+    pid = real.services["node-b"].wait_for_program()
+    wait_until(lambda: real.is_connected(pid), lambda: "the two ends do not connect")
+    real.far.unplug()
+    try:
+        view = real.orchestrator.wait_for(job_id)
+        free = real.nothing_is_left()
+    finally:
+        real.far.plug_in()
+    assert free and view["state"] == "failed"
+    assert "the measuring end said: " in view["reason"], view["reason"]
+    real.orchestrator.wait_for_host("node-b", subsystem="net")
+    again = real.orchestrator.submit(**job())
+    assert real.orchestrator.wait_for(again)["state"] == "succeeded"
+
+
+def test_a_run_by_hand_between_two_hosts(real: TwoHosts, tmp_path: Path) -> None:
+    """hostbench run on the first host, with the second one over TLS."""
+    key_file = tmp_path / "key"
+    key_file.write_text(real.services["node-b"].key)
+    command = Command(tmp_path)
+    ended = command.run(
+        *("run", "--workload", "net.tcp_stream", "--param", "duration_s=0.5"),
+        *("--trials", "1", "--idle-policy", "force", "--json"),
+        *("--far-host", real.services["node-b"].url),
+        *("--far-key-file", str(key_file), "--far-ca", str(real.certificate.certificate)),
+        prefix=real.near.prefix,
+    )
+    assert ended.code == 0, ended.errors
+    far = ended.document["far_host"]
+    assert (far["near_address"], far["address"]) == (real.near.address, real.far.address)
+    (trial,) = ended.document["cases"][0]["trials"]
+    assert trial["events"][0]["facts"]["far_address"].startswith(real.far.address)
+    assert real.nothing_is_left() and command.is_gone_soon()
 
 
 @pytest.mark.parametrize(
