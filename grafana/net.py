@@ -74,7 +74,7 @@ NOTHING = "No results of networks in the chosen time."
 BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
 STREAMS_AXIS = Axis("streams", "number of streams", NUMBER, 2)
 OFFERED_AXIS = Axis("offered_bytes_per_second", "offered", BANDWIDTH)
-TAGS = ("workload", "target", "direction", "send_path", "udp_path", "congestion")
+TAGS = ("workload", "target", "far_host", "direction", "send_path", "udp_path", "congestion")
 LIMIT = "limit, what the link carries of payload at its MTU, or the operator told"
 
 
@@ -240,7 +240,7 @@ def _over_offered(
         description,
         OFFERED_AXIS,
         Axis("value", name, unit),
-        ("target", "direction", "udp_path"),
+        ("target", "far_host", "direction", "udp_path"),
         condition,
         fields=("block_bytes", "streams"),
     )
@@ -268,7 +268,7 @@ def _trips_over_blocks() -> xychart.Panel:
         "the same size. Both scales are logarithmic.",
         BLOCK_AXIS,
         Axis("value", "round trip", SECONDS, 10),
-        ("metric", "workload", "target", "wait"),
+        ("metric", "workload", "target", "far_host", "wait"),
         QUIET,
         fields=("streams",),
     )
@@ -282,7 +282,7 @@ def _under_load() -> xychart.Panel:
         "streams.",
         Axis("load_bytes_per_second", "bandwidth taken", BANDWIDTH),
         Axis("value", "round trip", SECONDS, 10),
-        ("metric", "workload", "target", "wait"),
+        ("metric", "workload", "target", "far_host", "wait"),
         f'{LATENCIES} AND "load_streams" > 0',
         order="load_streams",
         fields=("block_bytes", "streams"),
@@ -296,7 +296,7 @@ def _connections() -> xychart.Panel:
         "so at a time.",
         STREAMS_AXIS,
         Axis("value", "connections a second", RATE),
-        ("workload", "target"),
+        ("workload", "target", "far_host"),
         CONNECTIONS,
         fields=("block_bytes",),
     )

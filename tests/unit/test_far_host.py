@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hostbench.adhoc import ad_hoc_suite
-from hostbench.betweenhosts import FarEnds, far_ends
+from hostbench.betweenhosts import first_between_hosts
 from hostbench.errors import HostbenchError, ResourceError, UsageError
 from hostbench.farhost import BothWatch
 from hostbench.faroptions import FarOptions, far_options
@@ -14,8 +14,12 @@ from hostbench.interrupt import Interrupt
 from hostbench.models.jobs import JobSpec
 from hostbench.models.result import Busy, IdleWindow, PlannedCase, Reason
 from hostbench.models.service import IdleAnswer
+from hostbench.models.suite import Suite, SuiteCase
+from hostbench.models.table import Table, Workload
+from hostbench.params import check_value
+from hostbench.plan import make_plan
 from orchestrator.store.record import NewJob
-from tests.unit.records import planned
+from tests.unit.records import RATE_METRIC, host, param, planned
 
 URL = "https://node-b.example.org:8004"
 KEY = "the key of the services of tests"
@@ -30,18 +34,59 @@ def case(target: str | None, workload: str = "net.tcp_stream") -> PlannedCase:
 
 
 @pytest.mark.parametrize(
-    ("cases", "ends"),
+    ("cases", "title"),
     [
-        ([], FarEnds(False, None)),
-        ([case("loopback")], FarEnds(False, None)),
-        ([case("auto")], FarEnds(True, None)),
-        ([case(None)], FarEnds(True, None)),
-        ([case(None, "cpu.fma")], FarEnds(False, None)),
-        ([case("auto"), case("far_host")], FarEnds(True, "net.tcp_stream 4 streams")),
+        ([], None),
+        ([case("loopback")], None),
+        ([case(None, "cpu.fma"), case("far_host", "cpu.fma")], None),
+        ([case("loopback"), case("far_host")], "net.tcp_stream 4 streams"),
     ],
 )
-def test_where_far_ends_are(cases: list[PlannedCase], ends: FarEnds) -> None:
-    assert far_ends(cases) == ends
+def test_the_first_case_between_hosts(cases: list[PlannedCase], title: str | None) -> None:
+    assert first_between_hosts(cases) == title
+
+
+def planned_targets(far_host: bool, asked: dict[str, Any]) -> list[PlannedCase]:
+    target = param(
+        "target",
+        type="choice",
+        unit=None,
+        default="auto",
+        min=None,
+        max=None,
+        choices=("auto", "loopback", "far_host"),
+    )
+    workload = Workload(
+        name="tcp_stream",
+        description="",
+        kind="loop",
+        unsupported=None,
+        params=(target,),
+        metrics=(RATE_METRIC,),
+    )
+    table = Table(
+        protocol=1, program="net-bench", subsystem="net", version="0", workloads=(workload,)
+    )
+    suite = Suite(name="one", cases=(SuiteCase(workload="net.tcp_stream", **asked),))
+    return list(make_plan(suite, {"net": table}, host(), far_host=far_host).cases)
+
+
+@pytest.mark.parametrize(("far_host", "becomes"), [(False, "loopback"), (True, "far_host")])
+def test_auto_says_which_it_is(far_host: bool, becomes: str) -> None:
+    """A figure of the loopback and one between two hosts are not of the same case."""
+    for asked in ({}, {"params": {"target": "auto"}}):
+        (one,) = planned_targets(far_host, asked)
+        assert one.params["target"] == one.call["target"] == becomes
+        assert one.case == planned_targets(not far_host, {"params": {"target": becomes}})[0].case
+    assert planned_targets(True, {})[0].case != planned_targets(False, {})[0].case
+
+
+def test_far_cpus_are_not_those_of_this_host() -> None:
+    far_cpus = param("far_cpus", type="cpu_list", unit=None, default=None, min=None, max=None)
+    assert check_value(far_cpus, "8,10-11", allowed_cpus=(0, 1)) == "8,10-11"
+    for wrong, says in (("8192", "0 to 8191"), ("8,8", "twice"), ("x", "is not a CPU list")):
+        with pytest.raises(UsageError, match=says):
+            check_value(far_cpus, wrong, allowed_cpus=(0, 1))
 
 
 @pytest.mark.parametrize(

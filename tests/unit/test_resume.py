@@ -86,7 +86,7 @@ def between(target: str) -> SessionRecord:
     ],
 )
 def test_another_far_host_is_another_measurement(far: FarHostRecord | None, part: str) -> None:
-    before = between("auto")
+    before = between("far_host")
     found = resumption(replay([before, bare_trial(), done("aaaa")]), before)
     assert found.kept == ("aaaa",)
     now = before.model_copy(update={"far_host": far})
