@@ -114,6 +114,8 @@ static int place(struct run *run)
     if (failure)
         return failure;
     struct value *threads = options_value(&run->options, "threads");
+    if (run->workload->threads)
+        run_set_count(run, "threads", run->workload->threads(run));
     if (threads->word) {
         threads->count = given ? given->count : run->placement.affinity.count;
         threads->word = NULL;

@@ -122,6 +122,14 @@ static void library_objects(struct json *json, const struct run *run)
     json_close_array(json);
 }
 
+static void facts_object(struct json *json, const struct run *run)
+{
+    json_open_object(json, "facts");
+    for (size_t i = 0; i < run->fact_count; i++)
+        json_string(json, run->facts[i].name, run->facts[i].text);
+    json_close_object(json);
+}
+
 bool event_start(const struct run *run)
 {
     struct line line;
@@ -145,6 +153,7 @@ bool event_start(const struct run *run)
     json_number(json, "read_s", run->clock.read_s);
     json_close_object(json);
     library_objects(json, run);
+    facts_object(json, run);
     json_number(json, "time_unix_s", (double)wall.tv_sec + round((double)wall.tv_nsec / 1e6) / 1e3);
     started = line_end(&line);
     return started && write_waiting();

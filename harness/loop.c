@@ -9,9 +9,16 @@
 
 enum { ALIGNMENT = 128 }; /* no cache line of two threads */
 
+bool loop_in_bulk(const struct workload *workload)
+{
+    return workload->moved;
+}
+
 unsigned loop_streams(const struct workload *workload)
 {
     unsigned count = 0;
+    if (loop_in_bulk(workload))
+        return 0;
     while (workload->streams && workload->streams[count])
         count++;
     assert(count <= STREAMS_MAX);
@@ -67,6 +74,13 @@ void run_loop_done(struct thread *thread, unsigned stream, uint64_t latency_ns)
         histogram_add(&loop->streams[stream], latency_ns);
 }
 
+void run_bulk_done(struct thread *thread, uint64_t work, double rate)
+{
+    struct worker *worker = (struct worker *)thread;
+    worker->loop->rate = rate;
+    worker->progress.operations = work;
+}
+
 /* ---- the two phases ------------------------------------------------------------------------- */
 
 static const struct value *option(const struct worker *worker, const char *param)
@@ -99,7 +113,8 @@ int loop_run(struct worker *worker)
     loop->end_s = duration->set ? worker->start_s + duration->number : INFINITY;
     int failure = run->workload->loop(&worker->thread);
     slices_end(worker, &before);
-    worker->progress.operations = operations_of(worker) * run->unit_operations;
+    if (!loop_in_bulk(run->workload))
+        worker->progress.operations = operations_of(worker) * run->unit_operations;
     return failure;
 }
 
@@ -112,7 +127,9 @@ struct thread_figures loop_figures(const struct worker *worker)
     struct histogram all;
     if (worker->progress.operations == 0)
         return figures;
-    figures.rate_whole = (double)worker->progress.operations / worker->measured_s;
+    figures.rate_whole = loop_in_bulk(run->workload)
+                             ? worker->loop->rate
+                             : (double)worker->progress.operations / worker->measured_s;
     if (!run->workload->rate.time)
         return figures;
     histogram_clear(&all);

@@ -12,11 +12,14 @@ enum { STREAMS_MAX = 4 };
 struct loop {
     uint64_t share; /* operations it may begin; UINT64_MAX: time decides */
     double end_s;
-    bool timed; /* the ramp is over */
+    bool timed;  /* the ramp is over */
+    double rate; /* of a loop that moves in bulk: as it was told */
     struct histogram streams[];
 };
 
-/* How many kinds of operations are told apart; 1: they are not. */
+/* Whether it moves its work in bulk: no histogram is kept then. */
+bool loop_in_bulk(const struct workload *workload);
+/* How many kinds of operations are told apart; 1: they are not, 0: none is timed. */
 unsigned loop_streams(const struct workload *workload);
 /* Memory for the records. 0, or -1 without memory. */
 int loop_allocate(struct worker *worker);

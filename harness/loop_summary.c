@@ -89,6 +89,10 @@ enum whole {
     WHOLES,
 };
 
+/* Of a loop that moves in bulk, no operation is counted or timed. */
+static const bool in_bulk[WHOLES] = {
+    [RATE] = true, [RATE_SUM] = true, [OVERLAP_RATIO] = true, [WORK_DONE] = true};
+
 enum { STREAM_METRICS = 1 + LATENCIES }; /* operations a second, and the latencies */
 
 static const struct metric wholes[WHOLES] = {
@@ -109,12 +113,16 @@ static const struct metric wholes[WHOLES] = {
 static const struct metric work_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
                                          "Bytes really read and written; a fixed work is rounded "
                                          "up to whole operations."};
+static const struct metric arrived_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
+                                            "Bytes that arrived in the timed region."};
 static const struct metric stream_rate = {
     "operations_per_second", "operation/s", HIGHER_IS_BETTER,
     "Operations of this kind alone over the time from the first start to the last stop."};
 
 unsigned loop_metrics(const struct workload *workload)
 {
+    if (loop_in_bulk(workload))
+        return WHOLES;
     unsigned streams = workload->streams ? loop_streams(workload) : 0;
     return WHOLES + LATENCIES + streams * STREAM_METRICS;
 }
@@ -144,12 +152,22 @@ static void stream_metric(const struct workload *workload, unsigned which, struc
     metric->name = name;
 }
 
-static bool whole_metric(const struct rate *rate, enum whole which, struct metric *metric,
+static const struct metric *work_done(const struct workload *workload)
+{
+    if (!rate_in_bytes(&workload->rate))
+        return &wholes[WORK_DONE];
+    return loop_in_bulk(workload) ? &arrived_bytes : &work_bytes;
+}
+
+static bool whole_metric(const struct workload *workload, enum whole which, struct metric *metric,
                          char *name, size_t size)
 {
+    const struct rate *rate = &workload->rate;
     if (which == RATE_SUM && rate->time)
         return false;
-    *metric = which == WORK_DONE && rate_in_bytes(rate) ? work_bytes : wholes[which];
+    if (loop_in_bulk(workload) && !in_bulk[which])
+        return false;
+    *metric = which == WORK_DONE ? *work_done(workload) : wholes[which];
     if (which == RATE)
         *metric = (struct metric){.description = rate->description};
     if (which == RATE || which == RATE_SUM) {
@@ -167,7 +185,7 @@ bool loop_metric(const struct workload *workload, unsigned which, struct metric 
                  size_t size)
 {
     if (which < WHOLES)
-        return whole_metric(&workload->rate, which, metric, name, size);
+        return whole_metric(workload, which, metric, name, size);
     if (is_whole(which))
         *metric = latencies[which - WHOLES].metric;
     else
@@ -186,6 +204,8 @@ struct measured {
 
 static double primary(const struct measured *measured)
 {
+    if (loop_in_bulk(measured->run->workload))
+        return measured->run->bulk_rate;
     if (measured->run->workload->rate.time)
         return latency_s(&measured->all, LATENCY_P50);
     return measured->operations > 0 ? measured->totals->operations / measured->makespan_s : NAN;
@@ -214,8 +234,10 @@ static double whole_value(const struct measured *measured, enum whole which)
     }
 }
 
-static const char *whole_reason(enum whole which)
+static const char *whole_reason(const struct workload *workload, enum whole which)
 {
+    if (loop_in_bulk(workload))
+        return "too little arrived to tell a rate";
     return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;
 }
 
@@ -236,7 +258,8 @@ static void add(struct measured *measured, unsigned which, const char *name,
                 struct summary *summary)
 {
     if (which < WHOLES) {
-        summary_add(summary, name, whole_value(measured, which), whole_reason(which));
+        summary_add(summary, name, whole_value(measured, which),
+                    whole_reason(measured->run->workload, which));
         return;
     }
     if (is_whole(which)) {

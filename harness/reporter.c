@@ -20,7 +20,7 @@ int reporter_allocate(struct reporter *reporter, const struct run *run)
         .clocks = calloc(run->threads, sizeof *reporter->clocks),
         .interval_s = options_get(&run->options, "sample_interval_s")->number,
     };
-    if (run->workload->loop) {
+    if (run->workload->loop && !loop_in_bulk(run->workload)) {
         reporter->seen = calloc(1, sizeof *reporter->seen);
         if (!reporter->seen)
             return -1;
@@ -185,14 +185,42 @@ static size_t sample_loop(struct reporter *reporter, struct trial *trial, double
     return count;
 }
 
+/* Each thread's own, between two moments that it names itself: what another host tells comes in
+ * its own time. Of a thread that told nothing new, none. */
+static size_t sample_bulk(struct reporter *reporter, struct trial *trial,
+                          struct sampled sampled[SAMPLED_MAX])
+{
+    const struct workload *workload = trial->run->workload;
+    double rate = NAN;
+    for (unsigned i = 0; i < trial->run->threads; i++) {
+        struct progress *last = &reporter->last[i];
+        double at_s = trial->start_s, since_s = last->at_s > 0 ? last->at_s : trial->start_s;
+        uint64_t moved = workload->moved(&trial->workers[i].thread, &at_s);
+        if (at_s <= since_s || moved < last->operations)
+            continue;
+        rate = (isfinite(rate) ? rate : 0) + (double)(moved - last->operations) / (at_s - since_s);
+        *last = (struct progress){.at_s = at_s, .operations = moved};
+    }
+    sampled[0] = (struct sampled){workload->rate.name, rate};
+    return 1;
+}
+
+static size_t sample_figures(struct reporter *reporter, struct trial *trial, double until_s,
+                             double by_s, struct sampled sampled[SAMPLED_MAX])
+{
+    if (reporter->seen)
+        return sample_loop(reporter, trial, by_s, sampled);
+    return loop_in_bulk(trial->run->workload) ? sample_bulk(reporter, trial, sampled)
+                                              : sample_slices(reporter, trial, until_s, sampled);
+}
+
 static void sample(struct reporter *reporter, struct trial *trial, double at_s, double by_s)
 {
     struct run *run = trial->run;
     struct sampled sampled[SAMPLED_MAX];
     /* Where it matters, the reporter waits for its turn too: until now, not until the time due. */
     double until_s = run->placement.oversubscribed && !run_stopping(run) ? now_s() : at_s;
-    size_t count = reporter->seen ? sample_loop(reporter, trial, by_s, sampled)
-                                  : sample_slices(reporter, trial, until_s, sampled);
+    size_t count = sample_figures(reporter, trial, until_s, by_s, sampled);
     if (!event_sample(until_s - trial->start_s, until_s - reporter->last_s, sampled, count))
         run->ending.why = "ended because its output cannot be written";
     reporter->last_s = until_s;

@@ -57,6 +57,24 @@ int run_cpu(const struct run *run, unsigned thread)
     return run->placement.cpus.cpus[thread];
 }
 
+const struct cpulist *run_cpu_list(const struct run *run, const char *param)
+{
+    return &options_get(&run->options, param)->cpus;
+}
+
+void run_set_cpu_list(struct run *run, const char *param, struct cpulist *list)
+{
+    struct value *value = options_value(&run->options, param);
+    cpulist_free(&value->cpus);
+    *value = (struct value){.set = true, .cpus = *list};
+    *list = (struct cpulist){0};
+}
+
+struct cpulist run_cpus_left(const struct run *run)
+{
+    return placement_left(&run->placement, "/sys");
+}
+
 bool run_oversubscribed(const struct run *run)
 {
     return run->placement.oversubscribed;
@@ -76,6 +94,21 @@ void run_library(struct run *run, const struct library *library)
 {
     assert(run->library_count < LIBRARIES_MAX);
     run->libraries[run->library_count++] = *library;
+}
+
+void run_fact(struct run *run, const char *name, const char *text)
+{
+    if (!text[0])
+        return;
+    assert(run->fact_count < FACTS_MAX);
+    struct fact *fact = &run->facts[run->fact_count++];
+    fact->name = name;
+    snprintf(fact->text, sizeof fact->text, "%s", text);
+}
+
+void run_bulk_rate(struct run *run, double rate)
+{
+    run->bulk_rate = rate;
 }
 
 const void *run_own(const struct run *run)

@@ -16,8 +16,9 @@
 #include <stdatomic.h>
 
 enum {
-    OWN_METRICS_MAX = 40,
+    OWN_METRICS_MAX = 64,
     LIBRARIES_MAX = 4,
+    FACTS_MAX = 16,
     CLOCKS_SHOWN = 63, /* some 40 fall into a second */
 };
 
@@ -25,6 +26,11 @@ struct own_metric {
     const char *name;
     double value;    /* NaN: there is none */
     const char *why; /* … for this reason */
+};
+
+struct fact {
+    const char *name;
+    char text[128];
 };
 
 struct run {
@@ -44,6 +50,9 @@ struct run {
     size_t metric_count;
     struct library libraries[LIBRARIES_MAX];
     size_t library_count;
+    struct fact facts[FACTS_MAX];
+    size_t fact_count;
+    double bulk_rate;          /* the primary figure of a loop that moves in bulk */
     void *shared;              /* the workload's own */
     const struct trial *trial; /* once it has begun */
     atomic_bool stopping;

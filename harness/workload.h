@@ -101,6 +101,9 @@ struct workload {
     /* Of loops only: the names of what is also told apart in the figures, such as "read" and
      * "write", NULL-terminated. NULL: there is one kind of operation. */
     const char *const *streams;
+    /* How many threads there are, where parameters of its own tell that; it excludes `threads` then,
+     * and `cpus` still places them. NULL: `threads` says it. */
+    unsigned (*threads)(const struct run *);
     /* Its own parameter that bounds the work in the place of the common one, which it excludes, such
      * as total_bytes. When it is set, check() makes run_set_count(run, "work", …) of it. Together
      * with duration_s, which needs a loop, whichever is reached first ends the trial. NULL: the
@@ -139,6 +142,12 @@ struct workload {
      * Does operations until run_loop_over() says so, telling each with run_loop_done(), and comes
      * back when none is under way. 0 or an exit_code. */
     int (*loop)(struct thread *);
+    /* Of a loop that moves its work in bulk, of which no single operation is timed: what this thread
+     * has moved in this phase so far, in the unit of the rate, and when that was so (CLOCK_MONOTONIC,
+     * in seconds). For the samples; called by another thread at any time in the timed region. Its
+     * loop() or verify() tells run_bulk_done(), its finish() run_bulk_rate(). NULL: it is no such
+     * loop. */
+    uint64_t (*moved)(const struct thread *, double *at_s);
     /* The bare loop of `batch` units: counter and branch only. May be NULL. */
     void (*empty_loop)(struct thread *, uint64_t batch);
     /* The core clock under the vector licence that step() runs under, in some tens of
@@ -187,12 +196,24 @@ const void *run_own(const struct run *run);
 unsigned run_threads(const struct run *run);
 /* Where a thread is pinned. */
 int run_cpu(const struct run *run, unsigned thread);
+struct cpulist;
+/* A PARAM_CPU_LIST parameter as it was given or resolved; empty: not set. */
+const struct cpulist *run_cpu_list(const struct run *run, const char *param);
+/* Takes a list over (check() only). */
+void run_set_cpu_list(struct run *run, const char *param, struct cpulist *list);
+/* The CPUs that this process may use and no thread is pinned to, one per core before any SMT
+ * sibling; to be freed. Empty: there are none. */
+struct cpulist run_cpus_left(const struct run *run);
 /* Whether there are more threads than CPUs: rates of threads that share one do not add up. */
 bool run_oversubscribed(const struct run *run);
 void run_set_shared(struct run *run, void *shared);
 void *run_shared(const struct run *run);
 /* Names a library that does part of the work (resolve() only). */
 void run_library(struct run *run, const struct library *library);
+/* Something found about the surroundings, for the start event: open(), setup() and calibrate() only,
+ * by one thread at a time. The name must last; the text is copied, and nothing is told when it is
+ * empty. */
+void run_fact(struct run *run, const char *name, const char *text);
 /* Operations (of a byte rate: bytes) that one unit of step() stands for, and the largest batch
  * step() may be given. */
 void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);
@@ -246,6 +267,14 @@ void run_loop_done(struct thread *thread, unsigned stream, uint64_t latency_ns);
 uint64_t run_loop_operations(const struct run *run, unsigned stream);
 /* In finish(): from the first start to the last stop, in seconds. */
 double run_loop_elapsed_s(const struct run *run);
+
+/* ---- for loops that move in bulk ---- */
+
+/* From loop() of the timed region, or verify(): the work of this thread that has arrived, in the unit
+ * of the rate, and its rate by the clock that counts, which may be another host's; NaN: none. */
+void run_bulk_done(struct thread *thread, uint64_t work, double rate);
+/* In finish(): the primary figure. NaN: too little arrived to tell. */
+void run_bulk_rate(struct run *run, double rate);
 
 /* ---- for teams ---- */
 

@@ -164,7 +164,7 @@ class Child:
         """Whether it exits in time. It is not reaped: its id stays taken until `stop()`."""
         deadline_s = time.monotonic() + seconds
         interrupts = self._interrupt.count
-        while not self._has_exited():
+        while not self.has_exited:
             # A further signal means that somebody is in a hurry: no more grace.
             hurry = self._hurry and self._interrupt.count > max(1, interrupts)
             if hurry or time.monotonic() >= deadline_s:
@@ -172,7 +172,9 @@ class Child:
             time.sleep(POLL_S)
         return True
 
-    def _has_exited(self) -> bool:
+    @property
+    def has_exited(self) -> bool:
+        """Whether it has ended by now."""
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
@@ -180,7 +182,7 @@ class Child:
         """Ends the child's process group, SIGTERM first, and reaps the child. Safe to repeat."""
         if self._process.returncode is not None:
             return
-        if not self._has_exited():
+        if not self.has_exited:
             self._signal_group(signal.SIGTERM)
             self._exited_within(TERMINATE_GRACE_S if self._hurry else SUPERVISOR_GRACE_S)
         # Also when it exited by itself: nothing it left behind may run on. It is not reaped yet,

@@ -15,7 +15,19 @@ from hostbench import __version__
 from hostbench.cli_stack import stack
 from hostbench.errors import HostbenchError, ResourceError, UsageError
 from hostbench.exitcode import ExitCode
-from hostbench.options import EPILOG, Csv, Idle, Json, Param, Peers, Trials, Workload
+from hostbench.options import (
+    EPILOG,
+    Csv,
+    FarCaFile,
+    FarHostUrl,
+    FarKeyFile,
+    Idle,
+    Json,
+    Param,
+    Peers,
+    Trials,
+    Workload,
+)
 from hostbench.optionvalues import peer_choice, seconds, whole_number
 from hostbench.printing import print_document, print_json, refuse_both
 from hostbench.services import Subsystem
@@ -93,6 +105,9 @@ def run(
         str,
         typer.Option(metavar="SECONDS", help="How long to wait for another run on this host."),
     ] = "0",
+    far_host: FarHostUrl = None,
+    far_key_file: FarKeyFile = None,
+    far_ca: FarCaFile = None,
     results: Results = None,
     as_json: Json = False,
     as_csv: Csv = False,
@@ -100,6 +115,7 @@ def run(
     """Measure a suite, or one workload, on this host."""
     from hostbench.adhoc import TRIALS_MOST
     from hostbench.commands import RunRequest, run_job
+    from hostbench.faroptions import far_options
 
     refuse_both(as_json, as_csv)
     request = RunRequest(
@@ -112,6 +128,7 @@ def run(
         resume=resume,
         wait_s=seconds("--wait", wait),
         results=results,
+        far=far_options(far_host, far_key_file, far_ca),
     )
     document, code = run_job(request)
     print_document(document, as_json=as_json, as_csv=as_csv)

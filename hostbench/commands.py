@@ -8,6 +8,7 @@ from hostbench.adhoc import Changes, ad_hoc_suite, changed
 from hostbench.document import job_exit_code
 from hostbench.errors import UsageError
 from hostbench.exitcode import ExitCode
+from hostbench.faroptions import FarOptions
 from hostbench.interrupt import Interrupt
 from hostbench.job import JobRunner
 from hostbench.models.result import ResultDocument
@@ -34,6 +35,7 @@ class RunRequest:
     resume: str | None
     wait_s: float
     results: Path | None
+    far: FarOptions | None = None
 
 
 def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
@@ -43,7 +45,7 @@ def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
     _check_request(request)
     store = ResultsStore(results_directory(request.results))
     with progress_for(sys.stderr) as progress:
-        runner = JobRunner(store, interrupt, progress, request.wait_s)
+        runner = JobRunner(store, interrupt, progress, request.wait_s, request.far)
         if request.resume is not None:
             document = runner.resume(request.resume)
         else:

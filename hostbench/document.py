@@ -111,6 +111,7 @@ def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> Re
         suite=session.suite,
         workloads=session.workloads,
         cases=tuple(case_result(progress, case) for case in session.cases),
+        far_host=session.far_host,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hostbench.hostmemory import memory
+from hostbench.hostnetwork import network as host_network
 from hostbench.hostscratch import scratch_place
 from hostbench.models.host import (
     Cache,
@@ -36,9 +37,11 @@ _Number = TypeVar("_Number", int, float)
 _CONTAINER_CGROUP = re.compile(r"docker|containerd|kubepods|libpod|lxc|garden")
 
 
-def inventory(root: Path = Path("/"), *, scratch: bool = True) -> HostInventory:
+def inventory(
+    root: Path = Path("/"), *, scratch: bool = True, network: bool = True
+) -> HostInventory:
     """What this host is. `root` stands for / in tests. `scratch`: with what lies below the scratch
-    directory, which is another one in every container.
+    directory, and `network`: with its interfaces, both of which are others in every container.
 
     Raises UsageError when a rating that the user tells, such as HOSTBENCH_MEMORY_BANDWIDTH, makes
     no sense.
@@ -61,14 +64,16 @@ def inventory(root: Path = Path("/"), *, scratch: bool = True) -> HostInventory:
         cgroup=_cgroup(root),
         memory=memory(root, virtualisation),
         scratch=scratch_place(root, virtualisation) if scratch else None,
+        network=host_network(root, virtualisation) if network else None,
     )
 
 
-def with_scratch(seen: Sequence[HostInventory]) -> HostInventory:
-    """What several services of one host say of it: the first, with the scratch directory of the
-    one that has any."""
+def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
+    """What several services of one host say of it: the first, with the scratch directory and the
+    network of the one that has any."""
     place = next((one.scratch for one in seen if one.scratch is not None), None)
-    return seen[0].model_copy(update={"scratch": place})
+    network = next((one.network for one in seen if one.network is not None), None)
+    return seen[0].model_copy(update={"scratch": place, "network": network})
 
 
 def _machine(root: Path) -> str | None:

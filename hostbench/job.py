@@ -1,11 +1,14 @@
 """A job from its suite to its result document, on this host."""
 
 import contextlib
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from hostbench.betweenhosts import first_between_hosts
 from hostbench.document import assemble
-from hostbench.errors import HostbenchError
+from hostbench.errors import HostbenchError, UsageError
+from hostbench.faroptions import OPTION, FarOptions
 from hostbench.host import inventory
 from hostbench.idle import LocalWatch
 from hostbench.index import JobIndex
@@ -23,6 +26,10 @@ from hostbench.program import Program, load_programs
 from hostbench.results import JobDirectory, ResultsStore, needed_bytes
 from hostbench.resume import resumption
 from hostbench.scratch import Scratch
+from hostbench.trial import Transport
+
+if TYPE_CHECKING:
+    from hostbench.farhost import FarHost
 
 
 class Audience(Protocol):
@@ -43,31 +50,40 @@ class Audience(Protocol):
         ...
 
 
-def set_up(suite: Suite) -> tuple[Setup, dict[str, Program]]:
-    """Finds the programs and makes the plan. Raises UsageError or ResourceError."""
+def set_up(suite: Suite, *, far_host: bool = False) -> tuple[Setup, dict[str, Program]]:
+    """Finds the programs and makes the plan, with or without a second host. Raises UsageError or
+    ResourceError."""
     programs = load_programs(subsystems_of(suite))
     host = inventory()
     tables = {subsystem: program.table for subsystem, program in programs.items()}
     versions = tuple(program.version for program in programs.values())
-    return Setup(make_plan(suite, tables, host), tables, versions, host), programs
+    plan = make_plan(suite, tables, host, far_host=far_host)
+    return Setup(plan, tables, versions, host), programs
 
 
 class JobRunner:
     """Runs and resumes jobs; one at a time on this host."""
 
     def __init__(
-        self, store: ResultsStore, interrupt: Interrupt, audience: Audience, wait_s: float
+        self,
+        store: ResultsStore,
+        interrupt: Interrupt,
+        audience: Audience,
+        wait_s: float,
+        far: FarOptions | None = None,
     ) -> None:
-        """`wait_s` is how long to wait for another run on this host to end."""
+        """`wait_s` is how long to wait for another run on this host to end, or on the far one."""
         self._store = store
         self._index = JobIndex(store)
         self._interrupt = interrupt
         self._audience = audience
         self._wait_s = wait_s
+        self._far_options = far
+        self._far: FarHost | None = None
 
     def run(self, suite: Suite) -> ResultDocument:
         """Measures a suite. Raises HostbenchError; what was measured until then is kept."""
-        setup, programs = set_up(suite)
+        setup, programs = self._set_up(suite)
         self._audience.planned(setup.plan, setup.metrics, kept=())
         with host_lock(self._wait_s, self._interrupt) as lock:
             job = self._store.create(suite.name, needed_bytes(setup.plan))
@@ -76,6 +92,30 @@ class JobRunner:
             with begin_journal(job, session) as journal:
                 self._audience.say(f"job {job.id} in {job.path}")
                 return self._measure(job, journal, setup, session, programs, lock.descriptor)
+
+    def _set_up(self, suite: Suite) -> tuple[Setup, dict[str, Program]]:
+        """`set_up`, and the far host where cases may have their far ends there."""
+        options = self._far_options
+        setup, programs = set_up(suite, far_host=options is not None)
+        between = first_between_hosts(setup.plan.cases)
+        if options is None:
+            if between is not None:
+                raise UsageError(
+                    f"{between} has its far end on a second host; name its net service with "
+                    f"{OPTION} https://…:8004, or give the case target: loopback"
+                )
+            return setup, programs
+        if between is None:
+            if options.is_asked_for:
+                raise UsageError(
+                    f"{OPTION} is where network cases have their far ends, and no case of "
+                    f"{suite.name} has one there; leave it out"
+                )
+            return setup, programs
+        from hostbench.farrun import met
+
+        self._far = met(options, self._interrupt)
+        return dataclasses.replace(setup, far_host=self._far.record), programs
 
     def resume(self, job_id: str) -> ResultDocument:
         """Takes up a job where it stopped; one that has ended well is only assembled again.
@@ -91,7 +131,7 @@ class JobRunner:
                 f"job {job.id} is complete: nothing left to measure, its document was written anew"
             )
             return document
-        setup, programs = set_up(before.session.suite)
+        setup, programs = self._set_up(before.session.suite)
         found = resumption(before, setup.session(job.id))
         session = setup.session(job.id, found.kept)
         self._audience.say(found.sentence)
@@ -113,11 +153,8 @@ class JobRunner:
         lock_descriptor: int,
     ) -> ResultDocument:
         scratch = Scratch()
-        apparatus = Apparatus(
-            transport=LocalTransport(programs, self._interrupt, lock_descriptor, scratch),
-            watch=LocalWatch(),
-            interrupt=self._interrupt,
-        )
+        local = LocalTransport(programs, self._interrupt, lock_descriptor, scratch)
+        apparatus = self._apparatus(job, local)
         sinks = (self._audience,)
         try:
             with contextlib.closing(scratch):
@@ -127,3 +164,11 @@ class JobRunner:
             raise
         self._audience.say(f"result: {job.document}")
         return document
+
+    def _apparatus(self, job: JobDirectory, local: Transport) -> Apparatus:
+        if self._far is None:
+            return Apparatus(local, LocalWatch(), self._interrupt)
+        from hostbench.farrun import apparatus_with
+
+        say = self._audience.say
+        return apparatus_with(self._far, local, job.id, self._interrupt, say, self._wait_s)

@@ -1,10 +1,13 @@
 """The local transport: a trial is a child process on this host."""
 
+import contextlib
 from collections.abc import Generator, Mapping
 
 from hostbench.child import Child
 from hostbench.errors import ResourceError
 from hostbench.exitcode import ExitCode
+from hostbench.handover import PARAM as SESSION_PARAM
+from hostbench.handover import session_text, text_descriptor
 from hostbench.interrupt import Interrupt
 from hostbench.models.events import Event, ParamValue
 from hostbench.models.peer import TrialEvent
@@ -51,12 +54,11 @@ class LocalTransport:
         _check_unchanged(program)
         stream = EventStream(trial)
         arguments = command_line(trial.workload, trial.params)
-        inherited = self._inherited
-        scratch_fd = self._scratch_fd(trial)
-        if scratch_fd is not None:
-            arguments.append(f"--{SCRATCH_PARAM.replace('_', '-')}={scratch_fd}")
-            inherited += (scratch_fd,)
-        with Child(program.path, arguments, self._interrupt, inherited) as child:
+        with contextlib.ExitStack() as lent:
+            descriptors = self._descriptors(trial, lent)
+            arguments += [f"--{name.replace('_', '-')}={fd}" for name, fd in descriptors.items()]
+            inherited = (*self._inherited, *descriptors.values())
+            child = lent.enter_context(Child(program.path, arguments, self._interrupt, inherited))
             try:
                 for line in child.lines(trial.timeout_s):
                     yield stream.take(line)
@@ -66,6 +68,18 @@ class LocalTransport:
             except TrialFailed as failure:
                 raise _with_last_errors(failure, child.last_errors()) from None
         stream.finish(exit_code, child.last_errors())
+
+    def _descriptors(self, trial: Trial, lent: contextlib.ExitStack) -> dict[str, int]:
+        """What the program inherits by the parameter that takes it; `lent` holds what is the
+        trial's own. Raises TrialFailed or ResourceError."""
+        descriptors = {}
+        scratch_fd = self._scratch_fd(trial)
+        if scratch_fd is not None:
+            descriptors[SCRATCH_PARAM] = scratch_fd
+        if trial.session is not None:
+            text = session_text(trial.session)
+            descriptors[SESSION_PARAM] = lent.enter_context(text_descriptor("session", text))
+        return descriptors
 
     def _scratch_fd(self, trial: Trial) -> int | None:
         """The file that the trial works on; None: on none. Raises TrialFailed."""

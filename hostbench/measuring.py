@@ -17,6 +17,7 @@ from hostbench.journal import JournalWriter
 from hostbench.limits import HostLimits
 from hostbench.models.host import HostInventory
 from hostbench.models.result import (
+    FarHostRecord,
     JobState,
     ProgramVersion,
     ResultDocument,
@@ -38,6 +39,7 @@ class Setup:
     tables: Mapping[str, Table]
     programs: tuple[ProgramVersion, ...]
     host: HostInventory
+    far_host: FarHostRecord | None = None
 
     @property
     def metrics(self) -> dict[str, tuple[Metric, ...]]:
@@ -56,6 +58,7 @@ class Setup:
             workloads=self.metrics,
             cases=self.plan.cases,
             kept=kept,
+            far_host=self.far_host,
         )
 
 

@@ -42,6 +42,32 @@ Peers = Annotated[
     ),
 ]
 
+FarHostUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--far-host",
+        metavar="URL",
+        help="The net service of a second host, where network cases have their far ends, such as "
+        "https://node-b:8004. Default: HOSTBENCH_FAR_HOST, else loopback.",
+    ),
+]
+FarKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--far-key-file",
+        metavar="FILE",
+        help="A file with its key. Default: HOSTBENCH_FAR_KEY_FILE.",
+    ),
+]
+FarCaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--far-ca",
+        metavar="FILE",
+        help="Who signed its certificate. Default: HOSTBENCH_FAR_CA_FILE, the system's.",
+    ),
+]
+
 Url = Annotated[
     str | None,
     typer.Option(

@@ -1,15 +1,16 @@
 """Peers: trusted outside tools that are measured in turn with a case, under the same placement.
 
 A subsystem that knows any has `services.<subsystem>.peers` with two names: `TOOLS`, the words a
-suite may use, and `peers(workload, params)`, those that stand beside a workload; a third,
-`equivalent_command(workload, params)`, is optional. A peer knows its
-tool's command line and output; who runs it and when is not its affair, so it is tested with the
-recorded output of real versions.
+suite may use, and `peers(workload, params)`, those that stand beside a workload. Two more are
+optional: `equivalent_command(workload, params)`, and, where a tool talks to a server of its own,
+`server(tool, workload, params, address, port)`. A peer knows its tool's command line and output;
+who runs it and when is not its affair, so it is tested with the recorded output of real versions.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
@@ -30,12 +31,23 @@ class BadOutput(Exception):
 class Command:
     """One run: `files` are written into the empty directory it runs in, by name; `links` are
     symbolic links there, name to target; `report` is the file there that holds its figures, None:
-    they are printed."""
+    they are printed. `server` is started before it, and ended after it; `listens` is where a server
+    can be reached once it is ready."""
 
     arguments: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     report: str | None = None
+    server: "Command | None" = None
+    listens: "Listens | None" = None
+
+
+@dataclass(frozen=True)
+class Listens:
+    """A port of this host."""
+
+    protocol: Literal["tcp", "udp"]
+    port: int
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,10 @@ class Peer(ABC):
     `metric` is the metric of ours it is held against, None: it is context and there is no ratio.
     `light`: `peers: auto` includes it. `overhead_s` is what a run takes beyond our elapsed time.
     `kernel_works`: for it, in threads and interrupts of its own; then of other processes only the
-    time in their own code can be told from it.
+    time in their own code can be told from it. `server`: the tool whose server it talks to, which
+    it brings along on one host, and which between two a session starts on the far host;
+    `far_address_only`: of the far host it needs the address alone. One with neither measures on one
+    host.
     """
 
     tool: str
@@ -74,6 +89,8 @@ class Peer(ABC):
     light: bool = True
     overhead_s: float = 0.5
     kernel_works: bool = False
+    server: str | None = None
+    far_address_only: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:

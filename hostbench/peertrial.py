@@ -16,7 +16,7 @@ from hostbench.interrupt import Interrupt
 from hostbench.models.events import SkipEvent
 from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.peers import Command, Peer, Survey, peers_of
-from hostbench.trial import Beside, Trial, TrialFailed
+from hostbench.trial import Beside, FarServer, Trial, TrialFailed
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 # What only tells about a tool answers at once.
@@ -38,7 +38,7 @@ class LocalPeers:
     def run(self, trial: Trial, scratch_fd: int | None = None) -> Generator[TrialEvent, None, None]:
         """See Transport.run; `scratch_fd` is the file that our trial worked on."""
         assert trial.beside is not None, "a peer's trial stands beside one of ours"
-        beside = dataclasses.replace(trial.beside, scratch_fd=scratch_fd)
+        beside = dataclasses.replace(trial.beside, scratch_fd=scratch_fd, far=_far(trial))
         peer = next(
             peer
             for peer in peers_of(trial.subsystem, trial.workload, trial.params)
@@ -46,11 +46,7 @@ class LocalPeers:
         )
         missing = [program for program in peer.needs if shutil.which(program) is None]
         if missing:
-            yield _start(peer, Survey(version=None), ())
-            yield _skip(
-                f"{' and '.join(missing)} is not installed; "
-                f"install it with: apt install {peer.package}"
-            )
+            yield from skipped(peer, f"{' and '.join(missing)} is not installed")
             return
         try:
             survey = peer.survey(self._ask, beside)
@@ -94,6 +90,7 @@ class LocalPeers:
             "report": command.report,
             "timeout_s": timeout_s,
             "inherited": inherited,
+            "server": _server(command),
         }
         # -I and -S: it needs nothing but the standard library and starts in a few milliseconds.
         arguments = ["-I", "-S", str(SUPERVISOR), json.dumps(request)]
@@ -108,6 +105,30 @@ class LocalPeers:
             )
         ended: dict[str, Any] = json.loads(lines[0])
         return ended
+
+
+def _server(command: Command) -> dict[str, Any] | None:
+    """The server that the supervisor starts before the command."""
+    if command.server is None:
+        return None
+    listens = command.server.listens
+    assert listens is not None, "a server says where it can be reached"
+    return {
+        "command": command.server.arguments,
+        "protocol": listens.protocol,
+        "port": listens.port,
+    }
+
+
+def skipped(peer: Peer, what: str) -> Generator[TrialEvent, None, None]:
+    """The trial of a peer that cannot run because of something missing."""
+    yield _start(peer, Survey(version=None), ())
+    yield _skip(f"{what}; install it with: apt install {peer.package}")
+
+
+def _far(trial: Trial) -> FarServer | None:
+    place = trial.session
+    return None if place is None else FarServer(place.address, place.port)
 
 
 def _start(peer: Peer, survey: Survey, command: tuple[str, ...]) -> PeerStartEvent:
@@ -147,7 +168,9 @@ def taken_by_others(
 ) -> tuple[float | None, float | None]:
     """What other processes used and what the hypervisor took, as shares of the time of the CPUs
     used; None where the kernel does not tell, or the time was too short."""
-    names = [f"cpu{cpu}" for cpu in sorted(set(beside.cpus))]
+    # What it has on the CPUs of our far end is its own server.
+    far_cpus = beside.far_cpus if beside.far is None else ()
+    names = [f"cpu{cpu}" for cpu in sorted({*beside.cpus, *far_cpus})]
     available_s = len(names) * used.elapsed_s
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     told = all(name in before and name in after for name in names)

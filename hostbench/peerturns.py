@@ -11,6 +11,7 @@ from hostbench.peers import Peer, peers_of
 from hostbench.plan import split_workload, trial_timeout_s
 from hostbench.trial import Beside, Trial, trial_name
 
+FAR_CPUS = "far_cpus"
 # The whole-run figure beside a rate, and beside a time.
 WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
@@ -42,6 +43,7 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
         cpus=ours.start.placement.cpus,
         rate=ours.end.metrics.get(primary.name + WHOLE_RUN[primary.direction]) or ours.value,
         elapsed_s=ours.end.elapsed_s,
+        far_cpus=_cpus(ours.start.params.get(FAR_CPUS)),
     )
     for peer in peers_of(subsystem, workload, params):
         if peer.tool not in case.peers:
@@ -57,6 +59,10 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
             name=trial_name(case, ours.index, peer.tool),
         )
         yield PeerTurn(peer, trial, beside, _limit(ours, peer, primary))
+
+
+def _cpus(told: object) -> tuple[int, ...]:
+    return told if isinstance(told, tuple) else ()
 
 
 def _limit(ours: TrialRecord, peer: Peer, primary: Metric) -> Limit | None:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from hostbench.errors import BusyError, HostbenchError, ResourceError, shown
+from hostbench.errors import BusyError, HostbenchError, ResourceError, UsageError, shown
 from hostbench.exitcode import ExitCode
 from hostbench.idle import WINDOW_S
 from hostbench.interrupt import Interrupt
@@ -34,13 +35,15 @@ from hostbench.models.service import (
     FailureEvent,
     IdleAnswer,
     Refusal,
+    RouteAnswer,
     ServiceTable,
+    SessionRequest,
     TrialRequest,
 )
 from hostbench.stream import EventStream
 from hostbench.tls import trusting
 from hostbench.trial import Beside, Trial, TrialFailed
-from hostbench.wire import Wire
+from hostbench.wire import Following, Wire
 
 CONNECT_S_MOST = 5.0
 ANSWER_S_MOST = 10.0
@@ -53,6 +56,8 @@ BUSY_RETRY_S = 1.0
 BUSY_S_MOST = 600.0
 # After its timeout the service itself ends a trial and says so; a peer has a grace of its own.
 OVERTIME_S = 60.0
+# It is there, and answers the next time no better.
+WRONG_QUESTION = (httpx.codes.NOT_FOUND, httpx.codes.UNPROCESSABLE_ENTITY)
 JSON = {"Content-Type": "application/json"}
 Answer = TypeVar("Answer", bound=BaseModel)
 # What is to be said of a trial's surroundings once it is over.
@@ -117,8 +122,23 @@ class RemoteService:
         Raises ServiceRefused before the first line, ServiceLost, or Interrupted. Whenever it is
         left, the connection is closed, and with it the trial.
         """
-        call = _TrialCall(self._client, self.url, request)
+        call = _LeasedCall(self._client, self.url, "/trials", request, request.timeout_s)
         return self._wire.items(call.run, interrupt)
+
+    def session(self, request: SessionRequest) -> Following[bytes]:
+        """POST /sessions: the lines of the stream, without newline, while the lease is renewed.
+
+        `take` raises ServiceRefused before the first line, or ServiceLost. With `close` the
+        connection is closed, and with it the session.
+        """
+        seconds = request.expiry_s + request.duration_s
+        call = _LeasedCall(self._client, self.url, "/sessions", request, seconds)
+        return self._wire.follow(call.run)
+
+    def route(self, to: str | None, interrupt: Interrupt | None = None) -> RouteAnswer:
+        """GET /route: how its host reaches the address `to`, None: no matter whom."""
+        path = "/route" if to is None else f"/route?to={quote(to, safe='')}"
+        return self._get(path, RouteAnswer, ANSWER_S_MOST, interrupt)
 
     def close(self) -> None:
         """Closes the connections; nothing may be under way."""
@@ -132,6 +152,8 @@ class RemoteService:
             content = self._wire.call(self._content(path, seconds), interrupt)
             return model.model_validate_json(content)
         except ServiceRefused as refused:
+            if refused.status in WRONG_QUESTION:
+                raise UsageError(f"service {self.url}: GET {path}: {refused.detail}") from None
             raise _lost(self.url, f"refuses GET {path}: {refused.detail}") from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
@@ -147,24 +169,39 @@ class RemoteService:
         return answer.content
 
 
-class _TrialCall:
-    """One POST /trials and the renewals beside it, on the event loop."""
+class _LeasedCall:
+    """One POST of what lives by its connection and its lease, and the renewals beside it, on the
+    event loop."""
 
-    def __init__(self, client: httpx.AsyncClient, url: str, request: TrialRequest) -> None:
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        url: str,
+        path: str,
+        request: TrialRequest | SessionRequest,
+        seconds: float,
+    ) -> None:
+        """`seconds` is what it may take, of which the service itself sees to it."""
         self._client = client
         self._url = url
+        self._path = path
         self._request = request
+        self._seconds = seconds
+
+    @property
+    def _what(self) -> str:
+        return "the trial" if isinstance(self._request, TrialRequest) else "the session"
 
     async def run(self, put: Callable[[bytes], None]) -> None:
         """Puts the lines. Raises ServiceRefused or ServiceLost."""
         lines = asyncio.create_task(self._lines(put))
         renewals = asyncio.create_task(self._renew())
         try:
-            async with asyncio.timeout(self._request.timeout_s + OVERTIME_S):
+            async with asyncio.timeout(self._seconds + OVERTIME_S):
                 await asyncio.wait({lines, renewals}, return_when=asyncio.FIRST_COMPLETED)
                 await (lines if lines.done() else renewals)
         except TimeoutError:
-            raise _lost(self._url, "does not come to the end of a trial") from None
+            raise _lost(self._url, f"does not come to the end of {self._what}") from None
         finally:
             lines.cancel()
             renewals.cancel()
@@ -176,7 +213,7 @@ class _TrialCall:
         timeout = httpx.Timeout(CONNECT_S_MOST, read=None)
         with _network_errors(self._url):
             async with self._client.stream(
-                "POST", "/trials", content=content, headers=JSON, timeout=timeout
+                "POST", self._path, content=content, headers=JSON, timeout=timeout
             ) as answer:
                 if answer.status_code != httpx.codes.OK:
                     await answer.aread()
@@ -206,7 +243,9 @@ class _TrialCall:
             else:
                 wait_s = RENEW_RETRY_S
             if time.monotonic() - renewed_s >= LEASE_S:
-                raise _lost(self._url, f"has not renewed the lease of the trial for {LEASE_S:g} s")
+                raise _lost(
+                    self._url, f"has not renewed the lease of {self._what} for {LEASE_S:g} s"
+                )
 
     async def _renewed(self, left_s: float) -> bool:
         # Also when it is late: this process may have been stopped, and the trial lives on.
@@ -273,7 +312,8 @@ class HttpTransport:
                 yield from self._services[trial.subsystem].trial(request, self._interrupt)
             except ServiceRefused as refused:
                 if refused.code != Refusal.BUSY:
-                    raise self._meaning(refused, trial) from None
+                    url = self._services[trial.subsystem].url
+                    raise refusal_meaning(refused, url, "a trial") from None
                 if time.monotonic() >= deadline_s:
                     raise BusyError(refused.detail) from None
                 self._on_waiting(refused.detail)
@@ -293,23 +333,30 @@ class HttpTransport:
             timeout_s=trial.timeout_s,
             fence=self._fence,
             sha256=self._programs[trial.subsystem] if own else None,
+            session=trial.session,
         )
 
-    def _meaning(self, refused: ServiceRefused, trial: Trial) -> Exception:
-        """What becomes of the job, or of this trial alone."""
-        url = self._services[trial.subsystem].url
-        if refused.code == Refusal.PROGRAM_CHANGED:
-            return TrialFailed(refused.code, refused.detail)
-        if refused.status == httpx.codes.UNPROCESSABLE_ENTITY:
-            return TrialFailed("refused", refused.detail, ExitCode.USAGE)
-        if refused.code == Refusal.LACKING:
-            return ResourceError(f"service {url}: {refused.detail}")
-        return _lost(url, f"refuses a trial: {refused.detail}")
+
+def refusal_meaning(refused: ServiceRefused, url: str, what: str) -> Exception:
+    """What becomes of the job, or of one trial alone, when a service refuses `what`, such as a
+    trial."""
+    if refused.code == Refusal.PROGRAM_CHANGED:
+        return TrialFailed(refused.code, refused.detail)
+    if refused.status == httpx.codes.UNPROCESSABLE_ENTITY:
+        return TrialFailed("refused", refused.detail, ExitCode.USAGE)
+    if refused.code == Refusal.LACKING:
+        return ResourceError(f"service {url}: {refused.detail}")
+    return _lost(url, f"refuses {what}: {refused.detail}")
 
 
 def _beside_request(beside: Beside) -> BesideRequest:
     # The scratch file is the service's own affair.
-    return BesideRequest(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)
+    return BesideRequest(
+        cpus=beside.cpus,
+        rate=beside.rate,
+        elapsed_s=beside.elapsed_s,
+        far_cpus=beside.far_cpus,
+    )
 
 
 class _Reading:
@@ -351,14 +398,15 @@ class _Reading:
     def finish(self, url: str) -> None:
         """Called when the stream ended. Raises unless it holds a whole trial with its end."""
         if self._failure is not None:
-            raise _failed(self._failure, url)
+            raise failure_meaning(self._failure, url)
         if not self._complete:
             raise _lost(url, "broke off the stream of a trial")
         if not isinstance(self._last, EndEvent | PeerEndEvent | SkipEvent):
             raise TrialFailed("no_last_event", "the service ended a trial without its last event")
 
 
-def _failed(failure: FailureEvent, url: str) -> Exception:
+def failure_meaning(failure: FailureEvent, url: str) -> Exception:
+    """The same of a failure in the middle of a stream."""
     if failure.code in set(Ending):
         return _lost(url, f"ended the trial: {failure.message}")
     if failure.code == Refusal.LACKING:

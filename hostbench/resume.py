@@ -2,8 +2,15 @@
 
 from dataclasses import dataclass
 
+from hostbench.betweenhosts import is_between_hosts
 from hostbench.document import Progress
-from hostbench.models.result import PlannedCase, ProgramVersion, SessionRecord, StopReason
+from hostbench.models.result import (
+    FarHostRecord,
+    PlannedCase,
+    ProgramVersion,
+    SessionRecord,
+    StopReason,
+)
 from hostbench.units import plural
 
 # A skipped case was answered; a failed one may succeed now.
@@ -59,6 +66,8 @@ def _why_again(before: Progress, now: SessionRecord, case: PlannedCase) -> str |
         return f"measured with hostbench {before.session.hostbench}, this is {now.hostbench}"
     if before.session.host.identity != now.host.identity:
         return f"measured on another host or kernel ({before.session.host.hostname})"
+    if is_between_hosts(case) and not _same_far_host(before.session, now):
+        return f"measured {_spelt_far(before.session.far_host)}, this is {_spelt_far(now.far_host)}"
     earlier, present = _program(before.session, case), _program(now, case)
     if earlier != present:
         return f"measured with {_spelt(earlier)}, this is {_spelt(present)}"
@@ -69,6 +78,17 @@ def _program(session: SessionRecord, case: PlannedCase) -> ProgramVersion | None
     return next(
         (program for program in session.programs if program.subsystem == case.subsystem), None
     )
+
+
+def _same_far_host(before: SessionRecord, now: SessionRecord) -> bool:
+    one, other = before.far_host, now.far_host
+    return (one and one.identity) == (other and other.identity)
+
+
+def _spelt_far(far: FarHostRecord | None) -> str:
+    if far is None:
+        return "on one host"
+    return f"with {far.inventory.hostname} at {far.address} and {_spelt(far.program)}"
 
 
 def _spelt(program: ProgramVersion | None) -> str:

@@ -8,6 +8,8 @@ REQUEST is a JSON object: see Supervisor.__init__. The peer runs in a session of
 scratch directory that is removed. Whatever it starts becomes our descendant and stays one, also
 when its parent ends (PR_SET_CHILD_SUBREAPER), so all of it is found and ended: when the peer ends,
 when its time is up, on SIGTERM, and when the lifeline closes because whoever started us is gone.
+A peer that talks to a server of its own gets it before: it is there when somebody listens at its
+port, which the kernel tells, since some servers serve only the first who connects.
 One JSON object on standard output says how it went; none when we were told to end.
 """
 
@@ -30,6 +32,10 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 TERMINATE_GRACE_S = 1.0
 KILL_S_MOST = 5.0
 POLL_S = 0.01
+# A server that does not listen by then never will.
+LISTEN_S_MOST = 5.0
+# include/net/tcp_states.h: what stands in /proc/net for a socket that waits for others.
+WAITING = {"tcp": "0A", "udp": "07"}
 READ_BYTES = 1 << 16
 # Of the output, the beginning and the end: figures stand at either. likwid-bench says of every
 # thread where it ran, in a line of 100 bytes.
@@ -69,12 +75,16 @@ class Supervisor:
     def __init__(self, request: dict[str, Any], lifeline: int) -> None:
         """`request`: command, files (name to text, written into the scratch directory), links
         (name to target, symbolic links there), report (name of the file there that holds the
-        figures, or null), timeout_s, inherited (descriptors that the peer keeps open)."""
+        figures, or null), timeout_s, inherited (descriptors that the peer keeps open), server
+        (command, protocol and port of the server that it talks to, or null)."""
         self._request = request
         self._lifeline = lifeline
         self._output = Output()
         self._exit_code: int | None = None
         self._pid = 0
+        self._server_output = Output()
+        self._server_pid = 0
+        self._server_ended = False
         self._wake, wake_write = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(wake_write, False)
@@ -100,22 +110,23 @@ class Supervisor:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _run_in(self, scratch: Path) -> dict[str, Any] | None:
+        server_pipe = self._start_server(scratch)
         stat_before, started_s = _proc_stat(), time.monotonic()
-        try:
-            pipe = self._start(scratch)
-        except (OSError, subprocess.SubprocessError) as error:
-            self._output.take(str(error).encode())
-            pipe = None
-        timed_out = pipe is not None and self._watch(pipe, started_s + self._request["timeout_s"])
+        pipe = self._start_peer(scratch)
+        deadline_s = started_s + self._request["timeout_s"]
+        timed_out = pipe is not None and self._watch(pipe, server_pipe, deadline_s)
         elapsed_s, stat_after = time.monotonic() - started_s, _proc_stat()
         self._reap()
-        left_behind = len(_descendants()) if self._exit_code is not None else 0
+        left_behind = len(_descendants(self._server_pid)) if self._exit_code is not None else 0
         self._end_all(gently=pipe is not None and self._exit_code is None)
         if self._told_to_end:
             return None
         if pipe is not None:
-            self._drain(pipe)
+            self._drain(pipe, self._output)
         self._take_report(scratch)
+        if server_pipe is not None and self._exit_code != 0:
+            self._drain(server_pipe, self._server_output)
+            self._output.take(f"\n[its server said:] {self._server_output.text()}".encode())
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return {
             "exit_code": self._exit_code,
@@ -130,8 +141,52 @@ class Supervisor:
             "left_behind": left_behind,
         }
 
-    def _start(self, scratch: Path) -> int:
-        """Starts the peer; the descriptor of what it prints."""
+    def _start_peer(self, scratch: Path) -> int | None:
+        """The descriptor of what it prints; None: it could not be started."""
+        if self._told_to_end or (self._request.get("server") and not self._server_pid):
+            return None
+        try:
+            self._pid, pipe = self._start(self._request["command"], scratch)
+        except (OSError, subprocess.SubprocessError) as error:
+            self._output.take(str(error).encode())
+            return None
+        return pipe
+
+    def _start_server(self, scratch: Path) -> int | None:
+        """Starts the server, if there is one, and waits until it can be reached; the descriptor of
+        what it prints. Without one afterwards `_server_pid` is 0, and the output says why."""
+        server = self._request.get("server")
+        if server is None:
+            return None
+        try:
+            self._server_pid, pipe = self._start(server["command"], scratch)
+        except (OSError, subprocess.SubprocessError) as error:
+            self._output.take(str(error).encode())
+            return None
+        if not self._listens(server["protocol"], server["port"], pipe):
+            where = f"{server['protocol']} port {server['port']}"
+            self._output.take(f"nobody listens at {where}".encode())
+            self._server_pid = 0
+        return pipe
+
+    def _listens(self, protocol: str, port: int, pipe: int) -> bool:
+        """Waits until the server does. False when it ended, took too long, or we are to end."""
+        deadline_s = time.monotonic() + LISTEN_S_MOST
+        while time.monotonic() < deadline_s:
+            if _is_open(protocol, port):
+                return True
+            for descriptor in select.select([pipe, self._lifeline], [], [], POLL_S)[0]:
+                piece = os.read(descriptor, READ_BYTES)
+                if descriptor == self._lifeline:
+                    self._told_to_end = True
+                self._server_output.take(piece)
+            self._reap()
+            if self._server_ended or self._told_to_end:
+                return False
+        return False
+
+    def _start(self, command: list[str], scratch: Path) -> tuple[int, int]:
+        """Starts a process of the peer's; its id and the descriptor of what it prints."""
         supervisor = os.getpid()
 
         def in_the_child() -> None:
@@ -144,7 +199,7 @@ class Supervisor:
         try:
             # Its exit is taken by _reap(), together with that of everything it leaves to us.
             process = subprocess.Popen(
-                self._request["command"],
+                command,
                 cwd=scratch,
                 env=os.environ | {"LC_ALL": "C", "TMPDIR": str(scratch)},
                 stdin=subprocess.DEVNULL,
@@ -156,13 +211,15 @@ class Supervisor:
             )
         finally:
             os.close(write_end)
-        self._pid = process.pid
         process.returncode = 0  # not for Popen to wait for
-        return pipe
+        return process.pid, pipe
 
-    def _watch(self, pipe: int, deadline_s: float) -> bool:
+    def _watch(self, pipe: int, server_pipe: int | None, deadline_s: float) -> bool:
         """Until the peer ends, we are told to end, or its time is up: then True."""
-        readable = [pipe, self._lifeline, self._wake]
+        outputs = {pipe: self._output}
+        if server_pipe is not None:
+            outputs[server_pipe] = self._server_output
+        readable = [*outputs, self._lifeline, self._wake]
         while True:
             self._reap()
             left_s = deadline_s - time.monotonic()
@@ -172,10 +229,10 @@ class Supervisor:
                 return True
             for descriptor in select.select(readable, [], [], min(left_s, 3600.0))[0]:
                 piece = os.read(descriptor, READ_BYTES)
-                if descriptor == pipe:
-                    self._output.take(piece)
+                if descriptor in outputs:
+                    outputs[descriptor].take(piece)
                     if not piece:
-                        readable.remove(pipe)
+                        readable.remove(descriptor)
                 elif descriptor == self._lifeline:
                     self._told_to_end = True
 
@@ -188,6 +245,7 @@ class Supervisor:
                     return True
                 if pid == self._pid:
                     self._exit_code = os.waitstatus_to_exitcode(status)
+                self._server_ended |= pid == self._server_pid
         except ChildProcessError:
             return False
 
@@ -212,12 +270,12 @@ class Supervisor:
             time.sleep(POLL_S / 10)
         return True
 
-    def _drain(self, pipe: int) -> None:
+    def _drain(self, pipe: int, output: Output) -> None:
         """What is left in the pipe: everybody who could write into it is gone."""
         os.set_blocking(pipe, False)
         try:
             while piece := os.read(pipe, READ_BYTES):
-                self._output.take(piece)
+                output.take(piece)
         except BlockingIOError:
             pass
 
@@ -239,6 +297,20 @@ def _proc_stat() -> str:
         return ""
 
 
+def _is_open(protocol: str, port: int) -> bool:
+    """Whether a socket of this host waits at that port: proc_net(5)."""
+    for family in ("", "6"):
+        try:
+            lines = Path(f"/proc/net/{protocol}{family}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            _, local, _, state, *_ = line.split()
+            if int(local.rpartition(":")[2], 16) == port and state == WAITING[protocol]:
+                return True
+    return False
+
+
 def _parents() -> dict[int, int]:
     """The parent of every process that can be seen."""
     parents = {}
@@ -252,9 +324,11 @@ def _parents() -> dict[int, int]:
     return parents
 
 
-def _descendants() -> list[int]:
-    """Every process below us: whatever loses its parent becomes our own child."""
+def _descendants(but: int = 0) -> list[int]:
+    """Every process below us: whatever loses its parent becomes our own child. `but`: without this
+    one and those below it."""
     parents = _parents()
+    parents.pop(but, None)
     below = {os.getpid()}
     found: list[int] = []
     while more := [pid for pid, parent in parents.items() if parent in below and pid not in below]:

@@ -8,6 +8,16 @@ from hostbench.exitcode import ExitCode
 from hostbench.models.events import ParamValue
 from hostbench.models.peer import TrialEvent
 from hostbench.models.result import OWN_TOOL, PlannedCase
+from hostbench.models.service import SessionPlace
+
+
+@dataclass(frozen=True)
+class FarServer:
+    """Where a peer finds what it measures against on the far host. `port` is that of its server;
+    of a tool that needs the host's address alone it means nothing."""
+
+    address: str
+    port: int
 
 
 @dataclass(frozen=True)
@@ -16,13 +26,17 @@ class Beside:
 
     `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
     primary metric. `elapsed_s`: how long it measured. `scratch_fd`: the descriptor of the file it
-    worked on, which the peer inherits where it runs; None: it worked on none.
+    worked on, which the peer inherits where it runs; None: it worked on none. `far_cpus`: where
+    its far end ran. `far`: where the other end of a peer between two hosts is; None: all of it is
+    on this host.
     """
 
     cpus: tuple[int, ...]
     rate: float
     elapsed_s: float
     scratch_fd: int | None = None
+    far_cpus: tuple[int, ...] = ()
+    far: FarServer | None = None
 
     @property
     def threads(self) -> int:
@@ -36,7 +50,8 @@ class Trial:
 
     `timeout_s` is when it is given up: generously above the time it should take. `beside` stands
     in a peer's trial, whose `params` are those that our trial resolved. `name` tells it from other
-    trials of its job in front of people.
+    trials of its job in front of people. `session` is the far end on another host, of a trial
+    between two.
     """
 
     tool: str
@@ -47,6 +62,7 @@ class Trial:
     timeout_s: float
     beside: Beside | None = None
     name: str = "trial"
+    session: SessionPlace | None = None
 
 
 def trial_name(case: PlannedCase, index: int, tool: str = OWN_TOOL) -> str:

@@ -7,12 +7,14 @@ wants their results waits for those and for its Interrupt together.
 
 import asyncio
 import contextlib
+import math
 import os
 import select
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hostbench.interrupt import Interrupt
 
@@ -20,6 +22,10 @@ Item = TypeVar("Item")
 Produce = Callable[[Callable[[Item], None]], Coroutine[Any, Any, None]]
 # What is cancelled closes its connections and is done; one that is not must not hold us up.
 CANCEL_S_MOST = 2.0
+
+
+class Ended(Exception):
+    """A coroutine has put its last item."""
 
 
 class _Delivery:
@@ -57,13 +63,13 @@ class _Delivery:
             if not self._closed:
                 os.eventfd_write(self._wake, 1)
 
-    def wait(self, interrupt: Interrupt | None) -> None:
-        """Until there is something new. Raises Interrupted."""
+    def wait(self, interrupt: Interrupt | None, seconds: float | None = None) -> None:
+        """Until there is something new, `seconds` at most. Raises Interrupted."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         if interrupt is not None:
             poll.register(interrupt, select.POLLIN)
-        poll.poll()
+        poll.poll(None if seconds is None else math.ceil(max(0.0, seconds) * 1e3))
         if interrupt is not None:
             interrupt.check()
         with contextlib.suppress(BlockingIOError):
@@ -74,6 +80,42 @@ class _Delivery:
         with self._mutex:
             self._closed = True
             os.close(self._wake)
+
+
+class Following(Generic[Item]):
+    """What one coroutine puts, taken item by item; it runs meanwhile, and not after `close()`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, produce: "Produce[Item]") -> None:
+        self._loop = loop
+        self._delivery = _Delivery()
+        loop.call_soon_threadsafe(self._delivery.begin, produce(self._delivery.put))
+
+    def take(self, interrupt: Interrupt | None, seconds: float | None = None) -> Item:
+        """The next item. Raises Ended when there is none left, what it raises, Interrupted, or
+        TimeoutError when none came for `seconds`."""
+        delivery = self._delivery
+        if interrupt is not None:
+            interrupt.check()
+        until_s = None if seconds is None else time.monotonic() + seconds
+        while not delivery.items:
+            # In this order: what it put before it ended is there once it has ended.
+            if delivery.ended.is_set() and not delivery.items:
+                assert delivery.task is not None
+                delivery.task.result()
+                raise Ended
+            left_s = None if until_s is None else until_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                raise TimeoutError
+            delivery.wait(interrupt, left_s)
+        item: Item = delivery.items.popleft()
+        return item
+
+    def close(self) -> None:
+        """Cancels it, if it has not ended."""
+        if not self._delivery.ended.is_set():
+            self._loop.call_soon_threadsafe(self._delivery.cancel)
+            self._delivery.ended.wait(CANCEL_S_MOST)
+        self._delivery.close()
 
 
 class Wire:
@@ -94,23 +136,17 @@ class Wire:
     ) -> Generator[Item, None, None]:
         """What `produce(put)` puts, as it comes; ends with it and raises what it raises, or
         Interrupted. Left in whatever way, nothing of it runs on."""
-        delivery = _Delivery()
-        self._loop.call_soon_threadsafe(delivery.begin, produce(delivery.put))
-        try:
+        with contextlib.closing(self.follow(produce)) as following:
             while True:
-                delivery.wait(interrupt)
-                ended = delivery.ended.is_set()
-                while delivery.items:
-                    yield delivery.items.popleft()
-                if ended:
-                    assert delivery.task is not None
-                    delivery.task.result()
+                try:
+                    item = following.take(interrupt)
+                except Ended:
                     return
-        finally:
-            if not delivery.ended.is_set():
-                self._loop.call_soon_threadsafe(delivery.cancel)
-                delivery.ended.wait(CANCEL_S_MOST)
-            delivery.close()
+                yield item
+
+    def follow(self, produce: "Produce[Item]") -> "Following[Item]":
+        """Begins it; whoever follows must close it."""
+        return Following(self._loop, produce)
 
     def call(
         self, coroutine: Coroutine[Any, Any, Item], interrupt: Interrupt | None = None

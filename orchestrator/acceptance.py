@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.adhoc import Changes, ad_hoc_suite, changed
+from hostbench.betweenhosts import first_between_hosts
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.jobs import JobSpec
 from hostbench.models.suite import ALL, Suite
@@ -15,6 +16,7 @@ from hostbench.models.table import Table
 from hostbench.params import check_value, known_param
 from hostbench.plan import find_workload, make_plan, subsystems_of
 from hostbench.results import new_job_id
+from hostbench.services import Subsystem
 from hostbench.suite import built_in_suites, load_known_suite
 from hostbench.web.problem import Problem
 from orchestrator.store.hosts import HostFacts, HostState, HostStore
@@ -36,11 +38,18 @@ class Accepted:
     suite: Suite
     hosts: tuple[str, ...]
     subsystems: tuple[str, ...]
+    far_subsystems: tuple[str, ...] = ()
 
-    def job(self) -> NewJob:
-        """It as a job with a new id."""
-        job_id = new_job_id(self.suite.name)
-        return NewJob(job_id, self.spec, self.suite, self.hosts, self.subsystems)
+    def job(self, job_id: str | None = None) -> NewJob:
+        """It as a job, with a new id unless it has one."""
+        return NewJob(
+            job_id or new_job_id(self.suite.name),
+            self.spec,
+            self.suite,
+            self.hosts,
+            self.subsystems,
+            self.far_subsystems,
+        )
 
 
 class Acceptance:
@@ -63,8 +72,29 @@ class Acceptance:
                     "start that service there, or name another host",
                     "hosts",
                 )
-        self._check_plan(spec, suite, first, facts)
-        return Accepted(spec, suite, tuple(state.name for state in states), tuple(subsystems))
+        between = self._checked_plan(spec, suite, first, facts, two_hosts=len(states) > 1)
+        far_subsystems = () if between is None else self._far_subsystems(states, between)
+        names = tuple(state.name for state in states)
+        return Accepted(spec, suite, names, tuple(subsystems), far_subsystems)
+
+    def _far_subsystems(self, states: Sequence[HostState], between: str) -> tuple[str, ...]:
+        """What the second host must have a service of, for the sake of a case that is `between`
+        two. Raises Problem when it has none, or when there is no second host."""
+        if len(states) == 1:
+            raise refusal(
+                f"{between} has its far end on a second host; give hosts two names: "
+                f"{states[0].name}, which measures, and the far host",
+                "hosts",
+            )
+        far = states[1]
+        if Subsystem.NET not in far.alive:
+            raise refusal(
+                f"{far.name} has no service {Subsystem.NET}, where {between} is to have its far "
+                f"end; it has {listing(far.alive)}: start that service there, name another second "
+                "host, or give the network cases target: loopback",
+                "hosts",
+            )
+        return (Subsystem.NET.value,)
 
     def _asked_hosts(self, spec: JobSpec) -> Sequence[HostState]:
         alive = [state for state in self._hosts.lately() if state.alive]
@@ -109,37 +139,55 @@ class Acceptance:
             raise self._unregistered(state.name)
         return facts
 
-    def _check_plan(self, spec: JobSpec, suite: Suite, state: HostState, facts: HostFacts) -> None:
-        """Plans the whole suite, once for each host as it is."""
+    def _checked_plan(
+        self,
+        spec: JobSpec,
+        suite: Suite,
+        state: HostState,
+        facts: HostFacts,
+        *,
+        two_hosts: bool,
+    ) -> str | None:
+        """Plans the whole suite, once for each host as it is; the first case between two hosts."""
         content = suite.model_dump_json(exclude_defaults=True).encode()
-        question = (hashlib.sha256(content).hexdigest(), state.name, state.instances)
+        question = (hashlib.sha256(content).hexdigest(), state.name, state.instances, two_hosts)
         # The same suite can come from a workload or in full: the refusal names another field.
-        if self._plans.allowed(question):
-            return
+        known = self._plans.known(question)
+        if known is not None:
+            return known.between
         tables = {subsystem: answer.table for subsystem, answer in facts.tables.items()}
         if spec.workload is not None:
             _check_workload(spec, spec.workload, tables, facts)
         try:
-            make_plan(suite, tables, facts.inventory)
+            plan = make_plan(suite, tables, facts.inventory, far_host=two_hosts)
         except UsageError as error:
             raise refusal(error.message, _about(spec)) from None
-        self._plans.allow(question)
+        possible = _Possible(first_between_hosts(plan.cases))
+        self._plans.allow(question, possible)
+        return possible.between
+
+
+@dataclass(frozen=True)
+class _Possible:
+    """A plan that could be made; `between`: its first case between two hosts."""
+
+    between: str | None
 
 
 class _Verdicts:
-    """The last plans that could be made."""
+    """The last of them."""
 
     def __init__(self) -> None:
-        self._allowed: OrderedDict[object, None] = OrderedDict()
+        self._allowed: OrderedDict[object, _Possible] = OrderedDict()
         self._lock = threading.Lock()
 
-    def allowed(self, question: object) -> bool:
+    def known(self, question: object) -> _Possible | None:
         with self._lock:
-            return question in self._allowed
+            return self._allowed.get(question)
 
-    def allow(self, question: object) -> None:
+    def allow(self, question: object, possible: _Possible) -> None:
         with self._lock:
-            self._allowed[question] = None
+            self._allowed[question] = possible
             while len(self._allowed) > PLANS_REMEMBERED:
                 self._allowed.popitem(last=False)
 

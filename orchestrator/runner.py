@@ -12,25 +12,25 @@ from redis.exceptions import RedisError
 from hostbench.document import Progress, assemble, job_exit_code
 from hostbench.errors import HostbenchError
 from hostbench.exitcode import ExitCode
-from hostbench.host import with_scratch
+from hostbench.farhost import BothWatch, FarHost
+from hostbench.farsession import FarTransport
+from hostbench.idle import HostWatch
 from hostbench.journal import JournalWriter
 from hostbench.measuring import Apparatus, Setup, begin_journal, measure
-from hostbench.models.host import HostInventory
 from hostbench.models.jobs import StackState
 from hostbench.models.result import (
     JobState,
-    ProgramVersion,
     ResultDocument,
     SessionRecord,
     Verdict,
 )
-from hostbench.models.table import Table
-from hostbench.plan import make_plan, subsystems_of
 from hostbench.remote import HttpTransport, RemoteService, RemoteWatch, ServiceLost, Usage
 from hostbench.results import needed_bytes
 from hostbench.resume import resumption
+from hostbench.trial import Transport
 from orchestrator.archive import Archive
 from orchestrator.events import RETRY_S, EventSink, insist
+from orchestrator.hostlinks import HostLinks, Unreachable, linked_hosts
 from orchestrator.influx.outbox import NoOutbox, Outbox
 from orchestrator.influx.sink import PointSink
 from orchestrator.keeper import TERMINAL_STATE, HeldJob, JobStopped, Keeper, Stop
@@ -52,15 +52,6 @@ class Outcome:
     state: StackState
     reason: str | None = None
     exit_code: ExitCode | None = None
-
-
-class Unreachable(Exception):
-    """The job cannot begin here and now: `service`, where one is named, does not answer."""
-
-    def __init__(self, service: Service | None, reason: str) -> None:
-        super().__init__(reason)
-        self.service = service
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -221,8 +212,8 @@ class RunningJob:
     # ---- measuring ----
 
     def _measured(self, task: JobTask, sessions: int) -> ResultDocument:
-        with self._services(task) as services:
-            setup = self._setup(task, services)
+        with self._hosts(task) as hosts:
+            setup, far = hosts.setup(task.suite, self._held)
             directory = self._around.archive.directory(self._job.id)
             before = directory.progress() if directory.has_begun else None
             if before is not None and _is_complete(before):
@@ -242,7 +233,7 @@ class RunningJob:
                 if kept:
                     points.repeat(assemble(directory.progress()))
                 self._note_begun()
-                apparatus = self._apparatus(services, setup, sink)
+                apparatus = self._apparatus(hosts.services, setup, far, sink)
                 index = self._around.archive.index
                 sinks = (sink, points)
                 return measure(directory, journal, setup, session, apparatus, sinks, index)
@@ -257,50 +248,15 @@ class RunningJob:
             sink.close(lambda: not self._held.lost)
 
     @contextlib.contextmanager
-    def _services(self, task: JobTask) -> Iterator[Mapping[str, RemoteService]]:
-        """The services that the job needs, by subsystem. Raises Unreachable."""
-        host = task.hosts[0]
-        state = insist(self._held, lambda: self._around.hosts.states_of([host]))[0]
-        self._registered = {service.subsystem: service for service in state.services}
-        with contextlib.ExitStack() as stack:
-            links = {}
-            for subsystem in subsystems_of(task.suite):
-                if subsystem not in self._registered:
-                    raise Unreachable(None, f"{host} has no service {subsystem} any more")
-                url = self._registered[subsystem].url
-                links[subsystem] = stack.enter_context(self._around.links.open(url))
+    def _hosts(self, task: JobTask) -> Iterator[HostLinks]:
+        """Connections to the services that the job needs. Raises Unreachable."""
+        states = insist(self._held, lambda: self._around.hosts.states_of(list(task.hosts)))
+        with linked_hosts(self._around.links, states, task.suite) as hosts:
             try:
-                yield links
+                yield hosts
             except ServiceLost:
-                self._unregister_lost(links)
+                hosts.unregister_lost(self._around.hosts)
                 raise
-
-    def _unregister_lost(self, links: Mapping[str, RemoteService]) -> None:
-        """No further job starts on a service that does not answer, until it registers again."""
-        for subsystem, link in links.items():
-            try:
-                link.table()
-            except ServiceLost:
-                with contextlib.suppress(RedisError):
-                    self._around.hosts.unregister(self._registered[subsystem])
-
-    def _setup(self, task: JobTask, services: Mapping[str, RemoteService]) -> Setup:
-        """What is measured, by what the services say now."""
-        tables: dict[str, Table] = {}
-        versions: list[ProgramVersion] = []
-        seen: list[HostInventory] = []
-        for subsystem, service in services.items():
-            try:
-                answer = service.table(self._held)
-                seen.append(service.host(self._held))
-            except ServiceLost as lost:
-                raise Unreachable(self._registered[subsystem], lost.message) from None
-            tables[subsystem] = answer.table
-            versions.append(answer.program)
-        assert seen, "a suite has cases, and each has a subsystem"
-        inventory = with_scratch(seen)
-        plan = make_plan(task.suite, tables, inventory)
-        return Setup(plan, tables, tuple(versions), inventory)
 
     def _journal(self, setup: Setup, session: SessionRecord, *, resumed: bool) -> JournalWriter:
         """The journal, with this session as its last record."""
@@ -327,18 +283,29 @@ class RunningJob:
             self._around.archive.keep(view)
 
     def _apparatus(
-        self, services: Mapping[str, RemoteService], setup: Setup, sink: EventSink
+        self,
+        services: Mapping[str, RemoteService],
+        setup: Setup,
+        far: FarHost | None,
+        sink: EventSink,
     ) -> Apparatus:
-        transport = HttpTransport(
+        fence, job = self._job.fence, self._job.id
+        transport: Transport = HttpTransport(
             services,
             {program.subsystem: program.sha256 for program in setup.programs},
-            self._job.fence,
-            self._job.id,
+            fence,
+            job,
             self._held,
             on_waiting=lambda _holder: sink.waits(),
             meter=self._around.meter,
         )
-        return Apparatus(transport, RemoteWatch(next(iter(services.values()))), self._held)
+        watch: HostWatch = RemoteWatch(next(iter(services.values())))
+        if far is not None:
+            transport = FarTransport(
+                transport, far, fence, job, self._held, on_waiting=lambda _holder: sink.waits()
+            )
+            watch = BothWatch(watch, RemoteWatch(far.service), far.name)
+        return Apparatus(transport, watch, self._held)
 
 
 def _stopped(stopped: JobStopped) -> Outcome | None:

@@ -1,7 +1,6 @@
 """What the orchestrator is told by its environment: docs/operations.md lists it."""
 
 import os
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,21 +8,14 @@ from urllib.parse import urlsplit
 from hostbench.errors import ResourceError, UsageError, shown
 from hostbench.results import results_directory
 from hostbench.secret import secret
+from hostbench.web.exposure import Tls, check_exposure, readable_file, server_tls
 from hostbench.web.keys import required_key
-from hostbench.web.listen import Listen, is_loopback, parse_listen
+from hostbench.web.listen import Listen, parse_listen
 from orchestrator.influx.options import DATABASE, USER, refuse_credentials
 
 DEFAULT_LISTEN = "127.0.0.1:8000"
 DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
 REDIS_SCHEMES = ("redis", "rediss", "unix")
-
-
-@dataclass(frozen=True)
-class Tls:
-    """The files of the certificate and of its key."""
-
-    certificate: Path
-    key: Path
 
 
 @dataclass(frozen=True)
@@ -54,8 +46,8 @@ class Settings:
     def from_environment(cls) -> "Settings":
         """Raises HostbenchError: one line about the first variable that is wrong."""
         listen = parse_listen(os.environ.get("HOSTBENCH_LISTEN") or DEFAULT_LISTEN)
-        tls = _tls()
-        _check_exposure(listen, tls)
+        tls = server_tls()
+        check_exposure(listen, tls)
         return cls(
             api_key=required_key("HOSTBENCH_API_KEY"),
             service_key=required_key("HOSTBENCH_SERVICE_KEY"),
@@ -65,37 +57,7 @@ class Settings:
             results=_results(),
             listen=listen,
             tls=tls,
-            ca=_file("HOSTBENCH_CA_FILE"),
-        )
-
-
-def _tls() -> Tls | None:
-    certificate, key = _file("HOSTBENCH_TLS_CERT_FILE"), _file("HOSTBENCH_TLS_KEY_FILE")
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        missing = "HOSTBENCH_TLS_CERT_FILE" if certificate is None else "HOSTBENCH_TLS_KEY_FILE"
-        raise UsageError(f"{missing} is not set; TLS needs the certificate and its key")
-    try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
-    except (ssl.SSLError, OSError) as error:
-        raise ResourceError(
-            f"{certificate} and {key} are not a certificate and its key: {error}; "
-            "make env makes a pair"
-        ) from None
-    return Tls(certificate, key)
-
-
-def _check_exposure(listen: Listen, tls: Tls | None) -> None:
-    """Keys do not travel in clear beyond this machine."""
-    bind = os.environ.get("HOSTBENCH_BIND")
-    name, exposed = ("HOSTBENCH_BIND", bind) if bind else ("HOSTBENCH_LISTEN", listen.address)
-    loopback = is_loopback(bind) if bind else listen.loopback
-    if tls is None and not loopback:
-        raise UsageError(
-            f"{name} {shown(exposed)} is reachable from other machines, where keys would travel in "
-            "clear; set HOSTBENCH_TLS_CERT_FILE and HOSTBENCH_TLS_KEY_FILE (make env makes both), "
-            "or use 127.0.0.1"
+            ca=readable_file("HOSTBENCH_CA_FILE"),
         )
 
 
@@ -144,13 +106,3 @@ def _url(name: str, schemes: tuple[str, ...]) -> str | None:
         said = "" if "@" in text else f" {shown(text)}"
         raise UsageError(f"{name}{said} is not a URL of it; write it like {schemes[0]}://name:port")
     return text
-
-
-def _file(name: str) -> Path | None:
-    text = os.environ.get(name)
-    if not text:
-        return None
-    path = Path(text)
-    if not path.is_file() or not os.access(path, os.R_OK):
-        raise ResourceError(f"{name} {path} is not a file that can be read; make env makes it")
-    return path

@@ -145,6 +145,72 @@ static const struct workload time_workload = {
     .loop = waiting_loop,
 };
 
+/* ---- work that moves in bulk, as another host tells of it: twice as fast as this clock says --- */
+
+static const struct param bulk_params[] = {
+    {.name = "flows", .type = PARAM_COUNT, .initial = "2", .min = 1, .max = 8, .help = "h"},
+    {.name = NULL}};
+static const char *const no_threads[] = {"threads", NULL};
+static _Atomic uint64_t bulk_moved[16];
+static _Atomic double bulk_at_s[16];
+
+static unsigned two_a_flow(const struct run *run)
+{
+    return 2 * (unsigned)run_count(run, "flows");
+}
+
+static int bulk_setup(struct thread *thread)
+{
+    if (thread->index == 0) {
+        run_fact(thread->run, "place", "a \"bench\"");
+        run_fact(thread->run, "nothing", "");
+    }
+    return block_setup(thread);
+}
+
+static uint64_t bulk_so_far(const struct thread *thread, double *at_s)
+{
+    *at_s = atomic_load(&bulk_at_s[thread->index]);
+    return atomic_load(&bulk_moved[thread->index]);
+}
+
+static int bulk_loop(struct thread *thread)
+{
+    uint64_t blocks = 0;
+    double begun_s = now_s();
+    for (; !run_loop_over(thread, blocks, now_s()); blocks++) {
+        sleep_s(1e-3);
+        atomic_store(&bulk_moved[thread->index], blocks * BLOCK_BYTES);
+        atomic_store(&bulk_at_s[thread->index], begun_s + (now_s() - begun_s) / 2);
+    }
+    if (run_loop_timed(thread))
+        run_bulk_done(thread, blocks * BLOCK_BYTES,
+                      (double)(2 * blocks * BLOCK_BYTES) / (now_s() - begun_s));
+    return EXIT_OK;
+}
+
+static void bulk_finish(struct thread *thread)
+{
+    run_bulk_rate(thread->run, 12345);
+}
+
+static const struct workload bulk_workload = {
+    .name = "bulk",
+    .description = "d",
+    .rate = {.name = "bytes_per_second",
+             .unit = "byte/s",
+             .description = "d",
+             .combine = COMBINE_SUM,
+             .work = "byte"},
+    .params = bulk_params,
+    .excludes = no_threads,
+    .threads = two_a_flow,
+    .moved = bulk_so_far,
+    .setup = bulk_setup,
+    .loop = bulk_loop,
+    .finish = bulk_finish,
+};
+
 /* ---- a loop that fails ------------------------------------------------------------------------ */
 
 static int failing_loop(struct thread *thread)
@@ -163,8 +229,8 @@ static const struct workload failing_workload = {
     .loop = failing_loop,
 };
 
-static const struct workload *const workloads[] = {&known_workload, &block_workload, &time_workload,
-                                                   &failing_workload, NULL};
+static const struct workload *const workloads[] = {
+    &known_workload, &block_workload, &time_workload, &bulk_workload, &failing_workload, NULL};
 static const struct program program = {"test-bench", "test", workloads};
 
 static char output[OUTPUT_MAX];
@@ -285,6 +351,31 @@ static void a_time_is_the_median_latency(const char *root)
     CHECK(!strstr(output, "commit_time_s_"));
 }
 
+static void bulk_is_told_by_the_workload(const char *root)
+{
+    CHECK(call(root, "bulk --duration-s 0.4 --sample-interval-s 0.1") == EXIT_OK);
+    double bytes = number(output, "work_bytes"), elapsed_s = number(output, "elapsed_s");
+    CHECK(number(output, "bytes_per_second") == 12345);
+    CHECK(is_near(number(output, "bytes_per_second_sum"), 2 * bytes / elapsed_s, 0.1));
+    CHECK(!strstr(output, "latency") && !strstr(output, "operations_per_second"));
+    /* Between two moments by the clock of whoever counts: a rate of that clock. */
+    const char *sample = strstr(output, "{\"event\":\"sample\"");
+    CHECK(sample && is_near(number_behind(sample, "bytes_per_second"), 2 * bytes / elapsed_s, 0.3));
+    CHECK(strstr(output, "\"facts\":{\"place\":\"a \\\"bench\\\"\"}"));
+}
+
+static void a_parameter_of_its_own_tells_the_threads(const char *root)
+{
+    CHECK(call(root, "bulk --flows 3 --work 40961 --warmup-s 0") == EXIT_OK);
+    CHECK(number(output, "work_bytes") == 11 * BLOCK_BYTES);
+    CHECK(strstr(output, "\"flows\":3") && !strstr(output, "\"threads\":6"));
+    unsigned threads = 0;
+    for (const char *at = output; (at = strstr(at, "\"clean_slices\":null")); at++)
+        threads++;
+    CHECK(threads == 6);
+    CHECK(call(root, "bulk --threads 2") == EXIT_USAGE);
+}
+
 static void the_table_knows_loops(const char *root)
 {
     CHECK(call(root, "--list") == EXIT_OK);
@@ -331,6 +422,8 @@ int main(void)
     a_total_and_a_time_end_with_whichever_is_first(root);
     a_thread_without_work_has_no_figure(root);
     a_time_is_the_median_latency(root);
+    bulk_is_told_by_the_workload(root);
+    a_parameter_of_its_own_tells_the_threads(root);
     the_table_knows_loops(root);
     a_failure_ends_all(root);
     a_signal_ends_it_within_a_second();

@@ -80,7 +80,10 @@ class Library(ProtocolModel):
 
 
 class StartEvent(ProtocolModel):
-    """Everything is set up; `params` holds each parameter as resolved, None: not set."""
+    """Everything is set up; `params` holds each parameter as resolved, None: not set.
+
+    `facts`: what a workload found about its surroundings, such as the interface it sends through.
+    """
 
     event: Literal["start"]
     protocol: Literal[1] = Field(alias="schema")
@@ -91,6 +94,7 @@ class StartEvent(ProtocolModel):
     placement: Placement
     clock: Clock
     libraries: tuple[Library, ...] = ()
+    facts: dict[Name, str] = Field(default_factory=dict)
     time_unix_s: Annotated[float, Field(gt=0)]
 
 

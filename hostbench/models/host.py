@@ -185,12 +185,52 @@ class ScratchPlace(HostModel):
     user_operations_per_second: float | None = None
 
 
+class Interface(HostModel):
+    """A network interface. `kind`: ethernet, loopback, veth, virtio, bridge, wlan … `physical`: it
+    has a device that no hypervisor has made.
+
+    `link_bits_per_second` is what its line carries at most in one direction, framing included, and
+    `link_source` where that is from; None: `link_reason` says why nobody knows. `duplex`: full or
+    half.
+    """
+
+    name: str
+    kind: str
+    physical: bool
+    driver: str | None = None
+    state: str | None = None
+    mtu_bytes: int | None = None
+    duplex: str | None = None
+    receive_queues: int | None = None
+    transmit_queues: int | None = None
+    link_bits_per_second: float | None = None
+    link_source: str | None = None
+    link_reason: str | None = None
+
+
+class Network(HostModel):
+    """What network there is where it is measured: of a container that has its own, the container's.
+
+    `tcp_timestamps`: the kernel offers them. `user_bytes_per_second` is the payload that the path
+    to other hosts carries in one direction, which HOSTBENCH_NET_BANDWIDTH told.
+    """
+
+    interfaces: tuple[Interface, ...] = ()
+    tcp_timestamps: bool | None = None
+    user_bytes_per_second: float | None = None
+
+    def interface(self, name: str | None) -> Interface | None:
+        """The one of this name."""
+        return next((one for one in self.interfaces if one.name == name), None)
+
+
 class HostInventory(HostModel):
     """One host at the start of a job.
 
     `machine` is a hash of the machine id: the same host keeps it, nobody can turn it back.
     `allowed_cpus` is the affinity of the process that runs the benchmark. `memory` None: written
-    by a version that did not look. `scratch` None: so too, or by a service of another subsystem.
+    by a version that did not look. `scratch` and `network` None: so too, or by a service of another
+    subsystem.
     """
 
     hostname: str
@@ -207,6 +247,7 @@ class HostInventory(HostModel):
     cgroup: CgroupLimits
     memory: Memory | None = None
     scratch: ScratchPlace | None = None
+    network: Network | None = None
 
     @property
     def identity(self) -> tuple[str, str | None, str]:

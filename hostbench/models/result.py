@@ -81,6 +81,24 @@ class ProgramVersion(StoredModel):
     sha256: str
 
 
+class FarHostRecord(StoredModel):
+    """The second host of a job, where the far ends of its network tests are.
+
+    `program` is what runs there. `address` is the one data goes to, `near_address` the one that
+    the measuring host reaches it from.
+    """
+
+    inventory: HostInventory
+    program: ProgramVersion
+    address: str
+    near_address: str
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What must be equal for figures of two sessions to stand side by side."""
+        return (*self.inventory.identity, self.program.sha256, self.address, self.near_address)
+
+
 class PlannedCase(StoredModel):
     """A case: a workload with one full set of parameters.
 
@@ -154,7 +172,8 @@ class TrialFailure(StoredModel):
 class SessionRecord(StoredModel):
     """The first record of a journal, and of every resumption: what is about to be measured.
 
-    `kept` names the cases whose trials of an earlier session still count.
+    `kept` names the cases whose trials of an earlier session still count. `far_host` None: all of
+    it is measured on one host.
     """
 
     record: Literal["session"] = "session"
@@ -168,6 +187,7 @@ class SessionRecord(StoredModel):
     workloads: dict[str, tuple[Metric, ...]]
     cases: tuple[PlannedCase, ...]
     kept: tuple[str, ...] = ()
+    far_host: FarHostRecord | None = None
 
 
 class IdleRecord(StoredModel):
@@ -402,3 +422,4 @@ class ResultDocument(StoredModel):
     suite: Suite
     workloads: dict[str, tuple[Metric, ...]]
     cases: tuple[CaseResult, ...]
+    far_host: FarHostRecord | None = None

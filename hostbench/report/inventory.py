@@ -1,6 +1,7 @@
 """What the host is."""
 
-from hostbench.models.host import Cpu, Disk, HostInventory, Memory, ScratchPlace
+from hostbench.models.host import Cpu, Disk, HostInventory, Interface, Memory, Network, ScratchPlace
+from hostbench.models.result import FarHostRecord
 from hostbench.report.content import (
     Block,
     Code,
@@ -21,16 +22,34 @@ UNKNOWN = "not known"
 
 def host_section(host: HostInventory) -> Section:
     """All that the inventory holds."""
-    blocks: tuple[Block, ...] = (
+    return Section("host", "Host", _inventory(host))
+
+
+def far_host_section(far: FarHostRecord) -> Section:
+    """The second host of a job: what ran there, between which addresses, and all of its
+    inventory."""
+    program = f"{far.program.name} {far.program.version}"
+    facts: tuple[tuple[str, Text], ...] = (
+        ("Its part", "the far ends of the network's tests"),
+        ("Program", (f"{program}, SHA-256 ", Code(far.program.sha256))),
+        ("Its address", Code(far.address)),
+        ("Reached from", Code(far.near_address)),
+    )
+    blocks = (Facts(facts), *_inventory(far.inventory))
+    return Section("far-host", "Far host", blocks, in_brief=False)
+
+
+def _inventory(host: HostInventory) -> tuple[Block, ...]:
+    return (
         Facts(_system(host)),
         Part("Processor", _processor(host.cpu)),
         Part("Caches", (_caches(host),)),
         *_memory(host.memory),
         *_scratch(host.scratch),
+        *_network(host.network),
         Part("Clock and limits", (Facts(_clock(host) + _limits(host)),)),
         Part("Mitigations", (_mitigations(host),)),
     )
-    return Section("host", "Host", blocks)
 
 
 def _system(host: HostInventory) -> tuple[tuple[str, Text], ...]:
@@ -153,6 +172,43 @@ def _disk(disk: Disk) -> str:
     turns = _yes_no(disk.rotational, "said to rotate", "said not to rotate")
     words = (disk.model, disk.transport, turns if disk.rotational is not None else None)
     return ", ".join(word for word in words if word) or UNKNOWN
+
+
+def _network(network: Network | None) -> tuple[Block, ...]:
+    """What interfaces there are."""
+    if network is None:
+        return ()
+    facts: tuple[tuple[str, Text], ...] = (
+        ("TCP timestamps", _yes_no(network.tcp_timestamps, "offered", "not offered")),
+        ("Bandwidth told", _told(network.user_bytes_per_second, "byte/s")),
+    )
+    columns = (
+        Column("interface"),
+        Column("kind"),
+        Column("driver"),
+        Column("state"),
+        Column("MTU", figures=True),
+        Column("queues", figures=True),
+        Column("link"),
+    )
+    rows = tuple(_interface(one) for one in network.interfaces)
+    table = Table("Network interfaces", columns, (RowGroup(None, rows),))
+    return (Part("Network", (Facts(facts), *((table,) if rows else ()))),)
+
+
+def _interface(one: Interface) -> tuple[Text, ...]:
+    link = one.link_bits_per_second
+    speed = f"{human(link, 'bit/s')}, {one.link_source}" if link is not None else one.link_reason
+    queues = (one.receive_queues, one.transmit_queues)
+    return (
+        Code(one.name),
+        one.kind if one.physical else f"{one.kind}, virtual",
+        _said(one.driver),
+        _said(one.state),
+        _said(one.mtu_bytes),
+        " / ".join("?" if count is None else str(count) for count in queues),
+        speed or UNKNOWN,
+    )
 
 
 def _told(value: float | None, unit: str) -> str:

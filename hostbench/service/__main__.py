@@ -28,7 +28,15 @@ def main(arguments: list[str]) -> int:
         # The programs and peers that are started from here need not know it.
         os.environ.pop("HOSTBENCH_SERVICE_KEY", None)
         service = app.state.service
-        serve(app, service.settings.listen, service.end, GRACE_S)
+        settings = service.settings
+        serve(
+            app,
+            settings.listen,
+            service.end,
+            GRACE_S,
+            ssl_certfile=settings.tls and str(settings.tls.certificate),
+            ssl_keyfile=settings.tls and str(settings.tls.key),
+        )
     except HostbenchError as error:
         sys.stderr.write(f"hostbench.service: {error.message}\n")
         return int(error.exit_code)

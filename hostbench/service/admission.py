@@ -3,6 +3,7 @@
 import os
 
 from hostbench.errors import UsageError, did_you_mean, listing, shown
+from hostbench.handover import takes_session
 from hostbench.lock import fence_most
 from hostbench.models.events import ParamValue
 from hostbench.models.result import OWN_TOOL
@@ -13,6 +14,9 @@ from hostbench.peers import known_tools, peers_of
 from hostbench.program import Program
 from hostbench.trial import Beside, Trial
 from hostbench.web.problem import Problem
+
+# The word of parameter target for a far end on the same host.
+LOOPBACK = "loopback"
 
 
 def admitted(request: TrialRequest, program: Program) -> Trial:
@@ -27,15 +31,11 @@ def admitted(request: TrialRequest, program: Program) -> Trial:
             "start the job again",
             sha256=program.sha256,
         )
-    if request.fence is not None and request.fence > fence_most():
-        raise _invalid(
-            "fence",
-            f"fence {request.fence} is more than an hour ahead of this host's clock; give the "
-            "milliseconds since 1970 at the start of the job, or set the clocks",
-        )
+    check_fence(request.fence)
     own = request.tool == OWN_TOOL
     if own and request.beside is not None:
-        raise _invalid("beside", "beside stands in a peer's trial only; remove it, or name a tool")
+        raise invalid("beside", "beside stands in a peer's trial only; remove it, or name a tool")
+    _check_session(request, workload)
     params = _own_params(request, workload) if own else _peer_params(request, workload)
     return Trial(
         tool=request.tool,
@@ -46,10 +46,38 @@ def admitted(request: TrialRequest, program: Program) -> Trial:
         timeout_s=request.timeout_s,
         beside=None if own else _peer_beside(request, subsystem),
         name=request.id,
+        session=request.session,
     )
 
 
-def _invalid(field: str, detail: str) -> Problem:
+def _check_session(request: TrialRequest, workload: Workload) -> None:
+    session = request.session
+    if session is None:
+        return
+    if not takes_session(workload):
+        raise invalid("session", f"{workload.name} has no far end; remove session")
+    if request.tool == OWN_TOOL and session.token is None:
+        raise invalid("session.token", "is missing; give the token of the session")
+    if request.params.get("target") == LOOPBACK:
+        raise invalid(
+            "session",
+            "target loopback has its far end on this host; give target auto or far_host, or remove "
+            "session",
+        )
+
+
+def check_fence(fence: int | None) -> None:
+    """Raises Problem for one that no job can have."""
+    if fence is not None and fence > fence_most():
+        raise invalid(
+            "fence",
+            f"fence {fence} is more than an hour ahead of this host's clock; give the "
+            "milliseconds since 1970 at the start of the job, or set the clocks",
+        )
+
+
+def invalid(field: str, detail: str) -> Problem:
+    """The refusal that names a field of the body."""
     return Problem(422, "invalid", detail, field=f"body.{field}")
 
 
@@ -57,7 +85,7 @@ def _workload(request: TrialRequest, program: Program) -> Workload:
     workload = program.table.workload(request.workload)
     if workload is None:
         names = [one.name for one in program.table.workloads]
-        raise _invalid(
+        raise invalid(
             "workload",
             f"there is no workload {shown(request.workload)}; "
             f"{did_you_mean(request.workload, names)}give {listing(names)}",
@@ -72,13 +100,13 @@ def _own_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVal
         try:
             params |= check_params(workload, {name: value}, allowed_cpus)
         except UsageError as error:
-            raise _invalid(f"params.{name}", error.message) from None
+            raise invalid(f"params.{name}", error.message) from None
     both = next((pair for *pair, _ in EXCLUSIVE if set(pair) <= set(params)), None)
     if both is not None:
         try:
             check_params(workload, params, allowed_cpus)
         except UsageError as error:
-            raise _invalid(f"params.{both[1]}", error.message) from None
+            raise invalid(f"params.{both[1]}", error.message) from None
     return params
 
 
@@ -91,27 +119,27 @@ def _peer_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVa
             if not (small and param.type in ("count", "number")):
                 check_value(param, value, os.sched_getaffinity(0))
         except UsageError as error:
-            raise _invalid(f"params.{name}", error.message) from None
+            raise invalid(f"params.{name}", error.message) from None
     return dict(request.params)
 
 
 def _peer_beside(request: TrialRequest, subsystem: str) -> Beside:
     tools = known_tools(subsystem)
     if request.tool not in tools:
-        raise _invalid(
+        raise invalid(
             "tool",
             f"there is no tool {shown(request.tool)}; {did_you_mean(request.tool, tools)}"
             f"give {listing([OWN_TOOL, *tools])}",
         )
     fitting = [peer.tool for peer in peers_of(subsystem, request.workload, request.params)]
     if request.tool not in fitting:
-        raise _invalid(
+        raise invalid(
             "tool",
             f"{request.tool} does not stand beside {subsystem}.{request.workload} with these "
             f"params; give {listing([OWN_TOOL, *fitting])}",
         )
     if request.beside is None:
-        raise _invalid(
+        raise invalid(
             "beside", "a peer's trial needs beside; give cpus, rate and elapsed_s of your trial"
         )
     return _beside(request.beside)
@@ -121,9 +149,11 @@ def _beside(beside: BesideRequest) -> Beside:
     allowed = os.sched_getaffinity(0)
     outside = sorted(set(beside.cpus) - allowed)
     if outside:
-        raise _invalid(
+        raise invalid(
             "beside.cpus",
             f"beside has CPU {outside[0]}, which this service may not use; "
             f"give CPUs out of {cpu_ranges(allowed)}",
         )
-    return Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)
+    # A server of the peer's that runs here is kept to CPUs that it may use.
+    far_cpus = tuple(cpu for cpu in beside.far_cpus if cpu in allowed)
+    return Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s, far_cpus=far_cpus)

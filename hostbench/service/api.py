@@ -11,19 +11,29 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from hostbench.host import inventory
 from hostbench.lock import Claim, check_lock
 from hostbench.models.host import HostInventory
-from hostbench.models.service import IdleAnswer, ServiceTable, TrialRequest
+from hostbench.models.service import (
+    IdleAnswer,
+    IpAddress,
+    RouteAnswer,
+    ServiceTable,
+    SessionRequest,
+    TrialRequest,
+)
 from hostbench.peers import known_tools
 from hostbench.program import Program
 from hostbench.scratch import check_scratch, has_scratch
 from hostbench.service.admission import admitted
 from hostbench.service.looks import Looks
-from hostbench.service.metrics import Metrics
+from hostbench.service.metrics import SESSION, TRIAL, Metrics
 from hostbench.service.program import InstalledProgram
 from hostbench.service.registration import Registrar
 from hostbench.service.runner import TrialRunner
+from hostbench.service.sessions import admitted_session, route
 from hostbench.service.settings import Settings
 from hostbench.service.stream import NDJSON, TrialStream
-from hostbench.service.trial import Asked
+from hostbench.service.trial import Asked, Work
+from hostbench.service.work import TrialWork
+from hostbench.services import Subsystem
 from hostbench.web.body import accepts, json_body
 from hostbench.web.keys import requires
 from hostbench.web.problem import Problem, problem_responses
@@ -51,18 +61,51 @@ _EXAMPLES: Mapping[str, Any] = {
         "beside": {"cpus": [0], "rate": 5.1e10, "elapsed_s": 1.0},
     },
 }
+_SESSION_EXAMPLES: Mapping[str, Any] = {
+    "by hand": {
+        "id": "by-hand-1",
+        "allowed_address": "192.0.2.7",
+        "duration_s": 20,
+        "streams": 4,
+    },
+    "of a job": {
+        "id": "20261120T174501Z-quick-3f2a-5d41402abc4b2a76-0-9b1d-far",
+        "allowed_address": "192.0.2.7",
+        "duration_s": 20,
+        "streams": 4,
+        "rate": 1.25e8,
+        "fence": 1795197901000,
+    },
+    "a peer's server": {
+        "id": "by-hand-2",
+        "tool": "iperf3",
+        "workload": "tcp_stream",
+        "params": {"streams": 1},
+        "allowed_address": "192.0.2.7",
+        "duration_s": 20,
+    },
+}
 _STREAM = (
     '{"event":"start","schema":1,"program":"cpu-bench","workload":"fma", …}\n'
     '{"event":"end","metrics":{"operations_per_second":1.1e11, …}, …}\n'
     '{"event":"control_plane","processes":[{"component":"service","cpu_s":0.004,'
     '"elapsed_s":1.2,"written_bytes":0}]}\n'
 )
-_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The trial's events as they come; the last one is `control_plane`.",
-        "content": {NDJSON: {"schema": {"type": "string"}, "example": _STREAM}},
+_SESSION_STREAM = (
+    '{"event":"session","address":"192.0.2.8","port":45123,"token":"5d41402abc4b2a76…"}\n'
+    '{"event":"session_end","outcome":"done","reason":null,"strangers":0,"cpu_s":3.1}\n'
+    '{"event":"control_plane","processes":[…]}\n'
+)
+
+
+def _streamed(what: str, example: str) -> dict[int | str, dict[str, Any]]:
+    content = {NDJSON: {"schema": {"type": "string"}, "example": example}}
+    return {
+        200: {
+            "description": f"The {what}'s events as they come; the last one is `control_plane`.",
+            "content": content,
+        }
     }
-}
 
 
 class Service:
@@ -99,6 +142,13 @@ class Service:
         self.runner.end_all()
         self.looks.end_all()
 
+    def stream(self, kind: str, request: TrialRequest | SessionRequest, work: Work) -> Response:
+        """Begins one of hostbench.service.metrics.KINDS. Raises Problem or ResourceError."""
+        settings = self.settings
+        claim = Claim(request.id, settings.subsystem, settings.host, request.fence)
+        asked = Asked(request.id, kind, request.tool, claim, settings.lock, work)
+        return TrialStream(*self.runner.begin(asked))
+
     async def current_program(self) -> Program:
         """Off the event loop only when its file was replaced, which is rare."""
         return await asyncio.to_thread(self.program.now)
@@ -110,6 +160,8 @@ def add_calls(app: FastAPI, service: Service) -> None:
     keyed = [Depends(requires(service.settings.key))]
     app.include_router(_trial_calls(service), dependencies=keyed)
     app.include_router(_host_calls(service), dependencies=keyed)
+    if service.settings.subsystem is Subsystem.NET:
+        app.include_router(_session_calls(service), dependencies=keyed)
 
 
 def _open_calls(service: Service) -> APIRouter:
@@ -140,26 +192,20 @@ def _trial_calls(service: Service) -> APIRouter:
             "does not end in `control_plane` was cut."
         ),
         response_class=Response,
-        responses={**_STREAMED, **problem_responses([401, 409, 413, 422, 503])},
+        responses={**_streamed("trial", _STREAM), **problem_responses([401, 409, 413, 422, 503])},
         openapi_extra=accepts(TrialRequest, _EXAMPLES),
     )
     async def post_trial(
         request: Annotated[TrialRequest, Depends(json_body(TrialRequest))],
     ) -> Response:
         program = await service.current_program()
-        settings = service.settings
-        asked = Asked(
-            id=request.id,
-            trial=admitted(request, program),
-            claim=Claim(request.id, settings.subsystem, settings.host, request.fence),
-            lock=settings.lock,
-            program=program,
-        )
-        return TrialStream(*service.runner.begin(asked))
+        trial = admitted(request, program)
+        work = TrialWork(trial, program, service.runner.scratch, request.fence)
+        return service.stream(TRIAL, request, work)
 
     @router.put(
         "/trials/{trial_id}/lease",
-        summary="Keep a running trial alive for another 5 s",
+        summary="Keep a running trial, or session, alive for another 5 s",
         status_code=204,
         response_class=Response,
         responses=problem_responses([401, 404]),
@@ -170,6 +216,41 @@ def _trial_calls(service: Service) -> APIRouter:
                 404, "not_running", f"no trial {trial_id[:128]!r} runs here; it has ended"
             )
         return Response(status_code=204)
+
+    return router
+
+
+def _session_calls(service: Service) -> APIRouter:
+    router = APIRouter(tags=["sessions"])
+
+    @router.post(
+        "/sessions",
+        summary="Open the far end of a trial that another host runs",
+        description=(
+            "The session lives as long as the connection and the lease, as a trial does; the "
+            "first line says where it is. Nothing listens without one."
+        ),
+        response_class=Response,
+        responses={
+            **_streamed("session", _SESSION_STREAM),
+            **problem_responses([401, 409, 413, 422, 503]),
+        },
+        openapi_extra=accepts(SessionRequest, _SESSION_EXAMPLES),
+    )
+    async def post_session(
+        request: Annotated[SessionRequest, Depends(json_body(SessionRequest))],
+    ) -> Response:
+        program = await service.current_program()
+        work = admitted_session(request, program, service.settings.net_address)
+        return service.stream(SESSION, request, work)
+
+    @router.get(
+        "/route",
+        summary="From which address and by which interface this host reaches another",
+        responses=problem_responses([401, 422]),
+    )
+    async def get_route(to: Annotated[IpAddress | None, Query()] = None) -> RouteAnswer:
+        return route(to, service.settings.net_address)
 
     return router
 
@@ -193,7 +274,8 @@ def _host_calls(service: Service) -> APIRouter:
 
     @router.get("/host", summary="The inventory of this host", responses=problem_responses([401]))
     async def host() -> HostInventory:
-        seen = await asyncio.to_thread(inventory, scratch=service.has_scratch)
+        of_network = service.settings.subsystem is Subsystem.NET
+        seen = await asyncio.to_thread(inventory, scratch=service.has_scratch, network=of_network)
         # In a container the kernel's name of the host is a random one.
         return seen.model_copy(update={"hostname": service.settings.host})
 

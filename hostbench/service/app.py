@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from fastapi import Depends, FastAPI
 
 import hostbench
-from hostbench.models.service import TrialRequest
+from hostbench.models.service import SessionRequest, TrialRequest
 from hostbench.service.api import Service, add_calls
 from hostbench.service.settings import Settings, read_settings
+from hostbench.services import Subsystem
 from hostbench.web.body import BodyLimit, describe_bodies
 from hostbench.web.keys import requires
 from hostbench.web.problem import install_problem_handlers
@@ -36,7 +37,8 @@ def create_app(name: str, settings: Settings | None = None) -> FastAPI:
     app.add_middleware(BodyLimit, most=BODY_BYTES_MOST)
     install_problem_handlers(app)
     add_calls(app, service)
-    describe_bodies(app, TrialRequest)
+    sessions = [SessionRequest] if service.settings.subsystem is Subsystem.NET else []
+    describe_bodies(app, TrialRequest, *sessions)
     app.add_api_route(
         "/openapi.json",
         lambda: app.openapi(),

@@ -8,6 +8,9 @@ from prometheus_client.process_collector import ProcessCollector
 from hostbench.lock import fence_of
 from hostbench.models.result import ProgramVersion
 
+# What a service runs: `Asked.kind`.
+KINDS = (TRIAL, SESSION) = ("trial", "session")
+
 
 class Metrics:
     """Counters of one service, in a registry of its own."""
@@ -16,15 +19,18 @@ class Metrics:
         """`lock` is where the fence is read when somebody asks."""
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self.trials = Counter(
-            "hostbench_service_trials",
-            "Trials by tool and by how they ended.",
-            ("tool", "outcome"),
-            registry=self._registry,
-        )
+        self._ended = {
+            kind: Counter(
+                f"hostbench_service_{kind}s",
+                f"{kind.capitalize()}s by tool and by how they ended.",
+                ("tool", "outcome"),
+                registry=self._registry,
+            )
+            for kind in KINDS
+        }
         self.running = Gauge(
             "hostbench_service_trials_running",
-            "Trials that run or wait for the host.",
+            "Trials and sessions that run or wait for the host.",
             registry=self._registry,
         )
         self.registrations = Counter(
@@ -46,6 +52,10 @@ class Metrics:
             registry=self._registry,
         )
         build.labels(host=host, subsystem=program.subsystem, version=program.version).set(1)
+
+    def count(self, kind: str, tool: str, outcome: str) -> None:
+        """One of KINDS has ended."""
+        self._ended[kind].labels(tool=tool, outcome=outcome).inc()
 
     def exposition(self) -> bytes:
         """The text format, of everything now."""

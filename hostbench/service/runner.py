@@ -1,4 +1,5 @@
-"""The trials of this service: at most one of them holds the host, others wait to be refused.
+"""The trials and sessions of this service: at most one of them holds the host, others wait to be
+refused.
 
 Everything here happens on the event loop; each trial has a thread, which reports back to it.
 """
@@ -24,16 +25,16 @@ class TrialRunner:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._scratch = KeptScratch()
+        self.scratch = KeptScratch()
         self._trials: dict[str, RunningTrial] = {}
         self._ending = False
         self._quiet = asyncio.Event()
         self._quiet.set()
 
     def begin(self, asked: Asked) -> tuple[RunningTrial, "asyncio.Queue[Item]"]:
-        """Starts a trial; what it says appears in the queue, `None` last.
+        """Starts a trial or session; what it says appears in the queue, `None` last.
 
-        Raises Problem when the service ends or a trial of that name runs, or ResourceError.
+        Raises Problem when the service ends or one of that name runs, or ResourceError.
         """
         if self._ending:
             raise Problem(503, Refusal.LACKING, "the service is about to end; try another time")
@@ -41,7 +42,7 @@ class TrialRunner:
             raise Problem(
                 409,
                 Refusal.BUSY,
-                f"trial {asked.id} runs already; give each trial an id of its own",
+                f"{asked.kind} {asked.id} runs already; give each an id of its own",
             )
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[Item] = asyncio.Queue()
@@ -60,20 +61,21 @@ class TrialRunner:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._forget, trial, outcome)
 
-        trial = RunningTrial(asked, put, finished, self._busy_for_s, self._scratch)
+        trial = RunningTrial(asked, put, finished, self._busy_for_s)
         trial.start()
         # Only now: it may not have started. It cannot be forgotten yet, for that happens here too.
         self._trials[asked.id] = trial
         self._quiet.clear()
         self._metrics.running.inc()
-        _log.info("trial_begins", trial=asked.id, tool=asked.trial.tool, fence=asked.claim.fence)
+        _log.info(f"{asked.kind}_begins", trial=asked.id, tool=asked.tool, fence=asked.claim.fence)
         return trial, items
 
     def _forget(self, trial: RunningTrial, outcome: str) -> None:
-        del self._trials[trial.asked.id]
+        asked = trial.asked
+        del self._trials[asked.id]
         self._metrics.running.dec()
-        self._metrics.trials.labels(tool=trial.asked.trial.tool, outcome=outcome).inc()
-        _log.info("trial_ends", trial=trial.asked.id, outcome=outcome)
+        self._metrics.count(asked.kind, asked.tool, outcome)
+        _log.info(f"{asked.kind}_ends", trial=asked.id, outcome=outcome)
         if not self._trials:
             self._quiet.set()
 

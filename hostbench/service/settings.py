@@ -10,23 +10,28 @@ from pydantic import TypeAdapter, ValidationError
 
 from hostbench.errors import UsageError, listing, shown
 from hostbench.hostmemory import user_bandwidth
+from hostbench.hostnetwork import BANDWIDTH as NET_BANDWIDTH
 from hostbench.hostscratch import check_ratings
 from hostbench.lock import lock_path
-from hostbench.models.service import HostName, Registration
+from hostbench.models.service import HostName, IpAddress, Registration
 from hostbench.program import SUBSYSTEMS
 from hostbench.services import Subsystem
 from hostbench.tls import trusting
+from hostbench.web.exposure import Tls, check_exposure, server_tls
 from hostbench.web.keys import required_key
 from hostbench.web.listen import Listen, parse_listen
 
 # So that the services of a host can stand side by side.
 PORTS = {subsystem: 8001 + place for place, subsystem in enumerate(Subsystem)}
 _HOST = TypeAdapter(HostName)
+_ADDRESS = TypeAdapter(IpAddress)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`url` is how the orchestrator reaches this service; both None: nobody is told of it."""
+    """`url` is how the orchestrator reaches this service; both None: nobody is told of it.
+    `net_address`: where others reach this host for data, None: by the address that it reaches them
+    from."""
 
     subsystem: Subsystem
     host: str
@@ -36,6 +41,8 @@ class Settings:
     orchestrator_url: str | None
     url: str | None
     ca_file: Path | None
+    tls: Tls | None = None
+    net_address: str | None = None
 
 
 def read_settings(subsystem: str) -> Settings:
@@ -46,11 +53,16 @@ def read_settings(subsystem: str) -> Settings:
         )
     name = Subsystem(subsystem)
     listen = parse_listen(os.environ.get("HOSTBENCH_LISTEN") or f"127.0.0.1:{PORTS[name]}")
+    tls = server_tls()
+    if name is Subsystem.NET:
+        # The one that other machines reach by itself, not by a network of the containers' own.
+        check_exposure(listen, tls)
     orchestrator = os.environ.get("HOSTBENCH_ORCHESTRATOR_URL") or None
     host = _host_name()
     # So that a wrong one is told now, not by every call for the inventory.
     user_bandwidth()
     check_ratings()
+    NET_BANDWIDTH.told()
     return Settings(
         subsystem=name,
         host=host,
@@ -58,8 +70,10 @@ def read_settings(subsystem: str) -> Settings:
         listen=listen,
         lock=lock_path(),
         orchestrator_url=_orchestrator(orchestrator),
-        url=_own_url(name, host, listen) if orchestrator else None,
+        url=_own_url(name, host, listen, tls) if orchestrator else None,
         ca_file=_ca_file(),
+        tls=tls,
+        net_address=_net_address(),
     )
 
 
@@ -83,8 +97,8 @@ def _orchestrator(url: str | None) -> str | None:
     return url and url.rstrip("/")
 
 
-def _own_url(subsystem: Subsystem, host: str, listen: Listen) -> str:
-    url = os.environ.get("HOSTBENCH_SERVICE_URL") or listen.url
+def _own_url(subsystem: Subsystem, host: str, listen: Listen, tls: Tls | None) -> str:
+    url = os.environ.get("HOSTBENCH_SERVICE_URL") or listen.secured_url(tls is not None)
     if url is None:
         raise UsageError(
             "HOSTBENCH_SERVICE_URL is not set; say how the orchestrator reaches this service, "
@@ -97,6 +111,19 @@ def _own_url(subsystem: Subsystem, host: str, listen: Listen) -> str:
             f"HOSTBENCH_SERVICE_URL {shown(url)} is not an address; "
             f"give one such as http://{subsystem}:{PORTS[subsystem]} "
             f"or unix:/run/hostbench/{subsystem}.sock"
+        ) from None
+
+
+def _net_address() -> str | None:
+    text = os.environ.get("HOSTBENCH_NET_ADDRESS")
+    if not text:
+        return None
+    try:
+        return _ADDRESS.validate_python(text)
+    except ValidationError:
+        raise UsageError(
+            f"HOSTBENCH_NET_ADDRESS {shown(text)} is not the address of one host; "
+            "give one of this host's, such as 192.0.2.7"
         ) from None
 
 

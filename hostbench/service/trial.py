@@ -1,4 +1,5 @@
-"""One trial that was asked for: a thread that takes the lock, runs the program and says what came.
+"""One trial, or session, that was asked for: a thread that takes the lock, does the work and says
+what came of it.
 
 Whatever happens, the last thing it says is `None`, and by then nothing of the trial runs and the
 lock is free. It never waits for the caller.
@@ -7,30 +8,34 @@ lock is free. It never waits for the caller.
 import contextlib
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
 from hostbench.errors import ResourceError
 from hostbench.exitcode import ExitCode
 from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.local import LocalTransport
 from hostbench.lock import Claim, HostBusyError, HostLock, StaleFenceError
 from hostbench.models.control_plane import ControlPlaneEvent
 from hostbench.models.events import SkipEvent
 from hostbench.models.peer import TrialEvent
-from hostbench.models.service import Ending, FailureEvent, Refusal
-from hostbench.program import Program
+from hostbench.models.service import (
+    Ending,
+    FailureEvent,
+    Refusal,
+    SessionEndEvent,
+    SessionEvent,
+)
 from hostbench.service.lease import Guard, Lease
-from hostbench.service.scratch import KeptScratch
-from hostbench.trial import Trial, TrialFailed
+from hostbench.trial import TrialFailed
 from hostbench.usage import ProcessMeter
 from hostbench.web.problem import Problem
 
 SENTENCES = {
-    Ending.LEASE_LOST: "nobody renewed the lease of this trial in time",
+    Ending.LEASE_LOST: "nobody renewed the lease in time",
     Ending.CALLER_GONE: "the connection of the caller was closed",
     Ending.PREEMPTED: "a job with a higher fence took this host",
     Ending.SERVICE_ENDS: "the service was told to end",
@@ -41,21 +46,35 @@ _log = structlog.get_logger()
 
 # A line of the stream, a refusal in place of all lines, or None: that was all.
 Item = bytes | Problem | None
+# What a trial or a session says by itself.
+Said = TrialEvent | SessionEvent | SessionEndEvent
+
+
+class Work(Protocol):
+    """What is done while the host's lock is held."""
+
+    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[Said, None, None]:
+        """What there is to say, as it comes. Whatever is started inherits `lock_descriptor`, and
+        nothing of it runs on when this is left. Raises TrialFailed, ResourceError or Interrupted.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One trial as it was asked for and found to be possible here."""
+    """One trial or session as it was asked for and found to be possible here. `kind`: which of the
+    two, for people and counters; `tool`: ours or a peer's."""
 
     id: str
-    trial: Trial
+    kind: str
+    tool: str
     claim: Claim
     lock: Path
-    program: Program
+    work: Work
 
 
 class RunningTrial:
-    """One trial, from the request to the last line about it."""
+    """One trial or session, from the request to the last line about it."""
 
     def __init__(
         self,
@@ -63,11 +82,9 @@ class RunningTrial:
         put: Callable[[Item], None],
         finished: Callable[["RunningTrial", str], None],
         busy_for_s: Callable[[], float | None],
-        scratch: KeptScratch,
     ) -> None:
         """`put` takes what there is to say, `finished` hears the outcome before the last of it;
-        `busy_for_s` says how long whoever has the lock may keep it without a word, None: unknown;
-        `scratch` is the service's.
+        `busy_for_s` says how long whoever has the lock may keep it without a word, None: unknown.
         """
         self.asked = asked
         self.lease = Lease()
@@ -75,12 +92,13 @@ class RunningTrial:
         self._put = put
         self._finished = finished
         self._busy_for_s = busy_for_s
-        self._scratch = scratch
         self._begun = False
         self._ending: Ending | None = None
         self._mutex = threading.Lock()
         self._interrupt: Interrupt | None = Interrupt()
-        self._thread = threading.Thread(target=self._main, name=f"trial {asked.id}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._main, name=f"{asked.kind} {asked.id}", daemon=True
+        )
 
     def start(self) -> None:
         """Begins; returns at once. Raises ResourceError when there is no thread to be had."""
@@ -129,7 +147,7 @@ class RunningTrial:
                 return Refusal.LACKING, Problem(503, Refusal.LACKING, error.message)
             return FAILED, _failure(Refusal.LACKING, error.message, error.exit_code)
         except Exception:  # noqa: BLE001 - a thread has nobody else to tell
-            _log.exception("trial_crashed", trial=self.asked.id)
+            _log.exception("trial_crashed", trial=self.asked.id, kind=self.asked.kind)
             return CRASHED, None if self._begun else Problem(500, CRASHED, "see the service's log")
 
     def _run(self) -> str:
@@ -155,17 +173,16 @@ class RunningTrial:
 
     def _measure(self, interrupt: Interrupt, lock: HostLock) -> str:
         outcome = MEASURED
-        programs = {self.asked.trial.subsystem: self.asked.program}
-        with self._scratch.lent(self.asked.claim.fence) as scratch:
-            transport = LocalTransport(programs, interrupt, lock.descriptor, scratch)
-            with contextlib.closing(transport.run(self.asked.trial)) as stream:
-                for event in stream:
-                    self._say(event)
-                    if isinstance(event, SkipEvent):
-                        outcome = SKIPPED
+        with contextlib.closing(self.asked.work.run(interrupt, lock.descriptor)) as said:
+            for event in said:
+                self._say(event)
+                if isinstance(event, SkipEvent):
+                    outcome = SKIPPED
+                elif isinstance(event, SessionEndEvent):
+                    outcome = event.outcome
         return outcome
 
-    def _say(self, event: TrialEvent | FailureEvent) -> None:
+    def _say(self, event: Said | FailureEvent) -> None:
         self._begun = True
         self._put(event.model_dump_json().encode() + b"\n")
 

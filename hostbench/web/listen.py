@@ -33,6 +33,11 @@ class Listen:
         address = f"[{self.address}]" if ":" in self.address else self.address
         return f"http://{address}:{self.port}"
 
+    def secured_url(self, tls: bool) -> str | None:
+        """The same of a server that speaks TLS."""
+        url = self.url
+        return url if url is None or not tls else url.replace("http://", "https://", 1)
+
     @property
     def loopback(self) -> bool:
         """Whether only this machine reaches it."""

@@ -11,7 +11,6 @@ from orchestrator.api.common import Core, Job, JobId
 from orchestrator.api.examples import SUBMISSIONS
 from orchestrator.core import Orchestrator
 from orchestrator.store.jobs import QUEUED_MOST, Answered, Enqueued
-from orchestrator.store.record import NewJob
 
 LIMIT_DEFAULT, LIMIT_MOST = 50, 500
 # Ids of one second differ by four digits.
@@ -193,7 +192,7 @@ def _resumed(core: Orchestrator, job: JobView) -> Answered:
         )
     # Redis no longer knows it: planned again as if it were new, since hosts may have changed.
     accepted = core.acceptance.accept(job.spec.model_copy(update={"hosts": job.hosts}))
-    again = NewJob(job.id, accepted.spec, accepted.suite, accepted.hosts, accepted.subsystems)
+    again = accepted.job(job.id)
     fields = again.fields | {
         "queue": again.queue,
         "submitted_us": str(int(job.submitted_unix_s * 1e6)),

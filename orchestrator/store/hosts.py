@@ -10,7 +10,7 @@ from typing import cast
 import redis
 from pydantic import ValidationError
 
-from hostbench.host import with_scratch
+from hostbench.host import merged_inventory
 from hostbench.models.host import HostInventory
 from hostbench.models.service import Registration, ServiceTable
 from orchestrator.store.connection import Scripts, flat, key
@@ -90,7 +90,7 @@ class HostStore:
         while answer == "changed":
             text = self._inventory_text(registration.host)
             before = _understood(text)
-            whole = with_scratch([inventory, *([] if before is None else [before])])
+            whole = merged_inventory([inventory, *([] if before is None else [before])])
             facts = {
                 "inventory": whole.model_dump_json(),
                 f"table:{registration.subsystem}": table.model_dump_json(),

@@ -49,19 +49,22 @@ Fields = Mapping[str, str | None]
 @dataclass(frozen=True)
 class NewJob:
     """A job that is about to be queued. `suite` is what it measures, in full; `subsystems` are
-    those of the first host that it needs."""
+    those of the first host that it needs, `far_subsystems` those of the second."""
 
     id: str
     spec: JobSpec
     suite: Suite
     hosts: tuple[str, ...]
     subsystems: tuple[str, ...]
+    far_subsystems: tuple[str, ...] = ()
 
     @property
     def queue(self) -> str:
         """The name of its queue: the sorted host set, and what must be registered."""
-        needs = [f"{self.hosts[0]}:{subsystem}" for subsystem in self.subsystems]
-        return f"{','.join(sorted(self.hosts))}|{','.join([*needs, *self.hosts[1:]])}"
+        first, *others = self.hosts
+        needs = [f"{first}:{subsystem}" for subsystem in self.subsystems]
+        far = [f"{host}:{subsystem}" for host in others for subsystem in self.far_subsystems]
+        return f"{','.join(sorted(self.hosts))}|{','.join([*needs, *(far or others)])}"
 
     @property
     def fields(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tests.patience import comes_true, wait_until
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = CHECKOUT / "build" / "release"
 SCRIPTED = Path(__file__).with_name("scripted_program.py")
+SCRIPTED_NET = Path(__file__).with_name("scripted_net.py")
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,12 @@ class Command:
             **environment,
         }
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, prefix: Sequence[str] = (), **options: Any
+    ) -> subprocess.Popen[str]:
+        """`prefix` stands before the command."""
         return subprocess.Popen(
-            [sys.executable, "-m", "hostbench", *arguments],
+            [*prefix, sys.executable, "-m", "hostbench", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -139,4 +143,14 @@ def scripted_programs(directory: Path) -> Path:
         (programs / name).chmod(0o755)
         table = subprocess.run([PROGRAMS / name, "--list"], capture_output=True, check=True)
         (programs / f"{name}.json").write_bytes(table.stdout)
+    return programs
+
+
+def scripted_net_programs(directory: Path) -> Path:
+    """A directory whose net-bench is a scripted one, of which both ends can go wrong."""
+    programs = directory / "net-programs"
+    programs.mkdir()
+    shutil.copy(SCRIPTED_NET, programs / "net-bench")
+    shutil.copy(SCRIPTED, programs / SCRIPTED.name)
+    (programs / "net-bench").chmod(0o755)
     return programs

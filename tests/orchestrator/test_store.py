@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from hostbench.errors import UsageError
-from hostbench.host import with_scratch
+from hostbench.host import merged_inventory
 from hostbench.models.host import HostInventory, ScratchPlace
 from hostbench.models.jobs import StackState
 from orchestrator.store import hosts as store_hosts
@@ -533,9 +533,9 @@ def test_services_that_register_at_once_lose_nothing_of_each_other(
         """The cpu service has read what there is; the disk service comes before it writes."""
         while at_once:
             hosts.register(at_once.pop(), of_disk, table())
-        return with_scratch(seen)
+        return merged_inventory(seen)
 
-    monkeypatch.setattr(store_hosts, "with_scratch", merged)
+    monkeypatch.setattr(store_hosts, "merged_inventory", merged)
     hosts.register(registration("a"), of_cpu, table())
     found = hosts.last_inventory("a")
     assert found is not None and found.scratch == of_disk.scratch

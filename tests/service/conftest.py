@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.faults.command import scripted_programs
+from tests.service.sessions import net_programs
 from tests.stack.service_process import ServiceProcess
 
 StartService = Callable[..., ServiceProcess]
@@ -49,3 +50,25 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
 def scripted(tmp_path: Path) -> Path:
     """A directory of programs whose cpu-bench does what SCRIPT says."""
     return scripted_programs(tmp_path)
+
+
+@pytest.fixture
+def start_net(start_service: StartService, tmp_path: Path) -> StartService:
+    """Starts net services with the program that stands in."""
+    programs = net_programs(tmp_path)
+
+    def start(**options: Any) -> ServiceProcess:
+        return start_service("net", subsystem="net", programs=programs, **options)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A net service with the program that stands in, one for all tests of a file; they leave no
+    fence."""
+    root = tmp_path_factory.mktemp("net")
+    one = ServiceProcess(root / "service", subsystem="net", programs=net_programs(root))
+    one.start()
+    yield one
+    check_and_stop(one)

@@ -5,7 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -26,9 +26,12 @@ RENEW_S = 1.0
 class RunningTrial:
     """A trial whose stream is read in a thread; `renewed` until it is told otherwise."""
 
+    path = "/trials"
+
     def __init__(self, service: ServiceProcess, trial_id: str, **request: Any) -> None:
         self.id = trial_id
         self.lines: list[dict[str, Any]] = []
+        self.raw: list[str] = []
         self.status: int | None = None
         self.problem: dict[str, Any] = {}
         self.cut = False
@@ -45,13 +48,14 @@ class RunningTrial:
         try:
             with (
                 self._service.another_client() as client,
-                client.stream("POST", "/trials", json=self._request) as answer,
+                client.stream("POST", self.path, json=self._request) as answer,
             ):
                 self.status = answer.status_code
                 if answer.status_code != 200:
                     self.problem = json.loads(answer.read())
                     return
                 for line in answer.iter_lines():
+                    self.raw.append(line)
                     self.lines.append(json.loads(line))
                     self._started.set()
         except httpx.HTTPError:
@@ -71,7 +75,7 @@ class RunningTrial:
         """No renewal from now on."""
         self._renewing.set()
 
-    def begun(self) -> "RunningTrial":
+    def begun(self) -> Self:
         """Returns when the first line is there, or when there will be none."""
         assert self._started.wait(PATIENCE_S)
         return self
@@ -108,10 +112,8 @@ def outcome(service: ServiceProcess, trial: str) -> str:
         lines = [json.loads(line) for line in service.log.splitlines() if event in line]
         return [line for line in lines if trial in line["trial"]]
 
-    wait_until(
-        lambda: 0 < len(said("trial_begins")) == len(said("trial_ends")), lambda: service.log
-    )
-    found: str = said("trial_ends")[-1]["outcome"]
+    wait_until(lambda: 0 < len(said("_begins")) == len(said("_ends")), lambda: service.log)
+    found: str = said("_ends")[-1]["outcome"]
     return found
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hostbench import hostscratch
 from hostbench.errors import UsageError
-from hostbench.host import inventory, with_scratch
+from hostbench.host import inventory, merged_inventory
 from hostbench.hostscratch import scratch_place
 from hostbench.models.host import ScratchPlace, Virtualisation
 from hostbench.mounts import mount_of, parse_mounts
@@ -187,9 +187,9 @@ def test_the_users_ratings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_of_several_services_one_knows_the_disk() -> None:
     place = ScratchPlace(directory="/scratch")
     cpu, disk = host(hostname="a"), host(hostname="a", scratch=place)
-    assert with_scratch([cpu, disk]).scratch == place
-    assert with_scratch([disk, cpu]).scratch == place
-    assert with_scratch([cpu]).scratch is None
+    assert merged_inventory([cpu, disk]).scratch == place
+    assert merged_inventory([disk, cpu]).scratch == place
+    assert merged_inventory([cpu]).scratch is None
 
 
 def test_mounts_are_read_as_the_kernel_writes_them() -> None:

@@ -1,0 +1,62 @@
+"""Whether a session that is asked for is one that this host can open, and where it would be."""
+
+from hostbench.errors import UsageError, listing, shown
+from hostbench.models.result import OWN_TOOL
+from hostbench.models.service import Refusal, RouteAnswer, SessionRequest
+from hostbench.peers import known_tools
+from hostbench.program import Program
+from hostbench.route import family_of, interface_towards, is_own_address, source_address
+from hostbench.service.admission import check_fence, invalid
+from hostbench.service.farend import FarEndWork
+from hostbench.service.toolserver import ToolServerWork
+from hostbench.service.trial import Work
+from hostbench.web.problem import Problem
+
+
+def admitted_session(request: SessionRequest, program: Program, net_address: str | None) -> Work:
+    """The session. Raises Problem naming the first field that is wrong. `net_address`: see
+    Settings."""
+    check_fence(request.fence)
+    bind = _bind(request.allowed_address, net_address)
+    if request.tool == OWN_TOOL:
+        return FarEndWork(program, request, bind)
+    tools = known_tools("net")
+    if request.tool not in tools:
+        raise invalid(
+            "tool", f"there is no tool {shown(request.tool)}; give {listing([OWN_TOOL, *tools])}"
+        )
+    return ToolServerWork(request, bind)
+
+
+def _bind(allowed: str, net_address: str | None) -> str:
+    """The address of this host that the near end reaches."""
+    try:
+        source = source_address(allowed)
+    except UsageError as error:
+        raise invalid("allowed_address", error.message) from None
+    if net_address is None:
+        return source
+    if family_of(net_address) != family_of(allowed):
+        raise invalid(
+            "allowed_address",
+            f"{allowed} and this host's address for data, {net_address}, are of different "
+            "versions of IP; give one of the same",
+        )
+    if not is_own_address(net_address):
+        raise Problem(
+            503,
+            Refusal.LACKING,
+            f"HOSTBENCH_NET_ADDRESS {net_address} is not an address of this host; set another",
+        )
+    return net_address
+
+
+def route(to: str | None, net_address: str | None) -> RouteAnswer:
+    """How this host reaches another. Raises Problem when it does not."""
+    if to is None:
+        return RouteAnswer(source=None, interface=None, address=net_address)
+    try:
+        source = source_address(to)
+    except UsageError as error:
+        raise Problem(422, "invalid", error.message, field="query.to") from None
+    return RouteAnswer(source=source, interface=interface_towards(to), address=net_address)

@@ -1,0 +1,32 @@
+"""The peers of the net subsystem: see hostbench.peers, which finds this package by its name.
+
+Those that talk to a server of their own bring it along on the loopback; between two hosts it is
+part of the session that the far host's service opens for them.
+"""
+
+from hostbench.errors import UsageError, listing, shown
+from hostbench.peers import Command, Params, Peer
+from services.net.peers import iperf3, ping, qperf, sockperf
+from services.net.peers.case import Case
+
+_TESTS = (iperf3.Iperf3, sockperf.PingPong, qperf.Latency, ping.Ping)
+_FINDERS = (iperf3.peer, sockperf.peer, qperf.peer, ping.peer)
+_SERVERS = {iperf3.TOOL: iperf3.server, sockperf.TOOL: sockperf.server}
+PACKAGES = {test.tool: test.package for test in _TESTS}
+TOOLS = tuple(PACKAGES)
+equivalent_command = iperf3.iperf3_command
+
+
+def peers(workload: str, params: Params) -> tuple[Peer, ...]:
+    """The peers beside `net.<workload>` with these parameters, at most one a tool."""
+    case = Case.of(workload, params)
+    found = (find(case) for find in _FINDERS)
+    return tuple(peer for peer in found if peer is not None)
+
+
+def server(tool: str, workload: str, params: Params, address: str, port: int) -> Command:
+    """How the server of `tool` is run, at this address of this host alone. Raises UsageError for a
+    tool that has none that could be kept to it."""
+    if tool not in _SERVERS:
+        raise UsageError(f"{shown(tool)} has no server; give {listing(sorted(_SERVERS))}")
+    return _SERVERS[tool](Case.of(workload, params), address, port)

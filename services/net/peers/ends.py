@@ -1,0 +1,51 @@
+"""The two ends of a peer: where its server is, and how it comes to be there."""
+
+import contextlib
+import dataclasses
+import socket
+
+from hostbench.peers import Command, on_cpus
+from hostbench.trial import Beside
+from services.net.peers.case import FAR_HOST, Case
+
+TRIES = 20
+NO_FAR_END = "the far host has no server of it: the trial has no session for a peer"
+
+
+def lacks_far_end(case: Case, beside: Beside) -> str | None:
+    """Why a tool has nobody to talk to; None: a far host's server, or one that it brings along."""
+    return NO_FAR_END if case.target == FAR_HOST and beside.far is None else None
+
+
+def far_end(case: Case, beside: Beside) -> tuple[str, int]:
+    """Address and port of the server: the session's, or a port of the loopback that is free."""
+    if beside.far is not None:
+        return beside.far.address, beside.far.port
+    return case.loopback_address, free_port(case.loopback_address)
+
+
+def with_server(client: Command, server: Command, beside: Beside) -> Command:
+    """`client` with the server that it brings along, on the CPUs of our far end; of a far host's
+    server somebody else takes care."""
+    if beside.far is not None:
+        return client
+    if beside.far_cpus:
+        pinned = on_cpus(beside.far_cpus, *server.arguments)
+        server = dataclasses.replace(server, arguments=pinned)
+    return dataclasses.replace(client, server=server)
+
+
+def free_port(address: str) -> int:
+    """A port at which nobody is, of TCP and of UDP: iperf3 uses one of both."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for _ in range(TRIES):
+        with socket.socket(family, socket.SOCK_STREAM) as stream:
+            stream.bind((address, 0))
+            port: int = stream.getsockname()[1]
+            with (
+                socket.socket(family, socket.SOCK_DGRAM) as datagrams,
+                contextlib.suppress(OSError),
+            ):
+                datagrams.bind((address, port))
+                return port
+    raise OSError(f"no port of {address} is free for both TCP and UDP")

@@ -1,0 +1,174 @@
+"""iperf3: what people measure a network's throughput with.
+
+It counts payload at the receiver by the receiver's clock, as we do. One stream a connection, and
+from 3.16 on one thread a stream.
+"""
+
+import shlex
+
+from hostbench.peers import Ask, BadOutput, Command, Listens, Params, Peer, Survey, on_cpus
+from hostbench.peertools.reading import version, whole_seconds
+from hostbench.trial import Beside
+from services.net.peers.case import RATE, STREAMS, SYSTEM, UDP_BUFFER_BYTES, Case
+from services.net.peers.ends import far_end, lacks_far_end, with_server
+from services.net.peers.iperf3_output import read_report
+
+PACKAGE = "iperf3"
+TOOL = "iperf3"
+THREADS_SINCE, GSO_SINCE = (3, 16), (3, 21)
+STREAMS_MOST = 128
+# Its datagrams begin with a time and a number.
+UDP_BLOCK_LEAST = 16
+CONNECT_MS = 5000
+_DIRECTIONS = {"send": (), "receive": ("--reverse",), "both": ("--bidir",)}
+
+
+def peer(case: Case) -> Peer | None:
+    """Beside net.tcp_stream and net.udp_stream, where it can do the same."""
+    return Iperf3(case) if _has_equal(case) else None
+
+
+def server(case: Case, address: str, port: int) -> Command:
+    """Its server, which ends after one client."""
+    del case  # the client tells it everything
+    arguments = (TOOL, "--server", "--one-off", "--bind", address, "--port", str(port))
+    return Command(arguments, listens=Listens("tcp", port))
+
+
+def iperf3_command(workload: str, params: Params) -> str | None:
+    """The command line of iperf3 for the same measurement against a SERVER of one's own, to be
+    shown beside a case; None where iperf3 has no equal of it."""
+    case = Case.of(workload, params)
+    if not _has_equal(case):
+        return None
+    return shlex.join((TOOL, "--client", "SERVER", *options(case), *_until(case, case.duration_s)))
+
+
+def options(case: Case) -> tuple[str, ...]:
+    """What it is to do, without with whom and for how long."""
+    found = ["--parallel", str(case.streams), "--length", str(case.block_bytes)]
+    found += _DIRECTIONS[case.direction]
+    if case.udp:
+        rate = 0 if case.rate is None else max(1, round(case.rate * 8 / case.streams))
+        found += ["--udp", "--bitrate", str(rate)]
+    elif case.rate is not None:
+        found += ["--bitrate", str(max(1, round(case.rate * 8 / case.streams)))]
+    if case.send_path == "sendfile" and not case.udp:
+        found.append("--zerocopy")
+    if case.congestion != SYSTEM and not case.udp:
+        found += ["--congestion", case.congestion]
+    buffer = _buffer(case)
+    if buffer:
+        found += ["--window", str(buffer)]
+    return tuple(found)
+
+
+def _buffer(case: Case) -> int:
+    """The size that it is to ask for at both ends, 0: its own."""
+    default = UDP_BUFFER_BYTES if case.udp else 0
+    return 0 if case.send_buffer_bytes == default else case.send_buffer_bytes
+
+
+def _until(case: Case, elapsed_s: float) -> tuple[str, ...]:
+    omit = round(case.warmup_s)
+    return ("--time", str(whole_seconds(elapsed_s)), *(("--omit", str(omit)) if omit else ()))
+
+
+def _has_equal(case: Case) -> bool:
+    """Whether iperf3 can do it: it knows no MSG_ZEROCOPY, one size for both buffers, and datagrams
+    that hold its own header."""
+    return (
+        case.workload in STREAMS
+        and case.direction in _DIRECTIONS
+        and case.streams <= STREAMS_MOST
+        and (case.udp or case.send_path != "zerocopy")
+        and not (case.udp and case.block_bytes < UDP_BLOCK_LEAST)
+        and case.send_buffer_bytes == case.receive_buffer_bytes
+    )
+
+
+class Iperf3(Peer):
+    """One client with all streams."""
+
+    tool = TOOL
+    package = PACKAGE
+    unit = "byte/s"
+    overhead_s = 1.0
+    kernel_works = True
+    server = TOOL
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._gso = False
+        self.title = case.protocol
+        # How much is sent was told.
+        self.metric = RATE if case.rate is None else None
+        self.measures = (
+            f"payload of {case.protocol} in bytes per second at the receiver, whole run, in blocks "
+            f"of {case.block_bytes} B over as many streams, received with copies"
+        )
+
+    def trial_time_s(self, elapsed_s: float) -> float:
+        return whole_seconds(elapsed_s) + round(self._case.warmup_s) + self.overhead_s
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        found = version(ask((TOOL, "--version")), r"iperf (\d+\.\d+)")
+        self._gso = self._case.udp_path == "gso" and _since(found, GSO_SINCE)
+        return Survey(
+            version=found,
+            unsupported=lacks_far_end(self._case, beside),
+            conditions="; ".join(self._conditions(found)) or None,
+        )
+
+    def _conditions(self, found: str | None) -> list[str]:
+        said = []
+        if self._case.udp:
+            said.append("with GSO and GRO" if self._gso else "one datagram a call")
+            if not _buffer(self._case):
+                said.append("with the kernel's own buffers")
+        if self._case.streams > 1 and not _since(found, THREADS_SINCE):
+            said.append("all streams in one thread")
+        return said
+
+    def command(self, beside: Beside) -> Command:
+        address, port = far_end(self._case, beside)
+        arguments = (
+            TOOL,
+            "--client", address,
+            "--port", str(port),
+            "--connect-timeout", str(CONNECT_MS),
+            *options(self._case),
+            *(("--gsro",) if self._gso else ()),
+            *_until(self._case, beside.elapsed_s),
+            # Sums alone: a line a second and stream would not fit into what is kept.
+            "--interval", "0",
+            "--json",
+        )  # fmt: skip
+        client = Command(on_cpus(beside.cpus, *arguments))
+        return with_server(client, server(self._case, address, port), beside)
+
+    def parse(self, output: str, beside: Beside) -> float:
+        report = read_report(output)
+        case = self._case
+        report.check(
+            protocol=case.protocol,
+            num_streams=case.streams,
+            blksize=case.block_bytes,
+            reverse=int(case.direction == "receive"),
+        )
+        if case.congestion != SYSTEM and not case.udp:
+            report.check_congestion(case.congestion)
+        found = [report.received]
+        if case.direction == "both":
+            if report.received_back is None:
+                raise BadOutput("it sent in one direction only")
+            found.append(report.received_back)
+        return sum(one.bytes_per_second for one in found)
+
+
+def _since(found: str | None, least: tuple[int, int]) -> bool:
+    """Whether the installed version is at least this one."""
+    if found is None:
+        return False
+    major, minor = found.split(".")[:2]
+    return (int(major), int(minor)) >= least

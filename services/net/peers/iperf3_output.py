@@ -1,0 +1,77 @@
+"""What iperf3 prints as JSON, of which the middle may be missing: with many streams it is longer
+than what is kept of a peer's output. The parts that count are flat objects at either end.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Self
+
+from hostbench.errors import shown
+from hostbench.peers import BadOutput
+from hostbench.peertools.reading import expect
+
+
+@dataclass(frozen=True)
+class Received:
+    """What one end has received."""
+
+    bytes: int
+    bytes_per_second: float
+
+    @classmethod
+    def of(cls, told: dict[str, Any], what: str) -> Self:
+        """Of a sum. Raises BadOutput."""
+        try:
+            return cls(int(told["bytes"]), float(told["bits_per_second"]) / 8)
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadOutput(f"{what} is not iperf3's: {type(error).__name__} {error}") from None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was asked for, and what arrived: there, and of a test in both directions here too."""
+
+    asked: dict[str, Any]
+    received: Received
+    received_back: Received | None
+    congestion: str | None
+
+    def check(self, **asked: object) -> None:
+        """Raises BadOutput unless it ran as it was asked to."""
+        for name, value in asked.items():
+            expect(name, self.asked.get(name), value)
+
+    def check_congestion(self, asked: str) -> None:
+        """So too of the sender's congestion control."""
+        expect("congestion control", self.congestion, asked)
+
+
+def read_report(output: str) -> Report:
+    """Raises BadOutput when there is none, or when iperf3 says why."""
+    failed = re.search(r'^\s*"error":\s*"((?:[^"\\]|\\.)*)"', output, re.MULTILINE)
+    if failed:
+        raise BadOutput(f"it says {shown(failed[1])}")
+    received = _part("sum_received", output)
+    if received is None:
+        raise BadOutput("no sum_received in its output")
+    back = _part("sum_received_bidir_reverse", output)
+    congestion = re.search(r'"sender_tcp_congestion":\s*"(\w+)"', output)
+    return Report(
+        asked=_part("test_start", output) or {},
+        received=Received.of(received, "sum_received"),
+        received_back=None if back is None else Received.of(back, "sum_received_bidir_reverse"),
+        congestion=congestion[1] if congestion else None,
+    )
+
+
+def _part(name: str, output: str) -> dict[str, Any] | None:
+    """The last object of this name, which holds no other."""
+    found = re.findall(rf'"{name}":\s*(\{{[^{{}}]*\}})', output)
+    if not found:
+        return None
+    try:
+        part: dict[str, Any] = json.loads(found[-1])
+    except json.JSONDecodeError as error:
+        raise BadOutput(f"{name} is not JSON: {error}") from None
+    return part
