@@ -124,8 +124,6 @@ static void library_objects(struct json *json, const struct run *run)
 
 static void facts_object(struct json *json, const struct run *run)
 {
-    if (run->fact_count == 0)
-        return;
     json_open_object(json, "facts");
     for (size_t i = 0; i < run->fact_count; i++)
         json_string(json, run->facts[i].name, run->facts[i].text);

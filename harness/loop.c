@@ -74,11 +74,11 @@ void run_loop_done(struct thread *thread, unsigned stream, uint64_t latency_ns)
         histogram_add(&loop->streams[stream], latency_ns);
 }
 
-void run_bulk_done(struct thread *thread, uint64_t work, double took_s)
+void run_bulk_done(struct thread *thread, uint64_t work, double rate)
 {
-    struct loop *loop = ((struct worker *)thread)->loop;
-    loop->work = work;
-    loop->took_s = took_s;
+    struct worker *worker = (struct worker *)thread;
+    worker->loop->rate = rate;
+    worker->progress.operations = work;
 }
 
 /* ---- the two phases ------------------------------------------------------------------------- */
@@ -94,15 +94,12 @@ int loop_ramp(struct worker *worker)
     return worker->thread.run->workload->loop(&worker->thread);
 }
 
-/* In the unit of the rate. */
-static uint64_t work_of(const struct worker *worker)
+static uint64_t operations_of(const struct worker *worker)
 {
     uint64_t operations = 0;
-    if (loop_in_bulk(worker->thread.run->workload))
-        return worker->loop->work;
     for (unsigned i = 0; i < loop_streams(worker->thread.run->workload); i++)
         operations += histogram_count(&worker->loop->streams[i]);
-    return operations * worker->thread.run->unit_operations;
+    return operations;
 }
 
 int loop_run(struct worker *worker)
@@ -116,7 +113,8 @@ int loop_run(struct worker *worker)
     loop->end_s = duration->set ? worker->start_s + duration->number : INFINITY;
     int failure = run->workload->loop(&worker->thread);
     slices_end(worker, &before);
-    worker->progress.operations = work_of(worker);
+    if (!loop_in_bulk(run->workload))
+        worker->progress.operations = operations_of(worker) * run->unit_operations;
     return failure;
 }
 
@@ -129,8 +127,9 @@ struct thread_figures loop_figures(const struct worker *worker)
     struct histogram all;
     if (worker->progress.operations == 0)
         return figures;
-    double took_s = loop_in_bulk(run->workload) ? worker->loop->took_s : worker->measured_s;
-    figures.rate_whole = took_s > 0 ? (double)worker->progress.operations / took_s : NAN;
+    figures.rate_whole = loop_in_bulk(run->workload)
+                             ? worker->loop->rate
+                             : (double)worker->progress.operations / worker->measured_s;
     if (!run->workload->rate.time)
         return figures;
     histogram_clear(&all);

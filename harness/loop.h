@@ -12,9 +12,8 @@ enum { STREAMS_MAX = 4 };
 struct loop {
     uint64_t share; /* operations it may begin; UINT64_MAX: time decides */
     double end_s;
-    bool timed;    /* the ramp is over */
-    uint64_t work; /* of a loop that moves in bulk: what arrived, and in what time */
-    double took_s;
+    bool timed;  /* the ramp is over */
+    double rate; /* of a loop that moves in bulk: as it was told */
     struct histogram streams[];
 };
 

@@ -234,8 +234,10 @@ static double whole_value(const struct measured *measured, enum whole which)
     }
 }
 
-static const char *whole_reason(enum whole which)
+static const char *whole_reason(const struct workload *workload, enum whole which)
 {
+    if (loop_in_bulk(workload))
+        return "too little arrived to tell a rate";
     return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;
 }
 
@@ -256,7 +258,8 @@ static void add(struct measured *measured, unsigned which, const char *name,
                 struct summary *summary)
 {
     if (which < WHOLES) {
-        summary_add(summary, name, whole_value(measured, which), whole_reason(which));
+        summary_add(summary, name, whole_value(measured, which),
+                    whole_reason(measured->run->workload, which));
         return;
     }
     if (is_whole(which)) {

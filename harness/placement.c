@@ -124,6 +124,23 @@ bool placement_choose(struct placement *placement, unsigned threads, const struc
     return true;
 }
 
+struct cpulist placement_left(const struct placement *placement, const char *sysfs)
+{
+    struct site *sites = sites_of(&placement->affinity, sysfs);
+    struct cpulist left = {.cpus = malloc(placement->affinity.count * sizeof *left.cpus)};
+    if (!sites || !left.cpus) {
+        free(sites);
+        cpulist_free(&left);
+        return (struct cpulist){0};
+    }
+    qsort(sites, placement->affinity.count, sizeof *sites, by_preference);
+    for (size_t i = 0; i < placement->affinity.count; i++)
+        if (!cpulist_contains(&placement->cpus, sites[i].cpu))
+            left.cpus[left.count++] = sites[i].cpu;
+    free(sites);
+    return left;
+}
+
 void placement_free(struct placement *placement)
 {
     cpulist_free(&placement->affinity);

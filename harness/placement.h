@@ -22,6 +22,9 @@ bool placement_affinity(struct cpulist *affinity);
  * cores before slow ones. `sysfs` is "/sys" outside tests. false without memory. */
 bool placement_choose(struct placement *placement, unsigned threads, const struct cpulist *given,
                       const char *sysfs);
+/* The CPUs of the affinity that no thread is on, one per core before any SMT sibling; to be freed.
+ * Empty: there are none, or no memory for it. */
+struct cpulist placement_left(const struct placement *placement, const char *sysfs);
 void placement_free(struct placement *placement);
 
 #endif

@@ -57,6 +57,24 @@ int run_cpu(const struct run *run, unsigned thread)
     return run->placement.cpus.cpus[thread];
 }
 
+const struct cpulist *run_cpu_list(const struct run *run, const char *param)
+{
+    return &options_get(&run->options, param)->cpus;
+}
+
+void run_set_cpu_list(struct run *run, const char *param, struct cpulist *list)
+{
+    struct value *value = options_value(&run->options, param);
+    cpulist_free(&value->cpus);
+    *value = (struct value){.set = true, .cpus = *list};
+    *list = (struct cpulist){0};
+}
+
+struct cpulist run_cpus_left(const struct run *run)
+{
+    return placement_left(&run->placement, "/sys");
+}
+
 bool run_oversubscribed(const struct run *run)
 {
     return run->placement.oversubscribed;

@@ -132,11 +132,16 @@ static void after_region(struct worker *worker)
 {
     struct trial *trial = worker->trial;
     struct run *run = trial->run;
-    worker->figures = run->workload->loop ? loop_figures(worker) : slices_figures(worker);
     if (worker->thread.index > 0)
         return;
     trial->host_after = host_usage_read(&run->placement.cpus, &run->cgroup);
     trial->reporter_cpu_s = reporter_cpu_s(trial) - trial->reporter_cpu_s;
+}
+
+static void work_out(struct worker *worker)
+{
+    const struct workload *workload = worker->thread.run->workload;
+    worker->figures = workload->loop ? loop_figures(worker) : slices_figures(worker);
 }
 
 /* On the first thread, when all have worked out their figures. */
@@ -238,6 +243,8 @@ static void *work(void *argument)
     barrier_wait(&trial->barrier);
     if (!run_stopping(run))
         run_fail(run, verify(worker));
+    if (!run_stopping(run))
+        work_out(worker);
     barrier_wait(&trial->barrier);
     if (!run_stopping(run))
         finish(worker);

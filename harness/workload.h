@@ -34,12 +34,12 @@ struct param {
     const char *help;
 };
 
-enum better { HIGHER_IS_BETTER, LOWER_IS_BETTER };
+enum direction { HIGHER_IS_BETTER, LOWER_IS_BETTER };
 
 struct metric {
     const char *name;
     const char *unit;
-    enum better direction;
+    enum direction direction;
     const char *description;
 };
 
@@ -145,7 +145,8 @@ struct workload {
     /* Of a loop that moves its work in bulk, of which no single operation is timed: what this thread
      * has moved in this phase so far, in the unit of the rate, and when that was so (CLOCK_MONOTONIC,
      * in seconds). For the samples; called by another thread at any time in the timed region. Its
-     * loop() tells run_bulk_done(), and its finish() run_bulk_rate(). NULL: it is no such loop. */
+     * loop() or verify() tells run_bulk_done(), its finish() run_bulk_rate(). NULL: it is no such
+     * loop. */
     uint64_t (*moved)(const struct thread *, double *at_s);
     /* The bare loop of `batch` units: counter and branch only. May be NULL. */
     void (*empty_loop)(struct thread *, uint64_t batch);
@@ -195,6 +196,14 @@ const void *run_own(const struct run *run);
 unsigned run_threads(const struct run *run);
 /* Where a thread is pinned. */
 int run_cpu(const struct run *run, unsigned thread);
+struct cpulist;
+/* A PARAM_CPU_LIST parameter as it was given or resolved; empty: not set. */
+const struct cpulist *run_cpu_list(const struct run *run, const char *param);
+/* Takes a list over (check() only). */
+void run_set_cpu_list(struct run *run, const char *param, struct cpulist *list);
+/* The CPUs that this process may use and no thread is pinned to, one per core before any SMT
+ * sibling; to be freed. Empty: there are none. */
+struct cpulist run_cpus_left(const struct run *run);
 /* Whether there are more threads than CPUs: rates of threads that share one do not add up. */
 bool run_oversubscribed(const struct run *run);
 void run_set_shared(struct run *run, void *shared);
@@ -261,10 +270,10 @@ double run_loop_elapsed_s(const struct run *run);
 
 /* ---- for loops that move in bulk ---- */
 
-/* From loop(), of the timed region: the work of this thread that has arrived, in the unit of the
- * rate, and the seconds it took by the clock that counts, which may be another host's. */
-void run_bulk_done(struct thread *thread, uint64_t work, double took_s);
-/* In finish(): the primary figure. */
+/* From loop() of the timed region, or verify(): the work of this thread that has arrived, in the unit
+ * of the rate, and its rate by the clock that counts, which may be another host's; NaN: none. */
+void run_bulk_done(struct thread *thread, uint64_t work, double rate);
+/* In finish(): the primary figure. NaN: too little arrived to tell. */
 void run_bulk_rate(struct run *run, double rate);
 
 /* ---- for teams ---- */

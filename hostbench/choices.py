@@ -8,8 +8,8 @@ from hostbench.models.result import TrialRecord
 
 # What a program replaces by the best it finds.
 BEST = "best"
-# And by what works here: with another engine a trial would measure something else.
-_LEFT_OPEN = frozenset({"engine"})
+# And by what works here: with another engine or path a trial would measure something else.
+_LEFT_OPEN = frozenset({"engine", "send_path", "receive_path", "udp_path"})
 _AUTO = "auto"
 
 

@@ -20,7 +20,7 @@ from hostbench.models.events import (
 from hostbench.trial import Trial, TrialFailed
 
 # Words that a program replaces by what it chose: an ISA, a number of threads, a size, a node.
-RESOLVED_WORDS = frozenset({"best", "all", "auto", "local"})
+RESOLVED_WORDS = frozenset({"best", "all", "auto", "local", "system"})
 # What a program measures, and warns of, where the file system cannot do what was asked for.
 FALLBACKS = {"direct": "buffered", "direct+dsync": "buffered+dsync"}
 FALLBACK_WARNING = "direct_unavailable"

@@ -184,7 +184,8 @@ static int bulk_loop(struct thread *thread)
         atomic_store(&bulk_at_s[thread->index], begun_s + (now_s() - begun_s) / 2);
     }
     if (run_loop_timed(thread))
-        run_bulk_done(thread, blocks * BLOCK_BYTES, (now_s() - begun_s) / 2);
+        run_bulk_done(thread, blocks * BLOCK_BYTES,
+                      (double)(2 * blocks * BLOCK_BYTES) / (now_s() - begun_s));
     return EXIT_OK;
 }
 

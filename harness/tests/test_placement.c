@@ -103,8 +103,34 @@ static void without_topology_each_cpu_is_a_core(void)
     placement_free(&placement);
 }
 
+static void is_left(const char *root, const struct placement *placement, const char *expected)
+{
+    char text[64] = "";
+    struct cpulist left = placement_left(placement, root);
+    for (size_t i = 0; i < left.count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", i ? "," : "",
+                 left.cpus[i]);
+    CHECK(!strcmp(text, expected));
+    cpulist_free(&left);
+}
+
+static void what_is_left_begins_with_whole_cores(void)
+{
+    const char *root = two_sockets();
+    struct placement placement = place(root, "0-7", 1, NULL);
+    is_left(root, &placement, "1,2,3,4,5,6,7");
+    placement_free(&placement);
+    placement = place(root, "0-7", 2, "6,2");
+    is_left(root, &placement, "0,1,3,4,5,7"); /* 4 is the sibling of 0 */
+    placement_free(&placement);
+    placement = place(root, "0-1", 3, NULL);
+    is_left(root, &placement, "");
+    placement_free(&placement);
+}
+
 int main(void)
 {
+    what_is_left_begins_with_whole_cores();
     one_thread_per_core_before_siblings();
     a_cpuset_need_not_start_at_zero();
     given_cpus_keep_their_order();

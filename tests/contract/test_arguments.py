@@ -11,31 +11,39 @@ from tests.contract.conftest import SUBSYSTEMS
 
 PROGRAMS = Path(__file__).parents[2] / "build" / "release"
 # Of each subsystem the workload that is asked.
-ASKED = {"cpu": "fma", "mem": "triad", "disk": "rand_read"}
+ASKED = {"cpu": "fma", "mem": "triad", "disk": "rand_read", "net": "tcp_stream"}
 # … and how what they share is called there: words in braces below stand for these.
-STEPS = {"threads": "1 to 4096", "work": "--work", "choice": "--isa"}
+STEPS = {"count": "--threads", "threads": "1 to 4096", "work": "--work", "choice": "--isa"}
 WORDS = {
     "cpu": {**STEPS, "choices": "avx512"},
     "mem": {**STEPS, "choices": "avx512"},
     "disk": {
+        "count": "--threads",
         "threads": "1 to 512",
         "work": "--total-bytes",
         "choice": "--engine",
         "choices": "io_uring",
     },
+    "net": {
+        "count": "--streams",
+        "threads": "1 to 512",
+        "work": "--total-bytes",
+        "choice": "--send-path",
+        "choices": "sendfile",
+    },
 }
 USAGE, UNSUPPORTED = 2, 4
 
 BAD = [
-    (["--threads", "0"], '"0"', "{threads}"),
-    (["--threads", "-1"], '"-1"', "{threads}"),
-    (["--threads", "abc"], '"abc"', "{threads}"),
-    (["--threads", "1000000"], '"1000000"', "{threads}"),
-    (["--threads", "2.5"], '"2.5"', "{threads}"),
-    (["--threads", " 2"], '" 2"', "{threads}"),
-    (["--threads", ""], '""', "{threads}"),
-    (["--threads"], "needs a value", "{threads}"),
-    (["--threads", "1", "--threads", "1"], "given twice", "once"),
+    (["{count}", "0"], '"0"', "{threads}"),
+    (["{count}", "-1"], '"-1"', "{threads}"),
+    (["{count}", "abc"], '"abc"', "{threads}"),
+    (["{count}", "1000000"], '"1000000"', "{threads}"),
+    (["{count}", "2.5"], '"2.5"', "{threads}"),
+    (["{count}", " 2"], '" 2"', "{threads}"),
+    (["{count}", ""], '""', "{threads}"),
+    (["{count}"], "needs a value", "{threads}"),
+    (["{count}", "1", "{count}", "1"], "given twice", "once"),
     (["{choice}", "mmx"], '"mmx"', "{choices}"),
     (["--duration-s", "0"], '"0"', "0.01 to 604800"),
     (["--duration-s", "-1"], '"-1"', "0.01 to 604800"),
@@ -51,8 +59,8 @@ BAD = [
     (["--cpus", "0,0"], '"0,0"', "once"),
     (["--cpus", "8000"], "CPU 8000", "out of"),
     (["--lifeline-fd", "900"], "900", "pipe"),
-    (["--colour", "red"], '"--colour"', "--threads"),
-    (["surplus"], '"surplus"', "--threads"),
+    (["--colour", "red"], '"--colour"', "{count}"),
+    (["surplus"], '"surplus"', "{count}"),
 ]
 
 

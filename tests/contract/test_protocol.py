@@ -39,8 +39,12 @@ COMPANIONS = {"pattern": {"block_bytes": 4096}}
 # Chosen where another parameter is tried: trying out what is best here takes longer than a moment,
 # and through the page cache every block and every engine goes.
 CHOSEN = {"store": "plain", "streams": "1", "cache_mode": "buffered"}
+# What takes two hosts.
+ELSEWHERE = {"far_host"}
 # Divides by the threads and whatever block they work in.
 FIXED_WORK = 5 << 20
+# Of operations that each wait for another process.
+FIXED_ROUND_TRIPS = 5000
 # qemu and the sanitizers are slow; a hang is what this is for.
 TIMEOUT_S = 60
 
@@ -70,11 +74,12 @@ def calls(table: Table) -> Iterator[tuple[str, dict[str, Any]]]:
     of its numbers."""
     for workload in table.workloads:
         yield workload.name, {}
-        chosen = {name: word for name, word in CHOSEN.items() if workload.param(name)}
+        choices = {param.name for param in workload.params if param.type == "choice"}
+        chosen = {name: word for name, word in CHOSEN.items() if name in choices}
         for param in workload.params:
             if param.type == "choice":
                 beside = chosen | COMPANIONS.get(param.name, {})
-                others = [word for word in param.words if word != param.default]
+                others = [word for word in param.words if word not in (param.default, *ELSEWHERE)]
                 yield from ((workload.name, {**beside, param.name: word}) for word in others)
             for number in OTHERS.get(param.name, ()):
                 if param.min is None or param.max is None or param.min <= number <= param.max:
@@ -151,7 +156,13 @@ def _reports_its_metrics(events: list[Any], table: Table, trial: Trial) -> None:
     assert nulls == set(end["reasons"])
     requestable = {param.name for param in workload.params if param.scope == "request"}
     assert set(events[0]["params"]) == requestable
-    assert len(end["threads"]) == events[0]["params"]["threads"]
+    assert len(end["threads"]) == _threads(events[0]["params"])
+
+
+def _threads(params: dict[str, Any]) -> int:
+    """One a stream where that is what there is, and in each direction."""
+    directions = 2 if params.get("direction") == "both" else 1
+    return int(params.get("threads") or params["streams"] * directions)
 
 
 @pytest.mark.timeout(300)
@@ -196,12 +207,15 @@ def test_fixed_work_and_more_threads_than_cpus(
         workload = table.workload(first)
         assert workload is not None
         work = "work" if workload.param("work") else "total_bytes"
-        trial = trial_of(subsystem, table, first, {work: FIXED_WORK, "threads": 5, "warmup_s": 0})
+        threads = "threads" if workload.param("threads") else "streams"
+        round_trips = subsystem == "net" and work == "work"
+        amount = FIXED_ROUND_TRIPS if round_trips else FIXED_WORK
+        trial = trial_of(subsystem, table, first, {work: amount, threads: 5, "warmup_s": 0})
         start, *_, end = keeps_the_protocol(variant, trial, table, schema)
         (done,) = end["metrics"].keys() & {"work_operations", "work_bytes"}
         counts_blocks = work == "total_bytes" and done == "work_operations"
         unit = start["params"]["block_bytes"] if counts_blocks else 1
-        assert end["metrics"][done] * unit >= FIXED_WORK
+        assert end["metrics"][done] * unit >= amount
         assert start["params"]["duration_s"] is None
 
 

@@ -1,0 +1,13 @@
+/* The rows of net-bench's table. */
+#ifndef NET_BENCH_NET_WORKLOADS_H
+#define NET_BENCH_NET_WORKLOADS_H
+
+#include "workload.h"
+
+/* The words of the parameter congestion, NULL-terminated. */
+extern const char *const net_congestions[];
+
+extern const struct workload tcp_stream_workload, udp_stream_workload, tcp_rr_workload,
+    udp_rr_workload, tcp_crr_workload;
+
+#endif

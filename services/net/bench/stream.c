@@ -1,0 +1,190 @@
+#define _GNU_SOURCE
+#include "stream.h"
+
+#include "endpoint.h"
+#include "monotonic.h"
+#include "stream_role.h"
+
+#include <errno.h>
+#include <math.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+/* A blocked call comes back that often to see whether it is to stop. A receiver's is shorter: it
+ * learns by it that there is no more to come. */
+enum { SEND_WAIT_US = 100000, RECEIVE_WAIT_US = 20000 };
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static void set_waits(int fd)
+{
+    struct timeval send = {.tv_usec = SEND_WAIT_US}, receive = {.tv_usec = RECEIVE_WAIT_US};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &send, sizeof send);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &receive, sizeof receive);
+}
+
+static bool bulk(const struct stream *stream)
+{
+    return stream->role == ROLE_SEND || stream->role == ROLE_RECEIVE;
+}
+
+static int set_options(struct stream *stream)
+{
+    const struct test *test = stream->test;
+    endpoint_buffers(stream->fd, test->send_buffer_bytes, test->receive_buffer_bytes);
+    if (test->protocol != PROTOCOL_TCP || test->congestion[0] == '\0')
+        return 0;
+    int error = -endpoint_congestion(stream->fd, test->congestion);
+    if (error)
+        return role_failed(stream, "setting the congestion control", error,
+                           "this end's kernel does not have or allow it");
+    return 0;
+}
+
+int stream_open(struct stream *stream)
+{
+    int error = set_options(stream);
+    if (error || !bulk(stream))
+        return error;
+    set_waits(stream->fd);
+    atomic_store(&stream->expected, STREAM_UNTOLD);
+    return stream->test->protocol == PROTOCOL_TCP ? tcp_open(stream) : udp_open(stream);
+}
+
+void stream_close(struct stream *stream)
+{
+    if (!bulk(stream))
+        return;
+    if (stream->test->protocol == PROTOCOL_TCP)
+        tcp_close(stream);
+    else
+        udp_close(stream);
+}
+
+void stream_begin_phase(struct stream *stream, uint8_t phase)
+{
+    stream->phase = phase;
+    memset(&stream->counts, 0, sizeof stream->counts);
+    atomic_store(&stream->expected, STREAM_UNTOLD);
+    struct endpoint_tcp tcp = {0};
+    if (stream->test->protocol == PROTOCOL_TCP)
+        endpoint_tcp(stream->fd, &tcp);
+    else
+        stream->drops_before = endpoint_drops(stream->fd);
+    stream->retransmits_before = tcp.retransmits;
+}
+
+int stream_run(struct stream *stream, const struct driver *driver)
+{
+    bool tcp = stream->test->protocol == PROTOCOL_TCP;
+    if (stream->role == ROLE_SEND)
+        return tcp ? tcp_send(stream, driver) : udp_send(stream, driver);
+    return tcp ? tcp_receive(stream, driver) : udp_receive(stream, driver);
+}
+
+/* ---- what the roles have in common ---------------------------------------------------------- */
+
+double role_begin(void)
+{
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void tell_tcp(struct stream *stream)
+{
+    struct stream_counts *counts = &stream->counts;
+    struct endpoint_tcp tcp;
+    if (!endpoint_tcp(stream->fd, &tcp))
+        return;
+    counts->retransmits = (uint32_t)(tcp.retransmits - stream->retransmits_before);
+    counts->congestion_window_bytes = tcp.congestion_window_bytes;
+    counts->path_mtu_bytes = tcp.path_mtu_bytes;
+    counts->mss_bytes = tcp.mss_bytes;
+    counts->tcp_rtt_s = tcp.rtt_s;
+}
+
+void role_end(struct stream *stream, double before_cpu_s)
+{
+    struct stream_counts *counts = &stream->counts;
+    counts->cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID) - before_cpu_s;
+    endpoint_buffers_in_force(stream->fd, &counts->send_buffer_bytes,
+                              &counts->receive_buffer_bytes);
+    if (stream->test->protocol == PROTOCOL_TCP) {
+        tell_tcp(stream);
+        return;
+    }
+    counts->path_mtu_bytes = endpoint_path_mtu(stream->fd);
+    if (stream->role == ROLE_RECEIVE)
+        counts->dropped_by_receiver = (uint32_t)(endpoint_drops(stream->fd) - stream->drops_before);
+}
+
+static const char *usual_remedy(int error)
+{
+    switch (error) {
+    case ECONNRESET:
+    case EPIPE:
+        return "the far end is gone: look at its host and its log";
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+        return "the way to the far end is broken: look at links and routes";
+    case EPERM:
+        return "a firewall of this host forbids it";
+    case ENOMEM:
+    case ENOBUFS:
+        return "the kernel has no memory for it: take fewer --streams";
+    default:
+        return NULL;
+    }
+}
+
+int role_failed(struct stream *stream, const char *doing, int error, const char *remedy)
+{
+    if (!remedy)
+        remedy = usual_remedy(error);
+    snprintf(stream->what, sizeof stream->what, "stream %u: %s: %s%s%s", stream->index, doing,
+             strerror(error), remedy ? ": " : "", remedy ? remedy : "");
+    return -error;
+}
+
+bool role_again(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+void role_received(struct stream *stream, const struct driver *driver, uint64_t bytes)
+{
+    struct stream_counts *counts = &stream->counts;
+    double now = now_s();
+    if (counts->bytes == 0) {
+        counts->first_s = now;
+        counts->first_bytes = bytes;
+    }
+    counts->last_s = now;
+    counts->bytes += bytes;
+    driver->moved(driver->context, counts->bytes);
+}
+
+uint64_t role_share(const struct stream *stream)
+{
+    return stream->phase == PHASE_TIMED ? test_share_bytes(stream->test, stream->index)
+                                        : UINT64_MAX;
+}
+
+char *role_block(size_t bytes)
+{
+    enum { PAGE = 4096 };
+    size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    uint64_t *words = aligned_alloc(PAGE, whole), state = 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; words && i < whole / sizeof *words; i++) {
+        state ^= state << 13; /* xorshift64, Marsaglia 2003 */
+        state ^= state >> 7;
+        state ^= state << 17;
+        words[i] = state;
+    }
+    return (char *)words;
+}

@@ -1,0 +1,258 @@
+/* TCP: copied from memory, sent from a file in memory, or without copying; received with or without
+ * copying it out of the kernel. */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "monotonic.h"
+#include "pacing.h"
+#include "stream.h"
+#include "stream_role.h"
+
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <math.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    /* A stream has no blocks: a receiver takes what has come, so small blocks do not slow it. */
+    RECEIVE_LEAST = 131072,
+    TRUNCATE_MOST = 4 << 20,
+    UNREAPED_MOST = 32, /* calls without copy between two looks at what became of them */
+};
+
+static const double REAP_S = 2;
+
+struct tcp_own {
+    char *block;
+    int file; /* the block's content, for sendfile(); -1: none */
+    uint64_t reaped;
+    uint64_t sent; /* calls with MSG_ZEROCOPY, of all phases */
+};
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static int fill(int file, const char *block, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t wrote = write(file, block + done, bytes - done);
+        if (wrote <= 0)
+            return wrote < 0 ? errno : EIO;
+        done += (size_t)wrote;
+    }
+    return 0;
+}
+
+static int open_file(struct stream *stream, struct tcp_own *own)
+{
+    own->file = memfd_create("net-bench block", MFD_CLOEXEC);
+    int error = own->file < 0 ? errno : fill(own->file, own->block, stream->test->block_bytes);
+    return error ? role_failed(stream, "making a file in memory for sendfile", error, NULL) : 0;
+}
+
+static int open_path(struct stream *stream, struct tcp_own *own)
+{
+    int on = 1;
+    if (stream->role != ROLE_SEND)
+        return 0;
+    if (stream->test->send_path == SEND_SENDFILE)
+        return open_file(stream, own);
+    if (stream->test->send_path == SEND_ZEROCOPY &&
+        setsockopt(stream->fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) != 0)
+        return role_failed(stream, "switching zerocopy on", errno,
+                           "take another --send-path: this kernel cannot");
+    return 0;
+}
+
+int tcp_open(struct stream *stream)
+{
+    size_t bytes = stream->test->block_bytes;
+    struct tcp_own *own = calloc(1, sizeof *own);
+    stream->own = own;
+    if (!own)
+        return role_failed(stream, "setting up", ENOMEM, NULL);
+    own->file = -1;
+    if (stream->role == ROLE_RECEIVE && bytes < RECEIVE_LEAST)
+        bytes = RECEIVE_LEAST;
+    own->block = role_block(bytes);
+    if (!own->block)
+        return role_failed(stream, "setting up", ENOMEM, NULL);
+    return open_path(stream, own);
+}
+
+void tcp_close(struct stream *stream)
+{
+    struct tcp_own *own = stream->own;
+    if (!own)
+        return;
+    if (own->file >= 0)
+        close(own->file);
+    free(own->block);
+    free(own);
+    stream->own = NULL;
+}
+
+/* ---- sending without a copy ----------------------------------------------------------------- */
+
+/* One message of the error queue: calls `first` to `last` are done with. */
+static void note_done(struct stream *stream, const struct sock_extended_err *told)
+{
+    struct tcp_own *own = stream->own;
+    if (told->ee_errno != 0 || told->ee_origin != SO_EE_ORIGIN_ZEROCOPY)
+        return;
+    uint32_t calls = told->ee_data - told->ee_info + 1;
+    own->reaped += calls;
+    if (told->ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
+        stream->counts.zerocopy_copied += calls;
+}
+
+static bool reap_one(struct stream *stream)
+{
+    char control[256];
+    struct msghdr message = {.msg_control = control, .msg_controllen = sizeof control};
+    if (recvmsg(stream->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+        return false;
+    for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one)) {
+        struct sock_extended_err told;
+        memcpy(&told, CMSG_DATA(one), sizeof told);
+        if ((one->cmsg_level == SOL_IP && one->cmsg_type == IP_RECVERR) ||
+            (one->cmsg_level == SOL_IPV6 && one->cmsg_type == IPV6_RECVERR))
+            note_done(stream, &told);
+    }
+    return true;
+}
+
+static void reap(struct stream *stream, int wait_ms)
+{
+    struct pollfd one = {.fd = stream->fd}; /* the error queue needs no event asked for */
+    if (wait_ms > 0)
+        poll(&one, 1, wait_ms);
+    while (reap_one(stream))
+        ;
+}
+
+/* The phase's calls are told with it: waits until the far end has acknowledged them. */
+static void reap_all(struct stream *stream, const struct driver *driver)
+{
+    const struct tcp_own *own = stream->own;
+    double until_s = now_s() + REAP_S;
+    while (own->reaped < own->sent && now_s() < until_s && !driver->stopping(driver->context))
+        reap(stream, 20);
+}
+
+static ssize_t send_zerocopy(struct stream *stream, size_t bytes)
+{
+    struct tcp_own *own = stream->own;
+    if (own->sent - own->reaped >= UNREAPED_MOST)
+        reap(stream, 0);
+    ssize_t sent = send(stream->fd, own->block, bytes, MSG_ZEROCOPY | MSG_NOSIGNAL);
+    if (sent < 0 && errno == ENOBUFS) {
+        /* As much as net.core.optmem_max allows is on its way. */
+        reap(stream, 100);
+        errno = EAGAIN;
+        return -1;
+    }
+    own->sent += sent > 0;
+    stream->counts.zerocopy_sent += sent > 0;
+    return sent;
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+static ssize_t send_some(struct stream *stream, size_t bytes)
+{
+    struct tcp_own *own = stream->own;
+    off_t offset = 0;
+    switch (stream->test->send_path) {
+    case SEND_SENDFILE:
+        return sendfile(stream->fd, own->file, &offset, bytes);
+    case SEND_ZEROCOPY:
+        return send_zerocopy(stream, bytes);
+    case SEND_COPY:
+        break;
+    }
+    return send(stream->fd, own->block, bytes, MSG_NOSIGNAL);
+}
+
+static int send_all(struct stream *stream, const struct driver *driver, struct pacing *pacing)
+{
+    struct stream_counts *counts = &stream->counts;
+    uint64_t share = role_share(stream), block = stream->test->block_bytes;
+    double now = counts->first_s;
+    while (counts->bytes < share && !driver->stopping(driver->context) &&
+           !driver->over(driver->context, counts->bytes, now)) {
+        if ((now = pacing_wait(pacing, driver, counts->bytes, now)) < 0)
+            break;
+        uint64_t left = share - counts->bytes;
+        ssize_t sent = send_some(stream, left < block ? left : block);
+        if (sent < 0 && !role_again(errno))
+            return role_failed(stream, "sending", errno, NULL);
+        now = now_s();
+        if (sent <= 0)
+            continue;
+        counts->bytes += (uint64_t)sent;
+        pacing_sent(pacing, (uint64_t)sent, now);
+        driver->moved(driver->context, counts->bytes);
+    }
+    return 0;
+}
+
+static void set_nodelay(int fd, int on)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+int tcp_send(struct stream *stream, const struct driver *driver)
+{
+    double before_cpu_s = role_begin();
+    struct pacing pacing;
+    set_nodelay(stream->fd, 0); /* small blocks share packets, as is TCP's default */
+    stream->counts.first_s = now_s();
+    pacing_begin(&pacing, stream->test->rate, stream->counts.first_s);
+    int error = send_all(stream, driver, &pacing);
+    stream->counts.last_s = now_s();
+    set_nodelay(stream->fd, 1); /* the last of it goes out now */
+    if (!error && stream->test->send_path == SEND_ZEROCOPY)
+        reap_all(stream, driver);
+    role_end(stream, before_cpu_s);
+    return error;
+}
+
+/* ---- receiving ------------------------------------------------------------------------------ */
+
+static ssize_t receive_some(struct stream *stream)
+{
+    struct tcp_own *own = stream->own;
+    uint32_t block = stream->test->block_bytes;
+    if (stream->test->truncate)
+        return recv(stream->fd, NULL, TRUNCATE_MOST, MSG_TRUNC);
+    return recv(stream->fd, own->block, block < RECEIVE_LEAST ? RECEIVE_LEAST : block, 0);
+}
+
+static int receive_all(struct stream *stream, const struct driver *driver)
+{
+    while (stream->counts.bytes < atomic_load_explicit(&stream->expected, memory_order_relaxed) &&
+           !driver->stopping(driver->context)) {
+        ssize_t got = receive_some(stream);
+        if (got == 0)
+            return role_failed(stream, "receiving", ECONNRESET, NULL);
+        if (got < 0 && !role_again(errno))
+            return role_failed(stream, "receiving", errno, NULL);
+        if (got > 0)
+            role_received(stream, driver, (uint64_t)got);
+    }
+    return 0;
+}
+
+int tcp_receive(struct stream *stream, const struct driver *driver)
+{
+    double before_cpu_s = role_begin();
+    int error = receive_all(stream, driver);
+    role_end(stream, before_cpu_s);
+    return error;
+}

@@ -1,0 +1,243 @@
+/* The rows of the table. All workloads share their functions: what differs is data. */
+#include "figures.h"
+#include "near_loop.h"
+#include "net.h"
+#include "net_workloads.h"
+
+#include <stddef.h>
+
+/* ---- parameters ----------------------------------------------------------------------------- */
+
+static const char *const targets[] = {"auto", "loopback", "far_host", NULL};
+static const char *const ip_versions[] = {"auto", "4", "6", NULL};
+static const char *const directions[] = {"send", "receive", "both", NULL};
+static const char *const send_paths[] = {"auto", "copy", "sendfile", "zerocopy", NULL};
+static const char *const receive_paths[] = {"auto", "copy", "truncate", NULL};
+static const char *const udp_paths[] = {"auto", "single", "mmsg", "gso", NULL};
+static const char *const waits[] = {"block", "spin", NULL};
+const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dctcp",
+                                       "vegas",  "htcp", "westwood", NULL};
+
+/* clang-format off */
+#define PARAMS_ALL(block, block_most, buffer)                                                      \
+    {.name = "streams",                                                                            \
+     .type = PARAM_COUNT,                                                                          \
+     .initial = "1",                                                                               \
+     .min = 1,                                                                                     \
+     .max = STREAMS_MOST,                                                                          \
+     .help = "Connected sockets, each with a thread of its own at either end; of direction both "  \
+             "so many in each direction."},                                                        \
+    {.name = "block_bytes",                                                                        \
+     .type = PARAM_COUNT,                                                                          \
+     .unit = "byte",                                                                               \
+     .initial = block,                                                                             \
+     .min = 1,                                                                                     \
+     .max = block_most,                                                                            \
+     .help = "Payload of one call, of UDP of one datagram, of round trips of request and answer "  \
+             "each."},                                                                             \
+    {.name = "target",                                                                             \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "auto",                                                                            \
+     .choices = targets,                                                                           \
+     .help = "Where the far end is: a second process on this host, or another host; auto: the "    \
+             "other host where the job has one."},                                                 \
+    {.name = "ip_version",                                                                         \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "auto",                                                                            \
+     .choices = ip_versions,                                                                       \
+     .help = "auto: that of the far host's address, 4 on the loopback."},                          \
+    {.name = "send_buffer_bytes",                                                                  \
+     .type = PARAM_COUNT,                                                                          \
+     .unit = "byte",                                                                               \
+     .initial = buffer,                                                                            \
+     .max = 1 << 30,                                                                               \
+     .help = "Socket buffer to ask for; not set or 0: the kernel's own."},                         \
+    {.name = "receive_buffer_bytes",                                                               \
+     .type = PARAM_COUNT,                                                                          \
+     .unit = "byte",                                                                               \
+     .initial = buffer,                                                                            \
+     .max = 1 << 30,                                                                               \
+     .help = "Socket buffer to ask for; not set or 0: the kernel's own."},                         \
+    {.name = "far_cpus",                                                                           \
+     .type = PARAM_CPU_LIST,                                                                       \
+     .help = "CPUs of the far end's threads, in turn. Default: on this host those that the near "  \
+             "end leaves, where there are any; otherwise all."},                                   \
+    {.name = "session_fd",                                                                         \
+     .type = PARAM_COUNT,                                                                          \
+     .scope = SCOPE_HOST,                                                                          \
+     .min = 3,                                                                                     \
+     .max = 1048576,                                                                               \
+     .help = "File descriptor of a file with the session that another host has opened: its "       \
+             "address=, port= and token=."}
+
+#define PARAM_CONGESTION                                                                           \
+    {.name = "congestion",                                                                         \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "system",                                                                          \
+     .choices = net_congestions,                                                                   \
+     .help = "Congestion control of TCP; system: the host's default."}
+
+#define PARAMS_STREAM                                                                              \
+    {.name = "direction",                                                                          \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "send",                                                                            \
+     .choices = directions,                                                                        \
+     .help = "As seen from the near end."},                                                        \
+    {.name = "rate",                                                                               \
+     .type = PARAM_NUMBER,                                                                         \
+     .unit = "byte/s",                                                                             \
+     .min = 1,                                                                                     \
+     .max = 1e12,                                                                                  \
+     .help = "Payload to send, all streams of a direction together. Not set: as fast as "          \
+             "possible."},                                                                         \
+    {.name = "total_bytes",                                                                        \
+     .type = PARAM_COUNT,                                                                          \
+     .unit = "byte",                                                                               \
+     .min = 1,                                                                                     \
+     .max = 1e18,                                                                                  \
+     .help = "Total to send, split over all streams; with duration_s the trial ends at whichever " \
+             "is reached first, and without it when all is sent."}
+
+#define PARAMS_ROUND_TRIP                                                                          \
+    {.name = "wait",                                                                               \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "block",                                                                           \
+     .choices = waits,                                                                             \
+     .help = "How both ends wait for what comes: block: the kernel wakes them; spin: they ask "    \
+             "again and again, on a CPU each."},                                                   \
+    {.name = "load_streams",                                                                       \
+     .type = PARAM_COUNT,                                                                          \
+     .initial = "0",                                                                               \
+     .min = 0,                                                                                     \
+     .max = LOAD_STREAMS_MOST,                                                                     \
+     .help = "Bulk TCP streams between the same ends meanwhile: latency under load."},             \
+    {.name = "load_direction",                                                                     \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "send",                                                                            \
+     .choices = directions,                                                                        \
+     .help = "Of the load streams; both: so many in each direction."}
+/* clang-format on */
+
+static const struct param tcp_stream_params[] = {
+    PARAMS_ALL("131072", TCP_BLOCK_MOST, NULL),
+    PARAMS_STREAM,
+    PARAM_CONGESTION,
+    {.name = "send_path",
+     .type = PARAM_CHOICE,
+     .initial = "auto",
+     .choices = send_paths,
+     .help = "copy: send(); sendfile: from pages that are in the kernel already; zerocopy: "
+             "MSG_ZEROCOPY; auto: the fastest, sendfile."},
+    {.name = "receive_path",
+     .type = PARAM_CHOICE,
+     .initial = "auto",
+     .choices = receive_paths,
+     .help = "copy: recv(); truncate: the kernel throws away what it would copy (MSG_TRUNC), as no "
+             "program does that wants its bytes; auto: copy."},
+    {.name = NULL},
+};
+
+static const struct param udp_stream_params[] = {
+    PARAMS_ALL("1472", UDP_BLOCK_MOST, "4194304"),
+    PARAMS_STREAM,
+    {.name = "udp_path",
+     .type = PARAM_CHOICE,
+     .initial = "auto",
+     .choices = udp_paths,
+     .help = "single: a call a datagram; mmsg: sendmmsg and recvmmsg; gso: the kernel divides what "
+             "it is given, and joins what comes (GRO); auto: gso where kernel and path have it, "
+             "else mmsg."},
+    {.name = NULL},
+};
+
+static const struct param tcp_rr_params[] = {
+    PARAMS_ALL("1", TCP_BLOCK_MOST, NULL), PARAMS_ROUND_TRIP, PARAM_CONGESTION, {.name = NULL}};
+static const struct param udp_rr_params[] = {
+    PARAMS_ALL("1", UDP_BLOCK_MOST, "4194304"), PARAMS_ROUND_TRIP, {.name = NULL}};
+
+static const char *const stream_excludes[] = {"threads", "work", NULL};
+static const char *const round_trip_excludes[] = {"threads", NULL};
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static const struct net_kind tcp_stream = {PROTOCOL_TCP, KIND_STREAM};
+static const struct net_kind udp_stream = {PROTOCOL_UDP, KIND_STREAM};
+static const struct net_kind tcp_rr = {PROTOCOL_TCP, KIND_RR};
+static const struct net_kind udp_rr = {PROTOCOL_UDP, KIND_RR};
+static const struct net_kind tcp_crr = {PROTOCOL_TCP, KIND_CRR};
+
+#define SHARED                                                                                     \
+    .threads = net_job_threads, .unsupported = net_job_unsupported, .check = net_job_check,        \
+    .open = net_job_open, .close = net_job_close, .setup = near_setup, .prepare = near_prepare,    \
+    .loop = near_loop, .verify = near_verify, .finish = figures_finish
+
+#define BULK                                                                                       \
+    .rate = {.name = "bytes_per_second",                                                           \
+             .unit = "byte/s",                                                                     \
+             .description =                                                                        \
+                 "Payload that arrived, by the receiver's clock, from behind its first "           \
+                 "byte to its last; all streams together, both directions added up.",              \
+             .combine = COMBINE_SUM,                                                               \
+             .work = "byte"},                                                                      \
+    .excludes = stream_excludes, .work_param = "total_bytes", .moved = near_moved, SHARED
+
+#define ROUND_TRIP                                                                                 \
+    .rate = {.name = "round_trip_s",                                                               \
+             .unit = "s",                                                                          \
+             .description =                                                                        \
+                 "Time from before a request is sent until its answer is there, by the "           \
+                 "near end's clock; median.",                                                      \
+             .combine = COMBINE_MEDIAN,                                                            \
+             .time = true},                                                                        \
+    .excludes = round_trip_excludes, SHARED
+
+const struct workload tcp_stream_workload = {
+    .name = "tcp_stream",
+    .description = "Sends bytes over TCP as fast as they go, or at a rate.",
+    .params = tcp_stream_params,
+    .metrics = tcp_stream_metrics,
+    .own = &tcp_stream,
+    BULK,
+};
+
+const struct workload udp_stream_workload = {
+    .name = "udp_stream",
+    .description = "Sends numbered datagrams over UDP and counts which of them arrive.",
+    .params = udp_stream_params,
+    .metrics = udp_stream_metrics,
+    .own = &udp_stream,
+    BULK,
+};
+
+const struct workload tcp_rr_workload = {
+    .name = "tcp_rr",
+    .description = "Request and answer in turn over a TCP connection; every round trip is timed.",
+    .params = tcp_rr_params,
+    .metrics = tcp_rr_metrics,
+    .own = &tcp_rr,
+    ROUND_TRIP,
+};
+
+const struct workload udp_rr_workload = {
+    .name = "udp_rr",
+    .description = "Request and answer in turn over UDP; what is not answered in a second is lost.",
+    .params = udp_rr_params,
+    .metrics = udp_rr_metrics,
+    .own = &udp_rr,
+    ROUND_TRIP,
+};
+
+const struct workload tcp_crr_workload = {
+    .name = "tcp_crr",
+    .description = "A TCP connection for each request and answer: connect, ask, answer, close.",
+    .rate = {.name = "operations_per_second",
+             .unit = "operation/s",
+             .description = "Connections opened, used once and closed a second, all streams "
+                            "together.",
+             .combine = COMBINE_SUM},
+    .excludes = round_trip_excludes,
+    .params = tcp_rr_params,
+    .metrics = tcp_crr_metrics,
+    .own = &tcp_crr,
+    SHARED,
+};

@@ -1,0 +1,147 @@
+"""Bulk streams over the loopback, each path: nothing lost or made up, and what was in force."""
+
+from pathlib import Path
+
+import pytest
+
+from services.net.tests.stream_calls import Transfer, build, call, transfer_with
+
+TCP = ("copy", "sendfile", "zerocopy")
+UDP = ("single", "mmsg", "gso")
+BUFFERS = 4 << 20
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The probe with sanitizers."""
+    checks = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    return build(tmp_path_factory.mktemp("stream"), "stream_probe", *checks)
+
+
+@pytest.fixture(scope="module")
+def transfer(program: Path) -> Transfer:
+    return transfer_with(program)
+
+
+@pytest.mark.parametrize("far", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("truncate", [0, 1])
+@pytest.mark.parametrize("path", TCP)
+def test_tcp_brings_every_byte(transfer: Transfer, path: str, truncate: int, far: str) -> None:
+    both = transfer(path=path, far=far, block=65536, duration=0.1, truncate=truncate)
+    assert both.sender["bytes"] == both.receiver["bytes"] > 1 << 20
+    assert both.receiver["first_s"] < both.receiver["last_s"]
+    assert both.sender["last_s"] - both.sender["first_s"] > 0.05
+
+
+@pytest.mark.parametrize("block", [1, 1000, 65536, 1 << 20])
+@pytest.mark.parametrize("path", TCP)
+def test_tcp_does_the_work_to_the_byte(transfer: Transfer, path: str, block: int) -> None:
+    work = 10_001 if block == 1 else 5_000_011
+    both = transfer(path=path, block=block, work=work)
+    assert both.sender["bytes"] == both.receiver["bytes"] == work
+
+
+@pytest.mark.parametrize("path", UDP)
+@pytest.mark.parametrize("block", [1, 15, 16, 1472, 9000, 65507])
+def test_udp_counts_whole_blocks(transfer: Transfer, path: str, block: int) -> None:
+    """Paced, and with buffers that hold all of it: nothing may be lost on a loopback."""
+    count = 40
+    both = transfer(
+        path=path, block=block, work=count * block - block // 2, rate=block * 2e3, buffers=8 << 20
+    )
+    for end in (both.sender, both.receiver):
+        assert (end["datagrams"], end["bytes"]) == (count, count * block)
+    assert both.receiver["duplicated"] == both.receiver["reordered"] == 0
+    assert both.receiver["dropped_by_receiver"] == both.sender["refused"] == 0
+
+
+def test_udp_over_ipv6(transfer: Transfer) -> None:
+    both = transfer(path="gso", far="::1", work=1472 * 500, rate=20e6, buffers=BUFFERS)
+    assert both.receiver["datagrams"] == both.sender["datagrams"] == 500
+
+
+def test_gso_and_gro_are_told_when_in_force(transfer: Transfer) -> None:
+    joined = transfer(path="gso", work=1472 * 440, buffers=BUFFERS)
+    assert joined.sender["gso_segments"] == 65507 // 1472 and joined.receiver["gro"] == 1
+    assert transfer(path="gso", block=16, work=16 * 64).sender["gso_segments"] == 64
+    for path in ("single", "mmsg"):
+        plain = transfer(path=path, work=1472 * 100, buffers=BUFFERS)
+        assert plain.sender["gso_segments"] == plain.receiver["gro"] == 0
+
+
+def test_zerocopy_on_a_loopback_is_a_copy_and_told(transfer: Transfer) -> None:
+    """The loopback's receiver must not see the sender's memory change, so the kernel copies."""
+    both = transfer(path="zerocopy", block=65536, work=64 * 65536)
+    assert both.sender["zerocopy_sent"] >= 64
+    assert both.sender["zerocopy_copied"] == both.sender["zerocopy_sent"]
+    assert transfer(path="copy", block=65536, work=1 << 20).sender["zerocopy_sent"] == 0
+
+
+@pytest.mark.parametrize("path", ["copy", "sendfile", "single", "mmsg", "gso"])
+def test_the_rate_is_the_one_asked_for(transfer: Transfer, path: str) -> None:
+    rate, seconds = 4e6, 0.5
+    both = transfer(path=path, block=1400, rate=rate, duration=seconds, buffers=BUFFERS)
+    # Behind by the 10 ms that it may not catch up with, and an interruption of this machine's.
+    assert rate * (seconds - 0.2) < both.sender["bytes"] <= rate * seconds + 65536
+
+
+@pytest.mark.parametrize("path", ["copy", "gso"])
+def test_the_ramp_is_not_in_the_figures(transfer: Transfer, path: str) -> None:
+    both = transfer(path=path, ramp=0.2, work=1472 * 50, rate=20e6, buffers=BUFFERS)
+    assert both.sender["bytes"] == both.receiver["bytes"] == 1472 * 50
+
+
+def test_the_first_call_is_told_apart(transfer: Transfer) -> None:
+    """Its bytes were on their way before the receiver's clock was read."""
+    both = transfer(path="copy", block=65536, work=1 << 22)
+    assert 0 < both.receiver["first_bytes"] <= 131072
+    both = transfer(path="single", work=1472 * 10, rate=1e6)
+    assert both.receiver["first_bytes"] == 1472
+
+
+def test_what_tcp_says_of_the_connection(transfer: Transfer) -> None:
+    told = transfer(path="copy", block=65536, duration=0.1, congestion="reno").sender
+    assert told["path_mtu_bytes"] > 1500 and told["mss_bytes"] > 1400
+    assert told["congestion_window_bytes"] >= told["mss_bytes"] and 0 < told["tcp_rtt_s"] < 1
+    assert told["retransmits"] >= 0 and 0 < told["cpu_s"] < 10
+
+
+def test_buffers_in_force_are_read_back(transfer: Transfer) -> None:
+    asked = 100_000
+    both = transfer(path="single", work=1472, buffers=asked)
+    assert both.sender["send_buffer_bytes"] == both.receiver["receive_buffer_bytes"] == 2 * asked
+
+
+def test_small_buffers_lose_and_say_so(transfer: Transfer) -> None:
+    """A receiver with room for a few datagrams only: all that is missing, it dropped itself."""
+    both = transfer(path="mmsg", block=9000, work=9000 * 4000, buffers=20_000)
+    assert both.lost > 0
+    assert both.receiver["dropped_by_receiver"] == both.lost
+
+
+def test_nobody_receives(transfer: Transfer) -> None:
+    told = transfer(path="single", gone=1, duration=0.1, rate=1472e3).sender
+    assert told["refused"] > 10 and told["datagrams"] > 10
+
+
+def test_a_far_end_that_closes_is_told(program: Path) -> None:
+    result = call(program, path="copy", block=65536, gone=1, duration=5)
+    assert result.returncode == 1 and "the far end is gone" in result.stderr, result.stderr
+
+
+def test_a_congestion_control_that_is_not_there(program: Path) -> None:
+    result = call(program, path="copy", congestion="nosuch", duration=1)
+    assert result.returncode == 1
+    assert "setting the congestion control: No such file or directory" in result.stderr
+
+
+def test_lost_at_the_very_end(transfer: Transfer) -> None:
+    """Ten sent and one received are nine lost: the sender's count comes by another way."""
+    both = transfer(path="single", work=1472, tail=9)
+    assert both.sender["datagrams"] == 10 and both.lost == 9
+
+
+def test_duplicates_are_no_datagrams(transfer: Transfer) -> None:
+    both = transfer(path="mmsg", work=1472 * 100, rate=10e6, again=7, tail=1, buffers=BUFFERS)
+    assert both.receiver["datagrams"] == 100 and both.receiver["duplicated"] == 7
+    assert both.receiver["bytes"] == 1472 * 100
