@@ -15,7 +15,7 @@ static void warn(const struct run *run)
     bool waits = run->workload->loop;
     if (run->placement.oversubscribed)
         event_warning("oversubscribed", "%u threads share %u CPUs: %s", run->threads, run->cpus,
-                      waits ? "their latencies hold the waiting for one"
+                      waits ? "their figures hold the waiting for one"
                             : "figures that add up over threads are those of the whole run, not "
                               "of clean slices");
     if (run->cgroup.quota_cpus > 0 && run->cgroup.quota_cpus < run->threads)

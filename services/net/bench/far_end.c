@@ -13,6 +13,7 @@
 #include "workload.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -577,24 +578,26 @@ static int refuse(const char *line)
     return EXIT_USAGE;
 }
 
-/* "--name N" or "--name=N". */
-static bool take_descriptor(int *argc, char ***argv, const char *name, int *fd)
+/* "--name N" or "--name=N": how many words it took; 0: it is another, or no descriptor. */
+static int take_descriptor(int argc, char **argv, const char *name, int *fd)
 {
     size_t length = strlen(name);
-    const char *word = **argv, *value = NULL;
-    if (strncmp(word, name, length))
-        return false;
-    if (word[length] == '=') {
-        value = word + length + 1;
-    } else if (!word[length] && *argc > 1) {
-        value = (*argv)[1];
-        ++*argv, --*argc;
+    const char *value = NULL;
+    int words = 1;
+    if (strncmp(*argv, name, length))
+        return 0;
+    if ((*argv)[length] == '=') {
+        value = *argv + length + 1;
+    } else if (!(*argv)[length] && argc > 1) {
+        value = argv[1];
+        words = 2;
     }
     char *end = NULL;
     long number = value ? strtol(value, &end, 10) : -1;
-    *fd = value && *value && !*end && number >= 0 && number < 1 << 20 ? (int)number : -1;
-    ++*argv, --*argc;
-    return *fd >= 0;
+    if (!value || !*value || *end || number < 0 || number > INT_MAX)
+        return 0;
+    *fd = (int)number;
+    return words;
 }
 
 int far_end_main(int argc, char **argv)
@@ -603,9 +606,9 @@ int far_end_main(int argc, char **argv)
     int session_fd = -1;
     char text[GRANT_MOST], why[300];
     far.ending = (struct ending){.signal_fd = -1, .lifeline_fd = -1};
-    while (argc > 0)
-        if (!take_descriptor(&argc, &argv, "--session-fd", &session_fd) &&
-            !take_descriptor(&argc, &argv, "--lifeline-fd", &far.ending.lifeline_fd))
+    for (int words; argc > 0; argc -= words, argv += words)
+        if (!(words = take_descriptor(argc, argv, "--session-fd", &session_fd)) &&
+            !(words = take_descriptor(argc, argv, "--lifeline-fd", &far.ending.lifeline_fd)))
             return refuse("usage: net-bench far-end --session-fd N [--lifeline-fd N], N open "
                           "descriptors");
     const char *unsupported = token_unsupported();

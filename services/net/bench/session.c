@@ -280,10 +280,10 @@ static void tell_sent(struct session *session)
 {
     struct frame frame;
     for (unsigned i = 0; i < session->control.count; i++) {
-        const struct stream_counts *counts = &session->streams[i].counts;
-        struct message_sent sent = {(uint16_t)i, counts->bytes, counts->datagrams};
-        if (session->streams[i].role != ROLE_SEND && session->streams[i].role != ROLE_ASK)
-            continue;
+        const struct stream *stream = &session->streams[i];
+        if (stream->role != ROLE_SEND && stream->role != ROLE_ASK)
+            continue; /* it may be at work still */
+        struct message_sent sent = {(uint16_t)i, stream->counts.bytes, stream->counts.datagrams};
         control_put_sent(&frame, &sent);
         near_control_send(&session->control, &frame);
     }
