@@ -89,6 +89,9 @@ env: ## make .env and secrets/ of the stack; keeps what is there
 	@scripts/system-packages.sh stack
 	@scripts/make-env.sh
 
+farhost: ## make NAME.tar for a second machine: NAME=bench-2 ADDRESS=192.0.2.8
+	@scripts/make-far-host.sh "$(NAME)" "$(ADDRESS)"
+
 up: ## build and start the stack with Docker Compose, after `make env`
 	@scripts/stack-up.sh
 
@@ -139,5 +142,5 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help run peers env up down programs $(VARIANTS:%=programs-%) c-tests test e2e lint format \
+.PHONY: help run peers env farhost up down programs $(VARIANTS:%=programs-%) c-tests test e2e lint format \
     docs lock clean distclean packages venv

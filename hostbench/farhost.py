@@ -14,7 +14,7 @@ from hostbench.models.host import HostInventory
 from hostbench.models.result import FarHostRecord, IdleWindow
 from hostbench.models.service import IdleAnswer, RouteAnswer
 from hostbench.remote import RemoteService
-from hostbench.service.route import interface_towards, source_address
+from hostbench.route import interface_towards, source_address
 from hostbench.services import Subsystem
 
 

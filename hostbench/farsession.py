@@ -14,7 +14,8 @@ from hostbench.errors import BusyError, HostbenchError, shown
 from hostbench.farhost import FarHost
 from hostbench.interrupt import Interrupt
 from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
-from hostbench.models.peer import TrialEvent
+from hostbench.models.events import SkipEvent, StartEvent
+from hostbench.models.peer import PeerStartEvent, TrialEvent
 from hostbench.models.result import OWN_TOOL
 from hostbench.models.service import (
     SESSION_S_MOST,
@@ -53,6 +54,7 @@ TOOL_END_S_MOST = 0.5
 BUSY_RETRY_S = 0.2
 # Of a tool that needs no server, only the far host's address: the discard port, where nobody is.
 NO_PORT = 9
+BEGINNINGS = (StartEvent, PeerStartEvent, SkipEvent)
 
 
 @dataclass(frozen=True)
@@ -195,17 +197,24 @@ class FarTransport:
         until_s = time.monotonic() + self._busy_s
         while True:
             with contextlib.closing(self._open(trial, until_s)) as session:
-                heard = False
+                # What comes before the start is said of the last attempt only.
+                before: list[TrialEvent] | None = []
                 try:
                     for event in self._near_end(trial, session):
-                        heard = True
+                        if before is not None and not isinstance(event, BEGINNINGS):
+                            before.append(event)
+                            continue
+                        yield from before or ()
+                        before = None
                         yield event
                 except TrialFailed as failure:
                     end = _end_after(failure, session)
-                    if heard or not end.has_expired or time.monotonic() >= until_s:
-                        raise _explained(failure, end, self._far.name) from None
-                else:
-                    return
+                    if before is not None and end.has_expired and time.monotonic() < until_s:
+                        continue
+                    yield from before or ()
+                    raise _explained(failure, end, self._far.name) from None
+                yield from before or ()
+                return
 
     def _near_end(self, trial: Trial, session: FarSession) -> Generator[TrialEvent, None, None]:
         own = trial.tool == OWN_TOOL

@@ -5,11 +5,11 @@
 # their key, their CA or the names in .env, or by their age. Exit 3: one that was given does not fit.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
+. "$source/scripts/certificates.sh"
 cd "${1:-$source}"
 
 ca_name="hostbench CA"
 ca_days=3650
-server_days=825 # the most that Apple's systems accept
 random=(api_key service_key redis_password influxdb_admin_password influxdb_admin_token
     influxdb_password influxdb_read_password grafana_admin_password)
 host=$(uname -n)
@@ -35,52 +35,18 @@ authorization() {
     echo "Authorization: Bearer $(<secrets/api_key)"
 }
 
-new_key() {
-    openssl ecparam -name prime256v1 -genkey -noout
-}
-
-# certify KEY SUBJECT DAYS OPTION...: a certificate for secrets/KEY.key.
-certify() {
-    local key=secrets/$1.key subject=$2 days=$3
-    shift 3
-    openssl req -x509 -new -key "$key" -subj "/CN=$subject" -sha256 -days "$days" \
-        -addext "subjectKeyIdentifier = hash" -addext "authorityKeyIdentifier = keyid:always" "$@"
-}
-
 new_ca() {
-    certify ca "$ca_name" "$ca_days" \
+    certify secrets/ca.key "$ca_name" "$ca_days" \
         -addext "basicConstraints = critical, CA:true, pathlen:0" \
         -addext "keyUsage = critical, keyCertSign, cRLSign"
 }
 
-# NAME of .env; the environment's comes first, as with Compose.
-setting() {
-    local name=$1 value
-    value=$(sed -n "s/^$name=//p" .env | tail -n 1)
-    value=${!name-$value}
-    value=${value#[\"\']}
-    echo "${value%[\"\']}"
-}
-
-# The names and addresses under which the API and Grafana are reached.
-names() {
-    local name
-    for name in localhost orchestrator grafana "$host" "$(hostname -f 2>/dev/null)" \
-        127.0.0.1 ::1 $(hostname -I 2>/dev/null) $(setting HOSTBENCH_CERTIFICATE_NAMES); do
-        if [[ $name == *:* || $name =~ ^[0-9]+(\.[0-9]+){3}$ ]]; then
-            echo "IP:$name"
-        elif [[ -n $name ]]; then
-            echo "DNS:$name"
-        fi
-    done
-}
-
+# For the names and addresses under which the API and Grafana are reached.
 new_certificate() {
-    certify server hostbench "$server_days" -CA secrets/ca.pem -CAkey secrets/ca.key \
-        -addext "subjectAltName = $(names | sort --unique | paste --serial --delimiters=,)" \
-        -addext "basicConstraints = critical, CA:false" \
-        -addext "keyUsage = critical, digitalSignature" \
-        -addext "extendedKeyUsage = serverAuth"
+    # shellcheck disable=SC2046 # each a word
+    certify_server secrets/server.key localhost orchestrator grafana "$host" \
+        "$(hostname -f 2>/dev/null)" 127.0.0.1 ::1 $(hostname -I 2>/dev/null) \
+        $(setting HOSTBENCH_CERTIFICATE_NAMES)
 }
 
 # ---- what is there: does it fit? ----

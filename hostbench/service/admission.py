@@ -31,15 +31,10 @@ def admitted(request: TrialRequest, program: Program) -> Trial:
             "start the job again",
             sha256=program.sha256,
         )
-    if request.fence is not None and request.fence > fence_most():
-        raise _invalid(
-            "fence",
-            f"fence {request.fence} is more than an hour ahead of this host's clock; give the "
-            "milliseconds since 1970 at the start of the job, or set the clocks",
-        )
+    check_fence(request.fence)
     own = request.tool == OWN_TOOL
     if own and request.beside is not None:
-        raise _invalid("beside", "beside stands in a peer's trial only; remove it, or name a tool")
+        raise invalid("beside", "beside stands in a peer's trial only; remove it, or name a tool")
     _check_session(request, workload)
     params = _own_params(request, workload) if own else _peer_params(request, workload)
     return Trial(
@@ -60,18 +55,29 @@ def _check_session(request: TrialRequest, workload: Workload) -> None:
     if session is None:
         return
     if not takes_session(workload):
-        raise _invalid("session", f"{workload.name} has no far end; remove session")
+        raise invalid("session", f"{workload.name} has no far end; remove session")
     if request.tool == OWN_TOOL and session.token is None:
-        raise _invalid("session.token", "is missing; give the token of the session")
+        raise invalid("session.token", "is missing; give the token of the session")
     if request.params.get("target") == LOOPBACK:
-        raise _invalid(
+        raise invalid(
             "session",
             "target loopback has its far end on this host; give target auto or far_host, or remove "
             "session",
         )
 
 
-def _invalid(field: str, detail: str) -> Problem:
+def check_fence(fence: int | None) -> None:
+    """Raises Problem for one that no job can have."""
+    if fence is not None and fence > fence_most():
+        raise invalid(
+            "fence",
+            f"fence {fence} is more than an hour ahead of this host's clock; give the "
+            "milliseconds since 1970 at the start of the job, or set the clocks",
+        )
+
+
+def invalid(field: str, detail: str) -> Problem:
+    """The refusal that names a field of the body."""
     return Problem(422, "invalid", detail, field=f"body.{field}")
 
 
@@ -79,7 +85,7 @@ def _workload(request: TrialRequest, program: Program) -> Workload:
     workload = program.table.workload(request.workload)
     if workload is None:
         names = [one.name for one in program.table.workloads]
-        raise _invalid(
+        raise invalid(
             "workload",
             f"there is no workload {shown(request.workload)}; "
             f"{did_you_mean(request.workload, names)}give {listing(names)}",
@@ -94,13 +100,13 @@ def _own_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVal
         try:
             params |= check_params(workload, {name: value}, allowed_cpus)
         except UsageError as error:
-            raise _invalid(f"params.{name}", error.message) from None
+            raise invalid(f"params.{name}", error.message) from None
     both = next((pair for *pair, _ in EXCLUSIVE if set(pair) <= set(params)), None)
     if both is not None:
         try:
             check_params(workload, params, allowed_cpus)
         except UsageError as error:
-            raise _invalid(f"params.{both[1]}", error.message) from None
+            raise invalid(f"params.{both[1]}", error.message) from None
     return params
 
 
@@ -113,27 +119,27 @@ def _peer_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVa
             if not (small and param.type in ("count", "number")):
                 check_value(param, value, os.sched_getaffinity(0))
         except UsageError as error:
-            raise _invalid(f"params.{name}", error.message) from None
+            raise invalid(f"params.{name}", error.message) from None
     return dict(request.params)
 
 
 def _peer_beside(request: TrialRequest, subsystem: str) -> Beside:
     tools = known_tools(subsystem)
     if request.tool not in tools:
-        raise _invalid(
+        raise invalid(
             "tool",
             f"there is no tool {shown(request.tool)}; {did_you_mean(request.tool, tools)}"
             f"give {listing([OWN_TOOL, *tools])}",
         )
     fitting = [peer.tool for peer in peers_of(subsystem, request.workload, request.params)]
     if request.tool not in fitting:
-        raise _invalid(
+        raise invalid(
             "tool",
             f"{request.tool} does not stand beside {subsystem}.{request.workload} with these "
             f"params; give {listing([OWN_TOOL, *fitting])}",
         )
     if request.beside is None:
-        raise _invalid(
+        raise invalid(
             "beside", "a peer's trial needs beside; give cpus, rate and elapsed_s of your trial"
         )
     return _beside(request.beside)
@@ -143,7 +149,7 @@ def _beside(beside: BesideRequest) -> Beside:
     allowed = os.sched_getaffinity(0)
     outside = sorted(set(beside.cpus) - allowed)
     if outside:
-        raise _invalid(
+        raise invalid(
             "beside.cpus",
             f"beside has CPU {outside[0]}, which this service may not use; "
             f"give CPUs out of {cpu_ranges(allowed)}",

@@ -1,13 +1,13 @@
 """Whether a session that is asked for is one that this host can open, and where it would be."""
 
 from hostbench.errors import UsageError, listing, shown
-from hostbench.lock import fence_most
 from hostbench.models.result import OWN_TOOL
-from hostbench.models.service import RouteAnswer, SessionRequest
+from hostbench.models.service import Refusal, RouteAnswer, SessionRequest
 from hostbench.peers import known_tools
 from hostbench.program import Program
+from hostbench.route import family_of, interface_towards, is_own_address, source_address
+from hostbench.service.admission import check_fence, invalid
 from hostbench.service.farend import FarEndWork
-from hostbench.service.route import family_of, interface_towards, is_own_address, source_address
 from hostbench.service.toolserver import ToolServerWork
 from hostbench.service.trial import Work
 from hostbench.web.problem import Problem
@@ -16,18 +16,13 @@ from hostbench.web.problem import Problem
 def admitted_session(request: SessionRequest, program: Program, net_address: str | None) -> Work:
     """The session. Raises Problem naming the first field that is wrong. `net_address`: see
     Settings."""
-    if request.fence is not None and request.fence > fence_most():
-        raise _invalid(
-            "fence",
-            f"fence {request.fence} is more than an hour ahead of this host's clock; give the "
-            "milliseconds since 1970 at the start of the job, or set the clocks",
-        )
+    check_fence(request.fence)
     bind = _bind(request.allowed_address, net_address)
     if request.tool == OWN_TOOL:
         return FarEndWork(program, request, bind)
     tools = known_tools("net")
     if request.tool not in tools:
-        raise _invalid(
+        raise invalid(
             "tool", f"there is no tool {shown(request.tool)}; give {listing([OWN_TOOL, *tools])}"
         )
     return ToolServerWork(request, bind)
@@ -38,11 +33,11 @@ def _bind(allowed: str, net_address: str | None) -> str:
     try:
         source = source_address(allowed)
     except UsageError as error:
-        raise _invalid("allowed_address", error.message) from None
+        raise invalid("allowed_address", error.message) from None
     if net_address is None:
         return source
     if family_of(net_address) != family_of(allowed):
-        raise _invalid(
+        raise invalid(
             "allowed_address",
             f"{allowed} and this host's address for data, {net_address}, are of different "
             "versions of IP; give one of the same",
@@ -50,7 +45,7 @@ def _bind(allowed: str, net_address: str | None) -> str:
     if not is_own_address(net_address):
         raise Problem(
             503,
-            "lacking",
+            Refusal.LACKING,
             f"HOSTBENCH_NET_ADDRESS {net_address} is not an address of this host; set another",
         )
     return net_address
@@ -65,7 +60,3 @@ def route(to: str | None, net_address: str | None) -> RouteAnswer:
     except UsageError as error:
         raise Problem(422, "invalid", error.message, field="query.to") from None
     return RouteAnswer(source=source, interface=interface_towards(to), address=net_address)
-
-
-def _invalid(field: str, detail: str) -> Problem:
-    return Problem(422, "invalid", detail, field=f"body.{field}")

@@ -21,7 +21,8 @@ from hostbench.models.service import (
 )
 from hostbench.peers import Command
 from hostbench.peertrial import SUPERVISOR, SUPERVISOR_GRACE_S
-from hostbench.service.route import family_of
+from hostbench.route import family_of
+from hostbench.service.admission import invalid
 from hostbench.service.trial import Said
 from hostbench.services import service_module
 from hostbench.trial import TrialFailed
@@ -62,7 +63,7 @@ class ToolServerWork:
                 request.tool, request.workload, request.params, self._bind, port
             )
         except UsageError as error:
-            raise Problem(422, "invalid", error.message, field="body.tool") from None
+            raise invalid("tool", error.message) from None
         return command
 
     def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[Said, None, None]:

@@ -123,6 +123,15 @@ class Certificate:
     certificate: Path
     key: Path
 
+    @property
+    def of_server(self) -> dict[str, str]:
+        """The environment of a server that has it, and that trusts those who have it too."""
+        return {
+            "HOSTBENCH_TLS_CERT_FILE": str(self.certificate),
+            "HOSTBENCH_TLS_KEY_FILE": str(self.key),
+            "HOSTBENCH_CA_FILE": str(self.certificate),
+        }
+
 
 def certificate(directory: Path, names: str) -> Certificate:
     """One for `names`, such as `IP:127.0.0.1`."""

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.stack.service_process import free_port
+
 ROOT = Path(__file__).parents[2]
 # Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.
 PULL_S = 300
 REGISTRY = ("redis", "influxdb", "grafana")
-BENCHMARKS = ("cpu", "mem", "disk")
+BENCHMARKS = ("cpu", "mem", "disk", "net")
 BUILT = ("orchestrator", *BENCHMARKS)
 HOST = "e2e-host"
 # More than any host has: no figure may be above it.
@@ -64,8 +66,9 @@ class Stack:
             "HOSTBENCH_MEMORY_BANDWIDTH": f"{MEMORY_BANDWIDTH:g}",
             # What is written here is small, however little is free.
             "HOSTBENCH_DISK_RESERVE_BYTES": "0",
-            # Whichever are free when it starts.
-            "HOSTBENCH_PORT": "0",
+            # The net service, in the host's network, is to know which.
+            "HOSTBENCH_PORT": str(free_port()),
+            # Whichever is free when it starts.
             "HOSTBENCH_GRAFANA_PORT": "0",
         }
         authorities = Path(os.environ.get("SSL_CERT_FILE", "/nowhere"))
@@ -107,6 +110,21 @@ class Stack:
         if not self.from_registry:
             files += ["--file", "tests/e2e/compose.test.yaml"]
         return self.docker("compose", *files, *arguments, **options)
+
+    def far_compose(self, directory: Path, *arguments: str, **settings: str) -> str:
+        """What docker compose prints of the net service alone, with the .env and secrets/ that
+        `make farhost` has made and that were unpacked in `directory`."""
+        self.settings, before = {**self.settings, **settings}, self.settings
+        self.settings |= {
+            "COMPOSE_PROJECT_NAME": f"{self.project}-far",
+            "HOSTBENCH_SECRETS": str(directory / "secrets"),
+        }
+        del self.settings["HOSTBENCH_HOST"]
+        try:
+            files = ("--env-file", directory / ".env", "--file", "compose.peer.yaml")
+            return self.docker("compose", *files, *arguments)
+        finally:
+            self.settings = before
 
     def pull(self) -> None:
         """Takes the images of others from their registry if it is reached."""

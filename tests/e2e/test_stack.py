@@ -45,6 +45,7 @@ ADDED_BYTES_MOST = {
     "cpu": 300 * MEGABYTE,
     "mem": 300 * MEGABYTE,
     "disk": 300 * MEGABYTE,
+    "net": 300 * MEGABYTE,
     "orchestrator": 400 * MEGABYTE,
 }
 START_S_MOST = 90.0
@@ -84,6 +85,11 @@ SUITE = {
             "workload": "disk.rand_read",
             "params": {"duration_s": 0.5, "queue_depth": 4, **SMALL_FILE},
             "peers": ["fio"],
+        },
+        {
+            "workload": "net.tcp_stream",
+            "params": {"duration_s": 0.5, "warmup_s": 0.1},
+            "peers": ["iperf3"],
         },
     ],
 }
@@ -184,16 +190,18 @@ def test_a_job_from_post_to_result(api: httpx.Client) -> None:
 
     document = api.get(f"/jobs/{job}/result").raise_for_status().json()
     assert document["job"]["hostname"] == HOST
-    assert [len(case["trials"]) for case in document["cases"]] == [3] * 6
+    assert [len(case["trials"]) for case in document["cases"]] == [3] * 7
     followed = [event["trial"] for event in events if event["event"] == "trial"]
     own = [trial for trial in followed if trial["tool"] == "hostbench"]
     peers = [peer for case in document["cases"] for peer in case["peers"]]
-    assert len(own) == 18 and len(followed) == 18 + 3 * len(peers)
-    clock, copy, fma, near, far, disk = document["cases"]
+    assert len(own) == 21 and len(followed) == 21 + 3 * len(peers)
+    clock, copy, fma, near, far, disk, net = document["cases"]
     assert {peer["statistics"]["n"] for peer in peers} == {3}
     assert [peer["tool"] for peer in clock["peers"]] == ["sysbench"]
     assert [peer["tool"] for peer in copy["peers"]] == ["likwid-bench", "mbw"]
     assert [peer["tool"] for peer in disk["peers"]] == ["fio"]
+    assert [peer["tool"] for peer in net["peers"]] == ["iperf3"]
+    assert median(net, "bytes_per_second") > 1e8
     assert median(fma, "operations_per_second") > 1e8
     assert median(copy, "bytes_per_second") > 1e8
     assert document["host"]["memory"]["user_bytes_per_second"] == MEMORY_BANDWIDTH
@@ -392,10 +400,21 @@ def test_a_benchmark_reaches_the_orchestrator_alone(stack: Stack) -> None:
         "redis by address": (address("redis", "queue"), 6379),
         "influxdb by address": (address("influxdb", "control"), 8086),
     }
-    for service in BENCHMARKS:
+    for service in set(BENCHMARKS) - {"net"}:
         assert stack.run_python(service, REACH, targets) == {
             name: name == "orchestrator" for name in targets
         }
+
+
+def test_the_net_service_is_in_the_hosts_network(stack: Stack) -> None:
+    """And listens at no port of it."""
+    assert stack.inspected("net")["HostConfig"]["NetworkMode"] == "host"
+    names = "import os\nprint(json.dumps(sorted(os.listdir('/sys/class/net'))))"
+    interfaces = sorted(path.name for path in Path("/sys/class/net").iterdir())
+    assert stack.run_python("net", names) == interfaces
+    socket_ = "import os\nprint(json.dumps(os.listdir('/run/hostbench')))"
+    assert stack.run_python("orchestrator", socket_) == ["net.sock"]
+    assert not stack.inspected("net")["NetworkSettings"]["Ports"]
 
 
 def test_only_this_host_reaches_the_api(stack: Stack) -> None:
@@ -481,6 +500,32 @@ def test_tls(stack: Stack) -> None:
         httpx.get(f"{stack.url.replace('https', 'http')}/healthz")
     with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
         httpx.get(f"{stack.url}/healthz")
+
+
+def test_the_net_service_alone(stack: Stack, tmp_path: Path) -> None:
+    """As on a second machine, which is this one by its address in a network of containers."""
+    (network,) = json.loads(stack.docker("network", "inspect", f"{stack.project}_public"))
+    address = network["IPAM"]["Config"][0]["Gateway"]
+    made = subprocess.run(
+        [ROOT / "scripts/make-far-host.sh", "e2e-far", address, stack.directory],
+        env={**os.environ, **stack.settings, "HOSTBENCH_BIND": address},
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    subprocess.run(["tar", "xpf", stack.directory / "e2e-far.tar"], cwd=tmp_path, check=True)
+    # Where the orchestrator is published in this test.
+    where = {"HOSTBENCH_ORCHESTRATOR_URL": stack.url.replace("127.0.0.1", "localhost")}
+    try:
+        stack.far_compose(tmp_path, "up", "--detach", "--wait", **where)
+        with client(stack) as api:
+            hosts = {host["name"]: host for host in api.get("/hosts").json()["hosts"]}
+        assert [one["subsystem"] for one in hosts["e2e-far"]["services"]] == ["net"]
+        assert hosts["e2e-far"]["services"][0]["url"] == f"https://{address}:8004"
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://{address}:8004/healthz")
+    finally:
+        stack.far_compose(tmp_path, "down", "--timeout", "20", **where)
 
 
 def test_nothing_is_left(stack: Stack) -> None:

@@ -18,6 +18,7 @@ from tests.patience import comes_true, wait_until
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = CHECKOUT / "build" / "release"
 SCRIPTED = Path(__file__).with_name("scripted_program.py")
+SCRIPTED_NET = Path(__file__).with_name("scripted_net.py")
 
 
 @dataclass(frozen=True)
@@ -139,4 +140,14 @@ def scripted_programs(directory: Path) -> Path:
         (programs / name).chmod(0o755)
         table = subprocess.run([PROGRAMS / name, "--list"], capture_output=True, check=True)
         (programs / f"{name}.json").write_bytes(table.stdout)
+    return programs
+
+
+def scripted_net_programs(directory: Path) -> Path:
+    """A directory whose net-bench is a scripted one, of which both ends can go wrong."""
+    programs = directory / "net-programs"
+    programs.mkdir()
+    shutil.copy(SCRIPTED_NET, programs / "net-bench")
+    shutil.copy(SCRIPTED, programs / SCRIPTED.name)
+    (programs / "net-bench").chmod(0o755)
     return programs

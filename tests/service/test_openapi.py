@@ -1,11 +1,19 @@
 """The calls against their own description: whatever is sent, no 5xx, and answers as described."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from hostbench.models.service import Ending, Refusal, TrialRequest
+from hostbench.models.service import (
+    Ending,
+    Refusal,
+    SessionOutcome,
+    SessionRequest,
+    TrialRequest,
+)
 from tests.stack.service_process import CHECKOUT, ServiceProcess
 
 SECONDS = 20
@@ -18,21 +26,35 @@ CALLS = {
     "POST /trials",
     "PUT /trials/{trial_id}/lease",
 }
+NET_CALLS = {"POST /sessions", "GET /route"}
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
 
 def test_every_call_is_described(service: ServiceProcess) -> None:
     schema = service.client.get("/openapi.json").json()
-    calls = {
-        f"{method.upper()} {path}" for path, item in schema["paths"].items() for method in item
-    }
-    assert calls == CALLS
+    assert calls_of(schema) == CALLS
     body = schema["paths"]["/trials"]["post"]["requestBody"]["content"]["application/json"]
     assert body["schema"]["$ref"].endswith("/TrialRequest") and len(body["examples"]) == 3
     for path, item in schema["paths"].items():
         for operation in item.values():
             assert operation["summary"]
             assert path == "/healthz" or "401" in operation["responses"]
+
+
+def calls_of(schema: Any) -> set[str]:
+    return {f"{method.upper()} {path}" for path, item in schema["paths"].items() for method in item}
+
+
+def test_the_calls_of_the_net_service(net: ServiceProcess) -> None:
+    schema = net.client.get("/openapi.json").json()
+    assert calls_of(schema) == CALLS | NET_CALLS
+    body = schema["paths"]["/sessions"]["post"]["requestBody"]["content"]["application/json"]
+    assert body["schema"]["$ref"].endswith("/SessionRequest")
+    assert set(schema["components"]["schemas"]["SessionRequest"]["properties"]) == set(
+        SessionRequest.model_fields
+    )
+    for example in body["examples"].values():
+        SessionRequest.model_validate_json(json.dumps(example["value"]))
 
 
 def test_the_examples_are_accepted(service: ServiceProcess) -> None:
@@ -71,15 +93,17 @@ def test_whatever_is_sent(service: ServiceProcess, tmp_path: Path) -> None:
 
 def test_the_page_knows_every_call_code_and_variable() -> None:
     page = (CHECKOUT / "docs/service.md").read_text()
-    for call in CALLS:
+    for call in CALLS | NET_CALLS:
         method, path = call.split()
         assert re.search(rf"\| `{method} {re.escape(path)}[?`]", page), call
-    for code in (*Ending, *Refusal):
+    for code in (*Ending, *Refusal, *SessionOutcome):
         assert f"`{code}`" in page, code
     settings = (CHECKOUT / "hostbench/service/settings.py").read_text()
-    for variable in {*re.findall(r"HOSTBENCH_[A-Z_]+", settings), "HOSTBENCH_LOCK"}:
+    exposure = (CHECKOUT / "hostbench/web/exposure.py").read_text()
+    tls = re.findall(r"HOSTBENCH_TLS_[A-Z_]+", exposure)
+    for variable in {*re.findall(r"HOSTBENCH_[A-Z_]+", settings), *tls, "HOSTBENCH_LOCK"}:
         assert f"`{variable}" in page, variable
-    for field in TrialRequest.model_fields:
+    for field in (*TrialRequest.model_fields, *SessionRequest.model_fields):
         assert f"`{field}`" in page, field
 
 

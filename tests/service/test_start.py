@@ -1,5 +1,6 @@
 """How a service starts: its environment, and one clear line for what is wrong with it."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -7,9 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
+from hostbench.service.settings import read_settings
+from tests.client.canned_server import certificate
 from tests.service.conftest import StartService
+from tests.service.sessions import session
 from tests.service.streams import LONG, SHORT, running
 from tests.stack.service_process import CHECKOUT, PROGRAMS, SERVICE_KEY, ServiceProcess
 
@@ -94,6 +99,53 @@ def test_a_certificate_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("hello")
     code, message = refused(tmp_path, HOSTBENCH_CA_FILE=str(tmp_path / "ca.pem"))
     assert code == 3 and "ca.pem" in message and "PEM" in message
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "parts"),
+    [
+        ({"HOSTBENCH_LISTEN": "0.0.0.0:0"}, 2, ("'0.0.0.0'", "in clear", "127.0.0.1")),
+        ({"HOSTBENCH_LISTEN": "[::]:0"}, 2, ("'::'", "in clear")),
+        ({"HOSTBENCH_TLS_CERT_FILE": "/etc/hostname"}, 2, ("HOSTBENCH_TLS_KEY_FILE",)),
+        ({"HOSTBENCH_TLS_KEY_FILE": "/none/key"}, 3, ("/none/key", "make env")),
+        ({"HOSTBENCH_NET_ADDRESS": "224.0.0.1"}, 2, ("'224.0.0.1'", "192.0.2.7")),
+        ({"HOSTBENCH_NET_ADDRESS": "bench-2"}, 2, ("'bench-2'", "192.0.2.7")),
+    ],
+)
+def test_a_bad_environment_of_the_net_service(
+    tmp_path: Path, environment: dict[str, str | None], code: int, parts: tuple[str, ...]
+) -> None:
+    """Which other machines reach: never in clear."""
+    ended, message = refused(tmp_path, "net", **environment)
+    assert ended == code, message
+    for part in parts:
+        assert part in message
+
+
+def test_tls(start_net: StartService, tmp_path: Path) -> None:
+    service = start_net(certificate=certificate(tmp_path, "IP:127.0.0.1"))
+    assert service.url.startswith("https://")
+    with session(service, "s1") as one:
+        one.connect()
+        assert one.finish()[1]["outcome"] == "done"
+    with contextlib.closing(service.remote()) as remote:
+        assert remote.host().hostname == "bench-1"
+    with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
+        httpx.get(f"{service.url}/healthz")
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"http://{service.listen}/healthz")
+
+
+def test_the_address_that_a_service_with_tls_registers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = certificate(tmp_path, "IP:127.0.0.1")
+    monkeypatch.setenv("HOSTBENCH_SERVICE_KEY", SERVICE_KEY)
+    monkeypatch.setenv("HOSTBENCH_ORCHESTRATOR_URL", "https://192.0.2.7:8000")
+    monkeypatch.setenv("HOSTBENCH_LISTEN", "192.0.2.8:8004")
+    for name, value in made.of_server.items():
+        monkeypatch.setenv(name, value)
+    assert read_settings("net").url == "https://192.0.2.8:8004"
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

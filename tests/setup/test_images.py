@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILES = [ROOT / "orchestrator/Dockerfile", *sorted(ROOT.glob("services/*/Dockerfile"))]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
+# Only the net service, on a second machine.
+FAR: dict[str, Any] = yaml.safe_load((ROOT / "compose.peer.yaml").read_text())
 BENCHMARKS = {path.parent.name for path in ROOT.glob("services/*/Dockerfile")}
 SECCOMP = "compose/seccomp-disk.json"
 # profiles/seccomp/default.json of github.com/moby/moby v27.5.1, as all from v25.0.0 on have it.
@@ -51,9 +53,66 @@ def test_containers_are_confined(name: str) -> None:
     assert service["read_only"] and service["cap_drop"] == ["ALL"]
     profile = [f"seccomp=./{SECCOMP}"] if name == "disk" else []
     assert service["security_opt"] == ["no-new-privileges:true", *profile]
-    forbidden = {"cap_add", "devices", "group_add", "ipc", "network_mode", "pid", "privileged"}
+    forbidden = {"cap_add", "devices", "group_add", "ipc", "pid", "privileged"}
     assert not forbidden & set(service)
+    # What the net service measures is the host's network.
+    assert service.get("network_mode") == ("host" if name == "net" else None)
     assert "docker.sock" not in str(service)
+
+
+def test_the_net_service_alone_is_confined_the_same() -> None:
+    """And has nothing of the stack but its own: it is on another machine."""
+    assert set(FAR["services"]) == {"net"}
+    far, ours = dict(FAR["services"]["net"]), dict(SERVICES["net"])
+    assert far.pop("volumes") == ["/run/lock:/run/lock"]
+    assert set(far.pop("secrets")) - set(ours["secrets"]) == {"server_certificate", "server_key"}
+    told, known = far.pop("environment"), ours["environment"]
+    more = {"HOSTBENCH_LISTEN", "HOSTBENCH_TLS_CERT_FILE", "HOSTBENCH_TLS_KEY_FILE"}
+    assert set(told) - set(known) == more
+    left_out = set(ours) - set(far)
+    assert left_out == {
+        "volumes",
+        "secrets",
+        "environment",
+        "depends_on",
+        "extra_hosts",
+        "shm_size",
+    }
+    assert far == {name: value for name, value in ours.items() if name not in left_out}
+    assert far["image"] == ours["image"] and far["build"] == ours["build"]
+
+
+def test_the_net_service_alone_speaks_tls_alone() -> None:
+    told = FAR["services"]["net"]["environment"]
+    for name in ("HOSTBENCH_TLS_CERT_FILE", "HOSTBENCH_TLS_KEY_FILE", "HOSTBENCH_CA_FILE"):
+        assert told[name].startswith("/run/secrets/")
+    assert told["HOSTBENCH_SERVICE_URL"].startswith("https://")
+    assert told["HOSTBENCH_LISTEN"].endswith(f":{PORTS[Subsystem.NET]}")
+    secrets = {name: one["file"] for name, one in FAR["secrets"].items()}
+    assert secrets.items() <= {n: one["file"] for n, one in COMPOSE["secrets"].items()}.items()
+
+
+def test_the_net_service_is_reached_by_a_socket_that_the_orchestrator_shares() -> None:
+    net = SERVICES["net"]
+    assert "ports" not in net and "networks" not in net
+    assert net["environment"]["HOSTBENCH_SERVICE_URL"] == "unix:/run/hostbench/net.sock"
+    assert "sockets:/run/hostbench" in net["volumes"] and "sockets" in COMPOSE["volumes"]
+    assert "sockets:/run/hostbench:ro" in SERVICES["orchestrator"]["volumes"]
+    # A new volume takes over the owner of what the image has there, whichever comes first.
+    for name in ("orchestrator", "services/net"):
+        assert "/run/hostbench" in (ROOT / name / "Dockerfile").read_text()
+    text = (ROOT / "services/net/Dockerfile").read_text()
+    assert "HOSTBENCH_LISTEN=unix:/run/hostbench/net.sock\n" in text
+
+
+def test_the_net_service_finds_the_orchestrator_where_it_is_published() -> None:
+    published_at = "${HOSTBENCH_BIND:-127.0.0.1}:${HOSTBENCH_PORT:-8000}:8000"
+    assert SERVICES["orchestrator"]["ports"] == [published_at]
+    url = SERVICES["net"]["environment"]["HOSTBENCH_ORCHESTRATOR_URL"]
+    assert url.endswith("://${HOSTBENCH_TLS_NAME:-orchestrator}:${HOSTBENCH_PORT:-8000}")
+    assert SERVICES["net"]["extra_hosts"] == [
+        "${HOSTBENCH_TLS_NAME:-orchestrator}=${HOSTBENCH_BIND:-127.0.0.1}"
+    ]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -83,9 +142,10 @@ def test_only_the_api_and_the_boards_are_published() -> None:
 def test_a_benchmark_reaches_the_orchestrator_alone() -> None:
     internal = {name for name, network in COMPOSE["networks"].items() if network.get("internal")}
     assert internal == {"queue", "control", "services"}
-    for name in BENCHMARKS:
+    bridged = BENCHMARKS - {"net"}
+    for name in bridged:
         assert SERVICES[name]["networks"] == ["services"]
-    assert members("services") == BENCHMARKS | {"orchestrator"}
+    assert members("services") == bridged | {"orchestrator"}
 
 
 def test_the_orchestrator_alone_reaches_redis() -> None:
@@ -98,9 +158,11 @@ def test_a_service_is_where_it_says(name: str) -> None:
     """At the port that is its own outside of containers too."""
     port = PORTS[Subsystem(name)]
     text = (ROOT / f"services/{name}/Dockerfile").read_text()
-    assert f"HOSTBENCH_LISTEN=0.0.0.0:{port}\n" in text and f"\nEXPOSE {port}\n" in text
-    environment = SERVICES[name]["environment"]
-    assert environment["HOSTBENCH_SERVICE_URL"] == f"http://{name}:{port}"
+    assert f"\nEXPOSE {port}\n" in text
+    if name != "net":
+        assert f"HOSTBENCH_LISTEN=0.0.0.0:{port}\n" in text
+        url = SERVICES[name]["environment"]["HOSTBENCH_SERVICE_URL"]
+        assert url == f"http://{name}:{port}"
     assert f'CMD ["python3", "-m", "hostbench.service", "{name}"]' in text
     assert f"SUBSYSTEMS={name}\n" in text and f"release/{name}-bench " in text
 
@@ -118,6 +180,7 @@ def test_the_disk_alone_has_a_place_to_write() -> None:
         name: [volume for volume in SERVICES[name]["volumes"] if "lock" not in volume]
         for name in BENCHMARKS
     }
+    assert more.pop("net") == ["sockets:/run/hostbench"]
     assert more.pop("disk") == ["${HOSTBENCH_SCRATCH_VOLUME:-scratch}:/scratch"]
     assert not any(more.values())
     assert "scratch" in COMPOSE["volumes"]
@@ -144,7 +207,7 @@ def test_the_system_calls_of_the_disk_are_dockers_and_io_uring() -> None:
 
 
 def members(network: str) -> set[str]:
-    return {name for name, service in SERVICES.items() if network in service["networks"]}
+    return {name for name, service in SERVICES.items() if network in service.get("networks", [])}
 
 
 def test_nothing_is_published_where_the_orchestrator_refuses_to_be() -> None:
@@ -182,7 +245,8 @@ def test_every_secret_is_made_by_make_env() -> None:
 
 
 def test_the_key_of_the_ca_goes_nowhere() -> None:
-    assert "ca.key" not in (ROOT / "compose.yaml").read_text()
+    for name in ("compose.yaml", "compose.peer.yaml"):
+        assert "ca.key" not in (ROOT / name).read_text()
 
 
 def test_the_example_explains_every_variable() -> None:

@@ -14,6 +14,8 @@ from typing import Any, Self
 import httpx
 
 from hostbench.models.jobs import TERMINAL, StackState
+from hostbench.tls import trusting
+from tests.client.canned_server import Certificate
 from tests.stack.redis_server import REPOSITORY, free_port
 
 API_KEY = "the-key-of-the-users-of-tests"
@@ -25,23 +27,37 @@ STOP_S = 30.0
 class OrchestratorProcess:
     """One orchestrator; several may share a Redis and a results directory."""
 
-    def __init__(self, root: Path, redis_url: str, results: Path, **environment: str) -> None:
-        """`root` is for its log. `environment` adds to what it is told."""
+    def __init__(
+        self,
+        root: Path,
+        redis_url: str,
+        results: Path,
+        address: str = "127.0.0.1",
+        certificate: Certificate | None = None,
+        **environment: str,
+    ) -> None:
+        """`root` is for its log. With a `certificate` it speaks TLS, and trusts whom that trusts.
+        `environment` adds to what it is told."""
         self.root = root
         self.results = results
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        scheme = "http" if certificate is None else "https"
+        self.url = f"{scheme}://{address}:{self.port}"
         self.environment = {
             **os.environ,
             "HOSTBENCH_API_KEY": API_KEY,
             "HOSTBENCH_SERVICE_KEY": SERVICE_KEY,
             "HOSTBENCH_REDIS_URL": redis_url,
             "HOSTBENCH_RESULTS": str(results),
-            "HOSTBENCH_LISTEN": f"127.0.0.1:{self.port}",
+            "HOSTBENCH_LISTEN": f"{address}:{self.port}",
+            **({} if certificate is None else certificate.of_server),
             **environment,
         }
         self.client = httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {API_KEY}"}, timeout=120
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {API_KEY}"},
+            timeout=120,
+            verify=trusting(None if certificate is None else certificate.certificate),
         )
         self._process: subprocess.Popen[bytes] | None = None
 

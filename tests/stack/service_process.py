@@ -8,13 +8,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
 from hostbench.remote import RemoteService
+from hostbench.tls import trusting
+from tests.client.canned_server import Certificate
 from tests.patience import SOON_S, comes_true, wait_until
 
 CHECKOUT = Path(__file__).parents[2]
@@ -47,17 +49,23 @@ class ServiceProcess:
         lock: Path | None = None,
         key: str = SERVICE_KEY,
         listen: str | None = None,
+        prefix: Sequence[str] = (),
+        certificate: Certificate | None = None,
         **environment: str,
     ) -> None:
-        """`root` is for its log and, unless given, its lock. `environment` adds to what it is
-        told, such as HOSTBENCH_ORCHESTRATOR_URL."""
+        """`root` is for its log and, unless given, its lock. `prefix` stands before its command;
+        with a `certificate` it speaks TLS. `environment` adds to what it is told, such as
+        HOSTBENCH_ORCHESTRATOR_URL."""
         self.root = root
         self.host = host
         self.subsystem = subsystem
         self.lock = lock or root / "hostbench.lock"
         self.key = key
         self.listen = listen or f"127.0.0.1:{free_port()}"
-        self.url = self.listen if self.listen.startswith("unix:") else f"http://{self.listen}"
+        self.certificate = certificate
+        scheme = "http" if certificate is None else "https"
+        self.url = self.listen if self.listen.startswith("unix:") else f"{scheme}://{self.listen}"
+        self._prefix = tuple(prefix)
         self.environment = {
             **os.environ,
             "HOSTBENCH_SERVICE_KEY": key,
@@ -66,6 +74,7 @@ class ServiceProcess:
             "HOSTBENCH_PROGRAMS": str(programs),
             "HOSTBENCH_LISTEN": self.listen,
             MARK: str(root),
+            **({} if certificate is None else certificate.of_server),
             **environment,
         }
         self.process: subprocess.Popen[bytes] | None = None
@@ -88,7 +97,7 @@ class ServiceProcess:
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hostbench.service", self.subsystem],
+                [*self._prefix, sys.executable, "-m", "hostbench.service", self.subsystem],
                 cwd=CHECKOUT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -171,14 +180,19 @@ class ServiceProcess:
         return httpx.Client(
             base_url="http://service" if unix else self.url,
             headers={"Authorization": f"Bearer {key or self.key}"},
-            transport=httpx.HTTPTransport(uds=unix),
+            transport=httpx.HTTPTransport(uds=unix, verify=trusting(self.ca_file)),
             timeout=30,
             **options,
         )
 
+    @property
+    def ca_file(self) -> Path | None:
+        """Who signed its certificate."""
+        return None if self.certificate is None else self.certificate.certificate
+
     def remote(self) -> RemoteService:
         """The client that the orchestrator uses."""
-        return RemoteService(self.url, self.key)
+        return RemoteService(self.url, self.key, self.ca_file)
 
     def post(self, client: httpx.Client | None = None, **request: Any) -> httpx.Response:
         """POST /trials, read to its end; needs no renewal when it takes less than 5 s."""

@@ -1,0 +1,285 @@
+"""Trials between two hosts: both are real services here, of a program whose ends can go wrong."""
+
+import os
+import signal
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostbench.errors import BusyError, ResourceError, UsageError
+from hostbench.farhost import BothWatch, FarHost, ThisHost, meet
+from hostbench.farsession import END_S_MOST, FarTransport
+from hostbench.interrupt import Interrupt, Interrupted
+from hostbench.local import LocalTransport
+from hostbench.models.control_plane import ControlPlaneEvent
+from hostbench.models.events import EndEvent, StartEvent
+from hostbench.models.peer import TrialEvent
+from hostbench.models.service import LEASE_S
+from hostbench.program import load_program
+from hostbench.remote import HttpTransport, RemoteService, RemoteWatch, ServiceLost
+from hostbench.trial import Trial, TrialFailed
+from tests.faults.command import scripted_net_programs
+from tests.patience import SOON_S
+from tests.service.conftest import StartService
+from tests.service.streams import lock_is_free
+from tests.stack.service_process import SERVICE_KEY
+
+NET: dict[str, Any] = {"subsystem": "net"}
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Interrupt]:
+    one = Interrupt()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def net_programs(tmp_path: Path) -> Path:
+    return scripted_net_programs(tmp_path)
+
+
+class Two:
+    """A near and a far host, and what a transport between them says."""
+
+    def __init__(
+        self, start_service: StartService, programs: Path, interrupt: Interrupt, script: str = ""
+    ) -> None:
+        self.near = start_service("near", "near-1", programs=programs, **NET)
+        self.far = start_service("far", "far-1", programs=programs, SCRIPT=script, **NET)
+        self.interrupt = interrupt
+        self.remotes = [self.near.remote(), self.far.remote()]
+        self.met = meet(self.remotes[1], self.remotes[0], interrupt)
+        self.waited: list[str] = []
+        self.events: list[TrialEvent] = []
+
+    def transport(self, **options: Any) -> FarTransport:
+        near = self.remotes[0]
+        programs = {"net": near.table().program.sha256}
+        given = {"fence": None, "job": "job", "interrupt": self.interrupt} | options
+        inner = HttpTransport({"net": near}, programs, **given)
+        return FarTransport(inner, self.met, on_waiting=self.waited.append, **given)
+
+    def run(self, one: Trial, **options: Any) -> list[TrialEvent]:
+        for event in self.transport(**options).run(one):
+            self.events.append(event)
+        return self.events
+
+    def begun(self) -> Generator[TrialEvent, None, None]:
+        """The rest of a long trial whose first event is there."""
+        events = self.transport().run(trial(duration_s=60))
+        assert isinstance(next(events), StartEvent)
+        return events
+
+    def nothing_is_left(self) -> bool:
+        """Whether both hosts are free for the next."""
+        both = (self.near, self.far)
+        return all(one.programs_gone_within() and lock_is_free(one.lock) for one in both)
+
+
+@pytest.fixture
+def two(start_service: StartService, net_programs: Path, interrupt: Interrupt) -> Iterator[Two]:
+    pair = Two(start_service, net_programs, interrupt)
+    yield pair
+    close(pair)
+
+
+def close(pair: Two) -> None:
+    for remote in pair.remotes:
+        remote.close()
+
+
+def trial(duration_s: float = 0.2, **changes: Any) -> Trial:
+    given: dict[str, Any] = {
+        "tool": "hostbench",
+        "subsystem": "net",
+        "workload": "tcp_stream",
+        "params": {"streams": 1, "duration_s": duration_s},
+        "primary": "bytes_per_second",
+        "timeout_s": 60,
+        "name": "0123456789abcdef-0",
+    }
+    return Trial(**given | changes)
+
+
+def test_the_far_host_says_what_it_is(two: Two) -> None:
+    record = two.met.record
+    assert record.inventory.hostname == "far-1" and record.program.name == "net-bench"
+    assert (record.address, record.near_address) == ("127.0.0.1", "127.0.0.1")
+
+
+def test_each_trial_has_a_session_of_its_own(two: Two) -> None:
+    for _ in range(3):
+        started_s = time.monotonic()
+        two.run(trial())
+        assert time.monotonic() - started_s < END_S_MOST
+    starts = [event for event in two.events if isinstance(event, StartEvent)]
+    assert [start.params["target"] for start in starts] == ["far_host"] * 3
+    assert sum(isinstance(event, EndEvent) for event in two.events) == 3
+    assert isinstance(two.events[-1], ControlPlaneEvent)
+    names = [usage.component for usage in two.events[-1].processes]
+    assert names == ["service", "far_service"]
+    assert two.waited == [] and two.nothing_is_left()
+
+
+def test_a_trial_on_one_host_opens_none(two: Two) -> None:
+    params = {"streams": 1, "duration_s": 0.1, "target": "loopback"}
+    events = two.run(trial(params=params))
+    assert isinstance(events[0], StartEvent) and events[0].params["target"] == "loopback"
+    assert "session" not in two.far.log
+
+
+def test_a_far_host_that_refuses_the_test(
+    start_service: StartService, net_programs: Path, interrupt: Interrupt
+) -> None:
+    pair = Two(start_service, net_programs, interrupt, script="refuses")
+    with pytest.raises(TrialFailed) as caught:
+        pair.run(trial())
+    text = "the far end refused the test; far host far-1: 5 streams are asked for, 2 are allowed"
+    assert (caught.value.code, caught.value.message) == ("refused", text)
+    assert pair.nothing_is_left()
+    close(pair)
+
+
+def test_a_session_that_nobody_came_for_in_time(
+    start_service: StartService, net_programs: Path, interrupt: Interrupt
+) -> None:
+    """It may be that somebody else had the near host: it is tried again until that is hopeless."""
+    pair = Two(start_service, net_programs, interrupt, script="expires")
+    with pytest.raises(TrialFailed, match="nobody has proved the token in time"):
+        pair.run(trial(), busy_s=6.0)
+    assert pair.far.log.count('"session_begins"') > 1
+    assert pair.nothing_is_left()
+    close(pair)
+
+
+def test_a_far_end_that_crashes(
+    start_service: StartService, net_programs: Path, interrupt: Interrupt
+) -> None:
+    pair = Two(start_service, net_programs, interrupt, script="crash")
+    started_s = time.monotonic()
+    with pytest.raises(TrialFailed, match="the far end closed the connection"):
+        pair.run(trial(duration_s=60))
+    assert time.monotonic() - started_s < SOON_S
+    assert pair.nothing_is_left()
+    close(pair)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+def test_a_far_service_that_ends_in_mid_trial(two: Two, signum: signal.Signals) -> None:
+    """Its far end ends with it, and the job: no other trial would find the far host."""
+    events = two.begun()
+    os.kill(two.far.pid, signum)
+    ended_s = time.monotonic()
+    with pytest.raises(ServiceLost) as caught:
+        list(events)
+    assert time.monotonic() - ended_s < SOON_S
+    assert two.far.url in caught.value.message
+    assert two.nothing_is_left()
+
+
+def test_a_far_host_that_vanishes_ends_the_job(two: Two) -> None:
+    """Its service is stopped and its program with it: nothing is closed, nobody answers."""
+    events = two.begun()
+    stopped = [two.far.pid, *two.far.program_pids()]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    stopped_s = time.monotonic()
+    with pytest.raises(ServiceLost) as caught:
+        list(events)
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+    assert time.monotonic() - stopped_s < LEASE_S + SOON_S
+    assert two.far.url in caught.value.message
+    assert "the measuring end said: the far end has not been heard of" in caught.value.message
+    assert two.nothing_is_left()
+
+
+def test_an_interrupt_ends_both_ends(two: Two, interrupt: Interrupt) -> None:
+    events = two.begun()
+    interrupt.trip()
+    with pytest.raises(Interrupted):
+        list(events)
+    assert two.nothing_is_left()
+
+
+def test_a_far_host_that_somebody_else_uses_is_waited_for(two: Two) -> None:
+    request = {"id": "by-hand", "allowed_address": "127.0.0.1", "duration_s": 60, "expiry_s": 2}
+    with two.far.client.stream("POST", "/sessions", json=request) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        with pytest.raises(BusyError, match="far host far-1: "):
+            two.run(trial(), busy_s=0.5)
+        assert two.waited and not two.events
+        two.run(trial())
+    assert isinstance(two.events[-1], ControlPlaneEvent)
+
+
+def test_a_run_by_hand_with_a_far_host(
+    two: Two, net_programs: Path, interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = FarHost(two.remotes[1], two.met.record)
+    monkeypatch.setenv("HOSTBENCH_PROGRAMS", str(net_programs))
+    program = load_program("net")
+    local = LocalTransport({"net": program}, interrupt, None)
+    transport = FarTransport(local, far, None, "job", interrupt)
+    events = list(transport.run(trial()))
+    assert isinstance(events[0], StartEvent) and events[0].params["target"] == "far_host"
+    assert isinstance(events[-1], EndEvent)
+    assert two.nothing_is_left()
+
+
+def test_both_hosts_are_looked_at(two: Two, interrupt: Interrupt) -> None:
+    near, far = (RemoteWatch(remote, window_s=0.1) for remote in two.remotes)
+    answer = BothWatch(near, far, "far-1").look(interrupt)
+    assert answer.window.busy_ratio is not None
+
+
+def test_another_service_is_no_far_host(start_service: StartService, interrupt: Interrupt) -> None:
+    remote = start_service("cpu").remote()
+    with pytest.raises(UsageError, match="is one of subsystem cpu; the far end"):
+        meet(remote, ThisHost(), interrupt)
+    remote.close()
+
+
+def test_nobody_is_there(interrupt: Interrupt) -> None:
+    remote = RemoteService("http://127.0.0.1:9", SERVICE_KEY)
+    with pytest.raises(ServiceLost, match="cannot be reached"):
+        meet(remote, ThisHost(), interrupt)
+    remote.close()
+
+
+def test_a_name_that_nobody_knows(two: Two, interrupt: Interrupt) -> None:
+    two.remotes[1].url = "https://no-such-host.invalid:8004"
+    with pytest.raises(ResourceError, match=r"nobody knows the address of no-such-host\.invalid"):
+        meet(two.remotes[1], ThisHost(), interrupt)
+
+
+def test_no_way_to_one_another(two: Two, interrupt: Interrupt) -> None:
+    """Of two sockets nobody can tell by which address their hosts reach one another."""
+    for remote in two.remotes:
+        remote.url = "unix:/run/hostbench/net.sock"
+    with pytest.raises(UsageError, match="set HOSTBENCH_NET_ADDRESS"):
+        meet(two.remotes[1], two.remotes[0], interrupt)
+
+
+def test_a_far_service_at_a_socket(two: Two, interrupt: Interrupt) -> None:
+    """That of the orchestrator's own machine: the near host's address shows its own."""
+    two.remotes[1].url = "unix:/run/hostbench/net.sock"
+    record = meet(two.remotes[1], two.remotes[0], interrupt).record
+    assert (record.address, record.near_address) == ("127.0.0.1", "127.0.0.1")
+
+
+def test_an_address_for_data(
+    start_service: StartService, net_programs: Path, interrupt: Interrupt
+) -> None:
+    far = start_service(
+        "far", "far-1", programs=net_programs, HOSTBENCH_NET_ADDRESS="127.0.0.2", **NET
+    )
+    remote = far.remote()
+    record = meet(remote, ThisHost(), interrupt).record
+    assert (record.address, record.near_address) == ("127.0.0.2", "127.0.0.1")
+    remote.close()
