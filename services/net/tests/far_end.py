@@ -11,7 +11,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,13 +88,16 @@ class FarEnd:
 
 
 @contextmanager
-def far_end(program: Path = PROGRAM, **changes: object) -> Iterator[FarEnd]:
-    """A far end with this grant, not yet read from; gone afterwards."""
+def far_end(
+    program: Path = PROGRAM, prefix: Sequence[str] = (), **changes: object
+) -> Iterator[FarEnd]:
+    """A far end with this grant, not yet read from; gone afterwards. `prefix` stands before the
+    program."""
     fd = os.memfd_create("session")
     os.write(fd, grant(**changes).encode())
     theirs, ours = os.pipe()
     with subprocess.Popen(
-        [str(program), "far-end", f"--session-fd={fd}", f"--lifeline-fd={theirs}"],
+        [*prefix, str(program), "far-end", f"--session-fd={fd}", f"--lifeline-fd={theirs}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,6 +10,7 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -352,7 +353,7 @@ def test_nothing_is_sent_to_who_did_not_ask(far: FarEnd) -> None:
     ],
     ids=["streams", "load", "time", "work", "no rate", "rate"],
 )
-def test_more_than_the_caps_is_refused(caps: dict[str, float], wanted: Wanted, part: str) -> None:
+def test_more_than_the_caps_is_refused(caps: dict[str, Any], wanted: Wanted, part: str) -> None:
     with far_end(**caps) as far, Near.proven(far.listening()) as near:
         with pytest.raises(Refusal) as refused:
             near.ask(wanted)
