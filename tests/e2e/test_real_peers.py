@@ -1,5 +1,6 @@
 """The real tools, where they are installed, under the real supervisor."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -14,8 +15,9 @@ from hostbench.interrupt import Interrupt
 from hostbench.local import LocalTransport
 from hostbench.models.events import SkipEvent
 from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
-from hostbench.models.service import SessionPlace
+from hostbench.models.service import SessionEvent, SessionPlace, SessionRequest
 from hostbench.peers import Params, peers_of
+from hostbench.service.toolserver import ToolServerWork
 from hostbench.trial import Beside, Trial
 from tests.faults.command import Command
 
@@ -261,6 +263,47 @@ def test_ping_of_a_far_host(transport: LocalTransport) -> None:
     assert isinstance(events[-1], PeerEndEvent)
     (peer,) = [one for one in peers_of("net", "tcp_rr", params) if one.tool == "ping"]
     assert 0 < peer.parse(events[-1].output, beside) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload"),
+    [
+        pytest.param("iperf3", "udp_stream", marks=needs("iperf3")),
+        pytest.param("sockperf", "tcp_rr", marks=needs("sockperf")),
+        pytest.param("sockperf", "udp_rr", marks=needs("sockperf")),
+    ],
+)
+def test_a_peer_talks_to_the_server_of_a_session(
+    transport: LocalTransport, tool: str, workload: str
+) -> None:
+    params: Params = {"target": "far_host", "streams": 1}
+    request = SessionRequest(
+        id="s1",
+        allowed_address="127.0.0.1",
+        duration_s=30,
+        tool=tool,
+        workload=workload,
+        params=dict(params),
+    )
+    beside = Beside(cpus=FIRST, rate=1e9, elapsed_s=0.5)
+    with (
+        contextlib.closing(Interrupt()) as interrupt,
+        Path("/dev/null").open() as lock,
+        contextlib.closing(
+            ToolServerWork(request, "127.0.0.1").run(interrupt, lock.fileno())
+        ) as session,
+    ):
+        opened = next(session)
+        assert isinstance(opened, SessionEvent)
+        trial = Trial(
+            tool, "net", workload, params, "a_metric", 100.0, beside, session=opened.place
+        )
+        start, end = transport.run(trial)
+        assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+        assert str(opened.port) in start.command
+        (peer,) = [one for one in peers_of("net", workload, params) if one.tool == tool]
+        assert peer.parse(end.output, beside) > 0
+    assert opened.port not in _listening()
 
 
 @needs("iperf3", "sockperf")
