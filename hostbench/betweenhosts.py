@@ -1,7 +1,6 @@
-"""Which cases have, or may have, their other end on a second host."""
+"""Which cases have their other end on a second host."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from hostbench.models.events import ParamValue
 from hostbench.models.result import PlannedCase
@@ -13,26 +12,16 @@ AUTO, LOOPBACK, FAR_HOST = "auto", "loopback", "far_host"
 
 
 def takes_far_host(subsystem: str, params: Mapping[str, ParamValue]) -> bool:
-    """Whether a trial with these parameters has its far end on the far host where there is one."""
+    """Whether a trial called with these parameters has its far end on the far host where there is
+    one."""
     return subsystem == Subsystem.NET and params.get(TARGET, AUTO) != LOOPBACK
 
 
 def is_between_hosts(case: PlannedCase) -> bool:
-    """The same of a case."""
-    return takes_far_host(case.subsystem, case.params)
+    """Whether a case has; its plan has made one of the two of `auto`."""
+    return case.subsystem == Subsystem.NET and case.params.get(TARGET) == FAR_HOST
 
 
-@dataclass(frozen=True)
-class FarEnds:
-    """Where the cases of a plan have their far ends. `possible`: some of them on a far host, where
-    there is one. `required_by`: the title of the first that cannot be measured without one."""
-
-    possible: bool
-    required_by: str | None
-
-
-def far_ends(cases: Sequence[PlannedCase]) -> FarEnds:
-    """That of these cases."""
-    between = [case for case in cases if is_between_hosts(case)]
-    required = (case.title for case in between if case.params.get(TARGET) == FAR_HOST)
-    return FarEnds(possible=bool(between), required_by=next(required, None))
+def first_between_hosts(cases: Iterable[PlannedCase]) -> str | None:
+    """The title of the first case that has; None: all are measured on one host."""
+    return next((case.title for case in cases if is_between_hosts(case)), None)

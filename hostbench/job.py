@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from hostbench.betweenhosts import far_ends
+from hostbench.betweenhosts import first_between_hosts
 from hostbench.document import assemble
 from hostbench.errors import HostbenchError, UsageError
 from hostbench.faroptions import OPTION, FarOptions
@@ -50,13 +50,15 @@ class Audience(Protocol):
         ...
 
 
-def set_up(suite: Suite) -> tuple[Setup, dict[str, Program]]:
-    """Finds the programs and makes the plan. Raises UsageError or ResourceError."""
+def set_up(suite: Suite, *, far_host: bool = False) -> tuple[Setup, dict[str, Program]]:
+    """Finds the programs and makes the plan, with or without a second host. Raises UsageError or
+    ResourceError."""
     programs = load_programs(subsystems_of(suite))
     host = inventory()
     tables = {subsystem: program.table for subsystem, program in programs.items()}
     versions = tuple(program.version for program in programs.values())
-    return Setup(make_plan(suite, tables, host), tables, versions, host), programs
+    plan = make_plan(suite, tables, host, far_host=far_host)
+    return Setup(plan, tables, versions, host), programs
 
 
 class JobRunner:
@@ -93,17 +95,17 @@ class JobRunner:
 
     def _set_up(self, suite: Suite) -> tuple[Setup, dict[str, Program]]:
         """`set_up`, and the far host where cases may have their far ends there."""
-        setup, programs = set_up(suite)
-        ends = far_ends(setup.plan.cases)
         options = self._far_options
+        setup, programs = set_up(suite, far_host=options is not None)
+        between = first_between_hosts(setup.plan.cases)
         if options is None:
-            if ends.required_by is not None:
+            if between is not None:
                 raise UsageError(
-                    f"{ends.required_by} has its far end on a second host; name its net service "
-                    f"with {OPTION} https://…:8004, or give the case target: loopback"
+                    f"{between} has its far end on a second host; name its net service with "
+                    f"{OPTION} https://…:8004, or give the case target: loopback"
                 )
             return setup, programs
-        if not ends.possible:
+        if between is None:
             if options.is_asked_for:
                 raise UsageError(
                     f"{OPTION} is where network cases have their far ends, and no case of "

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
@@ -13,6 +13,9 @@ _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
+# CPUs of the host where a network test has its far end, and what the kernel counts to at most.
+FAR_CPUS = "far_cpus"
+FAR_CPU_MOST = 8191
 # The parameters that fix what a trial does: without duration_s no time ends it.
 FIXED_WORK = ("work", "total_bytes")
 # docs/kernel-protocol.md: a trial has a fixed time or a fixed work; a total may have both.
@@ -128,6 +131,8 @@ def _cpu_list(param: Param, value: ParamValue, allowed_cpus: frozenset[int]) -> 
     """The list in its own words; every CPU must be one this process may use."""
     usable = cpu_ranges(allowed_cpus)
     spans = _spans(str(value))
+    if spans and param.name == FAR_CPUS:
+        return _far_cpu_list(param, str(value), spans)
     if not spans:
         raise UsageError(
             f"{param.name} {shown(value)} is not a CPU list; "
@@ -141,10 +146,24 @@ def _cpu_list(param: Param, value: ParamValue, allowed_cpus: frozenset[int]) -> 
                 f"{param.name} {shown(value)} has CPU {outside}, which this process may not use; "
                 f"give CPUs out of {usable}"
             )
+    return _once_each(param, str(value), spans)
+
+
+def _far_cpu_list(param: Param, value: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Those of another host, perhaps: its far end knows which it may use."""
+    beyond = next((last for _, last in spans if last > FAR_CPU_MOST), None)
+    if beyond is not None:
+        raise UsageError(
+            f"{param.name} {shown(value)} has CPU {beyond}; give CPUs of 0 to {FAR_CPU_MOST}"
+        )
+    return _once_each(param, value, spans)
+
+
+def _once_each(param: Param, value: str, spans: Sequence[tuple[int, int]]) -> str:
     cpus = [cpu for first, last in spans for cpu in range(first, last + 1)]
     if len(set(cpus)) < len(cpus):
         raise UsageError(f"{param.name} {shown(value)} names a CPU twice; name each CPU once")
-    return str(value)
+    return value
 
 
 def _spans(text: str) -> list[tuple[int, int]]:

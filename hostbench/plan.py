@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from hostbench.betweenhosts import AUTO, FAR_HOST, LOOPBACK, TARGET
 from hostbench.choices import BEST
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
@@ -158,8 +159,11 @@ def split_workload(full_name: str) -> tuple[str, str]:
     return subsystem, name
 
 
-def make_plan(suite: Suite, tables: Mapping[str, Table], host: HostInventory) -> Plan:
-    """The plan of a suite on this host; `tables` by subsystem.
+def make_plan(
+    suite: Suite, tables: Mapping[str, Table], host: HostInventory, *, far_host: bool = False
+) -> Plan:
+    """The plan of a suite on this host; `tables` by subsystem. `far_host`: there is a second one,
+    where network cases have their far ends unless they say otherwise.
 
     Raises UsageError for an unknown workload, parameter or value, or for too many cases.
     """
@@ -169,7 +173,8 @@ def make_plan(suite: Suite, tables: Mapping[str, Table], host: HostInventory) ->
         with _blaming(suite, block):
             workload = find_workload(tables, entry.workload)
             for params in _combinations(entry, workload, host):
-                case = _planned(suite, entry, workload, block, params, host)
+                placed = _with_target(params, workload, far_host=far_host)
+                case = _planned(suite, entry, workload, block, placed, host)
                 # `threads: [1, all]` on one CPU is one case, not two.
                 planned.setdefault(case.case, case)
             _check_named_peers(entry, [case for case in planned.values() if case.block == block])
@@ -251,6 +256,17 @@ def _combinations(
     axes = _axes(entry, workload, host)
     for values in itertools.product(*axes.values()):
         yield {**entry.params, **dict(zip(axes, values, strict=True))}
+
+
+def _with_target(
+    asked: dict[str, ParamValue], workload: Workload, *, far_host: bool
+) -> dict[str, ParamValue]:
+    """Where the far end is as a word that says so: on one host and between two it is not the same
+    case."""
+    param = workload.param(TARGET)
+    if param is None or asked.get(TARGET, param.default) != AUTO:
+        return asked
+    return {**asked, TARGET: FAR_HOST if far_host else LOOPBACK}
 
 
 def _planned(

@@ -64,9 +64,11 @@ def _headline(document: ResultDocument) -> str:
     host = document.host
     programs = ", ".join(f"{program.name} {program.version}" for program in document.programs)
     cpu = host.cpu.model_name or host.cpu.architecture
+    far = document.far_host
     return (
         f"{document.job.id}: {document.job.state} on {host.hostname}, {cpu}, "
         f"{len(host.allowed_cpus)} CPUs, {programs}"
+        + ("" if far is None else f"; far host {far.inventory.hostname} at {far.address}")
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.adhoc import Changes, ad_hoc_suite, changed
-from hostbench.betweenhosts import FarEnds, far_ends
+from hostbench.betweenhosts import first_between_hosts
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.jobs import JobSpec
 from hostbench.models.suite import ALL, Suite
@@ -72,30 +72,26 @@ class Acceptance:
                     "start that service there, or name another host",
                     "hosts",
                 )
-        ends = self._checked_plan(spec, suite, first, facts)
-        far_subsystems = self._far_subsystems(states, ends)
+        between = self._checked_plan(spec, suite, first, facts, two_hosts=len(states) > 1)
+        far_subsystems = () if between is None else self._far_subsystems(states, between)
         names = tuple(state.name for state in states)
         return Accepted(spec, suite, names, tuple(subsystems), far_subsystems)
 
-    def _far_subsystems(self, states: Sequence[HostState], ends: FarEnds) -> tuple[str, ...]:
-        """What the second host must have a service of. Raises Problem when it has none, or when
-        there is no second host and one is needed."""
+    def _far_subsystems(self, states: Sequence[HostState], between: str) -> tuple[str, ...]:
+        """What the second host must have a service of, for the sake of a case that is `between`
+        two. Raises Problem when it has none, or when there is no second host."""
         if len(states) == 1:
-            if ends.required_by is not None:
-                raise refusal(
-                    f"{ends.required_by} has its far end on a second host; give hosts two names: "
-                    f"{states[0].name}, which measures, and the far host",
-                    "hosts",
-                )
-            return ()
-        if not ends.possible:
-            return ()
+            raise refusal(
+                f"{between} has its far end on a second host; give hosts two names: "
+                f"{states[0].name}, which measures, and the far host",
+                "hosts",
+            )
         far = states[1]
         if Subsystem.NET not in far.alive:
             raise refusal(
-                f"{far.name} has no service {Subsystem.NET}, where the far ends of this job's "
-                f"network cases are to be; it has {listing(far.alive)}: start that service there, "
-                "name another second host, or give the cases target: loopback",
+                f"{far.name} has no service {Subsystem.NET}, where {between} is to have its far "
+                f"end; it has {listing(far.alive)}: start that service there, name another second "
+                "host, or give the network cases target: loopback",
                 "hosts",
             )
         return (Subsystem.NET.value,)
@@ -144,41 +140,54 @@ class Acceptance:
         return facts
 
     def _checked_plan(
-        self, spec: JobSpec, suite: Suite, state: HostState, facts: HostFacts
-    ) -> FarEnds:
-        """Plans the whole suite, once for each host as it is; says where its far ends are."""
+        self,
+        spec: JobSpec,
+        suite: Suite,
+        state: HostState,
+        facts: HostFacts,
+        *,
+        two_hosts: bool,
+    ) -> str | None:
+        """Plans the whole suite, once for each host as it is; the first case between two hosts."""
         content = suite.model_dump_json(exclude_defaults=True).encode()
-        question = (hashlib.sha256(content).hexdigest(), state.name, state.instances)
+        question = (hashlib.sha256(content).hexdigest(), state.name, state.instances, two_hosts)
         # The same suite can come from a workload or in full: the refusal names another field.
-        known = self._plans.allowed(question)
+        known = self._plans.known(question)
         if known is not None:
-            return known
+            return known.between
         tables = {subsystem: answer.table for subsystem, answer in facts.tables.items()}
         if spec.workload is not None:
             _check_workload(spec, spec.workload, tables, facts)
         try:
-            plan = make_plan(suite, tables, facts.inventory)
+            plan = make_plan(suite, tables, facts.inventory, far_host=two_hosts)
         except UsageError as error:
             raise refusal(error.message, _about(spec)) from None
-        ends = far_ends(plan.cases)
-        self._plans.allow(question, ends)
-        return ends
+        possible = _Possible(first_between_hosts(plan.cases))
+        self._plans.allow(question, possible)
+        return possible.between
+
+
+@dataclass(frozen=True)
+class _Possible:
+    """A plan that could be made; `between`: its first case between two hosts."""
+
+    between: str | None
 
 
 class _Verdicts:
-    """The last plans that could be made: where their far ends are."""
+    """The last of them."""
 
     def __init__(self) -> None:
-        self._allowed: OrderedDict[object, FarEnds] = OrderedDict()
+        self._allowed: OrderedDict[object, _Possible] = OrderedDict()
         self._lock = threading.Lock()
 
-    def allowed(self, question: object) -> FarEnds | None:
+    def known(self, question: object) -> _Possible | None:
         with self._lock:
             return self._allowed.get(question)
 
-    def allow(self, question: object, ends: FarEnds) -> None:
+    def allow(self, question: object, possible: _Possible) -> None:
         with self._lock:
-            self._allowed[question] = ends
+            self._allowed[question] = possible
             while len(self._allowed) > PLANS_REMEMBERED:
                 self._allowed.popitem(last=False)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from redis.exceptions import RedisError
 
-from hostbench.betweenhosts import far_ends
+from hostbench.betweenhosts import first_between_hosts
 from hostbench.farhost import FarHost, meet
 from hostbench.host import merged_inventory
 from hostbench.interrupt import Interrupt
@@ -67,13 +67,13 @@ class HostLinks:
             versions.append(answer.program)
         assert seen, "a suite has cases, and each has a subsystem"
         inventory = merged_inventory(seen)
-        plan = make_plan(suite, tables, inventory)
+        plan = make_plan(suite, tables, inventory, far_host=self.far_name is not None)
         far = self._far_host(plan, interrupt)
         record = None if far is None else far.record
         return Setup(plan, tables, tuple(versions), inventory, record), far
 
     def _far_host(self, plan: Plan, interrupt: Interrupt) -> FarHost | None:
-        if self.far_name is None or not far_ends(plan.cases).possible:
+        if self.far_name is None or first_between_hosts(plan.cases) is None:
             return None
         if self.far is None:
             raise Unreachable(None, f"{self.far_name} has no service {Subsystem.NET} any more")

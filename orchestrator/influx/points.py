@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from hostbench.betweenhosts import FAR_HOST, TARGET
 from hostbench.document import planned_label
 from hostbench.models.events import Disturbance, SampleEvent
 from hostbench.models.result import (
     OWN_TOOL,
     CaseResult,
+    FarHostRecord,
     PeerResult,
     ResultDocument,
     SessionRecord,
@@ -67,22 +69,28 @@ class Point:
 
 @dataclass(frozen=True)
 class JobContext:
-    """What all points of a job have in common. `workloads`: the metrics by full workload name."""
+    """What all points of a job have in common. `workloads`: the metrics by full workload name.
+    `far_host`: the second host of network cases, empty where there is none."""
 
     job: str
     host: str
     suite: str
     workloads: Mapping[str, tuple[Metric, ...]]
+    far_host: str = ""
 
     @classmethod
     def of_session(cls, session: SessionRecord) -> Self:
         """Of a job that is running."""
-        return cls(session.job, session.host.hostname, session.suite.name, session.workloads)
+        far_host = _far_name(session.far_host)
+        host = session.host.hostname
+        return cls(session.job, host, session.suite.name, session.workloads, far_host)
 
     @classmethod
     def of_document(cls, document: ResultDocument) -> Self:
         """Of a job that was."""
-        return cls(document.job.id, document.host.hostname, document.suite.name, document.workloads)
+        far_host = _far_name(document.far_host)
+        host = document.host.hostname
+        return cls(document.job.id, host, document.suite.name, document.workloads, far_host)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -103,6 +111,10 @@ class CaseTags:
     def tags(self) -> dict[str, str]:
         """As tags."""
         return _without_empty({"workload": self.workload, "case": self.case, "label": self.label})
+
+
+def _far_name(far_host: FarHostRecord | None) -> str:
+    return "" if far_host is None else far_host.inventory.hostname
 
 
 def milliseconds(time_unix_s: float) -> int:
@@ -200,8 +212,13 @@ def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
         "suite": job.suite,
         "subsystem": case.workload.partition(".")[0],
         **CaseTags(case.case, case.workload, planned_label(case)).tags,
-        **_without_empty(resolved),
+        **_without_empty({**resolved, "far_host": _far_host(job, case)}),
     }
+
+
+def _far_host(job: JobContext, case: CaseResult) -> str:
+    """Another far host is another path."""
+    return job.far_host if case.params.get(TARGET) == FAR_HOST else ""
 
 
 def _resolved(case: CaseResult, name: str) -> str:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,9 +55,12 @@ class Command:
             **environment,
         }
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, prefix: Sequence[str] = (), **options: Any
+    ) -> subprocess.Popen[str]:
+        """`prefix` stands before the command."""
         return subprocess.Popen(
-            [sys.executable, "-m", "hostbench", *arguments],
+            [*prefix, sys.executable, "-m", "hostbench", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

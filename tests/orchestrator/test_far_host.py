@@ -3,6 +3,7 @@ service of its own. The first has it at a socket of the orchestrator's machine, 
 address with TLS, as compose.yaml and compose.peer.yaml have them."""
 
 import os
+import shutil
 import signal
 import socket
 import time
@@ -15,7 +16,7 @@ import pytest
 from hostbench.models.jobs import StackState
 from hostbench.models.service import LEASE_S
 from tests.client.canned_server import Certificate, certificate
-from tests.faults.command import PROGRAMS, scripted_net_programs
+from tests.faults.command import PROGRAMS, Command, scripted_net_programs
 from tests.patience import SOON_S, wait_until
 from tests.service.streams import lock_is_free
 from tests.stack.lan import Lan, LanHost, need_namespaces
@@ -52,7 +53,7 @@ class TwoHosts:
             self.redis.url,
             root / "results",
             address=lan.address,
-            certificate=self.certificate,
+            **self.certificate.of_server,
         )
         self.services = {
             "node-a": self._service("node-a", self.near, f"unix:{root}/net.sock", None),
@@ -95,10 +96,10 @@ class TwoHosts:
         job_id = self.orchestrator.submit(**spec)
         self.orchestrator.wait_for(job_id, StackState.RUNNING)
         pid = self.services["node-b"].wait_for_program()
-        wait_until(lambda: self._is_connected(pid), lambda: "the two ends do not connect")
+        wait_until(lambda: self.is_connected(pid), lambda: "the two ends do not connect")
         return job_id
 
-    def _is_connected(self, pid: int) -> bool:
+    def is_connected(self, pid: int) -> bool:
         """Whether the second host, where a process of it says so, has a connection to the first."""
         lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
         first = socket.inet_aton(self.near.address)[::-1].hex().upper()
@@ -203,7 +204,7 @@ def test_a_far_host_without_a_net_service(scripted: TwoHosts, tmp_path: Path) ->
         answer = scripted.orchestrator.client.post("/jobs", json=job(hosts=["node-a", "node-c"]))
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["field"] == "body.hosts"
-        assert "node-c has no service net, where the far ends" in answer.json()["detail"]
+        assert "node-c has no service net, where net.tcp_stream" in answer.json()["detail"]
         # Nothing of it is between the hosts.
         on_one = job(hosts=["node-a", "node-c"], params={"target": "loopback"})
         job_id = scripted.orchestrator.submit(**on_one)
@@ -294,4 +295,68 @@ def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None
     job_id = real.orchestrator.submit(**job(duration_s=0.5) | {"workload": f"net.{workload}"})
     view = real.orchestrator.wait_for(job_id)
     assert view["state"] == "succeeded", (view, real.orchestrator.result(job_id))
+    assert real.nothing_is_left()
+
+
+@pytest.mark.parametrize("workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr"])
+def test_the_real_ends_are_parted(real: TwoHosts, workload: str) -> None:
+    """In mid-trial, and nobody says goodbye: each end gives up by itself."""
+    job_id = real.orchestrator.submit(**job(duration_s=600) | {"workload": f"net.{workload}"})
+    real.orchestrator.wait_for(job_id, StackState.RUNNING)
+    pid = real.services["node-b"].wait_for_program()
+    wait_until(lambda: real.is_connected(pid), lambda: "the two ends do not connect")
+    real.far.unplug()
+    try:
+        view = real.orchestrator.wait_for(job_id)
+        free = real.nothing_is_left()
+    finally:
+        real.far.plug_in()
+    assert free and view["state"] == "failed"
+    assert "the measuring end said: " in view["reason"], view["reason"]
+    real.orchestrator.wait_for_host("node-b", subsystem="net")
+    again = real.orchestrator.submit(**job())
+    assert real.orchestrator.wait_for(again)["state"] == "succeeded"
+
+
+def test_a_run_by_hand_between_two_hosts(real: TwoHosts, tmp_path: Path) -> None:
+    """hostbench run on the first host, with the second one over TLS."""
+    key_file = tmp_path / "key"
+    key_file.write_text(real.services["node-b"].key)
+    command = Command(tmp_path)
+    ended = command.run(
+        *("run", "--workload", "net.tcp_stream", "--param", "duration_s=0.5"),
+        *("--trials", "1", "--idle-policy", "force", "--json"),
+        *("--far-host", real.services["node-b"].url),
+        *("--far-key-file", str(key_file), "--far-ca", str(real.certificate.certificate)),
+        prefix=real.near.prefix,
+    )
+    assert ended.code == 0, ended.errors
+    far = ended.document["far_host"]
+    assert (far["near_address"], far["address"]) == (real.near.address, real.far.address)
+    (trial,) = ended.document["cases"][0]["trials"]
+    assert trial["events"][0]["facts"]["far_address"].startswith(real.far.address)
+    assert real.nothing_is_left() and command.is_gone_soon()
+
+
+@pytest.mark.parametrize(
+    ("workload", "tool"),
+    [
+        ("tcp_stream", "iperf3"),
+        ("udp_stream", "iperf3"),
+        ("tcp_rr", "sockperf"),
+        ("udp_rr", "ping"),
+    ],
+)
+def test_a_peer_between_two_hosts(real: TwoHosts, workload: str, tool: str) -> None:
+    """Its server is a session too, and nothing of one is in the way of the next."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    asked = job(duration_s=1, trials=2, peers=[tool]) | {"workload": f"net.{workload}"}
+    job_id = real.orchestrator.submit(**asked)
+    view = real.orchestrator.wait_for(job_id)
+    (case,) = real.orchestrator.result(job_id)["cases"]
+    assert view["state"] == "succeeded", (view, case)
+    (peer,) = case["peers"]
+    assert peer["tool"] == tool and peer["statistics"]["n"] == 2, peer
+    assert real.far.address in " ".join(peer["command"])
     assert real.nothing_is_left()

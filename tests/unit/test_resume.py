@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hostbench.document import replay
-from hostbench.models.result import ProgramVersion, SessionRecord, StopReason
+from hostbench.models.result import FarHostRecord, ProgramVersion, SessionRecord, StopReason
 from hostbench.models.suite import Repeats
 from hostbench.resume import Resumption, resumption
 from tests.unit.records import bare_trial, done, host, planned, session
@@ -59,3 +59,42 @@ def test_what_was_measured_otherwise_is_measured_again(changes: dict[str, Any], 
     assert found.kept == ()
     assert part in found.again["aaaa"]
     assert part in found.sentence
+
+
+def far_host(**changes: Any) -> FarHostRecord:
+    plain: dict[str, Any] = {
+        "inventory": host(hostname="node-b"),
+        "program": program(name="net-bench", subsystem="net"),
+        "address": "192.0.2.2",
+        "near_address": "192.0.2.1",
+    }
+    return FarHostRecord(**(plain | changes))
+
+
+def between(target: str) -> SessionRecord:
+    case = planned("aaaa", workload="net.tcp_stream", params={"target": target})
+    return session((case,), far_host=far_host())
+
+
+@pytest.mark.parametrize(
+    ("far", "part"),
+    [
+        (None, "measured with node-b at 192.0.2.2 and net-bench 0.1.0 (abababab), this is on one"),
+        (far_host(address="192.0.2.9"), "this is with node-b at 192.0.2.9"),
+        (far_host(program=program(name="net-bench", sha256="cd" * 32)), "(cdcdcdcd)"),
+        (far_host(inventory=host(machine="other")), "measured with"),
+    ],
+)
+def test_another_far_host_is_another_measurement(far: FarHostRecord | None, part: str) -> None:
+    before = between("far_host")
+    found = resumption(replay([before, bare_trial(), done("aaaa")]), before)
+    assert found.kept == ("aaaa",)
+    now = before.model_copy(update={"far_host": far})
+    again = resumption(replay([before, bare_trial(), done("aaaa")]), now).again
+    assert part in again["aaaa"]
+
+
+def test_what_was_on_one_host_is_kept_whatever_the_far_one_is() -> None:
+    before = between("loopback")
+    now = before.model_copy(update={"far_host": None})
+    assert resumption(replay([before, bare_trial(), done("aaaa")]), now).kept == ("aaaa",)

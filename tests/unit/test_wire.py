@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.wire import Wire
+from hostbench.wire import Ended, Wire
 from tests.patience import PATIENCE_S
 
 Put = Callable[[int], None]
@@ -136,3 +137,29 @@ def test_nothing_is_left_open(wire: Wire) -> None:
         next(items)
         items.close()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_what_is_followed_runs_meanwhile(wire: Wire) -> None:
+    with contextlib.closing(wire.follow(counts)) as following:
+        assert following.take(None) == 0
+        time.sleep(0.3)
+        assert [following.take(None, seconds=0) for _ in range(4)] == [1, 2, 3, 4]
+        with pytest.raises(Ended):
+            following.take(None)
+
+
+def test_what_does_not_come_in_time(wire: Wire) -> None:
+    endless = Endless()
+    with contextlib.closing(wire.follow(endless.run)) as following:
+        assert following.take(None, seconds=PATIENCE_S) == 1
+        with pytest.raises(TimeoutError):
+            following.take(None, seconds=0.05)
+        assert not endless.cancelled.is_set()
+    assert endless.cancelled.is_set()
+
+
+def test_an_end_without_items_is_told_in_its_own_words(wire: Wire) -> None:
+    with contextlib.closing(wire.follow(fails)) as following:
+        following.take(None)
+        with pytest.raises(ValueError, match="after one"):
+            following.take(None, seconds=PATIENCE_S)
