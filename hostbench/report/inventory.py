@@ -1,6 +1,14 @@
 """What the host is."""
 
-from hostbench.models.host import Cpu, Disk, HostInventory, Memory, ScratchPlace
+from hostbench.models.host import (
+    Cpu,
+    Disk,
+    HostInventory,
+    Interface,
+    Memory,
+    Network,
+    ScratchPlace,
+)
 from hostbench.report.content import (
     Block,
     Code,
@@ -17,6 +25,9 @@ from hostbench.report.content import (
 from hostbench.units import binary_bytes, human, plural
 
 UNKNOWN = "not known"
+DOWN = "down"
+# A host of containers has many that no trial uses.
+INTERFACES_SHOWN = 16
 
 
 def host_section(host: HostInventory) -> Section:
@@ -27,6 +38,7 @@ def host_section(host: HostInventory) -> Section:
         Part("Caches", (_caches(host),)),
         *_memory(host.memory),
         *_scratch(host.scratch),
+        *_network(host.network),
         Part("Clock and limits", (Facts(_clock(host) + _limits(host)),)),
         Part("Mitigations", (_mitigations(host),)),
     )
@@ -153,6 +165,31 @@ def _disk(disk: Disk) -> str:
     turns = _yes_no(disk.rotational, "said to rotate", "said not to rotate")
     words = (disk.model, disk.transport, turns if disk.rotational is not None else None)
     return ", ".join(word for word in words if word) or UNKNOWN
+
+
+def _network(network: Network | None) -> tuple[Block, ...]:
+    """By which interfaces hosts were reached."""
+    if network is None:
+        return ()
+    shown = [one for one in network.interfaces if one.physical or one.state != DOWN]
+    facts: list[tuple[str, Text]] = [
+        *((f"Interface {one.name}", _interface(one)) for one in shown[:INTERFACES_SHOWN]),
+        ("TCP timestamps", _yes_no(network.tcp_timestamps, "on", "off")),
+        ("Throughput told", _told(network.user_bytes_per_second, "byte/s")),
+    ]
+    left_out = len(shown) - INTERFACES_SHOWN
+    if left_out > 0:
+        facts.append(("Further interfaces", str(left_out)))
+    return (Part("Network", (Facts(tuple(facts)),)),)
+
+
+def _interface(one: Interface) -> str:
+    """What it is, and how fast its line."""
+    speed = one.link_bits_per_second
+    mtu = None if one.mtu_bytes is None else f"MTU {one.mtu_bytes}"
+    line = one.link_reason if speed is None else human(speed, "bit/s")
+    words = (one.kind, one.driver, one.state, mtu, line)
+    return ", ".join(word for word in words if word)
 
 
 def _told(value: float | None, unit: str) -> str:
