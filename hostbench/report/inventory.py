@@ -202,7 +202,7 @@ def _interface(one: Interface) -> tuple[Text, ...]:
     queues = (one.receive_queues, one.transmit_queues)
     return (
         Code(one.name),
-        one.kind if one.physical else f"{one.kind}, virtual",
+        f"{one.kind}, physical" if one.physical else one.kind,
         _said(one.driver),
         _said(one.state),
         _said(one.mtu_bytes),
