@@ -3,6 +3,7 @@
 import json
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ def program(subsystem: str) -> Path:
     return ROOT / "build" / "release" / f"{subsystem}-bench"
 
 
-def trial(subsystem: str, command: str, *descriptors: int) -> Events:
+def trial(subsystem: str, command: str, *descriptors: int, prefix: Sequence[str] = ()) -> Events:
     """The start and end events of one trial, e.g. of "fma --dtype fp32", and the codes of its
-    warnings: {"start": …, "end": …, "warnings": […]}. It inherits `descriptors`."""
+    warnings: {"start": …, "end": …, "warnings": […]}. It inherits `descriptors`; `prefix`
+    stands before the program."""
     binary = program(subsystem)
     if not binary.exists():
         raise SystemExit(f"{binary} is not there: make programs builds it")
-    arguments = [str(binary), *shlex.split(command)]
+    arguments = [*prefix, str(binary), *shlex.split(command)]
     run = subprocess.run(arguments, capture_output=True, text=True, pass_fds=descriptors)
     if run.returncode:
         kind = Unsupported if run.returncode == EXIT_UNSUPPORTED else SystemExit

@@ -37,19 +37,23 @@ static void load(void)
                     find(library, "CRYPTO_memcmp", &crypto.differ) &&
                     find(library, "RAND_bytes", &crypto.random);
 }
+static const char WHY_NOT[] = "libcrypto.so.3 is not there, which protects the far end: install "
+                              "the package libssl3";
 #else
 static void load(void)
 {
 }
+
+static const char WHY_NOT[] =
+    "a program without shared libraries cannot load libcrypto.so.3, which "
+    "protects the far end";
 #endif
 
 const char *token_unsupported(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
-    return crypto.loaded ? NULL
-                         : "libcrypto.so.3 is not there, which protects the far end: install the "
-                           "package libssl3";
+    return crypto.loaded ? NULL : WHY_NOT;
 }
 
 static int digit(char c)

@@ -50,14 +50,14 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def namespace() -> Iterator[Namespace]:
-    """A namespace that lasts as long as the block, and never longer than LIFETIME_S."""
+def namespace(lifetime_s: int = LIFETIME_S) -> Iterator[Namespace]:
+    """A namespace that lasts as long as the block, and never longer than its lifetime."""
     command = [
         "unshare",
         "--net",
         "sh",
         "-c",
-        f"ip link set lo up && echo && exec sleep {LIFETIME_S}",
+        f"ip link set lo up && echo && exec sleep {lifetime_s}",
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         try:
@@ -74,10 +74,10 @@ def join(one: Namespace, device: str, other: Namespace, far_device: str, mtu: in
 
 
 @contextmanager
-def pair(mtu: int = 1500) -> Iterator[tuple[Namespace, Namespace]]:
+def pair(mtu: int = 1500, lifetime_s: int = LIFETIME_S) -> Iterator[tuple[Namespace, Namespace]]:
     """10.9.0.1 and fd09::1 in the one, 10.9.0.2 and fd09::2 in the other, over a veth pair."""
     with ExitStack() as stack:
-        near, far = (stack.enter_context(namespace()) for _ in range(2))
+        near, far = (stack.enter_context(namespace(lifetime_s)) for _ in range(2))
         join(near, "near0", far, "far0", mtu)
         near.address("near0", "10.9.0.1/24", "fd09::1/64")
         far.address("far0", "10.9.0.2/24", "fd09::2/64")
@@ -85,10 +85,10 @@ def pair(mtu: int = 1500) -> Iterator[tuple[Namespace, Namespace]]:
 
 
 @contextmanager
-def chain() -> Iterator[tuple[Namespace, Namespace, Namespace]]:
+def chain(lifetime_s: int = LIFETIME_S) -> Iterator[tuple[Namespace, Namespace, Namespace]]:
     """10.9.1.1 reaches 10.9.2.1 through a middle namespace that forwards, by its device out0."""
     with ExitStack() as stack:
-        near, middle, far = (stack.enter_context(namespace()) for _ in range(3))
+        near, middle, far = (stack.enter_context(namespace(lifetime_s)) for _ in range(3))
         join(near, "near0", middle, "in0")
         join(middle, "out0", far, "far0")
         near.address("near0", "10.9.1.1/24")

@@ -1,0 +1,162 @@
+"""Throughput of net-bench against iperf3 with the same blocks, streams and CPUs: interleaved pairs,
+over the loopback and between two network namespaces.
+
+usage: python -m benchmarks.net.against_iperf3 [PAIRS] (default: 7)
+Needs iperf3 3.18 or newer (IPERF3 names its file) and, for the namespaces, root.
+
+Both figures are payload by the receiver's clock. iperf3 has the CPUs that ours has, and one second
+of each run of either is left out. What is sent over UDP and lost is no throughput: where more than
+is allowed was lost, our rate is lowered until it is not.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.awake import cpus_awake
+from benchmarks.figures import save, spread
+from benchmarks.net.trials import Placement, Way, apart, iperf3, iperf3_version, ways
+from benchmarks.pairs import (
+    RATIO_COLUMNS,
+    Comparison,
+    Target,
+    interleaved,
+    print_header,
+    print_row,
+)
+
+SECONDS = 2
+BLOCK_BYTES, DATAGRAM_BYTES = 128 << 10, 1472
+LOST_MOST = 0.02
+# Where too much was lost: the share of what arrived that is sent next time, and how often at most.
+SLOWER, TRIES = 0.95, 6
+
+
+@dataclass(frozen=True)
+class Case:
+    """The same transfer for both tools."""
+
+    ours: str
+    theirs: tuple[str, ...]
+    target: Target
+    streams: int = 1
+    lost_most: float | None = None
+
+    @property
+    def name(self) -> str:
+        """For the table."""
+        streams = "" if self.streams == 1 else f", {self.streams} streams"
+        return self.ours.replace("--", "") + streams
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Of one run of either tool: byte/s that arrived, and the share that was lost."""
+
+    bytes_per_second: float
+    lost_ratio: float = 0.0
+
+
+def cases() -> Iterator[Case]:
+    """Plain copies, the defaults of both, datagrams by one and by many a call."""
+    for streams in (1, 2, 4):
+        theirs = ("-l", str(BLOCK_BYTES), "-P", str(streams))
+        yield Case("tcp_stream --send-path copy", theirs, Target("≥ 1.0", least=1.0), streams)
+    for streams in (1, 2, 4):
+        yield Case("tcp_stream", ("-P", str(streams)), Target("≥ 1.2", least=1.2), streams)
+    datagrams = ("-u", "-b", "0", "-l", str(DATAGRAM_BYTES))
+    yield Case("udp_stream --udp-path single", datagrams, Target("≥ 1.0", least=1.0))
+    yield Case("udp_stream", datagrams, Target("≥ 8", least=8.0), lost_most=LOST_MOST)
+
+
+def run_ours(way: Way, case: Case, placement: Placement, rate: float | None) -> Figure:
+    """One trial."""
+    block = DATAGRAM_BYTES if case.ours.startswith("udp") else BLOCK_BYTES
+    command = f"{case.ours} --block-bytes {block} --streams {case.streams} {placement.options}"
+    if rate is not None:
+        command += f" --rate {rate:.0f}"
+    metrics = way.net_bench(f"{command} --duration-s {SECONDS} --warmup-s 1")["end"]["metrics"]
+    return Figure(metrics["bytes_per_second"], metrics.get("lost_ratio") or 0.0)
+
+
+def run_theirs(way: Way, case: Case, placement: Placement) -> Figure:
+    """One run."""
+    end = iperf3(way, placement, *case.theirs, seconds=SECONDS)
+    received = end["sum_received"]
+    lost: float = received.get("lost_percent", 0.0) / 100
+    return Figure(received["bits_per_second"] / 8, lost)
+
+
+def sustained_rate(run: Callable[[float | None], Figure], lost_most: float | None) -> float | None:
+    """What may be sent without losing more than is allowed, in byte/s; None: whatever goes."""
+    rate: float | None = None
+    for _ in range(TRIES):
+        figure = run(rate)
+        if lost_most is None or figure.lost_ratio <= lost_most:
+            return rate
+        rate = SLOWER * figure.bytes_per_second
+    return rate
+
+
+def compare(way: Way, case: Case, pairs: int) -> tuple[Comparison, dict[str, Any]]:
+    """The pairs, and what else is to be known of them."""
+    placement = apart(case.streams)
+    rate = sustained_rate(lambda at: run_ours(way, case, placement, at), case.lost_most)
+    found = interleaved(
+        pairs,
+        lambda: run_ours(way, case, placement, rate),
+        lambda: run_theirs(way, case, placement),
+        disk=True,
+    )
+    comparison = Comparison(
+        case.target,
+        tuple(ours.bytes_per_second for ours, _ in found),
+        tuple(theirs.bytes_per_second for _, theirs in found),
+    )
+    lost = [ours.lost_ratio for ours, _ in found]
+    return comparison, {
+        "way": way.name,
+        "command": f"net-bench {case.ours}",
+        "streams": case.streams,
+        "iperf3": " ".join(case.theirs),
+        "near_cpus": placement.near,
+        "far_cpus": placement.far,
+        "rate": rate,
+        "lost_ratio_most": max(lost),
+        "iperf3_lost_ratio_most": max(theirs.lost_ratio for _, theirs in found),
+        "lost_target": case.lost_most,
+        "lost_met": case.lost_most is None or max(lost) <= case.lost_most,
+    }
+
+
+def main() -> None:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    version = iperf3_version()
+    print(f"{version}\n")
+    columns = ("way", "case", "ours, Gbit/s", "iperf3", *RATIO_COLUMNS[:-1], "lost", "")
+    print_header(columns)
+    figures = []
+    with ways() as found, cpus_awake():
+        for way in found:
+            for case in cases():
+                comparison, entry = compare(way, case, pairs)
+                ours, theirs = spread(list(comparison.ours)), spread(list(comparison.theirs))
+                met = comparison.met and entry["lost_met"]
+                print_row(
+                    [
+                        way.name,
+                        case.name,
+                        f"{ours['median'] * 8e-9:.2f}",
+                        f"{theirs['median'] * 8e-9:.2f}",
+                        *comparison.cells()[:-1],
+                        f"{entry['lost_ratio_most']:.1%}",
+                        "holds" if met else "**misses**",
+                    ]
+                )
+                figures.append({**entry, "version": version, **comparison.entry()})
+                save("net/against_iperf3", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Round trips of net-bench against sockperf's ping-pong on the same CPUs: interleaved pairs, over
+the loopback and between two network namespaces; and both ends spinning, against a time.
+
+usage: python -m benchmarks.net.against_sockperf [PAIRS] (default: 11)
+Needs the Debian package sockperf and, for the namespaces, root.
+
+Both are medians of whole round trips of 14 bytes, the least that sockperf sends; by itself it
+tells half of one. CPUs are kept awake for both (as root): in a virtual machine, one that has gone
+to sleep takes several times a round trip to wake up, and who meets one is a matter of microseconds.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.awake import cpus_awake
+from benchmarks.figures import save, spread
+from benchmarks.net.trials import (
+    SOCKPERF_LEAST_BYTES,
+    Placement,
+    Way,
+    apart,
+    sockperf,
+    sockperf_version,
+    together,
+    ways,
+)
+from benchmarks.pairs import (
+    RATIO_COLUMNS,
+    Comparison,
+    Target,
+    interleaved,
+    print_header,
+    print_row,
+)
+from benchmarks.quiet import quietly_with_a_disk
+
+SECONDS = 1
+MICRO = 1e6
+BLOCKING = Target("≤ 1.02", most=1.02)
+SPINNING_MOST_S = 13e-6
+
+
+@dataclass(frozen=True)
+class Case:
+    """A protocol and where its ends are."""
+
+    workload: str
+    place: str
+    placement: Placement
+
+    @property
+    def tcp(self) -> bool:
+        """Else UDP."""
+        return self.workload == "tcp_rr"
+
+    def ours(self, way: Way, wait: str = "block") -> float:
+        """The median of a trial, in seconds."""
+        command = f"{self.workload} --block-bytes {SOCKPERF_LEAST_BYTES} --wait {wait}"
+        options = f"{self.placement.options} --duration-s {SECONDS} --warmup-s 0.5"
+        found: float = way.net_bench(f"{command} {options}")["end"]["metrics"]["round_trip_s"]
+        return found
+
+    def theirs(self, way: Way) -> float:
+        """The median of a run, in seconds."""
+        return sockperf(way, self.placement, tcp=self.tcp, seconds=SECONDS)
+
+    def entry(self, way: Way, wait: str) -> dict[str, Any]:
+        """What is kept of it besides figures."""
+        return {
+            "way": way.name,
+            "workload": self.workload,
+            "wait": wait,
+            "near_cpus": self.placement.near,
+            "far_cpus": self.placement.far,
+        }
+
+
+def cases() -> Iterator[Case]:
+    """Across cores, and on one."""
+    for workload in ("tcp_rr", "udp_rr"):
+        yield Case(workload, "two CPUs", apart())
+        yield Case(workload, "one CPU", together())
+
+
+def blocking(way: Way, case: Case, pairs: int) -> dict[str, Any]:
+    """A row of the table, and what is kept of it."""
+    found = interleaved(pairs, lambda: case.ours(way), lambda: case.theirs(way), disk=True)
+    comparison = Comparison(
+        BLOCKING, tuple(ours for ours, _ in found), tuple(theirs for _, theirs in found)
+    )
+    ours, theirs = spread(list(comparison.ours)), spread(list(comparison.theirs))
+    print_row(
+        [
+            way.name,
+            f"{case.workload}, {case.place}",
+            f"{ours['median'] * MICRO:.2f}",
+            f"{theirs['median'] * MICRO:.2f}",
+            *comparison.cells(),
+        ]
+    )
+    return {**case.entry(way, "block"), **comparison.entry()}
+
+
+def spinning(way: Way, case: Case, runs: int) -> dict[str, Any]:
+    """The same of a case without a counterpart."""
+    found = [quietly_with_a_disk(case.ours, way, "spin") for _ in range(runs)]
+    figure = spread(found)
+    met = figure["median"] <= SPINNING_MOST_S
+    print_row(
+        [
+            way.name,
+            f"{case.workload}, {case.place}, spinning",
+            f"{figure['median'] * MICRO:.2f}",
+            "",
+            "",
+            f"{figure['low'] * MICRO:.2f} – {figure['high'] * MICRO:.2f} µs",
+            f"{figure['mad_relative']:.1%}",
+            f"{figure['n']}",
+            f"≤ {SPINNING_MOST_S * MICRO:.0f} µs",
+            "holds" if met else "**misses**",
+        ]
+    )
+    return {**case.entry(way, "spin"), "ours": figure, "ours_raw": found, "met": met}
+
+
+def main() -> None:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    version = sockperf_version()
+    print(f"{version}\n")
+    print_header(("way", "case", "ours, µs", "sockperf", *RATIO_COLUMNS))
+    figures: list[dict[str, Any]] = []
+    with ways() as found, cpus_awake():
+        for way in found:
+            for case in cases():
+                figures.append({"version": version, **blocking(way, case, pairs)})
+                save("net/against_sockperf", figures)
+        for case in cases():
+            if case.placement.near == case.placement.far:
+                continue  # who spins keeps the other from the CPU
+            figures.append(spinning(found[0], case, pairs))
+            save("net/against_sockperf", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Whether udp_stream tells exactly which share was lost: behind a filter that drops every k-th
+datagram, and behind a token bucket on the way. As root.
+
+usage: python -m benchmarks.net.loss_is_exact [RUNS] (default: 5 of each)
+
+The filter stands before the far end's socket, put there from outside while the ramp runs, and drops
+every datagram of the timed region whose number k divides: how many these are is known beforehand.
+The token bucket, of 100 Mbit/s, is a queue on the middle one of three hosts (network namespaces),
+and the kernel counts what it drops. Not counted are runs in which other packets were dropped as
+well: by the receiver's full buffer, or of the control connection in the bucket.
+"""
+
+import ctypes
+import json
+import os
+import shlex
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import save
+from benchmarks.net.trials import Way
+from benchmarks.pairs import print_header, print_row
+from benchmarks.programs import program
+from services.net.tests import namespaces
+from services.net.tests.namespaces import Namespace
+
+DATAGRAM_BYTES = 1472
+EVERY = (2, 7, 50, 1000)
+OFFERED_MBIT = (200, 300)
+FILTERED_BYTES_PER_S = 30e6
+BUCKET = ("rate", "100mbit", "burst", "20kb", "limit", "100kb")
+RAMP_S, SECONDS = 1.0, 1.0
+# Until the far end has its socket; well before the ramp is over.
+FOUND_S = 0.8
+ATTEMPTS = 20
+
+SO_ATTACH_FILTER, PIDFD_GETFD = 26, 438
+# Of datagram and classic BPF: the UDP header has 8 bytes, then come number (64 bits), phase, mark.
+NUMBER_LOW, PHASE, TIMED = 8 + 4, 8 + 8, 1
+LOAD_LENGTH, LOAD_WORD, LOAD_BYTE, MODULO = 0x80, 0x20, 0x30, 0x94
+JUMP_EQUAL, RETURN = 0x15, 0x06
+
+
+def drops_every(k: int) -> bytes:
+    """A classic BPF program: drops a datagram of the timed region whose number k divides."""
+    code = (
+        (LOAD_LENGTH, 0, 0, 0),
+        (JUMP_EQUAL, 0, 6, 8 + DATAGRAM_BYTES),
+        (LOAD_BYTE, 0, 0, PHASE),
+        (JUMP_EQUAL, 0, 4, TIMED),
+        (LOAD_WORD, 0, 0, NUMBER_LOW),
+        (MODULO, 0, 0, k),
+        (JUMP_EQUAL, 0, 1, 0),
+        (RETURN, 0, 0, 0),
+        (RETURN, 0, 0, 0xFFFFFFFF),
+    )
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
+
+
+def attach(connection: socket.socket, code: bytes) -> None:
+    """Puts the program before a socket."""
+    buffer = ctypes.create_string_buffer(code, len(code))
+    fprog = struct.pack("HL", len(code) // 8, ctypes.addressof(buffer))
+    connection.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)
+
+
+def sockets_of(pid: int) -> Iterator[socket.socket]:
+    """Of another process, as ours."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    process = os.pidfd_open(pid)
+    try:
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            if not str(file.readlink()).startswith("socket:"):
+                continue
+            descriptor = libc.syscall(PIDFD_GETFD, process, int(file.name), 0)
+            if descriptor >= 0:
+                yield socket.socket(fileno=descriptor)
+    finally:
+        os.close(process)
+
+
+def data_socket(near_end: int) -> socket.socket:
+    """The far end's; it is a child of the near end's process."""
+    end_s = time.monotonic() + FOUND_S
+    children = Path(f"/proc/{near_end}/task/{near_end}/children")
+    while time.monotonic() < end_s:
+        for child in children.read_text().split():
+            for found in sockets_of(int(child)):
+                if found.type == socket.SOCK_DGRAM and connected(found):
+                    return found
+                found.close()
+        time.sleep(0.01)
+    raise SystemExit(f"process {near_end} has no far end with a UDP socket")
+
+
+def connected(found: socket.socket) -> bool:
+    """Whether it is bound to one peer."""
+    try:
+        found.getpeername()
+    except OSError:
+        return False
+    return True
+
+
+def metrics_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    """Of a trial that must end well."""
+    output, errors = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"{process.args!r}: exit {process.returncode}: {errors.strip()}")
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])["metrics"]
+    return found
+
+
+def filtered_once(path: str, every: int, alone: Namespace) -> dict[str, Any]:
+    """One run behind the filter: what was really lost, and what was told."""
+    command = (
+        f"nsenter --net={alone.path} {program('net')} udp_stream --udp-path {path} "
+        f"--block-bytes {DATAGRAM_BYTES} --rate {FILTERED_BYTES_PER_S:.0f} "
+        f"--duration-s {SECONDS} --warmup-s {RAMP_S}"
+    )
+    with subprocess.Popen(
+        shlex.split(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        with closing(data_socket(process.pid)) as found:
+            attach(found, drops_every(every))
+        metrics = metrics_of(process)
+    return result(metrics, real=-(-metrics["sent_datagrams"] // every))
+
+
+def filtered(path: str, every: int) -> dict[str, Any]:
+    """The same, and nothing was lost besides."""
+    for _ in range(ATTEMPTS):
+        with namespaces.namespace() as alone:
+            found = filtered_once(path, every, alone)
+            if not counter(alone, "Udp", "RcvbufErrors"):
+                return found
+    raise SystemExit(f"the receiver's buffer overflowed in each of {ATTEMPTS} runs")
+
+
+def result(metrics: dict[str, Any], real: int) -> dict[str, Any]:
+    """What is kept of a run."""
+    names = ("sent_datagrams", "received_datagrams", "lost_datagrams", "lost_ratio")
+    kept = {name: metrics[name] for name in (*names, "receiver_dropped_datagrams")}
+    return {**kept, "really_lost": real, "exact": metrics["lost_datagrams"] == real}
+
+
+def counter(namespace: Namespace, protocol: str, name: str) -> int:
+    """Of /proc/net/snmp in there."""
+    lines = [line.split() for line in namespace.call("cat", "/proc/net/snmp").splitlines()]
+    names, values = (line for line in lines if line[0] == f"{protocol}:")
+    return int(values[names.index(name)])
+
+
+def queued(path: str, offered_mbit: int) -> dict[str, Any]:
+    """One run through the token bucket."""
+    for _ in range(ATTEMPTS):
+        with namespaces.chain() as (near, middle, far):
+            middle.call("tc", "qdisc", "add", "dev", "out0", "root", "tbf", *BUCKET)
+            way = Way("bucket", "10.9.2.1", "10.9.1.1", near, far)
+            rate = offered_mbit * 1e6 / 8
+            events = way.net_bench(
+                f"udp_stream --udp-path {path} --block-bytes {DATAGRAM_BYTES} --rate {rate:.0f} "
+                f"--duration-s {SECONDS} --warmup-s 0"
+            )
+            again = sum(counter(end, "Tcp", "RetransSegs") for end in (near, far))
+            words = middle.call("tc", "-s", "qdisc", "show", "dev", "out0").replace(",", " ")
+        if not again:
+            dropped = words.split()[words.split().index("(dropped") + 1]
+            return result(events["end"]["metrics"], real=int(dropped))
+    raise SystemExit(f"the control connection lost packets in each of {ATTEMPTS} runs")
+
+
+def rows(runs: int) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """What drops, what is sent, and its runs."""
+    for path in ("single", "mmsg"):
+        for every in EVERY:
+            found = [filtered(path, every) for _ in range(runs)]
+            yield f"filter, every {every}th", path, found
+    for path in ("single", "mmsg", "gso"):
+        for offered in OFFERED_MBIT:
+            found = [queued(path, offered) for _ in range(runs)]
+            yield f"token bucket, {offered} Mbit/s offered", path, found
+
+
+def main() -> None:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    missing = namespaces.why_not()
+    if missing:
+        raise SystemExit(missing)
+    print_header(
+        ["what drops", "udp_path", "runs", "sent", "really lost", "told", "ratio", "exact"]
+    )
+    figures = []
+    for name, path, found in rows(runs):
+        exact = sum(run["exact"] for run in found)
+        total = {key: sum(run[key] for run in found) for key in found[0] if key != "exact"}
+        print_row(
+            [
+                name,
+                path,
+                f"{runs}",
+                f"{total['sent_datagrams']:,}",
+                f"{total['really_lost']:,}",
+                f"{total['lost_datagrams']:,}",
+                f"{total['lost_datagrams'] / total['sent_datagrams']:.2%}",
+                f"{exact} of {runs}" if exact == runs else f"**{exact} of {runs}**",
+            ]
+        )
+        figures.append({"drops": name, "udp_path": path, "runs": found})
+        save("net/loss_is_exact", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Runs net-bench, and iperf3 and sockperf beside it, between the two ends of one way: the loopback,
+or two network namespaces that a veth pair joins."""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.programs import Events, program, trial
+from services.net.tests import namespaces
+from services.net.tests.namespaces import Namespace
+
+PORT = 5201
+# Until a server of another tool listens.
+READY_S = 5.0
+# More than any run here takes.
+TIMEOUT_S = 60.0
+GRANT = "duration_s=60 streams=64 bytes=0 rate=0 expiry_s=10"
+
+
+@dataclass(frozen=True)
+class Way:
+    """From the near end to the far end; a namespace of None is this process's own."""
+
+    name: str
+    address: str
+    source: str
+    near: Namespace | None = None
+    far: Namespace | None = None
+
+    def at_near(self, *command: str) -> list[str]:
+        """A command for the near end's side."""
+        return _inside(self.near, command)
+
+    def at_far(self, *command: str) -> list[str]:
+        """A command for the far end's side."""
+        return _inside(self.far, command)
+
+    def net_bench(self, command: str) -> Events:
+        """One trial, e.g. of "tcp_rr --block-bytes 14"."""
+        if self.far is None:
+            return trial("net", command)
+        with self._session() as session:
+            handed = f"{command} --target far_host --session-fd {session}"
+            return trial("net", handed, session, prefix=self.at_near())
+
+    @contextmanager
+    def _session(self) -> Iterator[int]:
+        """A far end on the other side, and a file that says how to reach it."""
+        token = secrets.token_hex(32)
+        grant = f"bind={self.address} allowed={self.source} token={token} {GRANT}"
+        granted = _file_of(grant)
+        far_end = self.at_far(str(program("net")), "far-end", "--session-fd", str(granted))
+        try:
+            with subprocess.Popen(far_end, stdout=subprocess.PIPE, pass_fds=[granted]) as process:
+                assert process.stdout is not None
+                listening = json.loads(process.stdout.readline() or "{}")
+                if "port" not in listening:
+                    raise SystemExit(f"the far end does not listen: {listening}")
+                where = f"address={self.address} port={listening['port']} token={token}"
+                session = _file_of(where)
+                try:
+                    yield session
+                finally:
+                    os.close(session)
+        finally:
+            os.close(granted)
+
+
+def _inside(namespace: Namespace | None, command: Sequence[str]) -> list[str]:
+    enter = [] if namespace is None else ["nsenter", f"--net={namespace.path}"]
+    return [*enter, *command]
+
+
+def _file_of(text: str) -> int:
+    descriptor = os.memfd_create("session")
+    os.write(descriptor, text.encode())
+    return descriptor
+
+
+LOOPBACK = Way("loopback", "127.0.0.1", "127.0.0.1")
+
+
+@contextmanager
+def ways() -> Iterator[tuple[Way, ...]]:
+    """The loopback and, as root, a veth pair with MTU 1500."""
+    missing = namespaces.why_not()
+    if missing:
+        print(f"loopback only: {missing}", flush=True)
+        yield (LOOPBACK,)
+        return
+    with namespaces.pair(lifetime_s=3600) as (near, far):
+        yield LOOPBACK, Way("veth", "10.9.0.2", "10.9.0.1", near, far)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The CPUs of the two ends, of every tool alike."""
+
+    near: str
+    far: str
+
+    @property
+    def options(self) -> str:
+        """Of net-bench."""
+        return f"--cpus {self.near} --far-cpus {self.far}"
+
+
+def apart(streams: int = 1) -> Placement:
+    """A CPU for each stream of each end, or, where there are too few, all of them for both."""
+    cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
+    if 2 * streams > len(cpus):
+        return Placement(",".join(cpus), ",".join(cpus))
+    return Placement(",".join(cpus[:streams]), ",".join(cpus[streams : 2 * streams]))
+
+
+def together() -> Placement:
+    """Both ends on one CPU."""
+    first = str(min(os.sched_getaffinity(0)))
+    return Placement(first, first)
+
+
+def tool(name: str, variable: str) -> str:
+    """The file of another tool: what the environment says, else what is installed."""
+    found = os.environ.get(variable) or shutil.which(name)
+    if not found:
+        raise SystemExit(f"no {name}: install it, or set {variable} to its file")
+    return found
+
+
+@contextmanager
+def server(way: Way, cpus: str, *command: str, port: int, udp: bool = False) -> Iterator[None]:
+    """Another tool's server on the far end's side, once it listens."""
+    pinned = way.at_far("taskset", "-c", cpus, *command)
+    with subprocess.Popen(pinned, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            _wait_for(way, port, process, udp=udp)
+            yield
+        finally:
+            process.terminate()
+
+
+def _wait_for(way: Way, port: int, process: "subprocess.Popen[bytes]", *, udp: bool) -> None:
+    """Looks at the kernel's list: a connection would be taken for the client's."""
+    sockets = way.at_far("ss", "--no-header", "-uan" if udp else "-ltn", f"sport = :{port}")
+    end_s = time.monotonic() + READY_S
+    while not subprocess.check_output(sockets):
+        if process.poll() is not None or time.monotonic() > end_s:
+            process.kill()
+            said = process.communicate()[0].decode().strip()
+            raise SystemExit(f"{process.args!r} does not listen on port {port}: {said}")
+        time.sleep(0.02)
+
+
+# ---- iperf3 -------------------------------------------------------------------------------------
+
+
+def iperf3(way: Way, placement: Placement, *options: str, seconds: float) -> dict[str, Any]:
+    """The `end` of its JSON output; a ramp of a second is left out, as ours is."""
+    file = tool("iperf3", "IPERF3")
+    client = way.at_near("taskset", "-c", placement.near, file, "-c", way.address, "-p", str(PORT))
+    listening = (file, "-s", "-1", "-B", way.address, "-p", str(PORT))
+    with server(way, placement.far, *listening, port=PORT):
+        run = subprocess.run(
+            [*client, "-J", "-O", "1", "-t", f"{seconds:g}", *options],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+    report: dict[str, Any] = json.loads(run.stdout)
+    if run.returncode or "error" in report:
+        raise SystemExit(f"iperf3: {report.get('error', run.stderr)}")
+    end: dict[str, Any] = report["end"]
+    return end
+
+
+def iperf3_version() -> str:
+    """As it tells it: "iperf 3.21 (cJSON 1.7.15)"."""
+    said = subprocess.check_output([tool("iperf3", "IPERF3"), "--version"], text=True)
+    return said.splitlines()[0]
+
+
+# ---- sockperf -----------------------------------------------------------------------------------
+
+SOCKPERF_PORT = 11111
+SOCKPERF_LEAST_BYTES = 14
+
+
+def sockperf(
+    way: Way, placement: Placement, *, tcp: bool, seconds: int, options: Sequence[str] = ()
+) -> float:
+    """The median round trip of its ping-pong, in seconds. It is asked for whole round trips, for by
+    itself it tells half of them."""
+    file = tool("sockperf", "SOCKPERF")
+    where = ["-i", way.address, "-p", str(SOCKPERF_PORT), *(["--tcp"] if tcp else []), *options]
+    client = way.at_near("taskset", "-c", placement.near, file, "pp", *where, "--full-rtt")
+    listening = (file, "sr", *where)
+    with server(way, placement.far, *listening, port=SOCKPERF_PORT, udp=not tcp):
+        run = subprocess.run(
+            [*client, "-t", str(seconds), "-m", str(SOCKPERF_LEAST_BYTES)],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+    found = re.search(r"percentile 50\.000 =\s*([0-9.]+)", run.stdout)
+    if run.returncode or not found:
+        raise SystemExit(f"sockperf: exit {run.returncode}: {run.stderr.strip() or run.stdout}")
+    return float(found[1]) * 1e-6
+
+
+def sockperf_version() -> str:
+    """As it tells it."""
+    said = subprocess.check_output([tool("sockperf", "SOCKPERF"), "--version"], text=True)
+    return said.splitlines()[0]
