@@ -60,8 +60,9 @@ class JobSpec(BodyModel):
     """The body of POST /jobs: a suite by name or in full, or one workload.
 
     `hosts`: where; None: the only host there is. With two, the job measures on the first, and its
-    network cases have their far ends on the second, which is kept idle otherwise. `priority`: each step is worth ten minutes of waiting.
-    The others change the suite as the options of `hostbench run` do.
+    network cases have their far ends on the second, which is kept idle otherwise.
+    `priority`: each step is worth ten minutes of waiting. The others change the suite as the
+    options of `hostbench run` do.
     """
 
     suite: SuiteByNameOrContent | None = None

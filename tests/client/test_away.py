@@ -1,9 +1,7 @@
 """An orchestrator that goes away while somebody watches, and one that speaks TLS."""
 
-import ssl
 from pathlib import Path
 
-import httpx
 import pytest
 
 from hostbench.exitcode import ExitCode
@@ -40,18 +38,11 @@ def test_an_orchestrator_with_tls_and_a_checkout_that_knows_it(tmp_path: Path) -
     checkout = tmp_path / "checkout"
     (checkout / "secrets").mkdir(parents=True)
     made = certificate(checkout / "secrets", "IP:127.0.0.1")
-    tls = {
-        "HOSTBENCH_TLS_CERT_FILE": str(made.certificate),
-        "HOSTBENCH_TLS_KEY_FILE": str(made.key),
-    }
     made.certificate.with_name("ca.pem").write_bytes(made.certificate.read_bytes())
     (checkout / "secrets" / "api_key").write_text(API_KEY)
     with RedisServer(tmp_path / "redis") as redis:
-        server = OrchestratorProcess(tmp_path / "orchestrator", redis.url, tmp_path / "r", **tls)
-        server.client.close()
-        server.client = httpx.Client(
-            base_url=server.url.replace("http:", "https:"),
-            verify=ssl.create_default_context(cafile=made.certificate),
+        server = OrchestratorProcess(
+            tmp_path / "orchestrator", redis.url, tmp_path / "r", **made.of_server
         )
         (checkout / ".env").write_text(f"HOSTBENCH_PORT={server.port}\nHOSTBENCH_TLS=1\n")
         command = Command(checkout)

@@ -53,7 +53,7 @@ class TwoHosts:
             self.redis.url,
             root / "results",
             address=lan.address,
-            certificate=self.certificate,
+            **self.certificate.of_server,
         )
         self.services = {
             "node-a": self._service("node-a", self.near, f"unix:{root}/net.sock", None),

@@ -15,7 +15,6 @@ import httpx
 
 from hostbench.models.jobs import TERMINAL, StackState
 from hostbench.tls import trusting
-from tests.client.canned_server import Certificate
 from tests.stack.redis_server import REPOSITORY, free_port
 
 API_KEY = "the-key-of-the-users-of-tests"
@@ -33,14 +32,13 @@ class OrchestratorProcess:
         redis_url: str,
         results: Path,
         address: str = "127.0.0.1",
-        certificate: Certificate | None = None,
         **environment: str,
     ) -> None:
-        """`root` is for its log. With a `certificate` it speaks TLS, and trusts whom that trusts.
-        `environment` adds to what it is told."""
+        """`root` is for its log. `environment` adds to what it is told, such as a certificate."""
         self.root = root
         self.results = results
         self.port = free_port()
+        certificate = environment.get("HOSTBENCH_TLS_CERT_FILE")
         scheme = "http" if certificate is None else "https"
         self.url = f"{scheme}://{address}:{self.port}"
         self.environment = {
@@ -50,14 +48,13 @@ class OrchestratorProcess:
             "HOSTBENCH_REDIS_URL": redis_url,
             "HOSTBENCH_RESULTS": str(results),
             "HOSTBENCH_LISTEN": f"{address}:{self.port}",
-            **({} if certificate is None else certificate.of_server),
             **environment,
         }
         self.client = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {API_KEY}"},
             timeout=120,
-            verify=trusting(None if certificate is None else certificate.certificate),
+            verify=trusting(None if certificate is None else Path(certificate)),
         )
         self._process: subprocess.Popen[bytes] | None = None
 
