@@ -35,6 +35,7 @@ class Topic(StrEnum):
     RIGHTS = "rights"
     STORAGE = "results directory"
     SCRATCH = "scratch directory"
+    NETWORK = "network"
     INSTALLATION = "installation"
 
 

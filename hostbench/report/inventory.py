@@ -1,6 +1,14 @@
 """What the host is."""
 
-from hostbench.models.host import Cpu, Disk, HostInventory, Interface, Memory, Network, ScratchPlace
+from hostbench.models.host import (
+    Cpu,
+    Disk,
+    HostInventory,
+    Interface,
+    Memory,
+    Network,
+    ScratchPlace,
+)
 from hostbench.models.result import FarHostRecord
 from hostbench.report.content import (
     Block,
@@ -18,6 +26,9 @@ from hostbench.report.content import (
 from hostbench.units import binary_bytes, human, plural
 
 UNKNOWN = "not known"
+DOWN = "down"
+# A host of containers has many that no trial uses.
+INTERFACES_SHOWN = 16
 
 
 def host_section(host: HostInventory) -> Section:
@@ -175,40 +186,28 @@ def _disk(disk: Disk) -> str:
 
 
 def _network(network: Network | None) -> tuple[Block, ...]:
-    """What interfaces there are."""
+    """By which interfaces hosts were reached."""
     if network is None:
         return ()
-    facts: tuple[tuple[str, Text], ...] = (
-        ("TCP timestamps", _yes_no(network.tcp_timestamps, "offered", "not offered")),
-        ("Bandwidth told", _told(network.user_bytes_per_second, "byte/s")),
-    )
-    columns = (
-        Column("interface"),
-        Column("kind"),
-        Column("driver"),
-        Column("state"),
-        Column("MTU", figures=True),
-        Column("queues", figures=True),
-        Column("link"),
-    )
-    rows = tuple(_interface(one) for one in network.interfaces)
-    table = Table("Network interfaces", columns, (RowGroup(None, rows),))
-    return (Part("Network", (Facts(facts), *((table,) if rows else ()))),)
+    shown = [one for one in network.interfaces if one.physical or one.state != DOWN]
+    facts: list[tuple[str, Text]] = [
+        *((f"Interface {one.name}", _interface(one)) for one in shown[:INTERFACES_SHOWN]),
+        ("TCP timestamps", _yes_no(network.tcp_timestamps, "on", "off")),
+        ("Throughput told", _told(network.user_bytes_per_second, "byte/s")),
+    ]
+    left_out = len(shown) - INTERFACES_SHOWN
+    if left_out > 0:
+        facts.append(("Further interfaces", str(left_out)))
+    return (Part("Network", (Facts(tuple(facts)),)),)
 
 
-def _interface(one: Interface) -> tuple[Text, ...]:
-    link = one.link_bits_per_second
-    speed = f"{human(link, 'bit/s')}, {one.link_source}" if link is not None else one.link_reason
-    queues = (one.receive_queues, one.transmit_queues)
-    return (
-        Code(one.name),
-        f"{one.kind}, physical" if one.physical else one.kind,
-        _said(one.driver),
-        _said(one.state),
-        _said(one.mtu_bytes),
-        " / ".join("?" if count is None else str(count) for count in queues),
-        speed or UNKNOWN,
-    )
+def _interface(one: Interface) -> str:
+    """What it is, and how fast its line."""
+    speed = one.link_bits_per_second
+    mtu = None if one.mtu_bytes is None else f"MTU {one.mtu_bytes}"
+    line = one.link_reason if speed is None else human(speed, "bit/s")
+    words = (one.kind, one.driver, one.state, mtu, line)
+    return ", ".join(word for word in words if word)
 
 
 def _told(value: float | None, unit: str) -> str:

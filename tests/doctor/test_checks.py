@@ -11,7 +11,7 @@ import pytest
 from hostbench.doctor.calls import Calls
 from hostbench.doctor.cores import cpu_ranges
 from hostbench.models.doctor import Finding, State
-from hostbench.models.host import BlockDevice, Disk, ScratchPlace
+from hostbench.models.host import BlockDevice, Disk, Interface, Network, ScratchPlace
 from services.disk import doctor as disk_doctor
 from tests.doctor import hosts
 from tests.doctor.hosts import CPU, POLICY, Files, findings, view_of
@@ -357,6 +357,9 @@ def test_missing_tools_are_named_with_their_packages(
     disk_peers = found["disk_peers"]
     assert disk_peers.remedy is not None
     assert disk_peers.remedy.action == "apt-get install fio coreutils ioping"
+    net_peers = found["net_peers"]
+    assert net_peers.remedy is not None
+    assert net_peers.remedy.action == "apt-get install iperf3 sockperf qperf iputils-ping"
     files = {"usr/lib/x86_64-linux-gnu/libopenblas.so.0": ""}
     assert findings(view_of(tmp_path / "with", files))["openblas"].state is OK
 
@@ -511,3 +514,85 @@ def test_the_limit_of_the_disk(
     found = examined(tmp_path, "disk_limit", scratch)
     assert found.state is state and part in found.text, found
     assert (found.remedy is None) == (state is OK)
+
+
+# ---- the network ----
+
+QUIET_NETWORK = {
+    "proc/sys/net/core/rmem_max": "8388608\n",
+    "proc/sys/net/core/wmem_max": "4194304\n",
+    "proc/sys/net/ipv4/tcp_congestion_control": "cubic\n",
+}
+CARD = Interface(
+    name="eth0",
+    kind="ethernet",
+    physical=True,
+    state="up",
+    duplex="full",
+    link_bits_per_second=10e9,
+    link_source="eth0: 10000 Mbit/s",
+)
+
+
+def of_network(
+    tmp_path: Path, check: str, files: dict[str, str] | None = None, network: Network | None = None
+) -> Finding:
+    view = view_of(tmp_path, hosts.amd_server() | QUIET_NETWORK | (files or {}))
+    host = view.host.model_copy(update={"network": network or view.host.network})
+    return findings(dataclasses.replace(view, host=host))[check]
+
+
+def test_a_network_that_serves(tmp_path: Path) -> None:
+    network = Network(interfaces=(CARD,))
+    for number, check in enumerate(
+        ("net_limit", "duplex", "congestion_control", "socket_buffers", "connection_tracking")
+    ):
+        found = of_network(tmp_path / str(number), check, network=network)
+        assert found.state is OK and found.remedy is None, found
+
+
+def test_the_limit_of_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = of_network(tmp_path / "card", "net_limit", network=Network(interfaces=(CARD,)))
+    assert known.text == "eth0 10.00 Gbit/s"
+    veth = Interface(name="eth0", kind="veth", physical=False, link_reason="eth0: it is veth")
+    for name, network in (
+        ("veth", Network(interfaces=(veth,))),
+        ("down", Network(interfaces=(CARD.model_copy(update={"state": "down"}),))),
+    ):
+        found = of_network(tmp_path / name, "net_limit", network=network)
+        assert found.state is UNKNOWN and found.remedy is not None
+        assert "HOSTBENCH_NET_BANDWIDTH" in found.remedy.action
+        assert all(one.reason for one in found.evidence)
+    monkeypatch.setenv("HOSTBENCH_NET_BANDWIDTH", "1.17e9")
+    told = of_network(tmp_path / "told", "net_limit")
+    assert told.state is OK and told.text == "told by you: 1.170 GB/s"
+
+
+def test_half_duplex(tmp_path: Path) -> None:
+    half = CARD.model_copy(update={"duplex": "half"})
+    found = of_network(tmp_path, "duplex", network=Network(interfaces=(half,)))
+    assert found.state is PROBLEM and "eth0" in found.text
+
+
+@pytest.mark.parametrize(
+    ("check", "files", "part"),
+    [
+        ("congestion_control", {"proc/sys/net/ipv4/tcp_congestion_control": "bbr\n"}, "bbr"),
+        ("socket_buffers", {"proc/sys/net/core/rmem_max": "212992\n"}, "208 KiB at most"),
+        ("connection_tracking", {"proc/sys/net/netfilter/nf_conntrack_count": "17\n"},
+         "with 17 connections"),
+    ],
+)  # fmt: skip
+def test_what_a_network_figure_depends_on(
+    tmp_path: Path, check: str, files: dict[str, str], part: str
+) -> None:
+    found = of_network(tmp_path, check, files)
+    assert found.state is NOTICE and part in found.text and found.remedy is not None, found
+
+
+def test_who_may_go_past_the_limit_of_buffers(tmp_path: Path) -> None:
+    files = {
+        "proc/sys/net/core/rmem_max": "212992\n",
+        "proc/self/status": hosts.status("0-7", f"{1 << 12:016x}"),
+    }
+    assert of_network(tmp_path, "socket_buffers", files).state is OK

@@ -211,7 +211,7 @@ def test_processes_that_cannot_be_seen_are_not_denied(tmp_path: Path) -> None:
 def test_nothing_readable_is_unknown_with_a_reason(tmp_path: Path) -> None:
     found = findings(view_of(tmp_path, {}))
     never_unreadable = {"timer_resolution", "io_uring", "python", "programs", "peers", "openblas"}
-    never_unreadable |= {"libnuma", "mem_peers", "disk_peers"}
+    never_unreadable |= {"libnuma", "mem_peers", "disk_peers", "net_peers"}
     elsewhere = {"other_run", "results_space", "micro_architecture"}
     elsewhere |= {"scratch_directory", "scratch_space"}
     for name, finding in found.items():

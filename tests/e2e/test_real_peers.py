@@ -1,5 +1,7 @@
 """The real tools, where they are installed, under the real supervisor."""
 
+import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -11,8 +13,11 @@ import pytest
 
 from hostbench.interrupt import Interrupt
 from hostbench.local import LocalTransport
+from hostbench.models.events import SkipEvent
 from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
+from hostbench.models.service import SessionEvent, SessionPlace, SessionRequest
 from hostbench.peers import Params, peers_of
+from hostbench.service.toolserver import ToolServerWork
 from hostbench.trial import Beside, Trial
 from tests.faults.command import Command
 
@@ -194,4 +199,133 @@ def test_peers_of_a_disk_measure_in_the_file_of_our_trial(tmp_path: Path) -> Non
     # One file for all, and each of our trials after the first finds it filled.
     filled = [case["trials"][0]["events"][-1]["metrics"]["prefilled_bytes"] for case in cases]
     assert filled[0] == 33554432 and not any(filled[1:]), filled
+    assert command.is_gone_soon()
+
+
+TCP: Params = {"streams": 2, "block_bytes": 131072, "ip_version": "4", "target": "loopback"}
+UDP: Params = {"block_bytes": 1472, "ip_version": "6", "direction": "both", "target": "loopback"}
+ECHO: Params = {"block_bytes": 1, "wait": "block", "target": "loopback"}
+SPIN: Params = {"block_bytes": 1, "wait": "spin", "target": "loopback"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload", "params", "least", "most"),
+    [
+        pytest.param("iperf3", "tcp_stream", TCP, 1e7, 1e11, marks=needs("iperf3")),
+        pytest.param("iperf3", "udp_stream", UDP, 1e5, 1e11, marks=needs("iperf3")),
+        pytest.param("sockperf", "tcp_rr", ECHO, 1e-6, 1e-1, marks=needs("sockperf")),
+        pytest.param("sockperf", "udp_rr", SPIN, 1e-6, 1e-1, marks=needs("sockperf")),
+        pytest.param("qperf", "tcp_rr", ECHO, 1e-6, 1e-1, marks=needs("qperf")),
+        pytest.param("qperf", "udp_rr", ECHO, 1e-6, 1e-1, marks=needs("qperf")),
+    ],
+)
+def test_a_peer_of_the_network_brings_its_server(
+    transport: LocalTransport,
+    tool: str,
+    workload: str,
+    params: Params,
+    least: float,
+    most: float,
+) -> None:
+    beside = Beside(cpus=FIRST, rate=1e9, elapsed_s=0.5, far_cpus=LAST)
+    (start, end), value = run(transport, tool, workload, params, beside, "net")
+    assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+    assert start.version and start.version[0].isdigit()
+    assert least < value < most
+    assert end.cpu_s > 0 and end.left_behind == 0
+    port = next(
+        int(value)
+        for option, value in itertools.pairwise(start.command)
+        if option in ("-p", "--port", "--listen_port")
+    )
+    assert port not in _listening(), "its server is gone"
+
+
+def _listening() -> set[int]:
+    """The ports of this host at which somebody listens, or takes datagrams."""
+    lines = [
+        line.split()
+        for name in ("tcp", "tcp6", "udp", "udp6")
+        for line in Path("/proc/net", name).read_text().splitlines()[1:]
+    ]
+    return {int(line[1].rpartition(":")[2], 16) for line in lines if line[3] in ("0A", "07")}
+
+
+@needs("ping")
+def test_ping_of_a_far_host(transport: LocalTransport) -> None:
+    params: Params = {"target": "far_host", "block_bytes": 1}
+    beside = Beside(cpus=FIRST, rate=1e-5, elapsed_s=0.5)
+    place = SessionPlace(address="127.0.0.1", port=1)
+    trial = Trial("ping", "net", "tcp_rr", params, "a_metric", 100.0, beside, session=place)
+    events = list(transport.run(trial))
+    if isinstance(events[-1], SkipEvent):
+        pytest.skip(events[-1].reason)
+    assert isinstance(events[-1], PeerEndEvent)
+    (peer,) = [one for one in peers_of("net", "tcp_rr", params) if one.tool == "ping"]
+    assert 0 < peer.parse(events[-1].output, beside) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload"),
+    [
+        pytest.param("iperf3", "udp_stream", marks=needs("iperf3")),
+        pytest.param("sockperf", "tcp_rr", marks=needs("sockperf")),
+        pytest.param("sockperf", "udp_rr", marks=needs("sockperf")),
+    ],
+)
+def test_a_peer_talks_to_the_server_of_a_session(
+    transport: LocalTransport, tool: str, workload: str
+) -> None:
+    params: Params = {"target": "far_host", "streams": 1}
+    request = SessionRequest(
+        id="s1",
+        allowed_address="127.0.0.1",
+        duration_s=30,
+        tool=tool,
+        workload=workload,
+        params=dict(params),
+    )
+    beside = Beside(cpus=FIRST, rate=1e9, elapsed_s=0.5)
+    with (
+        contextlib.closing(Interrupt()) as interrupt,
+        Path("/dev/null").open() as lock,
+        contextlib.closing(
+            ToolServerWork(request, "127.0.0.1").run(interrupt, lock.fileno())
+        ) as session,
+    ):
+        opened = next(session)
+        assert isinstance(opened, SessionEvent)
+        trial = Trial(
+            tool, "net", workload, params, "a_metric", 100.0, beside, session=opened.place
+        )
+        start, end = transport.run(trial)
+        assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+        assert str(opened.port) in start.command
+        (peer,) = [one for one in peers_of("net", workload, params) if one.tool == tool]
+        assert peer.parse(end.output, beside) > 0
+    assert opened.port not in _listening()
+
+
+@needs("iperf3", "sockperf")
+def test_peers_of_the_network_beside_our_trials(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    suite = tmp_path / "net.yaml"
+    suite.write_text(
+        "name: net\nidle: {policy: force}\npeers: auto\n"
+        "repeats: {min_trials: 1, max_trials: 1}\n"
+        "cases:\n"
+        "  - {workload: net.tcp_stream, params: {duration_s: 0.3, streams: 2}}\n"
+        "  - {workload: net.udp_stream, params: {duration_s: 0.3, udp_path: single}}\n"
+        "  - {workload: net.udp_rr, params: {duration_s: 0.3}}\n"
+    )
+    ended = command.run("run", str(suite), "--json")
+    assert ended.code == 0, ended.errors
+    peers: list[Any] = [peer for case in ended.document["cases"] for peer in case["peers"]]
+    assert [peer["tool"] for peer in peers] == ["iperf3", "iperf3", "sockperf"]
+    assert all(peer["ratio"]["median"] > 0 for peer in peers)
+    assert ended.document["cases"][0]["equivalent_command"].startswith("iperf3 --client SERVER ")
+    network = ended.document["host"]["network"]
+    assert "lo" in [one["name"] for one in network["interfaces"]]
+    (limit,) = ended.document["cases"][0]["trials"][0]["limits"].values()
+    assert limit["value"] is None and "loopback" in limit["reason"]
     assert command.is_gone_soon()

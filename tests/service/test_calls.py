@@ -69,7 +69,9 @@ def test_the_table_is_that_of_the_program(service: ServiceProcess) -> None:
 
 def test_the_inventory_has_the_name_the_operator_gave(service: ServiceProcess) -> None:
     answer = HostInventory.model_validate_json(service.client.get("/host").content)
-    assert answer == inventory(scratch=False, network=False).model_copy(update={"hostname": "bench-1"})
+    assert answer == inventory(scratch=False, network=False).model_copy(
+        update={"hostname": "bench-1"}
+    )
 
 
 def test_idle_looks_for_as_long_as_asked(service: ServiceProcess) -> None:

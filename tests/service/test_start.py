@@ -74,6 +74,7 @@ def refused(tmp_path: Path, *arguments: str, **environment: str | None) -> tuple
         ({"HOSTBENCH_LOCK": "/none/lock"}, 3, ("/none/lock", "No such file", "HOSTBENCH_LOCK")),
         ({"HOSTBENCH_LOCK": "/dev/null"}, 3, ("/dev/null", "not a regular file")),
         ({"HOSTBENCH_MEMORY_BANDWIDTH": "300G"}, 2, ("'300G'", "byte/s above 0", "unset it")),
+        ({"HOSTBENCH_NET_BANDWIDTH": "10G"}, 2, ("'10G'", "byte/s above 0", "unset it")),
         ({"HOSTBENCH_DISK_BANDWIDTH": "fast"}, 2, ("'fast'", "byte/s above 0", "unset it")),
         ({"HOSTBENCH_DISK_IOPS": "500k"}, 2, ("'500k'", "operation/s above 0", "unset it")),
         ({"HOSTBENCH_PROGRAMS": "/none"}, 3, ("/none/cpu-bench", "HOSTBENCH_PROGRAMS")),

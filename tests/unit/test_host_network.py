@@ -11,6 +11,8 @@ from hostbench.errors import UsageError
 from hostbench.host import inventory, merged_inventory
 from hostbench.hostnetwork import BANDWIDTH, GUEST, INTERFACES_MOST, network
 from hostbench.models.host import Interface, Network, Virtualisation
+from hostbench.report.content import Facts, Part
+from hostbench.report.inventory import host_section
 from tests.unit import block_devices as made
 from tests.unit.records import host
 
@@ -196,3 +198,31 @@ def test_the_veth_of_this_kernel(pair: str) -> None:
     )  # fmt: skip
     one = Network.model_validate_json(ran.stdout).interface("v0")
     assert one is not None and one.kind == "veth" and one.link_bits_per_second is None
+
+
+def shown(inventory: Network | None) -> dict[str, object]:
+    """The facts of the report's part about it."""
+    parts = [
+        block
+        for block in host_section(host(network=inventory)).blocks
+        if isinstance(block, Part) and block.title == "Network"
+    ]
+    facts = [block for part in parts for block in part.blocks if isinstance(block, Facts)]
+    return {name: text for block in facts for name, text in block.items}
+
+
+def test_the_report_shows_it(tmp_path: Path) -> None:
+    assert shown(None) == {}
+    physical(tmp_path)
+    interface(tmp_path, "veth1", 7, iflink="8")
+    interface(tmp_path, "dummy0", 8, operstate="down")
+    facts = shown(network(tmp_path, METAL))
+    assert facts == {
+        "Interface eth0": "ethernet, i40e, up, MTU 1500, 10.00 Gbit/s",
+        "Interface veth1": "veth, up, MTU 1500, veth1: it is veth, whose speed is made up",
+        "TCP timestamps": "not known",
+        "Throughput told": "none",
+    }
+    for number in range(40):
+        interface(tmp_path, f"b{number}", 100 + number)
+    assert shown(network(tmp_path, METAL))["Further interfaces"] == "26"

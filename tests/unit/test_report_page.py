@@ -12,9 +12,7 @@ from hostbench.models.host import (
     Channels,
     HostInventory,
     HugePagePool,
-    Interface,
     Memory,
-    Network,
     NumaNode,
 )
 from hostbench.models.result import (
@@ -27,7 +25,6 @@ from hostbench.models.result import (
 from hostbench.report.content import (
     Block,
     Chart,
-    Facts,
     Fold,
     Part,
     Report,
@@ -367,24 +364,3 @@ def test_results_of_a_checkout_are_not_needed(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Path, "iterdir", lambda _self: pytest.fail("it looked into a directory"))
     assert html(report_of(FULL, "result.json"))
-
-
-def test_interfaces_are_told_with_their_links() -> None:
-    card = Interface(
-        name="eth0", kind="ethernet", physical=True, driver="ixgbe", state="up", mtu_bytes=9000,
-        receive_queues=8, transmit_queues=8, link_bits_per_second=1e10, link_source="ethtool",
-    )  # fmt: skip
-    veth = Interface(name="veth0", kind="veth", physical=False, link_reason="its speed is made up")
-    network = Network(interfaces=(card, veth), tcp_timestamps=True, user_bytes_per_second=1.1e9)
-    (part,) = [
-        block
-        for block in host_section(host(network=network)).blocks
-        if isinstance(block, Part) and block.title == "Network"
-    ]
-    facts, table = part.blocks
-    assert isinstance(facts, Facts) and isinstance(table, Table)
-    assert dict(facts.items) == {"TCP timestamps": "offered", "Bandwidth told": "1.100 GB/s"}
-    ((_, kind, *more), (_, *virtual)) = table.groups[0].rows
-    assert kind == "ethernet, physical"
-    assert more == ["ixgbe", "up", "9000", "8 / 8", "10.00 Gbit/s, ethtool"]
-    assert virtual == ["veth", "not known", "not known", "not known", "? / ?", veth.link_reason]

@@ -31,6 +31,7 @@ class Case:
     direction: str
     rate: float | None
     send_path: str
+    receive_path: str
     udp_path: str
     congestion: str
     send_buffer_bytes: int
@@ -53,6 +54,7 @@ class Case:
             direction=_word(params, "direction", "send"),
             rate=_number(params, "rate", 0.0) or None,
             send_path=_word(params, "send_path", "auto"),
+            receive_path=_word(params, "receive_path", "auto"),
             udp_path=_word(params, "udp_path", "auto"),
             congestion=_word(params, "congestion", SYSTEM),
             send_buffer_bytes=int(_number(params, "send_buffer_bytes", buffer)),

@@ -15,7 +15,7 @@ from services.net.peers.iperf3_output import read_report
 
 PACKAGE = "iperf3"
 TOOL = "iperf3"
-THREADS_SINCE, GSO_SINCE = (3, 16), (3, 21)
+THREADS_SINCE, TRUNCATE_SINCE, GSO_SINCE = (3, 16), (3, 19), (3, 21)
 STREAMS_MOST = 128
 # Its datagrams begin with a time and a number.
 UDP_BLOCK_LEAST = 16
@@ -99,13 +99,14 @@ class Iperf3(Peer):
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._gso = False
+        # What only newer versions can do.
+        self._newer: tuple[str, ...] = ()
         self.title = case.protocol
         # How much is sent was told.
         self.metric = RATE if case.rate is None else None
         self.measures = (
             f"payload of {case.protocol} in bytes per second at the receiver, whole run, in blocks "
-            f"of {case.block_bytes} B over as many streams, received with copies"
+            f"of {case.block_bytes} B over as many streams"
         )
 
     def trial_time_s(self, elapsed_s: float) -> float:
@@ -113,19 +114,29 @@ class Iperf3(Peer):
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = version(ask((TOOL, "--version")), r"iperf (\d+\.\d+)")
-        self._gso = self._case.udp_path == "gso" and _since(found, GSO_SINCE)
+        self._newer = self._understood(found)
         return Survey(
             version=found,
             unsupported=lacks_far_end(self._case, beside),
             conditions="; ".join(self._conditions(found)) or None,
         )
 
+    def _understood(self, found: str | None) -> tuple[str, ...]:
+        """Of the options that do as our case does, those that this version has."""
+        case = self._case
+        if case.udp:
+            return ("--gsro",) if case.udp_path == "gso" and _since(found, GSO_SINCE) else ()
+        truncates = case.receive_path == "truncate" and _since(found, TRUNCATE_SINCE)
+        return ("--skip-rx-copy",) if truncates else ()
+
     def _conditions(self, found: str | None) -> list[str]:
         said = []
         if self._case.udp:
-            said.append("with GSO and GRO" if self._gso else "one datagram a call")
+            said.append("with GSO and GRO" if self._newer else "one datagram a call")
             if not _buffer(self._case):
                 said.append("with the kernel's own buffers")
+        else:
+            said.append("dropped by the kernel" if self._newer else "received with copies")
         if self._case.streams > 1 and not _since(found, THREADS_SINCE):
             said.append("all streams in one thread")
         return said
@@ -138,7 +149,7 @@ class Iperf3(Peer):
             "--port", str(port),
             "--connect-timeout", str(CONNECT_MS),
             *options(self._case),
-            *(("--gsro",) if self._gso else ()),
+            *self._newer,
             *_until(self._case, beside.elapsed_s),
             # Sums alone: a line a second and stream would not fit into what is kept.
             "--interval", "0",

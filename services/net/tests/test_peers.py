@@ -302,8 +302,19 @@ def test_gso_only_where_iperf3_knows_it() -> None:
 
 def test_what_old_versions_do_with_several_streams_is_said() -> None:
     one = peer("iperf3", "tcp_stream", TWO_STREAMS)
-    assert one.survey(answers(VERSIONS), ONE).conditions == "all streams in one thread"
-    assert one.survey(answers(NEWER), ONE).conditions is None
+    said = "received with copies"
+    assert one.survey(answers(VERSIONS), ONE).conditions == f"{said}; all streams in one thread"
+    assert one.survey(answers(NEWER), ONE).conditions == said
+
+
+def test_nobody_reads_what_we_do_not_read() -> None:
+    for version, path, knows in (
+        (NEWER, "truncate", True), (NEWER, "copy", False), (VERSIONS, "truncate", False)
+    ):  # fmt: skip
+        one = peer("iperf3", "tcp_stream", TCP | {"receive_path": path})
+        said = "dropped by the kernel" if knows else "received with copies"
+        assert one.survey(answers(version), ONE).conditions == said
+        assert ("--skip-rx-copy" in one.command(ONE).arguments) is knows
 
 
 @pytest.mark.parametrize(
