@@ -52,6 +52,18 @@ $(foreach v,$(VARIANTS),$(eval $(call variant_rules,$(v),$(call compiler,$(v))))
 $(foreach v,$(VARIANTS),$(foreach s,$(SUBSYSTEMS),\
     $(eval $(call program_rules,$(v),$(call compiler,$(v)),$(s)))))
 
+# The control messages of a network test under libFuzzer: the code that reads them, and stand-ins for
+# sockets and threads.
+FUZZ_SECONDS ?= 600
+FUZZED       := wire control token grant test endpoint endpoint_facts far_agreement
+FUZZ_FILES   := $(wildcard services/net/fuzz/*.c) $(FUZZED:%=services/net/bench/%.c) $(HARNESS)
+
+build/fuzz/net-control: $(FUZZ_FILES) $(wildcard services/net/*/*.[ch] harness/*.h) Makefile
+	@mkdir -p $(@D)
+	@echo "==> $@"
+	@clang $(filter-out -MMD -MP,$(CPPFLAGS)) -Iservices/net/bench $(CFLAGS) -O1 $(FLAGS_asan) \
+	    -fsanitize=fuzzer -o $@ $(FUZZ_FILES) $(LDLIBS)
+
 c-tests: $(foreach v,release asan,$(patsubst harness/%.c,build/$(v)/%,$(C_TESTS)))
 
 -include $(wildcard build/*/harness/*.d build/*/harness/tests/*.d build/*/services/*/bench/*.d)
@@ -59,7 +71,7 @@ c-tests: $(foreach v,release asan,$(patsubst harness/%.c,build/$(v)/%,$(C_TESTS)
 # ---- set-up ----
 # Both scripts find out by themselves, in a few milliseconds, that there is nothing to do.
 
-ifneq ($(filter lint test e2e format docs lock,$(MAKECMDGOALS)),)
+ifneq ($(filter lint test e2e fuzz format docs lock,$(MAKECMDGOALS)),)
 GROUPS       := run develop
 REQUIREMENTS := dev
 else
@@ -107,6 +119,11 @@ e2e: venv ## test the stack in containers; unpacks a Docker Engine where there i
 	@scripts/docker-engine.sh start
 	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py $(ARGS)
 
+fuzz: packages build/fuzz/net-control ## try broken control messages on both ends of a network test: FUZZ_SECONDS=600
+	@mkdir -p build/fuzz/corpus
+	cd build/fuzz && ./net-control -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=5 \
+	    -print_final_stats=1 corpus ../../services/net/fuzz/seeds
+
 lint: venv programs-release programs-clang programs-aarch64 ## check formats, types and warnings
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
@@ -135,12 +152,12 @@ distclean: clean ## remove .venv too
 	rm -rf .venv
 
 C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
-                 services/*/tests/*.c benchmarks/*/*.c)
+                 services/*/fuzz/*.[ch] services/*/tests/*.c benchmarks/*/*.c)
 SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*/*.sh \
                  benchmarks/*/*.sh)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help run peers env farhost up down programs $(VARIANTS:%=programs-%) c-tests test e2e lint format \
+.PHONY: help run peers env farhost up down programs $(VARIANTS:%=programs-%) c-tests test e2e fuzz lint format \
     docs lock clean distclean packages venv

@@ -191,9 +191,7 @@ static int ask(struct near_thread *own)
 static int play_role(struct thread *thread)
 {
     struct near_thread *own = thread->state;
-    int error = own->place.near == ROLE_ASK
-                    ? ask(own)
-                    : stream_run(own->stream, &own->driver);
+    int error = own->place.near == ROLE_ASK ? ask(own) : stream_run(own->stream, &own->driver);
     if (run_stopping(thread->run))
         return EXIT_OK;
     if (session_lost(own->job->session))

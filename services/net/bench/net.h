@@ -39,10 +39,10 @@ struct net_job {
     struct endpoint far; /* its address; the port is not told */
     struct endpoint_route route;
     struct session *session;
-    struct near_thread *own; /* one a harness thread */
+    struct near_thread *own;  /* one a harness thread */
     struct cpulist load_cpus; /* that its threads may use */
-    struct load *load;       /* while a phase of round trips with load_streams runs */
-    atomic_bool timed;       /* the streams' counts are those of the timed phase */
+    struct load *load;        /* while a phase of round trips with load_streams runs */
+    atomic_bool timed;        /* the streams' counts are those of the timed phase */
 };
 
 /* For the table: how many harness threads the streams are, and why it cannot be had here. */

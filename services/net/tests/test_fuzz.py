@@ -1,0 +1,61 @@
+"""Broken control messages, tried at random with sanitizers: no crash, no leak, nobody let in."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.machine_code import ROOT
+
+PROGRAM = ROOT / "build" / "fuzz" / "net-control"
+SEEDS = ROOT / "services" / "net" / "fuzz" / "seeds"
+SECONDS = int(os.environ.get("HOSTBENCH_FUZZ_SECONDS", "60"))
+KINDS = 5  # of inputs: what fuzz_control.c tells apart by the first byte
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Builds it where clang has libFuzzer."""
+    empty = tmp_path_factory.mktemp("fuzz") / "empty.c"
+    probe = "int LLVMFuzzerTestOneInput(const char *b, unsigned long n) { return !b && n; }"
+    empty.write_text(probe)
+    try:
+        tried = ["clang", "-fsanitize=fuzzer,address", "-o", os.devnull, str(empty)]
+        subprocess.run(tried, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("clang has no libFuzzer here: install libclang-rt-dev")
+    make = ["make", "--no-print-directory", str(PROGRAM.relative_to(ROOT))]
+    built = subprocess.run(make, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+
+
+def fuzz(directory: Path, *arguments: str) -> str:
+    """What libFuzzer said; it must have found nothing."""
+    result = subprocess.run(
+        [str(PROGRAM), "-max_len=4096", "-timeout=5", *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS + 120,
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    return result.stderr
+
+
+def test_the_seeds_are_of_every_kind() -> None:
+    assert {path.read_bytes()[0] for path in SEEDS.iterdir()} == set(range(KINDS))
+
+
+def test_the_seeds_do_no_harm(tmp_path: Path) -> None:
+    fuzz(tmp_path, *map(str, sorted(SEEDS.iterdir())))
+
+
+def test_nothing_is_found_at_random(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    said = fuzz(
+        tmp_path, f"-max_total_time={SECONDS}", "-print_final_stats=1", str(corpus), str(SEEDS)
+    )
+    (executed,) = (line for line in said.splitlines() if "number_of_executed_units" in line)
+    assert int(executed.split()[-1]) > 1000 * SECONDS
