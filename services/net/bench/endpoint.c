@@ -326,9 +326,17 @@ static int block_again(int fd)
 
 int endpoint_connect(enum protocol protocol, const struct endpoint *to, double timeout_s)
 {
+    return endpoint_connect_for(NULL, protocol, to, timeout_s);
+}
+
+int endpoint_connect_for(const struct test *test, enum protocol protocol, const struct endpoint *to,
+                         double timeout_s)
+{
     int fd = socket_for(protocol, to, SOCK_NONBLOCK);
     if (fd < 0)
         return fd;
+    if (test)
+        endpoint_prepare(fd, test);
     if (protocol == PROTOCOL_TCP)
         switch_on(fd, IPPROTO_TCP, TCP_NODELAY);
     int error = connect_within(fd, to, timeout_s);
@@ -355,4 +363,11 @@ void endpoint_buffers(int fd, uint32_t send_bytes, uint32_t receive_bytes)
 {
     set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, send_bytes);
     set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, receive_bytes);
+}
+
+void endpoint_prepare(int fd, const struct test *test)
+{
+    endpoint_buffers(fd, test->send_buffer_bytes, test->receive_buffer_bytes);
+    if (test->congestion[0])
+        endpoint_congestion(fd, test->congestion);
 }

@@ -45,6 +45,14 @@ int endpoint_accept(int listener, double timeout_s, struct endpoint *from);
 /* Blocks for `timeout_s` at most (-ETIMEDOUT); the socket blocks afterwards. UDP: connects at once.
  * With TCP_NODELAY. */
 int endpoint_connect(enum protocol protocol, const struct endpoint *to, double timeout_s);
+/* … after endpoint_prepare(). */
+int endpoint_connect_for(const struct test *test, enum protocol protocol, const struct endpoint *to,
+                         double timeout_s);
+/* What a data socket needs before it is connected, as far as it can be had (stream_open() tells what
+ * cannot): buffers, for the window's scale is agreed on in the handshake, and the congestion control,
+ * for a connection that began with bbr is paced for good, whatever it is given later. Listening
+ * sockets hand both on. */
+void endpoint_prepare(int fd, const struct test *test);
 
 /* 0 or a negative errno. */
 int endpoint_congestion(int fd, const char *name); /* -ENOENT, -EPERM: not to be had */

@@ -55,6 +55,7 @@ static int open_ports(struct far_sockets *sockets, struct endpoint local)
             fd = sockets->listener = endpoint_listen(PROTOCOL_TCP, &local, SOCKETS_MOST, &tcp_port);
         if (fd < 0)
             return fd;
+        endpoint_prepare(fd, sockets->test);
         /* Who was there a moment ago may be gone. */
         if (fd == sockets->listener && fcntl(fd, F_SETFL, O_NONBLOCK))
             return -errno;

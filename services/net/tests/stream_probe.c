@@ -22,9 +22,11 @@ static struct {
     const char *near_ns, *far_ns, *near, *far;
     unsigned drop; /* every so many-th datagram is kept from the receiver; 0: none */
     double ramp_s;
-    bool gone; /* nobody receives */
+    bool gone; /* nobody receives, and the socket is closed */
+    bool mute; /* nobody receives */
     unsigned tail, again;
-} call = {.near = "127.0.0.1", .far = "127.0.0.1"};
+    int send_cpu, receive_cpu; /* -1: any */
+} call = {.send_cpu = -1, .receive_cpu = -1, .near = "127.0.0.1", .far = "127.0.0.1"};
 
 static double end_s;
 
@@ -73,7 +75,10 @@ static int listening(uint16_t *port)
     if (call.far_ns)
         enter(call.far_ns);
     int fd = endpoint_listen(test.protocol, &local, 1, port);
-    return fd < 0 ? fail("listening", -fd), -1 : fd;
+    if (fd < 0)
+        fail("listening", -fd);
+    endpoint_prepare(fd, &test);
+    return fd;
 }
 
 static int connected(uint16_t port)
@@ -82,7 +87,7 @@ static int connected(uint16_t port)
     endpoint_parse(call.far, port, &to);
     if (call.near_ns)
         enter(call.near_ns);
-    int fd = endpoint_connect(test.protocol, &to, 5);
+    int fd = endpoint_connect_for(&test, test.protocol, &to, 5);
     return fd < 0 ? fail("connecting", -fd), -1 : fd;
 }
 
@@ -114,8 +119,18 @@ static void drop_some(int fd)
 
 /* ---- phases --------------------------------------------------------------------------------- */
 
+static void pin(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu < 0 ? 0 : (size_t)cpu, &set);
+    if (cpu >= 0 && sched_setaffinity(0, sizeof set, &set) != 0)
+        fail("pinning", errno);
+}
+
 static void *receive(void *stream)
 {
+    pin(call.receive_cpu);
     int error = stream_run(stream, &driver);
     return (void *)(intptr_t)error;
 }
@@ -139,8 +154,9 @@ static void run_phase(struct stream *sender, struct stream *receiver, uint8_t ph
     void *received;
     stream_begin_phase(sender, phase);
     stream_begin_phase(receiver, phase);
-    if (!call.gone && pthread_create(&thread, NULL, receive, receiver) != 0)
+    if (!call.gone && !call.mute && pthread_create(&thread, NULL, receive, receiver) != 0)
         fail("starting a thread", errno);
+    pin(call.send_cpu);
     end_s = duration_s > 0 ? now_s() + duration_s : 0;
     int error = stream_run(sender, &driver);
     if (error)
@@ -150,7 +166,7 @@ static void run_phase(struct stream *sender, struct stream *receiver, uint8_t ph
     sender->counts.datagrams += call.tail;
     atomic_store(&receiver->expected,
                  test.protocol == PROTOCOL_TCP ? sender->counts.bytes : sender->counts.datagrams);
-    if (call.gone)
+    if (call.gone || call.mute)
         return;
     pthread_join(thread, &received);
     if (received)
@@ -216,10 +232,16 @@ static bool take_number(const char *name, double value)
         call.drop = (unsigned)value;
     else if (!strcmp(name, "gone"))
         call.gone = value != 0;
+    else if (!strcmp(name, "mute"))
+        call.mute = value != 0;
     else if (!strcmp(name, "tail"))
         call.tail = (unsigned)value;
     else if (!strcmp(name, "again"))
         call.again = (unsigned)value;
+    else if (!strcmp(name, "send_cpu"))
+        call.send_cpu = (int)value;
+    else if (!strcmp(name, "receive_cpu"))
+        call.receive_cpu = (int)value;
     else
         return false;
     return true;

@@ -135,3 +135,18 @@ def test_a_queue_on_the_way_drops(transfer: Transfer, path: str, offered_mbit: i
     carried = 100e6 / 8 * offered_s / (1472 + 42) + 120_000 / (1472 + 42)
     expected = 1 - carried / both.sender["datagrams"]
     assert abs(both.lost / both.sender["datagrams"] - expected) < 0.05
+
+
+@in_namespaces
+def test_a_narrow_place_on_the_way(transfer: Transfer, program: Path) -> None:
+    """A hop whose MTU is smaller than what the interface says, and that says so: what left before
+    its word came is lost, what follows goes in fragments, and GSO, which cannot, tells."""
+    with namespaces.chain() as (near, middle, far):
+        middle.call("ip", "link", "set", "out0", "mtu", "1300")
+        way = between(near, far, "10.9.2.1")
+        both = transfer(path="single", work=1472 * 200, rate=1e6, **way)
+        assert 0 < both.lost < 20 and both.sender["path_mtu_bytes"] == 1300
+        assert transfer(path="copy", duration=0.2, **way).sender["path_mtu_bytes"] == 1300
+        result = call(program, path="gso", duration=5, **way)
+    assert result.returncode == 1
+    assert "do not fit the path's MTU of 1300: take --block-bytes 1272 at most" in result.stderr

@@ -129,6 +129,13 @@ def test_a_far_end_that_closes_is_told(program: Path) -> None:
     assert result.returncode == 1 and "the far end is gone" in result.stderr, result.stderr
 
 
+@pytest.mark.parametrize("path", TCP)
+def test_a_far_end_that_takes_nothing_holds_nobody_up(transfer: Transfer, path: str) -> None:
+    """Full buffers on both sides: the call that blocks comes back to look at the clock."""
+    told = transfer(path=path, block=1 << 20, mute=1, duration=0.5, buffers=100_000).sender
+    assert 0.4 < told["last_s"] - told["first_s"] < 1.5
+
+
 def test_a_congestion_control_that_is_not_there(program: Path) -> None:
     result = call(program, path="copy", congestion="nosuch", duration=1)
     assert result.returncode == 1
