@@ -18,6 +18,9 @@ from hostbench.report.content import (
 from hostbench.units import binary_bytes, human, plural
 
 UNKNOWN = "not known"
+DOWN = "down"
+# A host of containers has many that no trial uses.
+INTERFACES_SHOWN = 16
 
 
 def host_section(host: HostInventory) -> Section:
@@ -191,7 +194,11 @@ def _network(network: Network | None) -> tuple[Block, ...]:
         Column("queues", figures=True),
         Column("link"),
     )
-    rows = tuple(_interface(one) for one in network.interfaces)
+    shown = [one for one in network.interfaces if one.physical or one.state != DOWN]
+    rows = tuple(_interface(one) for one in shown[:INTERFACES_SHOWN])
+    left_out = len(shown) - len(rows)
+    if left_out:
+        facts = (*facts, ("Further interfaces", str(left_out)))
     table = Table("Network interfaces", columns, (RowGroup(None, rows),))
     return (Part("Network", (Facts(facts), *((table,) if rows else ()))),)
 
