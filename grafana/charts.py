@@ -1,7 +1,7 @@
 """Charts that the boards of several subsystems have: bars beside limit and peer, matrices, history,
 curves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grafana_foundation_sdk.builders import barchart, stat, timeseries, xychart
@@ -9,7 +9,17 @@ from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.models import common, dashboard
 from grafana_foundation_sdk.models import xychart as xy
 
-from grafana.influxql import TABLE, Query, equals, latest, results, series, source
+from grafana.influxql import (
+    CHOSEN,
+    TABLE,
+    Query,
+    equals,
+    latest,
+    results,
+    samples,
+    series,
+    source,
+)
 from grafana.looks import (
     LIMIT_COLOUR,
     OURS_BESIDE_PEER_COLOUR,
@@ -31,6 +41,15 @@ from grafana.overview import tile
 
 PEERS = equals("role", "peer")
 NAME = "$tag_workload $tag_label ($tag_host)"
+SAMPLED = ("host", "workload", "label")
+EVERY_RESULT = "Of every result in the chosen time."
+PERCENTILES = {
+    "latency_p50_s": "50 %",
+    "latency_p90_s": "90 %",
+    "latency_p99_s": "99 %",
+    "latency_p99_9_s": "99.9 %",
+}
+SAMPLED_LATENCIES = {"latency_p50_s": ": 50 %", "latency_p99_s": ": 99 %"}
 GROUPED = 'GROUP BY "host", "workload", "label", "case"'
 # Without a version Grafana takes the options of a chart of x and y for those of before 11.1.
 CURVE_VERSION = "11.1.0"
@@ -150,6 +169,55 @@ def wide_history(title: str, description: str, unit: str, text: str) -> timeseri
         .height(11)
         .legend(side_legend("lastNotNull", "min"))
     )
+
+
+def seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Panel:
+    """The samples of one metric or two, each with what its lines are called besides."""
+    (first, name), *more = metrics.items()
+    panel = narrow_history(
+        title,
+        "The samples of all trials in the chosen time, a second each; of longer ranges their "
+        "means. They are kept for 30 days; Live run shows those of one job.",
+        unit,
+        samples(first, SAMPLED, CHOSEN),
+        f"{NAME}{name}",
+    ).span_nulls(False)
+    for metric, name in more:
+        panel = panel.with_target(series(samples(metric, SAMPLED, CHOSEN), f"{NAME}{name}", "B"))
+    return panel
+
+
+def figures_history(title: str, unit: str, condition: str) -> timeseries.Panel:
+    """Every result that meets a condition, over the whole width."""
+    return wide_history(title, EVERY_RESULT, unit, _values(condition))
+
+
+def narrow_figures(
+    title: str, unit: str, condition: str, description: str = EVERY_RESULT
+) -> timeseries.Panel:
+    """The same, three side by side."""
+    return narrow_history(title, description, unit, _values(condition))
+
+
+def row_history(row: str, unit: str, condition: str) -> timeseries.Panel:
+    """The same in a row that is repeated for the values of a variable."""
+    return (
+        history(
+            f"${row}: history",
+            "The figure of every job in the chosen time.",
+            unit,
+            _values(condition),
+            "$tag_label ($tag_host)",
+        )
+        .span(12)
+        .height(12)
+        .legend(bottom_legend())
+        .axis_soft_min(0)
+    )
+
+
+def _values(condition: str) -> str:
+    return f'SELECT "value" {results(condition)} {GROUPED}'
 
 
 def peer_ratios() -> stat.Panel:

@@ -1,28 +1,26 @@
 """Disks: throughput and operations by block and queue depth, latency, evidence, by the second."""
 
-from collections.abc import Mapping
-
 from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models.dashboard import GridPos
 
 from grafana.charts import (
-    GROUPED,
-    NAME,
+    PERCENTILES,
+    SAMPLED_LATENCIES,
     Axis,
     beside,
     curves,
-    history,
+    figures_history,
     matrix,
-    narrow_history,
+    narrow_figures,
     peer_history,
     peer_ratios,
+    row_history,
+    seconds,
     share_history,
     spread_history,
-    wide_history,
 )
 from grafana.influxql import (
-    CHOSEN,
     PRIMARY,
     equals,
     latest,
@@ -30,8 +28,6 @@ from grafana.influxql import (
     one_of,
     over_latest,
     present,
-    results,
-    samples,
     series,
 )
 from grafana.looks import (
@@ -45,7 +41,6 @@ from grafana.looks import (
     SHARE,
     api_variable,
     board,
-    bottom_legend,
     no_legend,
     prop,
     result_variables,
@@ -63,12 +58,6 @@ ACCESSES = f"{OURS} AND {matches('workload', '^disk[.](seq|rand)_')}"
 THROUGHPUTS = f"{ACCESSES} AND {equals('metric', 'bytes_per_second')}"
 OPERATIONS = f"{ACCESSES} AND {equals('metric', 'operations_per_second')}"
 COMMITS = f"{PRIMARY} AND {DISKS} AND {equals('metric', 'commit_time_s')}"
-PERCENTILES = {
-    "latency_p50_s": "50 %",
-    "latency_p90_s": "90 %",
-    "latency_p99_s": "99 %",
-    "latency_p99_9_s": "99.9 %",
-}
 LATENCIES = f"{ACCESSES} AND {matches('metric', '^latency_p(50|90|99|99_9)_s$')}"
 ONE_AT_A_TIME = f'{LATENCIES} AND "threads" = \'1\' AND "queue_depth" = 1'
 # Rows are repeated for what has the same unit.
@@ -81,7 +70,6 @@ NOTHING = "No results of disks in the chosen time."
 BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
 DEPTH_AXIS = Axis("queue_depth", "queue depth", NUMBER, 2)
 LIMIT = "limit, what the link to the device transfers at most, or the operator told"
-SAMPLED = ("host", "workload", "label")
 
 
 def disk() -> dashboard.Dashboard:
@@ -119,23 +107,23 @@ def disk() -> dashboard.Dashboard:
         .with_panel(_evidence("In memory before", "cached_ratio_before", IN_MEMORY))
         .with_panel(_evidence("Device busy", "device_busy_ratio", BUSY))
         .with_row(dashboard.Row("Second by second"))
-        .with_panel(_seconds("Throughput, second by second", BANDWIDTH, {"bytes_per_second": ""}))
-        .with_panel(_seconds("Operations, second by second", RATE, {"operations_per_second": ""}))
-        .with_panel(_seconds("Latency, second by second", SECONDS, SAMPLED_LATENCIES))
+        .with_panel(seconds("Throughput, second by second", BANDWIDTH, {"bytes_per_second": ""}))
+        .with_panel(seconds("Operations, second by second", RATE, {"operations_per_second": ""}))
+        .with_panel(seconds("Latency, second by second", SECONDS, SAMPLED_LATENCIES))
         .with_row(dashboard.Row("History of all chosen workloads"))
-        .with_panel(_history("Throughput", BANDWIDTH, THROUGHPUTS))
-        .with_panel(_narrow("Operations", RATE, OPERATIONS))
-        .with_panel(_narrow("Slowest of a hundred", SECONDS, _of_metric("latency_p99_s")))
-        .with_panel(_narrow("Commits", SECONDS, COMMITS))
+        .with_panel(figures_history("Throughput", BANDWIDTH, THROUGHPUTS))
+        .with_panel(narrow_figures("Operations", RATE, OPERATIONS))
+        .with_panel(narrow_figures("Slowest of a hundred", SECONDS, _of_metric("latency_p99_s")))
+        .with_panel(narrow_figures("Commits", SECONDS, COMMITS))
         .with_panel(share_history().span(8).height(9).legend(no_legend()))
         .with_panel(peer_history())
         .with_panel(spread_history())
         .with_row(dashboard.Row(f"${STREAM}").repeat(STREAM))
         .with_panel(beside(f"${STREAM}: ours, the limit, the peer", BANDWIDTH, OF_STREAM, LIMIT))
-        .with_panel(_row_history(STREAM, BANDWIDTH, OF_STREAM))
+        .with_panel(row_history(STREAM, BANDWIDTH, OF_STREAM))
         .with_row(dashboard.Row(f"${ACCESS}").repeat(ACCESS))
         .with_panel(beside(f"${ACCESS}: ours, the limit, the peer", RATE, OF_ACCESS, LIMIT))
-        .with_panel(_row_history(ACCESS, RATE, OF_ACCESS))
+        .with_panel(row_history(ACCESS, RATE, OF_ACCESS))
     )
 
 
@@ -269,53 +257,8 @@ BUSY = (
     "The share of the time for which the device had anything to do. Far below 100 %, the way to "
     "the device and not the device was the bottleneck."
 )
-SAMPLED_LATENCIES = {"latency_p50_s": ": 50 %", "latency_p99_s": ": 99 %"}
 
 
 def _evidence(title: str, metric: str, description: str) -> timeseries.Panel:
     condition = f"{OURS} AND {equals('metric', metric)}"
-    text = f'SELECT "value" {results(condition)} {GROUPED}'
-    return narrow_history(title, description, SHARE, text).axis_soft_min(0).axis_soft_max(1)
-
-
-def _seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Panel:
-    """The samples of one metric or two, each with what its lines are called besides."""
-    (first, name), *more = metrics.items()
-    panel = narrow_history(
-        title,
-        "The samples of all trials in the chosen time, a second each; of longer ranges their "
-        "means. They are kept for 30 days; Live run shows those of one job.",
-        unit,
-        samples(first, SAMPLED, CHOSEN),
-        f"{NAME}{name}",
-    ).span_nulls(False)
-    for metric, name in more:
-        panel = panel.with_target(series(samples(metric, SAMPLED, CHOSEN), f"{NAME}{name}", "B"))
-    return panel
-
-
-def _history(title: str, unit: str, condition: str) -> timeseries.Panel:
-    text = f'SELECT "value" {results(condition)} {GROUPED}'
-    return wide_history(title, "Of every result in the chosen time.", unit, text)
-
-
-def _narrow(title: str, unit: str, condition: str) -> timeseries.Panel:
-    text = f'SELECT "value" {results(condition)} {GROUPED}'
-    return narrow_history(title, "Of every result in the chosen time.", unit, text)
-
-
-def _row_history(row: str, unit: str, condition: str) -> timeseries.Panel:
-    text = f'SELECT "value" {results(condition)} {GROUPED}'
-    return (
-        history(
-            f"${row}: history",
-            "The figure of every job in the chosen time.",
-            unit,
-            text,
-            "$tag_label ($tag_host)",
-        )
-        .span(12)
-        .height(12)
-        .legend(bottom_legend())
-        .axis_soft_min(0)
-    )
+    return narrow_figures(title, SHARE, condition, description).axis_soft_min(0).axis_soft_max(1)

@@ -10,10 +10,18 @@ from grafana.cpu import cpu
 from grafana.disk import disk
 from grafana.live import live
 from grafana.mem import mem
+from grafana.net import net
 from grafana.overview import overview
 
 DIRECTORY = Path(__file__).with_name("dashboards")
-BOARDS = {"overview": overview, "cpu": cpu, "mem": mem, "disk": disk, "live": live}
+BOARDS = {
+    "overview": overview,
+    "cpu": cpu,
+    "mem": mem,
+    "disk": disk,
+    "net": net,
+    "live": live,
+}
 
 
 def generated() -> dict[str, str]:

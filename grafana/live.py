@@ -44,6 +44,7 @@ FIGURES = {
     "B": ("bytes_per_second", BANDWIDTH),
     "C": ("access_time_s", SECONDS),
     "D": ("commit_time_s", SECONDS),
+    "E": ("round_trip_s", SECONDS),
 }
 LATENCIES = {"A": ("latency_p50_s", "50 %"), "B": ("latency_p99_s", "99 %")}
 # Wide enough for every unit, so that the charts stand exactly above one another.
@@ -165,8 +166,9 @@ def _rates() -> timeseries.Panel:
     panel = (
         _strip(
             "Rate or time",
-            "Operations a second, bytes a second or the time of an access, of every sample, a "
-            "second each; of longer ranges their means. Of disks both operations and bytes.",
+            "Operations a second, bytes a second or the time of an access or a round trip, of "
+            "every sample, a second each; of longer ranges their means. Of disks both operations "
+            "and bytes.",
             9,
             RATE,
         )
@@ -185,7 +187,7 @@ def _latencies() -> timeseries.Panel:
     panel = _strip(
         "Latency of operations",
         "The median and the slowest of a hundred of the operations of each second, where "
-        "operations wait for a device (disks).",
+        "operations wait for a device (disks) or for the far end (network).",
         7,
         SECONDS,
     ).axis_soft_min(0)

@@ -12,7 +12,7 @@ from orchestrator.influx.points import SAMPLES
 
 TAG = "hostbench"
 OVERVIEW, LIVE = "hostbench-overview", "hostbench-live"
-CPU, MEM, DISK = "hostbench-cpu", "hostbench-mem", "hostbench-disk"
+CPU, MEM, DISK, NET = "hostbench-cpu", "hostbench-mem", "hostbench-disk", "hostbench-net"
 WHOLE_WIDTH = 24
 ALL = ".*"
 

@@ -17,7 +17,7 @@ from hostbench.report.content import (
 )
 from hostbench.report.figures import primary, sentence
 from hostbench.report.grouping import Layout, Params, group_name, telling_params
-from hostbench.units import binary_bytes, human, tick
+from hostbench.units import binary_bytes, exact_bytes, human, tick
 
 CURVES_A_CHART = 8
 MARKS_ARE = "size of a cache"
@@ -93,7 +93,7 @@ def _point(x: float, metric: MetricResult) -> CurvePoint:
 
 def _place(value: float, axis: CurveAxis) -> str:
     if axis.unit == "byte":
-        return binary_bytes(value)
+        return exact_bytes(int(value)) if value == int(value) else binary_bytes(value)
     return tick(value, axis.unit) if axis.unit == "1" else human(value, axis.unit)
 
 

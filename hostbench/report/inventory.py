@@ -9,6 +9,7 @@ from hostbench.models.host import (
     Network,
     ScratchPlace,
 )
+from hostbench.models.result import FarHostRecord
 from hostbench.report.content import (
     Block,
     Code,
@@ -32,7 +33,25 @@ INTERFACES_SHOWN = 16
 
 def host_section(host: HostInventory) -> Section:
     """All that the inventory holds."""
-    blocks: tuple[Block, ...] = (
+    return Section("host", "Host", _inventory(host))
+
+
+def far_host_section(far: FarHostRecord) -> Section:
+    """The second host of a job: what ran there, between which addresses, and all of its
+    inventory."""
+    program = f"{far.program.name} {far.program.version}"
+    facts: tuple[tuple[str, Text], ...] = (
+        ("Its part", "the far ends of the network's tests"),
+        ("Program", (f"{program}, SHA-256 ", Code(far.program.sha256))),
+        ("Its address", Code(far.address)),
+        ("Reached from", Code(far.near_address)),
+    )
+    blocks = (Facts(facts), *_inventory(far.inventory))
+    return Section("far-host", "Far host", blocks, in_brief=False)
+
+
+def _inventory(host: HostInventory) -> tuple[Block, ...]:
+    return (
         Facts(_system(host)),
         Part("Processor", _processor(host.cpu)),
         Part("Caches", (_caches(host),)),
@@ -42,7 +61,6 @@ def host_section(host: HostInventory) -> Section:
         Part("Clock and limits", (Facts(_clock(host) + _limits(host)),)),
         Part("Mitigations", (_mitigations(host),)),
     )
-    return Section("host", "Host", blocks)
 
 
 def _system(host: HostInventory) -> tuple[tuple[str, Text], ...]:

@@ -38,11 +38,11 @@ METHOD = (
     "of wall time. The figure of a thread is the median over its clean slices, that of the trial "
     "the sum of its threads, or for clocks and times their median; the whole run, disturbance "
     "included, stands beside it. All work is verified, that of disks where the case asks for it, "
-    "and a wrong result gives no figure.",
-    "Work that waits for a disk has no slices: its figure is that of the whole timed region. The "
-    "time of every operation is counted in a histogram with 128 steps for each doubling, so a "
-    "percentile is off by less than 1 %; one that too few operations were measured for is left "
-    "out.",
+    "of networks by the counts of both ends, and a wrong result gives no figure.",
+    "Work that waits for a disk or a network has no slices: its figure is that of the whole timed "
+    "region, of network streams by the receiver's clock. The time of every operation is counted "
+    "in a histogram with 128 steps for each doubling, so a percentile is off by less than 1 %; one "
+    "that too few operations were measured for is left out.",
     "n counts trials, never slices or samples. A case is repeated until half the interval of its "
     "median reaches the target, within the bounds of the suite. The interval lies between order "
     "statistics, assumes no distribution, and states the coverage it really has (Hoefler and "
@@ -51,8 +51,9 @@ METHOD = (
     "deviation is a tenth of the mean, or an extreme half of it away (as in pyperf).",
     "A limit is the product of its factors: for the CPU the clock measured in the same trial, the "
     "operations per cycle of the micro-architecture and the distinct cores used; for memory what "
-    "its channels transfer; for disks what their link transfers, or what the operator told. A "
-    "figure above its limit by more than the tolerance is invalid. "
+    "its channels transfer; for disks what their link transfers, for networks what a physical "
+    "link carries of payload, or of either what the operator told. A figure above its limit by "
+    "more than the tolerance is invalid. "
     "Disturbed trials are kept and shown; they count only where there are fewer undisturbed ones "
     "than the suite asks for.",
 )

@@ -2,7 +2,7 @@
 
 from hostbench.models.result import ResultDocument
 from hostbench.report.content import Report
-from hostbench.report.inventory import host_section
+from hostbench.report.inventory import far_host_section, host_section
 from hostbench.report.method import method_section
 from hostbench.report.raw import raw_section
 from hostbench.report.spread import spread_section
@@ -13,18 +13,20 @@ from hostbench.report.timeline import time_section
 
 def report_of(document: ResultDocument, source: str) -> Report:
     """The report of a job, from its document alone; `source` is the file that it came from."""
-    subsystems = subsystem_reports(document)
+    subsystems, far = subsystem_reports(document), document.far_host
     sections = (
         summary_section(document, list(subsystems.values())),
         *(section_of(name, subsystem) for name, subsystem in subsystems.items()),
         time_section(document),
         spread_section(document),
         host_section(document.host),
+        far_host_section(far) if far else None,
         method_section(document),
         raw_section(document, source),
     )
+    hosts = " and ".join([document.host.hostname, *([far.inventory.hostname] if far else [])])
     return Report(
-        title=f"{document.suite.name} on {document.host.hostname}",
+        title=f"{document.suite.name} on {hosts}",
         subtitle=host_line(document.host),
         facts=job_facts(document),
         tally=tally(document.cases),

@@ -12,7 +12,7 @@ says must hold for any document of the schema: cases without a figure, without a
 trial, with peers and without. It reads nothing but its arguments.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hostbench.models.result import CaseResult, ResultDocument, Verdict
@@ -85,6 +85,17 @@ def best_of_each(cases: Sequence[CaseResult], *params: str) -> tuple[CaseResult,
     more than a summary holds."""
     found = _best(cases, params)
     return found if len(found) <= HEADLINES_MOST else _best(cases, ())
+
+
+def preferred(
+    cases: Sequence[CaseResult], is_meant: Callable[[CaseResult], bool]
+) -> list[CaseResult]:
+    """Of each workload the cases that are meant; all where none of them has a figure."""
+    kept: list[CaseResult] = []
+    for found in by_workload(cases).values():
+        meant = [case for case in found if is_meant(case)]
+        kept += meant if any(primary(case) for case in meant) else found
+    return kept
 
 
 def _best(cases: Sequence[CaseResult], params: Sequence[str]) -> tuple[CaseResult, ...]:

@@ -88,6 +88,8 @@ def job_facts(document: ResultDocument) -> Facts:
         ("With", ", ".join([f"hostbench {document.hostbench}", *programs])),
         ("Job", (Code(job.id), f", {job.state}")),
     ]
+    if document.far_host is not None:
+        items.append(("Far host", host_line(document.far_host.inventory)))
     return Facts(tuple(items))
 
 

@@ -42,13 +42,27 @@ TAGGED_PARAMS = (
     "index",
     "cache_mode",
     "engine",
+    "target",
+    "direction",
+    "ip_version",
+    "send_path",
+    "udp_path",
+    "congestion",
+    "wait",
 )
 # Parameters and secondary metrics that boards draw a figure over.
-NUMBERED_PARAMS = ("size_bytes", "block_bytes", "intensity", "queue_depth")
-# What `best` became of these is told, and no series is told apart by it.
-CHOSEN_NUMBERS = ("streams",)
+NUMBERED_PARAMS = (
+    "size_bytes",
+    "block_bytes",
+    "intensity",
+    "queue_depth",
+    "streams",
+    "load_streams",
+    "rate",
+)
+# What `best` became of it is told, and no series is told apart by it.
 CHOSEN_WORDS = ("store",)
-NUMBERED_METRICS = ("load_bytes_per_second",)
+NUMBERED_METRICS = ("load_bytes_per_second", "offered_bytes_per_second")
 # The metric of a peer's figure that is held against none of ours.
 CONTEXT_METRIC = "figure"
 REASON_CHARACTERS = 300
@@ -241,7 +255,7 @@ def _abscissas(case: CaseResult) -> dict[str, float | str]:
 
 def _choices(case: CaseResult) -> dict[str, float | str]:
     words = {name: _resolved(case, name) for name in CHOSEN_WORDS}
-    return {**_numbers_of(case, CHOSEN_NUMBERS), **_without_empty(words)}
+    return dict(_without_empty(words))
 
 
 def _numbers_of(case: CaseResult, names: Sequence[str]) -> dict[str, float | str]:

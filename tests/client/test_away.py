@@ -56,6 +56,7 @@ def test_an_orchestrator_with_tls_and_a_checkout_that_knows_it(tmp_path: Path) -
             other = command.run("hosts", "--url", f"https://localhost:{server.port}")
             assert other.code == ExitCode.USAGE and "no key is named" in other.errors
             key = str(checkout / "secrets" / "api_key")
-            plain = command.run("hosts", "--key-file", key, "--url", server.url)
+            in_clear = server.url.replace("https:", "http:")
+            plain = command.run("hosts", "--key-file", key, "--url", in_clear)
             assert plain.code == ExitCode.UNREACHABLE
             assert "use https:// if it speaks TLS" in plain.errors

@@ -33,7 +33,7 @@ cases:
   - workload: cpu.fma
     params: {isa: LACKING}
 """
-PAGE, GIB = 4096, 1 << 30
+PAGE, KIB, GIB = 4096, 1 << 10, 1 << 30
 FILL_ON_A_SLOW_DISK_S = GIB / 100e6
 LACKING = "neon" if os.uname().machine == "x86_64" else "avx2"
 
@@ -293,6 +293,35 @@ def test_the_course_of_disks_is_bounded_by_time_and_by_the_courses_totals() -> N
     assert all(case.params["warmup_s"] == 0 and not case.peers for case in writes)
 
 
+def test_the_networks_course_grid_has_all_its_blocks_and_totals() -> None:
+    from hostbench.job import set_up
+    from hostbench.suite import find_suite, load_suite
+
+    for name, target in (("net-course", "loopback"), ("net-two-hosts", "far_host")):
+        cases = set_up(load_suite(find_suite(name)))[0].plan.cases
+        assert {case.params["target"] for case in cases} == {target}
+        totals = [case for case in cases if case.params.get("total_bytes")]
+        asked = {
+            (case.workload, case.params["block_bytes"], case.params["streams"]) for case in totals
+        }
+        for block, streams in (
+            *((KIB, streams) for streams in (1, 2, 4, 8)),
+            *((32 * KIB, streams) for streams in (1, 2, 4, 8)),
+            *((1, streams) for streams in (1, 2)),
+        ):
+            assert {("net.tcp_stream", block, streams), ("net.udp_stream", block, streams)} <= asked
+        assert {("net.tcp_stream", 64 * KIB, streams) for streams in (1, 2, 4, 8)} <= asked
+        assert {("net.udp_stream", 63 * KIB, streams) for streams in (1, 2, 4, 8)} <= asked
+        assert {case.params["total_bytes"] for case in totals} == {GIB, 100 * GIB}
+        assert all(case.params["duration_s"] == 1 for case in totals)
+        million = [case for case in cases if case.params.get("work")]
+        assert {case.params["work"] for case in million} == {1_000_000}
+        assert {case.workload for case in million} == {"net.tcp_rr", "net.udp_rr"}
+        assert {case.params["block_bytes"] for case in million} == {1}
+        echoed = {(case.workload, case.params["block_bytes"]) for case in cases}
+        assert {("net.tcp_rr", 64 * KIB), ("net.udp_rr", 63 * KIB)} <= echoed
+
+
 def bytes_written(case: PlannedCase) -> int:
     """What our trials of a disk case write at most, on however fast a disk. Peers come on top."""
     if case.workload.endswith("_read"):
@@ -310,7 +339,7 @@ def test_the_quick_suite_keeps_its_budget() -> None:
 
     setup, _programs = set_up(load_suite(find_suite("quick")))
     plan = setup.plan
-    assert plan.estimate().high_s <= 180
+    assert plan.estimate().high_s <= 210
     memory = Plan(plan.suite, tuple(case for case in plan.cases if case.subsystem == "mem"))
     assert memory.estimate().low_s <= 45
     assert all(case.repeats.min_trials == case.repeats.max_trials for case in memory.cases)
@@ -320,7 +349,14 @@ def test_the_quick_suite_keeps_its_budget() -> None:
     assert all(case.repeats.min_trials == case.repeats.max_trials for case in disk)
     assert {case.params["file_bytes"] for case in disk} == {GIB}, "filled once"
     assert GIB + sum(map(bytes_written, disk)) <= 2 * GIB
+    net = Plan(plan.suite, tuple(case for case in plan.cases if case.subsystem == "net"))
+    assert net.estimate().complete and net.estimate().low_s <= 30
+    assert all(case.repeats.min_trials == case.repeats.max_trials for case in net.cases)
+    assert {case.params["target"] for case in net.cases} == {"loopback"}
     assert {"likwid-bench", "sysbench"} <= {tool for case in plan.cases for tool in case.peers}
     workloads = {case.workload for case in plan.cases}
     assert {"cpu.clock", "cpu.fma", "cpu.dot", "cpu.linpack"} <= workloads
     assert {"mem.read", "mem.write", "mem.copy", "mem.triad", "mem.pointer_chase"} <= workloads
+    assert {
+        f"net.{name}" for name in ("tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr")
+    } <= workloads

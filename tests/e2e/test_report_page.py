@@ -15,6 +15,7 @@ from hostbench.report.html import html
 from hostbench.report.page import report_of
 from tests.unit.disk_documents import disk_run
 from tests.unit.memory_documents import memory_run
+from tests.unit.net_documents import net_run
 from tests.unit.report_documents import full_run, sampled_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -45,6 +46,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "samples": sampled_run(),
         "memory": memory_run(trials=2),
         "disk": disk_run(trials=2),
+        "net": net_run(trials=2),
     }
     for name, document in documents.items():
         page = html(report_of(document, "result.json"))
@@ -68,7 +70,7 @@ class Opened:
         self.opened_s = time.perf_counter() - began_s
 
 
-@pytest.mark.parametrize("name", ["full", "samples", "memory", "disk"])
+@pytest.mark.parametrize("name", ["full", "samples", "memory", "disk", "net"])
 def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], name: str) -> None:
     context = browser.new_context()
     opened = Opened(context, pages[name])
@@ -79,7 +81,7 @@ def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], na
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["few", "samples", "memory", "disk"])
+@pytest.mark.parametrize("name", ["few", "samples", "memory", "disk", "net"])
 def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, theme: str) -> None:
     context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
     page = Opened(context, pages[name]).page
@@ -90,7 +92,7 @@ def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, them
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["full", "memory", "disk"])
+@pytest.mark.parametrize("name", ["full", "memory", "disk", "net"])
 def test_nothing_is_wider_than_the_window(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:
@@ -101,7 +103,7 @@ def test_nothing_is_wider_than_the_window(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["samples", "memory", "disk"])
+@pytest.mark.parametrize("name", ["samples", "memory", "disk", "net"])
 def test_the_text_of_charts_is_readable(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:

@@ -66,6 +66,24 @@ DISK_CASES = [
     {"workload": "disk.rand_rw", "params": {**SHORT_DISK, "engine": "psync", "threads": 2}},
     {"workload": "disk.fsync_latency", "params": SHORT_DISK},
 ]
+SHORT_NET = {"duration_s": 0.4, "warmup_s": 0.05, "sample_interval_s": 0.1}
+NET_CASES = [
+    {"workload": "net.tcp_stream", "params": SHORT_NET, "grid": {"streams": [1, 2]}},
+    {
+        "workload": "net.udp_stream",
+        "params": {**SHORT_NET, "direction": "both"},
+        "grid": {"rate": [20_000_000, 50_000_000]},
+        "peers": ["iperf3"],
+    },
+    {
+        "workload": "net.tcp_rr",
+        "params": SHORT_NET,
+        "grid": {"load_streams": [0, 1]},
+        "peers": ["sockperf"],
+    },
+    {"workload": "net.udp_rr", "params": SHORT_NET, "grid": {"block_bytes": [1, 1024]}},
+    {"workload": "net.tcp_crr", "params": SHORT_NET},
+]
 SUITE = Suite.model_validate_json(
     json.dumps(
         {
@@ -87,6 +105,7 @@ SUITE = Suite.model_validate_json(
                 },
                 *MEMORY_CASES,
                 *DISK_CASES,
+                *NET_CASES,
                 # No host has both.
                 {"workload": "cpu.fma", "params": {"isa": "neon", "threads": 1}},
                 {"workload": "cpu.fma", "params": {"isa": "avx512", "threads": 1}},

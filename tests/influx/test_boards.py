@@ -28,6 +28,7 @@ BOARDS_OF = {
     "cpu.": {"hostbench-cpu"},
     "mem.": {"hostbench-mem"},
     "disk.": {"hostbench-disk"},
+    "net.": {"hostbench-net"},
 }
 
 
@@ -118,7 +119,7 @@ def test_the_document_leaves_no_panel_untried(
     all_panels = {(query.board, query.panel) for query in panel_queries(ANY_TIME)}
     beside_peers = {
         (f"hostbench-{board}", panel)
-        for board in ("cpu", "mem", "disk")
+        for board in ("cpu", "mem", "disk", "net")
         for panel in ("Ours / peer", "Ours over the peer's")
     }
     assert all_panels - filled_panels <= beside_peers
@@ -143,7 +144,7 @@ def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
             suite=[suite],
             workload=sorted(name for name in workloads if name.startswith(subsystem)),
             **dict.fromkeys(
-                ("kernel", "stream", "access"),
+                ("kernel", "stream", "access", "trip"),
                 sorted(name for name in workloads if name.startswith(subsystem)),
             ),
             job=[document.job.id, "x"],

@@ -36,7 +36,7 @@ def field_of(details: dict[str, Any]) -> str:
         ({"workload": "cpu.fmaa"}, "body.workload", "did you mean 'cpu.fma'"),
         ({"workload": "fma"}, "body.workload", "has no subsystem"),
         ({"workload": "cpx.fma"}, "body.workload", "did you mean 'cpu'"),
-        ({"workload": "net.tcp_stream"}, "body.workload", "net"),
+        ({"workload": "gpu.gemm"}, "body.workload", "gpu"),
         (
             {"workload": "cpu.fma", "params": {"thread": 1}},
             "body.params.thread",

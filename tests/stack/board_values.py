@@ -14,14 +14,14 @@ from orchestrator.influx.client import Series
 Row = dict[str, Any]
 RATE, CLOCK = "operations_per_second", "clock_hertz"
 BANDWIDTH, ACCESS_TIME = "bytes_per_second", "access_time_s"
-COMMIT_TIME = "commit_time_s"
-FIGURES = {"A": RATE, "B": BANDWIDTH, "C": ACCESS_TIME, "D": COMMIT_TIME}
+COMMIT_TIME, ROUND_TRIP = "commit_time_s", "round_trip_s"
+FIGURES = {"A": RATE, "B": BANDWIDTH, "C": ACCESS_TIME, "D": COMMIT_TIME, "E": ROUND_TRIP}
 PERCENTILES = tuple(f"latency_{name}_s" for name in ("p50", "p90", "p99", "p99_9"))
 LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
 SAMPLE_METRICS = {"Clean slices": "clean_slice_ratio", "Core clock": CLOCK}
 TAGGED = (
     "dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index", "cache_mode",
-    "engine",
+    "engine", "target", "direction", "ip_version", "send_path", "udp_path", "congestion", "wait",
 )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ class Expected:
     def rows(self, query: BoardQuery) -> list[Row]:
         """What this query must answer. Raises KeyError for a panel nobody has thought of here."""
         board = query.board.removeprefix("hostbench-")
-        if board in ("cpu", "mem", "disk"):
+        if board in ("cpu", "mem", "disk", "net"):
             return self._of_subsystem(board)._rows(board, query)
         return self._rows(board, query)
 
@@ -129,6 +129,7 @@ class Expected:
             ("mem", "$kernel: ours, the limit, the peer"): lambda _: self._beside(BANDWIDTH),
             ("mem", "$kernel: history"): lambda _: self._figures(BANDWIDTH),
             **self._disk_answers(),
+            **self._net_answers(),
             ("live", "Latest sample"): lambda ref: self._latest_figures(FIGURES[ref]),
             ("live", "Rate or time"): lambda ref: self._samples(FIGURES[ref]),
             ("live", "Latency of operations"): lambda ref: self._samples(LATENCIES[ref]),
@@ -522,6 +523,142 @@ class Expected:
             for (workload, metric), value in found.items()
         ]
 
+    # ---- networks ----
+
+    def _net_answers(self) -> dict[tuple[str, str], Callable[[str], list[Row]]]:
+        found: dict[str, Callable[[str], list[Row]]] = {
+            "Highest throughput by workload": lambda _: self._highest(BANDWIDTH, "max", "workload"),
+            "Highest throughput by workload and target": lambda _: self._highest(
+                BANDWIDTH, "rate", "workload", "target"
+            ),
+            "Share of the limit, by workload": self._by_workload,
+            "Round trip": self._shortest_trips,
+            "Ours / peer": self._peers,
+            "Latest result of every case": self._table,
+            "Throughput over the block size": partial(
+                self._stream_over, "block_bytes", "block", "streams"
+            ),
+            "Throughput over the number of streams": partial(
+                self._stream_over, "streams", "number of streams", "block_bytes"
+            ),
+            "Highest throughput by workload and direction": lambda _: self._highest(
+                BANDWIDTH, "rate", "workload", "direction"
+            ),
+            "Loss over the offered rate": lambda _: self._over_offered("lost_ratio", "lost"),
+            "Received over the offered rate": lambda _: self._over_offered(BANDWIDTH, "received"),
+            "Round trip of one stream": self._trips_of_one_stream,
+            "Round trip over the block size": self._trips_over_blocks,
+            "Round trip under load": self._trips_under_load,
+            "Connections over the number of streams": self._connections,
+            "CPU time, near end": lambda _: self._told("cpu_seconds_per_gigabyte"),
+            "CPU time, far end": lambda _: self._told("far_cpu_seconds_per_gigabyte"),
+            "Retransmits": lambda _: self._told("retransmits"),
+            "Throughput, second by second": lambda _: self._samples(BANDWIDTH),
+            "Operations, second by second": lambda _: self._samples(RATE),
+            "Round trips, second by second": lambda ref: self._samples(LATENCIES[ref]),
+            "Throughput": lambda _: self._figures(BANDWIDTH),
+            "Round trips": lambda _: self._figures(ROUND_TRIP),
+            "Lost datagrams": lambda _: self._told("lost_ratio"),
+            "Connections": lambda _: self._figures(RATE),
+            "Share of the limit": lambda _: self._history("efficiency"),
+            "Ours over the peer's": lambda _: self._history("peer_ratio"),
+            "Spread": lambda _: self._history("spread"),
+            "$stream: ours, the limit, the peer": partial(self._beside_of, BANDWIDTH),
+            "$stream: history": partial(self._figures_of, BANDWIDTH),
+            "$trip: ours and the peer": partial(self._beside_of, ROUND_TRIP),
+            "$trip: history": partial(self._figures_of, ROUND_TRIP),
+        }
+        return {("net", panel): answer for panel, answer in found.items()}
+
+    def _shortest_trips(self, _ref: str) -> list[Row]:
+        found: dict[tuple[tuple[str, str], ...], float] = {}
+        for case, value in self._rated(ROUND_TRIP):
+            key = tuple(self._tags(case, "workload", "target").items())
+            found[key] = min(found.get(key, value), value)
+        return [{**dict(key), "min": value} for key, value in found.items()]
+
+    def _stream_over(self, x: str, axis: str, other: str, _ref: str) -> list[Row]:
+        tags = ("workload", "target", "direction", "send_path", "udp_path", "congestion")
+        return [
+            {
+                **self._point(case, BANDWIDTH, "throughput", tags),
+                **self._number(case, x, axis),
+                **self._number(case, other, other),
+            }
+            for case in self.cases
+            if case.primary == BANDWIDTH
+        ]
+
+    def _over_offered(self, metric: str, y: str) -> list[Row]:
+        found = []
+        for case in self.cases:
+            told = metric in case.metrics or (metric == case.primary and not case.metrics)
+            if case.workload != "net.udp_stream" or not told:
+                continue
+            row = self._point(case, metric, y, ("target", "direction", "udp_path"))
+            if "offered_bytes_per_second" in case.metrics:
+                row["offered"] = case.metrics["offered_bytes_per_second"].statistics.median
+            for param in ("block_bytes", "streams"):
+                row |= self._number(case, param, param)
+            found.append(row)
+        return found
+
+    def _trips(self, *, loaded: bool) -> Iterator[tuple[CaseResult, str, float]]:
+        """Percentiles of round trips, with a load beside them or without."""
+        names = ("net.tcp_rr", "net.udp_rr")
+        cases = [case for case in self.cases if case.workload in names]
+        for metric in PERCENTILES:
+            for case, value in self._with(metric, cases):
+                if (self._params(case)["load_streams"] > 0) is loaded:
+                    yield case, metric, value
+
+    def _trip(self, case: CaseResult, metric: str) -> Row:
+        row = self._point(case, metric, "round trip", ("workload", "target", "wait"))
+        return {**row, "metric": metric}
+
+    def _trips_of_one_stream(self, _ref: str) -> list[Row]:
+        found: dict[tuple[str, str], float] = {}
+        for case, metric, value in self._trips(loaded=False):
+            if self._params(case)["streams"] == 1:
+                key = (case.workload, metric)
+                found[key] = max(found.get(key, 0.0), value)
+        return [
+            {"workload": workload, "metric": metric, "rate": value}
+            for (workload, metric), value in found.items()
+        ]
+
+    def _trips_over_blocks(self, _ref: str) -> list[Row]:
+        return [
+            {
+                **self._trip(case, metric),
+                **self._number(case, "block_bytes", "block"),
+                **self._number(case, "streams", "streams"),
+            }
+            for case, metric, _ in self._trips(loaded=False)
+        ]
+
+    def _trips_under_load(self, _ref: str) -> list[Row]:
+        found = []
+        for case, metric, _ in self._trips(loaded=True):
+            row = self._trip(case, metric)
+            for param in ("load_streams", "block_bytes", "streams"):
+                row |= self._number(case, param, param)
+            if "load_bytes_per_second" in case.metrics:
+                row["bandwidth taken"] = case.metrics["load_bytes_per_second"].statistics.median
+            found.append(row)
+        return found
+
+    def _connections(self, _ref: str) -> list[Row]:
+        return [
+            {
+                **self._point(case, RATE, "connections a second", ("workload", "target")),
+                **self._number(case, "streams", "number of streams"),
+                **self._number(case, "block_bytes", "block_bytes"),
+            }
+            for case in self.cases
+            if case.primary == RATE
+        ]
+
     # ---- samples and trials ----
 
     def _sampled(self, metric: str) -> Iterator[tuple[CaseResult, int, float]]:
@@ -651,21 +788,30 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
         },
         "mem": {case.workload for case in done if case.workload.startswith("mem.")},
         "disk": {case.workload for case in done if case.workload.startswith("disk.")},
+        "net": {case.workload for case in done if case.workload.startswith("net.")},
         "live": {
             case.workload for case in document.cases if any(trial.samples for trial in case.trials)
         },
     }
     rates = {case.workload: case.primary for case in done}
-    kernels, streams, accesses = (
-        {name for name, primary in rates.items() if primary == metric and name.startswith(prefix)}
-        for prefix, metric in (("mem.", BANDWIDTH), ("disk.", BANDWIDTH), ("disk.", RATE))
-    )
+    rows = {
+        ("mem", "kernel"): BANDWIDTH,
+        ("disk", "stream"): BANDWIDTH,
+        ("disk", "access"): RATE,
+        ("net", "stream"): BANDWIDTH,
+        ("net", "trip"): ROUND_TRIP,
+    }
     return {
         **{(f"hostbench-{board}", "host"): host for board in workloads},
         **{(f"hostbench-{board}", "suite"): suite for board in workloads},
         **{(f"hostbench-{board}", "workload"): names for board, names in workloads.items()},
-        ("hostbench-mem", "kernel"): kernels,
-        ("hostbench-disk", "stream"): streams,
-        ("hostbench-disk", "access"): accesses,
+        **{
+            (f"hostbench-{board}", row): {
+                name
+                for name, primary in rates.items()
+                if primary == metric and name.startswith(f"{board}.")
+            }
+            for (board, row), metric in rows.items()
+        },
         ("hostbench-live", "job"): {document.job.id},
     }

@@ -22,7 +22,16 @@ from hostbench.models.result import (
     ResultDocument,
     Verdict,
 )
-from hostbench.report.content import Block, Chart, Fold, Part, Report, Section, Table, TimeChart
+from hostbench.report.content import (
+    Block,
+    Chart,
+    Fold,
+    Part,
+    Report,
+    Section,
+    Table,
+    TimeChart,
+)
 from hostbench.report.html import html
 from hostbench.report.inventory import cpu_list, host_section
 from hostbench.report.markdown import escaped, markdown

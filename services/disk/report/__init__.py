@@ -1,24 +1,16 @@
 """What the report says of disks: throughput, operations a second, latency, commits, evidence."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hostbench.models.host import HostInventory
 from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.cases import name_of, number
 from hostbench.report.content import Block, Code, Paragraph, Part
-from hostbench.report.figures import by_workload, primary, workload_table
-from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part
+from hostbench.report.figures import by_workload, workload_table
+from hostbench.report.grouping import THREADS
+from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part, preferred
 from services.disk.report.behaviour import behaviour_part
-from services.disk.report.cases import (
-    BLOCK,
-    COMMITS,
-    DEPTH,
-    RANDOM,
-    SEQUENTIAL,
-    THREADS,
-    is_cached,
-    name_of,
-    number,
-)
+from services.disk.report.cases import BLOCK, COMMITS, DEPTH, RANDOM, SEQUENTIAL, is_cached
 from services.disk.report.evidence import cautions, evidence_part
 from services.disk.report.latency import commits, percentiles
 from services.disk.report.sweeps import operations, throughput
@@ -93,10 +85,10 @@ def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 def _headline(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     """Of each workload the best case that is the disk's own figure; of random access in blocks of
     4 KiB, and besides what one operation at a time reaches."""
-    random = _mostly(_of(cases, RANDOM), lambda case: number(case, BLOCK) == SMALL_BLOCK)
+    random = preferred(_of(cases, RANDOM), lambda case: number(case, BLOCK) == SMALL_BLOCK)
     found = (
         *best_of_each(_uncached(_of(cases, SEQUENTIAL))),
-        *best_of_each(_uncached(_mostly(random, _is_one_at_a_time))),
+        *best_of_each(_uncached(preferred(random, _is_one_at_a_time))),
         *best_of_each(_uncached(random)),
         *best_of_each(_uncached(_of(cases, (COMMITS,)))),
     )
@@ -107,16 +99,5 @@ def _is_one_at_a_time(case: CaseResult) -> bool:
     return number(case, DEPTH) == 1 and number(case, THREADS) == 1
 
 
-def _mostly(
-    cases: Sequence[CaseResult], is_meant: Callable[[CaseResult], bool]
-) -> list[CaseResult]:
-    """Of each workload the cases that are meant; all where none of them has a figure."""
-    kept: list[CaseResult] = []
-    for found in by_workload(cases).values():
-        meant = [case for case in found if is_meant(case)]
-        kept += meant if any(primary(case) for case in meant) else found
-    return kept
-
-
 def _uncached(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    return _mostly(cases, lambda case: not is_cached(case))
+    return preferred(cases, lambda case: not is_cached(case))

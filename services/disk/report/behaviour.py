@@ -30,24 +30,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hostbench.models.result import CaseResult, Verdict
+from hostbench.report.cases import median, name_of, number, share, shown
 from hostbench.report.content import Column, Paragraph, Part, RowGroup, Strong, Table, Text
 from hostbench.report.figures import sentence
-from hostbench.report.grouping import resolved
+from hostbench.report.grouping import THREADS, resolved
 from hostbench.units import binary_bytes, human, percent, significant, tick
-from services.disk.report.cases import (
-    BLOCK,
-    DEPTH,
-    FILE,
-    MODE,
-    RATE,
-    THREADS,
-    is_cached,
-    median,
-    name_of,
-    number,
-    share,
-    shown,
-)
+from services.disk.report.cases import BLOCK, DEPTH, FILE, MODE, RATE, is_cached
 
 SPINNING_LEAST_S = 2e-3
 SEEK_RATIO = 4.0

@@ -1,18 +1,14 @@
-"""A case as all parts of the disk's section see it: its parameters, its figures, its warnings."""
-
-from collections.abc import Sequence
+"""A case as all parts of the disk's section see it: its parameters and what they are called."""
 
 from hostbench.models.result import CaseResult
-from hostbench.report.figures import NOTHING
-from hostbench.report.grouping import THREADS as THREADS
-from hostbench.report.grouping import Params, resolved, word
-from hostbench.units import exact_bytes, human, percent
+from hostbench.report.cases import median, number, warned
+from hostbench.report.grouping import word
+from hostbench.units import exact_bytes, human
 
 SEQUENTIAL = ("seq_read", "seq_write", "seq_rw")
 RANDOM = ("rand_read", "rand_write", "rand_rw")
 COMMITS = "fsync_latency"
 
-WORKLOAD = "workload"
 BLOCK, DEPTH, FILE, TOTAL = "block_bytes", "queue_depth", "file_bytes", "total_bytes"
 MODE, ENGINE, RATE, SHARE = "cache_mode", "engine", "rate", "read_share"
 # What a case has of them where nobody asked for more is no news.
@@ -25,16 +21,6 @@ _PLAIN: dict[str, object] = {
 }
 PAGE_CACHE_MEASURED, CACHE_CONTAMINATED = "page_cache_measured", "cache_contaminated"
 SAMPLED = "sampled"
-
-
-def name_of(case: CaseResult) -> str:
-    """The workload without its subsystem."""
-    return case.workload.partition(".")[2]
-
-
-def asked(case: CaseResult) -> Params:
-    """What the suite asked for, and the workload."""
-    return {WORKLOAD: name_of(case), **case.params}
 
 
 def param_word(name: str, value: object) -> str:
@@ -54,53 +40,6 @@ def param_word(name: str, value: object) -> str:
     return word(name, value)
 
 
-def number(case: CaseResult, param: str) -> float | None:
-    """A parameter as the program resolved it; None where it is no number above zero."""
-    value = resolved(case).get(param)
-    return float(value) if isinstance(value, int | float) and value > 0 else None
-
-
-def said(case: CaseResult, param: str) -> str:
-    """A parameter as the program resolved it, beside what was asked for where that differs."""
-    effective, wanted = resolved(case).get(param), case.params.get(param)
-    if effective is None:
-        return NOTHING
-    same = effective == wanted or wanted in (None, "auto")
-    return str(effective) if same else f"{effective} ({wanted} was asked for)"
-
-
-def median(case: CaseResult, metric: str) -> float | None:
-    """Of one of the case's metrics; None where it has none."""
-    found = case.metrics.get(metric)
-    return found.statistics.median if found else None
-
-
-def shown(case: CaseResult, metric: str) -> str:
-    """The same for people."""
-    found = case.metrics.get(metric)
-    return human(found.statistics.median, found.unit) if found else NOTHING
-
-
-def total(case: CaseResult, metric: str) -> float | None:
-    """Of all trials of the case together; None where none of them tells it."""
-    values = [
-        value
-        for trial in case.trials
-        if trial.end is not None and (value := trial.end.metrics.get(metric)) is not None
-    ]
-    return sum(values) if values else None
-
-
-def share(case: CaseResult, metric: str) -> str:
-    """The same of a ratio."""
-    return percent(median(case, metric))
-
-
-def warned(case: CaseResult) -> frozenset[str]:
-    """The codes of all that the program warned of in any trial."""
-    return frozenset(one.code for trial in case.trials for one in trial.warnings)
-
-
 def is_cached(case: CaseResult) -> bool:
     """Whether memory, and not the disk alone, is what the figure tells of."""
     return bool(warned(case) & {PAGE_CACHE_MEASURED, CACHE_CONTAMINATED})
@@ -113,8 +52,3 @@ def moved_bytes(case: CaseResult) -> float | None:
     if bytes_moved is not None or operations is None or block is None:
         return bytes_moved
     return operations * block
-
-
-def row_of(cases: Sequence[CaseResult], *metrics: str) -> bool:
-    """Whether any case has any of these metrics: whether their column has anything in it."""
-    return any(metric in case.metrics for case in cases for metric in metrics)

@@ -4,9 +4,19 @@ and the fio command that asks for the same."""
 from collections.abc import Callable, Iterator, Sequence
 
 from hostbench.models.result import CaseResult
+from hostbench.report.cases import (
+    caution_blocks,
+    median,
+    number,
+    row_of,
+    said,
+    share,
+    shown,
+    total,
+    warned,
+)
 from hostbench.report.content import (
     Block,
-    Bullets,
     Code,
     Column,
     Fold,
@@ -22,10 +32,8 @@ from hostbench.report.figures import (
     folded,
     label,
     primary,
-    sentence,
-    some,
 )
-from hostbench.units import binary_bytes, human, plural
+from hostbench.units import binary_bytes, human
 from services.disk.report.cases import (
     CACHE_CONTAMINATED,
     ENGINE,
@@ -33,15 +41,7 @@ from services.disk.report.cases import (
     PAGE_CACHE_MEASURED,
     SAMPLED,
     TOTAL,
-    median,
     moved_bytes,
-    number,
-    row_of,
-    said,
-    share,
-    shown,
-    total,
-    warned,
 )
 
 EVIDENCE = Paragraph(
@@ -54,7 +54,7 @@ EVIDENCE = Paragraph(
 )
 Row = Callable[[CaseResult], tuple[Text, ...]]
 
-# What these mean for the figure; of all other warnings the program's own words are told.
+# What these mean for the figure.
 MEANINGS = {
     CACHE_CONTAMINATED: "read from the page cache what was to come from the device: not the "
     "disk's figure",
@@ -67,26 +67,7 @@ MEANINGS = {
 
 def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
     """What must be known before the figures are read, the gravest first."""
-    found: dict[str, list[str]] = {meaning: [] for meaning in MEANINGS.values()}
-    for case in cases:
-        for code, message in _warnings(case).items():
-            found.setdefault(MEANINGS.get(code, message), []).append(case.title)
-    items = tuple(
-        f"{plural(len(titles), 'case')} ({some(titles)}): {sentence(said)}"
-        for said, titles in found.items()
-        if titles
-    )
-    if items:
-        yield Bullets(items)
-
-
-def _warnings(case: CaseResult) -> dict[str, str]:
-    """Each kind of warning once, in the words of its first trial."""
-    found: dict[str, str] = {}
-    for trial in case.trials:
-        for warning in trial.warnings:
-            found.setdefault(warning.code, warning.message)
-    return found
+    yield from caution_blocks(cases, MEANINGS)
 
 
 def evidence_part(cases: Sequence[CaseResult], *, of: int) -> Part:

@@ -1,9 +1,9 @@
 """Rates of sequential and of random access: curves over what a suite swept, bars of all else."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hostbench.models.result import CaseResult
+from hostbench.report.cases import WORKLOAD, row_of, shown
 from hostbench.report.content import (
     Block,
     Chart,
@@ -14,25 +14,10 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.report.curves import Along, curve_charts
 from hostbench.report.figures import by_workload, figures_table, folded, label, primary
-from hostbench.report.grouping import Layout, charts
-from services.disk.report.cases import (
-    BLOCK,
-    DEPTH,
-    MODE,
-    THREADS,
-    WORKLOAD,
-    asked,
-    is_cached,
-    number,
-    param_word,
-    row_of,
-    shown,
-)
-
-# Two cases are a comparison, which bars show better.
-SWEEP_LEAST = 3
+from hostbench.report.grouping import THREADS, Layout
+from hostbench.report.sweeps import Sweep, Sweeps, laid_out, sweep_charts
+from services.disk.report.cases import BLOCK, DEPTH, MODE, is_cached, param_word
 
 THROUGHPUT = Paragraph(
     "Blocks in the order in which they lie in the file, each thread in a part of its own. A "
@@ -64,20 +49,12 @@ CURVES = Layout(
 )
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """What a suite may vary: the parameter, and the axis that it is drawn along."""
-
-    param: str
-    over: str
-    axis: CurveAxis
-
-
 SWEEPS = (
     Sweep(BLOCK, "the block size", CurveAxis("block", "byte", logarithmic=True)),
     Sweep(DEPTH, "the queue depth", CurveAxis("queue depth", "1", logarithmic=True)),
     Sweep(THREADS, "the number of threads", CurveAxis("threads", "1", logarithmic=True)),
 )
+HOW = Sweeps(SWEEPS, CURVES, laid_out(BARS))
 
 
 def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
@@ -85,7 +62,7 @@ def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     if not cases:
         return
     yield THROUGHPUT
-    yield from sweep_charts(cases, "Throughput", CurveAxis("throughput", "byte/s"))
+    yield from disk_charts(cases, "Throughput", CurveAxis("throughput", "byte/s"))
     yield from _rates(cases, "Rates of sequential access", of=of)
     yield figures_table(cases, "Figures of sequential access", of=of)
 
@@ -96,50 +73,17 @@ def operations(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
         return
     yield OPERATIONS
     axis = CurveAxis("operations a second", "operation/s")
-    yield from sweep_charts(cases, "Operations a second", axis)
+    yield from disk_charts(cases, "Operations a second", axis)
     yield from _rates(cases, "Rates of random access", of=of)
     yield figures_table(cases, "Figures of random access", of=of)
 
 
-def sweep_charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
+def disk_charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
     """What the page cache gave has charts of its own: beside it, a disk's figures lie flat."""
     cached = [case for case in cases if is_cached(case)]
-    yield from _charts([case for case in cases if not is_cached(case)], title, y)
-    yield from _charts(cached, f"{title} of the page cache", y)
-
-
-def _charts(cases: Sequence[CaseResult], title: str, y: CurveAxis) -> Iterator[Chart]:
-    """A case stands on the curve of every parameter that was swept through it, or in the bars."""
-    drawn: set[str] = set()
-    for sweep in SWEEPS:
-        found = swept(cases, sweep.param)
-        drawn |= {case.case for case in found}
-        yield from _curves(found, sweep, title, y)
-    rest = [(case, asked(case)) for case in cases if case.case not in drawn]
-    yield from charts(rest, BARS, title=title)
-
-
-def swept(cases: Sequence[CaseResult], param: str) -> list[CaseResult]:
-    """The cases with enough others that differ from them in nothing but `param`."""
-    rows: dict[frozenset[tuple[str, str]], list[CaseResult]] = {}
-    for case in cases:
-        if primary(case) is not None and number(case, param) is not None:
-            row = {(name, str(value)) for name, value in asked(case).items() if name != param}
-            rows.setdefault(frozenset(row), []).append(case)
-    return [case for row in rows.values() if len(row) >= SWEEP_LEAST for case in row]
-
-
-def _curves(cases: Sequence[CaseResult], sweep: Sweep, title: str, y: CurveAxis) -> Iterator[Chart]:
-    def place(case: CaseResult) -> float | None:
-        return number(case, sweep.param)
-
-    yield from curve_charts(
-        f"{title} over {sweep.over}",
-        [(case, asked(case)) for case in cases],
-        CURVES,
-        Along(sweep.axis, place, left_out=(sweep.param,)),
-        y,
-    )
+    uncached = [case for case in cases if not is_cached(case)]
+    yield from sweep_charts(uncached, HOW, title, y)
+    yield from sweep_charts(cached, HOW, f"{title} of the page cache", y)
 
 
 _RATES = (

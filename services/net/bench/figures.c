@@ -388,11 +388,21 @@ static void warn_of_rate(struct net_job *job, double offered)
                     asked, offered);
 }
 
+static void warn_of_total(struct net_job *job, uint64_t sent)
+{
+    if (sent < job->test.work_bytes)
+        run_warning(job->run, "sampled",
+                    "%" PRIu64 " of %" PRIu64
+                    " bytes in the time: the figures are those of a sample",
+                    sent, job->test.work_bytes);
+}
+
 static void warn(struct net_job *job, const struct sums *all, double offered)
 {
     const struct stream_counts *sent = &all->sent;
     uint64_t strangers = session_report(job->session)->strangers;
     if (job->test.kind == KIND_STREAM) {
+        warn_of_total(job, sent->bytes);
         warn_of_rate(job, offered);
         warn_of_buffer(job, "send_buffer_bytes", job->test.send_buffer_bytes,
                        sent->send_buffer_bytes, "net.core.wmem_max");

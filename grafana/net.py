@@ -1,0 +1,307 @@
+"""The network: throughput by block and streams, loss, round trips, both ends, by the second."""
+
+from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
+from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models.dashboard import GridPos
+
+from grafana.charts import (
+    PERCENTILES,
+    SAMPLED_LATENCIES,
+    Axis,
+    beside,
+    curves,
+    figures_history,
+    matrix,
+    narrow_figures,
+    peer_history,
+    peer_ratios,
+    row_history,
+    seconds,
+    share_history,
+    spread_history,
+)
+from grafana.influxql import (
+    PRIMARY,
+    equals,
+    latest,
+    matches,
+    one_of,
+    over_latest,
+    present,
+    series,
+)
+from grafana.looks import (
+    BANDWIDTH,
+    BYTES,
+    NET,
+    NUMBER,
+    OURS_COLOUR,
+    RATE,
+    SECONDS,
+    SHARE,
+    api_variable,
+    board,
+    no_legend,
+    prop,
+    result_variables,
+    row_variable,
+    thresholds,
+)
+from grafana.overview import bars, shares_of_limit, tile
+from grafana.tables import results_table
+from hostbench.models.result import OWN_TOOL
+
+NETWORKS = equals("subsystem", "net")
+OURS = f"{NETWORKS} AND {equals('tool', OWN_TOOL)}"
+THROUGHPUTS = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'bytes_per_second')}"
+TRIPS = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'round_trip_s')}"
+CONNECTIONS = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'operations_per_second')}"
+LOSSES = f"{OURS} AND {equals('metric', 'lost_ratio')}"
+DATAGRAMS = f"{THROUGHPUTS} AND {equals('workload', 'net.udp_stream')}"
+LATENCIES = (
+    f"{OURS} AND {matches('workload', '^net[.](tcp|udp)_rr$')} "
+    f"AND {matches('metric', '^latency_p(50|90|99|99_9)_s$')}"
+)
+QUIET = f'{LATENCIES} AND "load_streams" = 0'
+ONE_AT_A_TIME = f'{QUIET} AND "streams" = 1'
+# Rows are repeated for what has the same unit.
+STREAM, TRIP = "stream", "trip"
+OF_STREAM = f"{THROUGHPUTS} AND {one_of(STREAM, 'workload')}"
+OF_TRIP = f"{TRIPS} AND {one_of(TRIP, 'workload')}"
+ALL_WORKLOADS = "net[.].*"
+NOTHING = "No results of networks in the chosen time."
+
+BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
+STREAMS_AXIS = Axis("streams", "number of streams", NUMBER, 2)
+OFFERED_AXIS = Axis("offered_bytes_per_second", "offered", BANDWIDTH)
+TAGS = ("workload", "target", "far_host", "direction", "send_path", "udp_path", "congestion")
+LIMIT = "limit, what the link carries of payload at its MTU, or the operator told"
+
+
+def net() -> dashboard.Dashboard:
+    """The board."""
+    found = board(
+        NET,
+        "hostbench: network",
+        "Throughput by block, streams and path, loss over the offered rate, round trips with and "
+        "without load, the CPU time of both ends, and the same second by second.",
+        "now-30d",
+    )
+    for one in result_variables(f"{PRIMARY} AND {NETWORKS}", ALL_WORKLOADS):
+        found = found.with_variable(one)
+    return (
+        found.with_variable(_rows(STREAM, "bytes_per_second", "bytes a second"))
+        .with_variable(_rows(TRIP, "round_trip_s", "a time of a round trip"))
+        .with_variable(api_variable())
+        .with_panel(_highest())
+        .with_panel(_of_limit())
+        .with_panel(_round_trip())
+        .with_panel(peer_ratios().grid_pos(GridPos(x=18, y=4, w=6, h=5)))
+        .with_panel(results_table(14).grid_pos(GridPos(x=0, y=9, w=24, h=14)))
+        .with_row(dashboard.Row("Throughput"))
+        .with_panel(_over("block size", BLOCK_AXIS, "streams"))
+        .with_panel(_over("number of streams", STREAMS_AXIS, "block_bytes"))
+        .with_panel(_by("target", "target", BY_TARGET))
+        .with_panel(_by("direction", "direction", BY_DIRECTION))
+        .with_row(dashboard.Row("Loss of datagrams"))
+        .with_panel(_over_offered("Loss", "lost", SHARE, LOSSES, LOSS))
+        .with_panel(_over_offered("Received", "received", BANDWIDTH, DATAGRAMS, RECEIVED))
+        .with_row(dashboard.Row("Round trips"))
+        .with_panel(_one_at_a_time())
+        .with_panel(_trips_over_blocks())
+        .with_panel(_under_load())
+        .with_panel(_connections())
+        .with_row(dashboard.Row("What it cost, and what TCP did"))
+        .with_panel(_told("CPU time, near end", SECONDS, "cpu_seconds_per_gigabyte", NEAR))
+        .with_panel(_told("CPU time, far end", SECONDS, "far_cpu_seconds_per_gigabyte", FAR))
+        .with_panel(_told("Retransmits", NUMBER, "retransmits", RETRANSMITS))
+        .with_row(dashboard.Row("Second by second"))
+        .with_panel(seconds("Throughput, second by second", BANDWIDTH, {"bytes_per_second": ""}))
+        .with_panel(seconds("Operations, second by second", RATE, {"operations_per_second": ""}))
+        .with_panel(seconds("Round trips, second by second", SECONDS, SAMPLED_LATENCIES))
+        .with_row(dashboard.Row("History of all chosen workloads"))
+        .with_panel(figures_history("Throughput", BANDWIDTH, THROUGHPUTS))
+        .with_panel(narrow_figures("Round trips", SECONDS, TRIPS))
+        .with_panel(narrow_figures("Lost datagrams", SHARE, LOSSES))
+        .with_panel(narrow_figures("Connections", RATE, CONNECTIONS))
+        .with_panel(share_history().span(8).height(9).legend(no_legend()))
+        .with_panel(peer_history())
+        .with_panel(spread_history())
+        .with_row(dashboard.Row(f"${STREAM}").repeat(STREAM))
+        .with_panel(beside(f"${STREAM}: ours, the limit, the peer", BANDWIDTH, OF_STREAM, LIMIT))
+        .with_panel(row_history(STREAM, BANDWIDTH, OF_STREAM))
+        .with_row(dashboard.Row(f"${TRIP}").repeat(TRIP))
+        .with_panel(beside(f"${TRIP}: ours and the peer", SECONDS, OF_TRIP, NO_LIMIT))
+        .with_panel(row_history(TRIP, SECONDS, OF_TRIP))
+    )
+
+
+NO_LIMIT = "limit, which a round trip has none of"
+BY_TARGET = (
+    "one bar a target: the loopback of a host, which is its kernel and its memory, or the far host."
+)
+BY_DIRECTION = "one bar a direction as seen from the near end; both counts the two together."
+LOSS = (
+    "The share of the datagrams that were sent and never received, over what the sender handed to "
+    "its kernel."
+)
+RECEIVED = (
+    "What the receiver got of it: where this line bends, the path or the receiver is at its end."
+)
+NEAR = "CPU time of the program that ran the trial, for 10⁹ bytes of payload."
+FAR = "The same of the process at the far end, on this host or on another one."
+RETRANSMITS = "Segments that TCP sent again in a trial. On the loopback there should be none."
+
+
+def _rows(name: str, metric: str, unit: str) -> dashboard.QueryVariable:
+    condition = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', metric)}"
+    said = f"Those of the chosen workloads whose figure is {unit}."
+    return row_variable(name, condition, ALL_WORKLOADS, said)
+
+
+def _highest() -> bargauge.Panel:
+    inner = latest('"value"', ("workload",), THROUGHPUTS)
+    text = f'SELECT max("value") FROM ({inner}) GROUP BY "workload"'
+    return (
+        bars(
+            "Highest throughput by workload",
+            "The highest of the latest throughputs, payload at the receiver, over all targets, "
+            "blocks, streams and ways of sending. 1 GB/s is 8 Gbit/s.",
+            10,
+            9,
+        )
+        .unit(BANDWIDTH)
+        .decimals(1)
+        .min(0)
+        .thresholds(thresholds(((None, OURS_COLOUR),)))
+        .no_value(NOTHING)
+        .with_target(series(text, "$tag_workload"))
+    )
+
+
+def _of_limit() -> bargauge.Panel:
+    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
+    return shares_of_limit(
+        "Share of the limit, by workload",
+        "The median over the latest results of all cases of a workload. Limit: what a physical "
+        "link carries of payload, or what the operator told. The loopback and virtual interfaces "
+        "have none.",
+        8,
+        9,
+    ).with_target(series(text, "$tag_workload"))
+
+
+def _round_trip() -> stat.Panel:
+    inner = latest('"value"', ("workload", "target"), TRIPS)
+    text = f'SELECT min("value") FROM ({inner}) GROUP BY "workload", "target"'
+    return (
+        tile(
+            "Round trip",
+            "The shortest of the latest medians, there and back, of each protocol and target.",
+            6,
+        )
+        .unit(SECONDS)
+        .decimals(1)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .with_target(series(text, "$tag_workload $tag_target"))
+    )
+
+
+def _over(over: str, x: Axis, other: str) -> xychart.Panel:
+    """A line for all else that tells cases apart, among it the `other` of block and streams."""
+    return curves(
+        f"Throughput over the {over}",
+        f"The latest throughput, payload at the receiver, over the {over}, a line for everything "
+        "else that tells cases apart. Both scales are logarithmic.",
+        x,
+        Axis("value", "throughput", BANDWIDTH, 10),
+        TAGS,
+        THROUGHPUTS,
+        fields=(other,),
+    )
+
+
+def _by(tag: str, name: str, which: str) -> barchart.Panel:
+    return matrix(
+        f"Highest throughput by workload and {name}",
+        f"The highest of the latest throughputs, {which}",
+        BANDWIDTH,
+        "workload",
+        tag,
+        latest('"value"', ("workload", tag), f"{THROUGHPUTS} AND {present(tag)}"),
+    )
+
+
+def _over_offered(
+    what: str, name: str, unit: str, condition: str, description: str
+) -> xychart.Panel:
+    return curves(
+        f"{what} over the offered rate",
+        description,
+        OFFERED_AXIS,
+        Axis("value", name, unit),
+        ("target", "far_host", "direction", "udp_path"),
+        condition,
+        fields=("block_bytes", "streams"),
+    )
+
+
+def _one_at_a_time() -> barchart.Panel:
+    panel = matrix(
+        "Round trip of one stream",
+        "Percentiles of the time there and back with one stream and no load: of each workload the "
+        "highest of its latest results, over all blocks, targets and ways of waiting.",
+        SECONDS,
+        "workload",
+        "metric",
+        latest('"value"', ("workload", "metric"), ONE_AT_A_TIME),
+    ).height(12)
+    for metric, name in PERCENTILES.items():
+        panel = panel.override_by_name(metric, [prop("displayName", name)])
+    return panel
+
+
+def _trips_over_blocks() -> xychart.Panel:
+    return curves(
+        "Round trip over the block size",
+        "Percentiles of the time there and back without load over the block size, both ways of "
+        "the same size. Both scales are logarithmic.",
+        BLOCK_AXIS,
+        Axis("value", "round trip", SECONDS, 10),
+        ("metric", "workload", "target", "far_host", "wait"),
+        QUIET,
+        fields=("streams",),
+    )
+
+
+def _under_load() -> xychart.Panel:
+    return curves(
+        "Round trip under load",
+        "Percentiles of the time there and back over the bandwidth that bulk streams between the "
+        "same ends took meanwhile: what waits in queues. Points are joined by the number of those "
+        "streams.",
+        Axis("load_bytes_per_second", "bandwidth taken", BANDWIDTH),
+        Axis("value", "round trip", SECONDS, 10),
+        ("metric", "workload", "target", "far_host", "wait"),
+        f'{LATENCIES} AND "load_streams" > 0',
+        order="load_streams",
+        fields=("block_bytes", "streams"),
+    )
+
+
+def _connections() -> xychart.Panel:
+    return curves(
+        "Connections over the number of streams",
+        "The latest rates of connect, ask, answer and close, over the number of streams that do "
+        "so at a time.",
+        STREAMS_AXIS,
+        Axis("value", "connections a second", RATE),
+        ("workload", "target", "far_host"),
+        CONNECTIONS,
+        fields=("block_bytes",),
+    )
+
+
+def _told(title: str, unit: str, metric: str, description: str) -> timeseries.Panel:
+    condition = f"{OURS} AND {equals('metric', metric)}"
+    return narrow_figures(title, unit, condition, description).axis_soft_min(0)

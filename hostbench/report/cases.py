@@ -1,0 +1,98 @@
+"""What the parts of a subsystem's section ask of a case: its parameters, figures and warnings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from hostbench.models.result import CaseResult
+from hostbench.report.content import Block, Bullets
+from hostbench.report.figures import NOTHING, sentence, some
+from hostbench.report.grouping import Params, resolved
+from hostbench.units import human, percent, plural
+
+WORKLOAD = "workload"
+
+
+def name_of(case: CaseResult) -> str:
+    """The workload without its subsystem."""
+    return case.workload.partition(".")[2]
+
+
+def asked(case: CaseResult) -> Params:
+    """What the suite asked for, and the workload."""
+    return {WORKLOAD: name_of(case), **case.params}
+
+
+def number(case: CaseResult, param: str) -> float | None:
+    """A parameter as the program resolved it; None where it is no number above zero."""
+    value = resolved(case).get(param)
+    return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def said(case: CaseResult, param: str) -> str:
+    """A parameter as the program resolved it, beside what was asked for where that differs."""
+    effective, wanted = resolved(case).get(param), case.params.get(param)
+    if effective is None:
+        return NOTHING
+    same = effective == wanted or wanted in (None, "auto")
+    return str(effective) if same else f"{effective} ({wanted} was asked for)"
+
+
+def median(case: CaseResult, metric: str) -> float | None:
+    """Of one of the case's metrics; None where it has none."""
+    found = case.metrics.get(metric)
+    return found.statistics.median if found else None
+
+
+def shown(case: CaseResult, metric: str) -> str:
+    """The same for people."""
+    found = case.metrics.get(metric)
+    return human(found.statistics.median, found.unit) if found else NOTHING
+
+
+def share(case: CaseResult, metric: str) -> str:
+    """The same of a ratio."""
+    return percent(median(case, metric))
+
+
+def total(case: CaseResult, metric: str) -> float | None:
+    """Of all trials of the case together; None where none of them tells it."""
+    values = [
+        value
+        for trial in case.trials
+        if trial.end is not None and (value := trial.end.metrics.get(metric)) is not None
+    ]
+    return sum(values) if values else None
+
+
+def warned(case: CaseResult) -> frozenset[str]:
+    """The codes of all that the program warned of in any trial."""
+    return frozenset(one.code for trial in case.trials for one in trial.warnings)
+
+
+def warnings_of(case: CaseResult) -> dict[str, str]:
+    """Each kind of warning once, in the words of its first trial."""
+    found: dict[str, str] = {}
+    for trial in case.trials:
+        for warning in trial.warnings:
+            found.setdefault(warning.code, warning.message)
+    return found
+
+
+def row_of(cases: Sequence[CaseResult], *metrics: str) -> bool:
+    """Whether any case has any of these metrics: whether their column has anything in it."""
+    return any(metric in case.metrics for case in cases for metric in metrics)
+
+
+def caution_blocks(cases: Sequence[CaseResult], meanings: Mapping[str, str]) -> Iterator[Block]:
+    """What the programs warned of, case by case. `meanings`: what a code means for the figure, the
+    gravest first; of all others the program's own words are told."""
+    found: dict[str, list[str]] = {meaning: [] for meaning in meanings.values()}
+    for case in cases:
+        for code, message in warnings_of(case).items():
+            found.setdefault(meanings.get(code, message), []).append(case.title)
+    items = tuple(
+        f"{plural(len(titles), 'case')} ({some(titles)}): {sentence(said)}"
+        for said, titles in found.items()
+        if titles
+    )
+    if items:
+        yield Bullets(items)

@@ -1,0 +1,92 @@
+"""What the report says of the network: throughput, loss, round trips, both ends, the path."""
+
+from collections.abc import Iterator, Sequence
+
+from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.cases import name_of, number
+from hostbench.report.content import Block, Paragraph, Part
+from hostbench.report.figures import by_workload, workload_table
+from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part, preferred
+from services.net.report.cases import (
+    BLOCK,
+    CONNECTIONS,
+    KNOWN,
+    ROUND_TRIPS,
+    STREAMS,
+    is_loaded,
+    lost,
+    of_workloads,
+    target_of,
+)
+from services.net.report.ends import cautions, cpu, evidence, in_force, path
+from services.net.report.round_trips import connections, round_trips
+from services.net.report.throughput import loss, throughput
+
+INTRODUCTION = Paragraph(
+    "The near end is the program that ran the trial, the far end a second process: on this host "
+    "(loopback) or on another one (far host). 1 GB/s is 10⁹ bytes of payload a second, which is "
+    "8 Gbit/s; 1 KiB of a block is 2¹⁰ bytes. What waits for a network is no slice: a figure is "
+    "that of the whole timed region. Sending and receiving are as seen from the near end."
+)
+# More datagrams than these lost, and a rate is not what the path carries.
+LOST_MOST = 0.02
+
+
+def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
+    """See hostbench.report.subsystems."""
+    headline = _headline(cases)
+    of = len(document.cases)
+    streams = of_workloads(cases, STREAMS)
+    parts = [
+        Part("Throughput", tuple(throughput(streams, of=of))),
+        Part("Loss", tuple(loss(streams, of=of))),
+        Part("Round trips", tuple(round_trips(of_workloads(cases, ROUND_TRIPS), headline, of=of))),
+        Part("Connections", tuple(connections(of_workloads(cases, (CONNECTIONS,)), of=of))),
+        Part("Other workloads", tuple(_others(cases, of=of))),
+        Part("CPU time at both ends", tuple(cpu(cases, headline, of=of))),
+        Part("What was in force", tuple(in_force(cases, of=of))),
+        Part("The path", tuple(path(cases))),
+        Part("Evidence", tuple(evidence(cases, of=of))),
+    ]
+    return SubsystemReport(
+        title="Network",
+        headline=headline,
+        blocks=(
+            INTRODUCTION,
+            *cautions(cases),
+            *(part for part in parts if part.blocks),
+            *peer_part(cases),
+        ),
+    )
+
+
+def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    """What a later program may add."""
+    rest = [case for case in cases if name_of(case) not in KNOWN]
+    for workload, found in by_workload(rest).items():
+        yield workload_table(workload, found, of=of)
+
+
+# ---- summary ----
+
+
+def _headline(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """Of each workload the best case to each target: of streams one that loses little, of round
+    trips the smallest block without a load."""
+    found: list[CaseResult] = []
+    for target in dict.fromkeys(target_of(case) for case in cases):
+        there = [case for case in cases if target_of(case) == target]
+        found += best_of_each(preferred(of_workloads(there, STREAMS), _loses_little))
+        found += best_of_each(_plain_trips(of_workloads(there, ROUND_TRIPS)))
+        found += best_of_each(of_workloads(there, (CONNECTIONS,)))
+    return tuple(found)
+
+
+def _plain_trips(cases: Sequence[CaseResult]) -> list[CaseResult]:
+    quiet = preferred(cases, lambda case: not is_loaded(case))
+    least = min((number(case, BLOCK) or 0.0 for case in quiet), default=0.0)
+    return preferred(quiet, lambda case: number(case, BLOCK) == least)
+
+
+def _loses_little(case: CaseResult) -> bool:
+    return lost(case) <= LOST_MOST

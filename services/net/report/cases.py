@@ -1,0 +1,112 @@
+"""A case as all parts of the network's section see it: its parameters and what they are called."""
+
+from collections.abc import Iterator, Sequence
+
+from hostbench.models.result import CaseResult
+from hostbench.report.cases import median, name_of, number
+from hostbench.report.grouping import resolved, word
+from hostbench.units import exact_bytes, human, plural
+
+STREAMS = ("tcp_stream", "udp_stream")
+UDP_STREAM = "udp_stream"
+ROUND_TRIPS = ("tcp_rr", "udp_rr")
+CONNECTIONS = "tcp_crr"
+KNOWN = (*STREAMS, *ROUND_TRIPS, CONNECTIONS)
+
+COUNT, BLOCK, RATE, TOTAL = "streams", "block_bytes", "rate", "total_bytes"
+TARGET, DIRECTION, WAIT = "target", "direction", "wait"
+LOAD, LOAD_DIRECTION = "load_streams", "load_direction"
+SEND_PATH, RECEIVE_PATH, UDP_PATH = "send_path", "receive_path", "udp_path"
+CONGESTION, VERSION = "congestion", "ip_version"
+# What a case has of them where nobody asked for more is no news.
+_PLAIN: dict[str, object] = {
+    TARGET: "auto",
+    DIRECTION: "send",
+    LOAD_DIRECTION: "send",
+    VERSION: "auto",
+    SEND_PATH: "auto",
+    RECEIVE_PATH: "auto",
+    UDP_PATH: "auto",
+    CONGESTION: "system",
+    WAIT: "block",
+    LOAD: 0,
+}
+_BUFFERS = {"send_buffer_bytes": "send buffer", "receive_buffer_bytes": "receive buffer"}
+# Names of figures that each direction of a case in both has for itself.
+BOTH = ("send", "receive")
+
+GOODPUT, OFFERED = "bytes_per_second", "offered_bytes_per_second"
+LOST, ROUND_TRIP = "lost_ratio", "round_trip_s"
+SAMPLED = "sampled"
+
+
+def param_word(name: str, value: object) -> str:
+    """How a value is called among those of other cases; what is plain is not."""
+    if value is None or _PLAIN.get(name) == value:
+        return ""
+    if isinstance(value, int):
+        if name == COUNT:
+            return plural(value, "stream")
+        if name == LOAD:
+            return f"loaded by {plural(value, 'stream')}"
+        if name == BLOCK:
+            return f"{exact_bytes(value)} blocks"
+        if name == TOTAL:
+            return f"{exact_bytes(value)} total"
+        if name in _BUFFERS:
+            return f"{_BUFFERS[name]} {exact_bytes(value)}"
+    if name == RATE and isinstance(value, int | float):
+        return f"{human(value, 'byte/s')} asked"
+    return _phrase(name, str(value)) or word(name, value)
+
+
+def _phrase(name: str, value: str) -> str:
+    """Words that say nothing without their parameter."""
+    phrases = {
+        SEND_PATH: f"sent by {value}",
+        RECEIVE_PATH: f"received by {value}",
+        VERSION: f"IPv{value}",
+        LOAD_DIRECTION: f"load {value}",
+        TARGET: value.replace("_", " "),
+        WAIT: "spinning" if value == "spin" else value,
+    }
+    return phrases.get(name, "")
+
+
+def bits(value: float | None) -> str:
+    """A rate of bytes as networks are spoken of."""
+    return human(None if value is None else value * 8, "bit/s")
+
+
+def target_of(case: CaseResult) -> str:
+    """Where the far end was: `loopback` or `far_host`; as asked for where nothing ran."""
+    return str(resolved(case).get(TARGET) or "")
+
+
+def is_both(case: CaseResult) -> bool:
+    """Whether it sent and received at once."""
+    return resolved(case).get(DIRECTION) == "both"
+
+
+def is_loaded(case: CaseResult) -> bool:
+    """Whether bulk streams ran beside its round trips."""
+    return number(case, LOAD) is not None
+
+
+def directions(case: CaseResult) -> Iterator[tuple[str, str]]:
+    """The prefix of its metrics and what that is called, of each direction that has its own."""
+    yield "", ""
+    if is_both(case):
+        for one in BOTH:
+            yield f"{one}_", one
+
+
+def of_workloads(cases: Sequence[CaseResult], names: Sequence[str]) -> list[CaseResult]:
+    """The cases of these workloads."""
+    return [case for case in cases if name_of(case) in names]
+
+
+def lost(case: CaseResult) -> float:
+    """The greatest share of datagrams that it lost in any direction."""
+    found = (median(case, f"{prefix}{LOST}") for prefix, _ in directions(case))
+    return max((value for value in found if value is not None), default=0.0)
