@@ -15,7 +15,7 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 TOOLS = ("ip", "nsenter", "unshare")
 # Whoever started them may be killed.
-LIFETIME_S = 900
+LIFETIME_S = 3600
 # /sys shows the interfaces of the namespace that mounted it; the control groups lie below it.
 HOST_SCRIPT = f"""
 set -e
