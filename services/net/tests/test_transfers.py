@@ -80,7 +80,7 @@ def test_zerocopy_on_a_loopback_is_a_copy_and_told(transfer: Transfer) -> None:
 @pytest.mark.parametrize("path", ["copy", "sendfile", "single", "mmsg", "gso"])
 def test_the_rate_is_the_one_asked_for(transfer: Transfer, path: str) -> None:
     rate, seconds = 4e6, 0.5
-    sent = []
+    sent: list[float] = []
     while len(sent) < 5 and not any(one > rate * (seconds - 0.1) for one in sent):
         both = transfer(path=path, block=1400, rate=rate, duration=seconds, buffers=BUFFERS)
         sent.append(both.sender["bytes"])
