@@ -22,7 +22,8 @@ static struct {
     const char *near_ns, *far_ns, *near, *far;
     unsigned drop; /* every so many-th datagram is kept from the receiver; 0: none */
     double ramp_s;
-    bool gone; /* nobody receives */
+    bool gone; /* nobody receives, and the socket is closed */
+    bool mute; /* nobody receives */
     unsigned tail, again;
     int send_cpu, receive_cpu; /* -1: any */
 } call = {.send_cpu = -1, .receive_cpu = -1, .near = "127.0.0.1", .far = "127.0.0.1"};
@@ -153,7 +154,7 @@ static void run_phase(struct stream *sender, struct stream *receiver, uint8_t ph
     void *received;
     stream_begin_phase(sender, phase);
     stream_begin_phase(receiver, phase);
-    if (!call.gone && pthread_create(&thread, NULL, receive, receiver) != 0)
+    if (!call.gone && !call.mute && pthread_create(&thread, NULL, receive, receiver) != 0)
         fail("starting a thread", errno);
     pin(call.send_cpu);
     end_s = duration_s > 0 ? now_s() + duration_s : 0;
@@ -165,7 +166,7 @@ static void run_phase(struct stream *sender, struct stream *receiver, uint8_t ph
     sender->counts.datagrams += call.tail;
     atomic_store(&receiver->expected,
                  test.protocol == PROTOCOL_TCP ? sender->counts.bytes : sender->counts.datagrams);
-    if (call.gone)
+    if (call.gone || call.mute)
         return;
     pthread_join(thread, &received);
     if (received)
@@ -231,6 +232,8 @@ static bool take_number(const char *name, double value)
         call.drop = (unsigned)value;
     else if (!strcmp(name, "gone"))
         call.gone = value != 0;
+    else if (!strcmp(name, "mute"))
+        call.mute = value != 0;
     else if (!strcmp(name, "tail"))
         call.tail = (unsigned)value;
     else if (!strcmp(name, "again"))
