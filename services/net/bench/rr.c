@@ -25,7 +25,7 @@ static const double QUIET_S = 0.1;
 /* For one connection with all it is made for; a lost SYN alone takes 1 s, two take 3 s. */
 static const double CONNECTION_S = 4;
 /* Until somebody who has connected has shown the key. */
-static const double KEY_S = 1;
+static const double KEY_S = 2;
 
 /* A role in a phase. */
 struct trips {

@@ -104,7 +104,7 @@ def waiting() -> int:
 @pytest.mark.parametrize("kind", ["tcp", "udp", "crr"])
 def test_time_ends_it(probe: Path, kind: str) -> None:
     found = trips(probe, kind, operations=0, seconds=0.3)
-    assert 0.299 <= found["near"]["seconds"] < 0.5
+    assert 0.299 <= found["near"]["seconds"] < 1
     all_done(found, found["near"]["operations"], 1)
     assert found["near"]["operations"] > 100
 
@@ -158,15 +158,15 @@ def test_a_silent_far_end_holds_nobody_who_is_told_to_stop(
 ) -> None:
     found = trips(probe, kind, block=block, far="silent", stop=0.3, spin=spin)
     assert found["result"] == ""
-    assert 0.29 <= found["near"]["seconds"] < 0.5
+    assert 0.29 <= found["near"]["seconds"] < 1
     assert found["latencies"] == 0
 
 
 def test_a_silent_listener_is_given_up(probe: Path) -> None:
     found = trips(probe, "crr", far="silent")
     assert found["result"] == "ETIMEDOUT"
-    assert "nothing from the far end" in found["near"]["what"]
-    assert found["near"]["seconds"] < 5
+    assert "nothing from the far end for 4 s" in found["near"]["what"]
+    assert found["near"]["seconds"] < 6
 
 
 @pytest.mark.parametrize("said", [b"", b"x", b"fedcba98765432101", b"0123456789abcdef"])
@@ -186,4 +186,4 @@ def test_strangers_are_turned_away(probe: Path, said: bytes) -> None:
             found = json.loads(process.stdout.readline())
     assert found["near"]["operations"] == found["far"]["operations"] == 200
     assert found["strangers"] == (len(said) != 16)
-    assert found["near"]["seconds"] < 2
+    assert found["near"]["seconds"] < 3.9  # what silence would have taken
