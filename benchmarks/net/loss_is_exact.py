@@ -182,7 +182,7 @@ def rows(runs: int) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
     for path in ("single", "mmsg"):
         for every in EVERY:
             found = [filtered(path, every) for _ in range(runs)]
-            yield f"filter, every {every}th", path, found
+            yield f"filter, 1 in {every}", path, found
     for path in ("single", "mmsg", "gso"):
         for offered in OFFERED_MBIT:
             found = [queued(path, offered) for _ in range(runs)]
