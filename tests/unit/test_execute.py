@@ -123,8 +123,9 @@ def test_all_trials_of_a_case_measure_what_the_first_one_chose(interrupt: Interr
 class Fallen:
     """A program whose engine and whose number of streams are others each time it may choose."""
 
-    def __init__(self, streams: Sequence[ParamValue]) -> None:
+    def __init__(self, streams: Sequence[ParamValue], automatic: str) -> None:
         self.asked: list[dict[str, ParamValue]] = []
+        self._automatic = automatic
         self._streams = iter(streams)
         self._engines = iter(("io_uring", "libaio", "psync"))
 
@@ -134,7 +135,7 @@ class Fallen:
         self.asked.append(dict(trial.params))
         for name, open_, others in (
             ("streams", "best", self._streams),
-            ("engine", "auto", self._engines),
+            (self._automatic, "auto", self._engines),
         ):
             if asked.get(name, open_) == open_:
                 asked[name] = next(others)
@@ -142,16 +143,17 @@ class Fallen:
         yield end().model_copy(update={"metrics": {RATE: 100.0, TRIED.name: None}})
 
 
+@pytest.mark.parametrize("automatic", ["engine", "send_path", "receive_path", "udp_path"])
 @pytest.mark.parametrize("streams", [("4", "8", "1"), (4, 8, 1), (0.5, 0.25, 1)])
-def test_numbers_and_engines_are_handed_on_as_well(
-    interrupt: Interrupt, streams: Sequence[ParamValue]
+def test_numbers_engines_and_paths_are_handed_on_as_well(
+    interrupt: Interrupt, streams: Sequence[ParamValue], automatic: str
 ) -> None:
-    program = Fallen(streams)
+    program = Fallen(streams, automatic)
     left_open: dict[str, ParamValue] = {
-        "threads": 2, "streams": "best", "engine": "auto", "size_bytes": "auto",
+        "threads": 2, "streams": "best", automatic: "auto", "size_bytes": "auto",
     }  # fmt: skip
     measured(case(params=left_open), program, interrupt)
-    later = {"threads": 2, "streams": streams[0], "engine": "io_uring"}
+    later = {"threads": 2, "streams": streams[0], automatic: "io_uring"}
     assert program.asked == [{"threads": 2}, later, later]
 
 

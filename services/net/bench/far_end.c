@@ -61,6 +61,7 @@ struct far_end {
     uint8_t next_phase;
     double opened_s, proven_s;
     double heard_s;        /* from the near end */
+    double looked_s;       /* at the clock */
     double beat_s;         /* when the next heartbeat is due */
     uint64_t moved_before; /* in phases that are over */
     uint64_t stuck_at;     /* while ending: what had been moved … */
@@ -404,6 +405,8 @@ static void check_stuck(struct far_end *far, double at_s)
 static void look_at_clock(struct far_end *far)
 {
     const double at_s = now_s();
+    far->heard_s = heartbeat_heard(far->heard_s, far->looked_s, at_s);
+    far->looked_s = at_s;
     if (far->state == STATE_WAITING) {
         if (at_s > far->opened_s + far->grant.expiry_s)
             finish(far, "expired", 0, "nobody proved the token within %g s", far->grant.expiry_s);

@@ -328,7 +328,7 @@ static void send_heartbeat(struct near_control *control)
 static void *control_thread(void *context)
 {
     struct near_control *control = context;
-    double heard_s = now_s(), beat_s = heard_s;
+    double heard_s = now_s(), beat_s = heard_s, looked_s = heard_s;
     struct pollfd fds[2] = {{.fd = control->fd, .events = POLLIN},
                             {.fd = control->stop_fd, .events = POLLIN}};
     take_messages(control);
@@ -348,7 +348,9 @@ static void *control_thread(void *context)
             heard_s = now_s();
             take_messages(control);
         }
-        if (now_s() > heard_s + HEARTBEAT_LOST_S)
+        heard_s = heartbeat_heard(heard_s, looked_s, now_s());
+        looked_s = now_s();
+        if (looked_s > heard_s + HEARTBEAT_LOST_S)
             silent(control);
     }
     return NULL;

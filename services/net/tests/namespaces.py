@@ -6,11 +6,24 @@ name is left behind, and devices and queues go with it.
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 LIFETIME_S = 300
+# Until nobody at that port says so: a fresh link needs a moment until neighbours find each other.
+KNOCK = """
+import socket, sys
+for _ in range(20):
+    try:
+        socket.create_connection((sys.argv[1], 9), timeout=0.5)
+    except ConnectionRefusedError:
+        sys.exit(0)
+    except OSError:
+        pass
+sys.exit("no way to " + sys.argv[1])
+"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,11 @@ class Namespace:
                 family = ["addr", "add", address, "dev", device]
             self.call("ip", *family)
         self.call("ip", "link", "set", device, "up")
+
+    def await_way(self, *addresses: str) -> None:
+        """Back when these addresses, at which nobody listens at port 9, answer."""
+        for address in addresses:
+            self.call(sys.executable, "-c", KNOCK, address)
 
 
 def why_not() -> str | None:
@@ -81,6 +99,7 @@ def pair(mtu: int = 1500, lifetime_s: int = LIFETIME_S) -> Iterator[tuple[Namesp
         join(near, "near0", far, "far0", mtu)
         near.address("near0", "10.9.0.1/24", "fd09::1/64")
         far.address("far0", "10.9.0.2/24", "fd09::2/64")
+        near.await_way("10.9.0.2", "fd09::2")
         yield near, far
 
 
@@ -98,4 +117,5 @@ def chain(lifetime_s: int = LIFETIME_S) -> Iterator[tuple[Namespace, Namespace, 
         middle.call("sysctl", "-qw", "net.ipv4.ip_forward=1")
         near.call("ip", "route", "add", "default", "via", "10.9.1.2")
         far.call("ip", "route", "add", "default", "via", "10.9.2.2")
+        near.await_way("10.9.2.1")
         yield near, middle, far

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -246,7 +247,7 @@ def test_a_token_that_was_used(far: FarEnd) -> None:
     ids=["streams", "time", "rate", "bytes"],
 )
 def test_more_than_the_session_allows(
-    caps: dict[str, float], arguments: tuple[str, ...], parts: tuple[str, ...]
+    caps: dict[str, Any], arguments: tuple[str, ...], parts: tuple[str, ...]
 ) -> None:
     with far_end(**caps) as far:
         says(session(far.listening().port), USAGE, *parts, arguments=arguments)

@@ -254,3 +254,16 @@ def test_a_far_end_that_is_stopped_is_an_error_and_not_a_hang(workload: str) -> 
         assert process.returncode == FAILED
         assert json.loads(output.splitlines()[-1])["event"] == "error"
         assert gone_within([far], 2)
+
+
+def test_a_pause_of_the_whole_machine_is_nobodys_silence() -> None:
+    with running("tcp_rr") as (process, _):
+        (far,) = children_of(process.pid)
+        time.sleep(0.3)
+        for pid in (far, process.pid):
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(4)
+        for pid in (far, process.pid):
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(1.5)
+        assert process.poll() is None and alive(far)

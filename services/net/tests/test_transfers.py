@@ -80,9 +80,13 @@ def test_zerocopy_on_a_loopback_is_a_copy_and_told(transfer: Transfer) -> None:
 @pytest.mark.parametrize("path", ["copy", "sendfile", "single", "mmsg", "gso"])
 def test_the_rate_is_the_one_asked_for(transfer: Transfer, path: str) -> None:
     rate, seconds = 4e6, 0.5
-    both = transfer(path=path, block=1400, rate=rate, duration=seconds, buffers=BUFFERS)
-    # Behind by the 10 ms that it may not catch up with, and an interruption of this machine's.
-    assert rate * (seconds - 0.2) < both.sender["bytes"] <= rate * seconds + 65536
+    sent: list[float] = []
+    while len(sent) < 5 and not any(one > rate * (seconds - 0.1) for one in sent):
+        both = transfer(path=path, block=1400, rate=rate, duration=seconds, buffers=BUFFERS)
+        sent.append(both.sender["bytes"])
+        # Whoever is held up catches up with 10 ms at most, so a busy machine makes it less.
+        assert sent[-1] <= rate * seconds + 65536
+    assert max(sent) > rate * (seconds - 0.1), sent
 
 
 @pytest.mark.parametrize("path", ["copy", "gso"])
@@ -120,8 +124,8 @@ def test_small_buffers_lose_and_say_so(transfer: Transfer) -> None:
 
 
 def test_nobody_receives(transfer: Transfer) -> None:
-    told = transfer(path="single", gone=1, duration=0.1, rate=1472e3).sender
-    assert told["refused"] > 10 and told["datagrams"] > 10
+    told = transfer(path="single", gone=1, work=1472 * 100, rate=1472e3).sender
+    assert told["refused"] > 10 and told["datagrams"] == 100
 
 
 def test_a_far_end_that_closes_is_told(program: Path) -> None:
