@@ -119,10 +119,13 @@ e2e: venv ## test the stack in containers; unpacks a Docker Engine where there i
 	@scripts/docker-engine.sh start
 	@HOSTBENCH_DOCKER=required .venv/bin/pytest tests/e2e/test_stack.py $(ARGS)
 
-fuzz: packages build/fuzz/net-control ## try broken control messages on both ends of a network test: FUZZ_SECONDS=600
-	@mkdir -p build/fuzz/corpus
-	cd build/fuzz && ./net-control -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=5 \
-	    -print_final_stats=1 corpus ../../services/net/fuzz/seeds
+fuzz: packages build/fuzz/net-control ## try broken control messages on a network test: FUZZ_SECONDS=600
+	@for target in messages door far_end near_end grant; do \
+	    mkdir -p build/fuzz/corpus/$$target && (cd build/fuzz && \
+	    FUZZ_TARGET=$$target ./net-control -max_total_time=$$(($(FUZZ_SECONDS) / 5)) \
+	        -max_len=4096 -timeout=5 -print_final_stats=1 corpus/$$target \
+	        ../../services/net/fuzz/seeds/$$target) || exit 1; \
+	done
 
 lint: venv programs-release programs-clang programs-aarch64 ## check formats, types and warnings
 	.venv/bin/ruff check
