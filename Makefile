@@ -162,5 +162,5 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help run peers env farhost up down programs $(VARIANTS:%=programs-%) c-tests test e2e fuzz lint format \
-    docs lock clean distclean packages venv
+.PHONY: help run peers env farhost up down programs $(VARIANTS:%=programs-%) c-tests test e2e fuzz \
+    lint format docs lock clean distclean packages venv

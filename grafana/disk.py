@@ -207,8 +207,8 @@ def _by_mode() -> barchart.Panel:
     return matrix(
         "Highest throughput by workload and cache mode",
         "The highest of the latest throughputs, one bar a cache mode. Buffered writes that wait "
-        "for nothing show the page cache and not the disk; with fsync_end or dsync, and direct, "
-        "they show the disk.",
+        "for nothing show the page cache and not the disk; with fsync_end, dsync or sync, and "
+        "direct, they show the disk.",
         BANDWIDTH,
         "workload",
         "cache_mode",

@@ -23,9 +23,10 @@ REPORT = "report.html"
 LATEST = "latest"
 _JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
 
-# Of one trial with its events, and of each of its samples, in journal and document together;
-# generous, so that a job does not begin what it cannot store.
+# Of one trial with its events, of each thread in it and of each of its samples, in journal and
+# document together; generous, so that a job does not begin what it cannot store.
 TRIAL_BYTES = 24_000
+THREAD_BYTES = 800
 SAMPLE_BYTES = 600
 # With what it printed, of which the supervisor keeps 32 KiB, in journal and document.
 PEER_TRIAL_BYTES = 160_000
@@ -240,6 +241,8 @@ def needed_bytes(plan: Plan) -> int:
         samples = 0.0
         if isinstance(duration_s, int | float) and isinstance(interval_s, int | float):
             samples = duration_s / interval_s
-        needed += int(case.repeats.max_trials * (TRIAL_BYTES + samples * SAMPLE_BYTES))
+        threads = case.params.get("threads")
+        rows = threads * THREAD_BYTES if isinstance(threads, int) else 0
+        needed += int(case.repeats.max_trials * (TRIAL_BYTES + rows + samples * SAMPLE_BYTES))
         needed += len(case.peers) * peer_pairs(case) * PEER_TRIAL_BYTES
     return needed

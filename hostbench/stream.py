@@ -22,7 +22,11 @@ from hostbench.trial import Trial, TrialFailed
 # Words that a program replaces by what it chose: an ISA, a number of threads, a size, a node.
 RESOLVED_WORDS = frozenset({"best", "all", "auto", "local", "system"})
 # What a program measures, and warns of, where the file system cannot do what was asked for.
-FALLBACKS = {"direct": "buffered", "direct+dsync": "buffered+dsync"}
+FALLBACKS = {
+    "direct": "buffered",
+    "direct+dsync": "buffered+dsync",
+    "direct+sync": "buffered+sync",
+}
 FALLBACK_WARNING = "direct_unavailable"
 
 EXIT_OF_LAST_EVENT: dict[type, frozenset[int]] = {

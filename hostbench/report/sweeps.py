@@ -9,7 +9,7 @@ from hostbench.report.cases import asked, number
 from hostbench.report.content import BarGroup, Chart, CurveAxis
 from hostbench.report.curves import Along, curve_charts
 from hostbench.report.figures import bar, bar_charts, by_workload, label, primary
-from hostbench.report.grouping import Layout, charts, group_name
+from hostbench.report.grouping import Layout, Params, charts, group_name
 
 # Two cases are a comparison, which bars show better.
 SWEEP_LEAST = 3
@@ -31,12 +31,13 @@ Bars = Callable[[Sequence[CaseResult], str], Iterator[Chart]]
 
 @dataclass(frozen=True)
 class Sweeps:
-    """How the cases of a section are drawn: what may be swept, how curves are told apart, and the
-    bars of all other cases under a title."""
+    """How the cases of a section are drawn: what may be swept, how curves are told apart, the bars
+    of all other cases under a title, and what tells a case apart at all."""
 
     sweeps: Sequence[Sweep]
     curves: Layout
     bars: Bars
+    params: Callable[[CaseResult], Params] = asked
 
 
 def laid_out(layout: Layout) -> Bars:
@@ -77,32 +78,34 @@ def sweep_charts(
     """A case stands on the curve of every parameter that was swept through it, or in the bars."""
     drawn: set[str] = set()
     for sweep in how.sweeps:
-        found = swept(cases, sweep.param)
+        found = swept(cases, sweep.param, how.params)
         drawn |= {case.case for case in found}
-        yield from _curves(found, sweep, how.curves, title, y)
+        yield from _curves(found, sweep, how, title, y)
     yield from how.bars([case for case in cases if case.case not in drawn], title)
 
 
-def swept(cases: Sequence[CaseResult], param: str) -> list[CaseResult]:
+def swept(
+    cases: Sequence[CaseResult], param: str, params: Callable[[CaseResult], Params] = asked
+) -> list[CaseResult]:
     """The cases with enough others that differ from them in nothing but `param`."""
     rows: dict[frozenset[tuple[str, str]], list[CaseResult]] = {}
     for case in cases:
         if primary(case) is not None and number(case, param) is not None:
-            row = {(name, str(value)) for name, value in asked(case).items() if name != param}
+            row = {(name, str(value)) for name, value in params(case).items() if name != param}
             rows.setdefault(frozenset(row), []).append(case)
     return [case for row in rows.values() if len(row) >= SWEEP_LEAST for case in row]
 
 
 def _curves(
-    cases: Sequence[CaseResult], sweep: Sweep, layout: Layout, title: str, y: CurveAxis
+    cases: Sequence[CaseResult], sweep: Sweep, how: Sweeps, title: str, y: CurveAxis
 ) -> Iterator[Chart]:
     def place(case: CaseResult) -> float | None:
         return number(case, sweep.param)
 
     yield from curve_charts(
         f"{title} over {sweep.over}",
-        [(case, asked(case)) for case in cases],
-        layout,
+        [(case, how.params(case)) for case in cases],
+        how.curves,
         Along(sweep.axis, place, left_out=(sweep.param,)),
         replace(y, logarithmic=y.logarithmic or sweep.steep),
     )

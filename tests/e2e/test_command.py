@@ -288,7 +288,7 @@ def test_the_course_of_disks_is_bounded_by_time_and_by_the_courses_totals() -> N
     assert asked["block_bytes"] == blocks
     assert asked["threads"] == {1 << power for power in range(8)}
     assert asked["file_bytes"] == {GIB, 10 * GIB}
-    assert {"direct+dsync", "buffered+fsync_end"} <= asked["cache_mode"]
+    assert {"direct+sync", "buffered+fsync_end"} <= asked["cache_mode"]
     writes = [case for case in cases if not case.workload.endswith("_read")]
     assert all(case.params["warmup_s"] == 0 and not case.peers for case in writes)
 

@@ -97,7 +97,8 @@ def test_the_page_knows_every_call_code_event_and_variable(schema: dict[str, Any
             assert f"`{code}`" in text, (source, code)
     for word in (*StackState, *events()):
         assert f"| `{word}` |" in text, word
-    settings = (REPOSITORY / "orchestrator/settings.py").read_text()
+    files = ("orchestrator/settings.py", "hostbench/web/exposure.py")
+    settings = "".join((REPOSITORY / name).read_text() for name in files)
     for variable in set(re.findall(r"HOSTBENCH_[A-Z_]+", settings)):
         assert f"`{variable}" in text, variable
     for field in JobSpec.model_fields:

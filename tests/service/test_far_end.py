@@ -52,7 +52,7 @@ def test_a_session_is_for_one_trial(two: tuple[ServiceProcess, ServiceProcess]) 
     near, far = two
     with session(far, "s1", duration_s=30) as one:
         place = one.place.place.model_dump()
-        trial = {"workload": "tcp_stream", "params": PARAMS, "session": place}
+        trial: dict[str, Any] = {"workload": "tcp_stream", "params": PARAMS, "session": place}
         assert [line["event"] for line in events(near.post(id="t1", **trial))][-2] == "end"
         one.finish()
         again = events(near.post(id="t2", **trial))
@@ -63,7 +63,7 @@ def test_a_wrong_token(two: tuple[ServiceProcess, ServiceProcess]) -> None:
     near, far = two
     with session(far, "s1", duration_s=30) as one:
         place = one.place.place.model_dump() | {"token": "0" * 32}
-        trial = {"workload": "tcp_stream", "params": PARAMS, "session": place}
+        trial: dict[str, Any] = {"workload": "tcp_stream", "params": PARAMS, "session": place}
         failure = events(near.post(id="t1", **trial))[-2]
         assert failure["event"] == "failure", failure
         good = trial | {"session": one.place.place.model_dump()}
@@ -82,7 +82,7 @@ def test_more_than_the_caps(two: tuple[ServiceProcess, ServiceProcess]) -> None:
     with session(far, "s1", duration_s=30, streams=2) as one:
         place = one.place.place.model_dump()
         params = PARAMS | {"streams": 3}
-        trial = {"workload": "tcp_stream", "params": params, "session": place}
+        trial: dict[str, Any] = {"workload": "tcp_stream", "params": params, "session": place}
         failure = events(near.post(id="t1", **trial))[-2]
         end = one.finish()[1]
     assert failure["event"] == "failure" and "2" in failure["message"]
@@ -94,7 +94,7 @@ def test_the_near_end_is_killed(two: tuple[ServiceProcess, ServiceProcess]) -> N
     with session(far, "s1", duration_s=600) as one:
         params = PARAMS | {"duration_s": 60}
         place = one.place.place.model_dump()
-        request = {"workload": "tcp_stream", "params": params, "session": place}
+        request: dict[str, Any] = {"workload": "tcp_stream", "params": params, "session": place}
         trial = RunningTrial(near, "t1", **request).begun()
         assert trial.lines[0]["event"] == "start", trial.lines
         near.kill()
@@ -109,7 +109,7 @@ def test_the_far_service_is_killed(two: tuple[ServiceProcess, ServiceProcess]) -
     with session(far, "s1", duration_s=600) as one:
         params = PARAMS | {"duration_s": 60}
         place = one.place.place.model_dump()
-        request = {"workload": "tcp_stream", "params": params, "session": place}
+        request: dict[str, Any] = {"workload": "tcp_stream", "params": params, "session": place}
         trial = RunningTrial(near, "t1", **request).begun()
         assert trial.lines[0]["event"] == "start", trial.lines
         far.kill()

@@ -203,7 +203,7 @@ def planned_net(workload: str, **params: Any) -> PlannedCase:
     """A case with the defaults of the workload's own parameters."""
     stream, tcp = workload.endswith("_stream"), workload.startswith("tcp")
     defaults: dict[str, Any] = {
-        "streams": 1, "target": "auto", "ip_version": "auto", "duration_s": 2.0,
+        "streams": 1, "target": "loopback", "ip_version": "auto", "duration_s": 2.0,
         "block_bytes": (131072 if tcp else 1472) if stream else 1,
     }  # fmt: skip
     if stream:
@@ -213,6 +213,8 @@ def planned_net(workload: str, **params: Any) -> PlannedCase:
         defaults |= {"wait": "block", "load_streams": 0, "load_direction": "send"}
     if tcp:
         defaults["congestion"] = "system"
+    else:
+        defaults |= dict.fromkeys(("send_buffer_bytes", "receive_buffer_bytes"), 4 << 20)
     return PlannedCase(
         case=case_hash(f"net.{workload}", params),
         workload=f"net.{workload}",

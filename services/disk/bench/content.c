@@ -192,6 +192,13 @@ int content_next(struct thread *thread, void *block, uint64_t index)
 
 static const uint64_t NOWHERE = UINT64_MAX;
 
+void content_written(const struct disk_job *job, const void *block, uint64_t index)
+{
+    struct header header;
+    memcpy(&header, block, sizeof header);
+    job->written[index] = header.generation;
+}
+
 /* The header as it stands in the block, and what is wrong with it; NULL: nothing. */
 static const char *header_fault(const struct disk_job *job, const void *block, uint64_t index,
                                 struct header *header)
@@ -205,6 +212,9 @@ static const char *header_fault(const struct disk_job *job, const void *block, u
         return "it is a block of another file";
     if (header->index != index)
         return "it is another block of this file";
+    /* What earlier trials have written is not known: there, any block of the file's will do. */
+    if (job->written && job->written[index] && header->generation != job->written[index])
+        return "it is what stood there before, and the last write is lost";
     return NULL;
 }
 

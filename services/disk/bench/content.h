@@ -15,6 +15,8 @@ void content_fill_range(const struct disk_job *job, void *buffer, uint64_t offse
  * from all that were written before. EXIT_RESOURCE once the write budget is spent, with
  * run_reason(): then it must not be written. */
 int content_next(struct thread *thread, void *block, uint64_t index);
+/* After each write that is done, where job->verify: the next read of the block must find this one. */
+void content_written(const struct disk_job *job, const void *block, uint64_t index);
 /* After each read, where job->verify: 0, or EXIT_WRONG with run_reason() that names the offset. */
 int content_check(struct thread *thread, const void *block, uint64_t index);
 /* Whether it is the block of this index, unharmed. */

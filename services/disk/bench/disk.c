@@ -7,6 +7,7 @@
 #include "environment.h"
 #include "io_error.h"
 #include "memory.h"
+#include "readback.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,13 +33,16 @@ static const double WRITE_BUDGET_BYTES = 0x1p40;
 static const struct {
     const char *word;
     enum cache_mode mode;
-    bool direct, dsync, fsync_end;
+    int open_flags;
+    bool fsync_end;
 } modes[] = {
-    {"direct", CACHE_DIRECT, true, false, false},
-    {"direct+dsync", CACHE_DIRECT_DSYNC, true, true, false},
-    {"buffered", CACHE_BUFFERED, false, false, false},
-    {"buffered+fsync_end", CACHE_BUFFERED_FSYNC_END, false, false, true},
-    {"buffered+dsync", CACHE_BUFFERED_DSYNC, false, true, false},
+    {"direct", CACHE_DIRECT, O_DIRECT, false},
+    {"direct+dsync", CACHE_DIRECT_DSYNC, O_DIRECT | O_DSYNC, false},
+    {"direct+sync", CACHE_DIRECT_SYNC, O_DIRECT | O_SYNC, false},
+    {"buffered", CACHE_BUFFERED, 0, false},
+    {"buffered+fsync_end", CACHE_BUFFERED_FSYNC_END, 0, true},
+    {"buffered+dsync", CACHE_BUFFERED_DSYNC, O_DSYNC, false},
+    {"buffered+sync", CACHE_BUFFERED_SYNC, O_SYNC, false},
 };
 
 static void read_mode(struct disk_job *job, const char *word)
@@ -47,8 +51,9 @@ static void read_mode(struct disk_job *job, const char *word)
     while (strcmp(modes[i].word, word) != 0)
         i++;
     job->mode = modes[i].mode;
-    job->direct = modes[i].direct;
-    job->dsync = modes[i].dsync;
+    job->open_flags = modes[i].open_flags;
+    job->direct = modes[i].open_flags & O_DIRECT;
+    job->synced = modes[i].open_flags & O_DSYNC; /* which is a part of O_SYNC */
     job->fsync_end = modes[i].fsync_end;
 }
 
@@ -208,10 +213,17 @@ int disk_job_check(struct run *run)
 
 /* ---- what the file system makes of them ----------------------------------------------------- */
 
+static const char *modes_buffered(enum cache_mode direct)
+{
+    if (direct == CACHE_DIRECT_SYNC)
+        return "buffered+sync";
+    return direct == CACHE_DIRECT_DSYNC ? "buffered+dsync" : "buffered";
+}
+
 /* The same mode through the page cache. */
 static void fall_back(struct disk_job *job)
 {
-    const char *word = job->dsync ? "buffered+dsync" : "buffered";
+    const char *word = modes_buffered(job->mode);
     run_warning(job->run, "direct_unavailable",
                 "cache_mode %s instead of %s: the file system of %s refuses O_DIRECT", word,
                 run_choice(job->run, "cache_mode"), job->scratch.directory);
@@ -243,8 +255,7 @@ static int choose_engine(struct disk_job *job)
 
 static int open_measured(struct disk_job *job)
 {
-    int flags = (job->direct ? O_DIRECT : 0) | (job->dsync ? O_DSYNC : 0);
-    job->fd = scratch_reopen(&job->scratch, flags);
+    job->fd = scratch_reopen(&job->scratch, job->open_flags);
     return job->fd < 0 ? io_error_of(job->run, "opening", errno) : EXIT_OK;
 }
 
@@ -261,7 +272,7 @@ double disk_job_total(const struct disk_job *job)
  * others are written as pages. */
 static double device_bytes_per_write(const struct disk_job *job)
 {
-    bool together = job->direct || (job->sequential && !job->dsync && !job->commit);
+    bool together = job->direct || (job->sequential && !job->synced && !job->commit);
     uint64_t pages = (job->block_bytes + PAGE - 1) / PAGE;
     return (double)(together ? job->block_bytes : pages * PAGE);
 }
@@ -343,8 +354,9 @@ int disk_job_open(struct run *run)
     read_params(run, job);
     run_set_shared(run, job);
     set_unit(run, job);
-    int (*const steps[])(struct disk_job *) = {make_own,     settle_mode,  choose_engine, file_plan,
-                                               check_budget, file_prepare, open_measured};
+    int (*const steps[])(struct disk_job *) = {make_own,      readback_open, settle_mode,
+                                               choose_engine, file_plan,     check_budget,
+                                               file_prepare,  open_measured};
     int failure = scratch_open(run, &job->scratch);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !failure; i++)
         failure = steps[i](job);
@@ -361,11 +373,12 @@ void disk_job_close(struct run *run)
     if (job->fill.fd >= 0)
         close(job->fill.fd);
     scratch_close(&job->scratch);
+    readback_close(job);
     free(job->own);
     free(job);
 }
 
 bool disk_job_leaves_dirty(const struct disk_job *job)
 {
-    return job->writes && !job->direct && !job->dsync && !job->fsync_end && !job->commit;
+    return job->writes && !job->direct && !job->synced && !job->fsync_end && !job->commit;
 }

@@ -17,9 +17,11 @@ enum op { OP_READ, OP_WRITE }; /* of mixes: the index of the stream, too */
 enum cache_mode {
     CACHE_DIRECT,
     CACHE_DIRECT_DSYNC,
+    CACHE_DIRECT_SYNC,
     CACHE_BUFFERED,
     CACHE_BUFFERED_FSYNC_END,
     CACHE_BUFFERED_DSYNC,
+    CACHE_BUFFERED_SYNC,
 };
 
 /* What a workload's row in the table says of it (run_own()). */
@@ -54,8 +56,12 @@ struct disk_job {
     unsigned threads, depth;
     double rate; /* operation/s of all threads together; 0: closed loop */
     enum cache_mode mode;
-    bool direct, dsync, fsync_end; /* the same, told apart */
+    bool direct, fsync_end; /* the same, told apart */
+    bool synced;            /* each write is on the disk when it ends */
+    int open_flags;         /* O_DIRECT, O_DSYNC, O_SYNC, as the mode says */
     bool verify;
+    uint64_t *written;   /* of each block, where verify: the generation of its last write in this
+                          * trial; 0: none. NULL: nothing is verified or written */
     double compressible; /* share of each block that is zeros */
     bool zipf;
     double zipf_theta;

@@ -89,7 +89,7 @@ static int buffers_map(struct queue *queue)
     return EXIT_OK;
 }
 
-/* Every buffer is written once: what it holds is what writes send, and its pages are there. */
+/* Every buffer is written once, so that its pages are there; what is in it is what writes send. */
 static void requests_prepare(struct queue *queue, unsigned index)
 {
     const struct disk_job *job = queue->job;
@@ -98,7 +98,10 @@ static void requests_prepare(struct queue *queue, unsigned index)
         struct request *request = &queue->requests[i];
         request->slot = i;
         request->buffer = queue->engine.buffers + i * stride;
-        content_fill(job, request->buffer, (uint64_t)index * job->depth + i, 0);
+        if (job->writes)
+            content_fill(job, request->buffer, (uint64_t)index * job->depth + i, 0);
+        else
+            memset(request->buffer, 1, stride);
         queue->idle[i] = request;
     }
     queue->idle_count = job->depth;
@@ -116,8 +119,7 @@ static void patterns_prepare(struct queue *queue, unsigned index)
 static int file_open(struct queue *queue)
 {
     const struct disk_job *job = queue->job;
-    queue->engine.fd =
-        scratch_reopen(&job->scratch, (job->direct ? O_DIRECT : 0) | (job->dsync ? O_DSYNC : 0));
+    queue->engine.fd = scratch_reopen(&job->scratch, job->open_flags);
     if (queue->engine.fd < 0) {
         run_reason(
             queue->engine.run,
@@ -308,9 +310,13 @@ static int write_content(struct phase *phase, struct request *request)
 
 static int check_content(struct phase *phase, const struct request *request)
 {
-    if (request->op == OP_WRITE || !phase->queue->job->verify)
+    if (!phase->queue->job->verify)
         return EXIT_OK;
     phase->stale = true;
+    if (request->op == OP_WRITE) {
+        content_written(phase->queue->job, request->buffer, request->block);
+        return EXIT_OK;
+    }
     return content_check(phase->thread, request->buffer, request->block);
 }
 

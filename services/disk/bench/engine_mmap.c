@@ -1,5 +1,5 @@
 /* Loads from and stores to a mapping of the file. A read copies out of it, a write into it; both
- * are over when the copy is, or in the dsync modes when msync() has brought it to the device. */
+ * are over when the copy is, or in the modes with sync and dsync when msync() has brought it to the device. */
 #define _GNU_SOURCE
 #include "engine.h"
 
@@ -93,7 +93,7 @@ static int submit(struct engine_state *state, struct request *request)
     bool read = request->op == OP_READ;
     bool copied = read ? copy(request->buffer, at, bytes) : copy(at, request->buffer, bytes);
     int error = copied ? 0 : -EIO;
-    if (copied && !read && state->job->dsync)
+    if (copied && !read && state->job->synced)
         error = commit(mapping, at, bytes);
     request->result = error ? error : (ssize_t)bytes;
     mapping->done = request;

@@ -125,10 +125,10 @@ static void report_threads(const struct disk_job *job)
         run_metric(job->run, "fsync_s", sync_s);
     else
         run_no_metric(job->run, "fsync_s", "only cache_mode buffered+fsync_end has it");
-    if (job->verify && job->reads)
+    if (job->verify)
         run_metric(job->run, "verified_blocks", verified);
     else
-        run_no_metric(job->run, "verified_blocks", "nothing was read to be verified");
+        run_no_metric(job->run, "verified_blocks", "verify is off");
 }
 
 /* ---- what they mean ------------------------------------------------------------------------- */
@@ -208,14 +208,20 @@ static void warn_of_page_cache(const struct disk_job *job, double write_ratio, d
                     run_choice(job->run, "cache_mode"), part);
 }
 
+void evidence_end(struct disk_job *job)
+{
+    job->evidence.after = counters_read(job);
+    job->evidence.cached_after = file_cached_ratio(job);
+}
+
 void evidence_report(struct disk_job *job)
 {
-    struct io_counters after = counters_read(job);
-    double read_ratio = report_reads(job, &after);
-    double write_ratio = report_writes(job, &after);
-    report_device(job, &after);
+    const struct io_counters *after = &job->evidence.after;
+    double read_ratio = report_reads(job, after);
+    double write_ratio = report_writes(job, after);
+    report_device(job, after);
     report(job->run, "cached_ratio_before", job->evidence.cached_before, NO_RESIDENCY);
-    double cached_after = file_cached_ratio(job);
+    double cached_after = job->evidence.cached_after;
     report(job->run, "cached_ratio_after", cached_after, NO_RESIDENCY);
     report_fill(job);
     report_threads(job);

@@ -16,10 +16,14 @@ struct io_counters {
 struct evidence {
     struct io_counters before;
     double cached_before; /* share of the file in the page cache */
+    struct io_counters after;
+    double cached_after;
 };
 
 /* Right before the timed region. */
 void evidence_begin(struct disk_job *job);
+/* Right after it. */
+void evidence_end(struct disk_job *job);
 /* For finish(): the metrics, and warnings about what they mean. */
 void evidence_report(struct disk_job *job);
 

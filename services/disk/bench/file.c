@@ -386,15 +386,22 @@ int file_fill(struct thread *thread)
 
 /* ---- around the timed region ---------------------------------------------------------------- */
 
+int file_to_disk(struct disk_job *job)
+{
+    int failure = job->writes ? sync_file(job) : EXIT_OK;
+    if (!failure && !run_stopping(job->run))
+        drop(job);
+    return failure;
+}
+
 int file_settle(struct thread *thread)
 {
     struct disk_job *job = disk_job_of(thread);
     if (!run_meet(thread) || thread->index > 0)
         return EXIT_OK;
-    int failure = job->writes ? sync_file(job) : EXIT_OK;
+    int failure = file_to_disk(job);
     if (failure || run_stopping(job->run))
         return failure;
-    drop(job);
     evidence_begin(job);
     return EXIT_OK;
 }

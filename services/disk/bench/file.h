@@ -36,6 +36,8 @@ int file_settle(struct thread *thread);
 /* The last act of loop() in the timed region, inside its time: fdatasync where the mode is
  * buffered+fsync_end, otherwise nothing. 0 or an exit_code. */
 int file_sync(struct thread *thread);
+/* What was written is on the disk, and read from there again. 0 or an exit_code. */
+int file_to_disk(struct disk_job *job);
 /* For finish(): notes on the file what it holds now. */
 void file_conclude(struct disk_job *job);
 /* Share of the used part of the file that is in the page cache; NaN: the kernel does not tell. */

@@ -194,6 +194,23 @@ static int refuse_handed(struct run *run, int fd, const char *why)
     return EXIT_USAGE;
 }
 
+/* Where the file was made, as the kernel tells it: "/var/tmp/#123 (deleted)". */
+static void name_directory_of(struct scratch *scratch, int handed)
+{
+    char link[64], path[sizeof scratch->directory];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", handed);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    char *last = NULL;
+    if (length > 0) {
+        path[length] = '\0';
+        last = strrchr(path, '/');
+    }
+    if (last && last > path)
+        snprintf(scratch->directory, sizeof scratch->directory, "%.*s", (int)(last - path), path);
+    else
+        snprintf(scratch->directory, sizeof scratch->directory, "--scratch-fd %d", handed);
+}
+
 /* Only what has no name is written to: whatever it is, nobody can miss it. */
 static int take_file(struct run *run, struct scratch *scratch, int handed)
 {
@@ -207,7 +224,7 @@ static int take_file(struct run *run, struct scratch *scratch, int handed)
         return refuse_handed(run, handed, "has a name, and whoever knows it would lose it");
     if ((flags & O_ACCMODE) != O_RDWR)
         return refuse_handed(run, handed, "is not open for reading and writing");
-    snprintf(scratch->directory, sizeof scratch->directory, "--scratch-fd %d", handed);
+    name_directory_of(scratch, handed);
     scratch->fd = fcntl(handed, F_DUPFD_CLOEXEC, 0);
     if (scratch->fd < 0)
         return refuse_handed(run, handed, "cannot be duplicated");

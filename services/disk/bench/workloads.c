@@ -3,6 +3,7 @@
 #include "disk.h"
 #include "disk_loop.h"
 #include "disk_workloads.h"
+#include "readback.h"
 
 #include <stddef.h>
 
@@ -14,7 +15,8 @@ static const char *const engines[] = {"auto",  "io_uring_fixed", "io_uring", "li
                                       "psync", "mmap",           NULL};
 static const char *const read_modes[] = {"direct", "buffered", NULL};
 static const char *const write_modes[] = {
-    "direct", "direct+dsync", "buffered", "buffered+fsync_end", "buffered+dsync", NULL};
+    "direct",         "direct+dsync",  "direct+sync", "buffered", "buffered+fsync_end",
+    "buffered+dsync", "buffered+sync", NULL};
 static const char *const distributions[] = {"uniform", "zipf", NULL};
 
 /* The harness's own would take one thread per CPU, and the disk's figures are told by depth. */
@@ -96,8 +98,8 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
          .initial = "direct",                                                                      \
          .choices = modes,                                                                         \
          .help = "direct: O_DIRECT; dsync: each write is on the disk when it ends (O_DSYNC); "     \
-                 "fsync_end: an fdatasync at the end of the time, inside it. Buffered reads find " \
-                 "the page cache empty at first."},                                                \
+                 "sync: and all its metadata (O_SYNC); fsync_end: an fdatasync at the end of the " \
+                 "time, inside it. Buffered reads find the page cache empty at first."},           \
         {.name = "verify",                                                                         \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "off",                                                                         \
@@ -192,7 +194,8 @@ static const struct metric metrics[] = {
      "How much the line fitted to the five rounds rises or falls, over their average: at most 0.1 "
      "where it is steady."},
     {"verified_blocks", "operation", HIGHER_IS_BETTER,
-     "Blocks that were read and compared with what was written, the warm-up's included."},
+     "Blocks that were read and compared with what was written, the warm-up's included, and those "
+     "read back at the end."},
     {.name = NULL},
 };
 
@@ -202,6 +205,15 @@ static int setup(struct thread *thread)
 {
     int failure = file_fill(thread);
     return failure ? failure : disk_loop_open(thread);
+}
+
+/* The first thread takes the evidence before anything is read back. */
+static int verify(struct thread *thread, uint64_t units)
+{
+    (void)units;
+    if (thread->index == 0)
+        evidence_end(disk_job_of(thread));
+    return readback_verify(thread);
 }
 
 static void finish(struct thread *thread)
@@ -219,8 +231,8 @@ static void finish(struct thread *thread)
 #define SHARED                                                                                     \
     .excludes = excludes, .metrics = metrics, .setup_s = FILL_S, .work_param = "total_bytes",      \
     .unsupported = disk_job_unsupported, .check = disk_job_check, .open = disk_job_open,           \
-    .close = disk_job_close, .setup = setup, .loop = disk_loop, .finish = finish,                  \
-    .teardown = disk_loop_close
+    .close = disk_job_close, .setup = setup, .loop = disk_loop, .verify = verify,                  \
+    .finish = finish, .teardown = disk_loop_close
 
 /* ---- the table ------------------------------------------------------------------------------ */
 

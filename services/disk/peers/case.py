@@ -91,6 +91,11 @@ class Case:
         return self.cache_mode.startswith("direct")
 
     @property
+    def synced(self) -> bool:
+        """Whether each write waits for the disk: O_DSYNC or O_SYNC."""
+        return self.cache_mode.endswith("sync")
+
+    @property
     def span_bytes(self) -> int:
         """What one thread goes over: its part of the file, or the whole of it; whole blocks."""
         blocks = self.file_bytes // self.block_bytes

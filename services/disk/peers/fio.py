@@ -92,8 +92,8 @@ def _durability(case: Case) -> dict[str, str]:
     """How writes reach the disk."""
     if case.commits:
         return {"fdatasync": "1"}
-    if case.cache_mode.endswith("+dsync"):
-        return {"sync": "dsync"}
+    if case.synced:
+        return {"sync": case.cache_mode.partition("+")[2]}
     return {"end_fsync": "1"} if case.cache_mode.endswith("+fsync_end") else {}
 
 
@@ -108,7 +108,7 @@ def until(case: Case, elapsed_s: float) -> tuple[str, ...]:
     if case.total_bytes is not None:
         runtime = (f"--runtime={_milliseconds(elapsed_s)}",) if case.timed else ()
         return (f"--io_size={case.total_bytes // case.threads}", *runtime)
-    flushed = case.cache_mode.endswith("+dsync") and not case.reads
+    flushed = case.synced and not case.reads
     ramp = case.direct or case.commits or flushed
     ramp_time = (f"--ramp_time={_milliseconds(case.warmup_s)}",) if ramp and case.warmup_s else ()
     return ("--time_based", f"--runtime={_milliseconds(elapsed_s)}", *ramp_time)

@@ -4,7 +4,8 @@
  * nothing. SHIM_WRITE_MS, SHIM_RANGE_MS: how long a write of a MiB, or writing back a piece, takes more.
  * SHIM_RANGE_ERRNO: what the latter fails with. SHIM_JOIN_S: how long joining a thread takes more.
  * SHIM_NAMES_TAKEN: how many new files have a name that is taken. SHIM_NO_ACCOUNTS: there is no
- * /proc/self/io. SHIM_NO_MINCORE: mincore() is refused. */
+ * /proc/self/io. SHIM_NO_MINCORE: mincore() is refused. SHIM_LOST_WRITE: of so many writes of less
+ * than 64 KiB each the last one is lost. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -74,6 +75,9 @@ ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
     if (offset >= number("SHIM_FROM_BYTE") && fails("SHIM_WRITE_ERRNO"))
         return -1;
     take_ms((int)((size_t)number("SHIM_WRITE_MS") * bytes >> 20));
+    static int writes;
+    if (number("SHIM_LOST_WRITE") && bytes < 65536 && ++writes % number("SHIM_LOST_WRITE") == 0)
+        return (ssize_t)bytes;
     return syscall(SYS_pwrite64, fd, from, bytes, offset);
 }
 

@@ -84,7 +84,8 @@ def test_what_was_written_is_read(scratch: int, engine: str, depth: int, block_b
     work = (*size, f"--total-bytes={FILE_BYTES // block_bytes * block_bytes}")
     on(scratch, "seq_read", engine, *work)
     before = blocks(scratch, block_bytes)
-    on(scratch, "rand_write", engine, *work)
+    written = on(scratch, "rand_write", engine, *work)
+    assert written.metrics["verified_blocks"] == FILE_BYTES // block_bytes
     after = blocks(scratch, block_bytes)
     # One pass of the order writes every whole block once.
     assert changed(before, after)[: FILE_BYTES // block_bytes] == list(
@@ -320,6 +321,29 @@ def test_a_file_that_was_made_shorter_is_an_error(scratch: int, engine: str) -> 
     last = json.loads(output.splitlines()[-1])
     assert last["event"] == "error"
     assert "reading 4096 bytes at offset" in last["message"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "flags"),
+    [
+        ("direct", os.O_DIRECT),
+        ("direct+dsync", os.O_DIRECT | os.O_DSYNC),
+        ("direct+sync", os.O_DIRECT | os.O_SYNC),
+        ("buffered+dsync", os.O_DSYNC),
+        ("buffered+sync", os.O_SYNC),
+    ],
+)
+def test_a_cache_mode_is_how_the_file_is_open(mode: str, flags: int) -> None:
+    with running("rand_write", *AT_ONCE, f"--cache-mode={mode}") as (process, _):
+        opened = {
+            int(line.split()[1], 8) & (os.O_DIRECT | os.O_SYNC)
+            for entry in Path(f"/proc/{process.pid}/fdinfo").iterdir()
+            for line in entry.read_text().splitlines()
+            if line.startswith("flags:")
+        }
+    # What the scratch file is filled by waits for nothing, or goes past the page cache.
+    assert flags in opened
+    assert opened <= {0, os.O_DIRECT, flags}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -20,6 +20,7 @@ from services.disk.tests.program import (
     MOMENT,
     PROGRAM,
     RESOURCE,
+    WRONG,
     call,
     measure,
     on_disk,
@@ -52,6 +53,17 @@ def shimmed(shim: str, **variables: int) -> dict[str, str]:
     return os.environ | {"LD_PRELOAD": shim} | given
 
 
+# ---- a disk that loses a write ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", ["seq_write", "rand_write", "rand_rw"])
+def test_a_write_that_was_lost_is_found(shim: str, workload: str) -> None:
+    file = ("--warmup-s=0", f"--file-bytes={MIB}", f"--total-bytes={2 * MIB}", "--verify=on")
+    engine = ("--engine=psync", "--block-bytes=4096")
+    environment = shimmed(shim, lost_write=200)
+    refused(call(workload, *file, *engine, env=environment), WRONG, "the last write is lost")
+
+
 # ---- another way -----------------------------------------------------------------------------
 
 
@@ -78,10 +90,12 @@ def test_a_file_system_with_a_journal_of_all_data() -> None:
         }
         read = measure("rand_read", *MOMENT, env=environment)
         write = measure("seq_write", *MOMENT, "--cache-mode=direct+dsync", env=environment)
+        synced = measure("seq_write", *MOMENT, "--cache-mode=direct+sync", env=environment)
     assert read.params["cache_mode"] == "buffered"
     assert "refuses O_DIRECT" in read.warnings["direct_unavailable"]
     assert write.params["cache_mode"] == "buffered+dsync"
     assert "direct+dsync" in write.warnings["direct_unavailable"]
+    assert synced.params["cache_mode"] == "buffered+sync"
 
 
 def test_a_file_system_that_takes_o_direct_and_ignores_it(shim: str) -> None:

@@ -278,6 +278,8 @@ def test_fio_runs_in_our_file_and_makes_none() -> None:
         ("seq_write", {"cache_mode": "buffered"}, {"direct": "0", "sync": None, "end_fsync": None}),
         ("seq_write", {"cache_mode": "buffered+fsync_end"}, {"direct": "0", "end_fsync": "1"}),
         ("seq_write", {"cache_mode": "buffered+dsync"}, {"direct": "0", "sync": "dsync"}),
+        ("seq_write", {"cache_mode": "direct+sync"}, {"direct": "1", "sync": "sync"}),
+        ("seq_write", {"cache_mode": "buffered+sync"}, {"ramp_time": "100ms"}),
         # A ramp would leave in the page cache what is to be measured.
         ("seq_read", {"cache_mode": "buffered"}, {"ramp_time": None}),
         ("seq_write", {"cache_mode": "buffered+fsync_end"}, {"ramp_time": None}),

@@ -85,6 +85,14 @@ def test_a_file_that_would_touch_the_reserve(small_disk: Path) -> None:
     assert fill(small_disk, 31 * MIB, free - 31 * MIB).returncode == 0
 
 
+def test_a_handed_file_that_does_not_fit_names_its_directory(small_disk: Path) -> None:
+    handed = os.open(small_disk, os.O_TMPFILE | os.O_RDWR, 0o600)
+    arguments = ("seq_read", f"--file-bytes={64 * MIB}", f"--scratch-fd={handed}")
+    result = call(*arguments, env=environment(small_disk), pass_fds=(handed,))
+    os.close(handed)
+    refused(result, RESOURCE, f"{small_disk}: ", "more bytes are needed")
+
+
 def test_the_reserve_by_default_is_five_gibibytes(small_disk: Path) -> None:
     refused(fill(small_disk, MIB, None), RESOURCE, f"{5 * GIB} of them are kept")
 

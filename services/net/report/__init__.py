@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from hostbench.models.result import CaseResult, ResultDocument
-from hostbench.report.cases import name_of, number
+from hostbench.report.cases import median, name_of, number
 from hostbench.report.content import Block, Paragraph, Part
 from hostbench.report.figures import by_workload, workload_table
 from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part, preferred
 from services.net.report.cases import (
     BLOCK,
     CONNECTIONS,
+    COUNT,
     KNOWN,
     ROUND_TRIPS,
     STREAMS,
@@ -71,22 +72,31 @@ def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def _headline(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    """Of each workload the best case to each target: of streams one that loses little, of round
-    trips the smallest block without a load."""
+    """Of each workload the best case to each target."""
     found: list[CaseResult] = []
     for target in dict.fromkeys(target_of(case) for case in cases):
         there = [case for case in cases if target_of(case) == target]
-        found += best_of_each(preferred(of_workloads(there, STREAMS), _loses_little))
+        for streams in by_workload(of_workloads(there, STREAMS)).values():
+            found += _best_stream(streams)
         found += best_of_each(_plain_trips(of_workloads(there, ROUND_TRIPS)))
         found += best_of_each(of_workloads(there, (CONNECTIONS,)))
     return tuple(found)
 
 
+def _best_stream(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """The one with the most that arrived; one that loses little where that is not far below."""
+    best = best_of_each(cases)
+    little = best_of_each([case for case in cases if lost(case) <= LOST_MOST])
+    return little if little and _goodput(little) >= _goodput(best) / 2 else best
+
+
+def _goodput(cases: Sequence[CaseResult]) -> float:
+    return max((median(case, case.primary) or 0.0 for case in cases), default=0.0)
+
+
 def _plain_trips(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    quiet = preferred(cases, lambda case: not is_loaded(case))
-    least = min((number(case, BLOCK) or 0.0 for case in quiet), default=0.0)
-    return preferred(quiet, lambda case: number(case, BLOCK) == least)
-
-
-def _loses_little(case: CaseResult) -> bool:
-    return lost(case) <= LOST_MOST
+    """Without load, of one stream, of the smallest block."""
+    found = preferred(cases, lambda case: not is_loaded(case))
+    found = preferred(found, lambda case: number(case, COUNT) == 1)
+    least = min((number(case, BLOCK) or 0.0 for case in found), default=0.0)
+    return preferred(found, lambda case: number(case, BLOCK) == least)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from hostbench.models.result import CaseResult
-from hostbench.report.cases import median, name_of, number
-from hostbench.report.grouping import resolved, word
+from hostbench.report.cases import asked, median, name_of, number
+from hostbench.report.grouping import Params, resolved, word
 from hostbench.units import exact_bytes, human, plural
 
 STREAMS = ("tcp_stream", "udp_stream")
@@ -32,6 +32,7 @@ _PLAIN: dict[str, object] = {
     LOAD: 0,
 }
 _BUFFERS = {"send_buffer_bytes": "send buffer", "receive_buffer_bytes": "receive buffer"}
+UDP_BUFFER_BYTES = 4 << 20
 # Names of figures that each direction of a case in both has for itself.
 BOTH = ("send", "receive")
 
@@ -71,6 +72,16 @@ def _phrase(name: str, value: str) -> str:
         WAIT: "spinning" if value == "spin" else value,
     }
     return phrases.get(name, "")
+
+
+def told_apart(case: CaseResult) -> Params:
+    """What the suite asked for, without the buffers that UDP has by itself."""
+    udp = name_of(case).startswith("udp")
+    return {
+        name: value
+        for name, value in asked(case).items()
+        if not (udp and name in _BUFFERS and value == UDP_BUFFER_BYTES)
+    }
 
 
 def bits(value: float | None) -> str:

@@ -90,6 +90,7 @@ MEANINGS = {
     "hides a loss",
     "buffer_capped": "the kernel gave smaller socket buffers than were asked for; raise "
     "net.core.wmem_max and net.core.rmem_max there",
+    "oversubscribed": "more threads than CPUs: their figures hold the waiting for one",
     SAMPLED: "the time was over before the total was moved: the figures are those of a sample, "
     "and the evidence says of how many bytes",
 }

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from hostbench.models.result import CaseResult
-from hostbench.report.cases import WORKLOAD, asked, median, number, share, shown
+from hostbench.report.cases import WORKLOAD, median, number, share, shown
 from hostbench.report.content import (
     Block,
     Chart,
@@ -50,6 +50,7 @@ from services.net.report.cases import (
     directions,
     of_workloads,
     param_word,
+    told_apart,
 )
 
 THROUGHPUT = Paragraph(
@@ -91,6 +92,7 @@ HOW = Sweeps(
     ),
     CURVES,
     by_label(BARS),
+    told_apart,
 )
 OFFERED_AXIS = CurveAxis("offered", "byte/s")
 
@@ -162,7 +164,7 @@ def _over_offered(
 ) -> Iterator[Chart]:
     """A curve for cases that differ in the rate that was asked for alone."""
     told = [
-        ({name: value for name, value in asked(case).items() if name != RATE}, point)
+        ({name: value for name, value in told_apart(case).items() if name != RATE}, point)
         for case in cases
         if number(case, RATE) is not None and (point := _offered_point(case, metric, factor))
     ]

@@ -137,7 +137,7 @@ def test_what_differs_in_something_else_is_bars_of_its_workload() -> None:
     found = bars(charts(ALL)["Throughput"].drawing)
     assert list(found) == [
         "tcp_stream, 128 KiB blocks, 1 stream",
-        "udp_stream, 1472 B blocks, 1 stream",
+        "udp_stream, loopback, 1472 B blocks, 1 stream",
     ]
     tcp, udp = found.values()
     assert {"receive", "both", "sendfile", "bbr", "ip_version=6", "far_host"} <= set(tcp)
@@ -173,10 +173,10 @@ def test_loss_is_a_curve_over_the_offered_rate() -> None:
     chart = charts(ALL)["Loss over the offered rate"]
     found = curves(chart.drawing)
     assert list(found) == [
-        "udp_stream, 1472 B blocks, 1 stream, gso",
-        "udp_stream, 1472 B blocks, 1 stream, single",
+        "udp_stream, loopback, 1472 B blocks, 1 stream, gso",
+        "udp_stream, loopback, 1472 B blocks, 1 stream, single",
     ]
-    offered, lost = zip(*found["udp_stream, 1472 B blocks, 1 stream, gso"], strict=True)
+    offered, lost = zip(*found["udp_stream, loopback, 1472 B blocks, 1 stream, gso"], strict=True)
     assert offered == pytest.approx((1e8, 5e8, 1e9, 2e9, 4e9))
     assert lost[:4] == (0, 0, 0, 0) and lost[4] == pytest.approx(8.5)
     assert "8.500 % of 4.000 GB/s" in chart.description
@@ -324,11 +324,23 @@ def test_the_headline_has_each_workload_to_each_target() -> None:
     assert not [title for title in titles if "load_streams" in title or "32 KiB" in title]
 
 
-def test_a_rate_with_loss_is_no_headline_where_there_is_another() -> None:
-    document = document_of(("udp_stream", {}), ("udp_stream", {"rate": 10**9}))
-    lossy, paced = document.cases
+def test_a_rate_with_loss_is_no_headline_where_there_is_one_not_far_below() -> None:
+    document = document_of(
+        *(("udp_stream", params) for params in ({}, {"rate": 10**7}, {"rate": 2 * 10**9}))
+    )
+    lossy, slow, paced = document.cases
     assert report(document.cases, document).headline == (paced,)
-    assert report((lossy,), document).headline == (lossy,)
+    assert report((lossy, slow), document).headline == (lossy,)
+
+
+def test_a_round_trip_of_one_stream_is_the_headline() -> None:
+    document = document_of(
+        *(
+            ("tcp_rr", params)
+            for params in ({"streams": 2}, {}, {"load_streams": 1}, {"block_bytes": KIB})
+        )
+    )
+    assert [case.title for case in report(document.cases, document).headline] == ["net.tcp_rr"]
 
 
 # ---- over time ----
