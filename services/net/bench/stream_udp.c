@@ -21,9 +21,11 @@ enum {
     MMSG_MOST = 64,
     GRO_MESSAGES = 8,
     GRO_BYTES = 65536,
+    SLEEPS = 16,
     TOO_LONG_MOST = 3, /* that EMSGSIZE in a row is no news of the path any more */
 };
 
+static const double SOON_S = 10e-6;
 static const double QUIET_S = 0.1, DRAIN_S = 2;
 
 /* Of datagrams of STREAM_HEADER_BYTES and more, in network byte order. */
@@ -46,6 +48,7 @@ struct udp_own {
     struct iovec *parts;
     char (*control)[CMSG_SPACE(sizeof(int))]; /* where GRO tells the datagrams' length */
     struct sequence *sequence;
+    unsigned sleeps;   /* that a receiver of single datagrams still does without looking again */
     uint64_t received; /* messages with datagrams of ours, of this phase */
 };
 
@@ -307,12 +310,43 @@ static unsigned take_message(struct stream *stream, struct mmsghdr *call)
     return taken;
 }
 
+/* Asleep between any two datagrams, a receiver would have the sender wake it for each, which takes
+ * the sender longer than the datagram. So it looks again for about as long as that takes; where
+ * nothing comes so soon, it is left for a while. */
+static ssize_t receive_soon(struct stream *stream)
+{
+    struct udp_own *own = stream->own;
+    if (own->sleeps > 0) {
+        own->sleeps--;
+        return -1;
+    }
+    double until_s = now_s() + SOON_S;
+    do {
+        ssize_t got = recv(stream->fd, own->buffer, own->message_bytes, MSG_DONTWAIT);
+        if (got >= 0 || !role_again(errno))
+            return got;
+    } while (now_s() < until_s);
+    own->sleeps = SLEEPS;
+    return -1;
+}
+
+static ssize_t receive_one(struct stream *stream)
+{
+    const struct udp_own *own = stream->own;
+    ssize_t got = recv(stream->fd, own->buffer, own->message_bytes, MSG_DONTWAIT);
+    if (got < 0 && role_again(errno))
+        got = receive_soon(stream);
+    if (got < 0 && role_again(errno))
+        got = recv(stream->fd, own->buffer, own->message_bytes, 0);
+    return got;
+}
+
 /* How many messages came, or -1 with errno. */
 static int receive_batch(struct stream *stream)
 {
     struct udp_own *own = stream->own;
     if (stream->test->udp_path == UDP_SINGLE) {
-        ssize_t got = recv(stream->fd, own->buffer, own->message_bytes, 0);
+        ssize_t got = receive_one(stream);
         own->calls->msg_len = got < 0 ? 0 : (unsigned)got;
         return got < 0 ? -1 : 1;
     }
