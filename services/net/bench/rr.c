@@ -3,6 +3,7 @@
 
 #include "endpoint.h"
 #include "monotonic.h"
+#include "ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,8 @@ struct trips {
     uint64_t at_ns;       /* the last reading of the clock */
     unsigned tries;       /* in vain, one after the other */
     uint64_t retransmits; /* of the socket, before the phase */
+    struct ticks ticks;
+    bool ticking;
 };
 
 /* A look at what to do by somebody who waits: 0 goes on waiting. */
@@ -110,6 +113,8 @@ static int trips_end(struct trips *trips, int failure)
 {
     trips->stream->counts.cpu_s += seconds_of(CLOCK_THREAD_CPUTIME_ID);
     trips->stream->counts.last_s = now_s();
+    if (trips->ticking)
+        ticks_end(&trips->ticks);
     free(trips->asked);
     return failure == -ECANCELED ? 0 : failure;
 }
@@ -141,12 +146,23 @@ static int set_timeouts(int fd)
     return 0;
 }
 
+/* Ticks in the place of the limit on what is received, which is what round trips wait for. */
+static void begin_ticks(struct trips *trips)
+{
+    static const struct timeval none;
+    if (trips->stream->test->spin || !ticks_begin(&trips->ticks, LOOK_MS))
+        return;
+    trips->ticking = true;
+    setsockopt(trips->stream->fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
+}
+
 /* Every call is to come back by itself, and a small block to leave at once. */
-static int socket_prepare(const struct trips *trips)
+static int socket_prepare(struct trips *trips)
 {
     int fd = trips->stream->fd, flags = fcntl(fd, F_GETFL), on = 1;
     if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) || set_timeouts(fd))
         return failed(trips, errno, "preparing the socket");
+    begin_ticks(trips);
     if (trips->stream->test->protocol == PROTOCOL_TCP &&
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on))
         return failed(trips, errno, "setting TCP_NODELAY");

@@ -16,7 +16,7 @@ PROBE = Path(__file__).with_name("rr_probe.c")
 BENCH, HARNESS = ROOT / "services" / "net" / "bench", ROOT / "harness"
 SOURCES = (
     PROBE,
-    *(BENCH / f"{name}.c" for name in ("rr", "endpoint", "endpoint_facts", "test")),
+    *(BENCH / f"{name}.c" for name in ("rr", "ticks", "endpoint", "endpoint_facts", "test")),
     *(HARNESS / f"{name}.c" for name in ("histogram", "cpulist", "textfile")),
 )
 # An answer that has not come by then is lost.
