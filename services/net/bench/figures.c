@@ -78,9 +78,11 @@ const struct metric udp_stream_metrics[] = {
      "Of the lost ones, those that the receiving sockets had no room for (SO_MEMINFO); with GRO "
      "the kernel counts several that it had joined as one."},
     {"refused_datagrams", "1", LOWER_IS_BETTER,
-     "Sends that told of an earlier datagram that nobody listened for (ECONNREFUSED)."},
+     "Sends that told of an earlier datagram that nobody listened for (ECONNREFUSED); of many in "
+     "a call (udp_path mmsg) at least so many."},
     {"gso_segments", "1", HIGHER_IS_BETTER,
-     "Datagrams that a sender gave to the kernel in one piece; 0: no segmentation offload."},
+     "The most datagrams that a sender gave to the kernel in one piece; 0: no segmentation "
+     "offload."},
     {"gro_active", "1", HIGHER_IS_BETTER,
      "1 where the kernel joined datagrams for every receiver, 0 where not."},
     {.name = NULL},
@@ -121,6 +123,7 @@ struct sums {
     double sender_begin_s, sender_end_s;
     double receiver_begin_s, receiver_end_s;
     uint64_t first_bytes;
+    double congestion_windows_bytes;
     uint64_t surplus; /* datagrams that a stream received more than were sent on it */
 };
 
@@ -137,7 +140,7 @@ static void add_sender(struct sums *sums, const struct stream_counts *one)
     all->refused += one->refused;
     all->lost_operations += one->lost_operations;
     all->retransmits += one->retransmits;
-    all->congestion_window_bytes += one->congestion_window_bytes;
+    sums->congestion_windows_bytes += one->congestion_window_bytes;
     all->tcp_rtt_s += one->tcp_rtt_s;
     all->zerocopy_sent += one->zerocopy_sent;
     all->zerocopy_copied += one->zerocopy_copied;
@@ -265,7 +268,7 @@ static void tell_tcp_stream(struct net_job *job, const struct sums *all)
 {
     const struct stream_counts *sent = &all->sent;
     tell_tcp(job, all);
-    tell(job->run, "congestion_window_bytes", known(sent->congestion_window_bytes), UNTOLD);
+    tell(job->run, "congestion_window_bytes", known(all->congestion_windows_bytes), UNTOLD);
     if (job->test.send_path == SEND_ZEROCOPY)
         tell(job->run, "zerocopy_copied_ratio",
              (double)sent->zerocopy_copied / (double)sent->zerocopy_sent, "no call was made");
