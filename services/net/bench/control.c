@@ -86,12 +86,16 @@ bool control_read_refused(struct reader *reader, struct message_refused *refused
 
 /* ---- the test ------------------------------------------------------------------------------- */
 
-enum { TRUNCATE = 1, SPIN = 2, CPUS_TEXT = 1024 };
+enum { TRUNCATE = 1, SPIN = 2, CPUS_TEXT = 8192 };
 
 void control_put_test(struct frame *frame, const struct test *test)
 {
     char cpus[CPUS_TEXT];
-    cpulist_format(&test->far_cpus, cpus, sizeof cpus);
+    /* Threads take them in turn: more than there are threads are not used. */
+    struct cpulist used = test->far_cpus;
+    if (used.count > test_sockets(test))
+        used.count = test_sockets(test);
+    cpulist_format(&used, cpus, sizeof cpus);
     frame_begin(frame, MESSAGE_TEST);
     put_u8(frame, test->protocol);
     put_u8(frame, test->kind);

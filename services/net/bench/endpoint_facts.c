@@ -47,9 +47,10 @@ bool endpoint_tcp(int fd, struct endpoint_tcp *tcp)
     memset(&info, 0, sizeof info);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
         return false;
+    uint64_t window = (uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss;
     *tcp = (struct endpoint_tcp){
         .retransmits = info.tcpi_total_retrans,
-        .congestion_window_bytes = info.tcpi_snd_cwnd * info.tcpi_snd_mss,
+        .congestion_window_bytes = window < UINT32_MAX ? (uint32_t)window : UINT32_MAX,
         .path_mtu_bytes = info.tcpi_pmtu,
         .mss_bytes = info.tcpi_snd_mss,
         .rtt_s = info.tcpi_rtt * 1e-6,

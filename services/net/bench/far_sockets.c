@@ -55,7 +55,8 @@ static int open_ports(struct far_sockets *sockets, struct endpoint local)
             fd = sockets->listener = endpoint_listen(PROTOCOL_TCP, &local, SOCKETS_MOST, &tcp_port);
         if (fd < 0)
             return fd;
-        endpoint_prepare(fd, sockets->test);
+        const struct test load = test_of_load(sockets->test);
+        endpoint_prepare(fd, i < test_own_sockets(sockets->test) ? sockets->test : &load);
         /* Who was there a moment ago may be gone. */
         if (fd == sockets->listener && fcntl(fd, F_SETFL, O_NONBLOCK))
             return -errno;

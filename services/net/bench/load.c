@@ -95,10 +95,7 @@ int load_begin(struct load **load, const struct load_stream *streams, unsigned c
     int error = start(*load, cpus);
     if (!error)
         return 0;
-    struct stream *failed;
-    atomic_store(&(*load)->given_up, true);
-    load_stop(*load);
-    load_join(*load, &failed);
+    load_abandon(*load);
     *load = NULL;
     return -error;
 }
@@ -140,6 +137,16 @@ int load_join(struct load *load, struct stream **failed)
     }
     free(load);
     return result;
+}
+
+void load_abandon(struct load *load)
+{
+    struct stream *failed;
+    if (!load)
+        return;
+    atomic_store(&load->given_up, true);
+    load_stop(load);
+    load_join(load, &failed);
 }
 
 double load_rate(const struct stream_counts *receiver)

@@ -28,6 +28,8 @@ void load_stop(struct load *load);
 /* Waits for the receivers, which end as tcp_receive() says, and frees it. 0, or the first failure as
  * a negative errno and the stream it is of in *failed. */
 int load_join(struct load *load, struct stream **failed);
+/* For a phase that has failed: all threads give up, are waited for, and it is freed. NULL: nothing. */
+void load_abandon(struct load *load);
 
 /* Payload per second at a receiver: without what came before its clock was first read; NaN where
  * nothing came behind that. */

@@ -23,11 +23,12 @@ static int connect_socket(struct near_sockets *sockets, unsigned index, double u
 {
     struct near_socket *socket = &sockets->sockets[index];
     struct endpoint to = sockets->far;
+    const struct test load = test_of_load(sockets->test);
+    const struct test *test = is_own(sockets, index) ? sockets->test : &load;
     double left_s = until_s - now_s();
     enum protocol protocol = socket->udp ? PROTOCOL_UDP : PROTOCOL_TCP;
     endpoint_set_port(&to, sockets->openings[index].port);
-    socket->fd =
-        left_s > 0 ? endpoint_connect_for(sockets->test, protocol, &to, left_s) : -ETIMEDOUT;
+    socket->fd = left_s > 0 ? endpoint_connect_for(test, protocol, &to, left_s) : -ETIMEDOUT;
     if (socket->fd < 0 || socket->udp)
         return socket->fd < 0 ? socket->fd : 0;
     ssize_t sent = send(socket->fd, sockets->openings[index].key, KEY_BYTES, MSG_NOSIGNAL);

@@ -211,16 +211,18 @@ static int read_session(struct run *run, int fd, struct endpoint *far)
 static int find_far_end(struct net_job *job)
 {
     struct run *run = job->run;
-    if (!job->far_host)
-        return endpoint_parse(job->where.ip_version == 6 ? "::1" : "127.0.0.1", 0, &job->far)
-                   ? EXIT_OK
-                   : EXIT_FAILED;
-    int failure = read_session(run, job->where.session_fd, &job->far);
+    int failure = EXIT_OK;
+    if (job->far_host)
+        failure = read_session(run, job->where.session_fd, &job->far);
+    else
+        endpoint_parse(job->where.ip_version == 6 ? "::1" : "127.0.0.1", 0, &job->far);
     if (failure)
         return failure;
     bool six = job->far.address.ss_family == AF_INET6;
-    if (job->where.ip_version == 0 || (job->where.ip_version == 6) == six)
+    if (job->where.ip_version == 0 || (job->where.ip_version == 6) == six) {
+        run_set_choice(run, "ip_version", six ? "6" : "4");
         return EXIT_OK;
+    }
     char text[ENDPOINT_TEXT];
     endpoint_format(&job->far, text);
     run_reason(run,
@@ -407,6 +409,8 @@ void net_job_close(struct run *run)
     struct net_job *job = run_shared(run);
     if (!job)
         return;
+    /* A phase that failed was not closed, and its load's threads still use the streams. */
+    load_abandon(job->load);
     session_close(job->session);
     test_free(&job->test);
     cpulist_free(&job->load_cpus);

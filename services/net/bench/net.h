@@ -48,9 +48,10 @@ struct net_job {
 /* For the table: how many harness threads the streams are, and why it cannot be had here. */
 unsigned net_job_threads(const struct run *run);
 const char *net_job_unsupported(const struct run *run);
-/* For check(): resolves target, ip_version and far_cpus, and says what does not go together. */
+/* For check(): resolves target and far_cpus, and says what does not go together. */
 int net_job_check(struct run *run);
-/* For open(): reads the parameters, finds the far end and opens the session. To be closed even if it
+/* For open(): reads the parameters, finds the far end (which resolves ip_version) and opens the
+ * session. To be closed even if it
  * fails. 0 or an exit_code. */
 int net_job_open(struct run *run);
 void net_job_close(struct run *run);

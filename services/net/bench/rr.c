@@ -3,6 +3,7 @@
 
 #include "endpoint.h"
 #include "monotonic.h"
+#include "stall.h"
 #include "ticks.h"
 
 #include <errno.h>
@@ -34,8 +35,9 @@ struct trips {
     const struct driver *driver;
     size_t bytes; /* of a request, and of an answer */
     uint8_t *asked, *answered;
-    uint64_t number;      /* of this round trip */
-    uint64_t at_ns;       /* the last reading of the clock */
+    uint64_t number; /* of this round trip */
+    uint64_t at_ns;  /* the last reading of the clock */
+    struct stall stall;
     unsigned tries;       /* in vain, one after the other */
     uint64_t retransmits; /* of the socket, before the phase */
     struct ticks ticks;
@@ -188,7 +190,12 @@ static bool nothing_there(int error)
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
-/* All of a block. A far end that stops reading is the session's to notice. */
+static int too_long(struct trips *trips, const char *doing)
+{
+    return failed(trips, ETIMEDOUT, "%s: " STALL_REMEDY, doing);
+}
+
+/* All of a block. */
 static int tcp_put(struct trips *trips, int fd, const uint8_t *from, size_t bytes)
 {
     while (bytes > 0) {
@@ -200,7 +207,10 @@ static int tcp_put(struct trips *trips, int fd, const uint8_t *from, size_t byte
             return failed(trips, errno, "sending");
         else if (stopping(trips))
             return -ECANCELED;
+        else if (stalled(&trips->stall, fd, bytes, now_s()))
+            return too_long(trips, "sending");
     }
+    trips->stall.looked_s = 0;
     return 0;
 }
 
@@ -235,6 +245,17 @@ static int look_for_stop(struct trips *trips, size_t moved, double since_s)
 {
     (void)moved, (void)since_s;
     return stopping(trips) ? -ECANCELED : 0;
+}
+
+/* Of an answer. */
+static int look_for_answer(struct trips *trips, size_t moved, double since_s)
+{
+    (void)since_s;
+    if (stopping(trips))
+        return -ECANCELED;
+    return stalled(&trips->stall, trips->stream->fd, moved, now_s())
+               ? too_long(trips, "waiting for an answer")
+               : 0;
 }
 
 /* Between two round trips the answerer ends when there are no more. */
@@ -283,7 +304,8 @@ static int tcp_trip(struct trips *trips)
     uint64_t began_ns = now_ns();
     int failure = tcp_put(trips, fd, trips->asked, trips->bytes);
     if (!failure)
-        failure = tcp_take(trips, fd, trips->answered, trips->bytes, look_for_stop);
+        failure = tcp_take(trips, fd, trips->answered, trips->bytes, look_for_answer);
+    trips->stall.looked_s = 0;
     if (failure == -EPIPE)
         return failed(trips, ECONNRESET, "receiving: the far end has closed");
     return failure ? failure : done(trips, trips->asked, began_ns);

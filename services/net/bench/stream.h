@@ -35,7 +35,8 @@ struct stream_counts {
         datagrams; /* sent; of a receiver those of this phase that it had not had before (blocks
                       too short for a header: all that came) */
     uint64_t duplicated, reordered; /* of a receiver; reordered: behind one that was sent later */
-    uint64_t refused;               /* sends that told of an earlier datagram's ICMP "refused" */
+    uint64_t refused; /* sends that told of an earlier datagram's ICMP "refused"; of many in
+                         a call at least so many */
     uint64_t dropped_by_receiver; /* by the socket, its buffer being full (SO_MEMINFO); with GRO as
                                      many a drop as its messages held on average */
     uint64_t lost_operations;
@@ -49,7 +50,7 @@ struct stream_counts {
     uint32_t send_buffer_bytes, receive_buffer_bytes; /* in force, as the kernel counts: twice what
                                                          was asked for, with its own overhead */
     uint64_t zerocopy_sent, zerocopy_copied; /* calls; those that the kernel copied anyway */
-    uint32_t gso_segments;                   /* datagrams of a send; 0: no GSO */
+    uint32_t gso_segments;                   /* datagrams of the largest send; 0: no GSO */
     uint8_t gro;                             /* the kernel joins datagrams for this receiver */
 };
 
@@ -67,7 +68,7 @@ struct stream {
     uint64_t retransmits_before;
     uint32_t drops_before;
     void *own;
-    char what[160]; /* what was being done when a role failed, and what to do about it */
+    char what[320]; /* what was being done when a role failed, and what to do about it */
 };
 
 /* Each returns 0, or a negative errno with `what`. */

@@ -4,6 +4,7 @@
 #include "endpoint.h"
 #include "monotonic.h"
 #include "pacing.h"
+#include "stall.h"
 #include "stream.h"
 #include "stream_role.h"
 
@@ -183,6 +184,7 @@ static int send_all(struct stream *stream, const struct driver *driver, struct p
 {
     struct stream_counts *counts = &stream->counts;
     uint64_t share = role_share(stream), block = stream->test->block_bytes;
+    struct stall stall = {0};
     double now = counts->first_s;
     while (counts->bytes < share && !driver->stopping(driver->context) &&
            !driver->over(driver->context, counts->bytes, now)) {
@@ -193,8 +195,11 @@ static int send_all(struct stream *stream, const struct driver *driver, struct p
         if (sent < 0 && !role_again(errno))
             return role_failed(stream, "sending", errno, NULL);
         now = now_s();
+        if (sent <= 0 && stalled(&stall, stream->fd, counts->bytes, now))
+            return role_failed(stream, "sending", ETIMEDOUT, STALL_REMEDY);
         if (sent <= 0)
             continue;
+        stall.looked_s = 0;
         counts->bytes += (uint64_t)sent;
         pacing_sent(pacing, (uint64_t)sent, now);
         driver->moved(driver->context, counts->bytes);
@@ -236,8 +241,11 @@ static ssize_t receive_some(struct stream *stream)
 
 static int receive_all(struct stream *stream, const struct driver *driver)
 {
-    while (stream->counts.bytes < atomic_load_explicit(&stream->expected, memory_order_relaxed) &&
-           !driver->stopping(driver->context)) {
+    struct stall stall = {0};
+    for (;;) {
+        uint64_t expected = atomic_load_explicit(&stream->expected, memory_order_relaxed);
+        if (stream->counts.bytes >= expected || driver->stopping(driver->context))
+            return 0;
         ssize_t got = receive_some(stream);
         if (got == 0)
             return role_failed(stream, "receiving", ECONNRESET, NULL);
@@ -245,8 +253,10 @@ static int receive_all(struct stream *stream, const struct driver *driver)
             return role_failed(stream, "receiving", errno, NULL);
         if (got > 0)
             role_received(stream, driver, (uint64_t)got);
+        else if (expected != STREAM_UNTOLD &&
+                 stalled(&stall, stream->fd, stream->counts.bytes, now_s()))
+            return role_failed(stream, "receiving", ETIMEDOUT, STALL_REMEDY);
     }
-    return 0;
 }
 
 int tcp_receive(struct stream *stream, const struct driver *driver)

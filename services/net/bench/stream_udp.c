@@ -19,6 +19,7 @@
 
 enum {
     MMSG_MOST = 64,
+    MMSG_BYTES = 512 << 10, /* of the buffers of a call */
     GRO_MESSAGES = 8,
     GRO_BYTES = 65536,
     SLEEPS = 16,
@@ -65,9 +66,16 @@ static unsigned segments_of(const struct test *test)
     return fit < STREAM_GSO_MOST ? fit : STREAM_GSO_MOST;
 }
 
+/* No more than the caches take: large datagrams gain nothing by being many in a call. */
+static unsigned messages_of(const struct test *test)
+{
+    unsigned fit = MMSG_BYTES / test->block_bytes;
+    return fit < 1 ? 1 : fit < MMSG_MOST ? fit : MMSG_MOST;
+}
+
 static void choose_sender(const struct test *test, struct udp_own *own)
 {
-    own->messages = test->udp_path == UDP_SINGLE ? 1 : MMSG_MOST;
+    own->messages = test->udp_path == UDP_SINGLE ? 1 : messages_of(test);
     own->message_bytes = test->block_bytes;
     if (test->udp_path == UDP_GSO)
         own->messages = own->segments = segments_of(test);
@@ -79,7 +87,7 @@ static void choose_receiver(const struct stream *stream, struct udp_own *own)
     int on = 1;
     own->gro = test->udp_path == UDP_GSO &&
                setsockopt(stream->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
-    own->messages = test->udp_path == UDP_SINGLE ? 1 : own->gro ? GRO_MESSAGES : MMSG_MOST;
+    own->messages = test->udp_path == UDP_SINGLE ? 1 : own->gro ? GRO_MESSAGES : messages_of(test);
     /* One byte more shows what is longer than ours. */
     own->message_bytes = own->gro ? GRO_BYTES : test->block_bytes + 1;
 }
@@ -154,14 +162,19 @@ static void write_numbers(struct stream *stream, unsigned count)
     }
 }
 
-/* How many datagrams went out, or -1 with errno. */
+/* How many datagrams went out, or -1 with errno. What kept sendmmsg() from sending more, when it has
+ * sent some, the kernel does not tell. */
 static int send_batch(struct stream *stream, unsigned count)
 {
     const struct udp_own *own = stream->own;
     if (stream->test->udp_path == UDP_MMSG)
         return sendmmsg(stream->fd, own->calls, count, MSG_NOSIGNAL);
     size_t bytes = count * own->message_bytes;
-    return send(stream->fd, own->buffer, bytes, MSG_NOSIGNAL) < 0 ? -1 : (int)count;
+    if (send(stream->fd, own->buffer, bytes, MSG_NOSIGNAL) < 0)
+        return -1;
+    if (own->segments > 0 && count > stream->counts.gso_segments)
+        stream->counts.gso_segments = count;
+    return (int)count;
 }
 
 /* Switched off outside of a phase, for whoever else sends on this socket. */
@@ -248,11 +261,9 @@ static int send_all(struct stream *stream, const struct driver *driver, struct p
 
 int udp_send(struct stream *stream, const struct driver *driver)
 {
-    const struct udp_own *own = stream->own;
     double before_cpu_s = role_begin();
     struct pacing pacing;
     int error = set_segment(stream, stream->test->block_bytes);
-    stream->counts.gso_segments = own->segments;
     write_marks(stream);
     stream->counts.first_s = now_s();
     pacing_begin(&pacing, stream->test->rate, stream->counts.first_s);

@@ -52,6 +52,8 @@ struct test test_of_load(const struct test *test)
     load.direction = test->load_direction;
     load.streams = test->load_streams;
     load.load_streams = 0;
+    if (test->protocol == PROTOCOL_UDP) /* UDP's buffers are no window of TCP's */
+        load.send_buffer_bytes = load.receive_buffer_bytes = 0;
     load.block_bytes = LOAD_BLOCK_BYTES;
     load.rate = 0;
     load.send_path = SEND_COPY;

@@ -294,3 +294,20 @@ def test_a_far_end_that_leaves_in_the_middle(
         assert process.returncode == FAILED
         (line,) = errors.splitlines()
         assert part in line and '"end"' not in output
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_far_end_that_leaves_under_load(sent: signal.Signals) -> None:
+    """The load's threads are at work on the streams while the trial fails."""
+    with (
+        far_end(duration_s=100) as far,
+        session_file(session(far.listening().port)) as fd,
+        running(
+            *("tcp_rr", "--load-streams=4", "--load-direction=both", f"--session-fd={fd}"),
+            pass_fds=(fd,),
+        ) as (process, _),
+    ):
+        time.sleep(0.3)
+        far.process.send_signal(sent)
+        _, errors = process.communicate(timeout=WITHIN_S + 2)
+        assert process.returncode == FAILED and len(errors.splitlines()) == 1

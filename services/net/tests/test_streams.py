@@ -267,3 +267,7 @@ def test_a_pause_of_the_whole_machine_is_nobodys_silence() -> None:
             os.kill(pid, signal.SIGCONT)
         time.sleep(1.5)
         assert process.poll() is None and alive(far)
+
+
+def test_the_ip_version_is_resolved() -> None:
+    assert measure("udp_stream", *MOMENT).params["ip_version"] == "4"

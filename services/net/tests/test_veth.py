@@ -119,3 +119,32 @@ def test_no_way_at_all() -> None:
     with pair() as (near, _), session_file(f"address=192.0.2.1 port=9 token={TOKEN.hex()}") as fd:
         result = call("tcp_rr", f"--session-fd={fd}", prefix=inside(near), pass_fds=(fd,))
         refused(result, FAILED, "no way", "192.0.2.1", "unreachable")
+
+
+@pytest.mark.parametrize(
+    ("workload", "arguments"),
+    [
+        ("tcp_stream", ("--direction=send",)),
+        ("tcp_stream", ("--direction=receive",)),
+        ("tcp_rr", ("--block-bytes=20000",)),
+    ],
+)
+def test_a_path_that_drops_large_packets_without_a_word(
+    workload: str, arguments: tuple[str, ...]
+) -> None:
+    """A link whose other side takes less than its MTU: heartbeats pass all the same."""
+    with chain() as (near, middle, far):
+        receives = "--direction=receive" in arguments
+        end, device, hop = (far, "far0", "out0") if receives else (near, "near0", "in0")
+        # Packets as they are on a wire: what the kernel would cut up later has no length to check.
+        end.call("ip", "link", "set", device, "gso_max_segs", "1")
+        middle.call("ip", "link", "set", hop, "mtu", "900")
+        with session(far, "10.9.2.1", "10.9.1.1") as (fd, _):
+            begun = time.monotonic()
+            result = call(
+                *(workload, *arguments, "--duration-s=20", "--warmup-s=0", f"--session-fd={fd}"),
+                prefix=inside(near),
+                pass_fds=(fd,),
+            )
+            assert time.monotonic() - begun < 9
+            refused(result, FAILED, "MTU", "block_bytes")
