@@ -639,7 +639,8 @@ static int answer_next(struct trips *trips, const struct door *door, double *qui
     if (fd < 0 && !nothing_there(errno) && !connections_own(errno))
         return failed(trips, errno, "accepting a connection");
     if (fd < 0)
-        return look_for_last(trips, quiet_since_s);
+        return nothing_there(errno) && again_at_once(trips) ? 0
+                                                            : look_for_last(trips, quiet_since_s);
     int end = 0;
     *quiet_since_s = 0;
     if (endpoint_same_host(&from, &door->allowed))
@@ -648,6 +649,16 @@ static int answer_next(struct trips *trips, const struct door *door, double *qui
         turn_away(door);
     close(fd);
     return end ? end : look_for_stop(trips, 0, 0);
+}
+
+/* Timeouts let accept() sleep only where it blocks, which it does not while the test is opened. */
+static int wait_as_asked(const struct trips *trips, int listen_fd)
+{
+    int flags = fcntl(listen_fd, F_GETFL);
+    if (flags < 0)
+        return -1;
+    flags = trips->stream->test->spin ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+    return fcntl(listen_fd, F_SETFL, flags);
 }
 
 int crr_answer(int listen_fd, struct stream *stream, const struct sockaddr_storage *allowed,
@@ -660,8 +671,9 @@ int crr_answer(int listen_fd, struct stream *stream, const struct sockaddr_stora
     int failure = trips_begin(&trips, RR_KEY_BYTES), on = 1;
     if (failure)
         return failure;
-    /* What is accepted inherits both. */
-    if (setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) || set_timeouts(listen_fd))
+    /* What is accepted inherits both options. */
+    if (wait_as_asked(&trips, listen_fd) ||
+        setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) || set_timeouts(listen_fd))
         failure = failed(&trips, errno, "preparing the listening socket");
     while (!failure)
         failure = answer_next(&trips, &door, &quiet_since_s);

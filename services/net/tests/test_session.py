@@ -188,6 +188,20 @@ def test_a_half_open_caller_does_not_keep_a_session_alive() -> None:
         far.ended("expired", within_s=2)
 
 
+def test_who_waits_for_connections_sleeps() -> None:
+    with far_end() as far, Near.proven(far.listening()) as near:
+        near.ask(Wanted(kind=CRR, direction=BOTH, streams=4), sockets=4)
+        near.receive(CONNECTED)
+        for phase in (0, 1):
+            near.begin(phase)
+            time.sleep(0.5)
+            for index in range(4):
+                near.sent(0, 0, index)
+            near.end(phase, 4)
+        near.bye()
+        assert far.ended("done")["cpu_s"] < 0.25
+
+
 # ---- who comes ----------------------------------------------------------------------------------
 
 
