@@ -196,6 +196,16 @@ static void take_begin(struct far_end *far, struct reader *body)
     send_frame(far, &frame);
 }
 
+static void take_start(struct far_end *far, struct reader *body)
+{
+    uint8_t phase;
+    if (control_read_phase(body, &phase) && phase == far->roles.phase &&
+        !atomic_load(&far->roles.started))
+        far_roles_start(&far->roles);
+    else
+        wrong_message(far, "a START that is malformed or out of order");
+}
+
 static bool near_tells(const struct far_roles *roles, unsigned index)
 {
     return index < roles->count && roles->roles[index].place.far != ROLE_SEND;
@@ -324,6 +334,8 @@ static void take_message(struct far_end *far, unsigned type, struct reader *body
         take_test(far, body);
     else if (type == MESSAGE_BEGIN && far->state == STATE_IDLE)
         take_begin(far, body);
+    else if (type == MESSAGE_START && far->state == STATE_RUNNING)
+        take_start(far, body);
     else if (type == MESSAGE_SENT && far->state == STATE_RUNNING)
         take_sent(far, body);
     else if (type == MESSAGE_END && far->state == STATE_RUNNING)
@@ -605,7 +617,8 @@ static int take_descriptor(int argc, char **argv, const char *name, int *fd)
 
 int far_end_main(int argc, char **argv)
 {
-    static struct far_end far = {.door.listener = -1, .roles.wake_fd = -1, .sockets.listener = -1};
+    static struct far_end far = {
+        .door.listener = -1, .roles.wake_fd = -1, .roles.start_fd = -1, .sockets.listener = -1};
     int session_fd = -1;
     char text[GRANT_MOST], why[300];
     far.ending = (struct ending){.signal_fd = -1, .lifeline_fd = -1};

@@ -275,6 +275,13 @@ int session_begin_phase(struct session *session, unsigned phase)
     return failed(session);
 }
 
+void session_start_phase(struct session *session)
+{
+    struct frame frame;
+    control_put_phase(&frame, MESSAGE_START, (uint8_t)session->control.begun);
+    near_control_send(&session->control, &frame);
+}
+
 /* What the near end has sent and asked. */
 static void tell_sent(struct session *session)
 {

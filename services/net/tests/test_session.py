@@ -4,6 +4,7 @@ left open."""
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import struct
@@ -30,6 +31,7 @@ from services.net.tests.far_end import (
     RECEIVE,
     RR,
     SENT,
+    START,
     STRANGER,
     TOKEN,
     UDP,
@@ -105,6 +107,19 @@ def test_the_far_end_sends_until_its_time_is_over_and_tells_how_much(far: FarEnd
             index, told, _ = struct.unpack(">HQQ", near.receive(SENT))
             assert index == 0 and told == received > 0
         near.bye()
+
+
+def test_nothing_is_sent_before_the_near_end_receives(far: FarEnd) -> None:
+    with Near.proven(far) as near:
+        near.ask(Wanted(direction=RECEIVE, duration_s=0.3, ramp_s=0.1))
+        with near.tcp() as data:
+            near.receive(CONNECTED)
+            near.begin(0, start=False)
+            assert not select.select([data], [], [], 0.4)[0]
+            near.send(frame(START, b"\0"))
+            assert data.recv(1)
+            near.send(frame(START, b"\0"))
+            far.ended("refused", "START")
 
 
 def test_ipv6() -> None:
