@@ -137,6 +137,7 @@ unsigned near_sockets_unanswered(const struct near_sockets *sockets)
 
 void near_sockets_drain(const struct near_sockets *sockets)
 {
-    for (unsigned i = 0; i < udp_sockets(sockets); i++)
-        greeting_drain(sockets->sockets[i].fd);
+    const double until_s = now_s() + DRAIN_S;
+    for (unsigned i = 0, count = udp_sockets(sockets); i < count; i++)
+        greeting_drain(sockets->sockets[i].fd, until_s);
 }
