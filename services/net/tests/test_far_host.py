@@ -91,6 +91,15 @@ def test_the_most_streams() -> None:
         far.ended("done")
 
 
+def test_cpus_of_a_big_host() -> None:
+    with far_end() as far:
+        cpus = "0," + ",".join(map(str, range(1000, 2000, 2)))
+        result, _ = near(session(far.listening().port), "tcp_rr", f"--far-cpus={cpus}")
+        assert result.returncode == 0, result.stderr
+        assert trial_of(result.stdout.splitlines()).facts["far_cpus"] == "0"
+        far.ended("done")
+
+
 # ---- a far end that is not there ----------------------------------------------------------------
 
 
