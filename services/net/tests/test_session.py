@@ -29,6 +29,7 @@ from services.net.tests.far_end import (
     PROOF,
     PROTOCOL,
     RECEIVE,
+    RESOURCE,
     RR,
     SENT,
     START,
@@ -217,6 +218,43 @@ def test_who_waits_for_connections_sleeps() -> None:
         assert far.ended("done")["cpu_s"] < 0.25
 
 
+def test_many_streams_need_more_files_than_the_usual_limit() -> None:
+    limit = ("prlimit", "--nofile=64:4096")
+    with far_end(prefix=limit, streams=100) as far, Near.proven(far.listening()) as near:
+        near.ask(Wanted(streams=100), sockets=100)
+        with contextlib.ExitStack() as stack:
+            for index in range(100):
+                stack.enter_context(near.tcp(index))
+            near.receive(CONNECTED)
+
+
+def test_too_few_files_are_named() -> None:
+    limit = ("prlimit", "--nofile=160:160")
+    with far_end(prefix=limit, streams=100) as far, Near.proven(far.listening()) as near:
+        with pytest.raises(Refusal) as refused:
+            near.ask(Wanted(streams=100), sockets=100)
+        assert refused.value.code == RESOURCE
+        assert "160 files" in refused.value.reason and "LimitNOFILE" in refused.value.reason
+        far.ended("refused", "160 files", within_s=SOON_S)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_an_opening_that_comes_to_nothing_ends(far: FarEnd, asked: bool) -> None:
+    with Near.proven(far) as near:
+        if asked:
+            near.ask(Wanted())
+        with near.beating():
+            far.ended("lost", "data sockets" if asked else "no test", within_s=7)
+
+
+def test_a_long_list_of_cpus_is_read(far: FarEnd) -> None:
+    cpus = ",".join(map(str, range(5000, 6000, 2)))
+    with Near.proven(far) as near, pytest.raises(Refusal) as refused:
+        near.ask(Wanted(far_cpus=cpus))
+    assert refused.value.code == BAD_TEST
+    assert "CPU 5000 of far_cpus" in refused.value.reason
+
+
 # ---- who comes ----------------------------------------------------------------------------------
 
 
@@ -344,6 +382,26 @@ def test_what_was_queued_before_connect_is_dropped(far: FarEnd) -> None:
         stranger.close()
         after.close()
     assert (counts[0].datagrams, strangers) == (1, 16)
+
+
+def test_a_key_that_is_repeated_is_no_stranger(far: FarEnd) -> None:
+    with Near.proven(far) as near:
+        near.ask(Wanted(protocol=UDP, block_bytes=8))
+        port, key = near.openings[0]
+        os.kill(far.process.pid, signal.SIGSTOP)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as data:
+            data.connect((LOOPBACK, port))
+            data.settimeout(WITHIN_S)
+            for _ in range(4):
+                data.send(b"hbk1" + key + bytes(16))
+            data.send(b"hbk1" + bytes(32))  # another key
+            os.kill(far.process.pid, signal.SIGCONT)
+            challenge = data.recv(100)
+            data.send(b"hba1" + key + challenge[4:])
+            near.receive(CONNECTED)
+            near.begin(0)
+            near.sent(0, 0)
+            assert near.end(0)[1] == 1
 
 
 def test_nothing_is_sent_to_who_did_not_ask(far: FarEnd) -> None:
