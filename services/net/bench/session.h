@@ -10,14 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct grant;
 struct run;
 struct session;
 
 /* Where the far end is. */
 struct session_where {
-    /* A file with the lines address=, port=, token= of a session that another host has opened;
-     * -1: the far end is a child on this host, reached over its loopback. */
-    int session_fd;
+    /* Of a session that another host has opened; NULL: the far end is a child on this host, reached
+     * over its loopback. */
+    const struct grant *grant;
     int ip_version; /* of the loopback: 4 or 6; 0: 4 */
 };
 

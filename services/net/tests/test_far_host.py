@@ -3,6 +3,7 @@ there, is another, or leaves."""
 
 import hashlib
 import hmac
+import os
 import signal
 import socket
 import struct
@@ -97,6 +98,17 @@ def test_cpus_of_a_big_host() -> None:
         result, _ = near(session(far.listening().port), "tcp_rr", f"--far-cpus={cpus}")
         assert result.returncode == 0, result.stderr
         assert trial_of(result.stdout.splitlines()).facts["far_cpus"] == "0"
+        far.ended("done")
+
+
+def test_a_session_may_come_by_a_pipe() -> None:
+    with far_end() as far:
+        theirs, ours = os.pipe()
+        os.write(ours, session(far.listening().port).encode())
+        os.close(ours)
+        result = call("tcp_rr", *MOMENT, f"--session-fd={theirs}", pass_fds=(theirs,))
+        os.close(theirs)
+        assert result.returncode == 0, result.stderr
         far.ended("done")
 
 
