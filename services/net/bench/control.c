@@ -72,27 +72,34 @@ void control_put_refused(struct frame *frame, enum refusal refusal, const char *
     put_text(frame, text);
 }
 
-/* The text is shown to people: other than printable characters are replaced. */
+/* What another host says is shown to people and stands in JSON: other than printable characters
+ * are replaced. */
+static void read_printable(struct reader *reader, char *text, size_t size)
+{
+    read_text(reader, text, size);
+    for (char *c = text; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
 bool control_read_refused(struct reader *reader, struct message_refused *refused)
 {
     uint8_t refusal = read_u8(reader);
-    read_text(reader, refused->text, sizeof refused->text);
+    read_printable(reader, refused->text, sizeof refused->text);
     refused->refusal = (enum refusal)refusal;
-    for (char *c = refused->text; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
     return read_all(reader) && refusal >= REFUSAL_PROTOCOL && refusal <= REFUSAL_ENDED;
 }
 
 /* ---- the test ------------------------------------------------------------------------------- */
 
-enum { TRUNCATE = 1, SPIN = 2, CPUS_TEXT = 8192 };
+enum { TRUNCATE = 1, SPIN = 2 };
+/* Room for a CPU a socket, however spread. */
+enum { CPUS_TEXT = SOCKETS_MOST * sizeof "8191," };
 
 void control_put_test(struct frame *frame, const struct test *test)
 {
     char cpus[CPUS_TEXT];
-    /* Threads take them in turn: more than there are threads are not used. */
-    struct cpulist used = test->far_cpus;
+    struct cpulist used = test->far_cpus; /* further ones are no thread's */
     if (used.count > test_sockets(test))
         used.count = test_sockets(test);
     cpulist_format(&used, cpus, sizeof cpus);
@@ -210,11 +217,11 @@ void control_put_connected(struct frame *frame, const struct far_facts *facts)
 
 bool control_read_connected(struct reader *reader, struct far_facts *facts)
 {
-    read_text(reader, facts->host_name, sizeof facts->host_name);
-    read_text(reader, facts->interface, sizeof facts->interface);
-    read_text(reader, facts->network_mode, sizeof facts->network_mode);
-    read_text(reader, facts->congestion, sizeof facts->congestion);
-    read_text(reader, facts->cpus, sizeof facts->cpus);
+    read_printable(reader, facts->host_name, sizeof facts->host_name);
+    read_printable(reader, facts->interface, sizeof facts->interface);
+    read_printable(reader, facts->network_mode, sizeof facts->network_mode);
+    read_printable(reader, facts->congestion, sizeof facts->congestion);
+    read_printable(reader, facts->cpus, sizeof facts->cpus);
     facts->interface_mtu_bytes = read_u32(reader);
     facts->path_mtu_bytes = read_u32(reader);
     return read_all(reader);

@@ -5,6 +5,7 @@
  *     TEST ->         <- LISTENING …    a port and a key for each socket of the test
  *     (data sockets)  <- CONNECTED      what the far end says of itself
  *     BEGIN ->        <- BEGUN          twice: ramp, timed
+ *     START ->                          the near end's roles begin: the far end's senders do too
  *     SENT … END ->   <- SENT … COUNTS … RESULT
  *     BYE ->
  *
@@ -50,6 +51,7 @@ enum message {
     MESSAGE_RESULT,
     MESSAGE_HEARTBEAT,
     MESSAGE_BYE,
+    MESSAGE_START,
 };
 
 /* Why a session ends otherwise than by BYE. */
@@ -135,7 +137,7 @@ void control_put_refused(struct frame *, enum refusal, const char *text);
 void control_put_test(struct frame *, const struct test *);
 void control_put_listening(struct frame *, const struct message_listening *);
 void control_put_connected(struct frame *, const struct far_facts *);
-/* BEGIN, BEGUN and END. */
+/* BEGIN, BEGUN, START and END. */
 void control_put_phase(struct frame *, enum message, uint8_t phase);
 void control_put_sent(struct frame *, const struct message_sent *);
 void control_put_counts(struct frame *, const struct message_counts *);

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,6 +35,7 @@ void caller_free(struct caller *caller)
 {
     if (!caller)
         return;
+    shutdown(caller->fd, SHUT_RDWR); /* a thread may have the descriptor in a table of its own */
     close(caller->fd);
     free(caller);
 }
@@ -76,6 +79,9 @@ static void turn_off_used(struct caller *caller)
 static void admit(struct door *door, int fd, const struct endpoint *from)
 {
     struct caller *caller = calloc(1, sizeof *caller);
+    int on = 1;
+    /* Messages come several in a row; each but the first would wait for an acknowledgement. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (!caller) {
         close(fd);
         return;

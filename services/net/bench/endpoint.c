@@ -300,28 +300,37 @@ int endpoint_accept(int listener, double timeout_s, struct endpoint *from)
     }
 }
 
-static int finish_connect(int fd, double until_s)
-{
-    int error = wait_for(fd, POLLOUT, until_s);
-    socklen_t size = sizeof error;
-    if (!error && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
-        error = errno;
-    return error;
-}
-
-/* `fd` does not block; 0 or a positive errno. */
-static int connect_within(int fd, const struct endpoint *to, double timeout_s)
-{
-    double until_s = now_s() + timeout_s;
-    if (connect(fd, (const struct sockaddr *)&to->address, to->length) == 0)
-        return 0;
-    return errno == EINPROGRESS || errno == EINTR ? finish_connect(fd, until_s) : errno;
-}
-
 static int block_again(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
     return flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0 ? errno : 0;
+}
+
+int endpoint_connect_begin(const struct test *test, enum protocol protocol,
+                           const struct endpoint *to)
+{
+    int fd = socket_for(protocol, to, SOCK_NONBLOCK);
+    if (fd < 0)
+        return fd;
+    if (test)
+        endpoint_prepare(fd, test);
+    if (protocol == PROTOCOL_TCP)
+        switch_on(fd, IPPROTO_TCP, TCP_NODELAY);
+    if (connect(fd, (const struct sockaddr *)&to->address, to->length) == 0 ||
+        errno == EINPROGRESS || errno == EINTR)
+        return fd;
+    return closed(fd, errno);
+}
+
+int endpoint_connect_end(int fd)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        error = errno;
+    if (!error)
+        error = block_again(fd);
+    return -error;
 }
 
 int endpoint_connect(enum protocol protocol, const struct endpoint *to, double timeout_s)
@@ -332,16 +341,13 @@ int endpoint_connect(enum protocol protocol, const struct endpoint *to, double t
 int endpoint_connect_for(const struct test *test, enum protocol protocol, const struct endpoint *to,
                          double timeout_s)
 {
-    int fd = socket_for(protocol, to, SOCK_NONBLOCK);
+    double until_s = now_s() + timeout_s;
+    int fd = endpoint_connect_begin(test, protocol, to);
     if (fd < 0)
         return fd;
-    if (test)
-        endpoint_prepare(fd, test);
-    if (protocol == PROTOCOL_TCP)
-        switch_on(fd, IPPROTO_TCP, TCP_NODELAY);
-    int error = connect_within(fd, to, timeout_s);
+    int error = wait_for(fd, POLLOUT, until_s);
     if (!error)
-        error = block_again(fd);
+        error = -endpoint_connect_end(fd);
     return error ? closed(fd, error) : fd;
 }
 

@@ -45,6 +45,11 @@ int endpoint_accept(int listener, double timeout_s, struct endpoint *from);
 /* Blocks for `timeout_s` at most (-ETIMEDOUT); the socket blocks afterwards. UDP: connects at once.
  * With TCP_NODELAY. */
 int endpoint_connect(enum protocol protocol, const struct endpoint *to, double timeout_s);
+/* The same in two steps, for many at once: a descriptor that does not block, which poll() finds
+ * writable when it is connected or has failed; 0 or a negative errno that says which. */
+int endpoint_connect_begin(const struct test *test, enum protocol protocol,
+                           const struct endpoint *to);
+int endpoint_connect_end(int fd);
 /* … after endpoint_prepare(). */
 int endpoint_connect_for(const struct test *test, enum protocol protocol, const struct endpoint *to,
                          double timeout_s);

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,6 +31,10 @@ static const double SEND_S = 1;
 /* Receivers that still wait for something, when the near end has sent it all, and get nothing for
  * that long, will not get it. */
 static const double STUCK_S = 5;
+/* From one step of the opening to the next; a near end gives up sooner. */
+static const double AGREE_S = 5;
+/* What is open besides the sockets of the test and what their streams need. */
+enum { DESCRIPTORS_BESIDES = 64 + CALLERS_MOST + PENDING_MOST };
 /* What is left to do at the end is done within a second: threads give up, and the near end reads
  * why it was refused. */
 static const double STOP_S = 0.5;
@@ -60,6 +65,7 @@ struct far_end {
     struct far_roles roles;
     uint8_t next_phase;
     double opened_s, proven_s;
+    double asked_s;        /* when the near end last went a step on in opening the test */
     double heard_s;        /* from the near end */
     double looked_s;       /* at the clock */
     double beat_s;         /* when the next heartbeat is due */
@@ -129,6 +135,20 @@ static void send_openings(struct far_end *far)
     }
 }
 
+/* A sender has a file besides its socket. */
+static bool enough_descriptors(struct far_end *far)
+{
+    struct rlimit limit;
+    unsigned needed = 2 * test_sockets(&far->test) + DESCRIPTORS_BESIDES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= needed)
+        return true;
+    finish(far, "refused", REFUSAL_RESOURCE,
+           "the far end may have %llu files open and needs %u for %u sockets: take fewer streams, "
+           "or raise its limit (ulimit -Hn, LimitNOFILE of the service)",
+           (unsigned long long)limit.rlim_cur, needed, test_sockets(&far->test));
+    return false;
+}
+
 static void take_test(struct far_end *far, struct reader *body)
 {
     const char *why;
@@ -146,6 +166,8 @@ static void take_test(struct far_end *far, struct reader *body)
         finish(far, "refused", REFUSAL_TEST, "%s", line);
         return;
     }
+    if (!enough_descriptors(far))
+        return;
     int error = endpoint_of_socket(far->control->fd, &local)
                     ? far_sockets_open(&far->sockets, &far->test, &local, &far->control->from)
                     : -ENOTCONN;
@@ -155,6 +177,7 @@ static void take_test(struct far_end *far, struct reader *body)
         return;
     }
     far->state = STATE_OPENING;
+    far->asked_s = now_s();
     send_openings(far);
 }
 
@@ -194,6 +217,16 @@ static void take_begin(struct far_end *far, struct reader *body)
     }
     control_put_phase(&frame, MESSAGE_BEGUN, phase);
     send_frame(far, &frame);
+}
+
+static void take_start(struct far_end *far, struct reader *body)
+{
+    uint8_t phase;
+    if (control_read_phase(body, &phase) && phase == far->roles.phase &&
+        !atomic_load(&far->roles.started))
+        far_roles_start(&far->roles);
+    else
+        wrong_message(far, "a START that is malformed or out of order");
 }
 
 static bool near_tells(const struct far_roles *roles, unsigned index)
@@ -324,6 +357,8 @@ static void take_message(struct far_end *far, unsigned type, struct reader *body
         take_test(far, body);
     else if (type == MESSAGE_BEGIN && far->state == STATE_IDLE)
         take_begin(far, body);
+    else if (type == MESSAGE_START && far->state == STATE_RUNNING)
+        take_start(far, body);
     else if (type == MESSAGE_SENT && far->state == STATE_RUNNING)
         take_sent(far, body);
     else if (type == MESSAGE_END && far->state == STATE_RUNNING)
@@ -402,6 +437,18 @@ static void check_stuck(struct far_end *far, double at_s)
     }
 }
 
+/* Heartbeats alone do not keep a session that comes to nothing. */
+static void check_opening(struct far_end *far, double at_s)
+{
+    if (at_s <= far->asked_s + AGREE_S)
+        return;
+    if (far->state == STATE_PROVEN)
+        finish(far, "lost", REFUSAL_LOST, "the near end asked for no test within %g s", AGREE_S);
+    else if (far->state == STATE_OPENING)
+        finish(far, "lost", REFUSAL_LOST,
+               "the near end did not connect all data sockets within %g s", AGREE_S);
+}
+
 static void look_at_clock(struct far_end *far)
 {
     const double at_s = now_s();
@@ -415,6 +462,7 @@ static void look_at_clock(struct far_end *far)
     check_caps(far, at_s);
     if (at_s > far->heard_s + HEARTBEAT_LOST_S)
         finish(far, "lost", REFUSAL_LOST, "the near end was silent for %g s", HEARTBEAT_LOST_S);
+    check_opening(far, at_s);
     if (far->state == STATE_ENDING)
         check_stuck(far, at_s);
     if (!far->outcome && at_s >= far->beat_s) {
@@ -431,7 +479,7 @@ static void take_door(struct far_end *far, const struct pollfd *fds, unsigned co
     if (caller) {
         far->control = caller;
         far->state = STATE_PROVEN;
-        far->proven_s = far->heard_s = far->beat_s = now_s();
+        far->proven_s = far->asked_s = far->heard_s = far->beat_s = now_s();
         take_messages(far);
     }
     if (far->door.wrong_proofs >= WRONG_PROOFS_MOST && !far->door.burnt)
@@ -603,9 +651,20 @@ static int take_descriptor(int argc, char **argv, const char *name, int *fd)
     return words;
 }
 
+/* The usual soft limit is below what a test of many streams needs. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int far_end_main(int argc, char **argv)
 {
-    static struct far_end far = {.door.listener = -1, .roles.wake_fd = -1, .sockets.listener = -1};
+    static struct far_end far = {
+        .door.listener = -1, .roles.wake_fd = -1, .roles.start_fd = -1, .sockets.listener = -1};
     int session_fd = -1;
     char text[GRANT_MOST], why[300];
     far.ending = (struct ending){.signal_fd = -1, .lifeline_fd = -1};
@@ -629,5 +688,6 @@ int far_end_main(int argc, char **argv)
     if (!ending_catch_signals(&far.ending))
         return refuse("the kernel gives no signalfd");
     output_watch(&far.ending);
+    raise_descriptor_limit();
     return serve(&far);
 }

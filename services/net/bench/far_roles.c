@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,9 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Who waits for the start looks that often whether there will be none. */
+enum { LOOK_MS = 20 };
 
 /* ---- what a role asks ----------------------------------------------------------------------- */
 
@@ -83,11 +87,12 @@ int far_roles_open(struct far_roles *roles, const struct test *test, struct far_
     *roles = (struct far_roles){.test = *test,
                                 .load = test_of_load(test),
                                 .sockets = sockets,
-                                .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+                                .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                .start_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     unsigned count = test_sockets(test);
     size_t bytes = count * sizeof *roles->roles;
     roles->roles = aligned_alloc(_Alignof(struct far_role), bytes);
-    if (!roles->roles || roles->wake_fd < 0) {
+    if (!roles->roles || roles->wake_fd < 0 || roles->start_fd < 0) {
         snprintf(why, size, "no memory or descriptor for %u streams", count);
         return -ENOMEM;
     }
@@ -101,8 +106,19 @@ int far_roles_open(struct far_roles *roles, const struct test *test, struct far_
 
 /* ---- a phase -------------------------------------------------------------------------------- */
 
+/* Nobody takes the event out, so it wakes all. */
+static void await_start(struct far_roles *roles)
+{
+    struct pollfd start = {.fd = roles->start_fd, .events = POLLIN};
+    while (!atomic_load_explicit(&roles->started, memory_order_acquire) &&
+           !atomic_load(&roles->stop_sending) && !atomic_load(&roles->stopping))
+        poll(&start, 1, LOOK_MS);
+}
+
 static int run_role(struct far_role *role)
 {
+    if (role->place.far == ROLE_SEND && !role->place.load)
+        await_start(role->roles);
     struct far_sockets *sockets = role->roles->sockets;
     if (role->place.far != ROLE_ANSWER)
         return stream_run(&role->stream, &role->driver);
@@ -148,15 +164,23 @@ static void prepare(struct far_role *role, uint8_t phase)
     atomic_store(&role->ended, false);
 }
 
-int far_roles_begin(struct far_roles *roles, uint8_t phase, char *why, size_t size)
+static void begin_time(struct far_roles *roles)
 {
-    double for_s = phase == PHASE_RAMP ? roles->test.ramp_s : roles->test.duration_s;
-    roles->phase = phase;
-    roles->running = true;
-    atomic_store(&roles->stop_sending, false);
+    double for_s = roles->phase == PHASE_RAMP ? roles->test.ramp_s : roles->test.duration_s;
     roles->cpu_before_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     roles->begun_s = now_s();
-    roles->end_s = phase == PHASE_TIMED && for_s == 0 ? INFINITY : roles->begun_s + for_s;
+    roles->end_s = roles->phase == PHASE_TIMED && for_s == 0 ? INFINITY : roles->begun_s + for_s;
+}
+
+int far_roles_begin(struct far_roles *roles, uint8_t phase, char *why, size_t size)
+{
+    eventfd_t before;
+    eventfd_read(roles->start_fd, &before);
+    roles->phase = phase;
+    roles->running = true;
+    atomic_store(&roles->started, false);
+    atomic_store(&roles->stop_sending, false);
+    begin_time(roles);
     for (unsigned i = 0; i < roles->count; i++)
         prepare(&roles->roles[i], phase);
     for (unsigned i = 0; i < roles->count; i++) {
@@ -170,6 +194,14 @@ int far_roles_begin(struct far_roles *roles, uint8_t phase, char *why, size_t si
         }
     }
     return 0;
+}
+
+/* Nobody looks at the times before it: only senders do. */
+void far_roles_start(struct far_roles *roles)
+{
+    begin_time(roles);
+    atomic_store_explicit(&roles->started, true, memory_order_release);
+    eventfd_write(roles->start_fd, 1);
 }
 
 void far_roles_expect(struct far_roles *roles, unsigned index, uint64_t bytes, uint64_t datagrams)
@@ -244,8 +276,10 @@ void far_roles_close(struct far_roles *roles)
     for (unsigned i = 0; i < roles->count; i++)
         if (roles->roles[i].opened)
             stream_close(&roles->roles[i].stream);
-    if (roles->roles)
+    if (roles->wake_fd >= 0)
         close(roles->wake_fd);
+    if (roles->start_fd >= 0)
+        close(roles->start_fd);
     free(roles->roles);
-    *roles = (struct far_roles){.wake_fd = -1};
+    *roles = (struct far_roles){.wake_fd = -1, .start_fd = -1};
 }

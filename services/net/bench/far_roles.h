@@ -31,9 +31,11 @@ struct far_roles {
     struct far_sockets *sockets;
     struct far_role *roles; /* as in test_place() */
     unsigned count;
-    int wake_fd; /* eventfd: some role has ended */
+    int wake_fd;  /* eventfd: some role has ended */
+    int start_fd; /* … and: the senders are to start */
     bool running;
     uint8_t phase;
+    atomic_bool started;      /* the near end receives */
     double begun_s, end_s;    /* of the phase; the senders' time is over then */
     double cpu_before_s;      /* of the process */
     atomic_bool stop_sending; /* the near end has told that the phase is over */
@@ -44,8 +46,11 @@ struct far_roles {
  * negative errno with one line in `why`. */
 int far_roles_open(struct far_roles *roles, const struct test *test, struct far_sockets *sockets,
                    char *why, size_t size);
-/* The same: starts all threads. */
+/* The same: starts all threads. Senders of the test wait, for what they send before the near end
+ * receives would be lost, or counted in no time at all. */
 int far_roles_begin(struct far_roles *roles, uint8_t phase, char *why, size_t size);
+/* The near end receives: the phase's time begins. */
+void far_roles_start(struct far_roles *roles);
 /* What the near end has sent, or asked. */
 void far_roles_expect(struct far_roles *roles, unsigned index, uint64_t bytes, uint64_t datagrams);
 bool far_roles_all_ended(const struct far_roles *roles);

@@ -196,14 +196,37 @@ static void send_challenge(const struct far_socket *socket)
          MSG_DONTWAIT | MSG_NOSIGNAL); /* the near end asks again */
 }
 
-/* Datagrams queued before connect() are still delivered after it, whoever sent them. */
+static bool same_end(const struct endpoint *one, const struct endpoint *other)
+{
+    return endpoint_same_host(one, other) && endpoint_port(one) == endpoint_port(other);
+}
+
+/* Datagrams queued before connect() are still delivered after it, whoever sent them. A near end
+ * repeats its key until it is answered. */
+static void drop_queued(struct far_sockets *sockets, const struct far_socket *socket,
+                        const struct endpoint *near)
+{
+    const double until_s = now_s() + DRAIN_S;
+    uint8_t bytes[GREETING_BYTES + 1];
+    do {
+        struct endpoint from = {.length = sizeof from.address};
+        ssize_t count = recvfrom(socket->fd, bytes, sizeof bytes, MSG_DONTWAIT,
+                                 (struct sockaddr *)&from.address, &from.length);
+        if (count < 0 && errno != ECONNREFUSED && errno != EINTR)
+            return;
+        if (count >= 0 &&
+            !(same_end(&from, near) && is_greeting(socket, bytes, count, GREETING_KEY)))
+            sockets->strangers++;
+    } while (now_s() < until_s);
+}
+
 static void connect_to(struct far_sockets *sockets, struct far_socket *socket,
                        const struct endpoint *from)
 {
     if (connect(socket->fd, (const struct sockaddr *)&from->address, from->length))
         return;
     socket->connected = true;
-    sockets->strangers += greeting_drain(socket->fd);
+    drop_queued(sockets, socket, from);
 }
 
 static void take_datagram(struct far_sockets *sockets, struct far_socket *socket)
@@ -231,9 +254,10 @@ static void take_datagram(struct far_sockets *sockets, struct far_socket *socket
 
 void far_sockets_drain(const struct far_sockets *sockets)
 {
+    const double until_s = now_s() + DRAIN_S;
     for (unsigned i = 0; i < sockets->count; i++)
         if (sockets->sockets[i].udp)
-            greeting_drain(sockets->sockets[i].fd);
+            greeting_drain(sockets->sockets[i].fd, until_s);
 }
 
 /* ---- as a whole ----------------------------------------------------------------------------- */

@@ -1,22 +1,19 @@
 #define _GNU_SOURCE
 #include "greeting.h"
 
+#include "monotonic.h"
+
 #include <errno.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 
-/* More than any receive buffer holds: a sender that does not stop is not waited for. */
-enum { DRAINED_MOST = 1 << 20 };
+/* The clock is looked at after so many. */
+enum { DRAINED_AT_ONCE = 64 };
 
-unsigned greeting_drain(int fd)
+void greeting_drain(int fd, double until_s)
 {
-    unsigned drained = 0;
     char byte;
-    while (drained < DRAINED_MOST) {
-        if (recv(fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) >= 0)
-            drained++;
-        else if (errno != ECONNREFUSED && errno != EINTR)
-            break;
-    }
-    return drained;
+    for (unsigned drained = 1; drained % DRAINED_AT_ONCE || now_s() < until_s; drained++)
+        if (recv(fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) < 0 && errno != ECONNREFUSED &&
+            errno != EINTR)
+            return;
 }

@@ -21,8 +21,11 @@ static const char GREETING_CHALLENGE[GREETING_WORD + 1] = "hbc1";
 /* Near to far: the key and what was to be sent back. */
 static const char GREETING_ANSWER[GREETING_WORD + 1] = "hba1";
 
-/* Drops what is queued on a connected UDP socket, errors of earlier datagrams included; how many
- * datagrams. */
-unsigned greeting_drain(int fd);
+/* A sender that does not stop is not waited for longer, however many sockets there are. */
+static const double DRAIN_S = 0.1;
+
+/* Drops what is queued on a connected UDP socket, errors of earlier datagrams included, until
+ * `until_s` at most. */
+void greeting_drain(int fd, double until_s);
 
 #endif

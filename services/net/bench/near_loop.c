@@ -191,6 +191,8 @@ static int ask(struct near_thread *own)
 static int play_role(struct thread *thread)
 {
     struct near_thread *own = thread->state;
+    if (thread->index == 0)
+        session_start_phase(own->job->session);
     int error = own->place.near == ROLE_ASK ? ask(own) : stream_run(own->stream, &own->driver);
     if (run_stopping(thread->run))
         return EXIT_OK;

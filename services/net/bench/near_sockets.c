@@ -13,16 +13,25 @@
 #include <unistd.h>
 
 enum { GREET_MS = 50 };
+/* At a time: one after the other, many streams would take many round trips; the far end keeps
+ * PENDING_MOST connections whose key has not come yet. */
+enum { CONNECTING_MOST = 32 };
 
 static bool is_own(const struct near_sockets *sockets, unsigned index)
 {
     return index < test_own_sockets(sockets->test);
 }
 
-static int connect_socket(struct near_sockets *sockets, unsigned index, double until_s)
+static bool is_crr(const struct near_sockets *sockets, unsigned index)
+{
+    return is_own(sockets, index) && sockets->test->kind == KIND_CRR;
+}
+
+static int begin_connecting(struct near_sockets *sockets, unsigned index)
 {
     struct near_socket *socket = &sockets->sockets[index];
     struct endpoint to = sockets->far;
+<<<<<<< HEAD
     const struct test load = test_of_load(sockets->test);
     const struct test *test = is_own(sockets, index) ? sockets->test : &load;
     double left_s = until_s - now_s();
@@ -31,36 +40,108 @@ static int connect_socket(struct near_sockets *sockets, unsigned index, double u
     socket->fd = left_s > 0 ? endpoint_connect_for(test, protocol, &to, left_s) : -ETIMEDOUT;
     if (socket->fd < 0 || socket->udp)
         return socket->fd < 0 ? socket->fd : 0;
+=======
+    endpoint_set_port(&to, sockets->openings[index].port);
+    int fd = endpoint_connect_begin(sockets->test, socket->udp ? PROTOCOL_UDP : PROTOCOL_TCP, &to);
+    if (fd < 0)
+        return fd;
+    socket->fd = fd;
+    return 0;
+}
+
+static int end_connecting(struct near_sockets *sockets, unsigned index)
+{
+    const struct near_socket *socket = &sockets->sockets[index];
+    int error = endpoint_connect_end(socket->fd);
+    if (error || socket->udp)
+        return error;
+>>>>>>> fix-far
     ssize_t sent = send(socket->fd, sockets->openings[index].key, KEY_BYTES, MSG_NOSIGNAL);
     return sent == KEY_BYTES ? 0 : -ECONNRESET;
+}
+
+/* Sockets that are being connected. */
+struct connecting {
+    struct pollfd fds[CONNECTING_MOST];
+    unsigned indexes[CONNECTING_MOST];
+    unsigned count;
+    unsigned at; /* the socket that is dealt with: where it fails, that one did */
+};
+
+static int begin_some(struct near_sockets *sockets, struct connecting *now, unsigned *next)
+{
+    for (; *next < sockets->count && now->count < CONNECTING_MOST; ++*next) {
+        now->at = *next;
+        if (is_crr(sockets, now->at))
+            continue;
+        int error = begin_connecting(sockets, now->at);
+        if (error)
+            return error;
+        now->fds[now->count] =
+            (struct pollfd){.fd = sockets->sockets[now->at].fd, .events = POLLOUT};
+        now->indexes[now->count++] = now->at;
+    }
+    return 0;
+}
+
+static int end_some(struct near_sockets *sockets, struct connecting *now, double until_s)
+{
+    double left_s = until_s - now_s();
+    now->at = now->indexes[0];
+    if (left_s <= 0)
+        return -ETIMEDOUT;
+    if (poll(now->fds, now->count, (int)(left_s * 1e3) + 1) < 0)
+        return errno == EINTR ? 0 : -errno;
+    for (unsigned i = now->count; i-- > 0;) { /* from behind: the last takes its place */
+        now->at = now->indexes[i];
+        int error = now->fds[i].revents ? end_connecting(sockets, now->at) : 0;
+        if (error)
+            return error;
+        if (now->fds[i].revents) {
+            now->count--;
+            now->fds[i] = now->fds[now->count];
+            now->indexes[i] = now->indexes[now->count];
+        }
+    }
+    return 0;
+}
+
+static int connect_all(struct near_sockets *sockets, double until_s, unsigned *failed)
+{
+    struct connecting now = {.count = 0};
+    unsigned next = 0;
+    int error = begin_some(sockets, &now, &next);
+    while (!error && now.count > 0) {
+        error = end_some(sockets, &now, until_s);
+        if (!error)
+            error = begin_some(sockets, &now, &next);
+    }
+    *failed = now.at;
+    return error;
 }
 
 int near_sockets_open(struct near_sockets *sockets, const struct test *test,
                       const struct endpoint *far, const struct opening *openings, double until_s,
                       char *why, size_t size)
 {
-    unsigned count = test_sockets(test);
+    unsigned count = test_sockets(test), failed;
     *sockets = (struct near_sockets){.test = test, .far = *far, .openings = openings};
     sockets->sockets = calloc(count, sizeof *sockets->sockets);
     if (!sockets->sockets) {
         snprintf(why, size, "no memory for %u sockets", count);
         return -ENOMEM;
     }
-    for (; sockets->count < count; sockets->count++) {
-        unsigned index = sockets->count;
-        bool own = is_own(sockets, index);
-        sockets->sockets[index] =
-            (struct near_socket){.fd = -1, .udp = own && test->protocol == PROTOCOL_UDP};
-        int error = own && test->kind == KIND_CRR ? 0 : connect_socket(sockets, index, until_s);
-        if (error) {
-            snprintf(why, size,
-                     "data socket %u of %u cannot be connected to port %u of the far end: %s: is "
-                     "that port let through?",
-                     index + 1, count, openings[index].port, strerror(-error));
-            return error;
-        }
-    }
-    return 0;
+    sockets->count = count;
+    for (unsigned i = 0; i < count; i++)
+        sockets->sockets[i] = (struct near_socket){
+            .fd = -1, .udp = is_own(sockets, i) && test->protocol == PROTOCOL_UDP};
+    int error = connect_all(sockets, until_s, &failed);
+    if (error)
+        snprintf(why, size,
+                 "data socket %u of %u cannot be connected to port %u of the far end: %s: is that "
+                 "port let through?",
+                 failed + 1, count, openings[failed].port, strerror(-error));
+    return error;
 }
 
 void near_sockets_close(struct near_sockets *sockets)
@@ -138,6 +219,7 @@ unsigned near_sockets_unanswered(const struct near_sockets *sockets)
 
 void near_sockets_drain(const struct near_sockets *sockets)
 {
-    for (unsigned i = 0; i < udp_sockets(sockets); i++)
-        greeting_drain(sockets->sockets[i].fd);
+    const double until_s = now_s() + DRAIN_S;
+    for (unsigned i = 0, count = udp_sockets(sockets); i < count; i++)
+        greeting_drain(sockets->sockets[i].fd, until_s);
 }

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "net.h"
 
-#include "grant.h"
 #include "net_workloads.h"
 #include "placement.h"
 #include "token.h"
@@ -196,14 +195,15 @@ int net_job_check(struct run *run)
 
 /* ---- the way to the far end ----------------------------------------------------------------- */
 
-static int read_session(struct run *run, int fd, struct endpoint *far)
+/* Once only: what a pipe has cannot be read again. */
+static int read_session(struct run *run, int fd, struct grant *grant)
 {
     char text[GRANT_MOST], why[200];
-    struct grant grant;
-    if (grant_read(fd, text, why, sizeof why) && grant_parse_near(text, &grant, why, sizeof why)) {
-        *far = grant.address;
+    bool good =
+        grant_read(fd, text, why, sizeof why) && grant_parse_near(text, grant, why, sizeof why);
+    explicit_bzero(text, sizeof text);
+    if (good)
         return EXIT_OK;
-    }
     run_reason(run, "--session-fd %d: %s", fd, why);
     return EXIT_USAGE;
 }
@@ -211,13 +211,23 @@ static int read_session(struct run *run, int fd, struct endpoint *far)
 static int find_far_end(struct net_job *job)
 {
     struct run *run = job->run;
+<<<<<<< HEAD
     int failure = EXIT_OK;
     if (job->far_host)
         failure = read_session(run, job->where.session_fd, &job->far);
     else
         endpoint_parse(job->where.ip_version == 6 ? "::1" : "127.0.0.1", 0, &job->far);
+=======
+    if (!job->far_host)
+        return endpoint_parse(job->where.ip_version == 6 ? "::1" : "127.0.0.1", 0, &job->far)
+                   ? EXIT_OK
+                   : EXIT_FAILED;
+    int failure = read_session(run, (int)run_count(run, "session_fd"), &job->grant);
+>>>>>>> fix-far
     if (failure)
         return failure;
+    job->where.grant = &job->grant;
+    job->far = job->grant.address;
     bool six = job->far.address.ss_family == AF_INET6;
     if (job->where.ip_version == 0 || (job->where.ip_version == 6) == six) {
         run_set_choice(run, "ip_version", six ? "6" : "4");
@@ -365,7 +375,6 @@ static struct net_job *job_of(struct run *run)
     if (!job)
         return NULL;
     job->run = run;
-    job->where.session_fd = -1;
     run_set_shared(run, job);
     job->own = aligned_alloc(_Alignof(struct near_thread), bytes);
     if (!job->own)
@@ -378,8 +387,6 @@ static void read_where(struct net_job *job)
 {
     struct run *run = job->run;
     job->far_host = chosen(run, "target", "far_host");
-    if (job->far_host)
-        job->where.session_fd = (int)run_count(run, "session_fd");
     if (!chosen(run, "ip_version", "auto"))
         job->where.ip_version = chosen(run, "ip_version", "6") ? 6 : 4;
 }
@@ -399,6 +406,7 @@ int net_job_open(struct run *run)
         failure = choose_paths(job);
     if (!failure)
         failure = session_open(run, &job->test, &job->where, &job->session);
+    explicit_bzero(&job->grant, sizeof job->grant);
     if (!failure)
         tell_facts(job);
     return failure;

@@ -3,6 +3,7 @@
 #define NET_BENCH_NET_H
 
 #include "endpoint.h"
+#include "grant.h"
 #include "load.h"
 #include "session.h"
 #include "stream.h"
@@ -35,6 +36,7 @@ struct net_job {
     struct run *run;
     struct test test;
     struct session_where where;
+    struct grant grant;  /* of the session; wiped once it is open */
     bool far_host;       /* the far end is on another host */
     struct endpoint far; /* its address; the port is not told */
     struct endpoint_route route;

@@ -22,6 +22,8 @@
 enum { LOOK_MS = 20 };
 /* What does not sleep looks after so many tries, and lets others have the CPU after so many. */
 enum { LOOK_TRIES = 1024, YIELD_TRIES = 32 };
+/* So many streams have a table of descriptors each. */
+enum { OWN_TABLES_MOST = 16 };
 /* Of UDP, after the end was told. */
 static const double QUIET_S = 0.1;
 /* For one connection with all it is made for; a lost SYN alone takes 1 s, two take 3 s. */
@@ -84,15 +86,16 @@ static uint64_t expected(const struct trips *trips)
 
 /* The kernel counts users of a descriptor at each call when several threads share the table, which
  * is 1 % of a round trip within a host. What is open stays so until the thread ends. Where it is not
- * allowed (containers), it is not needed. */
-static void own_descriptors(void)
+ * allowed (containers), it is not needed, nor with many streams: each would copy a long table. */
+static void own_descriptors(const struct test *test)
 {
-    unshare(CLONE_FILES);
+    if (test->streams <= OWN_TABLES_MOST)
+        unshare(CLONE_FILES);
 }
 
 static int trips_begin(struct trips *trips, size_t key_bytes)
 {
-    own_descriptors();
+    own_descriptors(trips->stream->test);
     trips->bytes = trips->stream->test->block_bytes;
     /* One byte more, so that a datagram that is too long is seen. */
     trips->asked = malloc(2 * (key_bytes + trips->bytes + 1));
@@ -677,7 +680,8 @@ static int answer_next(struct trips *trips, const struct door *door, double *qui
     if (fd < 0 && !nothing_there(errno) && !connections_own(errno))
         return failed(trips, errno, "accepting a connection");
     if (fd < 0)
-        return look_for_last(trips, quiet_since_s);
+        return nothing_there(errno) && again_at_once(trips) ? 0
+                                                            : look_for_last(trips, quiet_since_s);
     int end = 0;
     *quiet_since_s = 0;
     if (endpoint_same_host(&from, &door->allowed))
@@ -686,6 +690,16 @@ static int answer_next(struct trips *trips, const struct door *door, double *qui
         turn_away(door);
     close(fd);
     return end ? end : look_for_stop(trips, 0, 0);
+}
+
+/* Timeouts let accept() sleep only where it blocks, which it does not while the test is opened. */
+static int wait_as_asked(const struct trips *trips, int listen_fd)
+{
+    int flags = fcntl(listen_fd, F_GETFL);
+    if (flags < 0)
+        return -1;
+    flags = trips->stream->test->spin ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+    return fcntl(listen_fd, F_SETFL, flags);
 }
 
 int crr_answer(int listen_fd, struct stream *stream, const struct sockaddr_storage *allowed,
@@ -698,8 +712,9 @@ int crr_answer(int listen_fd, struct stream *stream, const struct sockaddr_stora
     int failure = trips_begin(&trips, RR_KEY_BYTES), on = 1;
     if (failure)
         return failure;
-    /* What is accepted inherits both. */
-    if (setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) || set_timeouts(listen_fd))
+    /* What is accepted inherits both options. */
+    if (wait_as_asked(&trips, listen_fd) ||
+        setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) || set_timeouts(listen_fd))
         failure = failed(&trips, errno, "preparing the listening socket");
     while (!failure)
         failure = answer_next(&trips, &door, &quiet_since_s);

@@ -44,18 +44,6 @@ static int failed(struct session *session)
     return session->control.exit_code ? session->control.exit_code : EXIT_FAILED;
 }
 
-static int read_grant(struct run *run, int fd, struct grant *grant)
-{
-    char text[GRANT_MOST], why[300];
-    bool good =
-        grant_read(fd, text, why, sizeof why) && grant_parse_near(text, grant, why, sizeof why);
-    explicit_bzero(text, sizeof text);
-    if (good)
-        return EXIT_OK;
-    run_reason(run, "--session-fd %d: %s", fd, why);
-    return EXIT_USAGE;
-}
-
 static int start_child(struct session *session, int ip_version, struct grant *grant)
 {
     char why[300];
@@ -72,11 +60,10 @@ static int start_child(struct session *session, int ip_version, struct grant *gr
 static int reach(struct session *session, const struct session_where *where)
 {
     struct grant grant;
-    int failure = where->session_fd < 0 ? start_child(session, where->ip_version, &grant)
-                                        : read_grant(session->run, where->session_fd, &grant);
+    int failure = where->grant ? EXIT_OK : start_child(session, where->ip_version, &grant);
     if (failure)
         return failure;
-    failure = near_control_open(&session->control, &grant);
+    failure = near_control_open(&session->control, where->grant ? where->grant : &grant);
     explicit_bzero(&grant, sizeof grant);
     if (!failure)
         failure = near_control_ask(&session->control, session->test);
@@ -273,6 +260,13 @@ int session_begin_phase(struct session *session, unsigned phase)
     near_control_lost(control, EXIT_FAILED, "the far end at %s did not begin within %g s",
                       control->far_text, BEGIN_S);
     return failed(session);
+}
+
+void session_start_phase(struct session *session)
+{
+    struct frame frame;
+    control_put_phase(&frame, MESSAGE_START, (uint8_t)session->control.begun);
+    near_control_send(&session->control, &frame);
 }
 
 /* What the near end has sent and asked. */

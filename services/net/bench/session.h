@@ -10,14 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct grant;
 struct run;
 struct session;
 
 /* Where the far end is. */
 struct session_where {
-    /* A file with the lines address=, port=, token= of a session that another host has opened;
-     * -1: the far end is a child on this host, reached over its loopback. */
-    int session_fd;
+    /* Of a session that another host has opened; NULL: the far end is a child on this host, reached
+     * over its loopback. */
+    const struct grant *grant;
     int ip_version; /* of the loopback: 4 or 6; 0: 4 */
 };
 
@@ -58,6 +59,8 @@ const struct sockaddr_storage *session_far_address(const struct session *session
  * Call stream_begin_phase() of the near streams before it. Like the next one: 0 or an exit_code with
  * its run_reason(); called by one thread. */
 int session_begin_phase(struct session *session, unsigned phase);
+/* Right before this end's roles begin: the far end's senders start. Called by one thread. */
+void session_start_phase(struct session *session);
 /* When all near senders and askers have ended, those of the load included: tells the far end what
  * they have sent or asked (counts.bytes, counts.datagrams; of an rr the operations stand in
  * datagrams), has its senders stop, and waits until its receivers have drained. The near receivers

@@ -51,8 +51,11 @@ int far_roles_open(struct far_roles *roles, const struct test *test, struct far_
                    char *why, size_t size)
 {
     (void)why, (void)size;
-    *roles = (struct far_roles){
-        .test = *test, .sockets = sockets, .wake_fd = -1, .count = test_sockets(test)};
+    *roles = (struct far_roles){.test = *test,
+                                .sockets = sockets,
+                                .wake_fd = -1,
+                                .start_fd = -1,
+                                .count = test_sockets(test)};
     roles->load = test_of_load(test);
     roles->roles = calloc(roles->count, sizeof *roles->roles);
     for (unsigned i = 0; roles->roles && i < roles->count; i++) {
@@ -68,9 +71,16 @@ int far_roles_begin(struct far_roles *roles, uint8_t phase, char *why, size_t si
     assert(!roles->running);
     roles->phase = phase;
     roles->running = true;
+    atomic_store(&roles->started, false);
     for (unsigned i = 0; i < roles->count; i++)
         atomic_store(&roles->roles[i].stream.expected, STREAM_UNTOLD);
     return 0;
+}
+
+void far_roles_start(struct far_roles *roles)
+{
+    assert(roles->running && !roles->started);
+    atomic_store(&roles->started, true);
 }
 
 void far_roles_expect(struct far_roles *roles, unsigned index, uint64_t bytes, uint64_t datagrams)
@@ -115,7 +125,7 @@ bool far_roles_stop(struct far_roles *roles, double wait_s)
 void far_roles_close(struct far_roles *roles)
 {
     free(roles->roles);
-    *roles = (struct far_roles){.wake_fd = -1};
+    *roles = (struct far_roles){.wake_fd = -1, .start_fd = -1};
 }
 
 /* The first message in the input, with what is behind it if it has no end. */
@@ -139,6 +149,7 @@ void fuzz_far_end(const uint8_t *bytes, size_t count)
                            .door.listener = -1,
                            .sockets.listener = -1,
                            .roles.wake_fd = -1,
+                           .roles.start_fd = -1,
                            .grant.caps = {.duration_s = 1000, .streams = 64}};
     while (count > 0 && !far.outcome) {
         size_t taken = fuzz_fill(&caller->inbox, bytes, first_message(bytes, count));

@@ -26,7 +26,7 @@ LOOPBACK = "127.0.0.1"
 # Another host as far as addresses go.
 STRANGER = "127.0.0.2"
 HELLO, CHALLENGE, PROOF, READY, REFUSED, TEST, LISTENING, CONNECTED = range(1, 9)
-BEGIN, BEGUN, SENT, END, COUNTS, RESULT, HEARTBEAT, BYE = range(9, 17)
+BEGIN, BEGUN, SENT, END, COUNTS, RESULT, HEARTBEAT, BYE, START = range(9, 18)
 PROTOCOL, VERSIONS, WRONG_TOKEN, USED, BAD_TEST, CAP, RESOURCE, FAILURE, LOST, ENDED = range(1, 11)
 TCP, UDP = range(2)
 STREAM, RR, CRR = range(3)
@@ -288,10 +288,12 @@ class Near:
         data.send(b"hba1" + key + challenge[4:])
         return data
 
-    def begin(self, phase: int) -> None:
-        """BEGIN, and the far end does."""
+    def begin(self, phase: int, *, start: bool = True) -> None:
+        """BEGIN, and the far end does; its senders when this end receives."""
         self.send(frame(BEGIN, bytes([phase])))
         assert self.receive(BEGUN) == bytes([phase])
+        if start:
+            self.send(frame(START, bytes([phase])))
 
     def sent(self, sent_bytes: int, datagrams: int = 0, index: int = 0) -> None:
         """What this end has sent on a socket."""

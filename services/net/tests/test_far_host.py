@@ -3,6 +3,7 @@ there, is another, or leaves."""
 
 import hashlib
 import hmac
+import os
 import signal
 import socket
 import struct
@@ -88,6 +89,26 @@ def test_the_most_streams() -> None:
         result, _ = near(session(far.listening().port), *both)
         assert result.returncode == 0, result.stderr
         assert len(trial_of(result.stdout.splitlines()).end["threads"]) == 256
+        far.ended("done")
+
+
+def test_cpus_of_a_big_host() -> None:
+    with far_end() as far:
+        cpus = "0," + ",".join(map(str, range(1000, 2000, 2)))
+        result, _ = near(session(far.listening().port), "tcp_rr", f"--far-cpus={cpus}")
+        assert result.returncode == 0, result.stderr
+        assert trial_of(result.stdout.splitlines()).facts["far_cpus"] == "0"
+        far.ended("done")
+
+
+def test_a_session_may_come_by_a_pipe() -> None:
+    with far_end() as far:
+        theirs, ours = os.pipe()
+        os.write(ours, session(far.listening().port).encode())
+        os.close(ours)
+        result = call("tcp_rr", *MOMENT, f"--session-fd={theirs}", pass_fds=(theirs,))
+        os.close(theirs)
+        assert result.returncode == 0, result.stderr
         far.ended("done")
 
 

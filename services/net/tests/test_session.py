@@ -4,6 +4,7 @@ left open."""
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import struct
@@ -28,8 +29,10 @@ from services.net.tests.far_end import (
     PROOF,
     PROTOCOL,
     RECEIVE,
+    RESOURCE,
     RR,
     SENT,
+    START,
     STRANGER,
     TOKEN,
     UDP,
@@ -105,6 +108,19 @@ def test_the_far_end_sends_until_its_time_is_over_and_tells_how_much(far: FarEnd
             index, told, _ = struct.unpack(">HQQ", near.receive(SENT))
             assert index == 0 and told == received > 0
         near.bye()
+
+
+def test_nothing_is_sent_before_the_near_end_receives(far: FarEnd) -> None:
+    with Near.proven(far) as near:
+        near.ask(Wanted(direction=RECEIVE, duration_s=0.3, ramp_s=0.1))
+        with near.tcp() as data:
+            near.receive(CONNECTED)
+            near.begin(0, start=False)
+            assert not select.select([data], [], [], 0.4)[0]
+            near.send(frame(START, b"\0"))
+            assert data.recv(1)
+            near.send(frame(START, b"\0"))
+            far.ended("refused", "START")
 
 
 def test_ipv6() -> None:
@@ -186,6 +202,57 @@ def test_a_half_open_caller_does_not_keep_a_session_alive() -> None:
     with far_end(expiry_s=0.5) as far, Near.connect(far.listening()) as near:
         near.hello()
         far.ended("expired", within_s=2)
+
+
+def test_who_waits_for_connections_sleeps() -> None:
+    with far_end() as far, Near.proven(far.listening()) as near:
+        near.ask(Wanted(kind=CRR, direction=BOTH, streams=4), sockets=4)
+        near.receive(CONNECTED)
+        for phase in (0, 1):
+            near.begin(phase)
+            time.sleep(0.5)
+            for index in range(4):
+                near.sent(0, 0, index)
+            near.end(phase, 4)
+        near.bye()
+        assert far.ended("done")["cpu_s"] < 0.25
+
+
+def test_many_streams_need_more_files_than_the_usual_limit() -> None:
+    limit = ("prlimit", "--nofile=64:4096")
+    with far_end(prefix=limit, streams=100) as far, Near.proven(far.listening()) as near:
+        near.ask(Wanted(streams=100), sockets=100)
+        with contextlib.ExitStack() as stack:
+            for index in range(100):
+                stack.enter_context(near.tcp(index))
+            near.receive(CONNECTED)
+
+
+def test_too_few_files_are_named() -> None:
+    limit = ("prlimit", "--nofile=160:160")
+    with far_end(prefix=limit, streams=100) as far, Near.proven(far.listening()) as near:
+        with pytest.raises(Refusal) as refused:
+            near.ask(Wanted(streams=100), sockets=100)
+        assert refused.value.code == RESOURCE
+        assert "160 files" in refused.value.reason and "LimitNOFILE" in refused.value.reason
+        far.ended("refused", "160 files", within_s=SOON_S)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_an_opening_that_comes_to_nothing_ends(far: FarEnd, asked: bool) -> None:
+    with Near.proven(far) as near:
+        if asked:
+            near.ask(Wanted())
+        with near.beating():
+            far.ended("lost", "data sockets" if asked else "no test", within_s=7)
+
+
+def test_a_long_list_of_cpus_is_read(far: FarEnd) -> None:
+    cpus = ",".join(map(str, range(5000, 6000, 2)))
+    with Near.proven(far) as near, pytest.raises(Refusal) as refused:
+        near.ask(Wanted(far_cpus=cpus))
+    assert refused.value.code == BAD_TEST
+    assert "CPU 5000 of far_cpus" in refused.value.reason
 
 
 # ---- who comes ----------------------------------------------------------------------------------
@@ -315,6 +382,26 @@ def test_what_was_queued_before_connect_is_dropped(far: FarEnd) -> None:
         stranger.close()
         after.close()
     assert (counts[0].datagrams, strangers) == (1, 16)
+
+
+def test_a_key_that_is_repeated_is_no_stranger(far: FarEnd) -> None:
+    with Near.proven(far) as near:
+        near.ask(Wanted(protocol=UDP, block_bytes=8))
+        port, key = near.openings[0]
+        os.kill(far.process.pid, signal.SIGSTOP)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as data:
+            data.connect((LOOPBACK, port))
+            data.settimeout(WITHIN_S)
+            for _ in range(4):
+                data.send(b"hbk1" + key + bytes(16))
+            data.send(b"hbk1" + bytes(32))  # another key
+            os.kill(far.process.pid, signal.SIGCONT)
+            challenge = data.recv(100)
+            data.send(b"hba1" + key + challenge[4:])
+            near.receive(CONNECTED)
+            near.begin(0)
+            near.sent(0, 0)
+            assert near.end(0)[1] == 1
 
 
 def test_nothing_is_sent_to_who_did_not_ask(far: FarEnd) -> None:
