@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from hostbench.betweenhosts import first_between_hosts
@@ -143,9 +143,7 @@ class JobRunner:
                 journal.append(session)
                 return self._measure(job, journal, setup, session, programs, lock.descriptor)
 
-    def _set_up_again(
-        self, job_id: str, before: SessionRecord
-    ) -> tuple[Setup, dict[str, Program]]:
+    def _set_up_again(self, job_id: str, before: SessionRecord) -> tuple[Setup, dict[str, Program]]:
         """`_set_up` of a job's next session. Raises UsageError where the job had a far host and is
         to have none, or the other way round: the cases would be others, and its figures lost."""
         far = before.far_host
@@ -172,7 +170,10 @@ class JobRunner:
         lock_descriptor: int,
     ) -> ResultDocument:
         scratch = Scratch()
-        local = LocalTransport(programs, self._interrupt, lock_descriptor, scratch)
+
+        def local(interrupt: Interrupt) -> Transport:
+            return LocalTransport(programs, interrupt, lock_descriptor, scratch)
+
         apparatus = self._apparatus(job, local)
         sinks = (self._audience,)
         try:
@@ -184,9 +185,9 @@ class JobRunner:
         self._audience.say(f"result: {job.document}")
         return document
 
-    def _apparatus(self, job: JobDirectory, local: Transport) -> Apparatus:
+    def _apparatus(self, job: JobDirectory, local: Callable[[Interrupt], Transport]) -> Apparatus:
         if self._far is None:
-            return Apparatus(local, LocalWatch(), self._interrupt)
+            return Apparatus(local(self._interrupt), LocalWatch(), self._interrupt)
         from hostbench.farrun import apparatus_with
 
         say = self._audience.say
