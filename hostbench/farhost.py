@@ -1,5 +1,6 @@
 """The second host of a job: its net service, the way there and back, and whether it is idle."""
 
+import contextlib
 import ipaddress
 import socket
 from dataclasses import dataclass
@@ -82,18 +83,33 @@ def _addresses(
     far: RemoteService, near: NearHost, inventory: HostInventory, interrupt: Interrupt | None
 ) -> tuple[str, str]:
     """The address that data goes to, and the one that the near host reaches it from."""
-    address = far.route(None, interrupt).address or _reached_at(far.url, near.url)
-    if address is None:
+    addresses = _known(far, near.url, interrupt)
+    if not addresses:
         # Seen from the near host the far one has no address yet; the other way round it may.
-        known = near.route(None, interrupt).address or _reached_at(near.url, far.url)
-        if known is None:
+        known = _known(near, far.url, interrupt)
+        if not known:
             raise UsageError(
                 f"nobody says at which address {inventory.hostname} and the host that measures "
                 "reach one another: both have their net service at a socket of this machine; set "
                 "HOSTBENCH_NET_ADDRESS of the net services"
             )
-        address = _source(far.route(known, interrupt), far.url, known)
-    return address, _source(near.route(address, interrupt), near.url, address)
+        addresses = [_way(far, known, interrupt)[1]]
+    return _way(near, addresses, interrupt)
+
+
+def _known(host: NearHost, other_url: str, interrupt: Interrupt | None) -> list[str]:
+    """The addresses at which the host at `other_url` may reach `host`."""
+    told = host.route(None, interrupt).address
+    return [told] if told else _reached_at(host.url, other_url)
+
+
+def _way(start: NearHost, goals: list[str], interrupt: Interrupt | None) -> tuple[str, str]:
+    """The first of `goals` that there is a way to from `start`, and the address it begins at. A
+    name may have addresses of a version of IP that one of the hosts has not."""
+    for goal in goals[:-1]:
+        with contextlib.suppress(UsageError):
+            return goal, _source(start.route(goal, interrupt), start.url, goal)
+    return goals[-1], _source(start.route(goals[-1], interrupt), start.url, goals[-1])
 
 
 def _source(route: RouteAnswer, url: str, to: str) -> str:
@@ -102,10 +118,10 @@ def _source(route: RouteAnswer, url: str, to: str) -> str:
     return route.source
 
 
-def _reached_at(url: str, other_url: str) -> str | None:
-    """The address in a service's URL; None where it has none that the other host could use."""
+def _reached_at(url: str, other_url: str) -> list[str]:
+    """The addresses in a service's URL that the other host could use, the preferred one first."""
     if url.startswith(UNIX):
-        return None
+        return []
     name = urlsplit(url).hostname or ""
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
@@ -114,8 +130,9 @@ def _reached_at(url: str, other_url: str) -> str | None:
             f"nobody knows the address of {name}, in {url}: {error.strerror}; give the address "
             "itself, or set HOSTBENCH_NET_ADDRESS of that net service"
         ) from None
-    address = str(found[0][4][0])
-    return address if not _is_loopback(address) or _is_local(other_url) else None
+    # Each once; of a link's own addresses nobody else knows the link.
+    addresses = dict.fromkeys(str(place[0]) for *_, place in found if "%" not in str(place[0]))
+    return [one for one in addresses if not _is_loopback(one) or _is_local(other_url)]
 
 
 def _is_local(url: str) -> bool:

@@ -11,11 +11,8 @@ from hostbench.farsession import FarTransport
 from hostbench.idle import LocalWatch
 from hostbench.interrupt import Interrupt
 from hostbench.measuring import Apparatus
-from hostbench.remote import RemoteService, RemoteWatch
+from hostbench.remote import BUSY_S_MOST, RemoteService, RemoteWatch
 from hostbench.trial import Transport
-
-# Our own session before this one may be about to end there.
-BUSY_S_LEAST = 10.0
 
 
 def met(options: FarOptions, interrupt: Interrupt) -> FarHost:
@@ -29,13 +26,14 @@ def met(options: FarOptions, interrupt: Interrupt) -> FarHost:
 
 def apparatus_with(
     far: FarHost,
-    local: Transport,
+    local: Callable[[Interrupt], Transport],
     job: str,
     interrupt: Interrupt,
     say: Callable[[str], None],
     wait_s: float,
 ) -> Apparatus:
-    """That of a job with a far host; `say` hears once who else holds it, for `wait_s` at most."""
+    """That of a job with a far host; `local` is told what can interrupt its trials. `say` hears
+    once who else holds it, for `wait_s` at most, but no shorter than a job of the stack waits."""
     said: set[str] = set()
 
     def waits(detail: str) -> None:
@@ -51,7 +49,7 @@ def apparatus_with(
         job=job,
         interrupt=interrupt,
         on_waiting=waits,
-        busy_s=max(wait_s, BUSY_S_LEAST),
+        busy_s=max(wait_s, BUSY_S_MOST),
     )
     watch = BothWatch(LocalWatch(), RemoteWatch(far.service), far.name)
     return Apparatus(transport, watch, interrupt)

@@ -12,12 +12,13 @@ from pydantic import ValidationError
 from hostbench.betweenhosts import FAR_HOST, TARGET, takes_far_host
 from hostbench.errors import BusyError, HostbenchError, shown
 from hostbench.farhost import FarHost
-from hostbench.interrupt import Interrupt
+from hostbench.interrupt import Breakable, Interrupt, Interrupted
 from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
 from hostbench.models.events import SkipEvent, StartEvent
 from hostbench.models.peer import PeerStartEvent, TrialEvent
 from hostbench.models.result import OWN_TOOL
 from hostbench.models.service import (
+    SESSION_BYTES_MOST,
     SESSION_S_MOST,
     SESSION_STREAM_EVENT,
     SESSION_STREAMS_MOST,
@@ -30,13 +31,16 @@ from hostbench.models.service import (
     SessionRequest,
 )
 from hostbench.peers import Peer, peers_of
-from hostbench.peertrial import skipped
+from hostbench.peertrial import bare_start, skipped
 from hostbench.remote import (
     BUSY_S_MOST,
     ServiceLost,
     ServiceRefused,
     failure_meaning,
+    far_end_name,
+    holder_job,
     refusal_meaning,
+    same_host,
 )
 from hostbench.trial import Transport, Trial, TrialFailed
 from hostbench.wire import Ended, Following
@@ -50,8 +54,13 @@ EXPIRY_S = 30.0
 END_S_MOST = 3.0
 # Of tools' servers some never end by themselves.
 TOOL_END_S_MOST = 0.5
-# The session before this one may be about to end.
+# The session before this one may be about to end; for less than this nobody needs to hear of it.
 BUSY_RETRY_S = 0.2
+BUSY_S_UNTOLD = 3.0
+# What goes over a cap has gone wrong: it is above what a paced test, or one of so many bytes, does.
+CAP_ROOM = 1.1
+# More than what all sockets may have begun when the bytes are full.
+BLOCK_BYTES_MOST = 1 << 20
 # Of a tool that needs no server, only the far host's address: the discard port, where nobody is.
 NO_PORT = 9
 BEGINNINGS = (StartEvent, PeerStartEvent, SkipEvent)
@@ -104,15 +113,24 @@ class FarSession:
             raise failure_meaning(event, self._url)
         raise TrialFailed("malformed_output", f"event {event.event} before the session is open")
 
-    def ended(self, seconds: float) -> SessionEnd:
+    def when_lost(self, hear: Callable[[Exception], None]) -> None:
+        """`hear` is called, in another thread, with what ends the job when the far host is gone."""
+
+        def lost(error: BaseException) -> None:
+            if isinstance(error, ServiceLost):
+                hear(error)
+
+        self._lines.when_it_fails(lost)
+
+    def ended(self, seconds: float, interrupt: Interrupt) -> SessionEnd:
         """How it ended, once the near end is gone; waits `seconds` at most. Raises ServiceLost,
-        TrialFailed, or a HostbenchError of what is lacking there."""
+        TrialFailed, Interrupted, or a HostbenchError of what is lacking there."""
         until_s = time.monotonic() + seconds
         end: SessionEndEvent | None = None
         usage: tuple[ProcessUsage, ...] = ()
         with contextlib.suppress(TimeoutError, Ended):
             while True:
-                event = self._event(None, max(0.0, until_s - time.monotonic()))
+                event = self._event(interrupt, max(0.0, until_s - time.monotonic()))
                 if isinstance(event, SessionEndEvent):
                     end = event
                 elif isinstance(event, ControlPlaneEvent):
@@ -126,7 +144,7 @@ class FarSession:
         self._lines.close()
 
     def _event(
-        self, interrupt: Interrupt | None, seconds: float
+        self, interrupt: Interrupt, seconds: float
     ) -> SessionEvent | SessionEndEvent | FailureEvent | ControlPlaneEvent:
         line = self._lines.take(interrupt, seconds)
         try:
@@ -146,7 +164,7 @@ class FarTransport:
 
     def __init__(
         self,
-        inner: Transport,
+        inner: Callable[[Interrupt], Transport],
         far: FarHost,
         fence: int | None,
         job: str,
@@ -154,9 +172,10 @@ class FarTransport:
         on_waiting: Callable[[str], None] = lambda detail: None,
         busy_s: float = BUSY_S_MOST,
     ) -> None:
-        """`on_waiting` hears who holds the far host, as long as somebody else does, for `busy_s`
-        seconds at most."""
-        self._inner = inner
+        """`inner` is told what can interrupt its trials. `on_waiting` hears who holds the far host,
+        as long as somebody else does, for `busy_s` seconds at most."""
+        self._breakable = Breakable(interrupt)
+        self._inner = inner(self._breakable)
         self._far = far
         self._fence = fence
         self._job = job
@@ -181,15 +200,27 @@ class FarTransport:
         if peer is None or trial.params.get(TARGET) != FAR_HOST:
             yield from self._inner.run(trial)
         elif peer.server is not None:
-            try:
-                yield from self._between(trial)
-            except _ToolMissing as missing:
-                yield from skipped(peer, f"the far host {self._far.name} has no {missing}")
+            yield from self._run_with_server(trial, peer)
         elif peer.far_address_only:
             place = SessionPlace(address=self._far.record.address, port=NO_PORT)
             yield from self._inner.run(dataclasses.replace(trial, session=place))
         else:
             yield from self._inner.run(trial)
+
+    def _run_with_server(self, trial: Trial, peer: Peer) -> Generator[TrialEvent, None, None]:
+        begun = False
+        try:
+            with contextlib.closing(self._between(trial)) as events:
+                for event in events:
+                    begun = True
+                    yield event
+        except _ToolMissing as missing:
+            yield from skipped(peer, f"the far host {self._far.name} has no {missing}")
+        except TrialFailed:
+            # A failure belongs to a peer: without its start nobody would know which.
+            if not begun:
+                yield bare_start(peer)
+            raise
 
     def _between(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """A trial with a session. One that expired while the near host was still in somebody else's
@@ -200,15 +231,16 @@ class FarTransport:
                 # What comes before the start is said of the last attempt only.
                 before: list[TrialEvent] | None = []
                 try:
-                    for event in self._near_end(trial, session):
-                        if before is not None and not isinstance(event, BEGINNINGS):
-                            before.append(event)
-                            continue
-                        yield from before or ()
-                        before = None
-                        yield event
+                    with contextlib.closing(self._near_end(trial, session)) as events:
+                        for event in events:
+                            if before is not None and not isinstance(event, BEGINNINGS):
+                                before.append(event)
+                                continue
+                            yield from before or ()
+                            before = None
+                            yield event
                 except TrialFailed as failure:
-                    end = _end_after(failure, session)
+                    end = self._end_after(failure, session)
                     if before is not None and end.has_expired and time.monotonic() < until_s:
                         continue
                     yield from before or ()
@@ -220,7 +252,10 @@ class FarTransport:
         own = trial.tool == OWN_TOOL
         plane: ControlPlaneEvent | None = None
         near = dataclasses.replace(trial, session=session.place)
-        with contextlib.closing(self._inner.run(near)) as events:
+        with self._breakable.open(), contextlib.closing(self._inner.run(near)) as events:
+            if not own:
+                # Both ends of ours watch one another, and say more of it.
+                session.when_lost(self._breakable.break_in)
             for event in events:
                 if isinstance(event, ControlPlaneEvent):
                     plane = event
@@ -229,12 +264,13 @@ class FarTransport:
         end = SessionEnd()
         # The figure is complete: what becomes of the far host now is the next trial's affair.
         with contextlib.suppress(TrialFailed, HostbenchError):
-            end = session.ended(END_S_MOST if own else TOOL_END_S_MOST)
+            end = session.ended(END_S_MOST if own else TOOL_END_S_MOST, self._interrupt)
         if plane is not None:
             yield ControlPlaneEvent(processes=(*plane.processes, *end.usage))
 
     def _open(self, trial: Trial, until_s: float) -> FarSession:
         """A session, once nobody else holds the far host."""
+        told_s = time.monotonic() + BUSY_S_UNTOLD
         while True:
             try:
                 return FarSession(self._far, self._request(trial), self._interrupt)
@@ -244,24 +280,43 @@ class FarTransport:
                 if refused.code != Refusal.BUSY:
                     url = self._far.service.url
                     raise refusal_meaning(refused, url, "a session") from None
+                if holder_job(refused) == self._job:
+                    raise same_host(self._far.service.url) from None
                 if time.monotonic() >= until_s:
                     raise BusyError(f"far host {self._far.name}: {refused.detail}") from None
-                self._on_waiting(refused.detail)
+                if time.monotonic() >= told_s:
+                    self._on_waiting(refused.detail)
                 self._interrupt.wait(BUSY_RETRY_S)
 
     def _request(self, trial: Trial) -> SessionRequest:
         own = trial.tool == OWN_TOOL
         return SessionRequest(
-            id=f"{self._job}-{trial.name}-far-{secrets.token_hex(4)}",
+            id=f"{far_end_name(self._job, trial)}{secrets.token_hex(4)}",
             allowed_address=self._far.record.near_address,
             duration_s=min(trial.timeout_s, SESSION_S_MOST),
             streams=_sockets_most(trial),
+            bytes=_bytes_most(trial) if own else None,
+            rate=_rate_most(trial) if own else None,
             expiry_s=EXPIRY_S,
             tool=trial.tool,
             workload=None if own else trial.workload,
             params={} if own else dict(trial.params),
             fence=self._fence,
+            sha256=self._far.record.program.sha256 if own else None,
         )
+
+    def _end_after(self, failure: TrialFailed, session: FarSession) -> SessionEnd:
+        """How the session of a failed trial ended. Raises what ends the job: with its far host gone
+        the trial could not but fail."""
+        try:
+            return session.ended(END_S_MOST, self._interrupt)
+        except TrialFailed:
+            return SessionEnd()
+        except Interrupted:
+            raise
+        except HostbenchError as error:
+            error.add(f"the measuring end said: {failure.message}")
+            raise
 
 
 class _ToolMissing(Exception):
@@ -283,16 +338,29 @@ def _sockets_most(trial: Trial) -> int:
     return min(SESSION_STREAMS_MOST, 2 * max(1, sum(known)))
 
 
-def _end_after(failure: TrialFailed, session: FarSession) -> SessionEnd:
-    """How the session of a failed trial ended. Raises what ends the job: with its far host gone
-    the trial could not but fail."""
-    try:
-        return session.ended(END_S_MOST)
-    except TrialFailed:
-        return SessionEnd()
-    except HostbenchError as error:
-        error.add(f"the measuring end said: {failure.message}")
-        raise
+def _rate_most(trial: Trial) -> float | None:
+    """The cap of a paced test, byte/s of all its streams; None: it goes as fast as it can."""
+    rate = _number(trial, "rate")
+    return None if not rate else CAP_ROOM * rate * _directions(trial)
+
+
+def _bytes_most(trial: Trial) -> int | None:
+    """The cap of a test of so many bytes; None: nobody knows how many it or its warm-up takes."""
+    total, warmup_s, rate = (_number(trial, name) for name in ("total_bytes", "warmup_s", "rate"))
+    if not total or warmup_s is None or (warmup_s > 0 and not rate):
+        return None
+    paced = total + warmup_s * (rate or 0.0)
+    begun = 2 * BLOCK_BYTES_MOST * _sockets_most(trial)
+    return min(SESSION_BYTES_MOST, int(CAP_ROOM * paced * _directions(trial)) + begun)
+
+
+def _directions(trial: Trial) -> int:
+    return 2 if trial.params.get("direction") == "both" else 1
+
+
+def _number(trial: Trial, name: str) -> float | None:
+    value = trial.params.get(name)
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _explained(failure: TrialFailed, end: SessionEnd, far_name: str) -> TrialFailed:

@@ -6,10 +6,13 @@ every long wait of a run also waits for this descriptor, and asks `check()` afte
 signal, at any moment, finds the clean-up of the first one undisturbed.
 """
 
+import contextlib
 import math
 import os
 import select
 import signal
+import threading
+from collections.abc import Iterator
 from types import FrameType
 
 from hostbench.errors import HostbenchError
@@ -32,11 +35,11 @@ class Interrupted(HostbenchError):
 
 
 class Interrupt:
-    """Whether this process was told to end. `count` counts how often."""
+    """Whether this process was told to end."""
 
     def __init__(self) -> None:
         self.signum: signal.Signals | None = None
-        self.count = 0
+        self._count = 0
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
 
@@ -56,10 +59,15 @@ class Interrupt:
 
     def trip(self, signum: signal.Signals = signal.SIGTERM) -> None:
         """As if `signum` had come; from any thread."""
-        self.count += 1
+        self._count += 1
         if self.signum is None:
             self.signum = signum
             os.write(self._write_end, b"!")
+
+    @property
+    def count(self) -> int:
+        """How often it was told."""
+        return self._count
 
     def fileno(self) -> int:
         """Readable from the first signal on, for select()."""
@@ -82,3 +90,54 @@ class Interrupt:
         """Closes the descriptors; only for an Interrupt that was never installed."""
         os.close(self._read_end)
         os.close(self._write_end)
+
+
+class Breakable(Interrupt):
+    """As `outer`, and somebody else may break in on what it can interrupt with an error."""
+
+    def __init__(self, outer: Interrupt) -> None:
+        # Nothing of the base's: its descriptors are open only while there is somebody to break in.
+        self._outer = outer
+        self._both: select.epoll | None = None
+        self._wake = -1
+        self._error: Exception | None = None
+        self._mutex = threading.Lock()
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[None]:
+        """What `break_in` is told counts until this is left."""
+        wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        both = select.epoll()
+        both.register(self._outer, select.EPOLLIN)
+        both.register(wake, select.EPOLLIN)
+        with self._mutex:
+            self._both, self._wake, self._error = both, wake, None
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._both, self._error = None, None
+                both.close()
+                os.close(wake)
+
+    def break_in(self, error: Exception) -> None:
+        """`check` and `wait` raise it from now on; from any thread."""
+        with self._mutex:
+            if self._both is not None and self._error is None:
+                self._error = error
+                os.eventfd_write(self._wake, 1)
+
+    @property
+    def count(self) -> int:
+        """See Interrupt."""
+        return self._outer.count
+
+    def fileno(self) -> int:
+        """See Interrupt."""
+        return self._outer.fileno() if self._both is None else self._both.fileno()
+
+    def check(self) -> None:
+        """Raises what `outer` does, or what it was broken in on with."""
+        self._outer.check()
+        if self._error is not None:
+            raise self._error

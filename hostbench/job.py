@@ -2,13 +2,13 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from hostbench.betweenhosts import first_between_hosts
 from hostbench.document import assemble
 from hostbench.errors import HostbenchError, UsageError
-from hostbench.faroptions import OPTION, FarOptions
+from hostbench.faroptions import OPTION, VARIABLE, FarOptions
 from hostbench.host import inventory
 from hostbench.idle import LocalWatch
 from hostbench.index import JobIndex
@@ -131,7 +131,7 @@ class JobRunner:
                 f"job {job.id} is complete: nothing left to measure, its document was written anew"
             )
             return document
-        setup, programs = self._set_up(before.session.suite)
+        setup, programs = self._set_up_again(job.id, before.session)
         found = resumption(before, setup.session(job.id))
         session = setup.session(job.id, found.kept)
         self._audience.say(found.sentence)
@@ -143,6 +143,23 @@ class JobRunner:
                 journal.append(session)
                 return self._measure(job, journal, setup, session, programs, lock.descriptor)
 
+    def _set_up_again(self, job_id: str, before: SessionRecord) -> tuple[Setup, dict[str, Program]]:
+        """`_set_up` of a job's next session. Raises UsageError where the job had a far host and is
+        to have none, or the other way round: the cases would be others, and its figures lost."""
+        far = before.far_host
+        if far is not None and self._far_options is None:
+            raise UsageError(
+                f"job {job_id} has its far ends on {far.inventory.hostname} at {far.address}; name "
+                f"the net service there again with {OPTION} https://…:8004"
+            )
+        setup, programs = self._set_up(before.suite)
+        if far is None and setup.far_host is not None:
+            raise UsageError(
+                f"job {job_id} is measured on one host; leave out {OPTION}, and unset {VARIABLE} "
+                "where that is set, or start a new job"
+            )
+        return setup, programs
+
     def _measure(
         self,
         job: JobDirectory,
@@ -153,7 +170,10 @@ class JobRunner:
         lock_descriptor: int,
     ) -> ResultDocument:
         scratch = Scratch()
-        local = LocalTransport(programs, self._interrupt, lock_descriptor, scratch)
+
+        def local(interrupt: Interrupt) -> Transport:
+            return LocalTransport(programs, interrupt, lock_descriptor, scratch)
+
         apparatus = self._apparatus(job, local)
         sinks = (self._audience,)
         try:
@@ -165,9 +185,9 @@ class JobRunner:
         self._audience.say(f"result: {job.document}")
         return document
 
-    def _apparatus(self, job: JobDirectory, local: Transport) -> Apparatus:
+    def _apparatus(self, job: JobDirectory, local: Callable[[Interrupt], Transport]) -> Apparatus:
         if self._far is None:
-            return Apparatus(local, LocalWatch(), self._interrupt)
+            return Apparatus(local(self._interrupt), LocalWatch(), self._interrupt)
         from hostbench.farrun import apparatus_with
 
         say = self._audience.say

@@ -52,7 +52,7 @@ class LocalPeers:
             survey = peer.survey(self._ask, beside)
         except TrialFailed:
             # A failure belongs to a peer: without its start nobody would know which.
-            yield _start(peer, Survey(version=None), ())
+            yield bare_start(peer)
             raise
         if survey.unsupported is not None:
             yield _start(peer, survey, ())
@@ -122,8 +122,13 @@ def _server(command: Command) -> dict[str, Any] | None:
 
 def skipped(peer: Peer, what: str) -> Generator[TrialEvent, None, None]:
     """The trial of a peer that cannot run because of something missing."""
-    yield _start(peer, Survey(version=None), ())
+    yield bare_start(peer)
     yield _skip(f"{what}; install it with: apt install {peer.package}")
+
+
+def bare_start(peer: Peer) -> PeerStartEvent:
+    """The start of one of which nothing is known but what it would have been."""
+    return _start(peer, Survey(version=None), ())
 
 
 def _far(trial: Trial) -> FarServer | None:

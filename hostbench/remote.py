@@ -331,6 +331,8 @@ class HttpTransport:
                 if refused.code != Refusal.BUSY:
                     url = self._services[trial.subsystem].url
                     raise refusal_meaning(refused, url, "a trial") from None
+                if (holder_job(refused) or "").startswith(far_end_name(self._job, trial)):
+                    raise same_host(self._services[trial.subsystem].url) from None
                 if time.monotonic() >= deadline_s:
                     raise BusyError(refused.detail) from None
                 self._on_waiting(refused.detail)
@@ -352,6 +354,26 @@ class HttpTransport:
             sha256=self._programs[trial.subsystem] if own else None,
             session=trial.session,
         )
+
+
+def far_end_name(job: str, trial: Trial) -> str:
+    """How the ids of the sessions begin that a trial has on its far host."""
+    return f"{job}-{trial.name}-far-"
+
+
+def holder_job(refused: ServiceRefused) -> str | None:
+    """Who holds the host, as a refusal names it: a job, a trial or a session."""
+    holder = refused.members.get("holder")
+    job = holder.get("job") if isinstance(holder, dict) else None
+    return job if isinstance(job, str) else None
+
+
+def same_host(url: str) -> ResourceError:
+    """Of two ends that would wait for one another for ever."""
+    return ResourceError(
+        f"service {url} is of the same host as the other end of the test: both take the same lock; "
+        "give another far host, or target: loopback"
+    )
 
 
 def refusal_meaning(refused: ServiceRefused, url: str, what: str) -> Exception:

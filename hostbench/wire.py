@@ -110,6 +110,20 @@ class Following(Generic[Item]):
         item: Item = delivery.items.popleft()
         return item
 
+    def when_it_fails(self, hear: Callable[[BaseException], None]) -> None:
+        """`hear` is called with what it raises, on the loop, also when it has raised it before;
+        never when it ends well or is cancelled."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                hear(error)
+
+        def ask() -> None:
+            assert self._delivery.task is not None, "the loop began it before"
+            self._delivery.task.add_done_callback(ended)
+
+        self._loop.call_soon_threadsafe(ask)
+
     def close(self) -> None:
         """Cancels it, if it has not ended."""
         if not self._delivery.ended.is_set():

@@ -15,6 +15,7 @@ from hostbench.exitcode import ExitCode
 from hostbench.farhost import BothWatch, FarHost
 from hostbench.farsession import FarTransport
 from hostbench.idle import HostWatch
+from hostbench.interrupt import Interrupt
 from hostbench.journal import JournalWriter
 from hostbench.measuring import Apparatus, Setup, begin_journal, measure
 from hostbench.models.jobs import StackState
@@ -290,22 +291,27 @@ class RunningJob:
         sink: EventSink,
     ) -> Apparatus:
         fence, job = self._job.fence, self._job.id
-        transport: Transport = HttpTransport(
-            services,
-            {program.subsystem: program.sha256 for program in setup.programs},
-            fence,
-            job,
-            self._held,
-            on_waiting=lambda _holder: sink.waits(),
-            meter=self._around.meter,
-        )
-        watch: HostWatch = RemoteWatch(next(iter(services.values())))
-        if far is not None:
-            transport = FarTransport(
-                transport, far, fence, job, self._held, on_waiting=lambda _holder: sink.waits()
+
+        def waits(_holder: str) -> None:
+            sink.waits()
+
+        def near(interrupt: Interrupt) -> Transport:
+            return HttpTransport(
+                services,
+                {program.subsystem: program.sha256 for program in setup.programs},
+                fence,
+                job,
+                interrupt,
+                on_waiting=waits,
+                meter=self._around.meter,
             )
-            watch = BothWatch(watch, RemoteWatch(far.service), far.name)
-        return Apparatus(transport, watch, self._held)
+
+        watch: HostWatch = RemoteWatch(next(iter(services.values())))
+        if far is None:
+            return Apparatus(near(self._held), watch, self._held)
+        transport = FarTransport(near, far, fence, job, self._held, on_waiting=waits)
+        both = BothWatch(watch, RemoteWatch(far.service), far.name)
+        return Apparatus(transport, both, self._held)
 
 
 def _stopped(stopped: JobStopped) -> Outcome | None:

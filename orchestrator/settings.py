@@ -47,7 +47,7 @@ class Settings:
         """Raises HostbenchError: one line about the first variable that is wrong."""
         listen = parse_listen(os.environ.get("HOSTBENCH_LISTEN") or DEFAULT_LISTEN)
         tls = server_tls()
-        check_exposure(listen, tls)
+        check_exposure(listen, tls, os.environ.get("HOSTBENCH_BIND"))
         return cls(
             api_key=required_key("HOSTBENCH_API_KEY"),
             service_key=required_key("HOSTBENCH_SERVICE_KEY"),

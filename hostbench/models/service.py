@@ -32,6 +32,7 @@ TRIAL_S_MOST = 30 * 86400.0
 # What one session may be asked to carry at most.
 SESSION_S_MOST = 86400.0
 SESSION_STREAMS_MOST = 2048
+SESSION_BYTES_MOST = 10**18
 
 HostName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")
@@ -45,7 +46,7 @@ class BesideRequest(BodyModel):
 
     cpus: Annotated[tuple[Count, ...], Field(min_length=1, max_length=4096)]
     rate: Annotated[float, Field(ge=0)]
-    elapsed_s: Seconds
+    elapsed_s: Annotated[Seconds, Field(le=TRIAL_S_MOST)]
     far_cpus: Annotated[tuple[Count, ...], Field(max_length=4096)] = ()
 
 
@@ -55,6 +56,10 @@ def _one_host(text: str) -> str:
         address = ipaddress.ip_address(text)
     except ValueError:
         raise ValueError(f"{text!r} is not an IP address; give one such as 192.0.2.7") from None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        raise ValueError(
+            f"{text!r} is an IPv4 address written as one of IPv6; give {address.ipv4_mapped}"
+        )
     broadcast = text == "255.255.255.255"
     if address.is_multicast or address.is_unspecified or broadcast or "%" in text:
         raise ValueError(f"{text!r} is not the address of one host; give one such as 192.0.2.7")
@@ -74,7 +79,7 @@ class SessionPlace(BodyModel):
 
     address: IpAddress
     port: Port
-    token: SessionToken | None = None
+    token: SessionToken | None = Field(default=None, repr=False)
 
 
 class TrialRequest(BodyModel):
@@ -105,20 +110,22 @@ class SessionRequest(BodyModel):
     which the session ends: `duration_s` from its first proof on, `streams` at a time, `bytes`
     altogether and `rate` (byte/s) of all streams together; None: no cap of its own. `expiry_s`:
     how long it waits for the near end. `workload` and `params` are of a peer's trial: they say
-    which server of `tool` is needed.
+    which server of `tool` is needed. `sha256`: the far end's program that the caller knows; None:
+    whichever is there.
     """
 
     id: TrialId
     allowed_address: IpAddress
     duration_s: Annotated[float, Field(ge=0.1, le=SESSION_S_MOST)]
     streams: Annotated[int, Field(ge=1, le=SESSION_STREAMS_MOST)] = 1
-    bytes: Annotated[int, Field(ge=1, le=10**18)] | None = None
+    bytes: Annotated[int, Field(ge=1, le=SESSION_BYTES_MOST)] | None = None
     rate: Annotated[float, Field(gt=0, le=1e12)] | None = None
     expiry_s: Annotated[float, Field(ge=0.1, le=60)] = 10.0
     tool: ToolName = OWN_TOOL
     workload: Name | None = None
     params: dict[Name, RequestParam] = Field(default_factory=dict)
     fence: Fence | None = None
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
 class Ending(StrEnum):
@@ -175,7 +182,7 @@ class SessionEvent(ProtocolModel):
     event: Literal["session"] = "session"
     address: IpAddress
     port: Port
-    token: SessionToken | None
+    token: SessionToken | None = Field(repr=False)
 
     @property
     def place(self) -> SessionPlace:

@@ -1,13 +1,21 @@
 """Whether a trial that is asked for is one that this host can be asked for: fields by name."""
 
 import os
+from collections.abc import Collection, Mapping
+from ipaddress import ip_address
 
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.handover import takes_session
 from hostbench.lock import fence_most
 from hostbench.models.events import ParamValue
 from hostbench.models.result import OWN_TOOL
-from hostbench.models.service import BesideRequest, Refusal, TrialRequest
+from hostbench.models.service import (
+    SESSION_S_MOST,
+    BesideRequest,
+    Refusal,
+    SessionPlace,
+    TrialRequest,
+)
 from hostbench.models.table import Workload
 from hostbench.params import EXCLUSIVE, check_params, check_value, cpu_ranges, known_param
 from hostbench.peers import known_tools, peers_of
@@ -22,15 +30,8 @@ LOOPBACK = "loopback"
 def admitted(request: TrialRequest, program: Program) -> Trial:
     """The trial. Raises Problem naming the first field that is wrong."""
     subsystem = program.table.subsystem
-    workload = _workload(request, program)
-    if request.sha256 is not None and request.sha256 != program.sha256:
-        raise Problem(
-            409,
-            Refusal.PROGRAM_CHANGED,
-            f"{program.table.program} here is another build than the one asked for; "
-            "start the job again",
-            sha256=program.sha256,
-        )
+    workload = known_workload(request.workload, program)
+    check_program(request.sha256, program)
     check_fence(request.fence)
     own = request.tool == OWN_TOOL
     if own and request.beside is not None:
@@ -58,11 +59,41 @@ def _check_session(request: TrialRequest, workload: Workload) -> None:
         raise invalid("session", f"{workload.name} has no far end; remove session")
     if request.tool == OWN_TOOL and session.token is None:
         raise invalid("session.token", "is missing; give the token of the session")
+    if request.tool != OWN_TOOL:
+        _check_peer_session(request, session)
     if request.params.get("target") == LOOPBACK:
         raise invalid(
             "session",
             "target loopback has its far end on this host; give target auto or far_host, or remove "
             "session",
+        )
+
+
+def _check_peer_session(request: TrialRequest, session: SessionPlace) -> None:
+    """A tool asks nobody for a token: where it is aimed, and for how long, has narrower bounds."""
+    if ip_address(session.address).is_link_local:
+        raise invalid(
+            "session.address",
+            f"{session.address} is known on one link alone, where {request.tool} may meet anybody; "
+            "give an address that the far host has beyond it",
+        )
+    if request.beside is not None and request.beside.elapsed_s > SESSION_S_MOST:
+        raise invalid(
+            "beside.elapsed_s",
+            f"{request.beside.elapsed_s:g} s is longer than any session lasts; "
+            f"give up to {SESSION_S_MOST:g}",
+        )
+
+
+def check_program(sha256: str | None, program: Program) -> None:
+    """Raises Problem when it is not the one that the caller knows."""
+    if sha256 is not None and sha256 != program.sha256:
+        raise Problem(
+            409,
+            Refusal.PROGRAM_CHANGED,
+            f"{program.table.program} here is another build than the one asked for; "
+            "start the job again",
+            sha256=program.sha256,
         )
 
 
@@ -81,14 +112,14 @@ def invalid(field: str, detail: str) -> Problem:
     return Problem(422, "invalid", detail, field=f"body.{field}")
 
 
-def _workload(request: TrialRequest, program: Program) -> Workload:
-    workload = program.table.workload(request.workload)
+def known_workload(name: str, program: Program) -> Workload:
+    """The workload of that name. Raises Problem."""
+    workload = program.table.workload(name)
     if workload is None:
         names = [one.name for one in program.table.workloads]
         raise invalid(
             "workload",
-            f"there is no workload {shown(request.workload)}; "
-            f"{did_you_mean(request.workload, names)}give {listing(names)}",
+            f"there is no workload {shown(name)}; {did_you_mean(name, names)}give {listing(names)}",
         )
     return workload
 
@@ -111,33 +142,44 @@ def _own_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVal
 
 
 def _peer_params(request: TrialRequest, workload: Workload) -> dict[str, ParamValue]:
+    return checked_peer_params(request.params, workload, os.sched_getaffinity(0))
+
+
+def checked_peer_params(
+    params: Mapping[str, ParamValue], workload: Workload, allowed_cpus: Collection[int]
+) -> dict[str, ParamValue]:
     """Those that a trial of ours resolved: its numbers may lie below what may be asked for."""
-    for name, value in request.params.items():
+    for name, value in params.items():
         try:
             param = known_param(workload, name)
             small = not isinstance(value, str) and (param.max is None or value <= param.max)
             if not (small and param.type in ("count", "number")):
-                check_value(param, value, os.sched_getaffinity(0))
+                check_value(param, value, allowed_cpus)
         except UsageError as error:
             raise invalid(f"params.{name}", error.message) from None
-    return dict(request.params)
+    return dict(params)
+
+
+def check_peer(tool: str, subsystem: str, workload: str, params: Mapping[str, ParamValue]) -> None:
+    """Raises Problem for a tool that does not stand beside this."""
+    tools = known_tools(subsystem)
+    if tool not in tools:
+        raise invalid(
+            "tool",
+            f"there is no tool {shown(tool)}; {did_you_mean(tool, tools)}"
+            f"give {listing([OWN_TOOL, *tools])}",
+        )
+    fitting = [peer.tool for peer in peers_of(subsystem, workload, params)]
+    if tool not in fitting:
+        raise invalid(
+            "tool",
+            f"{tool} does not stand beside {subsystem}.{workload} with these params; "
+            f"give {listing([OWN_TOOL, *fitting])}",
+        )
 
 
 def _peer_beside(request: TrialRequest, subsystem: str) -> Beside:
-    tools = known_tools(subsystem)
-    if request.tool not in tools:
-        raise invalid(
-            "tool",
-            f"there is no tool {shown(request.tool)}; {did_you_mean(request.tool, tools)}"
-            f"give {listing([OWN_TOOL, *tools])}",
-        )
-    fitting = [peer.tool for peer in peers_of(subsystem, request.workload, request.params)]
-    if request.tool not in fitting:
-        raise invalid(
-            "tool",
-            f"{request.tool} does not stand beside {subsystem}.{request.workload} with these "
-            f"params; give {listing([OWN_TOOL, *fitting])}",
-        )
+    check_peer(request.tool, subsystem, request.workload, request.params)
     if request.beside is None:
         raise invalid(
             "beside", "a peer's trial needs beside; give cpus, rate and elapsed_s of your trial"

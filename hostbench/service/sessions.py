@@ -3,10 +3,18 @@
 from hostbench.errors import UsageError, listing, shown
 from hostbench.models.result import OWN_TOOL
 from hostbench.models.service import Refusal, RouteAnswer, SessionRequest
+from hostbench.params import FAR_CPU_MOST
 from hostbench.peers import known_tools
 from hostbench.program import Program
 from hostbench.route import family_of, interface_towards, is_own_address, source_address
-from hostbench.service.admission import check_fence, invalid
+from hostbench.service.admission import (
+    check_fence,
+    check_peer,
+    check_program,
+    checked_peer_params,
+    invalid,
+    known_workload,
+)
 from hostbench.service.farend import FarEndWork
 from hostbench.service.toolserver import ToolServerWork
 from hostbench.service.trial import Work
@@ -19,13 +27,25 @@ def admitted_session(request: SessionRequest, program: Program, net_address: str
     check_fence(request.fence)
     bind = _bind(request.allowed_address, net_address)
     if request.tool == OWN_TOOL:
+        check_program(request.sha256, program)
         return FarEndWork(program, request, bind)
-    tools = known_tools("net")
+    _check_peer(request, program)
+    return ToolServerWork(request, bind)
+
+
+def _check_peer(request: SessionRequest, program: Program) -> None:
+    """A tool's server stands beside a trial of ours as its client does."""
+    tools = known_tools(program.table.subsystem)
     if request.tool not in tools:
         raise invalid(
             "tool", f"there is no tool {shown(request.tool)}; give {listing([OWN_TOOL, *tools])}"
         )
-    return ToolServerWork(request, bind)
+    if request.workload is None:
+        raise invalid("workload", "is missing; give the workload of the peer's trial")
+    workload = known_workload(request.workload, program)
+    # Its CPUs are the near host's.
+    checked_peer_params(request.params, workload, range(FAR_CPU_MOST + 1))
+    check_peer(request.tool, program.table.subsystem, workload.name, request.params)
 
 
 def _bind(allowed: str, net_address: str | None) -> str:

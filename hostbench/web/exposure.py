@@ -48,11 +48,12 @@ def server_tls() -> Tls | None:
     return Tls(certificate, key)
 
 
-def check_exposure(listen: Listen, tls: Tls | None) -> None:
-    """Raises UsageError where keys would travel in clear."""
-    bind = os.environ.get("HOSTBENCH_BIND")
-    name, exposed = ("HOSTBENCH_BIND", bind) if bind else ("HOSTBENCH_LISTEN", listen.address)
-    loopback = is_loopback(bind) if bind else listen.loopback
+def check_exposure(listen: Listen, tls: Tls | None, published: str | None = None) -> None:
+    """Raises UsageError where keys would travel in clear. `published`: HOSTBENCH_BIND, of a server
+    in a container that others reach by that address alone."""
+    name = "HOSTBENCH_BIND" if published else "HOSTBENCH_LISTEN"
+    exposed = published or listen.address
+    loopback = is_loopback(published) if published else listen.loopback
     if tls is None and not loopback:
         raise UsageError(
             f"{name} {shown(exposed)} is reachable from other machines, where keys would travel in "

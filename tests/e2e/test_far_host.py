@@ -88,6 +88,45 @@ def test_a_far_host_that_is_gone_ends_the_run_and_it_is_taken_up(far: Run) -> No
     assert comes_true(far.command.is_gone_soon)
 
 
+def interrupted(run: Run, environment: dict[str, str] | None = None) -> str:
+    """A job that was ended in its first trial; its id."""
+    if environment is not None:
+        run.command.environment = environment
+    process = run.command.start("run", str(run.suite))
+    assert comes_true(lambda: any(run.command.results.glob("*/journal.ndjson")))
+    process.send_signal(signal.SIGINT)
+    assert end_of(process, SOON_S).code == 130
+    (journal,) = run.command.results.glob("*/journal.ndjson")
+    return journal.parent.name
+
+
+def without_far_host(run: Run) -> dict[str, str]:
+    """The environment of a command on one host."""
+    environment = run.command.environment.items()
+    return {name: value for name, value in environment if "HOSTBENCH_FAR" not in name}
+
+
+def test_a_job_between_two_hosts_is_not_taken_up_on_one(far: Run) -> None:
+    """Its cases would be others, and what it has measured would be lost."""
+    far.write(600)
+    job = interrupted(far)
+    journal = far.command.results / job / "journal.ndjson"
+    before = journal.read_text()
+    far.command.environment = without_far_host(far)
+    ended = far.command.run("run", "--resume", job)
+    assert ended.code == 2 and "has its far ends on far-1 at 127.0.0.1" in ended.last_line
+    assert "--far-host" in ended.last_line and journal.read_text() == before
+
+
+def test_a_job_on_one_host_is_not_taken_up_between_two(far: Run) -> None:
+    far.write(600)
+    environment = far.command.environment
+    job = interrupted(far, without_far_host(far))
+    far.command.environment = environment
+    ended = far.command.run("run", "--resume", job)
+    assert ended.code == 2 and "is measured on one host; leave out --far-host" in ended.last_line
+
+
 def test_an_interrupted_run_frees_the_far_host(far: Run) -> None:
     far.write(600)
     process = far.command.start("run", str(far.suite))

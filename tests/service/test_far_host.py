@@ -60,7 +60,10 @@ class Two:
         near = self.remotes[0]
         programs = {"net": near.table().program.sha256}
         given = {"fence": None, "job": "job", "interrupt": self.interrupt} | options
-        inner = HttpTransport({"net": near}, programs, **given)
+
+        def inner(interrupt: Interrupt) -> HttpTransport:
+            return HttpTransport({"net": near}, programs, **given | {"interrupt": interrupt})
+
         return FarTransport(inner, self.met, on_waiting=self.waited.append, **given)
 
     def run(self, one: Trial, **options: Any) -> list[TrialEvent]:
@@ -207,15 +210,57 @@ def test_an_interrupt_ends_both_ends(two: Two, interrupt: Interrupt) -> None:
 
 
 def test_a_far_host_that_somebody_else_uses_is_waited_for(two: Two) -> None:
-    request = {"id": "by-hand", "allowed_address": "127.0.0.1", "duration_s": 60, "expiry_s": 2}
+    request = {"id": "by-hand", "allowed_address": "127.0.0.1", "duration_s": 60, "expiry_s": 60}
     with two.far.client.stream("POST", "/sessions", json=request) as answer:
         lines = answer.iter_lines()
         next(lines)
         with pytest.raises(BusyError, match="far host far-1: "):
             two.run(trial(), busy_s=0.5)
-        assert two.waited and not two.events
+        assert not two.events
+        assert not two.waited, "it may be the session before this one"
+        # Until its lease is over.
         two.run(trial())
+    assert two.waited
     assert isinstance(two.events[-1], ControlPlaneEvent)
+
+
+def test_both_ends_at_one_host(
+    start_service: StartService, net_programs: Path, interrupt: Interrupt
+) -> None:
+    """Two services that take one lock: each end would wait for the other."""
+    pair = Two(start_service, net_programs, interrupt)
+    again = start_service("again", "again-1", programs=net_programs, lock=pair.near.lock, **NET)
+    remote = again.remote()
+    pair.met = meet(remote, pair.remotes[0], interrupt)
+    started_s = time.monotonic()
+    with pytest.raises(ResourceError, match="of the same host as the other end"):
+        pair.run(trial())
+    assert time.monotonic() - started_s < SOON_S
+    assert pair.nothing_is_left()
+    remote.close()
+    close(pair)
+
+
+def test_a_far_host_whose_program_was_built_anew(two: Two) -> None:
+    """Its figures would stand under the name of the program before."""
+    other = two.met.record.program.model_copy(update={"sha256": "0" * 64})
+    record = two.met.record.model_copy(update={"program": other})
+    two.met = FarHost(two.remotes[1], record)
+    with pytest.raises(TrialFailed, match="another build than the one asked for") as caught:
+        two.run(trial())
+    assert caught.value.code == "program_changed"
+
+
+def test_the_next_address_of_a_name(
+    two: Two, interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first may be of a version of IP that this host has no way by."""
+    places = [("127.255.255.255", 0), ("127.0.0.3", 0)]
+    monkeypatch.setattr(
+        "socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", place) for place in places]
+    )
+    record = meet(two.remotes[1], ThisHost(), interrupt).record
+    assert record.address == "127.0.0.3"
 
 
 def test_a_run_by_hand_with_a_far_host(
@@ -224,7 +269,10 @@ def test_a_run_by_hand_with_a_far_host(
     far = FarHost(two.remotes[1], two.met.record)
     monkeypatch.setenv("HOSTBENCH_PROGRAMS", str(net_programs))
     program = load_program("net")
-    local = LocalTransport({"net": program}, interrupt, None)
+
+    def local(trials: Interrupt) -> LocalTransport:
+        return LocalTransport({"net": program}, trials, None)
+
     transport = FarTransport(local, far, None, "job", interrupt)
     events = list(transport.run(trial()))
     assert isinstance(events[0], StartEvent) and events[0].params["target"] == "far_host"

@@ -1,5 +1,6 @@
 """The far ends that a net service opens: one at a time, for as long as somebody wants them."""
 
+import os
 import re
 import time
 from pathlib import Path
@@ -172,6 +173,15 @@ def test_a_trial_of_another_service_of_the_host_and_a_session_exclude_one_anothe
         ({"expiry_s": 3600}, "body.expiry_s", "not allowed"),
         ({"fence": 2**62}, "body.fence", "ahead of this host's clock"),
         ({"tool": "nc"}, "body.tool", "there is no tool"),
+        ({"tool": "iperf3"}, "body.workload", "is missing"),
+        ({"tool": "iperf3", "workload": "tcp"}, "body.workload", "there is no workload"),
+        (
+            {"tool": "iperf3", "workload": "tcp_stream", "params": {"colour": 3}},
+            "body.params.colour",
+            "colour",
+        ),
+        ({"tool": "sockperf", "workload": "tcp_stream"}, "body.tool", "does not stand beside"),
+        ({"allowed_address": "::ffff:127.0.0.1"}, "body.allowed_address", "give 127.0.0.1"),
         ({"token": "0" * 32}, "body.token", "not known here"),
     ],
 )
@@ -251,6 +261,36 @@ def test_an_address_for_data_that_this_host_has_not(start_net: StartService) -> 
 
 
 # ---- the near end's trial ----
+
+
+def test_another_build_of_the_far_end(net: ServiceProcess) -> None:
+    body = {"id": "s1", **OPEN, "sha256": "0" * 64}
+    answer = net.client.post("/sessions", json=body)
+    assert answer.status_code == 409 and answer.json()["code"] == "program_changed"
+    known = net.client.get("/workloads").json()["program"]["sha256"]
+    with session(net, "s2", sha256=known) as one:
+        assert one.status == 200
+
+
+BESIDE = {"cpus": [min(os.sched_getaffinity(0))], "rate": 1.0, "elapsed_s": 1.0}
+PEER = {"tool": "ping", "beside": BESIDE}
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "part"),
+    [
+        ({"address": "169.254.169.254"}, "body.session.address", "one link alone"),
+        ({"beside": BESIDE | {"elapsed_s": 1e5}}, "body.beside.elapsed_s", "86400"),
+    ],
+)
+def test_a_peer_is_not_aimed_at_anybody(
+    net: ServiceProcess, request_: dict[str, Any], field: str, part: str
+) -> None:
+    place = {"address": request_.pop("address", "192.0.2.8"), "port": 9}
+    body = {"id": "t1", "workload": "tcp_stream", "session": place} | PEER | request_
+    content = net.client.post("/trials", json=body).json()
+    assert [one["field"] for one in content["errors"]] == [field], content
+    assert part in content["errors"][0]["detail"]
 
 
 PLACE = {"address": "192.0.2.8", "port": 4711, "token": "ab" * 16}

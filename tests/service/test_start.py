@@ -106,6 +106,7 @@ def test_a_certificate_file_that_is_none(tmp_path: Path) -> None:
     [
         ({"HOSTBENCH_LISTEN": "0.0.0.0:0"}, 2, ("'0.0.0.0'", "in clear", "127.0.0.1")),
         ({"HOSTBENCH_LISTEN": "[::]:0"}, 2, ("'::'", "in clear")),
+        ({"HOSTBENCH_LISTEN": "0.0.0.0:0", "HOSTBENCH_BIND": "127.0.0.1"}, 2, ("in clear",)),
         ({"HOSTBENCH_TLS_CERT_FILE": "/etc/hostname"}, 2, ("HOSTBENCH_TLS_KEY_FILE",)),
         ({"HOSTBENCH_TLS_KEY_FILE": "/none/key"}, 3, ("/none/key", "make env")),
         ({"HOSTBENCH_NET_ADDRESS": "224.0.0.1"}, 2, ("'224.0.0.1'", "192.0.2.7")),
