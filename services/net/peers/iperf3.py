@@ -10,7 +10,7 @@ from hostbench.peers import Ask, BadOutput, Command, Listens, Params, Peer, Surv
 from hostbench.peertools.reading import version, whole_seconds
 from hostbench.trial import Beside
 from services.net.peers.case import RATE, STREAMS, SYSTEM, UDP_BUFFER_BYTES, Case
-from services.net.peers.ends import far_end, lacks_far_end, with_server
+from services.net.peers.ends import far_end, floats, lacks_far_end, with_server
 from services.net.peers.iperf3_output import read_report
 
 PACKAGE = "iperf3"
@@ -125,7 +125,8 @@ class Iperf3(Peer):
         found = version(ask((TOOL, "--version")), r"iperf (\d+\.\d+)")
         self._newer = self._understood(found)
         small = self._size_buffers(ask) if _is_default_of_udp(self._case) else None
-        said = [*self._conditions(found), *([small] if small else [])]
+        told = (small, floats(beside))
+        said = [*self._conditions(found), *(one for one in told if one)]
         return Survey(
             version=found,
             unsupported=lacks_far_end(self._case, beside),

@@ -326,6 +326,16 @@ def test_buffers_that_a_case_asks_for_need_no_look() -> None:
     assert "--window 65536" in joined(one.command(ONE))
 
 
+@pytest.mark.parametrize(("tool", "workload"), [("iperf3", "tcp_stream"), ("sockperf", "tcp_rr")])
+def test_where_a_far_server_runs_is_said(tool: str, workload: str) -> None:
+    said = "its server on any CPU of the far host"
+    base = (TCP if workload == "tcp_stream" else RR) | BETWEEN
+    between = peer(tool, workload, base).survey(answers(VERSIONS), FAR)
+    assert said in (between.conditions or "")
+    alone = peer(tool, workload, base | {"target": "loopback"}).survey(answers(VERSIONS), ONE)
+    assert said not in (alone.conditions or "")
+
+
 def test_what_old_versions_do_with_several_streams_is_said() -> None:
     one = peer("iperf3", "tcp_stream", TWO_STREAMS)
     said = "received with copies"
