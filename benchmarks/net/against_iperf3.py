@@ -67,8 +67,8 @@ def cases() -> Iterator[Case]:
         theirs = ("-C", CONGESTION, "-l", str(BLOCK_BYTES), "-P", str(streams))
         yield Case(f"{tcp} --send-path copy", theirs, Target("≥ 1.0", least=1.0), streams)
     for streams in (1, 2, 4):
-        theirs = ("-C", CONGESTION, "-P", str(streams))
-        yield Case(tcp, theirs, Target("≥ 1.2", least=1.2), streams)
+        defaults = ("-C", CONGESTION, "-P", str(streams))
+        yield Case(tcp, defaults, Target("≥ 1.2", least=1.2), streams)
     datagrams = ("-u", "-b", "0", "-l", str(DATAGRAM_BYTES))
     yield Case("udp_stream --udp-path single", datagrams, Target("≥ 1.0", least=1.0))
     yield Case("udp_stream", datagrams, Target("≥ 8", least=8.0), lost_most=LOST_MOST)

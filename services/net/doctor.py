@@ -25,6 +25,7 @@ from services.net.peers.case import UDP_BUFFER_BYTES
 CLASS = "/sys/class/net"
 CORE, IPV4 = "/proc/sys/net/core", "/proc/sys/net/ipv4"
 TRACKED = "/proc/sys/net/netfilter/nf_conntrack_count"
+AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
 CUBIC = "cubic"
 # include/uapi/linux/capability.h: with it sockets get buffers beyond the kernel's limits.
 CAP_NET_ADMIN = 12
@@ -121,6 +122,23 @@ def connection_tracking(view: View) -> Outcome:
     return notice(text, tracked, advice=advice)
 
 
+def session_groups(view: View) -> Outcome:
+    """Whether the kernel shares CPUs out among sessions first and among their threads after that.
+
+    Threads of one session that wake one another all the time, as both ends of round trips do, then
+    kept a process of another one waiting for seconds (Linux 6.18; perf bench sched pipe does the
+    same), and a service that cannot renew a lease loses its trial.
+    """
+    seen = view.read(AUTOGROUP)
+    if seen.text == "0":
+        return ok("off", seen)
+    if seen.text != "1":
+        return unreadable(seen)
+    text = "on: round trips of many streams can keep the services waiting until a lease runs out"
+    advice = Advice("sysctl kernel.sched_autogroup_enabled=0", Reach.KERNEL)
+    return notice(text, seen, advice=advice)
+
+
 def net_peers(view: View) -> Outcome:
     """Whether the tools are there that figures can be held against."""
     del view
@@ -133,5 +151,6 @@ CHECKS = (
     Check("congestion_control", Topic.NETWORK, "Congestion control", (NET,), congestion_control),
     Check("socket_buffers", Topic.NETWORK, "Socket buffers", (NET,), socket_buffers),
     Check("connection_tracking", Topic.NETWORK, "Connection tracking", (NET,), connection_tracking),
+    Check("session_groups", Topic.NETWORK, "Groups of sessions", (NET,), session_groups),
     Check("net_peers", Topic.INSTALLATION, "Peers of networks", (NET,), net_peers),
 )

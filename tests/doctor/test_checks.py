@@ -568,6 +568,13 @@ def test_the_limit_of_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert told.state is OK and told.text == "told by you: 1.170 GB/s"
 
 
+def test_a_kernel_that_does_not_say_how_it_shares_cpus(tmp_path: Path) -> None:
+    path = "proc/sys/kernel/sched_autogroup_enabled"
+    assert of_network(tmp_path / "off", "session_groups", {path: "0\n"}).state is OK
+    missing = of_network(tmp_path / "missing", "session_groups")
+    assert missing.state is UNKNOWN and missing.evidence[0].reason
+
+
 def test_half_duplex(tmp_path: Path) -> None:
     half = CARD.model_copy(update={"duplex": "half"})
     found = of_network(tmp_path, "duplex", network=Network(interfaces=(half,)))
@@ -581,6 +588,7 @@ def test_half_duplex(tmp_path: Path) -> None:
         ("socket_buffers", {"proc/sys/net/core/rmem_max": "212992\n"}, "208 KiB at most"),
         ("connection_tracking", {"proc/sys/net/netfilter/nf_conntrack_count": "17\n"},
          "with 17 connections"),
+        ("session_groups", {"proc/sys/kernel/sched_autogroup_enabled": "1\n"}, "lease"),
     ],
 )  # fmt: skip
 def test_what_a_network_figure_depends_on(

@@ -258,3 +258,54 @@ def test_the_example_explains_every_variable() -> None:
     defaults = re.findall(r"\$\{(HOSTBENCH_\w+):-([^}]+)\}", (ROOT / "compose.yaml").read_text())
     for name, default in defaults:
         assert explained.get(name, default) in (default, ""), name
+
+
+# ---- what docs/operations.md tells to put into an override file ----
+
+
+class _Reset:
+    """Compose's tag !reset: the value of the file below goes, and the tag's own does not count."""
+
+
+class _Override(yaml.SafeLoader):
+    """Reads override files."""
+
+
+_Override.add_constructor("!reset", lambda loader, node: _Reset())
+
+
+def documented_override(part: str) -> dict[str, Any]:
+    """The one override file of this part of the page."""
+    page = (ROOT / "docs/operations.md").read_text()
+    (_, below) = page.split(f"\n## {part}\n")
+    (block,) = re.findall(r"```\n(services:\n.*?)```", below.split("\n## ")[0], re.DOTALL)
+    found: dict[str, Any] = yaml.load(block, _Override)
+    return found
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """As Compose merges mappings: key by key, and what is reset is not there."""
+    found = dict(below)
+    for name, value in above.items():
+        if isinstance(value, _Reset):
+            found.pop(name, None)
+        elif isinstance(value, dict) and isinstance(found.get(name), dict):
+            found[name] = merged(found[name], value)
+        else:
+            found[name] = value
+    return found
+
+
+def test_the_net_service_in_a_bridge_reaches_the_orchestrator() -> None:
+    """By its name in their network: nothing else may give it that name."""
+    override = documented_override("The network in a container")
+    net = merged(SERVICES, override["services"])["net"]
+    assert "network_mode" not in net, "Compose refuses it beside networks"
+    assert "extra_hosts" not in net, "it would find the orchestrator at its own loopback"
+    assert set(net["networks"]) <= set(SERVICES["orchestrator"]["networks"])
+    assert net["environment"]["HOSTBENCH_ORCHESTRATOR_URL"] == "http://orchestrator:8000"
+    assert {"HOSTBENCH_SERVICE_URL", "HOSTBENCH_LOCK"} <= set(net["environment"])
+
+
+def test_without_the_override_it_needs_the_name() -> None:
+    assert SERVICES["net"]["extra_hosts"], "the host's network knows no names of containers"

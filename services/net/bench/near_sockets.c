@@ -31,18 +31,10 @@ static int begin_connecting(struct near_sockets *sockets, unsigned index)
 {
     struct near_socket *socket = &sockets->sockets[index];
     struct endpoint to = sockets->far;
-<<<<<<< HEAD
     const struct test load = test_of_load(sockets->test);
     const struct test *test = is_own(sockets, index) ? sockets->test : &load;
-    double left_s = until_s - now_s();
-    enum protocol protocol = socket->udp ? PROTOCOL_UDP : PROTOCOL_TCP;
     endpoint_set_port(&to, sockets->openings[index].port);
-    socket->fd = left_s > 0 ? endpoint_connect_for(test, protocol, &to, left_s) : -ETIMEDOUT;
-    if (socket->fd < 0 || socket->udp)
-        return socket->fd < 0 ? socket->fd : 0;
-=======
-    endpoint_set_port(&to, sockets->openings[index].port);
-    int fd = endpoint_connect_begin(sockets->test, socket->udp ? PROTOCOL_UDP : PROTOCOL_TCP, &to);
+    int fd = endpoint_connect_begin(test, socket->udp ? PROTOCOL_UDP : PROTOCOL_TCP, &to);
     if (fd < 0)
         return fd;
     socket->fd = fd;
@@ -55,7 +47,6 @@ static int end_connecting(struct near_sockets *sockets, unsigned index)
     int error = endpoint_connect_end(socket->fd);
     if (error || socket->udp)
         return error;
->>>>>>> fix-far
     ssize_t sent = send(socket->fd, sockets->openings[index].key, KEY_BYTES, MSG_NOSIGNAL);
     return sent == KEY_BYTES ? 0 : -ECONNRESET;
 }

@@ -211,23 +211,15 @@ static int read_session(struct run *run, int fd, struct grant *grant)
 static int find_far_end(struct net_job *job)
 {
     struct run *run = job->run;
-<<<<<<< HEAD
-    int failure = EXIT_OK;
-    if (job->far_host)
-        failure = read_session(run, job->where.session_fd, &job->far);
-    else
+    if (job->far_host) {
+        int failure = read_session(run, (int)run_count(run, "session_fd"), &job->grant);
+        if (failure)
+            return failure;
+        job->where.grant = &job->grant;
+        job->far = job->grant.address;
+    } else {
         endpoint_parse(job->where.ip_version == 6 ? "::1" : "127.0.0.1", 0, &job->far);
-=======
-    if (!job->far_host)
-        return endpoint_parse(job->where.ip_version == 6 ? "::1" : "127.0.0.1", 0, &job->far)
-                   ? EXIT_OK
-                   : EXIT_FAILED;
-    int failure = read_session(run, (int)run_count(run, "session_fd"), &job->grant);
->>>>>>> fix-far
-    if (failure)
-        return failure;
-    job->where.grant = &job->grant;
-    job->far = job->grant.address;
+    }
     bool six = job->far.address.ss_family == AF_INET6;
     if (job->where.ip_version == 0 || (job->where.ip_version == 6) == six) {
         run_set_choice(run, "ip_version", six ? "6" : "4");

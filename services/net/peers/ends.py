@@ -17,6 +17,11 @@ def lacks_far_end(case: Case, beside: Beside) -> str | None:
     return NO_FAR_END if case.target == FAR_HOST and beside.far is None else None
 
 
+def floats(beside: Beside) -> str | None:
+    """What holds for a figure whose server the far host's kernel places, where ours is pinned."""
+    return "its server on any CPU of the far host" if beside.far is not None else None
+
+
 def far_end(case: Case, beside: Beside) -> tuple[str, int]:
     """Address and port of the server: the session's, or a port of the loopback that is free."""
     if beside.far is not None:

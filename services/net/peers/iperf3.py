@@ -10,7 +10,7 @@ from hostbench.peers import Ask, BadOutput, Command, Listens, Params, Peer, Surv
 from hostbench.peertools.reading import version, whole_seconds
 from hostbench.trial import Beside
 from services.net.peers.case import RATE, STREAMS, SYSTEM, UDP_BUFFER_BYTES, Case
-from services.net.peers.ends import far_end, lacks_far_end, with_server
+from services.net.peers.ends import far_end, floats, lacks_far_end, with_server
 from services.net.peers.iperf3_output import read_report
 
 PACKAGE = "iperf3"
@@ -20,6 +20,8 @@ STREAMS_MOST = 128
 # Its datagrams begin with a time and a number.
 UDP_BLOCK_LEAST = 16
 CONNECT_MS = 5000
+# What a buffer may be asked for: iperf3 ends where it gets less, and takes no CAP_NET_ADMIN.
+LIMITS = tuple(f"/proc/sys/net/core/{name}_max" for name in ("rmem", "wmem"))
 _DIRECTIONS = {"send": (), "receive": ("--reverse",), "both": ("--bidir",)}
 
 
@@ -57,16 +59,21 @@ def options(case: Case) -> tuple[str, ...]:
         found.append("--zerocopy")
     if case.congestion != SYSTEM and not case.udp:
         found += ["--congestion", case.congestion]
-    buffer = _buffer(case)
-    if buffer:
-        found += ["--window", str(buffer)]
+    if case.send_buffer_bytes and not _is_default_of_udp(case):
+        found += ["--window", str(case.send_buffer_bytes)]
     return tuple(found)
 
 
-def _buffer(case: Case) -> int:
-    """The size that it is to ask for at both ends, 0: its own."""
-    default = UDP_BUFFER_BYTES if case.udp else 0
-    return 0 if case.send_buffer_bytes == default else case.send_buffer_bytes
+def _is_default_of_udp(case: Case) -> bool:
+    """Whether its buffers are ours of UDP, which nobody asked for and few hosts allow."""
+    return case.udp and case.send_buffer_bytes == UDP_BUFFER_BYTES
+
+
+def _allowed_bytes(ask: Ask) -> int | None:
+    """How large this host lets both buffers be; None: it does not say."""
+    found = ask(("cat", *LIMITS)).split()
+    numbers = [int(word) for word in found if word.isascii() and word.isdigit()]
+    return min(numbers) if len(numbers) == len(LIMITS) else None
 
 
 def _until(case: Case, elapsed_s: float) -> tuple[str, ...]:
@@ -101,6 +108,8 @@ class Iperf3(Peer):
         self._case = case
         # What only newer versions can do.
         self._newer: tuple[str, ...] = ()
+        # The size of buffers that the host must allow.
+        self._window: tuple[str, ...] = ()
         self.title = case.protocol
         # How much is sent was told.
         self.metric = RATE if case.rate is None else None
@@ -115,10 +124,28 @@ class Iperf3(Peer):
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = version(ask((TOOL, "--version")), r"iperf (\d+\.\d+)")
         self._newer = self._understood(found)
+        small = self._size_buffers(ask) if _is_default_of_udp(self._case) else None
+        told = (small, floats(beside))
+        said = [*self._conditions(found), *(one for one in told if one)]
         return Survey(
             version=found,
             unsupported=lacks_far_end(self._case, beside),
-            conditions="; ".join(self._conditions(found)) or None,
+            conditions="; ".join(said) or None,
+            comparable=small is None,
+        )
+
+    def _size_buffers(self, ask: Ask) -> str | None:
+        """Gives it buffers of our size, or says why it has smaller ones: loss in the receiver's
+        buffer, and with it the rate, is decided by them. Of two hosts the near one is asked."""
+        allowed = _allowed_bytes(ask)
+        if allowed is not None and allowed >= UDP_BUFFER_BYTES:
+            self._window = ("--window", str(UDP_BUFFER_BYTES))
+            return None
+        self._window = ()
+        limit = "of unknown size" if allowed is None else f"of {allowed} B at most"
+        return (
+            f"with the kernel's own buffers, {limit}, beside our {UDP_BUFFER_BYTES} B: no ratio; "
+            "net.core.rmem_max and net.core.wmem_max must allow as much"
         )
 
     def _understood(self, found: str | None) -> tuple[str, ...]:
@@ -133,8 +160,6 @@ class Iperf3(Peer):
         said = []
         if self._case.udp:
             said.append("with GSO and GRO" if self._newer else "one datagram a call")
-            if not _buffer(self._case):
-                said.append("with the kernel's own buffers")
         else:
             said.append("dropped by the kernel" if self._newer else "received with copies")
         if self._case.streams > 1 and not _since(found, THREADS_SINCE):
@@ -150,6 +175,7 @@ class Iperf3(Peer):
             "--connect-timeout", str(CONNECT_MS),
             *options(self._case),
             *self._newer,
+            *self._window,
             *_until(self._case, beside.elapsed_s),
             # Sums alone: a line a second and stream would not fit into what is kept.
             "--interval", "0",

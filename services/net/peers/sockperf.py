@@ -9,7 +9,7 @@ from hostbench.peers import Ask, Command, Listens, Peer, Survey, on_cpus
 from hostbench.peertools.reading import NUMBER, expect, match, number, version
 from hostbench.trial import Beside
 from services.net.peers.case import ROUND_TRIP, Case
-from services.net.peers.ends import far_end, lacks_far_end, with_server
+from services.net.peers.ends import far_end, floats, lacks_far_end, with_server
 
 PACKAGE = "sockperf"
 TOOL = "sockperf"
@@ -74,7 +74,7 @@ class PingPong(Peer):
         unsupported = lacks_far_end(self._case, beside)
         if unsupported is None and self._case.version == 6 and not _knows_ipv6(found):
             unsupported = f"{TOOL} {found or ''} knows no IPv6"
-        return Survey(version=found, unsupported=unsupported)
+        return Survey(version=found, unsupported=unsupported, conditions=floats(beside))
 
     def command(self, beside: Beside) -> Command:
         address, port = far_end(self._case, beside)

@@ -17,7 +17,7 @@ from hostbench.peers import BadOutput, Command, Listens, Peer
 from hostbench.trial import Beside, FarServer
 from services.net.peers import TOOLS, peers, server
 from services.net.peers.ends import NO_FAR_END
-from services.net.peers.iperf3 import iperf3_command
+from services.net.peers.iperf3 import LIMITS, iperf3_command
 from services.net.peers.iperf3_output import read_report
 from services.net.peers.ping import MAY_NOT
 from services.net.peers.qperf import OPEN_SERVER
@@ -298,6 +298,42 @@ def test_gso_only_where_iperf3_knows_it() -> None:
     single = peer("iperf3", "udp_stream", UDP | {"udp_path": "single"})
     single.survey(answers(NEWER), ONE)
     assert "--gsro" not in single.command(ONE).arguments
+
+
+def limits_of_buffers(text: str) -> dict[tuple[str, ...], str]:
+    return NEWER | {("cat", *LIMITS): text}
+
+
+@pytest.mark.parametrize("limits", ["212992\n4194304\n", "4194304\n212992\n", "4194304\n", ""])
+def test_datagrams_with_smaller_buffers_are_no_equal(limits: str) -> None:
+    one = peer("iperf3", "udp_stream", UDP)
+    survey = one.survey(answers(limits_of_buffers(limits)), ONE)
+    assert not survey.comparable and "net.core.rmem_max" in (survey.conditions or "")
+    assert "--window" not in one.command(ONE).arguments
+
+
+def test_datagrams_with_our_buffers_are() -> None:
+    one = peer("iperf3", "udp_stream", UDP)
+    survey = one.survey(answers(limits_of_buffers("4194304\n4194304\n")), ONE)
+    assert survey.comparable and "buffers" not in (survey.conditions or "")
+    assert "--window 4194304" in joined(one.command(ONE))
+
+
+def test_buffers_that_a_case_asks_for_need_no_look() -> None:
+    small = {"send_buffer_bytes": 65536, "receive_buffer_bytes": 65536}
+    one = peer("iperf3", "udp_stream", UDP | small)
+    assert one.survey(answers(limits_of_buffers("")), ONE).comparable
+    assert "--window 65536" in joined(one.command(ONE))
+
+
+@pytest.mark.parametrize(("tool", "workload"), [("iperf3", "tcp_stream"), ("sockperf", "tcp_rr")])
+def test_where_a_far_server_runs_is_said(tool: str, workload: str) -> None:
+    said = "its server on any CPU of the far host"
+    base = (TCP if workload == "tcp_stream" else RR) | BETWEEN
+    between = peer(tool, workload, base).survey(answers(VERSIONS), FAR)
+    assert said in (between.conditions or "")
+    alone = peer(tool, workload, base | {"target": "loopback"}).survey(answers(VERSIONS), ONE)
+    assert said not in (alone.conditions or "")
 
 
 def test_what_old_versions_do_with_several_streams_is_said() -> None:
