@@ -14,7 +14,8 @@ def main() -> None:
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
     # Its own copies come by again; every IP packet has a number, and a copy gets this one.
     mark = b"\xbe\xef"
-    print(flush=True)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
     while True:
         packet, where = tap.recvfrom(65536)
         if where[2] != socket.PACKET_HOST or len(packet) != wanted or packet[9] != 17:
