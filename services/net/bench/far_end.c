@@ -305,9 +305,8 @@ static void role_failed(struct far_end *far, const struct far_role *role)
     if (control_closed(far))
         lost(far, "has closed the control connection");
     else
-        finish(far, "failed", REFUSAL_FAILED, "%s%sstream %u of the far end: %s: %s",
-               role->place.load ? "load " : "", "", role->stream.index, role->stream.what,
-               strerror(-role->error));
+        finish(far, "failed", REFUSAL_FAILED, "the far end: %s%s", role->place.load ? "load " : "",
+               role->stream.what);
 }
 
 static void take_ended_roles(struct far_end *far)

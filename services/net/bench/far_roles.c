@@ -77,7 +77,7 @@ static int open_role(struct far_roles *roles, unsigned index, char *why, size_t 
     int error = stream_open(&role->stream);
     role->opened = error == 0;
     if (error)
-        snprintf(why, size, "%s: %s", role->stream.what, strerror(-error));
+        snprintf(why, size, "%s", role->stream.what);
     return error;
 }
 
@@ -147,7 +147,7 @@ static void *role_thread(void *context)
     role->error = role->cpu >= 0 ? pin(role->cpu) : 0;
     if (role->error)
         snprintf(role->stream.what, sizeof role->stream.what,
-                 "pinning a thread to CPU %d of far_cpus", role->cpu);
+                 "pinning a thread to CPU %d of far_cpus: %s", role->cpu, strerror(-role->error));
     else
         role->error = run_role(role);
     atomic_store_explicit(&role->ended, true, memory_order_release);

@@ -65,6 +65,10 @@ __attribute__((format(printf, 3, 4))) static int failed(const struct trips *trip
     va_start(arguments, doing);
     vsnprintf(trips->stream->what, sizeof trips->stream->what, doing, arguments);
     va_end(arguments);
+    size_t used = strlen(trips->stream->what);
+    if (error != EBADMSG) /* which says all itself */
+        snprintf(trips->stream->what + used, sizeof trips->stream->what - used, ": %s",
+                 strerror(error));
     return -error;
 }
 

@@ -159,8 +159,7 @@ static int open_stream(struct session *session, unsigned index)
     int error = stream_open(stream);
     if (!error)
         return EXIT_OK;
-    run_reason(session->run, "%sstream %u: %s: %s", place.load ? "load " : "", stream->index,
-               stream->what, strerror(-error));
+    run_reason(session->run, "%s%s", place.load ? "load " : "", stream->what);
     stream->fd = -1; /* nothing to be closed */
     return error == -ENOENT || error == -EPERM ? EXIT_UNSUPPORTED : EXIT_RESOURCE;
 }

@@ -126,12 +126,12 @@ static const char *usual_remedy(int error)
     switch (error) {
     case ECONNRESET:
     case EPIPE:
-        return "the far end is gone: look at its host and its log";
+        return "the other end is gone: look at its host and its log";
     case ETIMEDOUT:
     case EHOSTUNREACH:
     case ENETUNREACH:
     case EHOSTDOWN:
-        return "the way to the far end is broken: look at links and routes";
+        return "the way to the other end is broken: look at links and routes";
     case EPERM:
         return "a firewall of this host forbids it";
     case ENOMEM:

@@ -130,7 +130,7 @@ def test_nobody_receives(transfer: Transfer) -> None:
 
 def test_a_far_end_that_closes_is_told(program: Path) -> None:
     result = call(program, path="copy", block=65536, gone=1, duration=5)
-    assert result.returncode == 1 and "the far end is gone" in result.stderr, result.stderr
+    assert result.returncode == 1 and "the other end is gone" in result.stderr, result.stderr
 
 
 @pytest.mark.parametrize("path", TCP)
