@@ -11,6 +11,7 @@ from grafana_foundation_sdk.models import xychart as xy
 
 from grafana.influxql import (
     CHOSEN,
+    PRIMARY,
     TABLE,
     Query,
     equals,
@@ -240,14 +241,14 @@ def peer_ratios() -> stat.Panel:
     )
 
 
-def share_history() -> timeseries.Panel:
-    """Every result over its own limit."""
+def share_history(of: str = PRIMARY) -> timeseries.Panel:
+    """Every result over its own limit; `of`: of which results."""
     return wide_history(
         "Share of the limit",
         "Every result in the chosen time over its own limit: what a change of host, kernel or load "
         "did, whatever was measured.",
         SHARE,
-        f'SELECT "efficiency" {results()} {GROUPED}',
+        f'SELECT "efficiency" {results(of)} {GROUPED}',
     ).axis_soft_max(1)
 
 

@@ -92,12 +92,14 @@ def latest(fields: str, tags: Sequence[str] = (), condition: str = PRIMARY) -> s
     return f'SELECT last("n") AS "n", {fields} {results(condition)} GROUP BY {grouped}'
 
 
-def over_latest(call: str, fields: str, tags: Sequence[str], condition: str = "") -> str:
+def over_latest(
+    call: str, fields: str, tags: Sequence[str], condition: str = "", of: str = PRIMARY
+) -> str:
     """A statistic over the last result of every case, by these tags; `condition` chooses among
-    them by a field."""
+    them by a field, `of` by tags."""
     where = f" WHERE {condition}" if condition else ""
     grouped = " GROUP BY " + ", ".join(f'"{tag}"' for tag in tags) if tags else ""
-    inner = latest(fields, [tag for tag in tags if tag != "host"])
+    inner = latest(fields, [tag for tag in tags if tag != "host"], of)
     return f"SELECT {call} FROM ({inner}){where}{grouped}"
 
 

@@ -53,11 +53,15 @@ from hostbench.models.result import OWN_TOOL
 
 NETWORKS = equals("subsystem", "net")
 OURS = f"{NETWORKS} AND {equals('tool', OWN_TOOL)}"
-THROUGHPUTS = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'bytes_per_second')}"
+# Of a case that was told its rate the throughput is that rate, and its share of the limit too.
+UNPACED = equals("paced", "no")
+AT_ANY_RATE = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'bytes_per_second')}"
+THROUGHPUTS = f"{AT_ANY_RATE} AND {UNPACED}"
+SHARES = f"{PRIMARY} AND {UNPACED}"
 TRIPS = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'round_trip_s')}"
 CONNECTIONS = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'operations_per_second')}"
 LOSSES = f"{OURS} AND {equals('metric', 'lost_ratio')}"
-DATAGRAMS = f"{THROUGHPUTS} AND {equals('workload', 'net.udp_stream')}"
+DATAGRAMS = f"{AT_ANY_RATE} AND {equals('workload', 'net.udp_stream')}"
 LATENCIES = (
     f"{OURS} AND {matches('workload', '^net[.](tcp|udp)_rr$')} "
     f"AND {matches('metric', '^latency_p(50|90|99|99_9)_s$')}"
@@ -74,7 +78,17 @@ NOTHING = "No results of networks in the chosen time."
 BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
 STREAMS_AXIS = Axis("streams", "number of streams", NUMBER, 2)
 OFFERED_AXIS = Axis("offered_bytes_per_second", "offered", BANDWIDTH)
-TAGS = ("workload", "target", "far_host", "direction", "send_path", "udp_path", "congestion")
+TAGS = (
+    "workload",
+    "target",
+    "far_host",
+    "direction",
+    "ip_version",
+    "send_path",
+    "receive_path",
+    "udp_path",
+    "congestion",
+)
 LIMIT = "limit, what the link carries of payload at its MTU, or the operator told"
 
 
@@ -124,7 +138,7 @@ def net() -> dashboard.Dashboard:
         .with_panel(narrow_figures("Round trips", SECONDS, TRIPS))
         .with_panel(narrow_figures("Lost datagrams", SHARE, LOSSES))
         .with_panel(narrow_figures("Connections", RATE, CONNECTIONS))
-        .with_panel(share_history().span(8).height(9).legend(no_legend()))
+        .with_panel(share_history(SHARES).span(8).height(9).legend(no_legend()))
         .with_panel(peer_history())
         .with_panel(spread_history())
         .with_row(dashboard.Row(f"${STREAM}").repeat(STREAM))
@@ -180,12 +194,12 @@ def _highest() -> bargauge.Panel:
 
 
 def _of_limit() -> bargauge.Panel:
-    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
+    text = over_latest('median("efficiency")', '"efficiency"', ("workload",), of=SHARES)
     return shares_of_limit(
         "Share of the limit, by workload",
-        "The median over the latest results of all cases of a workload. Limit: what a physical "
-        "link carries of payload, or what the operator told. The loopback and virtual interfaces "
-        "have none.",
+        "The median over the latest results of all cases of a workload but those that were told "
+        "a rate. Limit: what a physical link carries of payload, or what the operator told. The "
+        "loopback and virtual interfaces have none.",
         8,
         9,
     ).with_target(series(text, "$tag_workload"))
@@ -240,7 +254,7 @@ def _over_offered(
         description,
         OFFERED_AXIS,
         Axis("value", name, unit),
-        ("target", "far_host", "direction", "udp_path"),
+        ("target", "far_host", "direction", "ip_version", "udp_path"),
         condition,
         fields=("block_bytes", "streams"),
     )

@@ -24,6 +24,7 @@ from hostbench.models.result import (
     TrialRecord,
 )
 from hostbench.models.table import Metric
+from hostbench.services import Subsystem
 
 # The retention policy of what is only of interest for some weeks; the default policy has no name.
 SAMPLES = "samples"
@@ -46,6 +47,7 @@ TAGGED_PARAMS = (
     "direction",
     "ip_version",
     "send_path",
+    "receive_path",
     "udp_path",
     "congestion",
     "wait",
@@ -226,13 +228,20 @@ def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
         "suite": job.suite,
         "subsystem": case.workload.partition(".")[0],
         **CaseTags(case.case, case.workload, planned_label(case)).tags,
-        **_without_empty({**resolved, "far_host": _far_host(job, case)}),
+        **_without_empty({**resolved, "far_host": _far_host(job, case), "paced": _paced(case)}),
     }
 
 
 def _far_host(job: JobContext, case: CaseResult) -> str:
     """Another far host is another path."""
     return job.far_host if case.params.get(TARGET) == FAR_HOST else ""
+
+
+def _paced(case: CaseResult) -> str:
+    """Whether a network case was told its rate, which its throughput then is; nothing of others."""
+    if not case.workload.startswith(f"{Subsystem.NET}."):
+        return ""
+    return "yes" if case.params.get("rate") else "no"
 
 
 def _resolved(case: CaseResult, name: str) -> str:

@@ -142,6 +142,21 @@ def test_what_best_became_is_a_field_and_not_a_tag(store: str, label: str) -> No
     assert not {"store", "streams"} & set(point.tags)
 
 
+@pytest.mark.parametrize(("rate", "paced"), [(None, "no"), (1e6, "yes")])
+def test_network_cases_with_a_rate_are_told_apart(rate: float | None, paced: str) -> None:
+    params = {"target": "loopback", "ip_version": "6", "receive_path": "copy"}
+    told = params if rate is None else params | {"rate": rate}
+    case = planned(workload="net.tcp_stream", params=told)
+    metrics = {case.workload: session().workloads["cpu.fma"]}
+    progress = Progress(session((case,), workloads=metrics), 1.8e9)
+    progress.take(bare_trial(events=(start(workload="tcp_stream", params=told), end())))
+    progress.take(done())
+    context = JobContext.of_session(progress.session)
+    (point, *_) = case_points(context, case_result(progress, case))
+    assert point.tags["paced"] == paced
+    assert (point.tags["ip_version"], point.tags["receive_path"]) == ("6", "copy")
+
+
 def test_what_a_figure_may_be_drawn_over_stands_beside_it(
     job: tuple[Kept, ResultDocument],
 ) -> None:

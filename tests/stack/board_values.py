@@ -21,7 +21,8 @@ LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
 SAMPLE_METRICS = {"Clean slices": "clean_slice_ratio", "Core clock": CLOCK}
 TAGGED = (
     "dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index", "cache_mode",
-    "engine", "target", "direction", "ip_version", "send_path", "udp_path", "congestion", "wait",
+    "engine", "target", "direction", "ip_version", "send_path",
+    "receive_path", "udp_path", "congestion", "wait",
 )  # fmt: skip
 
 
@@ -525,23 +526,33 @@ class Expected:
 
     # ---- networks ----
 
+    def _unpaced(self) -> "Expected":
+        """Without the network cases that were told a rate."""
+        cases = [
+            one
+            for one in self.document.cases
+            if not (one.workload.startswith("net.") and one.params.get("rate"))
+        ]
+        return Expected(self.document.model_copy(update={"cases": tuple(cases)}))
+
     def _net_answers(self) -> dict[tuple[str, str], Callable[[str], list[Row]]]:
+        free = self._unpaced()
         found: dict[str, Callable[[str], list[Row]]] = {
-            "Highest throughput by workload": lambda _: self._highest(BANDWIDTH, "max", "workload"),
-            "Highest throughput by workload and target": lambda _: self._highest(
+            "Highest throughput by workload": lambda _: free._highest(BANDWIDTH, "max", "workload"),
+            "Highest throughput by workload and target": lambda _: free._highest(
                 BANDWIDTH, "rate", "workload", "target"
             ),
-            "Share of the limit, by workload": self._by_workload,
+            "Share of the limit, by workload": free._by_workload,
             "Round trip": self._shortest_trips,
             "Ours / peer": self._peers,
             "Latest result of every case": self._table,
             "Throughput over the block size": partial(
-                self._stream_over, "block_bytes", "block", "streams"
+                free._stream_over, "block_bytes", "block", "streams"
             ),
             "Throughput over the number of streams": partial(
-                self._stream_over, "streams", "number of streams", "block_bytes"
+                free._stream_over, "streams", "number of streams", "block_bytes"
             ),
-            "Highest throughput by workload and direction": lambda _: self._highest(
+            "Highest throughput by workload and direction": lambda _: free._highest(
                 BANDWIDTH, "rate", "workload", "direction"
             ),
             "Loss over the offered rate": lambda _: self._over_offered("lost_ratio", "lost"),
@@ -556,15 +567,15 @@ class Expected:
             "Throughput, second by second": lambda _: self._samples(BANDWIDTH),
             "Operations, second by second": lambda _: self._samples(RATE),
             "Round trips, second by second": lambda ref: self._samples(LATENCIES[ref]),
-            "Throughput": lambda _: self._figures(BANDWIDTH),
+            "Throughput": lambda _: free._figures(BANDWIDTH),
             "Round trips": lambda _: self._figures(ROUND_TRIP),
             "Lost datagrams": lambda _: self._told("lost_ratio"),
             "Connections": lambda _: self._figures(RATE),
-            "Share of the limit": lambda _: self._history("efficiency"),
+            "Share of the limit": lambda _: free._history("efficiency"),
             "Ours over the peer's": lambda _: self._history("peer_ratio"),
             "Spread": lambda _: self._history("spread"),
-            "$stream: ours, the limit, the peer": partial(self._beside_of, BANDWIDTH),
-            "$stream: history": partial(self._figures_of, BANDWIDTH),
+            "$stream: ours, the limit, the peer": partial(free._beside_of, BANDWIDTH),
+            "$stream: history": partial(free._figures_of, BANDWIDTH),
             "$trip: ours and the peer": partial(self._beside_of, ROUND_TRIP),
             "$trip: history": partial(self._figures_of, ROUND_TRIP),
         }
@@ -578,7 +589,10 @@ class Expected:
         return [{**dict(key), "min": value} for key, value in found.items()]
 
     def _stream_over(self, x: str, axis: str, other: str, _ref: str) -> list[Row]:
-        tags = ("workload", "target", "direction", "send_path", "udp_path", "congestion")
+        tags = (
+            "workload", "target", "direction", "ip_version", "send_path", "receive_path",
+            "udp_path", "congestion",
+        )  # fmt: skip
         return [
             {
                 **self._point(case, BANDWIDTH, "throughput", tags),
@@ -595,7 +609,7 @@ class Expected:
             told = metric in case.metrics or (metric == case.primary and not case.metrics)
             if case.workload != "net.udp_stream" or not told:
                 continue
-            row = self._point(case, metric, y, ("target", "direction", "udp_path"))
+            row = self._point(case, metric, y, ("target", "direction", "ip_version", "udp_path"))
             if "offered_bytes_per_second" in case.metrics:
                 row["offered"] = case.metrics["offered_bytes_per_second"].statistics.median
             for param in ("block_bytes", "streams"):
