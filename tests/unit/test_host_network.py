@@ -11,7 +11,7 @@ from hostbench.errors import UsageError
 from hostbench.host import inventory, merged_inventory
 from hostbench.hostnetwork import BANDWIDTH, GUEST, INTERFACES_MOST, network
 from hostbench.models.host import Interface, Network, Virtualisation
-from hostbench.report.content import Facts, Part
+from hostbench.report.content import Code, Facts, Part, Table
 from hostbench.report.inventory import host_section
 from tests.unit import block_devices as made
 from tests.unit.records import host
@@ -200,29 +200,33 @@ def test_the_veth_of_this_kernel(pair: str) -> None:
     assert one is not None and one.kind == "veth" and one.link_bits_per_second is None
 
 
-def shown(inventory: Network | None) -> dict[str, object]:
-    """The facts of the report's part about it."""
-    parts = [
+def shown(inventory: Network | None) -> tuple[dict[str, object], list[tuple[object, ...]]]:
+    """The facts of the report's part about it, and the rows of its table."""
+    blocks = [
         block
-        for block in host_section(host(network=inventory)).blocks
-        if isinstance(block, Part) and block.title == "Network"
+        for part in host_section(host(network=inventory)).blocks
+        if isinstance(part, Part) and part.title == "Network"
+        for block in part.blocks
     ]
-    facts = [block for part in parts for block in part.blocks if isinstance(block, Facts)]
-    return {name: text for block in facts for name, text in block.items}
+    facts: dict[str, object] = {
+        name: text for block in blocks if isinstance(block, Facts) for name, text in block.items
+    }
+    tables = [block for block in blocks if isinstance(block, Table)]
+    return facts, [row for table in tables for group in table.groups for row in group.rows]
 
 
 def test_the_report_shows_it(tmp_path: Path) -> None:
-    assert shown(None) == {}
+    assert shown(None) == ({}, [])
     physical(tmp_path)
     interface(tmp_path, "veth1", 7, iflink="8")
     interface(tmp_path, "dummy0", 8, operstate="down")
-    facts = shown(network(tmp_path, METAL))
-    assert facts == {
-        "Interface eth0": "ethernet, i40e, up, MTU 1500, 10.00 Gbit/s",
-        "Interface veth1": "veth, up, MTU 1500, veth1: it is veth, whose speed is made up",
-        "TCP timestamps": "not known",
-        "Throughput told": "none",
-    }
+    facts, (card, pair) = shown(network(tmp_path, METAL))
+    assert facts == {"TCP timestamps": "not known", "Bandwidth told": "none"}
+    assert card[:5] == (Code("eth0"), "ethernet", "i40e", "up", "1500")
+    assert "10.00 Gbit/s" in str(card[-1])
+    assert pair[:2] == (Code("veth1"), "veth, virtual")
+    assert pair[-1] == "veth1: it is veth, whose speed is made up"
     for number in range(40):
         interface(tmp_path, f"b{number}", 100 + number)
-    assert shown(network(tmp_path, METAL))["Further interfaces"] == "26"
+    facts, rows = shown(network(tmp_path, METAL))
+    assert (facts["Further interfaces"], len(rows)) == ("26", 16)
