@@ -318,6 +318,20 @@ static void address_facts(struct net_job *job)
     run_fact(job->run, "far_address", text);
 }
 
+/* What the ends that send have in force; "" where both do, each with its own. */
+static const char *senders_congestion(const struct net_job *job, const char *near)
+{
+    const char *far = session_report(job->session)->congestion;
+    switch (job->test.direction) {
+    case DIRECTION_SEND:
+        return near;
+    case DIRECTION_RECEIVE:
+        return far;
+    default:
+        return strcmp(near, far) == 0 ? near : "";
+    }
+}
+
 /* The choice `system` becomes what it stands for, where that is one of the others. */
 static void name_congestion(struct net_job *job)
 {
@@ -328,8 +342,9 @@ static void name_congestion(struct net_job *job)
         return;
     endpoint_congestion_in_force(first->fd, in_force);
     run_fact(job->run, "congestion", in_force);
+    const char *sending = senders_congestion(job, in_force);
     for (size_t i = 0; words[i]; i++)
-        if (chosen(job->run, "congestion", "system") && !strcmp(words[i], in_force))
+        if (chosen(job->run, "congestion", "system") && !strcmp(words[i], sending))
             run_set_choice(job->run, "congestion", words[i]);
 }
 

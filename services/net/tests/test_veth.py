@@ -148,3 +148,26 @@ def test_a_path_that_drops_large_packets_without_a_word(
             )
             assert time.monotonic() - begun < 9
             refused(result, FAILED, "MTU", "block_bytes")
+
+
+def set_congestion(namespace: Namespace, word: str) -> None:
+    """What `system` is in there."""
+    path = "/proc/sys/net/ipv4/tcp_congestion_control"
+    command = [*inside(namespace), "sh", "-c", f"echo {word} > {path}"]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip(f"this kernel has no {word}, or the namespace may not choose it")
+
+
+@pytest.mark.parametrize(
+    ("direction", "named"), [("send", "reno"), ("receive", "bbr"), ("both", "system")]
+)
+def test_the_congestion_control_is_the_senders(direction: str, named: str) -> None:
+    near_at, far_at = "10.9.0.1", "10.9.0.2"
+    with pair() as (near, far):
+        set_congestion(near, "reno")
+        set_congestion(far, "bbr")
+        with session(far, far_at, near_at) as (fd, end):
+            trial = measure(near, fd, "tcp_stream", *MOMENT, f"--direction={direction}")
+            end.ended("done")
+    assert trial.params["congestion"] == named
+    assert (trial.facts["congestion"], trial.facts["far_congestion"]) == ("reno", "bbr")
