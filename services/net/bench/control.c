@@ -87,7 +87,7 @@ bool control_read_refused(struct reader *reader, struct message_refused *refused
     uint8_t refusal = read_u8(reader);
     read_printable(reader, refused->text, sizeof refused->text);
     refused->refusal = (enum refusal)refusal;
-    return read_all(reader) && refusal >= REFUSAL_PROTOCOL && refusal <= REFUSAL_ENDED;
+    return read_all(reader) && refusal >= REFUSAL_PROTOCOL && refusal <= REFUSAL_UNSUPPORTED;
 }
 
 /* ---- the test ------------------------------------------------------------------------------- */

@@ -149,6 +149,12 @@ static bool enough_descriptors(struct far_end *far)
     return false;
 }
 
+/* NULL, or what this kernel lacks for the test. */
+static const char *unsupported(const struct test *test)
+{
+    return *test->congestion ? endpoint_congestion_unsupported(test->congestion) : NULL;
+}
+
 static void take_test(struct far_end *far, struct reader *body)
 {
     const char *why;
@@ -164,6 +170,11 @@ static void take_test(struct far_end *far, struct reader *body)
     }
     if (!agreement_place(&far->test, line, sizeof line)) {
         finish(far, "refused", REFUSAL_TEST, "%s", line);
+        return;
+    }
+    if ((why = unsupported(&far->test))) {
+        finish(far, "refused", REFUSAL_UNSUPPORTED, "congestion %s at the far end: %s",
+               far->test.congestion, why);
         return;
     }
     if (!enough_descriptors(far))

@@ -78,6 +78,8 @@ static int exit_code_of(enum refusal refusal)
         return EXIT_USAGE;
     case REFUSAL_RESOURCE:
         return EXIT_RESOURCE;
+    case REFUSAL_UNSUPPORTED:
+        return EXIT_UNSUPPORTED;
     default:
         return EXIT_FAILED;
     }

@@ -5,6 +5,8 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from services.net.tests.program import (
     FAILED,
     MOMENT,
     STREAMS,
+    UNSUPPORTED,
     WORKLOADS,
     Trial,
     call,
@@ -156,6 +159,23 @@ def set_congestion(namespace: Namespace, word: str) -> None:
     command = [*inside(namespace), "sh", "-c", f"echo {word} > {path}"]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip(f"this kernel has no {word}, or the namespace may not choose it")
+
+
+def test_what_the_far_kernel_may_not_choose_is_skipped() -> None:
+    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+    with pair() as (near, far):
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
+        address: dict[str, Any] = {"bind": "10.9.0.2", "allowed": "10.9.0.1", "duration_s": 100}
+        with far_end(prefix=(*inside(far), *nobody), **address) as end:
+            end.listening()
+            text = f"address={end.address} port={end.port} token={TOKEN.hex()}"
+            with session_file(text) as fd:
+                command = ("tcp_stream", *MOMENT, "--congestion=cubic", f"--session-fd={fd}")
+                result = call(*command, prefix=inside(near), pass_fds=(fd,))
+    if "cubic" in allowed:
+        assert result.returncode == 0, result.stderr
+        pytest.skip("here everybody may take cubic")
+    refused(result, UNSUPPORTED, "congestion cubic at the far end", "tcp_allowed")
 
 
 @pytest.mark.parametrize(
