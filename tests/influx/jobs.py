@@ -66,7 +66,7 @@ DISK_CASES = [
     {"workload": "disk.rand_rw", "params": {**SHORT_DISK, "engine": "psync", "threads": 2}},
     {"workload": "disk.fsync_latency", "params": SHORT_DISK},
 ]
-SHORT_NET = {"duration_s": 0.4, "warmup_s": 0.05, "sample_interval_s": 0.1}
+SHORT_NET = {"duration_s": 0.5, "warmup_s": 0.05, "sample_interval_s": 0.25}
 NET_CASES = [
     {"workload": "net.tcp_stream", "params": SHORT_NET, "grid": {"streams": [1, 2]}},
     {

@@ -22,7 +22,7 @@
 
 enum { CONTROL_VERSION = 1 };
 
-static const double HEARTBEAT_EVERY_S = 0.5;
+static const double HEARTBEAT_EVERY_S = 0.1;
 static const double HEARTBEAT_LOST_S = 3;
 static const double HEARTBEAT_LATE_S = 1;
 
