@@ -10,12 +10,13 @@ from hostbench.exitcode import ExitCode
 from hostbench.program import SUBSYSTEMS
 from tests.faults.command import PROGRAMS, Command, scripted_programs
 
-SMALL = {"cpu": "cpu.fma", "mem": "mem.triad", "disk": "disk.rand_read"}
+SMALL = {"cpu": "cpu.fma", "mem": "mem.triad", "disk": "disk.rand_read", "net": "net.tcp_rr"}
 # What makes a trial of it short, besides its time.
 SHORT = {
     "cpu": [],
     "mem": ["--param", "warmup_s=0"],
     "disk": ["--param", "warmup_s=0", "--param", "file_bytes=4194304"],
+    "net": ["--param", "warmup_s=0"],
 }
 ALL = """
 name: all
@@ -29,6 +30,8 @@ cases:
     params: {duration_s: 0.05, threads: 1, warmup_s: 0}
   - workload: disk.rand_read
     params: {duration_s: 0.1, warmup_s: 0, file_bytes: 4194304}
+  - workload: net.tcp_rr
+    params: {duration_s: 0.1, warmup_s: 0}
 """
 FORCE = ("--idle-policy", "force", "--json")
 
@@ -77,7 +80,8 @@ def test_a_suite_of_all_measures_all(tmp_path: Path) -> None:
     document = ended.document
     assert [case["workload"] for case in document["cases"]] == list(SMALL.values())
     assert [one["subsystem"] for one in document["programs"]] == sorted(SUBSYSTEMS)
-    metrics = ("operations_per_second", "bytes_per_second", "operations_per_second")
+    rate = "operations_per_second"
+    metrics = (rate, "bytes_per_second", rate, rate)
     for case, metric in zip(document["cases"], metrics, strict=True):
         assert case["metrics"][metric]["statistics"]["median"] > 0
 

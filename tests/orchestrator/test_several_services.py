@@ -16,9 +16,10 @@ from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess, events
 
 HOST = "bench-1"
-SUBSYSTEMS = ("cpu", "mem", "disk")
+SUBSYSTEMS = ("cpu", "mem", "disk", "net")
 SHORT = {"threads": 1, "duration_s": 0.1, "warmup_s": 0}
 SMALL = {**SHORT, "size_bytes": 4 << 20}
+ONE_STREAM = {"duration_s": 0.1, "warmup_s": 0}
 SMALL_FILE = {**SHORT, "file_bytes": 4 << 20}
 # Case after case another service has its turn. No limit is known of them, so that no verdict
 # depends on the machine.
@@ -30,9 +31,11 @@ MIXED: dict[str, Any] = {
         {"workload": "cpu.clock", "params": SHORT},
         {"workload": "mem.copy", "params": SMALL},
         {"workload": "disk.rand_read", "params": SMALL_FILE},
+        {"workload": "net.tcp_rr", "params": ONE_STREAM},
         {"workload": "cpu.clock", "params": {**SHORT, "duration_s": 0.15}},
         {"workload": "mem.pointer_chase", "params": SMALL},
         {"workload": "disk.seq_read", "params": SMALL_FILE},
+        {"workload": "net.udp_rr", "params": ONE_STREAM},
     ],
 }
 
@@ -101,7 +104,9 @@ def test_the_host_has_them_all(
     show_hosts(listed.hosts, sys.stdout)
     said = capsys.readouterr().out
     # A line may end between a name and its version.
-    assert all(name in said for name in SUBSYSTEMS) and said.count(__version__) == 3, said
+    assert all(name in said for name in SUBSYSTEMS) and said.count(__version__) == len(
+        SUBSYSTEMS
+    ), said
     assert host.inventory is not None and host.inventory.scratch is not None
     tables = orchestrator.client.get("/workloads").json()["hosts"][HOST]
     assert {table["subsystem"] for table in tables} == set(SUBSYSTEMS)
@@ -117,7 +122,7 @@ def test_a_job_that_needs_them_all_runs_one_trial_at_a_time(
         assert [case["workload"] for case in document["cases"]] == [
             case["workload"] for case in MIXED["cases"]
         ]
-        assert [len(case["trials"]) for case in document["cases"]] == [3] * 6
+        assert [len(case["trials"]) for case in document["cases"]] == [3] * 8
         programs = {program["subsystem"] for program in document["programs"]}
         assert programs == set(SUBSYSTEMS)
         place = document["host"]["scratch"]
