@@ -8,6 +8,7 @@ is in which. Standard library alone, since no environment exists yet when the pr
 """
 
 import ctypes
+import os
 import re
 import struct
 import sys
@@ -164,11 +165,12 @@ def c_strings(text: str) -> Iterator[str]:
 
 
 def carrier(output: Path, targets: list[Target]) -> str:
-    """The C file: images by .incbin, their index, the OpenCL source."""
-    lines = ["/* Written by services/gpu/kernels/build.py. */", '#include "kernel_set.h"', ""]
+    """The C file: images by .incbin, from where make runs; their index; the OpenCL source."""
+    header = os.path.relpath(HERE.parent / "bench" / "kernel_set.h", output)
+    lines = ["/* Written by services/gpu/kernels/build.py. */", f'#include "{header}"', ""]
     rows = []
     for number, target in enumerate(targets):
-        path = (output / target.file).resolve()
+        path = output / target.file
         code = path.read_bytes()
         major, minor = target.capability
         flags = f"{str(target.ptx).lower()}, {str(target.one_only).lower()}"
