@@ -227,7 +227,7 @@ void *run_shared(const struct run *run);
 void run_library(struct run *run, const struct library *library);
 /* Something found about the surroundings, for the start event: open(), setup() and calibrate() only,
  * by one thread at a time. The name must last; the text is copied, and nothing is told when it is
- * empty. */
+ * empty. A second text of a name takes the place of the first. */
 void run_fact(struct run *run, const char *name, const char *text);
 /* Operations (of a byte rate: bytes) that one unit of step() stands for, and the largest batch
  * step() may be given. */

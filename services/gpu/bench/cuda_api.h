@@ -99,20 +99,20 @@ enum {
     ENTRY(cuDeviceGetName, (char *name, int size, cuda_device device))                             \
     ENTRY(cuDeviceGetUuid, (struct cuda_uuid * uuid, cuda_device device))                          \
     ENTRY(cuDeviceGetPCIBusId, (char *text, int size, cuda_device device))                         \
-    ENTRY(cuDeviceTotalMem_v2, (size_t * bytes, cuda_device device))                               \
+    ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, cuda_device device))                                \
     ENTRY(cuDeviceGetAttribute, (int *value, int attribute, cuda_device device))                   \
     ENTRY(cuDevicePrimaryCtxRetain, (cuda_context * context, cuda_device device))                  \
     ENTRY(cuDevicePrimaryCtxRelease_v2, (cuda_device device))                                      \
     ENTRY(cuCtxSetCurrent, (cuda_context context))                                                 \
     ENTRY(cuDeviceCanAccessPeer, (int *can, cuda_device device, cuda_device peer))                 \
     ENTRY(cuCtxEnablePeerAccess, (cuda_context peer, unsigned flags))                              \
-    ENTRY(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total_bytes))                             \
+    ENTRY(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes))                              \
     ENTRY(cuMemAlloc_v2, (cuda_pointer * memory, size_t bytes))                                    \
     ENTRY(cuMemFree_v2, (cuda_pointer memory))                                                     \
     ENTRY(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                           \
     ENTRY(cuMemFreeHost, (void *memory))                                                           \
-    ENTRY(cuModuleLoadDataEx, (cuda_module * module, const void *image, unsigned count,            \
-                               int *options, void **values))                                       \
+    ENTRY(cuModuleLoadDataEx,                                                                      \
+          (cuda_module * module, const void *image, unsigned count, int *options, void **values))  \
     ENTRY(cuModuleUnload, (cuda_module module))                                                    \
     ENTRY(cuModuleGetFunction, (cuda_function * function, cuda_module module, const char *name))   \
     ENTRY(cuFuncSetAttribute, (cuda_function function, int attribute, int value))                  \
@@ -124,10 +124,10 @@ enum {
     ENTRY(cuEventQuery, (cuda_event event))                                                        \
     ENTRY(cuEventElapsedTime, (float *milliseconds, cuda_event from, cuda_event to))               \
     ENTRY(cuEventDestroy_v2, (cuda_event event))                                                   \
-    ENTRY(cuLaunchKernel, (cuda_function function, unsigned grid_x, unsigned grid_y,               \
-                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,  \
-                           unsigned shared_bytes, cuda_stream stream, void **arguments,            \
-                           void **extra))                                                          \
+    ENTRY(cuLaunchKernel,                                                                          \
+          (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,              \
+           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,            \
+           cuda_stream stream, void **arguments, void **extra))                                    \
     ENTRY(cuMemcpyHtoDAsync_v2,                                                                    \
           (cuda_pointer to, const void *from, size_t bytes, cuda_stream stream))                   \
     ENTRY(cuMemcpyDtoHAsync_v2, (void *to, cuda_pointer from, size_t bytes, cuda_stream stream))   \

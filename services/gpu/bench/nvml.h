@@ -100,7 +100,7 @@ _Static_assert(sizeof(struct nvml_event) == 32, "as NVML lays it out");
     ENTRY(nvmlEventSetCreate, (nvml_event_set * set))                                              \
     ENTRY(nvmlDeviceRegisterEvents,                                                                \
           (nvml_handle device, unsigned long long types, nvml_event_set set))                      \
-    ENTRY(nvmlEventSetWait_v2, (nvml_event_set set, struct nvml_event *event, unsigned wait_ms))   \
+    ENTRY(nvmlEventSetWait_v2, (nvml_event_set set, struct nvml_event * event, unsigned wait_ms))  \
     ENTRY(nvmlEventSetFree, (nvml_event_set set))
 
 struct nvml_api {

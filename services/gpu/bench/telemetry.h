@@ -9,11 +9,11 @@ struct telemetry;
 
 /* NaN: not known. */
 struct telemetry_figures {
-    double clock_hertz;        /* of the multiprocessors, median */
-    double clock_hertz_min;    /* … least */
-    double memory_clock_hertz; /* median */
-    double power_watts;        /* mean */
-    double energy_joules;      /* the card's own counter, else power x time */
+    double clock_hertz;         /* of the multiprocessors, median */
+    double clock_hertz_min;     /* … least */
+    double memory_clock_hertz;  /* median */
+    double power_watts;         /* mean */
+    double energy_joules;       /* the card's own counter, else power x time */
     double temperature_celsius; /* highest */
     double throttled_ratio;     /* of the readings, those in which something held the clock down */
     uint64_t reasons;           /* NVML's bits that were seen, idle left out */
