@@ -23,18 +23,35 @@ uint64_t arrays_bytes_wanted(const struct gpu_device *device)
 /* ---- room ----------------------------------------------------------------------------------- */
 
 struct room {
-    uint64_t free_bytes; /* on the device */
-    uint64_t array_bytes; /* that one array may have at most, where nothing else is there */
+    const struct gpu_device *device; /* of the two devices, the one with less */
+    uint64_t free_bytes;
+    uint64_t array_bytes;      /* that one array may have at most, where nothing else is there */
     struct memory_budget host; /* NaN: unknown */
 };
+
+static int look_at(struct gpu *gpu, struct room *room)
+{
+    const struct gpu_device *device = &gpu->device;
+    uint64_t free_bytes;
+    int failure = device->backend->free_memory(gpu, &free_bytes);
+    if (failure || free_bytes >= room->free_bytes)
+        return failure;
+    room->device = device;
+    room->free_bytes = free_bytes;
+    return EXIT_OK;
+}
 
 static int look(struct gpu_job *job, const struct arrays_demand *demand, struct room *room)
 {
     const struct gpu_device *device = &job->gpu.device;
-    int failure = job->backend->free_memory(&job->gpu, &room->free_bytes);
-    room->array_bytes = device->allocation_bytes ? device->allocation_bytes : UINT64_MAX;
-    room->host.bytes = NAN;
-    if (!failure && demand->host_arrays && !run_memory_budget(job->run, &room->host))
+    *room = (struct room){.device = device,
+                          .free_bytes = UINT64_MAX,
+                          .array_bytes =
+                              device->allocation_bytes ? device->allocation_bytes : UINT64_MAX};
+    int failure = look_at(&job->gpu, room);
+    if (!failure && demand->peer)
+        failure = look_at(demand->peer, room);
+    if (!demand->host_arrays || !run_memory_budget(job->run, &room->host))
         room->host.bytes = NAN;
     return failure;
 }
@@ -60,8 +77,8 @@ static int no_room_at_all(struct gpu_job *job, const struct arrays_demand *deman
     run_reason(job->run,
                "%s has %.2f GiB of its %.2f GiB free, too little for %u arrays of any size: end "
                "what holds the rest (nvidia-smi lists it)",
-               job->gpu.device.name, (double)room->free_bytes / GIB,
-               (double)job->gpu.device.memory_bytes / GIB, demand->arrays);
+               room->device->name, (double)room->free_bytes / GIB,
+               (double)room->device->memory_bytes / GIB, demand->arrays);
     return EXIT_RESOURCE;
 }
 
@@ -77,8 +94,8 @@ static int refuse_on_device(struct gpu_job *job, const struct arrays_demand *dem
                "(nvidia-smi lists it)",
                bytes, demand->arrays, demand->arrays > 1 ? "s" : "",
                ((double)demand->arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
-               job->gpu.device.name, (double)room->free_bytes / GIB,
-               (double)job->gpu.device.memory_bytes / GIB, most);
+               room->device->name, (double)room->free_bytes / GIB,
+               (double)room->device->memory_bytes / GIB, most);
     return EXIT_RESOURCE;
 }
 

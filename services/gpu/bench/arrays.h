@@ -10,18 +10,19 @@ enum {
 };
 
 struct arrays_demand {
-    unsigned arrays;       /* on the device */
-    unsigned host_arrays;  /* on the host, as large */
-    uint64_t granule;      /* a size is a multiple of it */
+    unsigned arrays;      /* on the device */
+    unsigned host_arrays; /* on the host, as large */
+    struct gpu *peer;     /* that has as many arrays as the device; NULL: none */
+    uint64_t granule;     /* a size is a multiple of it */
     const char *granule_name;
     uint64_t beside_bytes; /* on the device, whatever the size */
-    uint64_t wanted_bytes; /* where size_bytes is auto, if there is room */
+    uint64_t wanted_bytes; /* where size_bytes is a word, if there is room */
 };
 
 /* Four times the L2 cache of this device and at least 512 MiB. */
 uint64_t arrays_bytes_wanted(const struct gpu_device *device);
 /* Settles the parameter size_bytes, the bytes of one array: a number is held against what is free,
- * `auto` becomes a number that fits. Nothing is allocated. 0 or an exit_code with its reason. */
+ * a word becomes a number that fits. Nothing is allocated. 0 or an exit_code with its reason. */
 int arrays_settle(struct gpu_job *job, const struct arrays_demand *demand, uint64_t *bytes);
 /* Warns where so many bytes, over and over again, come from the L2 cache in part. */
 void arrays_warn_of_cache(struct gpu_job *job, uint64_t bytes);
