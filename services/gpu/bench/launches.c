@@ -32,8 +32,7 @@ static struct launches *launches_of(const struct gpu_job *job)
 
 static int launch(struct gpu_job *job)
 {
-    const struct gpu_launch one = {
-        .kernel = launches_of(job)->empty, .groups = 1, .group_size = 1};
+    const struct gpu_launch one = {.kernel = launches_of(job)->empty, .groups = 1, .group_size = 1};
     return job->backend->launch(job->queue, &one, NULL, NULL);
 }
 
