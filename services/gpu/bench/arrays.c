@@ -126,8 +126,7 @@ static int hold_against(struct gpu_job *job, const struct arrays_demand *demand,
 {
     if (bytes > room->array_bytes)
         return refuse_one(job, demand, room, bytes);
-    double device_bytes =
-        (double)demand->arrays * (double)bytes + (double)demand->beside_bytes;
+    double device_bytes = (double)demand->arrays * (double)bytes + (double)demand->beside_bytes;
     if (device_bytes > (double)room->free_bytes)
         return refuse_on_device(job, demand, room, bytes);
     if ((double)demand->host_arrays * (double)bytes > room->host.bytes)
@@ -143,8 +142,8 @@ static int check_granule(struct gpu_job *job, const struct arrays_demand *demand
     if (bytes == below && bytes)
         return EXIT_OK;
     run_reason(job->run,
-               "size_bytes %" PRIu64 " is no multiple of %" PRIu64 " bytes, %s: use %" PRIu64, bytes,
-               demand->granule, demand->granule_name, below + (below ? 0 : demand->granule));
+               "size_bytes %" PRIu64 " is no multiple of %" PRIu64 " bytes, %s: use %" PRIu64,
+               bytes, demand->granule, demand->granule_name, below + (below ? 0 : demand->granule));
     return EXIT_USAGE;
 }
 
@@ -212,8 +211,7 @@ static int check_piece(struct gpu_job *job, const uint32_t *words, uint64_t at, 
     uint64_t wrong = contents_wrong(words, place, count, seed);
     if (wrong == count)
         return EXIT_OK;
-    return arrays_wrong(job, what, place + wrong, words[wrong],
-                        contents_word(seed, place + wrong));
+    return arrays_wrong(job, what, place + wrong, words[wrong], contents_word(seed, place + wrong));
 }
 
 int arrays_check(struct gpu_job *job, struct gpu_queue *queue, const struct gpu_memory *memory,

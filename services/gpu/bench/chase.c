@@ -73,8 +73,9 @@ static int settle(struct gpu_job *job)
     int failure = arrays_settle(job, &demand, &chase->bytes);
     if (failure || chase->bytes / CHASE_NODE_BYTES <= NODES_MOST)
         return failure;
-    run_reason(job->run, "size_bytes %" PRIu64 " are more than %" PRIu64 " nodes of %d bytes: use "
-                         "--size-bytes=%" PRIu64 " or less",
+    run_reason(job->run,
+               "size_bytes %" PRIu64 " are more than %" PRIu64 " nodes of %d bytes: use "
+               "--size-bytes=%" PRIu64 " or less",
                chase->bytes, NODES_MOST, CHASE_NODE_BYTES, NODES_MOST * CHASE_NODE_BYTES);
     return EXIT_USAGE;
 }
@@ -101,11 +102,8 @@ static int enqueue(struct gpu_job *job, unsigned lane, uint64_t units, struct gp
     const struct gpu_argument arguments[] = {
         GPU_ARG_MEMORY(chase->nodes), GPU_ARG_MEMORY(chase->cursor), GPU_ARG_U32((uint32_t)units),
         GPU_ARG_MEMORY(clocks_memory(job)), GPU_ARG_U32(slot)};
-    const struct gpu_launch one = {.kernel = chase->kernel,
-                                   .groups = 1,
-                                   .group_size = 1,
-                                   .arguments = arguments,
-                                   .count = 5};
+    const struct gpu_launch one = {
+        .kernel = chase->kernel, .groups = 1, .group_size = 1, .arguments = arguments, .count = 5};
     return failure ? failure : job->backend->launch(job->queue, &one, begin, end);
 }
 
@@ -120,7 +118,8 @@ static int verify(struct gpu_job *job)
     if (failure || run_stopping(job->run) || at == wanted)
         return failure;
     run_reason(job->run,
-               "%s: after %" PRIu64 " steps the pointers led to byte %" PRIu64 " and not to %" PRIu64
+               "%s: after %" PRIu64 " steps the pointers led to byte %" PRIu64
+               " and not to %" PRIu64
                ", where the host's own walk ends: this device, its driver or this build works "
                "wrongly, trust no figure of it",
                job->gpu.device.name, steps, at, wanted);
@@ -198,10 +197,12 @@ static int allocate(struct gpu_job *job)
         failure = job->backend->memory(&job->gpu, sizeof start, &chase->cursor);
     if (!failure)
         failure = gpu_upload(job->queue, chase->cursor, 0, &start, sizeof start);
-    if (failure || cycle_make(&chase->cycle, (uint32_t)(chase->bytes / CHASE_NODE_BYTES), SEED) == 0)
+    if (failure ||
+        cycle_make(&chase->cycle, (uint32_t)(chase->bytes / CHASE_NODE_BYTES), SEED) == 0)
         return failure;
-    run_reason(job->run, "no memory of the host's for the order of %" PRIu64 " nodes: use a smaller "
-                         "--size-bytes",
+    run_reason(job->run,
+               "no memory of the host's for the order of %" PRIu64 " nodes: use a smaller "
+               "--size-bytes",
                chase->bytes / CHASE_NODE_BYTES);
     return EXIT_RESOURCE;
 }

@@ -32,8 +32,7 @@ static struct launches *launches_of(const struct gpu_job *job)
 
 static int launch(struct gpu_job *job)
 {
-    const struct gpu_launch one = {
-        .kernel = launches_of(job)->empty, .groups = 1, .group_size = 1};
+    const struct gpu_launch one = {.kernel = launches_of(job)->empty, .groups = 1, .group_size = 1};
     return job->backend->launch(job->queue, &one, NULL, NULL);
 }
 
@@ -126,7 +125,7 @@ void launches_finish(struct thread *thread)
         run_metric(job->run, "launch_call_s", fmax(median(calls_s->values, calls_s->kept), 0));
     else
         run_no_metric(job->run, "launch_call_s", "nothing was launched");
-    telemetry_tell(job->telemetry);
+    telemetry_tell(job->telemetry, job->run);
 }
 
 /* ---- beginning and end ---------------------------------------------------------------------- */

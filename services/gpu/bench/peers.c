@@ -15,7 +15,7 @@ enum {
 /* One direction. Both have queues of the device itself: it pushes, and it pulls. */
 struct way {
     struct gpu_memory *from, *to;
-    struct gpu_queue *queue; /* that copies */
+    struct gpu_queue *queue;           /* that copies */
     struct gpu_queue *at_from, *at_to; /* of the devices whose memory that is */
     uint32_t seed;
 };
@@ -85,8 +85,9 @@ static int choose(struct gpu_job *job, const struct gpu_device **peer)
     }
     if ((*peer)->ordinal != job->gpu.device.ordinal)
         return EXIT_OK;
-    run_reason(job->run, "--peer-device %s is the device itself, %s: name another one of "
-                         "gpu-bench --list-devices",
+    run_reason(job->run,
+               "--peer-device %s is the device itself, %s: name another one of "
+               "gpu-bench --list-devices",
                word, (*peer)->name);
     return EXIT_USAGE;
 }
@@ -111,8 +112,8 @@ static int enqueue(struct gpu_job *job, unsigned lane, uint64_t copies, struct g
 /* So that what a phase leaves was copied in that phase. */
 static int scrub(struct gpu_job *job, const struct way *way)
 {
-    int failure = job->backend->fill(way->at_to, way->to, 0, peers_of(job)->bytes,
-                                     CONTENTS_SCRUBBED);
+    int failure =
+        job->backend->fill(way->at_to, way->to, 0, peers_of(job)->bytes, CONTENTS_SCRUBBED);
     return failure ? failure : gpu_drain(way->at_to);
 }
 

@@ -24,10 +24,10 @@ enum { SEED_FROM = 0x1b873593, SEED_OTHER = 0x38495ab5 };
 
 struct stream {
     const struct stream_kind *kind;
-    uint64_t bytes; /* of one array */
-    bool driver;    /* the driver copies */
+    uint64_t bytes;                         /* of one array */
+    bool driver;                            /* the driver copies */
     struct gpu_memory *arrays[ARRAYS_MOST]; /* in the order of the kernel's arguments */
-    struct gpu_memory *sums; /* a word a group */
+    struct gpu_memory *sums;                /* a word a group */
     struct gpu_kernel *kernel, *fill, *check;
 };
 
@@ -41,7 +41,7 @@ static unsigned groups_of(const struct stream *stream)
     return (unsigned)(stream->bytes / KERNEL_TILE_BYTES);
 }
 
-static bool is(const struct stream *stream, const struct gpu_kind *kind)
+static bool is(const struct stream *stream, const struct stream_kind *kind)
 {
     return stream->kind == kind;
 }
@@ -195,12 +195,13 @@ static uint32_t float_at(uint32_t seed, uint64_t place)
     return (seed + (uint32_t)place * 40503u) & 65535u;
 }
 
-static int check_triad_part(struct gpu_job *job, uint64_t offset, const float *found, uint64_t bytes)
+static int check_triad_part(struct gpu_job *job, uint64_t offset, const float *found,
+                            uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes / sizeof *found; i++) {
         uint64_t place = offset / sizeof *found + i;
-        float wanted = (float)(float_at(SEED_FROM, place) +
-                               TRIAD_SCALAR * float_at(SEED_OTHER, place));
+        float wanted =
+            (float)(float_at(SEED_FROM, place) + TRIAD_SCALAR * float_at(SEED_OTHER, place));
         uint32_t words[2];
         if (found[i] == wanted)
             continue;
@@ -260,8 +261,8 @@ static int verify(struct gpu_job *job)
 static int allocate(struct gpu_job *job)
 {
     struct stream *stream = stream_of(job);
-    int failure = job->backend->memory(
-        &job->gpu, (uint64_t)groups_of(stream) * CONTENTS_WORD_BYTES, &stream->sums);
+    int failure = job->backend->memory(&job->gpu, (uint64_t)groups_of(stream) * CONTENTS_WORD_BYTES,
+                                       &stream->sums);
     for (unsigned i = 0; i < stream->kind->arrays && !failure; i++)
         failure = job->backend->memory(&job->gpu, stream->bytes, &stream->arrays[i]);
     return failure;
@@ -347,10 +348,11 @@ static void close_stream(struct gpu_job *job)
 }
 
 #define KIND(word)                                                                                 \
-    {                                                                                              \
-        .name = (word), .own_bytes = sizeof(struct stream), .open = open_stream,                   \
-        .close = close_stream, .verify = verify                                                    \
-    }
+    {.name = (word),                                                                               \
+     .own_bytes = sizeof(struct stream),                                                           \
+     .open = open_stream,                                                                          \
+     .close = close_stream,                                                                        \
+     .verify = verify}
 
 const struct stream_kind stream_read = {KIND("read"), 1};
 const struct stream_kind stream_write = {KIND("write"), 1};

@@ -9,7 +9,7 @@
 
 enum {
     COPIES_MOST = 4096, /* of a piece: small ones take microseconds */
-    SEED = 0x27d4eb2f,  /* one more for each direction, so that neither has what the other one has */
+    SEED = 0x27d4eb2f, /* one more for each direction, so that neither has what the other one has */
 };
 
 /* One direction. */
@@ -136,8 +136,8 @@ static int open_way(struct gpu_job *job, enum gpu_copy_kind kind, struct gpu_que
     *way = (struct way){.kind = kind, .queue = queue, .seed = SEED + transfers->count};
     int failure = job->backend->memory(&job->gpu, transfers->bytes, &way->device);
     if (!failure)
-        failure = job->backend->host_memory(&job->gpu, transfers->bytes, transfers->pinned,
-                                            &way->host);
+        failure =
+            job->backend->host_memory(&job->gpu, transfers->bytes, transfers->pinned, &way->host);
     return failure ? failure : fill_source(job, way);
 }
 
@@ -189,7 +189,8 @@ static int open_transfers(struct gpu_job *job)
     int failure = settle(job);
     if (!failure)
         failure = open_ways(job);
-    run_fact(job->run, "timed_by", transfers->pinned ? "events of the device" : "clock of the host");
+    run_fact(job->run, "timed_by",
+             transfers->pinned ? "events of the device" : "clock of the host");
     job->work = (struct windows_work){
         .lanes = transfers->count,
         .enqueue = enqueue,
@@ -212,12 +213,15 @@ static void close_transfers(struct gpu_job *job)
 }
 
 #define KIND(word)                                                                                 \
-    {                                                                                              \
-        .name = (word), .own_bytes = sizeof(struct transfers), .unsupported = unsupported,         \
-        .open = open_transfers, .close = close_transfers, .verify = verify, .finish = finish       \
-    }
+    {.name = (word),                                                                               \
+     .own_bytes = sizeof(struct transfers),                                                        \
+     .unsupported = unsupported,                                                                   \
+     .open = open_transfers,                                                                       \
+     .close = close_transfers,                                                                     \
+     .verify = verify,                                                                             \
+     .finish = finish}
 
 const struct transfer_kind transfer_host_to_device = {KIND("host_to_device"), .to_device = true};
 const struct transfer_kind transfer_device_to_host = {KIND("device_to_host"), .to_host = true};
-const struct transfer_kind transfer_bidirectional = {
-    KIND("bidirectional"), .to_device = true, .to_host = true};
+const struct transfer_kind transfer_bidirectional = {KIND("bidirectional"), .to_device = true,
+                                                     .to_host = true};

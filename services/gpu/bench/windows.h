@@ -38,10 +38,10 @@ struct windows_work {
 struct windows_figures {
     uint64_t count; /* of windows */
     double rate_median, rate_best, rate_cv;
-    double rate_whole; /* of all pieces */
+    double rate_whole;                    /* of all pieces */
     double lane_rates[WINDOWS_LANES_MAX]; /* … of each lane */
-    double work;       /* of all pieces */
-    double device_s;   /* that the device was at work, the mean of the lanes */
+    double work;                          /* of all pieces */
+    double device_s;                      /* that the device was at work, the mean of the lanes */
     double wall_s;
     uint64_t pieces;
 };
