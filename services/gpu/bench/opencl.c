@@ -16,8 +16,9 @@ static const char MEMORY_TAKEN[] =
     "else uses it";
 static const char HOST_TAKEN[] = "the host has no memory for it: take a smaller --size-bytes, or "
                                  "end what else uses its memory";
-static const char LOST[] = "the device was lost or taken away in mid-run: look into the kernel's log "
-                           "(dmesg), and list the devices again";
+static const char LOST[] =
+    "the device was lost or taken away in mid-run: look into the kernel's log "
+    "(dmesg), and list the devices again";
 static const char BROKE_OFF[] =
     "the device broke off what it was doing, after a fault, a time limit of the driver or for want "
     "of memory: look into the kernel's log (dmesg)";
@@ -111,8 +112,8 @@ static int open_device(struct gpu *gpu)
     own->context = own->cl->clCreateContext(NULL, 1, &own->device, NULL, NULL, &error);
     if (!own->context)
         return opencl_fail(gpu, STAGE_OPEN, "clCreateContext", error);
-    own->queue = own->cl->clCreateCommandQueue(own->context, own->device, CL_QUEUE_PROFILING_ENABLE,
-                                               &error);
+    own->queue =
+        own->cl->clCreateCommandQueue(own->context, own->device, CL_QUEUE_PROFILING_ENABLE, &error);
     if (!own->queue)
         return opencl_fail(gpu, STAGE_OPEN, "clCreateCommandQueue", error);
     return EXIT_OK;

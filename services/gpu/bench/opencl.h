@@ -10,10 +10,10 @@ struct opencl_gpu {
     const struct opencl *cl;
     cl_device_id device;
     cl_context context;
-    cl_command_queue queue; /* for what the backend does itself, never measured */
+    cl_command_queue queue;        /* for what the backend does itself, never measured */
     struct opencl_stream *streams; /* the queues of this trial, linked */
     uint64_t taken_bytes;          /* of the device's memory, by this trial */
-    bool unified; /* the device's memory is the host's */
+    bool unified;                  /* the device's memory is the host's */
     /* Work that does not end: nothing is released any more, for that would wait for it. */
     bool abandoned;
 };

@@ -16,9 +16,8 @@ const struct opencl *opencl_loaded(const char **why_not)
     if (!library.tried)
         pocl_cache_prepare();
     *why_not = library.why;
-    return shared_library_load(&library, symbols, sizeof symbols / sizeof *symbols, &table)
-               ? &table
-               : NULL;
+    return shared_library_load(&library, symbols, sizeof symbols / sizeof *symbols, &table) ? &table
+                                                                                            : NULL;
 }
 
 struct named {

@@ -108,7 +108,8 @@ typedef void opencl_notify(const char *text, const void *bytes, size_t count, vo
 
 /* FUNCTION(returns, name, arguments): all that is called. */
 #define OPENCL_FUNCTIONS(FUNCTION)                                                                 \
-    FUNCTION(cl_int, clGetPlatformIDs, (cl_uint most, cl_platform_id * platforms, cl_uint * count)) \
+    FUNCTION(cl_int, clGetPlatformIDs,                                                             \
+             (cl_uint most, cl_platform_id * platforms, cl_uint * count))                          \
     FUNCTION(cl_int, clGetPlatformInfo,                                                            \
              (cl_platform_id platform, cl_uint info, size_t size, void *value, size_t *needed))    \
     FUNCTION(cl_int, clGetDeviceIDs,                                                               \
@@ -145,8 +146,8 @@ typedef void opencl_notify(const char *text, const void *bytes, size_t count, vo
               size_t *needed))                                                                     \
     FUNCTION(cl_int, clEnqueueNDRangeKernel,                                                       \
              (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,  \
-              const size_t *global, const size_t *local, cl_uint waits,                            \
-              const cl_event *wait_for, cl_event *event))                                          \
+              const size_t *global, const size_t *local, cl_uint waits, const cl_event *wait_for,  \
+              cl_event *event))                                                                    \
     FUNCTION(cl_int, clEnqueueReadBuffer,                                                          \
              (cl_command_queue queue, cl_mem buffer, cl_uint blocking, size_t offset,              \
               size_t bytes, void *to, cl_uint waits, const cl_event *wait_for, cl_event *event))   \

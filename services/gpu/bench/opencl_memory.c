@@ -119,7 +119,8 @@ void opencl_release_memory(struct gpu_memory *memory)
 
 static int map_pageable(struct gpu *gpu, struct gpu_host_memory *memory)
 {
-    void *at = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *at =
+        mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
         run_reason(gpu->run,
                    "%" PRIu64 " bytes of the host's memory cannot be had (mmap): take a smaller "

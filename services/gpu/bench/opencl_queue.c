@@ -168,8 +168,8 @@ static cl_int time_of(const struct gpu_event *event, cl_ulong *ns)
     cl_uint info = event->at_start ? CL_PROFILING_COMMAND_START : CL_PROFILING_COMMAND_END;
     if (!event->own)
         return CL_PROFILING_INFO_NOT_AVAILABLE;
-    return opencl_of(event->gpu)->cl->clGetEventProfilingInfo(event->own, info, sizeof *ns, ns,
-                                                              NULL);
+    return opencl_of(event->gpu)
+        ->cl->clGetEventProfilingInfo(event->own, info, sizeof *ns, ns, NULL);
 }
 
 int opencl_elapsed(const struct gpu_event *from, const struct gpu_event *to, double *seconds)
@@ -240,9 +240,9 @@ int opencl_copy(struct gpu_queue *queue, const struct gpu_copy *copy, struct gpu
                                         copy->bytes, copy->host, 0, NULL, &at);
         return queued(queue, "clEnqueueReadBuffer", error, at, begin, end);
     default:
-        error = cl->clEnqueueCopyBuffer(into, opencl_buffer(copy->from), opencl_buffer(copy->to),
-                                        copy->from_offset, copy->to_offset, copy->bytes, 0, NULL,
-                                        &at);
+        error =
+            cl->clEnqueueCopyBuffer(into, opencl_buffer(copy->from), opencl_buffer(copy->to),
+                                    copy->from_offset, copy->to_offset, copy->bytes, 0, NULL, &at);
         return queued(queue, "clEnqueueCopyBuffer", error, at, begin, end);
     }
 }

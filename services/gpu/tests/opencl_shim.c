@@ -30,7 +30,8 @@ static struct opencl_platform {
     int unused;
 } second;
 static struct opencl real;
-static const char *const kinds[KINDS] = {"context", "queue", "buffer", "program", "kernel", "event"};
+static const char *const kinds[KINDS] = {"context", "queue",  "buffer",
+                                         "program", "kernel", "event"};
 static long balance[KINDS];
 
 /* ---- what the environment says ----------------------------------------------------------------- */
