@@ -11,8 +11,9 @@ from grafana import generate
 from grafana.influxql import SOURCE_UID
 from grafana.queries import Chosen, boards, filled, panel_queries, variable_queries
 from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
-from hostbench.models.events import Event, SampleEvent
+from hostbench.models.events import SampleEvent
 from hostbench.models.limit import Limit
+from hostbench.models.peer import TrialEvent
 from hostbench.models.result import CaseResult, MetricResult, ResultDocument, TrialRecord
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.lineprotocol import line
@@ -84,7 +85,7 @@ def sensor(like: MetricResult, value: float) -> MetricResult:
     return like.model_copy(update={"statistics": told, "limit": None, "efficiency": None})
 
 
-def with_sensed(event: Event) -> Event:
+def with_sensed(event: TrialEvent) -> TrialEvent:
     """A sample with what the card says."""
     if not isinstance(event, SampleEvent):
         return event
