@@ -72,12 +72,15 @@ AXES = {
     BACKEND: "backend",
 }
 BARS = Layout(axes=AXES, first=(WORKLOAD, DEVICE, BACKEND), word=param_word)
-# Types side by side within each workload.
-BY_TYPE = Layout(
-    axes={DTYPE: "type", **{name: said for name, said in AXES.items() if name != DTYPE}},
-    first=BARS.first,
-    word=param_word,
-)
+
+
+def _beside(first: str) -> Layout:
+    """The same with the values of one parameter side by side within each workload."""
+    axes = {first: AXES[first], **{name: said for name, said in AXES.items() if name != first}}
+    return Layout(axes=axes, first=BARS.first, word=param_word)
+
+
+BY_TYPE, BY_HOST_MEMORY = _beside(DTYPE), _beside(HOST_MEMORY)
 CURVES = Layout(axes={DEVICE: "", BACKEND: ""}, word=param_word)
 
 
@@ -90,7 +93,7 @@ def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemRe
         _part("Matrix products", cases, (GEMM,), GEMM_RATES, BY_TYPE, of=of),
         _part("Device memory", cases, MEMORY, BANDWIDTH, BARS, of=of),
         Part("Latency of device memory", tuple(_chase(of_workloads(cases, (CHASE,)), of=of))),
-        _part("Between host and device", cases, TRANSFERS, COPIES, BARS, of=of),
+        _part("Between host and device", cases, TRANSFERS, COPIES, BY_HOST_MEMORY, of=of),
         _part("Between devices", cases, (PEER_TO_PEER,), None, BARS, of=of),
         _part("Launches", cases, (LAUNCHES,), None, BARS, of=of),
         Part("Other workloads", tuple(_others(cases, of=of))),
