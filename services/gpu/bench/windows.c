@@ -99,8 +99,14 @@ void windows_close(struct gpu_job *job)
         return;
     for (unsigned i = 0; i < windows->count; i++)
         lane_close(&windows->lanes[i]);
-    window_record_close(&windows->record);
-    free(windows);
+    windows->count = 0;
+}
+
+void windows_discard(struct gpu_job *job)
+{
+    if (job->windows)
+        window_record_close(&job->windows->record);
+    free(job->windows);
     job->windows = NULL;
 }
 

@@ -49,7 +49,10 @@ struct windows_figures {
 /* Events and records for job->work, and the size of its pieces by trying. In gpu_job_open(), behind
  * the kind's own. */
 int windows_open(struct gpu_job *job);
+/* Its events; by the thread that works. What the samples show stays. */
 void windows_close(struct gpu_job *job);
+/* On the main thread, which may have taken a sample when the other thread was done already. */
+void windows_discard(struct gpu_job *job);
 /* The functions of a bulk loop, for the rows of the table. */
 int windows_loop(struct thread *thread);
 uint64_t windows_moved(const struct thread *thread, double *at_s);
