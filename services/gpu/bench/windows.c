@@ -99,8 +99,13 @@ void windows_close(struct gpu_job *job)
         return;
     for (unsigned i = 0; i < windows->count; i++)
         lane_close(&windows->lanes[i]);
+    windows->count = 0;
     window_record_close(&windows->record);
-    free(windows);
+}
+
+void windows_free(struct gpu_job *job)
+{
+    free(job->windows);
     job->windows = NULL;
 }
 
