@@ -15,6 +15,7 @@ from hostbench.models.events import SampleEvent
 from hostbench.models.limit import Limit
 from hostbench.models.peer import TrialEvent
 from hostbench.models.result import CaseResult, MetricResult, ResultDocument, TrialRecord
+from hostbench.models.table import Metric
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.lineprotocol import line
 from orchestrator.influx.points import document_points
@@ -66,12 +67,16 @@ def with_limit(case: CaseResult) -> CaseResult:
     return case.model_copy(update={"metrics": {**case.metrics, name: known}})
 
 
-def with_sensors(case: CaseResult) -> CaseResult:
-    """The case as on a card that tells its clock, power and temperature."""
+def with_sensors(case: CaseResult, metrics: tuple[Metric, ...]) -> CaseResult:
+    """The case as on a card that tells its clock, power and temperature, as far as it has such
+    metrics."""
     figure = case.metrics.get(case.primary)
     if not case.workload.startswith("gpu.") or figure is None:
         return case
-    told = {name: sensor(figure, place + 1.0) for place, name in enumerate(SENSORS)}
+    known = {metric.name for metric in metrics}
+    told = {
+        name: sensor(figure, place + 1.0) for place, name in enumerate(SENSORS) if name in known
+    }
     trials = tuple(
         trial.model_copy(update={"events": tuple(map(with_sensed, trial.events))})
         for trial in case.trials
@@ -103,7 +108,10 @@ def with_all_usage(case: CaseResult) -> CaseResult:
 def document(tmp_path_factory: pytest.TempPathFactory) -> ResultDocument:
     """That of a real job, as if a service had run its trials where all limits are known."""
     _, found = measured(tmp_path_factory.mktemp("results"))
-    cases = [with_all_usage(with_sensors(with_limit(case))) for case in found.cases]
+    cases = [
+        with_all_usage(with_sensors(with_limit(case), found.workloads[case.workload]))
+        for case in found.cases
+    ]
     return found.model_copy(update={"cases": tuple(cases)})
 
 
