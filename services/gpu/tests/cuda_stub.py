@@ -35,7 +35,12 @@ def build(directory: Path, library: str, *defines: str) -> Path:
     if compiler is None:
         pytest.skip("there is no compiler to make the stand-in with")
     sources = {
-        CUDA: (SOURCES / "libcuda.c", GPU / "kernels" / "emulation.c"),
+        CUDA: (
+            SOURCES / "libcuda.c",
+            SOURCES / "tensor_emulation.c",
+            GPU / "kernels" / "emulation.c",
+            GPU / "bench" / "element.c",
+        ),
         NVML: (SOURCES / "libnvidia_ml.c",),
     }[library]
     command = [
@@ -49,6 +54,7 @@ def build(directory: Path, library: str, *defines: str) -> Path:
         str(directory / library),
         *map(str, sources),
         str(SOURCES / "stub.c"),
+        "-lm",
     ]
     subprocess.run(command, check=True)
     return directory

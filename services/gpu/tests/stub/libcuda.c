@@ -5,6 +5,7 @@
 #include "cuda_api.h"
 #include "emulation.h"
 #include "stub.h"
+#include "tensor_emulation.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -396,6 +397,14 @@ static void hang(void)
         pause();
 }
 
+/* −1: there is no such kernel. Without groups nothing is done. */
+static int emulate(const char *name, unsigned groups, unsigned group_size, void **parameters)
+{
+    return !strncmp(name, "tensor_", strlen("tensor_"))
+               ? tensor_emulate(name, groups, parameters)
+               : kernel_emulate(name, groups, group_size, parameters);
+}
+
 static void run_kernel(const struct work *work)
 {
     static long of_wrong, of_lazy;
@@ -406,7 +415,7 @@ static void run_kernel(const struct work *work)
         parameters[i] = (void *)&work->values[i];
     if (stub_named("STUB_LAZY", name, &argument, &nth) && ++of_lazy >= nth)
         return;
-    kernel_emulate(name, work->groups, work->group_size, parameters);
+    emulate(name, work->groups, work->group_size, parameters);
     if (stub_named("STUB_WRONG", name, &argument, &nth) && ++of_wrong >= nth &&
         work->is_memory[argument])
         *(unsigned char *)(uintptr_t)work->values[argument] ^= 1;
@@ -620,11 +629,11 @@ int cuMemsetD32Async(cuda_pointer to, unsigned word, size_t count, cuda_stream s
 static const struct {
     const char *prefix, *arguments;
 } signatures[] = {
-    {"fma_", "mmumu"}, {"int_", "mmumu"},      {"dp4a_", "mmumu"},
-    {"fill", "mu"},    {"read", "mmmu"},       {"write", "mumu"},
-    {"copy", "mmmu"},  {"triad", "mmmumu"},    {"check_triad", "muuum"},
-    {"check", "mum"},  {"chase_link", "mmuu"}, {"pointer_chase_", "mmumu"},
-    {"empty", ""},
+    {"fma_", "mmumu"},  {"int_", "mmumu"},          {"dp4a_", "mmumu"},
+    {"fill", "mu"},     {"read", "mmmu"},           {"write", "mumu"},
+    {"copy", "mmmu"},   {"triad", "mmmumu"},        {"check_triad", "muuum"},
+    {"check", "mum"},   {"chase_link", "mmuu"},     {"pointer_chase_", "mmumu"},
+    {"empty", ""},      {"tensor_", "mmmuumu"},
 };
 
 static const char *arguments_of(const char *name)
@@ -669,7 +678,7 @@ int cuModuleGetFunction(cuda_function *function, cuda_module module, const char 
     ENTER_CONTEXT;
     if (!valid(module, MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!arguments_of(name) || kernel_emulate(name, 0, 1, NULL) < 0)
+    if (!arguments_of(name) || emulate(name, 0, 1, NULL) < 0)
         return CUDA_ERROR_NOT_FOUND;
     struct object *object = make(FUNCTION);
     object->at = module;
