@@ -629,11 +629,11 @@ int cuMemsetD32Async(cuda_pointer to, unsigned word, size_t count, cuda_stream s
 static const struct {
     const char *prefix, *arguments;
 } signatures[] = {
-    {"fma_", "mmumu"},  {"int_", "mmumu"},          {"dp4a_", "mmumu"},
-    {"fill", "mu"},     {"read", "mmmu"},           {"write", "mumu"},
-    {"copy", "mmmu"},   {"triad", "mmmumu"},        {"check_triad", "muuum"},
-    {"check", "mum"},   {"chase_link", "mmuu"},     {"pointer_chase_", "mmumu"},
-    {"empty", ""},      {"tensor_", "mmmuumu"},
+    {"fma_", "mmumu"}, {"int_", "mmumu"},      {"dp4a_", "mmumu"},
+    {"fill", "mu"},    {"read", "mmmu"},       {"write", "mumu"},
+    {"copy", "mmmu"},  {"triad", "mmmumu"},    {"check_triad", "muuum"},
+    {"check", "mum"},  {"chase_link", "mmuu"}, {"pointer_chase_", "mmumu"},
+    {"empty", ""},     {"tensor_", "mmmuumu"},
 };
 
 static const char *arguments_of(const char *name)
