@@ -115,7 +115,8 @@ static int refuse_on_device(struct gpu_job *job, const struct arrays_demand *dem
                "size_bytes %" PRIu64
                ": %s needs %u array%s of it, %.2f GiB, and %s has %.2f GiB of "
                "its %.2f GiB free: use --size-bytes=%" PRIu64 " or less, or %s",
-               bytes, arrays, ((double)arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
+               bytes, job->kind->name, arrays, plural(arrays),
+               ((double)arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
                room->device->name, (double)room->free_bytes / GIB,
                (double)room->device->memory_bytes / GIB, most, remedy(room));
     return EXIT_RESOURCE;
