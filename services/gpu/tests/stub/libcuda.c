@@ -67,10 +67,14 @@ int cuGetErrorName(int code, const char **name)
     static const struct {
         int code;
         const char *name;
-    } names[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},    {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
-                 {100, "CUDA_ERROR_NO_DEVICE"},      {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-                 {214, "CUDA_ERROR_ECC_UNCORRECTABLE"}, {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
-                 {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {719, "CUDA_ERROR_LAUNCH_FAILED"},
+    } names[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
+                 {100, "CUDA_ERROR_NO_DEVICE"},
+                 {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+                 {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+                 {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
+                 {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {719, "CUDA_ERROR_LAUNCH_FAILED"},
                  {999, "CUDA_ERROR_UNKNOWN"}};
     int failure = stub_call(__func__);
     *name = NULL;
@@ -86,7 +90,7 @@ int cuGetErrorName(int code, const char **name)
 
 enum kind { CONTEXT, MEMORY, HOST_MEMORY, MODULE, FUNCTION, STREAM, EVENT };
 
-static const char *const kind_names[] = {"context", "memory", "host memory", "module",
+static const char *const kind_names[] = {"context",  "memory", "host memory", "module",
                                          "function", "stream", "event"};
 
 struct object {
@@ -300,9 +304,15 @@ int cuDeviceGetAttribute(int *value, int attribute, cuda_device device)
     ENTER_DEVICE(device);
     if (capability)
         sscanf(capability, "%d.%d", &major, &minor);
-    const int known[][2] = {{1, GROUP_MAX}, {13, 1000000},       {16, MULTIPROCESSORS},
-                            {32, 1},        {36, 2000000},       {37, 512},
-                            {38, 1 << 20},  {75, major},         {76, minor},
+    const int known[][2] = {{1, GROUP_MAX},
+                            {13, 1000000},
+                            {16, MULTIPROCESSORS},
+                            {32, 1},
+                            {36, 2000000},
+                            {37, 512},
+                            {38, (int)stub_number("STUB_L2", 1 << 20)},
+                            {75, major},
+                            {76, minor},
                             {97, SHARED_MAX}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i][0] == attribute) {
@@ -409,6 +419,24 @@ static void run_kernel(const struct work *work)
         *(unsigned char *)(uintptr_t)work->values[argument] ^= 1;
 }
 
+/* Of the copies of one size, so that those that only look at what is there are not meant. */
+static bool is_nth_copy(const char *variable, atomic_long *seen, size_t bytes)
+{
+    long size = 0, nth = 0;
+    return stub_named(variable, "memcpy", &size, &nth) && (size_t)size == bytes &&
+           atomic_fetch_add(seen, 1) + 1 == nth;
+}
+
+static void copy_bytes(const struct work *work)
+{
+    static atomic_long of_wrong, of_lazy;
+    if (is_nth_copy("STUB_LAZY", &of_lazy, work->bytes))
+        return;
+    memmove(work->to, work->from, work->bytes);
+    if (is_nth_copy("STUB_WRONG", &of_wrong, work->bytes))
+        ((unsigned char *)work->to)[work->bytes - 1] ^= 1;
+}
+
 static void fill_words(const struct work *work)
 {
     for (size_t i = 0; i < work->bytes / sizeof work->word; i++)
@@ -430,7 +458,7 @@ static void do_work(const struct work *work)
     if (work->kind == LAUNCH)
         run_kernel(work);
     else if (work->kind == COPY)
-        memmove(work->to, work->from, work->bytes);
+        copy_bytes(work);
     else if (work->kind == FILL)
         fill_words(work);
 }
@@ -617,10 +645,10 @@ int cuMemsetD32Async(cuda_pointer to, unsigned word, size_t count, cuda_stream s
 static const struct {
     const char *prefix, *arguments;
 } signatures[] = {
-    {"fma_", "mmumu"},  {"int_", "mmumu"},          {"dp4a_", "mmumu"},
-    {"fill", "mu"},     {"read", "mmmu"},           {"write", "mumu"},
-    {"copy", "mmmu"},   {"triad", "mmmumu"},        {"check_triad", "muuum"},
-    {"check", "mum"},   {"chase_link", "mmuu"},     {"pointer_chase_", "mmumu"},
+    {"fma_", "mmumu"}, {"int_", "mmumu"},      {"dp4a_", "mmumu"},
+    {"fill", "mu"},    {"read", "mmmu"},       {"write", "mumu"},
+    {"copy", "mmmu"},  {"triad", "mmmumu"},    {"check_triad", "muuum"},
+    {"check", "mum"},  {"chase_link", "mmuu"}, {"pointer_chase_", "mmumu"},
     {"empty", ""},
 };
 
