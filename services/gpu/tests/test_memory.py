@@ -2,7 +2,6 @@
 have in common, what they count, and that a wrong word anywhere is seen."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,11 +30,10 @@ ON_STUB = ("--backend=cuda",)
 
 
 def on_stub(workload: str, *arguments: str, **settings: str | int) -> Trial:
-    return measure(workload, *ON_STUB, *arguments, *MOMENT, env=environment(**settings))
+    return measure(workload, *ON_STUB, *arguments, *MOMENT, env=environment(None, **settings))
 
 
-def on_both(test: Callable[..., None]) -> Callable[..., None]:
-    return pytest.mark.parametrize("backend", ["opencl", "cuda"])(test)
+on_both = pytest.mark.parametrize("backend", ["opencl", "cuda"])
 
 
 def trial_on(backend: str, workload: str, *arguments: str) -> Trial:
@@ -146,8 +144,8 @@ LAST = 3
 ONE_PASS = (f"--size-bytes={LARGE}", "--work=1", "--warmup-s=0")
 
 
-def spoilt(workload: str, *arguments: str, **settings: str | int) -> str:
-    env = environment(memory=1024 * MIB, **settings)
+def spoilt(workload: str, *arguments: str, **settings: str) -> str:
+    env = environment(None, memory=1024 * MIB, **settings)
     result = call(workload, *ON_STUB, *(arguments or ONE_PASS), env=env)
     return refused(result, WRONG, "Stand-in 0", "trust no figure of it")
 
