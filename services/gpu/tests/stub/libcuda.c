@@ -5,6 +5,7 @@
 #include "cuda_api.h"
 #include "emulation.h"
 #include "stub.h"
+#include "tensor_emulation.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -403,6 +404,14 @@ static void hang(void)
         pause();
 }
 
+/* −1: there is no such kernel. Without groups nothing is done. */
+static int emulate(const char *name, unsigned groups, unsigned group_size, void **parameters)
+{
+    return !strncmp(name, "tensor_", strlen("tensor_"))
+               ? tensor_emulate(name, groups, parameters)
+               : kernel_emulate(name, groups, group_size, parameters);
+}
+
 static void run_kernel(const struct work *work)
 {
     static long of_wrong, of_lazy;
@@ -411,29 +420,29 @@ static void run_kernel(const struct work *work)
     const char *name = work->object->name;
     for (unsigned i = 0; i < work->count; i++)
         parameters[i] = (void *)&work->values[i];
-    if (stub_named("STUB_LAZY", name, &argument, &nth) && ++of_lazy == nth)
+    if (stub_named("STUB_LAZY", name, &argument, &nth) && ++of_lazy >= nth)
         return;
-    kernel_emulate(name, work->groups, work->group_size, parameters);
-    if (stub_named("STUB_WRONG", name, &argument, &nth) && ++of_wrong == nth &&
+    emulate(name, work->groups, work->group_size, parameters);
+    if (stub_named("STUB_WRONG", name, &argument, &nth) && ++of_wrong >= nth &&
         work->is_memory[argument])
         *(unsigned char *)(uintptr_t)work->values[argument] ^= 1;
 }
 
 /* Of the copies of one size, so that those that only look at what is there are not meant. */
-static bool is_nth_copy(const char *variable, atomic_long *seen, size_t bytes)
+static bool is_spoilt_copy(const char *variable, atomic_long *seen, size_t bytes)
 {
     long size = 0, nth = 0;
     return stub_named(variable, "memcpy", &size, &nth) && (size_t)size == bytes &&
-           atomic_fetch_add(seen, 1) + 1 == nth;
+           atomic_fetch_add(seen, 1) + 1 >= nth;
 }
 
 static void copy_bytes(const struct work *work)
 {
     static atomic_long of_wrong, of_lazy;
-    if (is_nth_copy("STUB_LAZY", &of_lazy, work->bytes))
+    if (is_spoilt_copy("STUB_LAZY", &of_lazy, work->bytes))
         return;
     memmove(work->to, work->from, work->bytes);
-    if (is_nth_copy("STUB_WRONG", &of_wrong, work->bytes))
+    if (is_spoilt_copy("STUB_WRONG", &of_wrong, work->bytes))
         ((unsigned char *)work->to)[work->bytes - 1] ^= 1;
 }
 
@@ -649,7 +658,7 @@ static const struct {
     {"fill", "mu"},    {"read", "mmmu"},       {"write", "mumu"},
     {"copy", "mmmu"},  {"triad", "mmmumu"},    {"check_triad", "muuum"},
     {"check", "mum"},  {"chase_link", "mmuu"}, {"pointer_chase_", "mmumu"},
-    {"empty", ""},
+    {"empty", ""},     {"tensor_", "mmmuumu"},
 };
 
 static const char *arguments_of(const char *name)
@@ -694,7 +703,7 @@ int cuModuleGetFunction(cuda_function *function, cuda_module module, const char 
     ENTER_CONTEXT;
     if (!valid(module, MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!arguments_of(name) || kernel_emulate(name, 0, 1, NULL) < 0)
+    if (!arguments_of(name) || emulate(name, 0, 1, NULL) < 0)
         return CUDA_ERROR_NOT_FOUND;
     struct object *object = make(FUNCTION);
     object->at = module;
