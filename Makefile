@@ -1,7 +1,7 @@
 # `make help` lists what there is to call. Each target does its own set-up (scripts/).
 
 SUITE      ?= quick
-SUBSYSTEMS := cpu mem disk net
+SUBSYSTEMS := cpu mem disk net gpu
 
 # ---- the benchmark programs ----
 # One tree a variant: build/release/cpu-bench, build/asan/cpu-bench and so on.
@@ -23,6 +23,11 @@ CPPFLAGS := -Iharness -DHOSTBENCH_VERSION='"$(VERSION)"' -MMD -MP
 # Contracted to an FMA, a kernel would not do the operations it counts.
 CFLAGS   := -std=gnu17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -pthread
 LDLIBS   := -lm
+
+# The kernels of gpu-bench, compiled for every GPU architecture by a compiler that is no part of the
+# program. They are the same in all variants.
+MADE_gpu    := build/gpu/kernels.c
+GPU_KERNELS := services/gpu/kernels
 
 HARNESS  := $(wildcard harness/*.c)
 C_TESTS  := $(wildcard harness/tests/*.c)
@@ -51,11 +56,6 @@ compiler = $(or $(CC_$(1)),$(CC))
 $(foreach v,$(VARIANTS),$(eval $(call variant_rules,$(v),$(call compiler,$(v)))))
 $(foreach v,$(VARIANTS),$(foreach s,$(SUBSYSTEMS),\
     $(eval $(call program_rules,$(v),$(call compiler,$(v)),$(s)))))
-
-# The kernels of gpu-bench, compiled for every GPU architecture by a compiler that is no part of the
-# program. They are the same in all variants.
-MADE_gpu    := build/gpu/kernels.c
-GPU_KERNELS := services/gpu/kernels
 
 build/gpu/nvrtc/installed: requirements/gpu-build.txt
 	@scripts/nvrtc.sh $(@D)
