@@ -1,6 +1,7 @@
 """Stand-ins for libcuda.so.1 and libnvidia-ml.so.1: built here, told by the environment what to do
 (stub/stub.h lists the variables)."""
 
+import atexit
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ def build(directory: Path, library: str, *defines: str) -> Path:
 def both() -> Path:
     """A directory with both stand-ins, for all tests of this process."""
     directory = Path(mkdtemp(prefix="hostbench-stub-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     build(directory, CUDA)
     return build(directory, NVML)
 
