@@ -17,7 +17,7 @@ GPU = ROOT / "services" / "gpu"
 SOURCES = GPU / "tests" / "stub"
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
 CUBLASLT = "libcublasLt.so.12"
-FLAGS = "-std=gnu17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -fPIC -shared".split()
+FLAGS = ("-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 INCLUDES = (GPU / "bench", GPU / "kernels", ROOT / "harness")
 
 
@@ -48,6 +48,8 @@ def build(directory: Path, library: str, *defines: str) -> Path:
     command = [
         compiler,
         *FLAGS,
+        "-fPIC",
+        "-shared",
         "-fvisibility=hidden",
         "-pthread",
         *(f"-I{include}" for include in INCLUDES),
