@@ -225,8 +225,8 @@ class Network(HostModel):
 
 
 class PcieLink(HostModel):
-    """What a PCI Express device is attached by: transfers per second and lane, and lanes, as they are
-    now and as the device has them at most.
+    """What a PCI Express device is attached by: transfers per second and lane, and lanes, as they
+    are now and as the device has them at most.
 
     An idle device may slow its link down. `port_…` are what the ports above it have at most, the
     least of them; None: there is none, or it does not say. `payload_bytes` is what a packet carries

@@ -79,7 +79,7 @@ class Architecture(TableModel):
 
 
 class Table(TableModel):
-    """The whole file: sources and reasons by the words that cells use, rows by compute capability."""
+    """The whole file: sources and reasons by the words that cells use, rows by capability."""
 
     sources: dict[str, str]
     reasons: dict[str, str]

@@ -1,4 +1,4 @@
-"""What `hostbench doctor` asks for the gpu subsystem alone. Settings of a card are only looked at."""
+"""What `hostbench doctor` asks for the gpu subsystem alone. Settings are only looked at."""
 
 import re
 from collections.abc import Iterable
@@ -126,7 +126,9 @@ def gpu_persistence(view: View) -> Outcome:
     seen = _evidence(answer, field)
     off = [row for row in answer.rows if row[field] == OFF]
     if off:
-        text = f"off on {_names(off)}: each run starts the driver anew, and the card cools and idles"
+        text = (
+            f"off on {_names(off)}: each run starts the driver anew, and the card cools and idles"
+        )
         return notice(text, *seen, advice=Advice("nvidia-smi -pm 1", Reach.HARDWARE))
     return ok("on", *seen)
 
@@ -140,8 +142,12 @@ def gpu_ecc(view: View) -> Outcome:
     seen = [*_evidence(answer, mode), *_evidence(answer, errors)]
     broken = [row for row in answer.rows if row[errors].isdigit() and int(row[errors])]
     if broken:
-        text = f"{_names(broken)}: memory errors that could not be corrected, since the driver began"
-        advice = Advice("nvidia-smi -q -d ECC,ROW_REMAPPER; reset or replace the card", Reach.MACHINE)
+        text = (
+            f"{_names(broken)}: memory errors that could not be corrected, since the driver began"
+        )
+        advice = Advice(
+            "nvidia-smi -q -d ECC,ROW_REMAPPER; reset or replace the card", Reach.MACHINE
+        )
         return problem(text, *seen, advice=advice)
     off = [row for row in answer.rows if row[mode] == OFF]
     if off:
@@ -164,9 +170,13 @@ def gpu_throttling(view: View) -> Outcome:
     if held:
         action = "cooling, the power supply; nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"
         return problem("; ".join(held), *seen, advice=Advice(action, Reach.MACHINE))
-    lower = [f"{name}: {_words(mask, SET_LOWER)}" for name, mask in masks if _words(mask, SET_LOWER)]
+    lower = [
+        f"{name}: {_words(mask, SET_LOWER)}" for name, mask in masks if _words(mask, SET_LOWER)
+    ]
     if lower:
-        advice = Advice("nvidia-smi -rac; nvidia-smi -q -d CLOCK,POWER shows limits", Reach.HARDWARE)
+        advice = Advice(
+            "nvidia-smi -rac; nvidia-smi -q -d CLOCK,POWER shows limits", Reach.HARDWARE
+        )
         return notice("; ".join(lower), *seen, advice=advice)
     return ok("nothing", *seen)
 

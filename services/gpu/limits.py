@@ -26,6 +26,11 @@ ARITHMETIC = VECTOR | {TENSOR, GEMM, DP4A}
 MEMORY = frozenset({"read", "write", "copy", "triad"})
 TRANSFERS = frozenset({"host_to_device", "device_to_host", "bidirectional"})
 PEERS = "peer_to_peer"
+# The metrics that have a limit, or a reason why not, by workload.
+_BOUNDED: dict[tuple[str, ...], frozenset[str]] = {
+    (OPERATIONS, PER_CYCLE): ARITHMETIC,
+    (BYTES,): MEMORY | TRANSFERS | {PEERS},
+}
 # Of a product of matrices, which unit computes it: these are no tensor core's.
 GEMM_VECTOR = frozenset({"fp32"})
 OBSERVED_CLOCK = "core_clock_hertz"
@@ -71,25 +76,23 @@ class _Device:
 
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
     """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
-    if start.workload in ARITHMETIC:
-        names, make = (OPERATIONS, PER_CYCLE), _arithmetic
-    elif start.workload in MEMORY:
-        names, make = (BYTES,), _memory
-    elif start.workload in TRANSFERS:
-        names, make = (BYTES,), _transfer
-    elif start.workload == PEERS:
-        reason = "neither driver tells whether the cards are joined by NVLink, and by how many links"
-        return _null((BYTES,), reason)
-    else:
-        return {}
+    bounded = {name for names, of in _BOUNDED.items() if start.workload in of for name in names}
     try:
-        return make(_Device.of(host.gpus, start.facts), start, end)
+        if start.workload == PEERS:
+            raise Unlimited("the drivers do not tell how the cards are joined, by NVLink or PCIe")
+        return _of_device(_Device.of(host.gpus, start.facts), start, end) if bounded else {}
     except Unlimited as unlimited:
-        return _null(names, str(unlimited))
+        reason = str(unlimited)
+        return {
+            name: Limit(value=None, unit=UNITS[name], reason=reason) for name in sorted(bounded)
+        }
 
 
-def _null(names: tuple[str, ...], reason: str) -> dict[str, Limit]:
-    return {name: Limit(value=None, unit=UNITS[name], reason=reason) for name in names}
+def _of_device(device: _Device, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
+    """Raises Unlimited."""
+    if start.workload in ARITHMETIC:
+        return _arithmetic(device, start, end)
+    return _memory(device, start) if start.workload in MEMORY else _transfer(device, start)
 
 
 def _product(name: str, factors: tuple[Factor, ...], tolerance: float = TOLERANCE) -> Limit:
@@ -163,9 +166,8 @@ def _at_clock(device: _Device, factors: tuple[Factor, ...], observed: float | No
 # ---- memory of the device ----
 
 
-def _memory(device: _Device, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
+def _memory(device: _Device, start: StartEvent) -> dict[str, Limit]:
     """Raises Unlimited."""
-    del end  # no factor is measured
     gpu = device.gpu
     if not gpu.memory_clock_hertz or not gpu.bus_width_bits:
         raise Unlimited(f"the driver does not tell the memory clock and bus width of {device.name}")
@@ -197,8 +199,8 @@ def _memory(device: _Device, start: StartEvent, end: EndEvent) -> dict[str, Limi
             name="bus_width",
             value=gpu.bus_width_bits / 8,
             unit="byte/transfer",
-            source=f"{gpu.bus_width_bits} bits, as the driver tells it; {ecc}, and what it costs is "
-            "no part of the limit",
+            source=f"{gpu.bus_width_bits} bits, as the driver tells it; {ecc}, and what it costs "
+            "is no part of the limit",
         ),
     )
     return {BYTES: _product(BYTES, factors, _tolerance(size, cache))}
@@ -212,15 +214,16 @@ def _tolerance(size: float, cache: int) -> float:
 # ---- copies between host and device ----
 
 
-def _transfer(device: _Device, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
+def _transfer(device: _Device, start: StartEvent) -> dict[str, Limit]:
     """Raises Unlimited."""
-    del end  # no factor is measured
     if JOINED.search(device.name):
         raise Unlimited(f"{device.name} is joined to its host by something else than PCI Express")
     speed, lanes, source = _link(device, start.facts.get("pcie", ""))
     factors = [
         Factor(name="lanes", value=lanes, unit="lane", source=source),
-        Factor(name="transfers_per_second", value=speed * 1e9, unit="transfer/s/lane", source=source),
+        Factor(
+            name="transfers_per_second", value=speed * 1e9, unit="transfer/s/lane", source=source
+        ),
         Factor(
             name="encoding",
             value=pcie.ENCODING[speed] / 8,

@@ -1,7 +1,7 @@
 """The peers of the gpu subsystem: see hostbench.peers, which finds this package by its name.
 
-All but clpeak are of NVIDIA's cards alone, and are told by its UUID which one is meant. clpeak takes
-every device of OpenCL in turn; its figure is read behind the name of ours.
+All but clpeak are of NVIDIA's cards alone, and are told by its UUID which one is meant. clpeak
+takes every device of OpenCL in turn; its figure is read behind the name of ours.
 """
 
 from hostbench.peers import Params, Peer

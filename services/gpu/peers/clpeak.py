@@ -58,7 +58,9 @@ class Clpeak(Peer):
         if ours is None:
             unsupported = UNKNOWN
         elif found is None or not re.match(UNDERSTOOD, found):
-            unsupported = f"its version {found or 'is not told and'} is none that is understood here"
+            unsupported = (
+                f"its version {found or 'is not told and'} is none that is understood here"
+            )
         self._name = "" if ours is None else ours.name
         return Survey(version=found, unsupported=unsupported)
 
@@ -85,9 +87,7 @@ class Clpeak(Peer):
 class Kernels(Clpeak):
     """Arithmetic, or reading from the device's memory."""
 
-    def __init__(
-        self, workload: str, option: str, heading: str, line: str, params: Params
-    ) -> None:
+    def __init__(self, workload: str, option: str, heading: str, line: str, params: Params) -> None:
         super().__init__(option, heading, params)
         self._line = line
         reads = workload == "read"
@@ -95,8 +95,8 @@ class Kernels(Clpeak):
         self.metric = BYTES if reads else OPERATIONS
         what = "bytes read from the device's memory" if reads else "operations of multiply-adds"
         self.measures = (
-            f"{what} per second, mean of its runs by the host's clock, of the best of vectors of 1, "
-            "2, 4, 8 and 16"
+            f"{what} per second, mean of its runs by the host's clock, of the best of vectors of "
+            "1, 2, 4, 8 and 16"
         )
 
     def parse(self, output: str, beside: Beside) -> float:

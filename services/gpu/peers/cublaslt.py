@@ -1,5 +1,5 @@
-"""cuBLASLt: what NVIDIA's own library gets of the tensor cores in a product of large matrices, through
-our gemm. Beside the pipe's rate it is context, never the same quantity."""
+"""cuBLASLt: what NVIDIA's own library gets of the tensor cores in a product of large matrices,
+through our gemm. Beside the pipe's rate it is context, never the same quantity."""
 
 import json
 from typing import Any

@@ -35,12 +35,13 @@ def main() -> None:
     times = _times(torch, a, b, seconds)
     name = torch.cuda.get_device_name()
     rate = 2.0 * n**3 / statistics.median(times)
-    print(json.dumps({"device": name, "n": n, "products": len(times), "operations_per_second": rate}))
+    told = {"device": name, "n": n, "products": len(times), "operations_per_second": rate}
+    sys.stdout.write(f"{json.dumps(told)}\n")
 
 
 def _times(torch: Any, a: Any, b: Any, seconds: float) -> list[float]:
     """Of each product, in seconds."""
-    pairs = []
+    pairs: list[tuple[Any, Any]] = []
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline or len(pairs) < LEAST:
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

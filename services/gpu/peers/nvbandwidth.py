@@ -49,8 +49,8 @@ class Nvbandwidth(Peer):
         what = "bytes read and written" if counted == 2 else "bytes"
         which = "to the device, while as many go the other way" if both else "copied"
         self.measures = (
-            f"{what} per second {which}, by the driver's copies of {self._buffer_mib} MiB, median of "
-            f"{SAMPLES} samples, by events of the device"
+            f"{what} per second {which}, by the driver's copies of {self._buffer_mib} MiB, median "
+            f"of {SAMPLES} samples, by events of the device"
         )
 
     @property

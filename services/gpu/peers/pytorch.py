@@ -39,8 +39,8 @@ class PyTorch(Peer):
         self._dtype, self._n, self._params = dtype, n, params
         self._card: ListedDevice | None = None
         self.measures = (
-            f"operations per second of torch.matmul of {dtype} matrices of {n} × {n}, median of its "
-            "products, by events of the device"
+            f"operations per second of torch.matmul of {dtype} matrices of {n} × {n}, median of "
+            "its products, by events of the device"
         )
 
     @property
