@@ -1,5 +1,5 @@
-"""The tensor workload: what its kernels must leave, against a second account of what the instructions
-do, and the workload itself on a stand-in for the driver."""
+"""The tensor workload: what its kernels must leave, against a second account of the instructions, and
+the workload itself on a stand-in for the driver."""
 
 import ctypes
 import os
@@ -268,7 +268,7 @@ def test_a_round_too_few_is_found(library: ctypes.CDLL, name: str, which: int) -
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_element_counts(library: ctypes.CDLL, name: str) -> None:
-    """Two elements in each other's place, as a wrong layout would have them: the exact pass sees it."""
+    """Two elements in each other's place, as a wrong layout would have them: it is seen."""
     launched = prepared(library, name, EXACT)
     size = library.tensor_element_bytes(ctypes.byref(launched.kernel))
     elements = launched.operands.reshape(-1, size)
