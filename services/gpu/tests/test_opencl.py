@@ -203,6 +203,27 @@ def test_a_driver_that_is_not_there(tmp_path: Path) -> None:
     refused(call("fma", "--backend=opencl", env=environment), UNSUPPORTED, "nvidia.icd", "-1001")
 
 
+def test_a_driver_that_is_none(tmp_path: Path) -> None:
+    text = looked(env=vendors(tmp_path, wrong="libm.so.6"))
+    assert "-1001" in text and "wrong.icd names libm.so.6, which is no OpenCL driver" in text
+
+
+def test_a_driver_without_a_device(tmp_path: Path) -> None:
+    """As Nvidia's in a container that was given no GPU."""
+    source = tmp_path / "empty.c"
+    source.write_text(
+        "int clIcdGetPlatformIDsKHR(unsigned most, void *platforms, unsigned *count)\n"
+        "{\n    (void)most, (void)platforms, (void)count;\n    return -1001;\n}\n"
+        "void *clGetExtensionFunctionAddress(const char *name)\n"
+        "{\n    return name[5] == 'G' ? (void *)clIcdGetPlatformIDsKHR : (void *)0;\n}\n"
+        "int clGetPlatformInfo(void)\n{\n    return -32;\n}\n"
+    )
+    opencl_shim.build(tmp_path, source)
+    driver = (tmp_path / opencl_shim.LOADER).rename(tmp_path / "libempty-opencl.so.1")
+    text = looked(env=vendors(tmp_path, empty=str(driver)))
+    assert "-1001" in text and f"empty.icd names {driver}, which finds no device" in text
+
+
 def test_a_driver_that_is_not_there_beside_one_that_is(tmp_path: Path) -> None:
     on_pocl()
     installed = Path("/etc/OpenCL/vendors/pocl.icd")
