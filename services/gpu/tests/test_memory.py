@@ -309,7 +309,7 @@ def test_a_device_that_tells_no_cache() -> None:
 
 def test_no_sample_while_a_trial_is_checked() -> None:
     """Looking at what is left takes longer than an interval here."""
-    arguments = (f"--size-bytes={LARGE}", "--duration-s=0.25", "--sample-interval-s=0.05")
+    arguments = (f"--size-bytes={LARGE}", "--duration-s=0.35", "--sample-interval-s=0.1")
     env = environment(memory=1024 * MIB)
     trial = measure("triad", *ON_STUB, *arguments, "--warmup-s=0", env=env)
     assert len(trial.samples) >= 2
