@@ -79,13 +79,15 @@ static uint64_t scattered(unsigned row, unsigned k)
     return bits * UINT64_C(0xbf58476d1ce4e5b9);
 }
 
-/* int_add: c, d; of 32 bits those of vector.k. int_mul_add: m, c; with m = 5 modulo 8 and an odd c no state comes back before all
+/* int_add: c, d, which vector.k has in its code. int_mul_add: m, c; with m = 5 modulo 8 and an odd c no state comes back before all
    others. dp4a: 8 a, 16 b, and a zero that no compiler knows. */
 static uint64_t integer_operand(const struct vector_kernel *kernel, unsigned row, unsigned k)
 {
     const uint64_t bits = scattered(row, k);
     if (is(kernel, "int_add") && kernel->result_bytes == 4)
         return k == 0 ? 0x9e3779b9u : 0x85ebca6bu;
+    if (is(kernel, "int_add"))
+        return k == 0 ? UINT64_C(0x9e3779b97f4a7c15) : UINT64_C(0xbf58476d1ce4e5b9);
     if (is(kernel, "int_mul_add"))
         return k == 0 ? (bits & ~UINT64_C(7)) | 5 : bits | 1;
     if (is(kernel, "dp4a") && k >= 24)

@@ -101,6 +101,7 @@ def test_fp32_reads_one_register_an_instruction(arch: str) -> None:
         ("sm_80", "fma_fp64", 4, 2),
         ("sm_100", "fma_fp32x2", 2, 2),
         *((arch, "int_add_int32", 2, 1) for arch in ARCHS[:-1]),
+        *((arch, "int_add_int64", 2, 1) for arch in ARCHS[:-1]),
         ("sm_120", "int_add_int32", 1, 1),
         *((arch, "int_mul_add_int32", 2, 1) for arch in ARCHS),
         *((arch, "dp4a_int8", 2, 1) for arch in ARCHS),
