@@ -95,7 +95,7 @@ def _bad_choice(param: Param, value: ParamValue) -> UsageError:
 
 
 def _text(param: Param, value: ParamValue) -> str:
-    """A name. A whole number is one too: that of a device, in a suite, is written without quotes."""
+    """A name. So is a whole number: in a suite, that of a device stands without quotes."""
     name = str(value) if isinstance(value, int) else value
     if isinstance(name, str) and _TEXT.fullmatch(name):
         return name

@@ -7,7 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PIECE_BYTES = 16 << 20 }; /* read back or filled at once */
+enum {
+    PIECE_BYTES = 16 << 20, /* read back or filled at once */
+    ROUND_BYTES = 1 << 20,  /* a multiple of every granule */
+};
 
 /* Drivers keep some for themselves, and pages are not divided. */
 static const double FREE_SHARE = 0.9;
@@ -67,24 +70,45 @@ static unsigned arrays_there(const struct arrays_demand *demand, const struct ro
     return demand->arrays + (room->device->type == GPU_IS_CPU ? demand->host_arrays : 0);
 }
 
+static double bytes_there(const struct arrays_demand *demand, const struct room *room,
+                          uint64_t array_bytes)
+{
+    return (arrays_there(demand, room) + demand->beside_ratio) * (double)array_bytes +
+           (double)demand->beside_bytes;
+}
+
 /* The largest size for which there is room; 0: none. */
 static uint64_t fitting(const struct arrays_demand *demand, const struct room *room)
 {
     double left = (double)room->free_bytes * FREE_SHARE - (double)demand->beside_bytes;
-    double most = fmin(left / arrays_there(demand, room), (double)room->array_bytes);
+    double most =
+        fmin(left / (arrays_there(demand, room) + demand->beside_ratio), (double)room->array_bytes);
     if (demand->host_arrays && isfinite(room->host.bytes))
         most = fmin(most, room->host.bytes * FREE_SHARE / demand->host_arrays);
     return most < (double)demand->granule ? 0 : down_to((uint64_t)most, demand->granule);
 }
 
+static const char *plural(unsigned count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static const char *remedy(const struct room *room)
+{
+    return room->device->cc_major ? "end what holds the rest (nvidia-smi lists it)"
+                                  : "end what holds the rest";
+}
+
 static int no_room_at_all(struct gpu_job *job, const struct arrays_demand *demand,
                           const struct room *room)
 {
-    run_reason(job->run,
-               "%s has %.2f GiB of its %.2f GiB free, too little for %u arrays of any size: end "
-               "what holds the rest (nvidia-smi lists it)",
-               room->device->name, (double)room->free_bytes / GIB,
-               (double)room->device->memory_bytes / GIB, demand->arrays);
+    unsigned arrays = arrays_there(demand, room);
+    run_reason(
+        job->run,
+        "%s has %.2f GiB of its %.2f GiB free, too little for %s, which needs %u array%s: %s",
+        room->device->name, (double)room->free_bytes / GIB,
+        (double)room->device->memory_bytes / GIB, job->kind->name, arrays, plural(arrays),
+        remedy(room));
     return EXIT_RESOURCE;
 }
 
@@ -95,24 +119,25 @@ static int refuse_on_device(struct gpu_job *job, const struct arrays_demand *dem
     unsigned arrays = arrays_there(demand, room);
     if (!most)
         return no_room_at_all(job, demand, room);
-    run_reason(job->run,
-               "size_bytes %" PRIu64 ": %u array%s of it take %.2f GiB, and %s has %.2f GiB of its "
-               "%.2f GiB free: use --size-bytes=%" PRIu64 " or less, or end what holds the rest "
-               "(nvidia-smi lists it)",
-               bytes, arrays, arrays > 1 ? "s" : "",
-               ((double)arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
-               room->device->name, (double)room->free_bytes / GIB,
-               (double)room->device->memory_bytes / GIB, most);
+    run_reason(
+        job->run,
+        "size_bytes %" PRIu64 ": %s needs %u array%s of it, %.2f GiB, and %s has %.2f GiB of "
+        "its %.2f GiB free: use --size-bytes=%" PRIu64 " or less, or %s",
+        bytes, job->kind->name, arrays, plural(arrays), bytes_there(demand, room, bytes) / GIB,
+        room->device->name, (double)room->free_bytes / GIB,
+        (double)room->device->memory_bytes / GIB, most, remedy(room));
     return EXIT_RESOURCE;
 }
 
+/* One array alone is more than the driver gives in one piece. */
 static int refuse_one(struct gpu_job *job, const struct arrays_demand *demand,
                       const struct room *room, uint64_t bytes)
 {
     run_reason(job->run,
                "size_bytes %" PRIu64 ": %s gives at most %" PRIu64
-               " bytes in one piece: use --size-bytes=%" PRIu64 " or less",
-               bytes, job->gpu.device.name, room->array_bytes, fitting(demand, room));
+               " bytes in one piece and has %.2f GiB free: use --size-bytes=%" PRIu64 " or less",
+               bytes, job->gpu.device.name, room->array_bytes, (double)room->free_bytes / GIB,
+               fitting(demand, room));
     return EXIT_RESOURCE;
 }
 
@@ -120,9 +145,9 @@ static int refuse_on_host(struct gpu_job *job, const struct arrays_demand *deman
                           const struct room *room, uint64_t bytes)
 {
     run_reason(job->run,
-               "size_bytes %" PRIu64 ": %u array%s of it on the host take %.2f GiB, and %.2f GiB "
-               "are left (%s): use --size-bytes=%" PRIu64 " or less",
-               bytes, demand->host_arrays, demand->host_arrays > 1 ? "s" : "",
+               "size_bytes %" PRIu64 ": %s needs %u array%s of it on the host, %.2f GiB, and "
+               "%.2f GiB are left (%s): use --size-bytes=%" PRIu64 " or less",
+               bytes, job->kind->name, demand->host_arrays, plural(demand->host_arrays),
                (double)demand->host_arrays * (double)bytes / GIB, room->host.bytes / GIB,
                room->host.limit, fitting(demand, room));
     return EXIT_RESOURCE;
@@ -133,9 +158,7 @@ static int hold_against(struct gpu_job *job, const struct arrays_demand *demand,
 {
     if (bytes > room->array_bytes)
         return refuse_one(job, demand, room, bytes);
-    double device_bytes =
-        (double)arrays_there(demand, room) * (double)bytes + (double)demand->beside_bytes;
-    if (device_bytes > (double)room->free_bytes)
+    if (bytes_there(demand, room, bytes) > (double)room->free_bytes)
         return refuse_on_device(job, demand, room, bytes);
     if ((double)demand->host_arrays * (double)bytes > room->host.bytes)
         return refuse_on_host(job, demand, room, bytes);
@@ -171,7 +194,8 @@ int arrays_settle(struct gpu_job *job, const struct arrays_demand *demand, uint6
     if (!most)
         return no_room_at_all(job, demand, &room);
     *bytes = down_to(*bytes + demand->granule - 1, demand->granule);
-    *bytes = *bytes < most ? *bytes : most;
+    if (*bytes > most) /* a round figure, where it may be one */
+        *bytes = most > ROUND_BYTES ? down_to(most, ROUND_BYTES) : most;
     run_set_count(job->run, "size_bytes", *bytes);
     return EXIT_OK;
 }
