@@ -105,7 +105,18 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     includes = [f"-I{include}" for include in INCLUDES]
     compiler = os.environ.get("CC", "gcc")
     subprocess.run(
-        [compiler, *FLAGS, "-fPIC", "-shared", *includes, "-o", str(made), *map(str, sources), "-lm"], check=True
+        [
+            compiler,
+            *FLAGS,
+            "-fPIC",
+            "-shared",
+            *includes,
+            "-o",
+            str(made),
+            *map(str, sources),
+            "-lm",
+        ],
+        check=True,
     )
     library = ctypes.CDLL(str(made))
     for name in ("tensor_operand_bytes", "tensor_a_offset", "tensor_b_offset"):
