@@ -43,6 +43,8 @@ GATE_S = 1.0
 # What the suite is called that hostbench makes of one workload.
 AD_HOC = "ad-hoc"
 THREADS = "threads"
+DEVICE = "device"
+FIRST_GPU = "auto"
 BYTES = "_bytes"
 FILE_BYTES = "file_bytes"
 SIZE = "size_bytes"
@@ -222,15 +224,17 @@ def _check_size(suite: Suite, tables: Mapping[str, Table], host: HostInventory) 
 def _axes(
     entry: SuiteCase, workload: Workload, host: HostInventory
 ) -> dict[str, tuple[ParamValue, ...]]:
-    """The values of each parameter of the grid, `all` spelt out, without duplicates."""
+    """The values of each parameter of the grid, `all` spelt out, without duplicates. Of a workload
+    that cannot run here at all the first of each: one case says why."""
     axes = {}
+    most = None if workload.unsupported is None else 1
     for name, asked in entry.grid.items():
         if name in entry.params:
             raise UsageError(f"{name} stands in params and in grid; remove one of them")
         param = known_param(workload, name)
         values = [asked] if isinstance(asked, str) else asked
         spelt = itertools.chain.from_iterable(_spelt_out(param, value, host) for value in values)
-        axes[name] = tuple(dict.fromkeys(spelt))
+        axes[name] = tuple(dict.fromkeys(spelt))[:most]
     return axes
 
 
@@ -240,6 +244,8 @@ def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence
         return [check_value(param, value, host.allowed_cpus)]
     if param.name == THREADS:
         return [ALL]  # how many that are depends on the other parameters
+    if param.name == DEVICE:
+        return _gpu_indexes(host) or [FIRST_GPU]
     if param.type != "choice":
         raise UsageError(
             f"{param.name}: all stands for every choice, and {param.name} has none; "
@@ -248,6 +254,13 @@ def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence
     usable = [word for word in param.words if word != BEST and word not in param.unsupported]
     # Nothing usable: the program itself says why when it is asked for the first.
     return usable or list(param.words[:1])
+
+
+def _gpu_indexes(host: HostInventory) -> list[ParamValue]:
+    """The GPUs of a host as parameter `device` takes them: by number, so that the same question is
+    the same case on every host. A CPU that OpenCL offers too is measured only where it is named."""
+    devices = () if host.gpus is None else host.gpus.devices
+    return [str(device.index) for device in devices if device.type != "cpu"]
 
 
 def _combinations(
@@ -281,9 +294,14 @@ def _planned(
     given = {param.name: checked[param.name] for param in workload.params if param.name in checked}
     params = _full_params(workload, given)
     trial_time_s = _trial_time_s(workload, params)
+    timeout_s = entry.timeout_s or _timeout_s(workload, params, trial_time_s)
     peers = _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
     elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload, params)
+    peers_time_s = sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers)
+    if workload.unsupported is not None:
+        # The program says so at once, and nothing is measured beside that.
+        trial_time_s = peers_time_s = 0.0
     return PlannedCase(
         case=case_hash(entry.workload, params),
         workload=entry.workload,
@@ -293,9 +311,9 @@ def _planned(
         block=block,
         repeats=entry.repeats.applied_to(suite.repeats),
         trial_time_s=trial_time_s,
-        timeout_s=entry.timeout_s or _timeout_s(workload, params, trial_time_s),
+        timeout_s=timeout_s,
         peers=tuple(peer.tool for peer in peers),
-        peers_time_s=sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers),
+        peers_time_s=peers_time_s,
     )
 
 
