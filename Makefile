@@ -1,7 +1,7 @@
 # `make help` lists what there is to call. Each target does its own set-up (scripts/).
 
 SUITE      ?= quick
-SUBSYSTEMS := cpu mem disk net
+SUBSYSTEMS := cpu mem disk net gpu
 
 # ---- the benchmark programs ----
 # One tree a variant: build/release/cpu-bench, build/asan/cpu-bench and so on.

@@ -130,7 +130,7 @@ struct thread_figures loop_figures(const struct worker *worker)
     figures.rate_whole = loop_in_bulk(run->workload)
                              ? worker->loop->rate
                              : (double)worker->progress.operations / worker->measured_s;
-    if (!run->workload->rate.time)
+    if (!run->workload->rate.time || loop_in_bulk(run->workload))
         return figures;
     histogram_clear(&all);
     for (unsigned i = 0; i < loop_streams(run->workload); i++)

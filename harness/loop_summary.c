@@ -237,7 +237,8 @@ static double whole_value(const struct measured *measured, enum whole which)
 static const char *whole_reason(const struct workload *workload, enum whole which)
 {
     if (loop_in_bulk(workload))
-        return "too little arrived to tell a rate";
+        return workload->rate.time ? "too little was done to tell a time"
+                                   : "too little arrived to tell a rate";
     return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;
 }
 

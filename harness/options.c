@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TEXT_MAX = 128 };
+
+static const char TEXT_CHARACTERS[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:._-";
+
 static const char WORK[] = "work";
 static const char *const all_cpus[] = {"all", NULL};
 
@@ -157,6 +162,9 @@ void option_allowed(const struct param *param, char *text, size_t size)
     case PARAM_CPU_LIST:
         snprintf(text, size, "a CPU list such as 0,2-5 that names each CPU once");
         return;
+    case PARAM_TEXT:
+        snprintf(text, size, "a name of 1 to %d of A-Z a-z 0-9 : . _ -", TEXT_MAX);
+        return;
     case PARAM_COUNT:
         snprintf(text, size, "a whole number from %.0f to %.0f", param->min, param->max);
         break;
@@ -208,6 +216,13 @@ static bool parse_number(const char *text, struct value *value)
     return *end == '\0' && isfinite(value->number);
 }
 
+static bool take_text(const char *text, struct value *value)
+{
+    size_t length = strlen(text);
+    value->word = text;
+    return length >= 1 && length <= TEXT_MAX && strspn(text, TEXT_CHARACTERS) == length;
+}
+
 static bool parse_value(const struct param *param, const char *text, struct value *value)
 {
     *value = (struct value){.set = true};
@@ -218,6 +233,8 @@ static bool parse_value(const struct param *param, const char *text, struct valu
         return false;
     case PARAM_CPU_LIST:
         return cpulist_parse(text, &value->cpus);
+    case PARAM_TEXT:
+        return take_text(text, value);
     case PARAM_COUNT:
         if (!parse_count(text, value))
             return false;

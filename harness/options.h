@@ -9,7 +9,7 @@ enum { OPTIONS_MAX = 32, THREADS_MAX = 4096 };
 
 struct value {
     bool set;
-    const char *word; /* the choice taken; NULL when a number was given */
+    const char *word; /* the choice taken, or the text; NULL when a number was given */
     uint64_t count;
     double number;
     struct cpulist cpus;

@@ -5,6 +5,7 @@
 #include "events.h"
 #include "loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -110,7 +111,10 @@ static double combined_rate(const struct reporter *reporter, const struct trial 
     return sum;
 }
 
-enum { SAMPLED_MAX = 6 };
+enum {
+    SAMPLED_OF_OURS = 6,
+    SAMPLED_MAX = SAMPLED_OF_OURS + OBSERVED_MAX,
+};
 
 /* `until_s`: where the interval ends. The number of figures. */
 static size_t sample_slices(struct reporter *reporter, struct trial *trial, double until_s,
@@ -201,8 +205,21 @@ static size_t sample_bulk(struct reporter *reporter, struct trial *trial,
         rate = (isfinite(rate) ? rate : 0) + (double)(moved - last->operations) / (at_s - since_s);
         *last = (struct progress){.at_s = at_s, .operations = moved};
     }
-    sampled[0] = (struct sampled){workload->rate.name, rate};
+    sampled[0] = (struct sampled){workload->rate.name, workload->rate.time ? 1 / rate : rate};
     return 1;
+}
+
+/* Behind the `count` figures of the harness. */
+static size_t add_observed(struct run *run, struct sampled sampled[SAMPLED_MAX], size_t count)
+{
+    struct observed observed[OBSERVED_MAX];
+    if (!run->workload->observe)
+        return count;
+    size_t more = run->workload->observe(run, observed, OBSERVED_MAX);
+    assert(more <= OBSERVED_MAX);
+    for (size_t i = 0; i < more; i++)
+        add(sampled, &count, observed[i].name, observed[i].value);
+    return count;
 }
 
 static size_t sample_figures(struct reporter *reporter, struct trial *trial, double until_s,
@@ -221,6 +238,7 @@ static void sample(struct reporter *reporter, struct trial *trial, double at_s, 
     /* Where it matters, the reporter waits for its turn too: until now, not until the time due. */
     double until_s = run->placement.oversubscribed && !run_stopping(run) ? now_s() : at_s;
     size_t count = sample_figures(reporter, trial, until_s, by_s, sampled);
+    count = add_observed(run, sampled, count);
     if (!event_sample(until_s - trial->start_s, until_s - reporter->last_s, sampled, count))
         run->ending.why = "ended because its output cannot be written";
     reporter->last_s = until_s;

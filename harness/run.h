@@ -18,7 +18,7 @@
 enum {
     OWN_METRICS_MAX = 64,
     LIBRARIES_MAX = 4,
-    FACTS_MAX = 16,
+    FACTS_MAX = 32,
     CLOCKS_SHOWN = 63, /* some 40 fall into a second */
 };
 

@@ -11,7 +11,8 @@ static const char *type_name(enum param_type type)
     static const char *const names[] = {[PARAM_COUNT] = "count",
                                         [PARAM_NUMBER] = "number",
                                         [PARAM_CHOICE] = "choice",
-                                        [PARAM_CPU_LIST] = "cpu_list"};
+                                        [PARAM_CPU_LIST] = "cpu_list",
+                                        [PARAM_TEXT] = "text"};
     return names[type];
 }
 

@@ -20,7 +20,7 @@
 enum {
     BARRIER_SPINS = 20000, /* some 200 µs: the others arrive within a slice at most */
     EMPTY_LOOP_REPEATS = 5,
-    STACK_BYTES = 256 * 1024,
+    STACK_BYTES = 256 * 1024,  /* where the workload asks for no more */
 };
 
 static const double MUCH_EMPTY_LOOP = 0.2;
@@ -260,10 +260,15 @@ static void *work(void *argument)
 
 /* ---- the trial ------------------------------------------------------------------------------ */
 
+static size_t stack_bytes(const struct run *run)
+{
+    return run->workload->stack_bytes ? run->workload->stack_bytes : STACK_BYTES;
+}
+
 double run_thread_bytes(const struct run *run)
 {
     size_t records = run->workload->loop ? loop_bytes(run) : slices_bytes(run);
-    return run->threads * (STACK_BYTES + sizeof(struct worker) + records);
+    return run->threads * (stack_bytes(run) + sizeof(struct worker) + records);
 }
 
 static void describe_workers(struct trial *trial)
@@ -288,7 +293,7 @@ static bool start_workers(struct trial *trial)
     struct run *run = trial->run;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setstacksize(&attributes, stack_bytes(run));
     int error = 0;
     for (unsigned i = 0; i < run->threads && !error; i++) {
         struct worker *worker = &trial->workers[i];

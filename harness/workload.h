@@ -18,7 +18,8 @@ enum exit_code {
     EXIT_WRONG = 5,
 };
 
-enum param_type { PARAM_COUNT, PARAM_NUMBER, PARAM_CHOICE, PARAM_CPU_LIST };
+/* PARAM_TEXT: a name of something outside, such as a device: 1 to 128 of A-Z a-z 0-9 : . _ - */
+enum param_type { PARAM_COUNT, PARAM_NUMBER, PARAM_CHOICE, PARAM_CPU_LIST, PARAM_TEXT };
 
 /* SCOPE_HOST: set by whoever starts the program on this host, never by a request. */
 enum param_scope { SCOPE_REQUEST, SCOPE_HOST };
@@ -68,6 +69,14 @@ static inline bool rate_in_bytes(const struct rate *rate)
 
 struct run;
 
+/* A figure of a moment, for a sample. */
+struct observed {
+    const char *name; /* must last */
+    double value;     /* NaN: there is none */
+};
+
+enum { OBSERVED_MAX = 16 };
+
 /* A library that does part of the measured work, for the start event. The texts must last. */
 struct library {
     const char *name; /* OpenBLAS */
@@ -104,6 +113,8 @@ struct workload {
     /* How many threads there are, where parameters of its own tell that; it excludes `threads` then,
      * and `cpus` still places them. NULL: `threads` says it. */
     unsigned (*threads)(const struct run *);
+    /* Of each thread, where its functions call what needs much, such as a compiler; 0: 256 KiB. */
+    size_t stack_bytes;
     /* Its own parameter that bounds the work in the place of the common one, which it excludes, such
      * as total_bytes. When it is set, check() makes run_set_count(run, "work", …) of it. Together
      * with duration_s, which needs a loop, whichever is reached first ends the trial. NULL: the
@@ -148,6 +159,10 @@ struct workload {
      * loop() or verify() tells run_bulk_done(), its finish() run_bulk_rate(). NULL: it is no such
      * loop. */
     uint64_t (*moved)(const struct thread *, double *at_s);
+    /* Of loops: further figures for each sample, of the time since the last one. Called by another
+     * thread in the timed region; writes at most `most`, OBSERVED_MAX, and gives their number. May
+     * be NULL. */
+    size_t (*observe)(struct run *, struct observed *figures, size_t most);
     /* The bare loop of `batch` units: counter and branch only. May be NULL. */
     void (*empty_loop)(struct thread *, uint64_t batch);
     /* The core clock under the vector licence that step() runs under, in some tens of
@@ -182,7 +197,7 @@ int bench_main(const struct program *program, int argc, char **argv);
 
 /* Whether a parameter was given or has a default. */
 bool run_param_set(const struct run *run, const char *param);
-/* The chosen word of a parameter; NULL when it was given a number. */
+/* The chosen word of a parameter, or its text; NULL when it was given a number. */
 const char *run_choice(const struct run *run, const char *param);
 /* Replaces a choice (resolve(), check() and calibrate() only). */
 void run_set_choice(struct run *run, const char *param, const char *choice);
@@ -271,9 +286,10 @@ double run_loop_elapsed_s(const struct run *run);
 /* ---- for loops that move in bulk ---- */
 
 /* From loop() of the timed region, or verify(): the work of this thread that has arrived, in the unit
- * of the rate, and its rate by the clock that counts, which may be another host's; NaN: none. */
+ * of the rate (operations, where the figure is a time), and its rate by the clock that counts, which
+ * may be another host's or a device's; NaN: none. */
 void run_bulk_done(struct thread *thread, uint64_t work, double rate);
-/* In finish(): the primary figure. NaN: too little arrived to tell. */
+/* In finish(): the primary figure, a rate or a time. NaN: too little was done to tell. */
 void run_bulk_rate(struct run *run, double rate);
 
 /* ---- for teams ---- */

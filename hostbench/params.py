@@ -11,6 +11,7 @@ from hostbench.models.table import Param, Workload
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_TEXT = re.compile(r"[A-Za-z0-9:._-]{1,128}")
 _CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 # CPUs of the host where a network test has its far end, and what the kernel counts to at most.
@@ -66,6 +67,8 @@ def check_value(param: Param, value: ParamValue, allowed_cpus: Iterable[int]) ->
         raise _bad_choice(param, value)
     if param.type == "cpu_list":
         return _cpu_list(param, value, frozenset(allowed_cpus))
+    if param.type == "text":
+        return _text(param, value)
     number = _number(param, value)
     # A whole number may be too large for isfinite().
     if number is None or (isinstance(number, float) and not math.isfinite(number)):
@@ -91,6 +94,14 @@ def _bad_choice(param: Param, value: ParamValue) -> UsageError:
     )
 
 
+def _text(param: Param, value: ParamValue) -> str:
+    """A name. A whole number is one too: that of a device, in a suite, is written without quotes."""
+    name = str(value) if isinstance(value, int) else value
+    if isinstance(name, str) and _TEXT.fullmatch(name):
+        return name
+    raise UsageError(f"{param.name} {shown(value)} is not a name; give {allowed(param)}")
+
+
 def _kind(param: Param) -> str:
     return "a whole number" if param.type == "count" else "a finite decimal number"
 
@@ -103,6 +114,8 @@ def allowed(param: Param) -> str:
         return words
     if param.type == "cpu_list":
         return "a CPU list such as 0,2-5"
+    if param.type == "text":
+        return "a name of 1 to 128 of A-Z a-z 0-9 : . _ -"
     bounds = f"{_plain(param.min)} to {_plain(param.max)}{unit}"
     return f"{bounds} or {words}" if param.words else bounds
 

@@ -15,7 +15,7 @@ from hostbench.models.result import ProgramVersion
 from hostbench.models.table import Table
 
 # Those that have a program by now.
-SUBSYSTEMS = ("cpu", "mem", "disk", "net")
+SUBSYSTEMS = ("cpu", "mem", "disk", "net", "gpu")
 CHECKOUT = Path(__file__).resolve().parent.parent
 LIST_TIMEOUT_S = 10.0
 

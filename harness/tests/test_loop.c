@@ -211,6 +211,64 @@ static const struct workload bulk_workload = {
     .finish = bulk_finish,
 };
 
+/* ---- … of which a time is told, and a temperature beside it; an operation takes a millisecond ---- */
+
+static const struct param bulk_time_params[] = {
+    {.name = "device", .type = PARAM_TEXT, .initial = "auto", .help = "h"}, {.name = NULL}};
+
+static int bulk_time_setup(struct thread *thread)
+{
+    char stack[1 << 20]; /* more than a thread has where nobody asks for it */
+    memset(stack, (int)thread->index, sizeof stack);
+    __asm__ volatile("" : : "r"(stack) : "memory");
+    return one_operation_a_unit(thread);
+}
+
+static int bulk_time_loop(struct thread *thread)
+{
+    uint64_t done = 0;
+    double begun_s = now_s();
+    for (; !run_loop_over(thread, done, now_s()); done++) {
+        sleep_s(1e-3);
+        atomic_store(&bulk_moved[0], done + 1);
+        atomic_store(&bulk_at_s[0], now_s());
+    }
+    if (run_loop_timed(thread))
+        run_bulk_done(thread, done, (double)done / (now_s() - begun_s));
+    return EXIT_OK;
+}
+
+static size_t bulk_time_observe(struct run *run, struct observed *figures, size_t most)
+{
+    CHECK(run && most >= 3);
+    figures[0] = (struct observed){"temperature_celsius", 42};
+    figures[1] = (struct observed){"power_watts", NAN};
+    figures[2] = (struct observed){"access_time_s", 1}; /* the figure of the workload stands */
+    return 3;
+}
+
+static void bulk_time_finish(struct thread *thread)
+{
+    run_bulk_rate(thread->run, 0.25);
+}
+
+static const struct workload bulk_time_workload = {
+    .name = "bulk_time",
+    .description = "d",
+    .rate = {.name = "access_time_s",
+             .unit = "s",
+             .description = "d",
+             .combine = COMBINE_MEDIAN,
+             .time = true},
+    .params = bulk_time_params,
+    .stack_bytes = 4 << 20,
+    .moved = bulk_so_far,
+    .observe = bulk_time_observe,
+    .setup = bulk_time_setup,
+    .loop = bulk_time_loop,
+    .finish = bulk_time_finish,
+};
+
 /* ---- a loop that fails ------------------------------------------------------------------------ */
 
 static int failing_loop(struct thread *thread)
@@ -230,7 +288,8 @@ static const struct workload failing_workload = {
 };
 
 static const struct workload *const workloads[] = {
-    &known_workload, &block_workload, &time_workload, &bulk_workload, &failing_workload, NULL};
+    &known_workload, &block_workload,     &time_workload,
+    &bulk_workload,  &bulk_time_workload, &failing_workload, NULL};
 static const struct program program = {"test-bench", "test", workloads};
 
 static char output[OUTPUT_MAX];
@@ -376,6 +435,51 @@ static void a_parameter_of_its_own_tells_the_threads(const char *root)
     CHECK(call(root, "bulk --threads 2") == EXIT_USAGE);
 }
 
+static void bulk_may_be_a_time(const char *root)
+{
+    CHECK(call(root, "bulk_time --threads 1 --duration-s 0.4 --sample-interval-s 0.1") == EXIT_OK);
+    double done = number(output, "work_operations");
+    CHECK(number(output, "access_time_s") == 0.25 && done > 0);
+    CHECK(!strstr(output, "access_time_s_sum") && !strstr(output, "latency"));
+    const char *thread = strstr(output, "\"threads\":[");
+    CHECK(is_near(number_behind(thread, "access_time_s"), number(output, "elapsed_s") / done, 0.1));
+    const char *sample = strstr(output, "{\"event\":\"sample\"");
+    double told_s = number_behind(sample, "access_time_s");
+    CHECK(told_s >= 1e-3 && told_s < 0.1);
+}
+
+static void what_is_observed_stands_in_the_samples(const char *root)
+{
+    CHECK(call(root, "bulk_time --threads 1 --duration-s 0.4 --sample-interval-s 0.1") == EXIT_OK);
+    unsigned samples = 0, observed = 0;
+    for (const char *at = output; (at = strstr(at, "{\"event\":\"sample\"")); at++)
+        samples++;
+    for (const char *at = output;
+         (at = strstr(at, ",\"temperature_celsius\":42,\"power_watts\":null}")); at++)
+        observed++;
+    CHECK(samples >= 3 && observed == samples);
+}
+
+static void a_text_is_a_name(const char *root)
+{
+    CHECK(call(root, "bulk_time --threads 1 --duration-s 0.01") == EXIT_OK);
+    CHECK(strstr(output, "\"params\":{\"device\":\"auto\","));
+    CHECK(call(root, "bulk_time --device GPU-0a:1.2_b --threads 1 --duration-s 0.01") == EXIT_OK);
+    CHECK(strstr(output, "\"device\":\"GPU-0a:1.2_b\""));
+    CHECK(call(root, "bulk_time --device a/b") == EXIT_USAGE);
+    CHECK(strstr(output, "a name of 1 to 128 of A-Z a-z 0-9 : . _ -"));
+    CHECK(call(root, "bulk_time --device=") == EXIT_USAGE);
+    char arguments[256] = "bulk_time --device=";
+    size_t length = strlen(arguments);
+    memset(arguments + length, 'x', 129);
+    CHECK(call(root, arguments) == EXIT_USAGE);
+    arguments[length + 128] = '\0';
+    CHECK(call(root, strcat(arguments, " --threads=1 --duration-s=0.01")) == EXIT_OK);
+    CHECK(call(root, "--list") == EXIT_OK);
+    CHECK(strstr(output, "\"name\":\"device\",\"type\":\"text\",\"unit\":null,"
+                         "\"default\":\"auto\",\"min\":null"));
+}
+
 static void the_table_knows_loops(const char *root)
 {
     CHECK(call(root, "--list") == EXIT_OK);
@@ -424,6 +528,9 @@ int main(void)
     a_time_is_the_median_latency(root);
     bulk_is_told_by_the_workload(root);
     a_parameter_of_its_own_tells_the_threads(root);
+    bulk_may_be_a_time(root);
+    what_is_observed_stands_in_the_samples(root);
+    a_text_is_a_name(root);
     the_table_knows_loops(root);
     a_failure_ends_all(root);
     a_signal_ends_it_within_a_second();

@@ -10,10 +10,13 @@ Direction = Literal["higher", "lower"]
 
 
 class Param(ProtocolModel):
-    """One parameter. `unsupported` says of a choice why it cannot run here."""
+    """One parameter. `unsupported` says of a choice why it cannot run here.
+
+    A `text` is the name of something outside, such as a device.
+    """
 
     name: Name
-    type: Literal["count", "number", "choice", "cpu_list"]
+    type: Literal["count", "number", "choice", "cpu_list", "text"]
     unit: str | None
     default: ParamValue | None
     min: int | float | None

@@ -4,8 +4,8 @@ import pytest
 
 from hostbench.errors import UsageError
 from hostbench.models.events import ParamValue
-from hostbench.params import check_params, cpu_ranges
-from tests.unit.records import FMA
+from hostbench.params import check_params, check_value, cpu_ranges
+from tests.unit.records import FMA, param
 
 ALLOWED_CPUS = (2, 3, 4, 8)
 
@@ -87,6 +87,24 @@ def test_cpus_outside_the_cpuset(value: ParamValue, outside: int) -> None:
 
 def test_cpus_named_twice() -> None:
     assert "twice" in refusal(cpus="2,2-3")
+
+
+DEVICE = param("device", type="text", default="auto", min=None, max=None)
+
+
+@pytest.mark.parametrize("value", ["a/b", "", "x" * 129, "a b", "GPU\n", 0.5, "é"])
+def test_texts_that_are_no_name(value: ParamValue) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_value(DEVICE, value, ALLOWED_CPUS)
+    said = caught.value.message
+    assert "device" in said and "a name of 1 to 128 of A-Z" in said and "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [(0, "0"), ("1", "1"), ("GPU-0a:1.2_b", "GPU-0a:1.2_b"), ("x" * 128,) * 2]
+)
+def test_a_name_is_a_text_whatever_it_was_written_as(value: ParamValue, name: str) -> None:
+    assert check_value(DEVICE, value, ALLOWED_CPUS) == name
 
 
 def test_what_is_accepted_has_its_own_type() -> None:
