@@ -224,18 +224,31 @@ def _check_size(suite: Suite, tables: Mapping[str, Table], host: HostInventory) 
 def _axes(
     entry: SuiteCase, workload: Workload, host: HostInventory
 ) -> dict[str, tuple[ParamValue, ...]]:
-    """The values of each parameter of the grid, `all` spelt out, without duplicates. Of a workload
-    that cannot run here at all the first of each: one case says why."""
+    """The values of each parameter of the grid, `all` spelt out, without duplicates."""
     axes = {}
-    most = None if workload.unsupported is None else 1
     for name, asked in entry.grid.items():
         if name in entry.params:
             raise UsageError(f"{name} stands in params and in grid; remove one of them")
         param = known_param(workload, name)
         values = [asked] if isinstance(asked, str) else asked
         spelt = itertools.chain.from_iterable(_spelt_out(param, value, host) for value in values)
-        axes[name] = tuple(dict.fromkeys(spelt))[:most]
+        axes[name] = tuple(dict.fromkeys(spelt))
+    if all(_lacks_gpu(workload, device, host) for device in _devices_asked(entry, axes)):
+        # None of its cases can run: the first one says why.
+        return {name: values[:1] for name, values in axes.items()}
     return axes
+
+
+def _devices_asked(
+    entry: SuiteCase, axes: Mapping[str, Sequence[ParamValue]]
+) -> Sequence[ParamValue]:
+    return axes.get(DEVICE) or [entry.params.get(DEVICE, FIRST_GPU)]
+
+
+def _lacks_gpu(workload: Workload, device: ParamValue, host: HostInventory) -> bool:
+    """Whether a case is for the first GPU of a host that was looked at and has none."""
+    wanted = workload.param(DEVICE) is not None and device == FIRST_GPU
+    return wanted and host.gpus is not None and not _gpu_indexes(host)
 
 
 def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence[ParamValue]:
@@ -299,7 +312,7 @@ def _planned(
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
     elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload, params)
     peers_time_s = sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers)
-    if workload.unsupported is not None:
+    if _lacks_gpu(workload, given.get(DEVICE, FIRST_GPU), host):
         # The program says so at once, and nothing is measured beside that.
         trial_time_s = peers_time_s = 0.0
     return PlannedCase(
