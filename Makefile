@@ -24,6 +24,11 @@ CPPFLAGS := -Iharness -DHOSTBENCH_VERSION='"$(VERSION)"' -MMD -MP
 CFLAGS   := -std=gnu17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -pthread
 LDLIBS   := -lm
 
+# The kernels of gpu-bench, compiled for every GPU architecture by a compiler that is no part of the
+# program. They are the same in all variants.
+MADE_gpu    := build/gpu/kernels.c
+GPU_KERNELS := services/gpu/kernels
+
 HARNESS  := $(wildcard harness/*.c)
 C_TESTS  := $(wildcard harness/tests/*.c)
 
@@ -42,7 +47,7 @@ endef
 
 define program_rules # VARIANT COMPILER SUBSYSTEM
 programs-$(1): build/$(1)/$(3)-bench
-build/$(1)/$(3)-bench: $(call objects,$(1),$(HARNESS) $(wildcard services/$(3)/bench/*.c))
+build/$(1)/$(3)-bench: $(call objects,$(1),$(HARNESS) $(wildcard services/$(3)/bench/*.c) $(MADE_$(3)))
 	@echo "==> $$@"
 	@$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS)
 endef
@@ -51,6 +56,15 @@ compiler = $(or $(CC_$(1)),$(CC))
 $(foreach v,$(VARIANTS),$(eval $(call variant_rules,$(v),$(call compiler,$(v)))))
 $(foreach v,$(VARIANTS),$(foreach s,$(SUBSYSTEMS),\
     $(eval $(call program_rules,$(v),$(call compiler,$(v)),$(s)))))
+
+build/gpu/nvrtc/installed: requirements/gpu-build.txt
+	@scripts/nvrtc.sh $(@D)
+	@touch $@
+
+$(MADE_gpu): build/gpu/nvrtc/installed $(wildcard $(GPU_KERNELS)/*.py $(GPU_KERNELS)/*.k \
+    $(GPU_KERNELS)/*.cu $(GPU_KERNELS)/prelude_*.h)
+	@echo "==> $@"
+	@build/gpu/python/bin/python $(GPU_KERNELS)/build.py build/gpu/nvrtc $(@D)
 
 # The control messages of a network test under libFuzzer: the code that reads them, and stand-ins for
 # sockets and threads.

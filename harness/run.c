@@ -100,8 +100,12 @@ void run_fact(struct run *run, const char *name, const char *text)
 {
     if (!text[0])
         return;
-    assert(run->fact_count < FACTS_MAX);
-    struct fact *fact = &run->facts[run->fact_count++];
+    size_t i = 0;
+    while (i < run->fact_count && strcmp(run->facts[i].name, name) != 0)
+        i++;
+    assert(i < FACTS_MAX);
+    struct fact *fact = &run->facts[i];
+    run->fact_count += i == run->fact_count;
     fact->name = name;
     snprintf(fact->text, sizeof fact->text, "%s", text);
 }

@@ -20,7 +20,7 @@
 enum {
     BARRIER_SPINS = 20000, /* some 200 µs: the others arrive within a slice at most */
     EMPTY_LOOP_REPEATS = 5,
-    STACK_BYTES = 256 * 1024,  /* where the workload asks for no more */
+    STACK_BYTES = 256 * 1024, /* where the workload asks for no more */
 };
 
 static const double MUCH_EMPTY_LOOP = 0.2;

@@ -199,11 +199,11 @@ int bench_main(const struct program *program, int argc, char **argv);
 bool run_param_set(const struct run *run, const char *param);
 /* The chosen word of a parameter, or its text; NULL when it was given a number. */
 const char *run_choice(const struct run *run, const char *param);
-/* Replaces a choice (resolve(), check() and calibrate() only). */
+/* Replaces a choice (resolve(), check() and calibrate() only; setup() where there is one thread). */
 void run_set_choice(struct run *run, const char *param, const char *choice);
 /* The number a PARAM_COUNT parameter was given or resolved to. */
 uint64_t run_count(const struct run *run, const char *param);
-/* Replaces a count, or its word by what it stands for (resolve(), check() and calibrate() only). */
+/* Replaces a count, or its word by what it stands for; when, as above. */
 void run_set_count(struct run *run, const char *param, uint64_t count);
 /* The number a PARAM_NUMBER parameter was given. */
 double run_number(const struct run *run, const char *param);
@@ -227,7 +227,7 @@ void *run_shared(const struct run *run);
 void run_library(struct run *run, const struct library *library);
 /* Something found about the surroundings, for the start event: open(), setup() and calibrate() only,
  * by one thread at a time. The name must last; the text is copied, and nothing is told when it is
- * empty. */
+ * empty. A second text of a name takes the place of the first. */
 void run_fact(struct run *run, const char *name, const char *text);
 /* Operations (of a byte rate: bytes) that one unit of step() stands for, and the largest batch
  * step() may be given. */

@@ -162,8 +162,10 @@ static unsigned two_a_flow(const struct run *run)
 static int bulk_setup(struct thread *thread)
 {
     if (thread->index == 0) {
+        run_fact(thread->run, "place", "elsewhere");
         run_fact(thread->run, "place", "a \"bench\"");
         run_fact(thread->run, "nothing", "");
+        run_fact(thread->run, "place", "");
     }
     return block_setup(thread);
 }
@@ -287,9 +289,13 @@ static const struct workload failing_workload = {
     .loop = failing_loop,
 };
 
-static const struct workload *const workloads[] = {
-    &known_workload, &block_workload,     &time_workload,
-    &bulk_workload,  &bulk_time_workload, &failing_workload, NULL};
+static const struct workload *const workloads[] = {&known_workload,
+                                                   &block_workload,
+                                                   &time_workload,
+                                                   &bulk_workload,
+                                                   &bulk_time_workload,
+                                                   &failing_workload,
+                                                   NULL};
 static const struct program program = {"test-bench", "test", workloads};
 
 static char output[OUTPUT_MAX];

@@ -65,6 +65,7 @@ enum cuda_result {
 
 /* CUdevice_attribute */
 enum cuda_device_attribute {
+    CUDA_DEVICE_GROUP_SIZE_MAX = 1,
     CUDA_DEVICE_CLOCK_KILOHERTZ = 13,
     CUDA_DEVICE_MULTIPROCESSORS = 16,
     CUDA_DEVICE_ECC_ENABLED = 32,
@@ -73,10 +74,12 @@ enum cuda_device_attribute {
     CUDA_DEVICE_L2_BYTES = 38,
     CUDA_DEVICE_COMPUTE_CAPABILITY_MAJOR = 75,
     CUDA_DEVICE_COMPUTE_CAPABILITY_MINOR = 76,
+    CUDA_DEVICE_SHARED_BYTES_MAX = 97, /* of a group that has asked for it */
 };
 
 /* CUfunction_attribute */
 enum cuda_function_attribute {
+    CUDA_FUNCTION_GROUP_SIZE_MAX = 0,
     CUDA_FUNCTION_DYNAMIC_SHARED_BYTES_MAX = 8,
 };
 
@@ -87,7 +90,27 @@ enum {
     CUDA_HOST_PORTABLE = 1,                      /* CU_MEMHOSTALLOC_PORTABLE */
     CUDA_JIT_ERROR_LOG_BUFFER = 5,               /* CUjit_option */
     CUDA_JIT_ERROR_LOG_BUFFER_BYTES = 6,
+    CUDA_LAUNCH_CLUSTER = 4, /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
 };
+
+/* CUlaunchAttribute: 72 bytes, of which a cluster's size takes the first of the value's 64. */
+struct cuda_launch_attribute {
+    int kind, unused;
+    unsigned cluster[3];
+    unsigned char rest[52];
+};
+
+/* CUlaunchConfig */
+struct cuda_launch_config {
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    cuda_stream stream;
+    struct cuda_launch_attribute *attributes;
+    unsigned attribute_count;
+};
+
+_Static_assert(sizeof(struct cuda_launch_attribute) == 72, "as CUDA lays it out");
+_Static_assert(sizeof(struct cuda_launch_config) == 56, "as CUDA lays it out");
 
 /* Each entry point with its parameters; all return a CUresult. */
 #define CUDA_ENTRY_POINTS(ENTRY)                                                                   \
@@ -99,46 +122,53 @@ enum {
     ENTRY(cuDeviceGetName, (char *name, int size, cuda_device device))                             \
     ENTRY(cuDeviceGetUuid, (struct cuda_uuid * uuid, cuda_device device))                          \
     ENTRY(cuDeviceGetPCIBusId, (char *text, int size, cuda_device device))                         \
-    ENTRY(cuDeviceTotalMem_v2, (size_t * bytes, cuda_device device))                               \
+    ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, cuda_device device))                                \
     ENTRY(cuDeviceGetAttribute, (int *value, int attribute, cuda_device device))                   \
     ENTRY(cuDevicePrimaryCtxRetain, (cuda_context * context, cuda_device device))                  \
     ENTRY(cuDevicePrimaryCtxRelease_v2, (cuda_device device))                                      \
     ENTRY(cuCtxSetCurrent, (cuda_context context))                                                 \
     ENTRY(cuDeviceCanAccessPeer, (int *can, cuda_device device, cuda_device peer))                 \
     ENTRY(cuCtxEnablePeerAccess, (cuda_context peer, unsigned flags))                              \
-    ENTRY(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total_bytes))                             \
+    ENTRY(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes))                              \
     ENTRY(cuMemAlloc_v2, (cuda_pointer * memory, size_t bytes))                                    \
     ENTRY(cuMemFree_v2, (cuda_pointer memory))                                                     \
     ENTRY(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                           \
     ENTRY(cuMemFreeHost, (void *memory))                                                           \
-    ENTRY(cuModuleLoadDataEx, (cuda_module * module, const void *image, unsigned count,            \
-                               int *options, void **values))                                       \
+    ENTRY(cuModuleLoadDataEx,                                                                      \
+          (cuda_module * module, const void *image, unsigned count, int *options, void **values))  \
     ENTRY(cuModuleUnload, (cuda_module module))                                                    \
     ENTRY(cuModuleGetFunction, (cuda_function * function, cuda_module module, const char *name))   \
+    ENTRY(cuFuncGetAttribute, (int *value, int attribute, cuda_function function))                 \
+    ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                             \
+          (int *groups, cuda_function function, int group_size, size_t shared_bytes))              \
     ENTRY(cuFuncSetAttribute, (cuda_function function, int attribute, int value))                  \
     ENTRY(cuStreamCreate, (cuda_stream * stream, unsigned flags))                                  \
-    ENTRY(cuStreamQuery, (cuda_stream stream))                                                     \
+    ENTRY(cuStreamSynchronize, (cuda_stream stream))                                               \
     ENTRY(cuStreamDestroy_v2, (cuda_stream stream))                                                \
     ENTRY(cuEventCreate, (cuda_event * event, unsigned flags))                                     \
     ENTRY(cuEventRecord, (cuda_event event, cuda_stream stream))                                   \
     ENTRY(cuEventQuery, (cuda_event event))                                                        \
     ENTRY(cuEventElapsedTime, (float *milliseconds, cuda_event from, cuda_event to))               \
     ENTRY(cuEventDestroy_v2, (cuda_event event))                                                   \
-    ENTRY(cuLaunchKernel, (cuda_function function, unsigned grid_x, unsigned grid_y,               \
-                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,  \
-                           unsigned shared_bytes, cuda_stream stream, void **arguments,            \
-                           void **extra))                                                          \
+    ENTRY(cuLaunchKernel,                                                                          \
+          (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,              \
+           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,            \
+           cuda_stream stream, void **arguments, void **extra))                                    \
     ENTRY(cuMemcpyHtoDAsync_v2,                                                                    \
           (cuda_pointer to, const void *from, size_t bytes, cuda_stream stream))                   \
     ENTRY(cuMemcpyDtoHAsync_v2, (void *to, cuda_pointer from, size_t bytes, cuda_stream stream))   \
     ENTRY(cuMemcpyDtoDAsync_v2,                                                                    \
           (cuda_pointer to, cuda_pointer from, size_t bytes, cuda_stream stream))                  \
+    ENTRY(cuMemsetD32Async,                                                                        \
+          (cuda_pointer to, unsigned word, size_t count, cuda_stream stream))                      \
     ENTRY(cuMemcpyPeerAsync, (cuda_pointer to, cuda_context to_context, cuda_pointer from,         \
                               cuda_context from_context, size_t bytes, cuda_stream stream))
 
-/* Those a driver may lack: NULL then. Drivers from 470 on have the first. */
+/* Those a driver may lack: NULL then. They came with CUDA 11.4 and 11.8. */
 #define CUDA_OPTIONAL_ENTRY_POINTS(ENTRY)                                                          \
-    ENTRY(cuDeviceGetUuid_v2, (struct cuda_uuid * uuid, cuda_device device))
+    ENTRY(cuDeviceGetUuid_v2, (struct cuda_uuid * uuid, cuda_device device))                       \
+    ENTRY(cuLaunchKernelEx, (const struct cuda_launch_config *config, cuda_function function,      \
+                             void **arguments, void **extra))
 
 struct cuda_api {
 #define CUDA_MEMBER(name, parameters) int(*name) parameters;

@@ -16,6 +16,7 @@ enum {
 };
 
 struct gpu_backend;
+struct telemetry;
 
 enum gpu_type { GPU_IS_GPU, GPU_IS_CPU, GPU_IS_OTHER };
 
@@ -41,11 +42,11 @@ struct gpu_device {
     bool ecc, fp64, fp16;
 };
 
-/* What was found, and what each backend says about its search: always, also when it found some. */
+/* What one backend found, and what it says about its search: always, also when it found some. */
 struct gpu_list {
     struct gpu_device devices[GPU_DEVICES_MAX];
     size_t count;
-    char looked[2][GPU_LOOKED_MAX]; /* "libcuda.so.1 is not installed"; in the backends' order */
+    char looked[GPU_LOOKED_MAX]; /* "libcuda.so.1 is not installed" */
 };
 
 /* ---- objects. Made and released by the backend; the fields may be read by all -------------- */
@@ -54,7 +55,8 @@ struct gpu_list {
 struct gpu {
     struct run *run;
     struct gpu_device device;
-    void *own; /* the backend's */
+    struct telemetry *telemetry; /* that knows what the card itself has reported; may be NULL */
+    void *own;                   /* the backend's */
 };
 
 /* Memory of the device. */
@@ -76,9 +78,10 @@ struct gpu_host_memory {
 struct gpu_kernel {
     struct gpu *gpu;
     char name[64];
-    char build[96];     /* what it was made from: "CUBIN sm_90", "PTX compute_120 by the driver",
-                           "OpenCL C by the driver" */
-    bool by_the_driver; /* compiled from PTX: the driver, not our compiler, chose the instructions */
+    char build[96]; /* what it was made from: "CUBIN sm_90", "PTX compute_120 by the driver",
+                       "OpenCL C by the driver" */
+    bool
+        by_the_driver; /* compiled from PTX: the driver, not our compiler, chose the instructions */
     unsigned group_size_max;
     void *own;
 };
@@ -212,6 +215,8 @@ int gpu_fail(struct gpu *gpu, int exit_code, const char *call, long code, const 
 int gpu_wait(const struct gpu_event *event);
 /* All that is queued, in the same manner. */
 int gpu_drain(struct gpu_queue *queue);
+/* Between two looks at an event. */
+void gpu_pause(void);
 /* Copies, and waits for that. The host's memory need not be pinned. */
 int gpu_upload(struct gpu_queue *queue, const struct gpu_memory *to, uint64_t offset,
                const void *from, uint64_t bytes);

@@ -17,12 +17,12 @@ enum { KERNEL_TILE_BYTES = KERNEL_GROUP_SIZE * 8 * 16 };
 enum { KERNEL_CHASE_UNROLL = 16 };
 
 struct kernel_image {
-    const char *file;   /* what it is called in messages: "sm_90.cubin", "compute_120.ptx" */
-    int cc_major;       /* compute capability it was compiled for */
+    const char *file; /* what it is called in messages: "sm_90.cubin", "compute_120.ptx" */
+    int cc_major;     /* compute capability it was compiled for */
     int cc_minor;
-    bool ptx;           /* the driver compiles it */
-    bool one_only;      /* architecture-specific ("sm_90a"): that compute capability and no other */
-    const void *bytes;  /* PTX ends in a zero byte, which `size` counts */
+    bool ptx;          /* the driver compiles it */
+    bool one_only;     /* architecture-specific ("sm_90a"): that compute capability and no other */
+    const void *bytes; /* PTX ends in a zero byte, which `size` counts */
     size_t size;
     const char *const *kernels; /* names, sorted, then NULL */
 };

@@ -75,12 +75,21 @@ _Static_assert(sizeof(struct nvml_event) == 32, "as NVML lays it out");
 #define NVML_ENTRY_POINTS(ENTRY)                                                                   \
     ENTRY(nvmlInit_v2, (void))                                                                     \
     ENTRY(nvmlShutdown, (void))                                                                    \
-    ENTRY(nvmlSystemGetDriverVersion, (char *version, unsigned size))                              \
     ENTRY(nvmlDeviceGetHandleByPciBusId_v2, (const char *pci, nvml_handle *device))                \
-    ENTRY(nvmlDeviceGetHandleByUUID, (const char *uuid, nvml_handle *device))                      \
+    ENTRY(nvmlDeviceGetHandleByUUID, (const char *uuid, nvml_handle *device))
+
+/* Each is a sensor or a fact for itself, and null where the driver lacks it: an old one the energy or
+ * the fields, a new one what is deprecated today. */
+#define NVML_OPTIONAL_ENTRY_POINTS(ENTRY)                                                          \
+    ENTRY(nvmlSystemGetDriverVersion, (char *version, unsigned size))                              \
     ENTRY(nvmlDeviceGetClockInfo, (nvml_handle device, int clock, unsigned *megahertz))            \
     ENTRY(nvmlDeviceGetTemperature, (nvml_handle device, int sensor, unsigned *celsius))           \
     ENTRY(nvmlDeviceGetPowerUsage, (nvml_handle device, unsigned *milliwatts))                     \
+    ENTRY(nvmlDeviceGetFieldValues, (nvml_handle device, int count, struct nvml_field *fields))    \
+    ENTRY(nvmlDeviceGetTotalEnergyConsumption,                                                     \
+          (nvml_handle device, unsigned long long *millijoules))                                   \
+    ENTRY(nvmlDeviceGetCurrentClocksEventReasons,                                                  \
+          (nvml_handle device, unsigned long long *reasons))                                       \
     ENTRY(nvmlDeviceGetCurrentClocksThrottleReasons,                                               \
           (nvml_handle device, unsigned long long *reasons))                                       \
     ENTRY(nvmlDeviceGetCurrPcieLinkGeneration, (nvml_handle device, unsigned *generation))         \
@@ -89,18 +98,11 @@ _Static_assert(sizeof(struct nvml_event) == 32, "as NVML lays it out");
     ENTRY(nvmlDeviceGetMaxPcieLinkWidth, (nvml_handle device, unsigned *lanes))                    \
     ENTRY(nvmlDeviceGetEccMode, (nvml_handle device, int *now, int *after_reboot))                 \
     ENTRY(nvmlDeviceGetTotalEccErrors,                                                             \
-          (nvml_handle device, int kind, int counter, unsigned long long *errors))
-
-/* Those that a driver may lack, from older ones (energy: Volta and later) or in later ones. */
-#define NVML_OPTIONAL_ENTRY_POINTS(ENTRY)                                                          \
-    ENTRY(nvmlDeviceGetTotalEnergyConsumption,                                                     \
-          (nvml_handle device, unsigned long long *millijoules))                                   \
-    ENTRY(nvmlDeviceGetFieldValues, (nvml_handle device, int count, struct nvml_field *fields))    \
-    ENTRY(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (nvml_handle part, nvml_handle * device))  \
+          (nvml_handle device, int kind, int counter, unsigned long long *errors))                 \
     ENTRY(nvmlEventSetCreate, (nvml_event_set * set))                                              \
     ENTRY(nvmlDeviceRegisterEvents,                                                                \
           (nvml_handle device, unsigned long long types, nvml_event_set set))                      \
-    ENTRY(nvmlEventSetWait_v2, (nvml_event_set set, struct nvml_event *event, unsigned wait_ms))   \
+    ENTRY(nvmlEventSetWait_v2, (nvml_event_set set, struct nvml_event * event, unsigned wait_ms))  \
     ENTRY(nvmlEventSetFree, (nvml_event_set set))
 
 struct nvml_api {
@@ -118,7 +120,9 @@ struct nvml {
     nvml_handle handle;
     nvml_event_set events; /* NULL: this driver or card tells of none */
     bool part;             /* the device is a part (MIG) of the card that the sensors are of */
+    bool lost;             /* NVML says that the card is gone */
     char driver[64];
+    char why[200]; /* of the first sensor that failed; "": none has */
 };
 
 /* NaN and 0: no such sensor, or it failed this time. */
@@ -138,14 +142,13 @@ bool nvml_open(struct nvml *nvml, const struct gpu_device *device, char *why, si
 void nvml_close(struct nvml *nvml);
 /* The version of the driver alone; false: *why as above. */
 bool nvml_driver(char *version, size_t version_size, char *why, size_t size);
-/* false: the card is lost. Of a failing sensor the first reason is kept in *why, if that is "". */
-bool nvml_read(const struct nvml *nvml, struct nvml_reading *reading, char *why, size_t size);
-struct nvml_link nvml_link(const struct nvml *nvml);
+struct nvml_reading nvml_read(struct nvml *nvml);
+struct nvml_link nvml_link(struct nvml *nvml);
 /* -1: not known. */
-int nvml_ecc_enabled(const struct nvml *nvml);
+int nvml_ecc_enabled(struct nvml *nvml);
 /* Uncorrected errors since the driver was loaded; -1: not known. */
-int64_t nvml_ecc_errors(const struct nvml *nvml);
+int64_t nvml_ecc_errors(struct nvml *nvml);
 /* Does not wait. false: nothing has happened. */
-bool nvml_next_event(const struct nvml *nvml, struct nvml_event *event);
+bool nvml_next_event(struct nvml *nvml, struct nvml_event *event);
 
 #endif

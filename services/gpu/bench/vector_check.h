@@ -10,12 +10,12 @@
 enum { VECTOR_OPERAND_BYTES = 1024 };
 
 struct vector_kernel {
-    const char *name;      /* of the kernel: "fma_fp32" */
-    const char *workload;  /* "fma" */
-    const char *dtype;     /* "fp32"; "int8" of dp4a */
-    unsigned results;      /* values a work-item leaves */
-    unsigned result_bytes; /* of one of them */
-    double operations;     /* of a work-item in one iteration */
+    const char *name;         /* of the kernel: "fma_fp32" */
+    const char *workload;     /* "fma" */
+    const char *dtype;        /* "fp32"; "int8" of dp4a */
+    unsigned results;         /* values a work-item leaves */
+    unsigned result_bytes;    /* of one of them */
+    double operations;        /* of a work-item in one iteration */
     uint32_t most_iterations; /* of one launch: beyond, a floating-point count would not be exact */
 };
 

@@ -9,7 +9,7 @@
 enum {
     WINDOWS_LANES_MAX = 2,
     WINDOWS_AHEAD = 4,   /* pieces queued at most, of a lane */
-    WINDOWS_MAX = 65536, /* kept; a longer trial keeps these */
+    WINDOWS_MAX = 65536, /* a longer trial keeps a random sample of so many */
 };
 
 static const double PIECE_S = 7e-3;   /* aimed at */
@@ -27,6 +27,7 @@ struct windows_work {
     int (*enqueue)(struct gpu_job *job, unsigned lane, uint64_t size, struct gpu_event *begin,
                    struct gpu_event *end);
     double work_per_size;
+    bool time;                   /* the primary figure is the time of one unit of work, 1 / rate */
     uint64_t size_min, size_max; /* a piece is calibrated between them; equal: as it is */
 };
 
@@ -34,8 +35,9 @@ struct windows_work {
 struct windows_figures {
     uint64_t count; /* of windows */
     double rate_median, rate_best, rate_cv;
-    double work;     /* of all pieces */
-    double device_s; /* that the device was at work, the mean of the lanes */
+    double rate_whole; /* of all pieces */
+    double work;       /* of all pieces */
+    double device_s;   /* that the device was at work, the mean of the lanes */
     double wall_s;
     uint64_t pieces;
 };
@@ -52,9 +54,11 @@ int windows_verify(struct thread *thread, uint64_t units);
 void windows_finish(struct thread *thread);
 /* After the timed phase. */
 const struct windows_figures *windows_figures(const struct gpu_job *job);
-/* Since the trial began, or since windows_forget(): what verify() may hold what it finds against. */
+/* Since the trial began, of a lane: pieces that were queued, and their sizes added up. What verify()
+ * may hold what it finds against. */
 uint64_t windows_pieces(const struct gpu_job *job, unsigned lane);
-/* The size of the pieces, once it is calibrated. */
+uint64_t windows_total(const struct gpu_job *job, unsigned lane);
+/* The size of the pieces, once it is calibrated; of the one before, while it is. */
 uint64_t windows_size(const struct gpu_job *job);
 
 #endif

@@ -1,0 +1,104 @@
+#include "clocks.h"
+
+#include "gpu.h"
+#include "kernel_set.h"
+#include "statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    SLOTS = 8192, /* of 7 ms each: a minute */
+    HALF = SLOTS / 2,
+    BYTES = SLOTS * sizeof(struct kernel_record),
+};
+
+struct clocks {
+    struct gpu_memory *memory;
+    uint64_t launches, first_timed;
+    double hertz;
+};
+
+int clocks_open(struct gpu_job *job)
+{
+    job->clocks = calloc(1, sizeof *job->clocks);
+    if (!job->clocks) {
+        run_reason(job->run, "no memory for the records of clocks");
+        return EXIT_RESOURCE;
+    }
+    job->clocks->hertz = NAN;
+    return job->backend->memory(&job->gpu, BYTES, &job->clocks->memory);
+}
+
+void clocks_close(struct gpu_job *job)
+{
+    if (!job->clocks)
+        return;
+    job->backend->release_memory(job->clocks->memory);
+    free(job->clocks);
+    job->clocks = NULL;
+}
+
+const struct gpu_memory *clocks_memory(const struct gpu_job *job)
+{
+    return job->clocks->memory;
+}
+
+int clocks_next(struct gpu_job *job, uint32_t *slot)
+{
+    struct clocks *clocks = job->clocks;
+    *slot = (uint32_t)(clocks->launches++ % SLOTS);
+    /* Half at a time, so that the other half always holds the last half minute. */
+    if (*slot % HALF)
+        return EXIT_OK;
+    return job->backend->fill(job->queue, clocks->memory, *slot * sizeof(struct kernel_record),
+                              BYTES / 2, 0);
+}
+
+void clocks_begin(struct gpu_job *job)
+{
+    job->clocks->first_timed = job->clocks->launches;
+    job->clocks->hertz = NAN;
+}
+
+static double median_of(const struct clocks *clocks, const struct kernel_record *records)
+{
+    double *hertz = calloc(SLOTS, sizeof *hertz);
+    size_t count = 0;
+    if (!hertz)
+        return NAN;
+    /* Slots that were made empty for launches to come read as nothing. */
+    for (uint64_t launch = clocks->first_timed; launch < clocks->launches && count < SLOTS;
+         launch++) {
+        uint64_t cycles, nanoseconds;
+        if (launch + SLOTS < clocks->launches)
+            continue;
+        if (kernel_record_read(&records[launch % SLOTS], &cycles, &nanoseconds))
+            hertz[count++] = (double)cycles / (double)nanoseconds * 1e9;
+    }
+    double found = count ? median(hertz, count) : NAN;
+    free(hertz);
+    return found;
+}
+
+int clocks_end(struct gpu_job *job)
+{
+    struct clocks *clocks = job->clocks;
+    struct kernel_record *records = malloc(BYTES);
+    if (!records) {
+        run_reason(job->run, "no memory to read the records of clocks");
+        return EXIT_RESOURCE;
+    }
+    int failure = clocks->launches > clocks->first_timed
+                      ? gpu_download(job->queue, clocks->memory, 0, records, BYTES)
+                      : EXIT_OK;
+    if (!failure && clocks->launches > clocks->first_timed)
+        clocks->hertz = median_of(clocks, records);
+    free(records);
+    return failure;
+}
+
+double clocks_hertz(const struct gpu_job *job)
+{
+    return job->clocks ? job->clocks->hertz : NAN;
+}

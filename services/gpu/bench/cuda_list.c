@@ -1,0 +1,203 @@
+#define _GNU_SOURCE
+#include "cuda_list.h"
+
+#include "cuda_error.h"
+#include "nvml.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is said about the search ---------------------------------------------------------- */
+
+static void __attribute__((format(printf, 2, 3)))
+add(char looked[GPU_LOOKED_MAX], const char *format, ...)
+{
+    size_t length = strlen(looked);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(looked + length, GPU_LOOKED_MAX - length, format, arguments);
+    va_end(arguments);
+}
+
+/* Containers and job schedulers set it, and then it hides cards. */
+static void add_visible(char looked[GPU_LOOKED_MAX])
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (visible)
+        add(looked, "; CUDA_VISIBLE_DEVICES=\"%.64s\"", visible);
+}
+
+/* ---- one device ----------------------------------------------------------------------------- */
+
+/* Calls whose failure leaves the device out; the first one is kept. */
+struct asked {
+    const struct cuda_api *api;
+    cuda_device device;
+    const char *call;
+    int code;
+};
+
+static bool ok(struct asked *asked, const char *call, int code)
+{
+    if (code != CUDA_SUCCESS && asked->code == CUDA_SUCCESS) {
+        asked->call = call;
+        asked->code = code;
+    }
+    return code == CUDA_SUCCESS;
+}
+
+/* 0 where this driver does not know the attribute. */
+static unsigned attribute(struct asked *asked, enum cuda_device_attribute which)
+{
+    int value = 0;
+    int code = asked->api->cuDeviceGetAttribute(&value, (int)which, asked->device);
+    if (code == CUDA_ERROR_INVALID_VALUE || !ok(asked, "cuDeviceGetAttribute", code))
+        return 0;
+    return value > 0 ? (unsigned)value : 0;
+}
+
+static void write_uuid(const struct cuda_uuid *uuid, const char *prefix, char *text, size_t size)
+{
+    const unsigned char *b = uuid->bytes;
+    snprintf(text, size,
+             "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", prefix,
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+             b[14], b[15]);
+}
+
+/* Of a part of a card (MIG) the newer call gives the part's own, the older one the card's. */
+static void ask_uuid(struct asked *asked, struct gpu_device *device)
+{
+    struct cuda_uuid card, own;
+    if (!ok(asked, "cuDeviceGetUuid", asked->api->cuDeviceGetUuid(&card, asked->device)))
+        return;
+    own = card;
+    if (asked->api->cuDeviceGetUuid_v2 &&
+        !ok(asked, "cuDeviceGetUuid_v2", asked->api->cuDeviceGetUuid_v2(&own, asked->device)))
+        return;
+    write_uuid(&own, memcmp(&own, &card, sizeof own) ? "MIG" : "GPU", device->uuid,
+               sizeof device->uuid);
+}
+
+static void ask_pci(struct asked *asked, struct gpu_device *device)
+{
+    int code =
+        asked->api->cuDeviceGetPCIBusId(device->pci, (int)sizeof device->pci, asked->device);
+    if (!ok(asked, "cuDeviceGetPCIBusId", code))
+        device->pci[0] = '\0';
+    for (char *at = device->pci; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+}
+
+static void ask_sizes(struct asked *asked, struct gpu_device *device)
+{
+    size_t bytes = 0;
+    ok(asked, "cuDeviceTotalMem_v2", asked->api->cuDeviceTotalMem_v2(&bytes, asked->device));
+    device->memory_bytes = bytes;
+    device->cc_major = (int)attribute(asked, CUDA_DEVICE_COMPUTE_CAPABILITY_MAJOR);
+    device->cc_minor = (int)attribute(asked, CUDA_DEVICE_COMPUTE_CAPABILITY_MINOR);
+    device->compute_units = attribute(asked, CUDA_DEVICE_MULTIPROCESSORS);
+    device->clock_hertz = attribute(asked, CUDA_DEVICE_CLOCK_KILOHERTZ) * 1e3;
+    device->memory_clock_hertz = attribute(asked, CUDA_DEVICE_MEMORY_CLOCK_KILOHERTZ) * 1e3;
+    device->bus_width_bits = attribute(asked, CUDA_DEVICE_MEMORY_BUS_BITS);
+    device->l2_bytes = attribute(asked, CUDA_DEVICE_L2_BYTES);
+    device->group_size_max = attribute(asked, CUDA_DEVICE_GROUP_SIZE_MAX);
+    device->shared_bytes = attribute(asked, CUDA_DEVICE_SHARED_BYTES_MAX);
+    device->ecc = attribute(asked, CUDA_DEVICE_ECC_ENABLED) > 0;
+}
+
+static bool describe(const struct cuda_api *api, int ordinal, struct gpu_device *device,
+                     char looked[GPU_LOOKED_MAX])
+{
+    struct asked asked = {.api = api};
+    *device = (struct gpu_device){.backend = &cuda_backend,
+                                  .ordinal = ordinal,
+                                  .type = GPU_IS_GPU,
+                                  .vendor = "NVIDIA",
+                                  .fp64 = true,
+                                  .fp16 = true};
+    if (ok(&asked, "cuDeviceGet", api->cuDeviceGet(&asked.device, ordinal))) {
+        int size = (int)sizeof device->name;
+        ok(&asked, "cuDeviceGetName", api->cuDeviceGetName(device->name, size, asked.device));
+        ask_uuid(&asked, device);
+        ask_pci(&asked, device);
+        ask_sizes(&asked, device);
+    }
+    if (asked.code != CUDA_SUCCESS) {
+        char line[320];
+        cuda_error_line(api, asked.call, asked.code, line, sizeof line);
+        add(looked, "; device %d is left out: %s", ordinal, line);
+        return false;
+    }
+    if (device->cc_major && device->compute_units)
+        return true;
+    add(looked, "; device %d is left out: the driver does not tell its %s", ordinal,
+        device->cc_major ? "multiprocessors" : "compute capability");
+    return false;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+/* The driver's own version; NVML is the only one to tell it, and is not always there. */
+static void driver_version(int cuda_version, char *driver, size_t size)
+{
+    char why[256];
+    if (!nvml_driver(driver, size, why, sizeof why))
+        snprintf(driver, size, "CUDA %d.%d", cuda_version / 1000, cuda_version % 1000 / 10);
+}
+
+static bool begin(const struct cuda_api *api, int *version, int *count, char looked[GPU_LOOKED_MAX])
+{
+    const char *call = "cuInit";
+    int code = api->cuInit(0);
+    if (code == CUDA_SUCCESS) {
+        call = "cuDriverGetVersion";
+        code = api->cuDriverGetVersion(version);
+    }
+    if (code == CUDA_SUCCESS && *version < CUDA_VERSION_LEAST) {
+        add(looked,
+            "libcuda.so.1 is of CUDA %d.%d, too old for the program's kernels: install driver 525 "
+            "(CUDA %d.%d) or newer",
+            *version / 1000, *version % 1000 / 10, CUDA_VERSION_LEAST / 1000,
+            CUDA_VERSION_LEAST % 1000 / 10);
+        return false;
+    }
+    if (code == CUDA_SUCCESS) {
+        call = "cuDeviceGetCount";
+        code = api->cuDeviceGetCount(count);
+    }
+    if (code == CUDA_SUCCESS)
+        return true;
+    cuda_error_line(api, call, code, looked, GPU_LOOKED_MAX);
+    add_visible(looked);
+    return false;
+}
+
+void cuda_list(struct gpu_list *list, char looked[GPU_LOOKED_MAX])
+{
+    const char *why;
+    char driver[sizeof list->devices->driver];
+    int version = 0, count = 0;
+    const struct cuda_api *api = cuda_api_load(&why);
+    looked[0] = '\0';
+    if (!api) {
+        add(looked, "%s", why);
+        return;
+    }
+    if (!begin(api, &version, &count, looked))
+        return;
+    driver_version(version, driver, sizeof driver);
+    add(looked, "libcuda.so.1 (CUDA %d.%d) has %d %s", version / 1000, version % 1000 / 10, count,
+        count == 1 ? "device" : "devices");
+    add_visible(looked);
+    for (int i = 0; i < count && list->count < GPU_DEVICES_MAX; i++) {
+        struct gpu_device *device = &list->devices[list->count];
+        if (!describe(api, i, device, looked))
+            continue;
+        snprintf(device->driver, sizeof device->driver, "%s", driver);
+        list->count++;
+    }
+}

@@ -1,0 +1,86 @@
+#include "device.h"
+
+#include "telemetry.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+/* Pieces of work take milliseconds and are queued ahead; the host has nothing to gain by haste. */
+static const struct timespec BETWEEN_LOOKS = {.tv_nsec = 200000};
+
+int gpu_fail(struct gpu *gpu, int exit_code, const char *call, long code, const char *code_name,
+             const char *format, ...)
+{
+    char meaning[384];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(meaning, sizeof meaning, format, arguments);
+    va_end(arguments);
+    const char *trouble = exit_code == EXIT_FAILED ? telemetry_trouble(gpu->telemetry) : NULL;
+    run_reason(gpu->run, "%s: %ld%s%s%s: %s%s%s", call, code, code_name ? " (" : "",
+               code_name ? code_name : "", code_name ? ")" : "", meaning, trouble ? "; " : "",
+               trouble ? trouble : "");
+    return exit_code;
+}
+
+void gpu_pause(void)
+{
+    nanosleep(&BETWEEN_LOOKS, NULL);
+}
+
+int gpu_wait(const struct gpu_event *event)
+{
+    const struct gpu *gpu = event->gpu;
+    bool done = false;
+    for (;;) {
+        int failure = gpu->device.backend->done(event, &done);
+        if (failure || done || run_stopping(gpu->run))
+            return failure;
+        gpu_pause();
+    }
+}
+
+int gpu_drain(struct gpu_queue *queue)
+{
+    const struct gpu_backend *backend = queue->gpu->device.backend;
+    struct gpu_event *event;
+    int failure = backend->event(queue->gpu, &event);
+    if (!failure)
+        failure = backend->record(queue, event);
+    if (!failure)
+        failure = gpu_wait(event);
+    backend->release_event(event);
+    return failure;
+}
+
+/* A run that is to stop leaves copies under way, and the process ends with them: what they read or
+ * write must outlive the call, or not be touched. Only waiting in the driver's own way makes sure. */
+static int copy_and_wait(struct gpu_queue *queue, const struct gpu_copy *copy)
+{
+    const struct gpu_backend *backend = queue->gpu->device.backend;
+    int failure = backend->copy(queue, copy, NULL, NULL);
+    return failure ? failure : backend->finish(queue);
+}
+
+int gpu_upload(struct gpu_queue *queue, const struct gpu_memory *to, uint64_t offset,
+               const void *from, uint64_t bytes)
+{
+    const struct gpu_copy copy = {.kind = GPU_HOST_TO_DEVICE,
+                                  .to = to,
+                                  .to_offset = offset,
+                                  .host = (void *)from,
+                                  .bytes = bytes};
+    return copy_and_wait(queue, &copy);
+}
+
+int gpu_download(struct gpu_queue *queue, const struct gpu_memory *from, uint64_t offset, void *to,
+                 uint64_t bytes)
+{
+    const struct gpu_copy copy = {.kind = GPU_DEVICE_TO_HOST,
+                                  .from = from,
+                                  .from_offset = offset,
+                                  .host = to,
+                                  .bytes = bytes};
+    return copy_and_wait(queue, &copy);
+}

@@ -1,0 +1,191 @@
+#include "devices.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const struct gpu_backend *const device_backends[GPU_BACKENDS] = {&cuda_backend, &opencl_backend};
+
+/* ---- one list of them ------------------------------------------------------------------------ */
+
+static bool same_text(const char *one, const char *other)
+{
+    return one[0] && !strcasecmp(one, other);
+}
+
+static bool is_same(const struct gpu_device *one, const struct gpu_device *other)
+{
+    return same_text(one->pci, other->pci) || same_text(one->uuid, other->uuid);
+}
+
+/* The entry of the same device that this backend has not added to yet. A device may have the address
+ * of another of the same backend: parts of one card (MIG) are devices of their own. */
+static struct device_entry *entry_of(struct device_list *list, const struct gpu_device *device)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct device_entry *entry = &list->entries[i];
+        if (entry->by[entry->count - 1].backend != device->backend &&
+            is_same(&entry->by[0], device))
+            return entry;
+    }
+    return NULL;
+}
+
+static void add(struct device_list *list, const struct gpu_device *device)
+{
+    struct device_entry *entry = entry_of(list, device);
+    if (!entry && list->count == GPU_DEVICES_MAX)
+        return;
+    if (!entry)
+        entry = &list->entries[list->count++];
+    entry->by[entry->count++] = *device;
+}
+
+void devices_arrange(const struct gpu_list found[GPU_BACKENDS], struct device_list *list)
+{
+    static const enum gpu_type order[] = {GPU_IS_GPU, GPU_IS_OTHER, GPU_IS_CPU};
+    memset(list, 0, sizeof *list);
+    for (size_t turn = 0; turn < sizeof order / sizeof *order; turn++)
+        for (size_t b = 0; b < GPU_BACKENDS; b++)
+            for (size_t i = 0; i < found[b].count; i++)
+                if (found[b].devices[i].type == order[turn])
+                    add(list, &found[b].devices[i]);
+    for (size_t b = 0; b < GPU_BACKENDS; b++)
+        memcpy(list->looked[b], found[b].looked, sizeof list->looked[b]);
+}
+
+const struct device_list *devices_here(void)
+{
+    static struct device_list list;
+    static bool known;
+    if (known)
+        return &list;
+    struct gpu_list *found = calloc(GPU_BACKENDS, sizeof *found);
+    if (!found)
+        abort();
+    for (size_t b = 0; b < GPU_BACKENDS; b++)
+        device_backends[b]->list(&found[b], found[b].looked);
+    devices_arrange(found, &list);
+    free(found);
+    known = true;
+    return &list;
+}
+
+size_t devices_index(const struct device_list *list, const struct gpu_device *device)
+{
+    size_t i = 0;
+    while (i < list->count &&
+           (device < list->entries[i].by || device >= list->entries[i].by + GPU_BACKENDS))
+        i++;
+    return i;
+}
+
+/* ---- the one that is meant ------------------------------------------------------------------- */
+
+static const struct gpu_device *with_backend(const struct device_entry *entry, const char *backend)
+{
+    for (unsigned i = 0; i < entry->count; i++)
+        if (!strcmp(backend, "auto") || !strcmp(backend, entry->by[i].backend->name))
+            return &entry->by[i];
+    return NULL;
+}
+
+static bool is_named(const struct device_entry *entry, const char *name)
+{
+    for (unsigned i = 0; i < entry->count; i++)
+        if (same_text(entry->by[i].uuid, name) || same_text(entry->by[i].pci, name))
+            return true;
+    return false;
+}
+
+static const struct device_entry *named(const struct device_list *list, const char *name)
+{
+    if (name[strspn(name, "0123456789")] == '\0') {
+        unsigned long index = strlen(name) < 9 ? strtoul(name, NULL, 10) : GPU_DEVICES_MAX;
+        return index < list->count ? &list->entries[index] : NULL;
+    }
+    for (size_t i = 0; i < list->count; i++)
+        if (is_named(&list->entries[i], name))
+            return &list->entries[i];
+    return NULL;
+}
+
+static void append(char *text, size_t size, const char *more)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s", more);
+}
+
+/* "0 (NVIDIA H200), 1 (…)" */
+static void name_all(const struct device_list *list, char *text, size_t size)
+{
+    char one[160];
+    for (size_t i = 0; i < list->count; i++) {
+        snprintf(one, sizeof one, "%s%zu (%.100s)", i ? ", " : "", i, list->entries[i].by[0].name);
+        append(text, size, one);
+    }
+}
+
+/* A backend that was not asked for is not spoken of. */
+static void say_what_was_found(const struct device_list *list, const char *backend, char *why,
+                               size_t size)
+{
+    const char *between = "";
+    for (size_t b = 0; b < GPU_BACKENDS; b++) {
+        if (strcmp(backend, "auto") != 0 && strcmp(backend, device_backends[b]->name) != 0)
+            continue;
+        append(why, size, between);
+        append(why, size, list->looked[b]);
+        between = "; ";
+    }
+}
+
+static void say_none(const struct device_list *list, const char *backend, char *why, size_t size)
+{
+    snprintf(why, size, "no GPU: ");
+    say_what_was_found(list, backend, why, size);
+    for (size_t i = 0; i < list->count; i++) {
+        char more[256];
+        const struct gpu_device *device = with_backend(&list->entries[i], backend);
+        if (!device || device->type == GPU_IS_GPU)
+            continue;
+        snprintf(more, sizeof more, "; device %zu (%.100s) is no GPU and runs only by name", i,
+                 device->name);
+        append(why, size, more);
+    }
+}
+
+enum device_answer devices_choose(const struct device_list *list, const char *device,
+                                  const char *backend, const struct gpu_device **chosen, char *why,
+                                  size_t size)
+{
+    bool any = !strcmp(device, "auto");
+    *chosen = NULL;
+    for (size_t i = 0; any && i < list->count && !*chosen; i++)
+        if (list->entries[i].by[0].type == GPU_IS_GPU)
+            *chosen = with_backend(&list->entries[i], backend);
+    if (*chosen)
+        return DEVICE_FOUND;
+    if (any || list->count == 0) {
+        say_none(list, backend, why, size);
+        return DEVICE_UNSUPPORTED;
+    }
+    const struct device_entry *entry = named(list, device);
+    if (!entry) {
+        snprintf(why, size,
+                 "there is no device %.128s here: allowed is auto, or an index or UUID "
+                 "of gpu-bench --list-devices: ",
+                 device);
+        name_all(list, why, size);
+        return DEVICE_UNKNOWN;
+    }
+    *chosen = with_backend(entry, backend);
+    if (*chosen)
+        return DEVICE_FOUND;
+    snprintf(why, size, "device %.128s (%.100s) is not known to %s: ", device, entry->by[0].name,
+             backend);
+    say_what_was_found(list, backend, why, size);
+    return DEVICE_UNSUPPORTED;
+}

@@ -1,0 +1,42 @@
+/* Every device that some backend finds, each once: its index is its place here. */
+#ifndef GPU_BENCH_DEVICES_H
+#define GPU_BENCH_DEVICES_H
+
+#include "device.h"
+
+enum { GPU_BACKENDS = 2 };
+
+/* What different backends say of one device; the first is the one to prefer. */
+struct device_entry {
+    struct gpu_device by[GPU_BACKENDS];
+    unsigned count;
+};
+
+struct device_list {
+    struct device_entry entries[GPU_DEVICES_MAX];
+    size_t count;
+    char looked[GPU_BACKENDS][GPU_LOOKED_MAX]; /* in the order of device_backends */
+};
+
+/* In the order of preference. */
+extern const struct gpu_backend *const device_backends[GPU_BACKENDS];
+
+enum device_answer { DEVICE_FOUND, DEVICE_UNSUPPORTED, DEVICE_UNKNOWN };
+
+/* Asks the drivers the first time it is called. */
+const struct device_list *devices_here(void);
+/* The device that is meant: `device` is auto, an index, a UUID or a PCI address; `backend` is auto or
+ * a name. Unsupported: there is no such thing on this host; unknown: there are others. In both cases
+ * `why` says what was looked for and found. */
+enum device_answer devices_choose(const struct device_list *list, const char *device,
+                                  const char *backend, const struct gpu_device **chosen, char *why,
+                                  size_t size);
+/* Its index. */
+size_t devices_index(const struct device_list *list, const struct gpu_device *device);
+/* --list-devices; the exit code. */
+int devices_print(void);
+
+/* Of tests: from what the backends said. GPUs before others, CPUs last; one device once. */
+void devices_arrange(const struct gpu_list found[GPU_BACKENDS], struct device_list *list);
+
+#endif

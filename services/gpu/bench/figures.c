@@ -1,0 +1,45 @@
+#include "figures.h"
+
+#include "clocks.h"
+#include "telemetry.h"
+
+#include <math.h>
+
+static void tell(struct run *run, const char *name, double value, const char *why)
+{
+    if (isfinite(value))
+        run_metric(run, name, value);
+    else
+        run_no_metric(run, name, why);
+}
+
+static void tell_windows(const struct gpu_job *job, const struct windows_figures *figures)
+{
+    struct run *run = job->run;
+    double best = job->work.time ? 1 / figures->rate_best : figures->rate_best;
+    tell(run, "rate_best", best, "no window was filled");
+    tell(run, "rate_cv", figures->rate_cv, "one window has no spread");
+    run_metric(run, "windows", (double)figures->count);
+    tell(run, "device_busy_ratio", figures->device_s / figures->wall_s, "no window was filled");
+}
+
+static double core_clock_hertz(const struct gpu_job *job)
+{
+    double hertz = clocks_hertz(job);
+    return isfinite(hertz) ? hertz : telemetry_figures(job->telemetry).clock_hertz;
+}
+
+void figures_tell_cycles(struct gpu_job *job)
+{
+    double rate = windows_figures(job)->rate_median;
+    tell(job->run, "operations_per_cycle", rate / core_clock_hertz(job),
+         telemetry_why(job->telemetry));
+}
+
+void figures_tell(struct gpu_job *job)
+{
+    const struct windows_figures *figures = windows_figures(job);
+    tell_windows(job, figures);
+    tell(job->run, "core_clock_hertz", core_clock_hertz(job), telemetry_why(job->telemetry));
+    telemetry_tell(job->telemetry);
+}

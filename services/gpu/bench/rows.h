@@ -1,0 +1,68 @@
+/* What the rows of the table have in common: parameters and functions. */
+#ifndef GPU_BENCH_ROWS_H
+#define GPU_BENCH_ROWS_H
+
+#include "figures.h"
+#include "gpu.h"
+#include "workload.h"
+
+enum { ROWS_STACK_BYTES = 8 << 20 }; /* drivers bring compilers */
+
+extern const char *const rows_backends[];
+extern const char *const rows_excludes[];
+
+/* clang-format off */
+#define ROWS_PARAMS                                                                                \
+    {.name = "device",                                                                             \
+     .type = PARAM_TEXT,                                                                           \
+     .initial = "auto",                                                                            \
+     .help = "Index, UUID or PCI address of a device of gpu-bench --list-devices; auto: the "      \
+             "first GPU. A device that is no GPU runs only by name."},                             \
+    {.name = "backend",                                                                            \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "auto",                                                                            \
+     .choices = rows_backends,                                                                     \
+     .help = "Through which driver; auto: cuda where the device has it, else opencl."},            \
+    {.name = "warmup_s",                                                                           \
+     .type = PARAM_NUMBER,                                                                         \
+     .unit = "s",                                                                                  \
+     .initial = "0.5",                                                                             \
+     .min = 0,                                                                                     \
+     .max = 60,                                                                                    \
+     .help = "Time to run before measuring, not counted: the card's clocks rise in it."}
+
+#define ROWS_DTYPE(usual, words, text)                                                             \
+    {.name = "dtype", .type = PARAM_CHOICE, .initial = usual, .choices = words, .help = text}
+/* clang-format on */
+
+/* Of every workload. */
+#define ROWS_SHARED                                                                                \
+    .setup_s = 0.5, .excludes = rows_excludes, .stack_bytes = ROWS_STACK_BYTES,                    \
+    .threads = gpu_job_threads, .unsupported = gpu_job_unsupported,                                \
+    .unconfirmed = gpu_job_unconfirmed, .check = gpu_job_check, .open = gpu_job_open,              \
+    .close = gpu_job_close, .setup = gpu_job_setup, .teardown = gpu_job_teardown,                  \
+    .observe = gpu_job_observe
+
+/* Of those of the measuring engine. */
+#define ROWS_BULK                                                                                  \
+    ROWS_SHARED, .prepare = windows_prepare, .loop = windows_loop, .moved = windows_moved,         \
+        .verify = windows_verify, .finish = windows_finish
+
+#define ROWS_CLOCK                                                                                 \
+    " Work over the time that the device was at it by its own clock: median over windows of at "   \
+    "least 100 ms."
+
+#define ROWS_OPERATIONS(text)                                                                      \
+    .rate = {.name = "operations_per_second",                                                      \
+             .unit = "operation/s",                                                                \
+             .description = text ROWS_CLOCK,                                                       \
+             .combine = COMBINE_SUM}
+
+#define ROWS_BYTES(text)                                                                           \
+    .rate = {.name = "bytes_per_second",                                                           \
+             .unit = "byte/s",                                                                     \
+             .description = text ROWS_CLOCK,                                                       \
+             .combine = COMBINE_SUM,                                                               \
+             .work = "byte"}
+
+#endif

@@ -1,0 +1,12 @@
+/* The table. Its rows stand in rows_*.c; what differs between them is data and a kind. */
+#include "gpu_workloads.h"
+#include "rows.h"
+
+#include <stddef.h>
+
+const char *const rows_backends[] = {"auto", "cuda", "opencl", NULL};
+const char *const rows_excludes[] = {"threads", NULL};
+
+const struct workload *const gpu_workloads[] = {
+    &fma_workload, &int_add_workload, &int_mul_add_workload, &dp4a_workload, NULL,
+};
