@@ -160,9 +160,9 @@ def _reports_its_metrics(events: list[Any], table: Table, trial: Trial) -> None:
 
 
 def _threads(params: dict[str, Any]) -> int:
-    """One a stream where that is what there is, and in each direction."""
+    """One a stream where that is what there is, and in each direction; one feeds a GPU."""
     directions = 2 if params.get("direction") == "both" else 1
-    return int(params.get("threads") or params["streams"] * directions)
+    return int(params.get("threads") or params.get("streams", 1) * directions)
 
 
 @pytest.mark.timeout(300)
@@ -207,10 +207,11 @@ def test_fixed_work_and_more_threads_than_cpus(
         workload = table.workload(first)
         assert workload is not None
         work = "work" if workload.param("work") else "total_bytes"
-        threads = "threads" if workload.param("threads") else "streams"
+        threads = [name for name in ("threads", "streams") if workload.param(name)]
         round_trips = subsystem == "net" and work == "work"
         amount = FIXED_ROUND_TRIPS if round_trips else FIXED_WORK
-        trial = trial_of(subsystem, table, first, {work: amount, threads: 5, "warmup_s": 0})
+        asked = {work: amount, "warmup_s": 0, **dict.fromkeys(threads, 5)}
+        trial = trial_of(subsystem, table, first, asked)
         start, *_, end = keeps_the_protocol(variant, trial, table, schema)
         (done,) = end["metrics"].keys() & {"work_operations", "work_bytes"}
         counts_blocks = work == "total_bytes" and done == "work_operations"

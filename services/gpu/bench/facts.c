@@ -40,7 +40,7 @@ void facts_of_device(struct run *run, const struct gpu_device *device)
 
 void facts_of_kernel(struct run *run, const struct gpu_kernel *kernel)
 {
-    char text[160];
+    char text[sizeof kernel->name + sizeof kernel->build + 2];
     snprintf(text, sizeof text, "%s, %s", kernel->name, kernel->build);
     run_fact(run, "kernel", text);
     if (kernel->by_the_driver && kernel->gpu->device.cc_major)

@@ -41,5 +41,5 @@ void figures_tell(struct gpu_job *job)
     const struct windows_figures *figures = windows_figures(job);
     tell_windows(job, figures);
     tell(job->run, "core_clock_hertz", core_clock_hertz(job), telemetry_why(job->telemetry));
-    telemetry_tell(job->telemetry);
+    telemetry_tell(job->telemetry, job->run);
 }

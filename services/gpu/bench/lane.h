@@ -7,6 +7,7 @@
 struct lane_piece {
     struct gpu_event *begin, *end;
     uint64_t size;
+    double host_s; /* that queueing it took */
 };
 
 struct lane {
@@ -15,6 +16,7 @@ struct lane {
     unsigned first, queued;
     uint64_t pieces, total; /* since the trial began: how many, and their sizes together */
     const struct gpu_backend *backend;
+    bool by_host_clock;
 };
 
 int lane_open(struct lane *lane, struct gpu_job *job, unsigned index);

@@ -95,6 +95,7 @@ struct windows_figures window_record_figures(struct window_record *record)
     for (unsigned i = 0; i < record->lanes; i++) {
         figures.work += record->whole[i].work;
         figures.device_s += record->whole[i].seconds / record->lanes;
+        figures.lane_rates[i] = record->whole[i].work / record->whole[i].seconds;
     }
     return figures;
 }

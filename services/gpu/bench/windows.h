@@ -27,6 +27,9 @@ struct windows_work {
     int (*enqueue)(struct gpu_job *job, unsigned lane, uint64_t size, struct gpu_event *begin,
                    struct gpu_event *end);
     double work_per_size;
+    /* enqueue() comes back when the piece is done, and the host's clock tells how long that took: of
+     * what the driver does in the call itself. The events are not used. */
+    bool by_host_clock;
     bool time;                   /* the primary figure is the time of one unit of work, 1 / rate */
     uint64_t size_min, size_max; /* a piece is calibrated between them; equal: as it is */
 };
@@ -35,9 +38,10 @@ struct windows_work {
 struct windows_figures {
     uint64_t count; /* of windows */
     double rate_median, rate_best, rate_cv;
-    double rate_whole; /* of all pieces */
-    double work;       /* of all pieces */
-    double device_s;   /* that the device was at work, the mean of the lanes */
+    double rate_whole;                    /* of all pieces */
+    double lane_rates[WINDOWS_LANES_MAX]; /* … of each lane */
+    double work;                          /* of all pieces */
+    double device_s;                      /* that the device was at work, the mean of the lanes */
     double wall_s;
     uint64_t pieces;
 };

@@ -8,5 +8,19 @@ const char *const rows_backends[] = {"auto", "cuda", "opencl", NULL};
 const char *const rows_excludes[] = {"threads", NULL};
 
 const struct workload *const gpu_workloads[] = {
-    &fma_workload, &int_add_workload, &int_mul_add_workload, &dp4a_workload, NULL,
+    &fma_workload,
+    &int_add_workload,
+    &int_mul_add_workload,
+    &dp4a_workload,
+    &read_workload,
+    &write_workload,
+    &copy_workload,
+    &triad_workload,
+    &pointer_chase_workload,
+    &host_to_device_workload,
+    &device_to_host_workload,
+    &bidirectional_workload,
+    &peer_to_peer_workload,
+    &launch_latency_workload,
+    NULL,
 };

@@ -1,0 +1,152 @@
+/* The rows of the workloads between the host and a device, and between devices. */
+#include "gpu_workloads.h"
+#include "launches.h"
+#include "peers.h"
+#include "rows.h"
+#include "transfers.h"
+
+static const char *const automatic[] = {"auto", NULL};
+static const char *const host_memories[] = {"pinned", "pageable", NULL};
+static const char *const directions[] = {"write", "read", "both", NULL};
+static const char *const modes[] = {"round_trip", "back_to_back", NULL};
+
+/* clang-format off */
+#define PARAM_SIZE                                                                                 \
+    {.name = "size_bytes",                                                                         \
+     .type = PARAM_COUNT,                                                                          \
+     .unit = "byte",                                                                               \
+     .initial = "auto",                                                                            \
+     .min = 4,                                                                                     \
+     .max = 1e15,                                                                                  \
+     .choices = automatic,                                                                         \
+     .help = "Bytes of one copy, a multiple of 4; auto: 512 MiB, less where there is no room."}
+/* clang-format on */
+
+static const struct param transfer_params[] = {
+    {.name = "host_memory",
+     .type = PARAM_CHOICE,
+     .initial = "pinned",
+     .choices = host_memories,
+     .help = "pinned: locked memory, which the device reaches by itself; pageable: ordinary "
+             "memory, which the driver copies in its call, so that the host's clock times it."},
+    PARAM_SIZE,
+    ROWS_PARAMS,
+    {.name = NULL},
+};
+
+static const struct param peer_params[] = {
+    {.name = "peer_device",
+     .type = PARAM_TEXT,
+     .initial = "auto",
+     .help = "Index, UUID or PCI address of the other device; auto: the next one of "
+             "gpu-bench --list-devices with the same driver."},
+    {.name = "direction",
+     .type = PARAM_CHOICE,
+     .initial = "write",
+     .choices = directions,
+     .help = "write: to the other device; read: from it; both: at once. The device itself copies "
+             "in each of them."},
+    PARAM_SIZE,
+    ROWS_PARAMS,
+    {.name = NULL},
+};
+
+static const struct param launch_params[] = {
+    {.name = "mode",
+     .type = PARAM_CHOICE,
+     .initial = "round_trip",
+     .choices = modes,
+     .help = "round_trip: from the call that launches until the host knows that the kernel has "
+             "ended; back_to_back: the share of one in 256 launched one behind another."},
+    ROWS_PARAMS,
+    {.name = NULL},
+};
+
+static const struct metric transfer_metrics[] = {GPU_METRICS("byte/s", HIGHER_IS_BETTER),
+                                                 {.name = NULL}};
+static const struct metric bidirectional_metrics[] = {
+    {"host_to_device_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
+     "To the device alone, while the other direction is at work too."},
+    {"device_to_host_bytes_per_second", "byte/s", HIGHER_IS_BETTER, "… to the host alone."},
+    GPU_METRICS("byte/s", HIGHER_IS_BETTER),
+    {.name = NULL},
+};
+static const struct metric peer_metrics[] = {
+    {"write_bytes_per_second", "byte/s", HIGHER_IS_BETTER, "To the other device alone."},
+    {"read_bytes_per_second", "byte/s", HIGHER_IS_BETTER, "From the other device alone."},
+    GPU_METRICS("byte/s", HIGHER_IS_BETTER),
+    {.name = NULL},
+};
+static const struct metric launch_metrics[] = {
+    {"launch_call_s", "s", LOWER_IS_BETTER,
+     "Time of the driver's call that launches, median; of back to back, mean of a batch."},
+    GPU_SENSOR_METRICS,
+    {.name = NULL},
+};
+
+#define RATE(text)                                                                                 \
+    .rate = {.name = "bytes_per_second",                                                           \
+             .unit = "byte/s",                                                                     \
+             .description = text " over the time that the copies took, by the device's clock or, " \
+                                 "of pageable memory, the host's: median over windows of at "      \
+                                 "least 100 ms.",                                                  \
+             .combine = COMBINE_SUM,                                                               \
+             .work = "byte"}
+
+const struct workload host_to_device_workload = {
+    .name = "host_to_device",
+    .description = "The driver copies from the host's memory to the device's.",
+    .params = transfer_params,
+    .metrics = transfer_metrics,
+    .own = &transfer_host_to_device.kind,
+    RATE("Bytes copied"),
+    ROWS_BULK,
+};
+
+const struct workload device_to_host_workload = {
+    .name = "device_to_host",
+    .description = "The driver copies from the device's memory to the host's.",
+    .params = transfer_params,
+    .metrics = transfer_metrics,
+    .own = &transfer_device_to_host.kind,
+    RATE("Bytes copied"),
+    ROWS_BULK,
+};
+
+const struct workload bidirectional_workload = {
+    .name = "bidirectional",
+    .description = "The driver copies to the device and to the host at the same time.",
+    .params = transfer_params,
+    .metrics = bidirectional_metrics,
+    .own = &transfer_bidirectional.kind,
+    RATE("Bytes copied in both directions together,"),
+    ROWS_BULK,
+};
+
+const struct workload peer_to_peer_workload = {
+    .name = "peer_to_peer",
+    .description = "The driver copies from one device's memory to another's, without the host.",
+    .params = peer_params,
+    .metrics = peer_metrics,
+    .own = &peer_kind,
+    RATE("Bytes copied"),
+    ROWS_BULK,
+};
+
+const struct workload launch_latency_workload = {
+    .name = "launch_latency",
+    .description = "Launches a kernel that does nothing.",
+    .params = launch_params,
+    .metrics = launch_metrics,
+    .own = &launch_kind,
+    .rate = {.name = "launch_time_s",
+             .unit = "s",
+             .description = "Time of one launch by the host's clock, median.",
+             .combine = COMBINE_MEDIAN,
+             .time = true},
+    ROWS_SHARED,
+    .prepare = launches_prepare,
+    .loop = launches_loop,
+    .verify = launches_verify,
+    .finish = launches_finish,
+};
