@@ -123,7 +123,7 @@ def test_the_net_service_finds_the_orchestrator_where_it_is_published() -> None:
 
 @pytest.mark.parametrize("vendor", GPUS)
 def test_what_gives_a_gpu_changes_nothing_else(vendor: str) -> None:
-    changes = {"gpu": {"deploy"}, "amd": {"image", "build", "environment", "devices", "group_add"}}
+    changes = {"gpu": {"deploy"}, "amd": {"image", "build", "devices", "group_add"}}
     assert set(GPUS[vendor]) == {"services"} and set(GPUS[vendor]["services"]) == {"gpu"}
     assert set(GPUS[vendor]["services"]["gpu"]) == changes[vendor]
 
