@@ -293,7 +293,9 @@ void reporter_run(struct reporter *reporter, struct trial *trial)
     double end_s = INFINITY;
     while (atomic_load(&trial->at_work) > 0 && now_s() < end_s) {
         announce_when_ready(trial);
-        bool sampling = atomic_load(&trial->timed) && !run_stopping(run);
+        /* What is due once all are through comes with reporter_finish(): checks may take a while. */
+        bool sampling = atomic_load(&trial->timed) && atomic_load(&trial->measuring) > 0 &&
+                        !run_stopping(run);
         if (sampling && !reporter->started)
             begin_sampling(reporter, trial);
         wait_until(sampling ? reporter->next_s : end_s, trial);

@@ -61,24 +61,35 @@ static uint64_t down_to(uint64_t bytes, uint64_t granule)
     return bytes / granule * granule;
 }
 
+/* Arrays that share the device's memory: where it is the host's, all of them do. */
+static unsigned arrays_there(const struct arrays_demand *demand, const struct room *room)
+{
+    return demand->arrays + (room->device->type == GPU_IS_CPU ? demand->host_arrays : 0);
+}
+
 /* The largest size for which there is room; 0: none. */
 static uint64_t fitting(const struct arrays_demand *demand, const struct room *room)
 {
     double left = (double)room->free_bytes * FREE_SHARE - (double)demand->beside_bytes;
-    double most = fmin(left / demand->arrays, (double)room->array_bytes);
+    double most = fmin(left / arrays_there(demand, room), (double)room->array_bytes);
     if (demand->host_arrays && isfinite(room->host.bytes))
         most = fmin(most, room->host.bytes * FREE_SHARE / demand->host_arrays);
     return most < (double)demand->granule ? 0 : down_to((uint64_t)most, demand->granule);
+}
+
+static const char *remedy(const struct room *room)
+{
+    return room->device->cc_major ? "end what holds the rest (nvidia-smi lists it)"
+                                  : "end what holds the rest";
 }
 
 static int no_room_at_all(struct gpu_job *job, const struct arrays_demand *demand,
                           const struct room *room)
 {
     run_reason(job->run,
-               "%s has %.2f GiB of its %.2f GiB free, too little for %u arrays of any size: end "
-               "what holds the rest (nvidia-smi lists it)",
+               "%s has %.2f GiB of its %.2f GiB free, too little for %u array(s) of any size: %s",
                room->device->name, (double)room->free_bytes / GIB,
-               (double)room->device->memory_bytes / GIB, demand->arrays);
+               (double)room->device->memory_bytes / GIB, arrays_there(demand, room), remedy(room));
     return EXIT_RESOURCE;
 }
 
@@ -86,26 +97,27 @@ static int refuse_on_device(struct gpu_job *job, const struct arrays_demand *dem
                             const struct room *room, uint64_t bytes)
 {
     uint64_t most = fitting(demand, room);
+    unsigned arrays = arrays_there(demand, room);
     if (!most)
         return no_room_at_all(job, demand, room);
     run_reason(job->run,
-               "size_bytes %" PRIu64 ": %u array%s of it take %.2f GiB, and %s has %.2f GiB of its "
-               "%.2f GiB free: use --size-bytes=%" PRIu64 " or less, or end what holds the rest "
-               "(nvidia-smi lists it)",
-               bytes, demand->arrays, demand->arrays > 1 ? "s" : "",
-               ((double)demand->arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
+               "size_bytes %" PRIu64 ": %u array(s) need %.2f GiB, and %s has %.2f GiB of its "
+               "%.2f GiB free: use --size-bytes=%" PRIu64 " or less, or %s",
+               bytes, arrays, ((double)arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
                room->device->name, (double)room->free_bytes / GIB,
-               (double)room->device->memory_bytes / GIB, most);
+               (double)room->device->memory_bytes / GIB, most, remedy(room));
     return EXIT_RESOURCE;
 }
 
+/* One array alone is more than the driver gives in one piece. */
 static int refuse_one(struct gpu_job *job, const struct arrays_demand *demand,
                       const struct room *room, uint64_t bytes)
 {
     run_reason(job->run,
                "size_bytes %" PRIu64 ": %s gives at most %" PRIu64
-               " bytes in one piece: use --size-bytes=%" PRIu64 " or less",
-               bytes, job->gpu.device.name, room->array_bytes, fitting(demand, room));
+               " bytes in one piece and has %.2f GiB free: use --size-bytes=%" PRIu64 " or less",
+               bytes, job->gpu.device.name, room->array_bytes, (double)room->free_bytes / GIB,
+               fitting(demand, room));
     return EXIT_RESOURCE;
 }
 
@@ -113,11 +125,10 @@ static int refuse_on_host(struct gpu_job *job, const struct arrays_demand *deman
                           const struct room *room, uint64_t bytes)
 {
     run_reason(job->run,
-               "size_bytes %" PRIu64 ": %u array%s of it on the host take %.2f GiB, and %.2f GiB "
-               "are left (%s): use --size-bytes=%" PRIu64 " or less",
-               bytes, demand->host_arrays, demand->host_arrays > 1 ? "s" : "",
-               (double)demand->host_arrays * (double)bytes / GIB, room->host.bytes / GIB,
-               room->host.limit, fitting(demand, room));
+               "size_bytes %" PRIu64 ": %u array(s) on the host need %.2f GiB, and %.2f GiB are "
+               "left (%s): use --size-bytes=%" PRIu64 " or less",
+               bytes, demand->host_arrays, (double)demand->host_arrays * (double)bytes / GIB,
+               room->host.bytes / GIB, room->host.limit, fitting(demand, room));
     return EXIT_RESOURCE;
 }
 
@@ -126,7 +137,8 @@ static int hold_against(struct gpu_job *job, const struct arrays_demand *demand,
 {
     if (bytes > room->array_bytes)
         return refuse_one(job, demand, room, bytes);
-    double device_bytes = (double)demand->arrays * (double)bytes + (double)demand->beside_bytes;
+    double device_bytes =
+        (double)arrays_there(demand, room) * (double)bytes + (double)demand->beside_bytes;
     if (device_bytes > (double)room->free_bytes)
         return refuse_on_device(job, demand, room, bytes);
     if ((double)demand->host_arrays * (double)bytes > room->host.bytes)

@@ -57,6 +57,8 @@ int clocks_next(struct gpu_job *job, uint32_t *slot)
 
 void clocks_begin(struct gpu_job *job)
 {
+    if (!job->clocks)
+        return;
     job->clocks->first_timed = job->clocks->launches;
     job->clocks->hertz = NAN;
 }
@@ -84,15 +86,15 @@ static double median_of(const struct clocks *clocks, const struct kernel_record 
 int clocks_end(struct gpu_job *job)
 {
     struct clocks *clocks = job->clocks;
+    if (!clocks || clocks->launches == clocks->first_timed)
+        return EXIT_OK;
     struct kernel_record *records = malloc(BYTES);
     if (!records) {
         run_reason(job->run, "no memory to read the records of clocks");
         return EXIT_RESOURCE;
     }
-    int failure = clocks->launches > clocks->first_timed
-                      ? gpu_download(job->queue, clocks->memory, 0, records, BYTES)
-                      : EXIT_OK;
-    if (!failure && clocks->launches > clocks->first_timed)
+    int failure = gpu_download(job->queue, clocks->memory, 0, records, BYTES);
+    if (!failure)
         clocks->hertz = median_of(clocks, records);
     free(records);
     return failure;

@@ -10,6 +10,7 @@ struct clocks;
 struct gpu_job;
 
 int clocks_open(struct gpu_job *job);
+/* Without clocks_open() there are none: this and what a phase calls do nothing. */
 void clocks_close(struct gpu_job *job);
 /* For a launch: the array of records, and the slot of the next one, which is made empty where it was
  * used before. */

@@ -227,9 +227,9 @@ static int load_failed(struct gpu *gpu, const struct kernel_image *image, int co
     if (!unusable)
         return fail(gpu, "cuModuleLoadDataEx", code);
     own_of(gpu)->broken = true;
-    return gpu_fail(gpu, EXIT_UNSUPPORTED, "cuModuleLoadDataEx", code,
-                    cuda_error_name(api, code), "%s with driver %s: %s%s%s", image->file,
-                    gpu->device.driver, cuda_error_text(code), log[0] ? "; it says: " : "", log);
+    return gpu_fail(gpu, EXIT_UNSUPPORTED, "cuModuleLoadDataEx", code, cuda_error_name(api, code),
+                    "%s with driver %s: %s%s%s", image->file, gpu->device.driver,
+                    cuda_error_text(code), log[0] ? "; it says: " : "", log);
 }
 
 /* 0 or the driver's code; `log` gets what its compiler says. */
@@ -302,8 +302,8 @@ static void describe_build(struct gpu_kernel *kernel, const struct kernel_image 
 {
     int length = (int)strcspn(image->file, ".");
     kernel->by_the_driver = image->ptx;
-    snprintf(kernel->build, sizeof kernel->build, "%s %.*s%s", image->ptx ? "PTX" : "CUBIN",
-             length, image->file, image->ptx ? " by the driver" : "");
+    snprintf(kernel->build, sizeof kernel->build, "%s %.*s%s", image->ptx ? "PTX" : "CUBIN", length,
+             image->file, image->ptx ? " by the driver" : "");
 }
 
 static int kernel(struct gpu *gpu, const char *name, struct gpu_kernel **made)
@@ -479,8 +479,8 @@ static int launch_groups(struct gpu_queue *queue, const struct gpu_launch *launc
     return EXIT_OK;
 }
 
-static int launch(struct gpu_queue *queue, const struct gpu_launch *launch,
-                  struct gpu_event *begin, struct gpu_event *end)
+static int launch(struct gpu_queue *queue, const struct gpu_launch *launch, struct gpu_event *begin,
+                  struct gpu_event *end)
 {
     struct function *function = launch->kernel->own;
     void *arguments[ARGUMENTS_MAX];

@@ -159,8 +159,7 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as CUDA lays it out");
     ENTRY(cuMemcpyDtoHAsync_v2, (void *to, cuda_pointer from, size_t bytes, cuda_stream stream))   \
     ENTRY(cuMemcpyDtoDAsync_v2,                                                                    \
           (cuda_pointer to, cuda_pointer from, size_t bytes, cuda_stream stream))                  \
-    ENTRY(cuMemsetD32Async,                                                                        \
-          (cuda_pointer to, unsigned word, size_t count, cuda_stream stream))                      \
+    ENTRY(cuMemsetD32Async, (cuda_pointer to, unsigned word, size_t count, cuda_stream stream))    \
     ENTRY(cuMemcpyPeerAsync, (cuda_pointer to, cuda_context to_context, cuda_pointer from,         \
                               cuda_context from_context, size_t bytes, cuda_stream stream))
 

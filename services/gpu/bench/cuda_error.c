@@ -70,7 +70,8 @@ static const struct cause causes[] = {
      "a kernel failed on the device, or the card was lost: look into the kernel's log (dmesg, Xid "
      "13, 31 or 79) and nvidia-smi"},
     {CUDA_ERROR_DEINITIALIZED, EXIT_FAILED,
-     "the driver has shut down, as it does when a card is lost: look into the kernel's log (dmesg)"},
+     "the driver has shut down, as it does when a card is lost: look into the kernel's log "
+     "(dmesg)"},
     {CUDA_ERROR_OPERATING_SYSTEM, EXIT_FAILED,
      "a call of the system failed in the driver: look into the kernel's log (dmesg) and the limits "
      "of this process (ulimit -a)"},

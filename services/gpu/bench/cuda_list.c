@@ -12,8 +12,8 @@
 
 /* ---- what is said about the search ---------------------------------------------------------- */
 
-static void __attribute__((format(printf, 2, 3)))
-add(char looked[GPU_LOOKED_MAX], const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) add(char looked[GPU_LOOKED_MAX],
+                                                      const char *format, ...)
 {
     size_t length = strlen(looked);
     va_list arguments;
@@ -62,10 +62,9 @@ static unsigned attribute(struct asked *asked, enum cuda_device_attribute which)
 static void write_uuid(const struct cuda_uuid *uuid, const char *prefix, char *text, size_t size)
 {
     const unsigned char *b = uuid->bytes;
-    snprintf(text, size,
-             "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", prefix,
-             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
-             b[14], b[15]);
+    snprintf(text, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             prefix, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+             b[12], b[13], b[14], b[15]);
 }
 
 /* Of a part of a card (MIG) the newer call gives the part's own, the older one the card's. */
@@ -84,8 +83,7 @@ static void ask_uuid(struct asked *asked, struct gpu_device *device)
 
 static void ask_pci(struct asked *asked, struct gpu_device *device)
 {
-    int code =
-        asked->api->cuDeviceGetPCIBusId(device->pci, (int)sizeof device->pci, asked->device);
+    int code = asked->api->cuDeviceGetPCIBusId(device->pci, (int)sizeof device->pci, asked->device);
     if (!ok(asked, "cuDeviceGetPCIBusId", code))
         device->pci[0] = '\0';
     for (char *at = device->pci; *at; at++)

@@ -106,6 +106,7 @@ void gpu_job_close(struct run *run)
     if (!job)
         return;
     telemetry_close(job->telemetry);
+    windows_free(job);
     free(job->own);
     free(job);
 }

@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-    CLOCKS_KEPT = 8192,          /* readings that a median is made of */
-    XIDS_MAX = 8,                /* kinds that are told apart */
-    READ_EVERY_NS = 20000000,    /* 20 ms */
-    CLOSE_WITHIN_S = 1,          /* a driver that has lost its card may keep a call for ever */
+    CLOCKS_KEPT = 8192,       /* readings that a median is made of */
+    XIDS_MAX = 8,             /* kinds that are told apart */
+    READ_EVERY_NS = 20000000, /* 20 ms */
+    CLOSE_WITHIN_S = 1,       /* a driver that has lost its card may keep a call for ever */
 };
 
 /* What holds the clock below what the card would run at. A clock that its owner has set does not
@@ -31,9 +31,9 @@ struct record {
     double power_sum;
     unsigned powers, readings, reasons_known, throttled;
     uint64_t reasons;
-    double begun_s, ended_s;                   /* of the stretch */
-    double first_s, last_s;                    /* of the counter of energy */
-    double first_joules, last_joules;          /* NaN: none */
+    double begun_s, ended_s;          /* of the stretch */
+    double first_s, last_s;           /* of the counter of energy */
+    double first_joules, last_joules; /* NaN: none */
 };
 
 struct xid {

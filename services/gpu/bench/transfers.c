@@ -3,6 +3,7 @@
 
 #include "arrays.h"
 #include "contents.h"
+#include "nearness.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +190,7 @@ static int open_transfers(struct gpu_job *job)
     int failure = settle(job);
     if (!failure)
         failure = open_ways(job);
+    nearness_tell(job);
     run_fact(job->run, "timed_by",
              transfers->pinned ? "events of the device" : "clock of the host");
     job->work = (struct windows_work){

@@ -226,7 +226,7 @@ static bool check_fma(const struct vector_kernel *kernel, const void *results, s
         for (size_t i = 0; i < work_items; ++i) {
             const size_t at = r * work_items + i;
             const double expected = (double)fma_result(kernel, i, r, iterations);
-            const double found = packed(kernel)             ? ((const int32_t *)results)[at]
+            const double found = packed(kernel)              ? ((const int32_t *)results)[at]
                                  : kernel->result_bytes == 8 ? ((const double *)results)[at]
                                                              : ((const float *)results)[at];
             if (found == expected)

@@ -99,12 +99,23 @@ void windows_close(struct gpu_job *job)
         return;
     for (unsigned i = 0; i < windows->count; i++)
         lane_close(&windows->lanes[i]);
+    windows->count = 0;
     window_record_close(&windows->record);
-    free(windows);
+}
+
+void windows_free(struct gpu_job *job)
+{
+    free(job->windows);
     job->windows = NULL;
 }
 
 /* ---- a phase --------------------------------------------------------------------------------- */
+
+/* As the harness counts it. */
+static uint64_t whole(double work)
+{
+    return work < 0x1p63 ? (uint64_t)work : INT64_MAX;
+}
 
 static void show_progress(struct windows *windows, double work, double at_s)
 {
@@ -118,7 +129,7 @@ uint64_t windows_moved(const struct thread *thread, double *at_s)
 {
     struct windows *windows = gpu_job_of(thread)->windows;
     pthread_mutex_lock(&windows->lock);
-    uint64_t moved = (uint64_t)windows->moved;
+    uint64_t moved = whole(windows->moved);
     *at_s = windows->moved_at_s;
     pthread_mutex_unlock(&windows->lock);
     return moved;
@@ -136,7 +147,7 @@ static int refill(struct thread *thread, struct phase *phase)
     for (unsigned ahead = 0; ahead < WINDOWS_AHEAD; ahead++)
         for (unsigned i = 0; i < windows->count; i++) {
             struct lane *lane = &windows->lanes[i];
-            if (lane->queued > ahead || run_loop_over(thread, (uint64_t)phase->queued, now_s()))
+            if (lane->queued > ahead || run_loop_over(thread, whole(phase->queued), now_s()))
                 continue;
             int failure = lane_enqueue(lane, job, windows->size);
             if (failure)
@@ -238,7 +249,7 @@ int windows_verify(struct thread *thread, uint64_t units)
     int failure = clocks_end(job);
     if (!failure)
         failure = check_what_is_left(job);
-    run_bulk_done(thread, (uint64_t)figures->work, figures->rate_whole);
+    run_bulk_done(thread, whole(figures->work), figures->rate_whole);
     return failure;
 }
 

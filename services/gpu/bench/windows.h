@@ -49,7 +49,10 @@ struct windows_figures {
 /* Events and records for job->work, and the size of its pieces by trying. In gpu_job_open(), behind
  * the kind's own. */
 int windows_open(struct gpu_job *job);
+/* Gives back what is the backend's. */
 void windows_close(struct gpu_job *job);
+/* … and the rest, once nobody asks for windows_moved() any more. */
+void windows_free(struct gpu_job *job);
 /* The functions of a bulk loop, for the rows of the table. */
 int windows_loop(struct thread *thread);
 uint64_t windows_moved(const struct thread *thread, double *at_s);

@@ -2,9 +2,9 @@
 
     python3 services/gpu/kernels/build.py build/gpu/nvrtc build/gpu
 
-takes NVRTC from the directory that its wheel was installed into and leaves in the other one a CUBIN
-or a PTX file per target, and kernels.c: these files, the OpenCL source, and the index of which kernel
-is in which. Standard library alone, since no environment exists yet when the programs are built.
+takes NVRTC from the directory that its wheel was installed into and leaves in the other one a
+CUBIN or a PTX file per target, and kernels.c: these files, the OpenCL source, and the index of which
+kernel is in which. Standard library alone: no environment exists yet when the programs are built.
 """
 
 import ctypes
@@ -20,8 +20,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SHARED = ["vector.k", "memory.k", "chase.k"]
 
-# Every architecture whose code differs, from Volta on, oldest first. What lies between runs that of an
-# older minor version (8.7: 8.6), what comes later the newest PTX. 80 is PTX for the rest: other majors.
+# Every architecture whose code differs, from Volta on, oldest first. What lies between runs that of
+# an older minor version (8.7: 8.6), what comes later the newest PTX, and other majors that of 8.0.
 ALL = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
 PTX = ["compute_80", "compute_120"]
 
@@ -92,7 +92,7 @@ class Nvrtc:
             raise RuntimeError(f"{function}: {self.library.nvrtcGetErrorString(code).decode()}")
 
     def compile(self, source: str, name: str, arch: str) -> bytes:
-        """CUBIN of a real architecture, PTX of a virtual one. RuntimeError: the compiler's messages."""
+        """CUBIN of a real architecture, PTX of a virtual one. RuntimeError: its messages."""
         program = ctypes.c_void_p()
         options = [option.encode() for option in (f"--gpu-architecture={arch}", *OPTIONS)]
         self.call(

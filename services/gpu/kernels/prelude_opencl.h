@@ -67,8 +67,9 @@ DEVICE i32 dot4(i32 a, i32 b, i32 c)
            (a << 8 >> 24) * (b << 8 >> 24) + (a >> 24) * (b >> 24);
 }
 #endif
-/* Without an instruction of its own a compiler sees products of invariants. */
-#define DOT4_CHANGE(a, zero) a ^= zero;
+/* Without an instruction of its own a compiler sees products of invariants, and that two changes by an
+   exclusive or are none. */
+#define DOT4_CHANGE(a, zero) a += zero;
 
 #define load_ca(address) (*(GLOBAL const volatile u64 *)(address))
 #define load_cg(address) (*(GLOBAL const volatile u64 *)(address))

@@ -59,8 +59,8 @@ Array = np.ndarray[tuple[int], np.dtype[np.uint8]]
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     made = tmp_path_factory.mktemp("emulation") / "kernels.so"
     subprocess.run(
-        ["gcc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-shared"]
-        + ["-fPIC", "-o", made, GPU / "kernels" / "emulation.c", GPU / "bench" / "vector_check.c"],
+        f"gcc -std=gnu17 -O2 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o {made} "
+        f"{GPU / 'kernels' / 'emulation.c'} {GPU / 'bench' / 'vector_check.c'}".split(),
         check=True,
     )
     library = ctypes.CDLL(str(made))

@@ -1,0 +1,11 @@
+/* Whether the host's end of a transfer is on the NUMA node that the device hangs at. */
+#ifndef GPU_BENCH_NEARNESS_H
+#define GPU_BENCH_NEARNESS_H
+
+#include "gpu.h"
+
+/* On the thread that copies: the facts device_numa_node and host_numa_node, and a warning where they
+ * differ. Nothing where the kernel does not know. */
+void nearness_tell(struct gpu_job *job);
+
+#endif
