@@ -72,8 +72,8 @@ def inventory(
 
 
 def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
-    """What several services of one host say of it: the first, with the scratch directory, the network
-    and the GPUs of the one that has any."""
+    """What several services of one host say of it: the first, with the scratch directory, the
+    network and the GPUs of the one that has any."""
     place = next((one.scratch for one in seen if one.scratch is not None), None)
     network = next((one.network for one in seen if one.network is not None), None)
     found = next((one.gpus for one in seen if one.gpus is not None), None)

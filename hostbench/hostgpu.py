@@ -27,6 +27,7 @@ class ListedDevice(BaseModel):
 
     index: int
     backend: str
+    backends: tuple[str, ...] = ()
     name: str
     type: str
     uuid: str | None = None
@@ -41,6 +42,8 @@ class ListedDevice(BaseModel):
     l2_bytes: int | None = None
     memory_bytes: int | None = None
     ecc: bool | None = None
+    fp64: bool | None = None
+    fp16: bool | None = None
 
 
 class DeviceList(BaseModel):

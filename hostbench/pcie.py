@@ -19,8 +19,8 @@ ENCODING = {
 _WORDS = {8 / 10: "8b/10b", 128 / 130: "128b/130b", 242 / 256: "flits of 242 in 256 bytes"}
 # By generation, from 1.
 GENERATIONS = tuple(ENCODING)
-# Of a packet beside its data, at the least: 4 bytes of framing with the sequence number, a header of
-# 3 words, a checksum of 4 bytes.
+# Of a packet beside its data, at the least: 4 bytes of framing with the sequence number, a header
+# of 3 words, a checksum of 4 bytes.
 PACKET_OVERHEAD_BYTES = 20
 # Where the PCI Express capability says how large packets are: in the device control register, bits
 # 5 to 7, as 128 bytes times a power of two.

@@ -72,7 +72,8 @@ def examine(results: Path, subsystem: Subsystem | None) -> DoctorReport:
     """Watches this host for a second, looks at everything else, and reports."""
     root, checks = Path("/"), checks_for(subsystem)
     observation = observe(root, WINDOW_S)
-    view = View(root, inventory(root), results, scratch_directory(), calls.ask(), observation)
+    host = inventory(root, gpu=subsystem in (None, Subsystem.GPU))
+    view = View(root, host, results, scratch_directory(), calls.ask(), observation)
     return report(view, checks, subsystem)
 
 

@@ -225,8 +225,8 @@ class Network(HostModel):
 
 
 class PcieLink(HostModel):
-    """What a PCI Express device is attached by: transfers per second and lane, and lanes, as they are
-    now and as the device has them at most.
+    """What a PCI Express device is attached by: transfers per second and lane, and lanes, as they
+    are now and as the device has them at most.
 
     An idle device may slow its link down. `port_…` are what the ports above it have at most, the
     least of them; None: there is none, or it does not say. `payload_bytes` is what a packet carries
@@ -256,14 +256,16 @@ class PcieLink(HostModel):
 class Gpu(HostModel):
     """A device that gpu-bench can measure; of drivers that tell less, more is None.
 
-    `index` is its number in `gpu-bench --list-devices`, `backend` the driver that is used for it:
-    cuda or opencl. `type`: gpu, cpu or other. `compute_capability` is CUDA's, such as 9.0.
-    `compute_units` are streaming multiprocessors where it has one. `clock_hertz` and
-    `memory_clock_hertz` are the highest. `link` None: `link_reason` says why nobody knows.
+    `index` is its number in `gpu-bench --list-devices`, `backend` the one of `backends` (cuda,
+    opencl) that is used unless a case says otherwise. `type`: gpu, cpu or other.
+    `compute_capability` is CUDA's, such as 9.0; `compute_units` are streaming multiprocessors where
+    it has one. `clock_hertz` and `memory_clock_hertz` are the highest. `fp64`, `fp16`: it has such
+    arithmetic. `link` None: `link_reason` says why nobody knows.
     """
 
     index: int
     backend: str
+    backends: tuple[str, ...] = ()
     name: str
     uuid: str | None = None
     pci: str | None = None
@@ -278,6 +280,8 @@ class Gpu(HostModel):
     l2_bytes: int | None = None
     memory_bytes: int | None = None
     ecc: bool | None = None
+    fp64: bool | None = None
+    fp16: bool | None = None
     link: PcieLink | None = None
     link_reason: str | None = None
 
