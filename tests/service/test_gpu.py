@@ -19,8 +19,7 @@ from tests.stack.service_process import PROGRAMS, ServiceProcess, events
 pytestmark = pytest.mark.timeout(300)
 
 PROGRAM = PROGRAMS / "gpu-bench"
-# Where the loader of OpenCL looks for drivers.
-DRIVERS = "OCL_ICD_VENDORS"
+# OCL_ICD_VENDORS in the environment is where the loader of OpenCL looks instead of here.
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
 SHORT = {"duration_s": 0.2, "warmup_s": 0.05}
 SMALL_BYTES = 8 << 20
@@ -40,10 +39,10 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     """One that finds no driver."""
     root = tmp_path_factory.mktemp("bare")
     (root / "drivers").mkdir()
-    where = {DRIVERS: str(root / "drivers")}
-    if devices(**where):
+    where = str(root / "drivers")
+    if devices(OCL_ICD_VENDORS=where):
         pytest.skip("this host has a GPU of NVIDIA's")
-    one = ServiceProcess(root, subsystem="gpu", **where)
+    one = ServiceProcess(root, subsystem="gpu", OCL_ICD_VENDORS=where)
     one.start()
     yield one
     check_and_stop(one)
@@ -75,7 +74,7 @@ def test_a_driver_that_came_later_is_found(start_service: StartService, tmp_path
     """Every trial looks anew; what was looked at for the table is as old as the service."""
     cpu_with_opencl()
     (tmp_path / "drivers").mkdir()
-    service = start_service("gpu", subsystem="gpu", **{DRIVERS: str(tmp_path / "drivers")})
+    service = start_service("gpu", subsystem="gpu", OCL_ICD_VENDORS=str(tmp_path / "drivers"))
     (tmp_path / "drivers" / POCL.name).write_text(POCL.read_text())
     lines = measured(service, "copy", on_the_cpu("copy", 0))
     assert [line["event"] for line in lines][-2:] == ["end", "control_plane"]
@@ -111,7 +110,9 @@ def pocl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
 def workloads() -> list[str]:
     """All that OpenCL has."""
     said = subprocess.check_output([PROGRAM, "--list"])
-    return [one["name"] for one in json.loads(said)["workloads"] if one["name"] not in NOT_OF_OPENCL]
+    return [
+        one["name"] for one in json.loads(said)["workloads"] if one["name"] not in NOT_OF_OPENCL
+    ]
 
 
 def on_the_cpu(workload: str, device: int) -> dict[str, Any]:
@@ -124,9 +125,7 @@ def on_the_cpu(workload: str, device: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("workload", workloads() if PROGRAM.exists() else [])
-def test_every_workload_of_opencl_through_the_service(
-    pocl: ServiceProcess, workload: str
-) -> None:
+def test_every_workload_of_opencl_through_the_service(pocl: ServiceProcess, workload: str) -> None:
     params = on_the_cpu(workload, cpu_with_opencl())
     lines = measured(pocl, workload, params)
     names = [line["event"] for line in lines]

@@ -32,11 +32,9 @@ def compose(
     environment: Mapping[str, str], directory: Path, *files: str, **settings: str
 ) -> subprocess.CompletedProcess[str]:
     """`docker compose config` of these files with the .env that make env makes in `directory`."""
-    subprocess.run(
-        [ROOT / "scripts/make-env.sh", directory], check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run([ROOT / "scripts/make-env.sh", directory], check=True, stdout=subprocess.DEVNULL)
     options = [option for name in files for option in ("--file", name)]
-    command = ["docker", "compose", "--env-file", directory / ".env", *options]
+    command = ["docker", "compose", f"--env-file={directory / '.env'}", *options]
     return subprocess.run(
         [*command, "config", "--format", "json"],
         cwd=ROOT,
@@ -94,7 +92,8 @@ def test_amds_groups_have_to_be_known(environment: dict[str, str], tmp_path: Pat
 
 def test_make_env_has_compose_read_them(environment: dict[str, str], tmp_path: Path) -> None:
     made = {**os.environ, "GPU": "nvidia"}
-    command = [ROOT / "scripts/make-env.sh", tmp_path]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=made)
+    subprocess.run(
+        [ROOT / "scripts/make-env.sh", tmp_path], check=True, stdout=subprocess.DEVNULL, env=made
+    )
     found = configured(environment, tmp_path)
     assert found["gpu"]["deploy"]["resources"]["reservations"]["devices"]

@@ -135,7 +135,7 @@ def last_stage(service: str) -> str:
 
 
 def test_the_gpu_image_finds_drivers_and_has_none() -> None:
-    """NVIDIA's comes with the host's, by the Container Toolkit; others only where they are named."""
+    """NVIDIA's comes with the host's, by the Container Toolkit; others where they are named."""
     text = last_stage("gpu")
     assert "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility " in text
     assert "echo libnvidia-opencl.so.1 >/etc/OpenCL/vendors/nvidia.icd" in text

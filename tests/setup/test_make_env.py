@@ -149,7 +149,7 @@ def getent(directory: Path, groups: dict[str, int]) -> Path:
     """A directory with a getent that knows these groups."""
     cases = " ".join(f"group-{name}) echo {name}:x:{id_}: ;;" for name, id_ in groups.items())
     directory.mkdir()
-    (directory / "getent").write_text(f'#!/bin/bash\ncase $1-$2 in {cases} *) exit 2 ;; esac\n')
+    (directory / "getent").write_text(f"#!/bin/bash\ncase $1-$2 in {cases} *) exit 2 ;; esac\n")
     (directory / "getent").chmod(0o755)
     return directory
 
@@ -161,7 +161,8 @@ def test_without_being_asked_it_gives_no_gpu(made: Path) -> None:
 def test_nvidias_gpus_are_given_and_taken_away(tmp_path: Path) -> None:
     said = make_env(tmp_path, "nvidia")
     before = settings(tmp_path)
-    assert before["COMPOSE_FILE"] == "compose.yaml:compose.gpu.yaml" and before["COMPOSE_FILE"] in said
+    assert before["COMPOSE_FILE"] == "compose.yaml:compose.gpu.yaml"
+    assert before["COMPOSE_FILE"] in said
     lines = (tmp_path / ".env").read_text()
     assert lines.count("COMPOSE_FILE=") == 1, "it takes the place of the example"
     assert "nothing was changed" in make_env(tmp_path, "nvidia")
