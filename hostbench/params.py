@@ -95,10 +95,11 @@ def _bad_choice(param: Param, value: ParamValue) -> UsageError:
 
 
 def _text(param: Param, value: ParamValue) -> str:
-    """A name. A whole number is one too: that of a device, in a suite, is written without quotes."""
+    """A name. A whole number is one too: a device's, in a suite, is written without quotes."""
     if value == ALL:
         raise UsageError(
-            f"{param.name} all stands for several cases; write it into grid, or give {allowed(param)}"
+            f"{param.name} all stands for several cases; write it into grid, "
+            f"or give {allowed(param)}"
         )
     name = str(value) if isinstance(value, int) else value
     if isinstance(name, str) and _TEXT.fullmatch(name):

@@ -1,5 +1,5 @@
-"""The GPU service with the real program: where there is no GPU, and with a driver of OpenCL that has
-the CPU do what a GPU would (PoCL)."""
+"""The GPU service with the real program: where there is no GPU, and with a driver of OpenCL that
+has the CPU do what a GPU would (PoCL)."""
 
 import json
 import re
