@@ -396,9 +396,12 @@ def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
 
 
 def param_word(name: str, value: object) -> str:
-    """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `streams=4`."""
+    """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `device 1`,
+    `streams=4`."""
     if name == THREADS:
         return "1 thread" if value == 1 else f"{value} threads"
+    if name == DEVICE:
+        return f"device {value}"
     if name.endswith(BYTES):
         said = exact_bytes(value) if isinstance(value, int) else value
         return f"{name.removesuffix(BYTES)} {said}"

@@ -97,7 +97,7 @@ OFFERED_CPU = Gpu(index=2, backend="opencl", name="a CPU", type="cpu")
 def test_all_devices_are_the_gpus_of_the_host() -> None:
     cases = on_gpus((*CARDS, OFFERED_CPU))
     assert [case.label for case in cases] == [
-        f"device={device} {dtype} 1 thread" for device in (0, 1) for dtype in ("fp64", "fp32")
+        f"device {device} {dtype} 1 thread" for device in (0, 1) for dtype in ("fp64", "fp32")
     ]
     assert [case.params["device"] for case in cases] == ["0", "0", "1", "1"]
 
