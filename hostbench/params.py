@@ -95,7 +95,7 @@ def _bad_choice(param: Param, value: ParamValue) -> UsageError:
 
 
 def _text(param: Param, value: ParamValue) -> str:
-    """A name. A whole number is one too: a device's, in a suite, is written without quotes."""
+    """A name. So is a whole number: in a suite, that of a device stands without quotes."""
     if value == ALL:
         raise UsageError(
             f"{param.name} all stands for several cases; write it into grid, "

@@ -7,7 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PIECE_BYTES = 16 << 20 }; /* read back or filled at once */
+enum {
+    PIECE_BYTES = 16 << 20, /* read back or filled at once */
+    ROUND_BYTES = 1 << 20,  /* a multiple of every granule */
+};
 
 /* Drivers keep some for themselves, and pages are not divided. */
 static const double FREE_SHARE = 0.9;
@@ -77,6 +80,11 @@ static uint64_t fitting(const struct arrays_demand *demand, const struct room *r
     return most < (double)demand->granule ? 0 : down_to((uint64_t)most, demand->granule);
 }
 
+static const char *plural(unsigned count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static const char *remedy(const struct room *room)
 {
     return room->device->cc_major ? "end what holds the rest (nvidia-smi lists it)"
@@ -86,10 +94,13 @@ static const char *remedy(const struct room *room)
 static int no_room_at_all(struct gpu_job *job, const struct arrays_demand *demand,
                           const struct room *room)
 {
-    run_reason(job->run,
-               "%s has %.2f GiB of its %.2f GiB free, too little for %u array(s) of any size: %s",
-               room->device->name, (double)room->free_bytes / GIB,
-               (double)room->device->memory_bytes / GIB, arrays_there(demand, room), remedy(room));
+    unsigned arrays = arrays_there(demand, room);
+    run_reason(
+        job->run,
+        "%s has %.2f GiB of its %.2f GiB free, too little for %s, which needs %u array%s: %s",
+        room->device->name, (double)room->free_bytes / GIB,
+        (double)room->device->memory_bytes / GIB, job->kind->name, arrays, plural(arrays),
+        remedy(room));
     return EXIT_RESOURCE;
 }
 
@@ -101,9 +112,11 @@ static int refuse_on_device(struct gpu_job *job, const struct arrays_demand *dem
     if (!most)
         return no_room_at_all(job, demand, room);
     run_reason(job->run,
-               "size_bytes %" PRIu64 ": %u array(s) need %.2f GiB, and %s has %.2f GiB of its "
-               "%.2f GiB free: use --size-bytes=%" PRIu64 " or less, or %s",
-               bytes, arrays, ((double)arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
+               "size_bytes %" PRIu64
+               ": %s needs %u array%s of it, %.2f GiB, and %s has %.2f GiB of "
+               "its %.2f GiB free: use --size-bytes=%" PRIu64 " or less, or %s",
+               bytes, job->kind->name, arrays, plural(arrays),
+               ((double)arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
                room->device->name, (double)room->free_bytes / GIB,
                (double)room->device->memory_bytes / GIB, most, remedy(room));
     return EXIT_RESOURCE;
@@ -125,10 +138,11 @@ static int refuse_on_host(struct gpu_job *job, const struct arrays_demand *deman
                           const struct room *room, uint64_t bytes)
 {
     run_reason(job->run,
-               "size_bytes %" PRIu64 ": %u array(s) on the host need %.2f GiB, and %.2f GiB are "
-               "left (%s): use --size-bytes=%" PRIu64 " or less",
-               bytes, demand->host_arrays, (double)demand->host_arrays * (double)bytes / GIB,
-               room->host.bytes / GIB, room->host.limit, fitting(demand, room));
+               "size_bytes %" PRIu64 ": %s needs %u array%s of it on the host, %.2f GiB, and "
+               "%.2f GiB are left (%s): use --size-bytes=%" PRIu64 " or less",
+               bytes, job->kind->name, demand->host_arrays, plural(demand->host_arrays),
+               (double)demand->host_arrays * (double)bytes / GIB, room->host.bytes / GIB,
+               room->host.limit, fitting(demand, room));
     return EXIT_RESOURCE;
 }
 
@@ -175,7 +189,8 @@ int arrays_settle(struct gpu_job *job, const struct arrays_demand *demand, uint6
     if (!most)
         return no_room_at_all(job, demand, &room);
     *bytes = down_to(*bytes + demand->granule - 1, demand->granule);
-    *bytes = *bytes < most ? *bytes : most;
+    if (*bytes > most) /* a round figure, where it may be one */
+        *bytes = most > ROUND_BYTES ? down_to(most, ROUND_BYTES) : most;
     run_set_count(job->run, "size_bytes", *bytes);
     return EXIT_OK;
 }

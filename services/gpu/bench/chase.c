@@ -5,6 +5,7 @@
 #include "contents.h"
 #include "cycle.h"
 #include "kernel_set.h"
+#include "memory.h" /* the harness's: what the host has left */
 
 #include <inttypes.h>
 #include <math.h>
@@ -188,23 +189,33 @@ static int flush_l2(struct gpu_job *job)
     return failure;
 }
 
+/* The host's own walk. */
+static int make_cycle(struct gpu_job *job)
+{
+    struct chase *chase = chase_of(job);
+    uint32_t count = (uint32_t)(chase->bytes / CHASE_NODE_BYTES);
+    double bytes = (double)count * CYCLE_BYTES_A_NODE;
+    struct memory_budget budget;
+    bool known = run_memory_budget(job->run, &budget);
+    if ((!known || bytes <= budget.bytes) && cycle_make(&chase->cycle, count, SEED) == 0)
+        return EXIT_OK;
+    run_reason(job->run,
+               "the order of %" PRIu32 " nodes takes %.0f bytes of the host's memory, and %.0f are "
+               "left: use a smaller --size-bytes",
+               count, bytes, known ? budget.bytes : 0);
+    return EXIT_RESOURCE;
+}
+
 static int allocate(struct gpu_job *job)
 {
     struct chase *chase = chase_of(job);
     uint64_t start = 0;
-    int failure = job->backend->memory(&job->gpu, chase->bytes, &chase->nodes);
+    int failure = make_cycle(job);
+    if (!failure)
+        failure = job->backend->memory(&job->gpu, chase->bytes, &chase->nodes);
     if (!failure)
         failure = job->backend->memory(&job->gpu, sizeof start, &chase->cursor);
-    if (!failure)
-        failure = gpu_upload(job->queue, chase->cursor, 0, &start, sizeof start);
-    if (failure ||
-        cycle_make(&chase->cycle, (uint32_t)(chase->bytes / CHASE_NODE_BYTES), SEED) == 0)
-        return failure;
-    run_reason(job->run,
-               "no memory of the host's for the order of %" PRIu64 " nodes: use a smaller "
-               "--size-bytes",
-               chase->bytes / CHASE_NODE_BYTES);
-    return EXIT_RESOURCE;
+    return failure ? failure : gpu_upload(job->queue, chase->cursor, 0, &start, sizeof start);
 }
 
 static int open_chase(struct gpu_job *job)

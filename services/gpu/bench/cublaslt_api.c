@@ -37,8 +37,8 @@ static void find_path(void)
 static void find_path(void)
 {
     Dl_info info;
-    char *real = dladdr((void *)state.api.cublasLtCreate, &info) ? realpath(info.dli_fname, NULL)
-                                                                 : NULL;
+    char *real =
+        dladdr((void *)state.api.cublasLtCreate, &info) ? realpath(info.dli_fname, NULL) : NULL;
     snprintf(state.path, sizeof state.path, "%s", real ? real : "");
     free(real);
 }

@@ -76,11 +76,11 @@ struct cublaslt_algorithm {
            cublaslt_preference preference, int most, struct cublaslt_algorithm *algorithms,        \
            int *count))                                                                            \
     ENTRY(int, cublasLtMatmul,                                                                     \
-          (cublaslt_handle handle, cublaslt_operation operation, const void *alpha,                \
-           const void *a, cublaslt_layout a_layout, const void *b, cublaslt_layout b_layout,       \
-           const void *beta, const void *c, cublaslt_layout c_layout, void *d,                     \
-           cublaslt_layout d_layout, const struct cublaslt_algorithm *algorithm, void *workspace,  \
-           size_t workspace_bytes, void *stream))
+          (cublaslt_handle handle, cublaslt_operation operation, const void *alpha, const void *a, \
+           cublaslt_layout a_layout, const void *b, cublaslt_layout b_layout, const void *beta,    \
+           const void *c, cublaslt_layout c_layout, void *d, cublaslt_layout d_layout,             \
+           const struct cublaslt_algorithm *algorithm, void *workspace, size_t workspace_bytes,    \
+           void *stream))
 
 struct cublaslt_api {
 #define CUBLASLT_MEMBER(result, name, parameters) result(*name) parameters;

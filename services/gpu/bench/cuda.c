@@ -47,7 +47,7 @@ static struct cuda *own_of(const struct gpu *gpu)
 
 static int fail(struct gpu *gpu, const char *call, int code)
 {
-    own_of(gpu)->broken = true;
+    own_of(gpu)->broken |= code != CUDA_ERROR_OUT_OF_MEMORY;
     return cuda_error(gpu, own_of(gpu)->api, call, code);
 }
 
@@ -300,10 +300,12 @@ static void release_kernel(struct gpu_kernel *kernel)
 /* "CUBIN sm_90", "PTX compute_120 by the driver" */
 static void describe_build(struct gpu_kernel *kernel, const struct kernel_image *image)
 {
-    int length = (int)strcspn(image->file, ".");
+    const char *target = strstr(image->file, image->ptx ? "compute_" : "sm_");
+    if (!target)
+        target = image->file;
     kernel->by_the_driver = image->ptx;
-    snprintf(kernel->build, sizeof kernel->build, "%s %.*s%s", image->ptx ? "PTX" : "CUBIN", length,
-             image->file, image->ptx ? " by the driver" : "");
+    snprintf(kernel->build, sizeof kernel->build, "%s %.*s%s", image->ptx ? "PTX" : "CUBIN",
+             (int)strcspn(target, "."), target, image->ptx ? " by the driver" : "");
 }
 
 static int kernel(struct gpu *gpu, const char *name, struct gpu_kernel **made)

@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
-enum { CYCLE_NODES_MOST = 1 << 28 };
+enum {
+    CYCLE_NODES_MOST = 1 << 28,
+    CYCLE_BYTES_A_NODE = 8, /* of the host's memory */
+};
 
 struct cycle {
     uint32_t count;

@@ -16,7 +16,7 @@ enum {
     SAMPLED = 16,        /* rows and columns of D that are checked */
     /* Operands repeat themselves after so many elements: a prime, so that no two rows are alike. */
     PATTERN = 1048573,
-    B_SHIFT = 524287, /* where B begins in it */
+    B_SHIFT = 524287,     /* where B begins in it */
     NOTHING = 0x7fedcba9, /* what D holds before: a NaN in every type but FP16 and BF16, of which
                              every other element is one */
 };
@@ -152,8 +152,7 @@ static int time_products(struct gpu_job *job, struct gpu_event *begin, struct gp
     if (!failure)
         failure = gpu_drain(job->queue);
     *seconds = INFINITY;
-    return failure || run_stopping(job->run) ? failure
-                                             : job->backend->elapsed(begin, end, seconds);
+    return failure || run_stopping(job->run) ? failure : job->backend->elapsed(begin, end, seconds);
 }
 
 /* The library proposes in the order of its expectation, which is not always that of the time. */
@@ -290,8 +289,8 @@ static int check_element(struct gpu_job *job, uint64_t row, uint64_t column, dou
         magnitude += fabs(product);
     }
     /* Rounding of the result, and of sums that are never larger than that of the magnitudes. */
-    double tolerance = ldexp(fabs(sum), -gemm->type->result_bits) +
-                       ldexp(magnitude, -gemm->type->sum_bits);
+    double tolerance =
+        ldexp(fabs(sum), -gemm->type->result_bits) + ldexp(magnitude, -gemm->type->sum_bits);
     double residual = fabs(found - sum) / tolerance;
     if (residual <= 1) {
         gemm->residual = fmax(gemm->residual, residual);
@@ -309,8 +308,8 @@ static int check_column(struct gpu_job *job, uint64_t column, unsigned char *res
 {
     const struct gemm *gemm = job->own;
     unsigned bytes = element_bytes(gemm->type->result);
-    int failure = gpu_download(job->queue, gemm->d, column * gemm->n * bytes, results,
-                               gemm->n * bytes);
+    int failure =
+        gpu_download(job->queue, gemm->d, column * gemm->n * bytes, results, gemm->n * bytes);
     for (unsigned i = 0; !failure && i < SAMPLED; i++) {
         uint64_t row = sampled(gemm, i);
         failure = check_element(job, row, column,

@@ -14,7 +14,7 @@ enum { KERNEL_GROUP_SIZE = 256 };
 enum { KERNEL_TILE_BYTES = KERNEL_GROUP_SIZE * 8 * 16 };
 
 /* Steps of pointer_chase are told in units of so many. */
-enum { KERNEL_CHASE_UNROLL = 16 };
+enum { KERNEL_CHASE_UNROLL = 64 };
 
 struct kernel_image {
     const char *file; /* what it is called in messages: "sm_90.cubin", "compute_120.ptx" */

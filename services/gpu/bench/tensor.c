@@ -40,8 +40,7 @@ static bool is_there(const struct tensor_kernel *shape, const struct gpu_device 
 }
 
 /* NULL: none. */
-static const struct tensor_kernel *shape_for(const struct run *run,
-                                             const struct gpu_device *device)
+static const struct tensor_kernel *shape_for(const struct run *run, const struct gpu_device *device)
 {
     for (const struct tensor_kernel *shape = tensor_kernels; shape->name; shape++)
         if (is_asked_for(run, shape) && is_there(shape, device))
@@ -74,9 +73,11 @@ static const char *unsupported(const struct run *run, const struct gpu_device *d
         return NULL;
     char there[320];
     list_shapes(device, there, sizeof there);
-    snprintf(why, sizeof why, "no tensor kernel for %s by --instruction %s on compute capability "
-             "%d.%d: it has %s", run_choice(run, "dtype"), run_choice(run, "instruction"),
-             device->cc_major, device->cc_minor, there[0] ? there : "none");
+    snprintf(why, sizeof why,
+             "no tensor kernel for %s by --instruction %s on compute capability "
+             "%d.%d: it has %s",
+             run_choice(run, "dtype"), run_choice(run, "instruction"), device->cc_major,
+             device->cc_minor, there[0] ? there : "none");
     return why;
 }
 
@@ -91,9 +92,12 @@ static int launch(struct gpu_job *job, uint32_t passes, struct gpu_event *begin,
     if (failure)
         return failure;
     const struct gpu_argument arguments[] = {
-        GPU_ARG_MEMORY(tensor->operands), GPU_ARG_MEMORY(tensor->results),
-        GPU_ARG_MEMORY(tensor->hashes),   GPU_ARG_U32(passes),
-        GPU_ARG_U32(TENSOR_ROUNDS),       GPU_ARG_MEMORY(clocks_memory(job)),
+        GPU_ARG_MEMORY(tensor->operands),
+        GPU_ARG_MEMORY(tensor->results),
+        GPU_ARG_MEMORY(tensor->hashes),
+        GPU_ARG_U32(passes),
+        GPU_ARG_U32(TENSOR_ROUNDS),
+        GPU_ARG_MEMORY(clocks_memory(job)),
         GPU_ARG_U32(slot),
     };
     const struct gpu_launch what = {
@@ -150,7 +154,8 @@ static int give_operands(struct gpu_job *job, enum tensor_operands which,
     if (!failure)
         failure = job->backend->fill(job->queue, tensor->hashes, 0, hashes_bytes(tensor), 0);
     if (!failure)
-        failure = job->backend->fill(job->queue, tensor->results, 0, results_bytes(tensor), NOTHING);
+        failure =
+            job->backend->fill(job->queue, tensor->results, 0, results_bytes(tensor), NOTHING);
     return failure;
 }
 
@@ -158,14 +163,14 @@ static int give_operands(struct gpu_job *job, enum tensor_operands which,
 static int check(struct gpu_job *job, const struct tensor_expected *expected, uint64_t passes)
 {
     struct tensor *tensor = job->own;
-    int failure = gpu_download(job->queue, tensor->results, 0, tensor->results_read,
-                               results_bytes(tensor));
+    int failure =
+        gpu_download(job->queue, tensor->results, 0, tensor->results_read, results_bytes(tensor));
     if (!failure)
-        failure = gpu_download(job->queue, tensor->hashes, 0, tensor->hashes_read,
-                               hashes_bytes(tensor));
+        failure =
+            gpu_download(job->queue, tensor->hashes, 0, tensor->hashes_read, hashes_bytes(tensor));
     struct tensor_mismatch first;
-    if (failure || tensor_check(expected, tensor->results_read, tensor->hashes_read,
-                                tensor->groups, passes, &first))
+    if (failure || tensor_check(expected, tensor->results_read, tensor->hashes_read, tensor->groups,
+                                passes, &first))
         return failure;
     run_reason(job->run,
                "%s: accumulator %u of thread %u of group %u %s: this device or its driver works "
@@ -223,7 +228,7 @@ static void tell_instruction(struct gpu_job *job, const struct tensor_kernel *sh
              shape->dtype,
              shape->type == ELEMENT_INT8   ? "int32"
              : shape->type == ELEMENT_FP64 ? "fp64"
-                                          : "fp32");
+                                           : "fp32");
     run_fact(job->run, "instruction", text);
 }
 

@@ -36,11 +36,11 @@ void tensor_fill(const struct tensor_kernel *kernel, enum tensor_operands which,
         for (unsigned row = 0; row < tensor_a_rows(kernel); row++)
             for (unsigned i = 0; i < tensor_depth(kernel); i++)
                 element_encode(kernel->type, to + tensor_a_offset(kernel, crew, row, i),
-                              number(kernel, which, &state));
+                               number(kernel, which, &state));
         for (unsigned row = 0; row < tensor_b_rows(kernel); row++)
             for (unsigned i = 0; i < tensor_depth(kernel); i++)
                 element_encode(kernel->type, to + tensor_b_offset(kernel, crew, row, i),
-                              number(kernel, which, &state));
+                               number(kernel, which, &state));
     }
 }
 
@@ -50,8 +50,8 @@ typedef size_t (*offset_function)(const struct tensor_kernel *, unsigned crew, u
                                   unsigned element);
 
 /* [crew][row][element] */
-static double *decode_all(const struct tensor_kernel *kernel, offset_function offset,
-                          unsigned rows, const void *operands)
+static double *decode_all(const struct tensor_kernel *kernel, offset_function offset, unsigned rows,
+                          const void *operands)
 {
     unsigned depth = tensor_depth(kernel);
     double *numbers = calloc((size_t)tensor_crews(kernel) * rows * depth, sizeof *numbers);
@@ -62,7 +62,7 @@ static double *decode_all(const struct tensor_kernel *kernel, offset_function of
         for (unsigned row = 0; row < rows; row++)
             for (unsigned i = 0; i < depth; i++)
                 *to++ = element_decode(kernel->type, (const unsigned char *)operands +
-                                                        offset(kernel, crew, row, i));
+                                                         offset(kernel, crew, row, i));
     return numbers;
 }
 

@@ -3,31 +3,51 @@
 enum {
     WARP = 32,
     WARPS = 8,
-    SWIZZLE_ROW = 128,           /* bytes of a row of a swizzled tile */
-    SWIZZLE_ROWS = 8,            /* … and rows of the pattern */
-    SLICE_BYTES = 32,            /* of K, of one wgmma or tcgen05.mma of any type */
-    SHARED_ALIGNMENT = 1024,     /* of a swizzled tile */
+    SWIZZLE_ROW = 128,       /* bytes of a row of a swizzled tile */
+    SWIZZLE_ROWS = 8,        /* … and rows of the pattern */
+    SLICE_BYTES = 32,        /* of K, of one wgmma or tcgen05.mma of any type */
+    SHARED_ALIGNMENT = 1024, /* of a swizzled tile */
     SHARED_STEPS = 8,
 };
 
-#define SHARED_BYTES(M, N)                                                                         \
-    (SHARED_STEPS * SLICE_BYTES * ((M) + (N)) + SHARED_ALIGNMENT)
+#define SHARED_BYTES(M, N) (SHARED_STEPS * SLICE_BYTES * ((M) + (N)) + SHARED_ALIGNMENT)
 
 #define MMA(SHAPE, DTYPE, TYPE, M, N, K, PRODUCTS, TILES_M, TILES_N, GROUPS)                       \
     {                                                                                              \
-        .name = "tensor_mma_" SHAPE "_" DTYPE, .dtype = DTYPE, .type = TYPE,                       \
-        .instruction = TENSOR_MMA, .m = M, .n = N, .k = K, .products = PRODUCTS,                   \
-        .tiles_m = TILES_M, .tiles_n = TILES_N, .steps = 2, .crew = WARP,                          \
-        .threads = WARP * WARPS, .groups_per_unit = GROUPS,                                        \
+        .name = "tensor_mma_" SHAPE "_" DTYPE,                                                     \
+        .dtype = DTYPE,                                                                            \
+        .type = TYPE,                                                                              \
+        .instruction = TENSOR_MMA,                                                                 \
+        .m = M,                                                                                    \
+        .n = N,                                                                                    \
+        .k = K,                                                                                    \
+        .products = PRODUCTS,                                                                      \
+        .tiles_m = TILES_M,                                                                        \
+        .tiles_n = TILES_N,                                                                        \
+        .steps = 2,                                                                                \
+        .crew = WARP,                                                                              \
+        .threads = WARP * WARPS,                                                                   \
+        .groups_per_unit = GROUPS,                                                                 \
     }
 #define SHARED(NAME, DTYPE, TYPE, INSTRUCTION, M, N, K)                                            \
     {                                                                                              \
-        .name = NAME "_" DTYPE, .dtype = DTYPE, .type = TYPE, .instruction = INSTRUCTION, .m = M,  \
-        .n = N, .k = K, .products = 1, .tiles_m = 1, .tiles_n = 1, .steps = SHARED_STEPS,          \
-        .crew = 128, .threads = 128, .groups_per_unit = 2, .shared_bytes = SHARED_BYTES(M, N),     \
+        .name = NAME "_" DTYPE,                                                                    \
+        .dtype = DTYPE,                                                                            \
+        .type = TYPE,                                                                              \
+        .instruction = INSTRUCTION,                                                                \
+        .m = M,                                                                                    \
+        .n = N,                                                                                    \
+        .k = K,                                                                                    \
+        .products = 1,                                                                             \
+        .tiles_m = 1,                                                                              \
+        .tiles_n = 1,                                                                              \
+        .steps = SHARED_STEPS,                                                                     \
+        .crew = 128,                                                                               \
+        .threads = 128,                                                                            \
+        .groups_per_unit = 2,                                                                      \
+        .shared_bytes = SHARED_BYTES(M, N),                                                        \
     }
-#define WGMMA(DTYPE, TYPE, K)                                                                      \
-    SHARED("tensor_wgmma_m64n256", DTYPE, TYPE, TENSOR_WGMMA, 64, 256, K)
+#define WGMMA(DTYPE, TYPE, K) SHARED("tensor_wgmma_m64n256", DTYPE, TYPE, TENSOR_WGMMA, 64, 256, K)
 #define TCGEN05(DTYPE, TYPE, K)                                                                    \
     SHARED("tensor_tcgen05_m128n256", DTYPE, TYPE, TENSOR_TCGEN05, 128, 256, K)
 

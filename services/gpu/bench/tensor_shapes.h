@@ -25,7 +25,7 @@ struct tensor_kernel {
     unsigned crew;             /* threads that issue an instruction together */
     unsigned threads;          /* of a group: one crew or more */
     unsigned groups_per_unit;  /* on a multiprocessor at a time */
-    unsigned shared_bytes;     /* dynamic ones: of the operands, aligned; 0: they are in registers */
+    unsigned shared_bytes; /* dynamic ones: of the operands, aligned; 0: they are in registers */
 };
 
 /* For one data type the one to be preferred comes first; the last has name NULL. */

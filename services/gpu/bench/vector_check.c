@@ -51,13 +51,24 @@ static bool packed(const struct vector_kernel *kernel)
     return strcmp(kernel->dtype, "fp16") == 0 || strcmp(kernel->dtype, "bf16") == 0;
 }
 
-/* a, b, d of fma: a·b up, a·d down, one more up than down. */
+/* a, b, d of fma, and again for the upper halves of pairs: a·b up, a·d down, one more up. */
 static int fma_operand(const struct vector_kernel *kernel, unsigned row, unsigned k)
 {
     const int sign = row % 2 ? -1 : 1;
     const int up = packed(kernel) ? 16 : 8;
     const int values[] = {sign, sign * up, -sign * (up + 1)};
-    return k < 3 ? values[k] : 0;
+    return values[k % 3];
+}
+
+/* Of a packed type: six numbers, then pairs of 1, 16 and 17 as fp16 (6 to 8) and bfloat16. */
+static uint32_t packed_operand(const struct vector_kernel *kernel, unsigned row, unsigned k)
+{
+    static const uint16_t bits[] = {0x3c00, 0x4c00, 0x4c40, 0x3f80, 0x4180, 0x4188};
+    const int value = fma_operand(kernel, row, k);
+    if (k < 6 || k >= 12)
+        return (uint32_t)value;
+    const uint32_t half = bits[k - 6] | (value < 0 ? 0x8000u : 0u);
+    return half << 16 | half;
 }
 
 /* Bits of all positions, and different for each row. */
@@ -93,7 +104,7 @@ void vector_operands(const struct vector_kernel *kernel, void *operands)
             else if (!is(kernel, "fma"))
                 ((uint32_t *)operands)[at] = (uint32_t)bits;
             else if (packed(kernel))
-                ((int32_t *)operands)[at] = small;
+                ((uint32_t *)operands)[at] = packed_operand(kernel, row, k);
             else if (kernel->result_bytes == 8)
                 ((double *)operands)[at] = small;
             else

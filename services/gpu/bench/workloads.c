@@ -12,6 +12,8 @@ const struct workload *const gpu_workloads[] = {
     &int_add_workload,
     &int_mul_add_workload,
     &dp4a_workload,
+    &tensor_workload,
+    &gemm_workload,
     &read_workload,
     &write_workload,
     &copy_workload,

@@ -28,6 +28,9 @@ PTX = ["compute_80", "compute_120"]
 # Sources of a set, and its targets. A target that ends in "a" runs on that one capability alone.
 SETS: dict[str, tuple[list[str], list[str]]] = {
     "shared": (["prelude_cuda.h", *SHARED], [*ALL, *PTX]),
+    "mma": (["prelude_tensor.h", "tensor_mma.cu"], [*ALL, *PTX]),
+    "wgmma": (["prelude_tensor.h", "tensor_wgmma.cu"], ["sm_90a"]),
+    "tcgen05": (["prelude_tensor.h", "tensor_tcgen05.cu"], ["sm_100a", "sm_103a"]),
 }
 
 # No --use_fast_math, no contraction: an FMA is written as one, and nothing else becomes one.

@@ -29,7 +29,7 @@ typedef uint4 vector16;
 #if __CUDA_ARCH__ >= 800
 #define WANT_fma_bf16
 #endif
-#if __CUDA_ARCH__ >= 1000
+#if __CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200 /* elsewhere the compiler takes it apart */
 #define WANT_fma_fp32x2
 #endif
 
@@ -79,8 +79,8 @@ DEVICE u32 multiprocessor(void)
 /* For kernels whose groups all work from begin to end: the first one's clocks. */
 #define RECORD_BEGIN                                    \
     if (GROUP_ID == 0 && LOCAL_ID == 0) {               \
-        record[4 * (u64)slot + 0] = ~cycles_now();      \
         record[4 * (u64)slot + 1] = ~ns_now();          \
+        record[4 * (u64)slot + 0] = ~cycles_now();      \
     }
 #define RECORD_END                                      \
     if (GROUP_ID == 0 && LOCAL_ID == 0) {               \
@@ -92,8 +92,8 @@ DEVICE u32 multiprocessor(void)
    different multiprocessors have nothing to do with one another. */
 #define RECORD_FIRST                                          \
     if (LOCAL_ID == 0 && multiprocessor() == 0) {             \
-        atomicMax(&record[4 * (u64)slot + 0], ~cycles_now()); \
         atomicMax(&record[4 * (u64)slot + 1], ~ns_now());     \
+        atomicMax(&record[4 * (u64)slot + 0], ~cycles_now()); \
     }
 #define RECORD_LAST                                           \
     if (LOCAL_ID == 0 && multiprocessor() == 0) {             \
@@ -105,6 +105,10 @@ DEVICE u32 multiprocessor(void)
 
 typedef u32 fp16_pair;
 typedef u32 bf16_pair;
+
+/* Already packed by the host: put together here, the compiler would do so again in each iteration. */
+#define fp16_operand(k) (u32)OPERAND(6 + k)
+#define bf16_operand(k) (u32)OPERAND(9 + k)
 
 DEVICE fp16_pair fp16_fma(fp16_pair a, fp16_pair b, fp16_pair c)
 {
@@ -161,7 +165,7 @@ DEVICE i32 bf16_high(bf16_pair x)
 }
 #endif
 
-#if __CUDA_ARCH__ >= 1000
+#ifdef WANT_fma_fp32x2
 typedef u64 fp32_pair;
 
 DEVICE fp32_pair fp32_pair_fma(fp32_pair a, fp32_pair b, fp32_pair c)

@@ -1,6 +1,7 @@
 """Stand-ins for libcuda.so.1 and libnvidia-ml.so.1: built here, told by the environment what to do
 (stub/stub.h lists the variables)."""
 
+import atexit
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -34,7 +35,12 @@ def build(directory: Path, library: str, *defines: str) -> Path:
     if compiler is None:
         pytest.skip("there is no compiler to make the stand-in with")
     sources = {
-        CUDA: (SOURCES / "libcuda.c", GPU / "kernels" / "emulation.c"),
+        CUDA: (
+            SOURCES / "libcuda.c",
+            SOURCES / "tensor_emulation.c",
+            GPU / "kernels" / "emulation.c",
+            GPU / "bench" / "element.c",
+        ),
         NVML: (SOURCES / "libnvidia_ml.c",),
     }[library]
     command = [
@@ -48,6 +54,7 @@ def build(directory: Path, library: str, *defines: str) -> Path:
         str(directory / library),
         *map(str, sources),
         str(SOURCES / "stub.c"),
+        "-lm",
     ]
     subprocess.run(command, check=True)
     return directory
@@ -57,6 +64,7 @@ def build(directory: Path, library: str, *defines: str) -> Path:
 def both() -> Path:
     """A directory with both stand-ins, for all tests of this process."""
     directory = Path(mkdtemp(prefix="hostbench-stub-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     build(directory, CUDA)
     return build(directory, NVML)
 

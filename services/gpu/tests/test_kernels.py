@@ -117,7 +117,7 @@ class Vectors:
 
 
 @pytest.mark.parametrize(("workload", "dtype"), VECTOR)
-@pytest.mark.parametrize("iterations", [0, 1, 2, 7, 128, 129, 300])
+@pytest.mark.parametrize("iterations", [0, 1, 2, 7, 128, 129])
 def test_closed_form(
     library: ctypes.CDLL, run: Callable[..., None], workload: str, dtype: str, iterations: int
 ) -> None:
@@ -229,7 +229,7 @@ def test_chase_goes_on_along_the_cycle(run: Callable[..., None], kernel: str) ->
     start = order.index(0)
     for launch in range(1, 4):
         run(kernel, 1, nodes, cursor, 10, record, 0, group_size=1)
-        expected = order[(start + launch * 160) % count]
+        expected = order[(start + launch * 640) % count]
         assert int(cursor.view(np.uint64)[0]) == expected * node_bytes
 
 

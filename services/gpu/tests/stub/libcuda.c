@@ -5,6 +5,7 @@
 #include "cuda_api.h"
 #include "emulation.h"
 #include "stub.h"
+#include "tensor_emulation.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -67,10 +68,14 @@ int cuGetErrorName(int code, const char **name)
     static const struct {
         int code;
         const char *name;
-    } names[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},    {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
-                 {100, "CUDA_ERROR_NO_DEVICE"},      {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-                 {214, "CUDA_ERROR_ECC_UNCORRECTABLE"}, {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
-                 {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {719, "CUDA_ERROR_LAUNCH_FAILED"},
+    } names[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
+                 {100, "CUDA_ERROR_NO_DEVICE"},
+                 {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+                 {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+                 {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
+                 {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {719, "CUDA_ERROR_LAUNCH_FAILED"},
                  {999, "CUDA_ERROR_UNKNOWN"}};
     int failure = stub_call(__func__);
     *name = NULL;
@@ -86,7 +91,7 @@ int cuGetErrorName(int code, const char **name)
 
 enum kind { CONTEXT, MEMORY, HOST_MEMORY, MODULE, FUNCTION, STREAM, EVENT };
 
-static const char *const kind_names[] = {"context", "memory", "host memory", "module",
+static const char *const kind_names[] = {"context",  "memory", "host memory", "module",
                                          "function", "stream", "event"};
 
 struct object {
@@ -300,10 +305,9 @@ int cuDeviceGetAttribute(int *value, int attribute, cuda_device device)
     ENTER_DEVICE(device);
     if (capability)
         sscanf(capability, "%d.%d", &major, &minor);
-    const int known[][2] = {{1, GROUP_MAX}, {13, 1000000},       {16, MULTIPROCESSORS},
-                            {32, 1},        {36, 2000000},       {37, 512},
-                            {38, 1 << 20},  {75, major},         {76, minor},
-                            {97, SHARED_MAX}};
+    const int known[][2] = {{1, GROUP_MAX}, {13, 1000000},   {16, MULTIPROCESSORS}, {32, 1},
+                            {36, 2000000},  {37, 512},       {38, 1 << 20},         {75, major},
+                            {76, minor},    {97, SHARED_MAX}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i][0] == attribute) {
             *value = known[i][1];
@@ -393,6 +397,14 @@ static void hang(void)
         pause();
 }
 
+/* −1: there is no such kernel. Without groups nothing is done. */
+static int emulate(const char *name, unsigned groups, unsigned group_size, void **parameters)
+{
+    return !strncmp(name, "tensor_", strlen("tensor_"))
+               ? tensor_emulate(name, groups, parameters)
+               : kernel_emulate(name, groups, group_size, parameters);
+}
+
 static void run_kernel(const struct work *work)
 {
     static long of_wrong, of_lazy;
@@ -401,10 +413,10 @@ static void run_kernel(const struct work *work)
     const char *name = work->object->name;
     for (unsigned i = 0; i < work->count; i++)
         parameters[i] = (void *)&work->values[i];
-    if (stub_named("STUB_LAZY", name, &argument, &nth) && ++of_lazy == nth)
+    if (stub_named("STUB_LAZY", name, &argument, &nth) && ++of_lazy >= nth)
         return;
-    kernel_emulate(name, work->groups, work->group_size, parameters);
-    if (stub_named("STUB_WRONG", name, &argument, &nth) && ++of_wrong == nth &&
+    emulate(name, work->groups, work->group_size, parameters);
+    if (stub_named("STUB_WRONG", name, &argument, &nth) && ++of_wrong >= nth &&
         work->is_memory[argument])
         *(unsigned char *)(uintptr_t)work->values[argument] ^= 1;
 }
@@ -617,11 +629,11 @@ int cuMemsetD32Async(cuda_pointer to, unsigned word, size_t count, cuda_stream s
 static const struct {
     const char *prefix, *arguments;
 } signatures[] = {
-    {"fma_", "mmumu"},  {"int_", "mmumu"},          {"dp4a_", "mmumu"},
-    {"fill", "mu"},     {"read", "mmmu"},           {"write", "mumu"},
-    {"copy", "mmmu"},   {"triad", "mmmumu"},        {"check_triad", "muuum"},
-    {"check", "mum"},   {"chase_link", "mmuu"},     {"pointer_chase_", "mmumu"},
-    {"empty", ""},
+    {"fma_", "mmumu"}, {"int_", "mmumu"},      {"dp4a_", "mmumu"},
+    {"fill", "mu"},    {"read", "mmmu"},       {"write", "mumu"},
+    {"copy", "mmmu"},  {"triad", "mmmumu"},    {"check_triad", "muuum"},
+    {"check", "mum"},  {"chase_link", "mmuu"}, {"pointer_chase_", "mmumu"},
+    {"empty", ""},     {"tensor_", "mmmuumu"},
 };
 
 static const char *arguments_of(const char *name)
@@ -666,7 +678,7 @@ int cuModuleGetFunction(cuda_function *function, cuda_module module, const char 
     ENTER_CONTEXT;
     if (!valid(module, MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!arguments_of(name) || kernel_emulate(name, 0, 1, NULL) < 0)
+    if (!arguments_of(name) || emulate(name, 0, 1, NULL) < 0)
         return CUDA_ERROR_NOT_FOUND;
     struct object *object = make(FUNCTION);
     object->at = module;

@@ -111,8 +111,9 @@ int nvmlDeviceGetClockInfo(nvml_handle device, int clock, unsigned *megahertz)
 {
     static atomic_uint times;
     ENTER_SENSOR;
-    *megahertz = clock == NVML_CLOCK_MEM ? 2000 + card_of(device)
-                                         : 1000 + 10 * card_of(device) + atomic_fetch_add(&times, 1) % 3;
+    *megahertz = clock == NVML_CLOCK_MEM
+                     ? 2000 + card_of(device)
+                     : 1000 + 10 * card_of(device) + atomic_fetch_add(&times, 1) % 3;
     return NVML_SUCCESS;
 }
 
@@ -211,9 +212,10 @@ int nvmlDeviceGetTotalEccErrors(nvml_handle device, int kind, int counter,
     static atomic_long times;
     ENTER_SENSOR;
     (void)device, (void)counter;
-    *errors = kind == 1
-                  ? 7 + (unsigned long long)(atomic_fetch_add(&times, 1) * stub_number("STUB_ECC", 0))
-                  : 1000;
+    *errors =
+        kind == 1
+            ? 7 + (unsigned long long)(atomic_fetch_add(&times, 1) * stub_number("STUB_ECC", 0))
+            : 1000;
     return NVML_SUCCESS;
 }
 

@@ -15,9 +15,9 @@
  * STUB_NO_PEERS  1: cards do not reach one another's memory
  * STUB_DEVICE_FAIL  NTH:CODE: that piece of work fails while the device does it
  * STUB_HANG      the device never finishes its piece of work of this number
- * STUB_WRONG     KERNEL:ARGUMENT:NTH: after the NTH launch of this kernel one bit of what the argument
- *                points to is another
- * STUB_LAZY      KERNEL:NTH: the NTH launch of this kernel does nothing
+ * STUB_WRONG     KERNEL:ARGUMENT:NTH: from the NTH launch of this kernel on, one bit of what the
+ *                argument points to is another afterwards
+ * STUB_LAZY      KERNEL:NTH: from the NTH on, launches of this kernel do nothing
  * STUB_REFUSE    cubin, or ptx: the driver does not take images of this kind
  * STUB_XID       NTH:NUMBER: the NTH time that events are asked for, there is this Xid
  * STUB_ECC       so many uncorrected errors more each time that they are asked for

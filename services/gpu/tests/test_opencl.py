@@ -1,0 +1,312 @@
+"""OpenCL: every workload on PoCL, and which devices are found where something is missing."""
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from services.gpu.tests import opencl_shim
+from services.gpu.tests.program import (
+    MOMENT,
+    OK,
+    PROGRAM,
+    UNSUPPORTED,
+    call,
+    listed,
+    measure,
+    on_pocl,
+    refused,
+    table,
+)
+
+Shim = Callable[..., Mapping[str, str]]
+
+MIB = 1 << 20
+SMALL = f"--size-bytes={32 * MIB}"
+# Of each workload what it is told, the least and the most of its figure on any CPU.
+RATE = (1e6, 1e14)
+TIME_S = (1e-10, 1e-2)
+TRIALS = [
+    ("fma", ["--dtype=fp64"], RATE),
+    ("fma", ["--dtype=fp32"], RATE),
+    ("int_add", ["--dtype=int32"], RATE),
+    ("int_add", ["--dtype=int64"], RATE),
+    ("int_mul_add", ["--dtype=int32"], RATE),
+    ("int_mul_add", ["--dtype=int64"], RATE),
+    ("dp4a", [], RATE),
+    ("read", [SMALL], RATE),
+    ("write", [SMALL], RATE),
+    ("copy", [SMALL], RATE),
+    ("triad", [SMALL], RATE),
+    ("pointer_chase", [f"--size-bytes={MIB}"], TIME_S),
+    ("host_to_device", [SMALL, "--host-memory=pinned"], RATE),
+    ("host_to_device", [SMALL, "--host-memory=pageable"], RATE),
+    ("device_to_host", [SMALL, "--host-memory=pinned"], RATE),
+    ("device_to_host", [SMALL, "--host-memory=pageable"], RATE),
+    ("bidirectional", [SMALL, "--host-memory=pinned"], RATE),
+    ("launch_latency", ["--mode=round_trip"], TIME_S),
+    ("launch_latency", ["--mode=back_to_back"], TIME_S),
+]
+# CUDA's alone.
+ELSEWHERE = {"tensor", "gemm", "peer_to_peer"}
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Shim:
+    """The environment of the stand-in for the loader."""
+    on_pocl()
+    return opencl_shim.shimmed(tmp_path_factory.mktemp("shim"))
+
+
+def looked(**options: object) -> str:
+    """What the search through OpenCL says."""
+    found: str = listed(**options)["looked"][1]
+    return found
+
+
+# ---- workloads -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("workload", "arguments", "bounds"), TRIALS)
+def test_a_trial(workload: str, arguments: list[str], bounds: tuple[float, float]) -> None:
+    primary = table()[workload]["metrics"][0]["name"]
+    trial = measure(workload, *on_pocl(), *arguments, *MOMENT)
+    assert trial.params["backend"] == "opencl" and trial.facts["device_type"] == "cpu"
+    assert bounds[0] < trial.metrics[primary] < bounds[1]
+
+
+def test_no_workload_is_left_out() -> None:
+    assert {workload for workload, *_ in TRIALS} | ELSEWHERE >= set(table())
+
+
+@pytest.mark.parametrize("workload", sorted(ELSEWHERE))
+def test_what_is_cudas_alone_is_skipped(workload: str) -> None:
+    if workload not in table():
+        pytest.skip(f"this program has no {workload}")
+    refused(call(workload, *on_pocl(), *MOMENT), UNSUPPORTED, "cuda")
+
+
+def test_a_kernel_that_the_device_has_no_type_for(shim: Shim) -> None:
+    """It says that it has; its compiler does not."""
+    result = call("fma", *on_pocl(), "--dtype=fp16", *MOMENT, env=shim(extensions="cl_khr_fp16"))
+    refused(result, UNSUPPORTED, "fma_fp16", "cl_khr_fp16", "--dtype")
+
+
+@pytest.mark.parametrize("word", ["fp64", "fp16"])
+def test_a_device_without_a_type(shim: Shim, word: str) -> None:
+    result = call("fma", *on_pocl(), f"--dtype={word}", *MOMENT, env=shim(extensions="cl_khr_icd"))
+    refused(result, UNSUPPORTED, word, f"cl_khr_{word}")
+
+
+# ---- what is found ---------------------------------------------------------------------------
+
+
+def test_what_is_listed() -> None:
+    on_pocl()
+    found = listed()
+    (device, *_) = (one for one in found["devices"] if one["type"] == "cpu")
+    assert device["name"] and device["compute_units"] >= 1 and device["memory_bytes"] > MIB
+    assert device["backend"] == "opencl" and device["uuid"]
+    assert "platform Portable Computing Language: 1 device" in found["looked"][1]
+
+
+def test_a_device_of_type_cpu_is_never_chosen_by_itself() -> None:
+    arguments = on_pocl()
+    if any(device["type"] == "gpu" for device in listed()["devices"]):
+        pytest.skip("there is a GPU here")
+    refused(call("fma", *MOMENT), UNSUPPORTED, "no GPU", "is no GPU and runs only by name")
+    assert "not_a_gpu" in measure("fma", *arguments, *MOMENT).warnings
+
+
+@pytest.mark.parametrize("vendor", ["Advanced Micro Devices, Inc.", "Intel(R) Corporation"])
+def test_a_gpu_that_nobody_has_tried_is_marked(shim: Shim, vendor: str) -> None:
+    trial = measure("fma", *MOMENT, env=shim(type=4, vendor=vendor))
+    assert trial.facts["device_type"] == "gpu" and trial.facts["vendor"] == vendor
+    assert "not_run_on_hardware" in trial.warnings and "not_a_gpu" not in trial.warnings
+
+
+def test_two_platforms(shim: Shim) -> None:
+    environment = shim(second="Another Driver")
+    found = listed(env=environment)
+    ours = [device for device in found["devices"] if device["type"] == "cpu"]
+    assert len(ours) == 2
+    assert {device["uuid"] for device in ours} == {
+        "portable-computing-language-0",
+        "another-driver-0",
+    }
+    text = found["looked"][1]
+    assert "platform Portable Computing Language: 1 device" in text
+    assert "platform Another Driver: 1 device" in text
+    trial = measure("fma", "--device=another-driver-0", *MOMENT, env=environment)
+    assert trial.facts["device_uuid"] == "another-driver-0"
+    assert "(Another Driver)" in trial.facts["driver"]
+
+
+def test_no_loader(tmp_path: Path) -> None:
+    """Hidden by a dlopen() that looks for another name."""
+    source = tmp_path / "hide.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <string.h>\n"
+        "void *dlopen(const char *name, int flags)\n{\n"
+        '    void *(*real)(const char *, int) = dlsym(RTLD_NEXT, "dlopen");\n'
+        '    return real(name && !strcmp(name, "libOpenCL.so.1") ? "lib-hidden.so.1" : name, '
+        "flags);\n}\n"
+    )
+    library = tmp_path / "hide.so"
+    subprocess.run(
+        [opencl_shim.compiler(), "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True
+    )
+    environment = {"LD_PRELOAD": str(library)}
+    assert looked(env=environment) == "libOpenCL.so.1 is not installed"
+    result = call("fma", "--backend=opencl", env=environment)
+    refused(result, UNSUPPORTED, "no GPU: libOpenCL.so.1 is not installed")
+
+
+def test_a_loader_that_is_broken(tmp_path: Path) -> None:
+    (tmp_path / opencl_shim.LOADER).write_bytes(b"\x7fELF")
+    text = looked(env={"LD_LIBRARY_PATH": str(tmp_path)})
+    assert "libOpenCL.so.1 cannot be loaded" in text and "file too short" in text
+
+
+def test_a_loader_older_than_opencl_1_2(tmp_path: Path) -> None:
+    source = tmp_path / "old.c"
+    source.write_text("int clGetPlatformIDs(void)\n{\n    return -1001;\n}\n")
+    opencl_shim.build(tmp_path, source)
+    text = looked(env={"LD_LIBRARY_PATH": str(tmp_path)})
+    assert "libOpenCL.so.1 has no clGetPlatformInfo" in text
+
+
+def vendors(directory: Path, **files: str) -> dict[str, str]:
+    """A loader that knows these drivers alone."""
+    opencl_shim.real_loader()
+    for name, library in files.items():
+        (directory / f"{name}.icd").write_text(f"{library}\n")
+    return {"OCL_ICD_VENDORS": str(directory), "OPENCL_VENDOR_PATH": str(directory)}
+
+
+def test_a_loader_without_drivers(tmp_path: Path) -> None:
+    text = looked(env=vendors(tmp_path))
+    assert "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR, -1001" in text
+    assert f"{tmp_path} has no .icd file" in text
+
+
+def test_a_driver_that_is_not_there(tmp_path: Path) -> None:
+    environment = vendors(tmp_path, nvidia="libnvidia-opencl-that-is-not-here.so.1")
+    text = looked(env=environment)
+    assert "-1001" in text
+    assert "nvidia.icd names a driver that cannot be loaded" in text
+    assert "libnvidia-opencl-that-is-not-here.so.1: cannot open shared object file" in text
+    refused(call("fma", "--backend=opencl", env=environment), UNSUPPORTED, "nvidia.icd", "-1001")
+
+
+def test_a_driver_that_is_not_there_beside_one_that_is(tmp_path: Path) -> None:
+    on_pocl()
+    installed = Path("/etc/OpenCL/vendors/pocl.icd")
+    if not installed.exists():
+        pytest.skip("PoCL has no file in /etc/OpenCL/vendors")
+    environment = vendors(tmp_path, pocl=installed.read_text().strip(), amdocl64="libamd-none.so")
+    text = looked(env=environment)
+    assert "platform Portable Computing Language: 1 device" in text
+    assert "amdocl64.icd names a driver that cannot be loaded" in text
+    measure("fma", "--device=portable-computing-language-0", *MOMENT, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("variable", "says"),
+    [
+        ("unavailable", "device 0 is not available (CL_DEVICE_AVAILABLE"),
+        ("no_compiler", "device 0 has no compiler (CL_DEVICE_COMPILER_AVAILABLE)"),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_not_listed(shim: Shim, variable: str, says: str) -> None:
+    environment = shim(**{variable: 1})
+    found = listed(env=environment)
+    assert not found["devices"] and says in found["looked"][1]
+    refused(call("fma", "--backend=opencl", env=environment), UNSUPPORTED, "no GPU", says)
+
+
+@pytest.mark.parametrize(
+    ("fail", "says"),
+    [
+        ("clGetPlatformIDs:1:-6", "clGetPlatformIDs: CL_OUT_OF_HOST_MEMORY, -6"),
+        ("clGetDeviceIDs:1:-1", "no device (clGetDeviceIDs: CL_DEVICE_NOT_FOUND, -1)"),
+        ("clGetDeviceIDs:1:-7777", "clGetDeviceIDs: an error of the driver's own, -7777"),
+    ],
+)
+def test_a_search_that_fails(shim: Shim, fail: str, says: str) -> None:
+    environment = shim(fail=fail)
+    found = listed(env=environment)
+    assert not found["devices"] and says in found["looked"][1]
+    refused(call("fma", "--backend=opencl", env=environment), UNSUPPORTED, "no GPU", says)
+
+
+# ---- the directory in which PoCL compiles ----------------------------------------------------
+
+CACHES = ("HOME", "XDG_CACHE_HOME", "POCL_CACHE_DIR", "TMPDIR")
+
+
+def without_home(**variables: str) -> list[str]:
+    """What stands before the program, so that it has these variables and no others of theirs."""
+    unset = [part for name in CACHES for part in ("-u", name)]
+    return ["env", *unset, *(f"{name}={value}" for name, value in variables.items())]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"HOME": ""},
+        {"HOME": "relative"},
+        {"HOME": "/proc/nothing"},
+        {"HOME": "/dev/null"},
+        {"POCL_CACHE_DIR": "/proc/nothing"},
+        {"XDG_CACHE_HOME": "/proc/nothing"},
+    ],
+)
+def test_without_a_home_it_compiles_elsewhere(tmp_path: Path, variables: dict[str, str]) -> None:
+    arguments = on_pocl()
+    trial = measure(
+        "fma", *arguments, *MOMENT, prefix=without_home(**variables, TMPDIR=str(tmp_path))
+    )
+    assert trial.facts["device_type"] == "cpu"
+    cache = tmp_path / f"hostbench-pocl-{os.geteuid()}"
+    assert cache.stat().st_mode & 0o777 == 0o700 and any(cache.iterdir())
+
+
+def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    arguments = on_pocl()
+    trap = tmp_path / "elsewhere"
+    trap.mkdir()
+    (tmp_path / f"hostbench-pocl-{os.geteuid()}").symlink_to(trap)
+    measure("fma", *arguments, *MOMENT, prefix=without_home(TMPDIR=str(tmp_path)))
+    assert not any(trap.iterdir())
+
+
+def test_a_home_that_can_be_used_is_used(tmp_path: Path) -> None:
+    arguments = on_pocl()
+    measure("fma", *arguments, *MOMENT, prefix=without_home(HOME=str(tmp_path)))
+    assert (tmp_path / ".cache" / "pocl").is_dir()
+
+
+NOEXEC = """
+for directory in /tmp /var/tmp /dev/shm; do
+    mount -t tmpfs -o noexec tmpfs "$directory" || exit 99
+done
+exec "$@"
+"""
+
+
+def test_where_nothing_may_be_executed(tmp_path: Path) -> None:
+    """PoCL would end the process when it loads what it has compiled."""
+    on_pocl()
+    mounts = ["unshare", "--mount", "--map-root-user", "sh", "-c", NOEXEC, "sh"]
+    prefix = [*mounts, *without_home()]
+    if str(PROGRAM).startswith(("/tmp/", "/var/tmp/")):
+        pytest.skip("the program itself lies where it would be hidden")
+    if subprocess.run([*mounts, "true"], capture_output=True, check=False).returncode != OK:
+        pytest.skip("no mount namespace can be made here")
+    text = looked(prefix=prefix)
+    assert "PoCL has no directory to compile in: set POCL_CACHE_DIR" in text and "noexec" in text
+    refused(call("fma", "--backend=opencl", prefix=prefix), UNSUPPORTED, "no GPU", "POCL_CACHE_DIR")
