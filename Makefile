@@ -80,7 +80,8 @@ build/fuzz/net-control: $(FUZZ_FILES) $(wildcard services/net/*/*.[ch] harness/*
 
 c-tests: $(foreach v,release asan,$(patsubst harness/%.c,build/$(v)/%,$(C_TESTS)))
 
--include $(wildcard build/*/harness/*.d build/*/harness/tests/*.d build/*/services/*/bench/*.d)
+-include $(wildcard build/*/harness/*.d build/*/harness/tests/*.d build/*/services/*/bench/*.d \
+    build/*/build/gpu/*.d)
 
 # ---- set-up ----
 # Both scripts find out by themselves, in a few milliseconds, that there is nothing to do.
