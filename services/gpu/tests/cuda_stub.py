@@ -16,7 +16,7 @@ from tests.machine_code import ROOT
 GPU = ROOT / "services" / "gpu"
 SOURCES = GPU / "tests" / "stub"
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
-FLAGS = "-std=gnu17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -fPIC -shared".split()
+FLAGS = ("-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 INCLUDES = (GPU / "bench", GPU / "kernels", ROOT / "harness")
 
 
@@ -46,6 +46,8 @@ def build(directory: Path, library: str, *defines: str) -> Path:
     command = [
         compiler,
         *FLAGS,
+        "-fPIC",
+        "-shared",
         "-fvisibility=hidden",
         "-pthread",
         *(f"-I{include}" for include in INCLUDES),

@@ -1,4 +1,4 @@
-"""The CUDA backend on a stand-in for the driver: every call that a trial makes fails once, and every
+"""The CUDA backend on a stand-in for the driver: every call that a trial makes fails once, and each
 failure is told in one line with its own exit code, without a figure."""
 
 import json
@@ -42,6 +42,7 @@ TRIALS: dict[str, tuple[str, ...]] = {
     "host_to_device": (f"--size-bytes={4 * MIB}", "--host-memory=pinned"),
     "peer_to_peer": (f"--size-bytes={4 * MIB}",),
     "launch_latency": (),
+    "tensor": ("--dtype=bf16",),
 }
 CARDS = {"peer_to_peer": 2}
 UNKNOWN = 999  # CUDA_ERROR_UNKNOWN, and NVML_ERROR_UNKNOWN
@@ -77,7 +78,7 @@ def arguments(workload: str) -> tuple[str, ...]:
 
 
 def settings(workload: str, **more: str | int) -> dict[str, str]:
-    return environment(cards=CARDS.get(workload, 1), **more)
+    return environment(None, cards=CARDS.get(workload, 1), **more)
 
 
 def short(workload: str, **more: str | int) -> subprocess.CompletedProcess[str]:
@@ -400,7 +401,8 @@ def test_throttling_is_a_warning() -> None:
     ("workload", "spoilt"),
     [
         ("fma", {"wrong": "fma_fp32:1:4"}),
-        ("fma", {"lazy": "fma_fp32:4"}),
+        ("fma", {"lazy": "fma_fp32:1"}),
+        ("fma", {"lazy": "fma_fp32:12"}),
         ("copy", {"wrong": "copy:1:2"}),
         ("copy", {"lazy": "copy:2"}),
     ],
