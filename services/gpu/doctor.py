@@ -49,7 +49,8 @@ def gpu_devices(view: View) -> Outcome:
     if found is None or found.reason is not None:
         reason = "not looked at" if found is None else found.reason
         return unknown("cannot be told", Evidence(source=source, reason=one_line(reason or "")))
-    seen = [Evidence(source=source, value=one_line(text)) for text in found.looked if text]
+    said = [text for text in found.looked if text] or ["nothing"]
+    seen = [Evidence(source=source, value=one_line(text)) for text in said]
     gpus = [one for one in found.devices if one.type == "gpu"]
     if gpus:
         return ok("; ".join(_named(one) for one in gpus), *seen)
@@ -202,12 +203,11 @@ def gpu_link(view: View) -> Outcome:
         seen.append(Evidence(source=f"{path}/current_link_width, max_link_*", value=text))
         if link.lanes_here < link.lanes_most or here < speed:
             narrow.append(f"{name}: {text}")
-    if view.may_be_virtual:
-        reason = f"{PCI}: {GUEST}"
-        return unknown(GUEST, *(seen or [Evidence(source=PCI, reason=reason)]))
     if not seen:
         nothing = Evidence(source=f"{PCI}/*/max_link_width", reason="no GPU with a link")
         return unknown("no GPU with a PCI Express link", nothing)
+    if view.may_be_virtual:
+        return unknown(GUEST, *seen)
     if narrow:
         text = f"{'; '.join(narrow)}: copies to and from the host are slower than they could be"
         return notice(text, *seen, advice=Advice("another slot, or no riser", Reach.MACHINE))

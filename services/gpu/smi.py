@@ -60,8 +60,7 @@ def _asked(view: View, what: str, fields: Sequence[str]) -> Answer:
     command = " ".join((TOOL, *arguments))
     if view.read(LOADED).text is None:
         return Answer(command, reason="NVIDIA's driver is not loaded")
-    # Of a host made of files nobody can be asked.
-    text, reason = run(arguments) if view.root == Path("/") else (None, "not on this host")
+    text, reason = run(arguments) if here(view) else (None, "not on this host")
     if text is None:
         return Answer(command, reason=reason)
     rows = []
@@ -70,6 +69,11 @@ def _asked(view: View, what: str, fields: Sequence[str]) -> Answer:
             return Answer(command, reason=f"it said: {one_line(','.join(values))}")
         rows.append(dict(zip(fields, (value.strip() for value in values), strict=True)))
     return Answer(command, tuple(rows))
+
+
+def here(view: View) -> bool:
+    """Whether the view is of this host: of one that is made of files nobody can be asked."""
+    return view.root == Path("/")
 
 
 def run(arguments: Sequence[str]) -> tuple[str | None, str | None]:
