@@ -324,7 +324,7 @@ ON_A_CPU = {
         {"workload": "gpu.fma", "params": OPENCL, "grid": {"dtype": ["fp64", "fp32"]}},
         {"workload": "gpu.int_add", "params": OPENCL},
         {"workload": "gpu.int_mul_add", "params": OPENCL},
-        {"workload": "gpu.read", "params": OPENCL_SMALL},
+        {"workload": "gpu.read", "params": OPENCL_SMALL, "peers": ["clpeak"]},
         {"workload": "gpu.write", "params": OPENCL_SMALL},
         {"workload": "gpu.copy", "params": OPENCL_SMALL},
         {"workload": "gpu.triad", "params": OPENCL_SMALL},
@@ -352,6 +352,8 @@ def test_opencl_from_post_to_result(stack: Stack, api: httpx.Client) -> None:
         assert "not_a_gpu" in warnings and trial["value"] > 0
         limit = case["metrics"][case["primary"]]["limit"]
         assert limit is None or limit["value"] is None
+    (clpeak,) = [peer for case in measured for peer in case["peers"]]
+    assert clpeak["tool"] == "clpeak" and clpeak["statistics"]["median"] > 1e8, clpeak["reasons"]
     # A CPU is measured by its number alone, never because no GPU was found.
     assert auto["verdict"] == "skipped" and auto["reasons"][0]["text"].startswith("no GPU: ")
 
