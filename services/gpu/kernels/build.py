@@ -3,8 +3,9 @@
     python3 services/gpu/kernels/build.py build/gpu/nvrtc build/gpu
 
 takes NVRTC from the directory that its wheel was installed into and leaves in the other one a
-CUBIN or a PTX file per target, and kernels.c: these files, the OpenCL source, and the index of which
-kernel is in which. Standard library alone: no environment exists yet when the programs are built.
+CUBIN or a PTX file per target, and kernels.c: these files, the OpenCL source, and the index of
+which kernel is in which. Standard library alone: no environment exists yet when the programs are
+built.
 """
 
 import ctypes
