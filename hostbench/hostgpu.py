@@ -17,6 +17,8 @@ from hostbench.program import find_program
 # Drivers of several cards that nothing has used yet take seconds to begin.
 LIST_TIMEOUT_S = 30.0
 GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
+# What the drivers of GPUs make: NVIDIA's, AMD's for computing, all that draw, WSL's.
+DEVICE_FILES = ("dev/nvidiactl", "dev/kfd", "dev/dri/renderD*", "dev/dxg")
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
 
@@ -63,6 +65,11 @@ def gpus(root: Path, virtualisation: Virtualisation) -> Gpus:
         return Gpus(reason=error.message)
     devices = tuple(_gpu(root, one, virtualisation) for one in found.devices)
     return Gpus(devices=devices, looked=found.looked)
+
+
+def has_device_files(root: Path) -> bool:
+    """Whether some driver of a GPU is there, and this process was given its device files."""
+    return any(next(root.glob(pattern), None) is not None for pattern in DEVICE_FILES)
 
 
 def list_devices(program: Path) -> DeviceList:

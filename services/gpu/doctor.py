@@ -18,7 +18,7 @@ from hostbench.doctor.check import (
 )
 from hostbench.doctor.installed import peers_installed
 from hostbench.doctor.view import View, one_line
-from hostbench.hostgpu import GUEST
+from hostbench.hostgpu import DEVICE_FILES, GUEST
 from hostbench.models.doctor import Evidence
 from hostbench.models.host import Gpu
 from services.gpu import smi
@@ -45,10 +45,18 @@ OFF, ON = "Disabled", "Enabled"
 def gpu_devices(view: View) -> Outcome:
     """Whether there is anything to measure."""
     found = view.host.gpus
+    action = "install the card's driver; in a container give it the card (compose.gpu.yaml)"
+    advice = Advice(action, Reach.STARTED)
+    if found is None:
+        seen = [
+            Evidence(source=f"/{pattern}", reason="no such file")
+            for pattern in DEVICE_FILES
+            if not view.find(f"/{pattern}")
+        ]
+        return notice("none: no driver of a GPU has device files here", *seen, advice=advice)
     source = "gpu-bench --list-devices"
-    if found is None or found.reason is not None:
-        reason = "not looked at" if found is None else found.reason
-        return unknown("cannot be told", Evidence(source=source, reason=one_line(reason or "")))
+    if found.reason is not None:
+        return unknown("cannot be told", Evidence(source=source, reason=one_line(found.reason)))
     said = [text for text in found.looked if text] or ["nothing"]
     seen = [Evidence(source=source, value=one_line(text)) for text in said]
     gpus = [one for one in found.devices if one.type == "gpu"]
@@ -57,8 +65,7 @@ def gpu_devices(view: View) -> Outcome:
     text = "none"
     if found.devices:
         text = f"none; {', '.join(one.name for one in found.devices)} is a CPU by OpenCL"
-    action = "install the card's driver; in a container give it the card (compose.gpu.yaml)"
-    return notice(text, *seen, advice=Advice(action, Reach.STARTED))
+    return notice(text, *seen, advice=advice)
 
 
 def _named(one: Gpu) -> str:

@@ -16,6 +16,7 @@ from tests.machine_code import ROOT
 GPU = ROOT / "services" / "gpu"
 SOURCES = GPU / "tests" / "stub"
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
+CUBLASLT = "libcublasLt.so.12"
 FLAGS = ("-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 INCLUDES = (GPU / "bench", GPU / "kernels", ROOT / "harness")
 
@@ -42,6 +43,7 @@ def build(directory: Path, library: str, *defines: str) -> Path:
             GPU / "bench" / "element.c",
         ),
         NVML: (SOURCES / "libnvidia_ml.c",),
+        CUBLASLT: (SOURCES / "libcublaslt.c", GPU / "bench" / "element.c"),
     }[library]
     command = [
         compiler,

@@ -70,7 +70,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., View
 @pytest.mark.parametrize(
     ("gpus", "state", "part"),
     [
-        (None, UNKNOWN, "cannot be told"),
+        (None, NOTICE, "no driver of a GPU has device files"),
         (Gpus(reason="gpu-bench is nowhere"), UNKNOWN, "cannot be told"),
         (Gpus(looked=("libcuda.so.1 is not installed", "")), NOTICE, "none"),
         (
