@@ -1,4 +1,4 @@
-"""What arrays hold and where a walk leads: the host's side of the checks, by itself."""
+"""What arrays hold, where a walk leads, how near a card is: parts of the host's side by itself."""
 
 import ctypes
 import random
@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.machine_code import ROOT
 
 BENCH = Path(__file__).parents[1] / "bench"
 STEP = 2654435761
@@ -29,11 +31,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no compiler")
-    made = tmp_path_factory.mktemp("contents") / "contents.so"
-    sources = [str(BENCH / name) for name in ("contents.c", "cycle.c")]
-    command = [compiler, "-std=gnu17", "-O2", "-fPIC", "-shared", "-o", str(made), *sources]
-    subprocess.run(command, check=True)
+    directory = tmp_path_factory.mktemp("contents")
+    made, told = directory / "contents.so", directory / "told.c"
+    told.write_text("void run_fact(void) {}\nvoid run_warning(void) {}\n")
+    sources = [BENCH / name for name in ("contents.c", "cycle.c", "nearness.c")]
+    sources += [ROOT / "harness" / "textfile.c", told]
+    options = ["-std=gnu17", "-O2", "-fPIC", "-shared", f"-I{ROOT / 'harness'}"]
+    subprocess.run([compiler, *options, "-o", made, *sources], check=True)
     loaded = ctypes.CDLL(str(made))
+    loaded.nearness_node.argtypes = (ctypes.c_char_p, ctypes.c_char_p)
     loaded.contents_sum.argtypes = (U32, U64, U64)
     loaded.contents_sum.restype = U32
     loaded.contents_fill.argtypes = (ctypes.c_void_p, U64, U64, U32)
@@ -96,7 +102,7 @@ def test_a_cycle_goes_through_all(library: ctypes.CDLL, count: int) -> None:
 
 
 def test_cycles_are_equally_likely(library: ctypes.CDLL) -> None:
-    """Of four nodes there are six; 6000 draws leave none far from 1000 (five standard deviations)."""
+    """Of four nodes there are six; of 6000 draws each is near 1000 (five standard deviations)."""
     drawn: dict[tuple[int, ...], int] = {}
     for seed in range(6000):
         cycle = Cycle()
@@ -115,3 +121,22 @@ def test_neighbours_in_time_are_none_in_space(library: ctypes.CDLL) -> None:
     near = sum(abs(cycle.next[i] - i) <= 8 for i in range(count))
     library.cycle_free(ctypes.byref(cycle))
     assert near < 4 * 16  # 16 are to be expected
+
+
+# ---- how near --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "node"), [("1\n", 1), ("0\n", 0), ("-1\n", -1)])
+def test_the_node_of_a_card(library: ctypes.CDLL, tmp_path: Path, text: str, node: int) -> None:
+    """Drivers write the address in capitals, the kernel does not."""
+    card = tmp_path / "bus" / "pci" / "devices" / "0000:5a:00.0"
+    card.mkdir(parents=True)
+    (card / "numa_node").write_text(text)
+    assert library.nearness_node(bytes(tmp_path), b"0000:5A:00.0") == node
+
+
+@pytest.mark.parametrize("pci", ["", "0000:5b:00.0", "0" * 300])
+def test_a_card_that_the_kernel_does_not_know(
+    library: ctypes.CDLL, tmp_path: Path, pci: str
+) -> None:
+    assert library.nearness_node(bytes(tmp_path), pci.encode()) == -1
