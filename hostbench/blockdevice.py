@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from hostbench import pcie
 from hostbench.memorychannels import is_guest
 from hostbench.models.host import BlockDevice, Disk, Virtualisation
 from hostbench.smallfiles import read_number, read_text
@@ -35,16 +36,6 @@ _BUSES = (
     (r"mmc\d+", "mmc"),
     (r"host\d+", "scsi"),
 )
-# PCI Express Base Specification: transfers a second and lane, and what share of the bits is data:
-# 8b/10b, from 8 GT/s on 128b/130b, at 64 GT/s flits of 242 in 256 bytes.
-_PCIE_ENCODING = {
-    2.5: 8 / 10,
-    5.0: 8 / 10,
-    8.0: 128 / 130,
-    16.0: 128 / 130,
-    32.0: 128 / 130,
-    64.0: 242 / 256,
-}
 # Serial ATA: 8b/10b.
 _SATA_SHARE = 8 / 10
 GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
@@ -173,10 +164,9 @@ def _nvme(path: Path) -> _Link:
 
 def _pcie(device: Path) -> tuple[float, str] | None:
     """What the link of a PCI device carries in byte/s in one direction, and in words."""
-    speed = re.match(r"([\d.]+) GT/s", read_text(device / "current_link_speed") or "")
-    width = read_number(device / "current_link_width")
-    if speed is None or not width or float(speed[1]) not in _PCIE_ENCODING:
+    found = pcie.speed_and_width(device)
+    if found is None:
         return None
-    transfers, share = float(speed[1]), _PCIE_ENCODING[float(speed[1])]
-    coding = {8 / 10: "8b/10b", 128 / 130: "128b/130b"}.get(share, "flits of 242 in 256 bytes")
-    return transfers * 1e9 * share / 8 * width, f"PCIe {transfers:g} GT/s x{width}, {coding}"
+    transfers, width = found
+    words = f"PCIe {transfers:g} GT/s x{width}, {pcie.coding(transfers)}"
+    return pcie.bytes_per_second(transfers, width), words

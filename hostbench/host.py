@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from hostbench.hostgpu import gpus
 from hostbench.hostmemory import memory
 from hostbench.hostnetwork import network as host_network
 from hostbench.hostscratch import scratch_place
@@ -38,10 +39,11 @@ _CONTAINER_CGROUP = re.compile(r"docker|containerd|kubepods|libpod|lxc|garden")
 
 
 def inventory(
-    root: Path = Path("/"), *, scratch: bool = True, network: bool = True
+    root: Path = Path("/"), *, scratch: bool = True, network: bool = True, gpu: bool = False
 ) -> HostInventory:
     """What this host is. `root` stands for / in tests. `scratch`: with what lies below the scratch
     directory, and `network`: with its interfaces, both of which are others in every container.
+    `gpu`: with its GPUs, for which their drivers are started.
 
     Raises UsageError when a rating that the user tells, such as HOSTBENCH_MEMORY_BANDWIDTH, makes
     no sense.
@@ -65,15 +67,17 @@ def inventory(
         memory=memory(root, virtualisation),
         scratch=scratch_place(root, virtualisation) if scratch else None,
         network=host_network(root, virtualisation) if network else None,
+        gpus=gpus(root, virtualisation) if gpu else None,
     )
 
 
 def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
-    """What several services of one host say of it: the first, with the scratch directory and the
-    network of the one that has any."""
+    """What several services of one host say of it: the first, with the scratch directory, the
+    network and the GPUs of the one that has any."""
     place = next((one.scratch for one in seen if one.scratch is not None), None)
     network = next((one.network for one in seen if one.network is not None), None)
-    return seen[0].model_copy(update={"scratch": place, "network": network})
+    found = next((one.gpus for one in seen if one.gpus is not None), None)
+    return seen[0].model_copy(update={"scratch": place, "network": network, "gpus": found})
 
 
 def _machine(root: Path) -> str | None:

@@ -26,6 +26,7 @@ from hostbench.program import Program, load_programs
 from hostbench.results import JobDirectory, ResultsStore, needed_bytes
 from hostbench.resume import resumption
 from hostbench.scratch import Scratch
+from hostbench.services import Subsystem
 from hostbench.trial import Transport
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def set_up(suite: Suite, *, far_host: bool = False) -> tuple[Setup, dict[str, Pr
     """Finds the programs and makes the plan, with or without a second host. Raises UsageError or
     ResourceError."""
     programs = load_programs(subsystems_of(suite))
-    host = inventory()
+    host = inventory(gpu=Subsystem.GPU in programs)
     tables = {subsystem: program.table for subsystem, program in programs.items()}
     versions = tuple(program.version for program in programs.values())
     plan = make_plan(suite, tables, host, far_host=far_host)

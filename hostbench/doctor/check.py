@@ -36,6 +36,7 @@ class Topic(StrEnum):
     STORAGE = "results directory"
     SCRATCH = "scratch directory"
     NETWORK = "network"
+    GPU = "GPU"
     INSTALLATION = "installation"
 
 

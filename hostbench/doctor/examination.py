@@ -27,6 +27,7 @@ from hostbench.doctor.check import Check, Topic
 from hostbench.doctor.observation import WINDOW_S, observe
 from hostbench.doctor.view import View
 from hostbench.host import inventory
+from hostbench.hostgpu import has_device_files
 from hostbench.models.doctor import DOCTOR_SCHEMA, DoctorReport, Finding, State
 from hostbench.scratch import scratch_directory
 from hostbench.services import Subsystem, service_module
@@ -72,7 +73,10 @@ def examine(results: Path, subsystem: Subsystem | None) -> DoctorReport:
     """Watches this host for a second, looks at everything else, and reports."""
     root, checks = Path("/"), checks_for(subsystem)
     observation = observe(root, WINDOW_S)
-    view = View(root, inventory(root), results, scratch_directory(), calls.ask(), observation)
+    # Drivers open files of theirs for writing: they are asked where there is a card.
+    gpu = subsystem in (None, Subsystem.GPU) and has_device_files(root)
+    host = inventory(root, gpu=gpu)
+    view = View(root, host, results, scratch_directory(), calls.ask(), observation)
     return report(view, checks, subsystem)
 
 

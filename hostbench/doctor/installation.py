@@ -3,6 +3,7 @@
 import platform
 import sys
 import sysconfig
+from pathlib import Path
 
 from hostbench import __version__
 from hostbench.doctor.check import (
@@ -19,7 +20,7 @@ from hostbench.doctor.check import (
 from hostbench.doctor.view import View
 from hostbench.errors import ResourceError
 from hostbench.models.doctor import Evidence
-from hostbench.program import SUBSYSTEMS, load_program
+from hostbench.program import SUBSYSTEMS, find_program, load_program, stated_version
 from hostbench.services import Subsystem
 
 PYTHON_LEAST = (3, 11)
@@ -32,19 +33,28 @@ def programs(view: View) -> Outcome:
     seen, failures, versions = [], [], set()
     for subsystem in SUBSYSTEMS:
         try:
-            program = load_program(subsystem)
+            path, told = _startable(subsystem)
         except ResourceError as error:
             failures.append(error.message)
             continue
-        versions.add(program.table.version)
-        value = f"{program.table.program} {program.table.version}"
-        seen.append(Evidence(source=str(program.path), value=value))
+        versions.add(told.rpartition(" ")[2])
+        seen.append(Evidence(source=str(path), value=told))
     if failures:
         return problem("; ".join(failures), *seen, advice=BUILD)
     if versions != {__version__}:
         text = f"built from version {', '.join(sorted(versions))}, while this is {__version__}"
         return notice(text, *seen, advice=BUILD)
     return ok(f"{len(seen)} of {len(SUBSYSTEMS)} built", *seen)
+
+
+def _startable(subsystem: str) -> tuple[Path, str]:
+    """A program, and what it calls itself. Raises ResourceError when it is not usable."""
+    if subsystem == Subsystem.GPU:
+        # For its table it starts the drivers, which make and open files of theirs.
+        path = find_program(subsystem)
+        return path, stated_version(path)
+    program = load_program(subsystem)
+    return program.path, f"{program.table.program} {program.table.version}"
 
 
 def python(view: View) -> Outcome:

@@ -224,13 +224,93 @@ class Network(HostModel):
         return next((one for one in self.interfaces if one.name == name), None)
 
 
+class PcieLink(HostModel):
+    """What a PCI Express device is attached by: transfers per second and lane, and lanes, as they
+    are now and as the device has them at most.
+
+    An idle device may slow its link down. `port_…` are what the ports above it have at most, the
+    least of them; None: there is none, or it does not say. `payload_bytes` is what a packet carries
+    at most, None: only root may read it.
+    """
+
+    transfers_per_second: float
+    lanes: int
+    transfers_per_second_most: float
+    lanes_most: int
+    port_transfers_per_second_most: float | None = None
+    port_lanes_most: int | None = None
+    payload_bytes: int | None = None
+
+    @property
+    def transfers_per_second_here(self) -> float:
+        """Of a lane, as fast as both ends can."""
+        port = self.port_transfers_per_second_most
+        return min(self.transfers_per_second_most, port or self.transfers_per_second_most)
+
+    @property
+    def lanes_here(self) -> int:
+        """Those that are in use. An idle device keeps its lanes."""
+        return min(self.lanes, self.lanes_most)
+
+
+class Gpu(HostModel):
+    """A device that gpu-bench can measure; of drivers that tell less, more is None.
+
+    `index` is its number in `gpu-bench --list-devices`, `backend` the one of `backends` (cuda,
+    opencl) that is used unless a case says otherwise. `type`: gpu, cpu or other.
+    `compute_capability` is CUDA's, such as 9.0; `compute_units` are streaming multiprocessors where
+    it has one. `clock_hertz` and `memory_clock_hertz` are the highest. `fp64`, `fp16`: it has such
+    arithmetic. `link` None: `link_reason` says why nobody knows.
+    """
+
+    index: int
+    backend: str
+    backends: tuple[str, ...] = ()
+    name: str
+    uuid: str | None = None
+    pci: str | None = None
+    driver: str | None = None
+    vendor: str | None = None
+    type: str = "gpu"
+    compute_capability: str | None = None
+    compute_units: int | None = None
+    clock_hertz: float | None = None
+    memory_clock_hertz: float | None = None
+    bus_width_bits: int | None = None
+    l2_bytes: int | None = None
+    memory_bytes: int | None = None
+    ecc: bool | None = None
+    fp64: bool | None = None
+    fp16: bool | None = None
+    link: PcieLink | None = None
+    link_reason: str | None = None
+
+
+class Gpus(HostModel):
+    """What GPUs there are where it is measured: of a container those that it was given.
+
+    `looked` says what each driver was asked and what it answered, also where devices were found.
+    `reason`: why nobody could look, None: it was looked.
+    """
+
+    devices: tuple[Gpu, ...] = ()
+    looked: tuple[str, ...] = ()
+    reason: str | None = None
+
+    def device(self, uuid: str | None, index: int | None = None) -> Gpu | None:
+        """The one of this UUID, else of this index."""
+        by_uuid = (one for one in self.devices if uuid and one.uuid == uuid)
+        by_index = (one for one in self.devices if not uuid and one.index == index)
+        return next(by_uuid, None) or next(by_index, None)
+
+
 class HostInventory(HostModel):
     """One host at the start of a job.
 
     `machine` is a hash of the machine id: the same host keeps it, nobody can turn it back.
     `allowed_cpus` is the affinity of the process that runs the benchmark. `memory` None: written
-    by a version that did not look. `scratch` and `network` None: so too, or by a service of another
-    subsystem.
+    by a version that did not look. `scratch`, `network` and `gpus` None: so too, or by a service of
+    another subsystem.
     """
 
     hostname: str
@@ -248,6 +328,7 @@ class HostInventory(HostModel):
     memory: Memory | None = None
     scratch: ScratchPlace | None = None
     network: Network | None = None
+    gpus: Gpus | None = None
 
     @property
     def identity(self) -> tuple[str, str | None, str]:

@@ -1,6 +1,17 @@
 """What the host is."""
 
-from hostbench.models.host import Cpu, Disk, HostInventory, Interface, Memory, Network, ScratchPlace
+from hostbench.models.host import (
+    Cpu,
+    Disk,
+    Gpu,
+    Gpus,
+    HostInventory,
+    Interface,
+    Memory,
+    Network,
+    PcieLink,
+    ScratchPlace,
+)
 from hostbench.models.result import FarHostRecord
 from hostbench.report.content import (
     Block,
@@ -50,6 +61,7 @@ def _inventory(host: HostInventory) -> tuple[Block, ...]:
         *_memory(host.memory),
         *_scratch(host.scratch),
         *_network(host.network),
+        *_gpus(host.gpus),
         Part("Clock and limits", (Facts(_clock(host) + _limits(host)),)),
         Part("Mitigations", (_mitigations(host),)),
     )
@@ -215,6 +227,43 @@ def _interface(one: Interface) -> tuple[Text, ...]:
         _said(one.mtu_bytes),
         " / ".join("?" if count is None else str(count) for count in queues),
         speed or UNKNOWN,
+    )
+
+
+def _gpus(gpus: Gpus | None) -> tuple[Block, ...]:
+    """What GPUs there are, and what their drivers answered."""
+    if gpus is None:
+        return ()
+    parts = tuple(Part(f"GPU {one.index}", (Facts(_gpu(one)),)) for one in gpus.devices)
+    answers = tuple(("Looked for", text) for text in (*gpus.looked, gpus.reason) if text)
+    return (Part("GPUs", (*((Facts(answers),) if answers else ()), *parts)),)
+
+
+def _gpu(one: Gpu) -> tuple[tuple[str, Text], ...]:
+    kind = one.name if one.type == "gpu" else f"{one.name}, which is no GPU ({one.type})"
+    link = _link(one.link) if one.link is not None else one.link_reason or UNKNOWN
+    bus = "" if one.bus_width_bits is None else f", {one.bus_width_bits} bits"
+    return (
+        ("Name", kind),
+        ("UUID", Code(one.uuid) if one.uuid else UNKNOWN),
+        ("PCI address", Code(one.pci) if one.pci else UNKNOWN),
+        ("Driver", f"{one.backend}, {one.driver or 'version not known'}"),
+        ("Compute capability", _said(one.compute_capability)),
+        ("Compute units", _said(one.compute_units)),
+        ("Highest clock", _hertz(one.clock_hertz)),
+        ("Highest memory clock", f"{_hertz(one.memory_clock_hertz)}{bus}"),
+        ("L2 cache", _bytes(one.l2_bytes)),
+        ("Memory", _bytes(one.memory_bytes)),
+        ("ECC", _yes_no(one.ecc, "on", "off")),
+        ("PCI Express", link),
+    )
+
+
+def _link(link: PcieLink) -> str:
+    now, most = link.transfers_per_second / 1e9, link.transfers_per_second_most / 1e9
+    return (
+        f"{now:g} GT/s x{link.lanes} when it was looked at; "
+        f"the card has {most:g} GT/s x{link.lanes_most}"
     )
 
 

@@ -274,8 +274,13 @@ def _host_calls(service: Service) -> APIRouter:
 
     @router.get("/host", summary="The inventory of this host", responses=problem_responses([401]))
     async def host() -> HostInventory:
-        of_network = service.settings.subsystem is Subsystem.NET
-        seen = await asyncio.to_thread(inventory, scratch=service.has_scratch, network=of_network)
+        measured = service.settings.subsystem
+        seen = await asyncio.to_thread(
+            inventory,
+            scratch=service.has_scratch,
+            network=measured is Subsystem.NET,
+            gpu=measured is Subsystem.GPU,
+        )
         # In a container the kernel's name of the host is a random one.
         return seen.model_copy(update={"hostname": service.settings.host})
 

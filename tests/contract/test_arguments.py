@@ -11,7 +11,13 @@ from tests.contract.conftest import SUBSYSTEMS
 
 PROGRAMS = Path(__file__).parents[2] / "build" / "release"
 # Of each subsystem the workload that is asked.
-ASKED = {"cpu": "fma", "mem": "triad", "disk": "rand_read", "net": "tcp_stream"}
+ASKED = {
+    "cpu": "fma",
+    "mem": "triad",
+    "disk": "rand_read",
+    "net": "tcp_stream",
+    "gpu": "gemm",
+}
 # … and how what they share is called there: words in braces below stand for these.
 STEPS = {"count": "--threads", "threads": "1 to 4096", "work": "--work", "choice": "--isa"}
 WORDS = {
@@ -31,6 +37,13 @@ WORDS = {
         "choice": "--send-path",
         "choices": "sendfile",
     },
+    "gpu": {
+        "count": "--n",
+        "threads": "16 to 65536",
+        "work": "--work",
+        "choice": "--dtype",
+        "choices": "bf16",
+    },
 }
 USAGE, UNSUPPORTED = 2, 4
 
@@ -43,7 +56,7 @@ BAD = [
     (["{count}", " 2"], '" 2"', "{threads}"),
     (["{count}", ""], '""', "{threads}"),
     (["{count}"], "needs a value", "{threads}"),
-    (["{count}", "1", "{count}", "1"], "given twice", "once"),
+    (["{count}", "64", "{count}", "64"], "given twice", "once"),
     (["{choice}", "mmx"], '"mmx"', "{choices}"),
     (["--duration-s", "0"], '"0"', "0.01 to 604800"),
     (["--duration-s", "-1"], '"-1"', "0.01 to 604800"),

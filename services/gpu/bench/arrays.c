@@ -70,11 +70,19 @@ static unsigned arrays_there(const struct arrays_demand *demand, const struct ro
     return demand->arrays + (room->device->type == GPU_IS_CPU ? demand->host_arrays : 0);
 }
 
+static double bytes_there(const struct arrays_demand *demand, const struct room *room,
+                          uint64_t array_bytes)
+{
+    return (arrays_there(demand, room) + demand->beside_ratio) * (double)array_bytes +
+           (double)demand->beside_bytes;
+}
+
 /* The largest size for which there is room; 0: none. */
 static uint64_t fitting(const struct arrays_demand *demand, const struct room *room)
 {
     double left = (double)room->free_bytes * FREE_SHARE - (double)demand->beside_bytes;
-    double most = fmin(left / arrays_there(demand, room), (double)room->array_bytes);
+    double most =
+        fmin(left / (arrays_there(demand, room) + demand->beside_ratio), (double)room->array_bytes);
     if (demand->host_arrays && isfinite(room->host.bytes))
         most = fmin(most, room->host.bytes * FREE_SHARE / demand->host_arrays);
     return most < (double)demand->granule ? 0 : down_to((uint64_t)most, demand->granule);
@@ -111,14 +119,13 @@ static int refuse_on_device(struct gpu_job *job, const struct arrays_demand *dem
     unsigned arrays = arrays_there(demand, room);
     if (!most)
         return no_room_at_all(job, demand, room);
-    run_reason(job->run,
-               "size_bytes %" PRIu64
-               ": %s needs %u array%s of it, %.2f GiB, and %s has %.2f GiB of "
-               "its %.2f GiB free: use --size-bytes=%" PRIu64 " or less, or %s",
-               bytes, job->kind->name, arrays, plural(arrays),
-               ((double)arrays * (double)bytes + (double)demand->beside_bytes) / GIB,
-               room->device->name, (double)room->free_bytes / GIB,
-               (double)room->device->memory_bytes / GIB, most, remedy(room));
+    run_reason(
+        job->run,
+        "size_bytes %" PRIu64 ": %s needs %u array%s of it, %.2f GiB, and %s has %.2f GiB of "
+        "its %.2f GiB free: use --size-bytes=%" PRIu64 " or less, or %s",
+        bytes, job->kind->name, arrays, plural(arrays), bytes_there(demand, room, bytes) / GIB,
+        room->device->name, (double)room->free_bytes / GIB,
+        (double)room->device->memory_bytes / GIB, most, remedy(room));
     return EXIT_RESOURCE;
 }
 
@@ -151,9 +158,7 @@ static int hold_against(struct gpu_job *job, const struct arrays_demand *demand,
 {
     if (bytes > room->array_bytes)
         return refuse_one(job, demand, room, bytes);
-    double device_bytes =
-        (double)arrays_there(demand, room) * (double)bytes + (double)demand->beside_bytes;
-    if (device_bytes > (double)room->free_bytes)
+    if (bytes_there(demand, room, bytes) > (double)room->free_bytes)
         return refuse_on_device(job, demand, room, bytes);
     if ((double)demand->host_arrays * (double)bytes > room->host.bytes)
         return refuse_on_host(job, demand, room, bytes);

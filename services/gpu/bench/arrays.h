@@ -16,6 +16,7 @@ struct arrays_demand {
     uint64_t granule;     /* a size is a multiple of it */
     const char *granule_name;
     uint64_t beside_bytes; /* on the device, whatever the size */
+    double beside_ratio;   /* … and for each byte of an array */
     uint64_t wanted_bytes; /* where size_bytes is a word, if there is room */
 };
 

@@ -61,6 +61,7 @@ static int settle(struct gpu_job *job)
         .granule_name = "a node",
         /* What flushes the L2 cache, and links the nodes. */
         .beside_bytes = 2 * job->gpu.device.l2_bytes + (1 << 20),
+        .beside_ratio = (double)NEXT_BYTES / CHASE_NODE_BYTES,
     };
     if (level && !level_bytes(&job->gpu.device, level, &demand.wanted_bytes)) {
         run_reason(job->run,
@@ -69,8 +70,6 @@ static int settle(struct gpu_job *job)
                    job->gpu.device.name);
         return EXIT_UNSUPPORTED;
     }
-    uint64_t bytes = level ? demand.wanted_bytes : run_count(job->run, "size_bytes");
-    demand.beside_bytes += NEXT_BYTES * (bytes / CHASE_NODE_BYTES);
     int failure = arrays_settle(job, &demand, &chase->bytes);
     if (failure || chase->bytes / CHASE_NODE_BYTES <= NODES_MOST)
         return failure;

@@ -4,6 +4,7 @@
 #include "kernel_set.h"
 #include "statistics.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -83,6 +84,35 @@ static double median_of(const struct clocks *clocks, const struct kernel_record 
     return found;
 }
 
+/* What kernels leave is the same from launch to launch, so only the records show that each of them has
+ * run. Slots are emptied half at a time, ahead of the launches that use them. */
+static bool all_have_run(const struct clocks *clocks, const struct kernel_record *records,
+                         uint64_t *missing)
+{
+    uint64_t half_begun = (clocks->launches - 1) / HALF * HALF;
+    uint64_t first = half_begun > HALF ? half_begun - HALF : 0;
+    uint64_t launch = first > clocks->first_timed ? first : clocks->first_timed;
+    *missing = 0;
+    for (; launch < clocks->launches; launch++) {
+        const struct kernel_record *record = &records[launch % SLOTS];
+        *missing += record->not_cycles_begin == 0 || record->ns_end == 0;
+    }
+    return *missing == 0;
+}
+
+static int check(struct gpu_job *job, const struct kernel_record *records)
+{
+    uint64_t missing;
+    bool has_clocks = job->gpu.device.cc_major > 0; /* OpenCL's kernels have none */
+    if (!has_clocks || all_have_run(job->clocks, records, &missing))
+        return EXIT_OK;
+    run_reason(job->run,
+               "%" PRIu64 " launches of the kernel were told to be done and have left no record: "
+               "this device or its driver works wrongly, trust no figure of it",
+               missing);
+    return EXIT_WRONG;
+}
+
 int clocks_end(struct gpu_job *job)
 {
     struct clocks *clocks = job->clocks;
@@ -94,6 +124,8 @@ int clocks_end(struct gpu_job *job)
         return EXIT_RESOURCE;
     }
     int failure = gpu_download(job->queue, clocks->memory, 0, records, BYTES);
+    if (!failure)
+        failure = check(job, records);
     if (!failure)
         clocks->hertz = median_of(clocks, records);
     free(records);

@@ -18,7 +18,7 @@ const struct gpu_memory *clocks_memory(const struct gpu_job *job);
 int clocks_next(struct gpu_job *job, uint32_t *slot);
 /* The timed phase begins: what was recorded before is no part of the figure. */
 void clocks_begin(struct gpu_job *job);
-/* Once the device is idle: reads the records. */
+/* Once the device is idle: reads the records. EXIT_WRONG: a launch has left none. */
 int clocks_end(struct gpu_job *job);
 /* Median over the launches of the timed phase that are still recorded, in hertz; NaN: none is. */
 double clocks_hertz(const struct gpu_job *job);

@@ -63,11 +63,15 @@ static int check_size(struct gpu *gpu, uint64_t bytes)
 /* ---- of the device ----------------------------------------------------------------------------- */
 
 /* Drivers put off the allocation until a buffer is used: not into the measurement. */
-static cl_int settle(struct opencl_gpu *own, cl_mem buffer)
+static int settle(struct gpu *gpu, cl_mem buffer)
 {
+    const struct opencl_gpu *own = opencl_of(gpu);
     cl_int error = own->cl->clEnqueueMigrateMemObjects(
         own->queue, 1, &buffer, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL, NULL);
-    return error ? error : own->cl->clFinish(own->queue);
+    if (error)
+        return opencl_fail(gpu, STAGE_MEMORY, "clEnqueueMigrateMemObjects", error);
+    error = own->cl->clFinish(own->queue);
+    return error ? opencl_fail(gpu, STAGE_MEMORY, "clFinish", error) : EXIT_OK;
 }
 
 static int allocate(struct gpu *gpu, uint64_t bytes, struct gpu_memory *memory)
@@ -81,8 +85,7 @@ static int allocate(struct gpu *gpu, uint64_t bytes, struct gpu_memory *memory)
     memory->bytes = bytes;
     memory->handle = (uintptr_t)buffer;
     own->taken_bytes += bytes;
-    error = settle(own, buffer);
-    return error ? opencl_fail(gpu, STAGE_MEMORY, "clEnqueueMigrateMemObjects", error) : EXIT_OK;
+    return settle(gpu, buffer);
 }
 
 int opencl_memory(struct gpu *gpu, uint64_t bytes, struct gpu_memory **memory)

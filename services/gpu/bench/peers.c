@@ -36,18 +36,32 @@ static struct peers *peers_of(const struct gpu_job *job)
 
 /* ---- which device --------------------------------------------------------------------------- */
 
+/* What the backend of `device` says of an entry; NULL: it does not know it. */
+static const struct gpu_device *by_backend(const struct device_entry *entry,
+                                           const struct gpu_device *device)
+{
+    for (unsigned i = 0; i < entry->count; i++)
+        if (entry->by[i].backend == device->backend)
+            return &entry->by[i];
+    return NULL;
+}
+
 /* The one behind it in the list that has the same driver, or NULL. */
 static const struct gpu_device *next_device(const struct gpu_device *device)
 {
     const struct device_list *list = devices_here();
-    size_t index = devices_index(list, device);
-    for (size_t i = 1; i < list->count; i++) {
-        const struct device_entry *entry = &list->entries[(index + i) % list->count];
-        for (unsigned by = 0; by < entry->count; by++)
-            if (entry->by[by].backend == device->backend)
-                return &entry->by[by];
+    const struct gpu_device *first = NULL;
+    bool passed = false;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct gpu_device *other = by_backend(&list->entries[i], device);
+        if (other && other->ordinal == device->ordinal)
+            passed = true;
+        else if (other && passed)
+            return other;
+        else if (other && !first)
+            first = other;
     }
-    return NULL;
+    return first;
 }
 
 static const char *unsupported(const struct run *run, const struct gpu_device *device)

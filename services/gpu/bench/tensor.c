@@ -83,8 +83,8 @@ static const char *unsupported(const struct run *run, const struct gpu_device *d
 
 /* ---- launches ------------------------------------------------------------------------------- */
 
-static int launch(struct gpu_job *job, uint32_t passes, struct gpu_event *begin,
-                  struct gpu_event *end)
+static int launch(struct gpu_job *job, enum tensor_operands which, uint32_t passes,
+                  struct gpu_event *begin, struct gpu_event *end)
 {
     struct tensor *tensor = job->own;
     uint32_t slot;
@@ -96,7 +96,7 @@ static int launch(struct gpu_job *job, uint32_t passes, struct gpu_event *begin,
         GPU_ARG_MEMORY(tensor->results),
         GPU_ARG_MEMORY(tensor->hashes),
         GPU_ARG_U32(passes),
-        GPU_ARG_U32(TENSOR_ROUNDS),
+        GPU_ARG_U32(tensor_rounds(tensor->shape, which)),
         GPU_ARG_MEMORY(clocks_memory(job)),
         GPU_ARG_U32(slot),
     };
@@ -115,7 +115,7 @@ static int enqueue(struct gpu_job *job, unsigned lane, uint64_t size, struct gpu
                    struct gpu_event *end)
 {
     (void)lane;
-    return launch(job, (uint32_t)size, begin, end);
+    return launch(job, TENSOR_RANDOM, (uint32_t)size, begin, end);
 }
 
 /* ---- operands and results ------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ static int give_operands(struct gpu_job *job, enum tensor_operands which,
     if (!operands)
         return lacks_memory(job);
     tensor_fill(tensor->shape, which, operands);
-    int failure = tensor_expect(expected, tensor->shape, which, operands, TENSOR_ROUNDS)
+    int failure = tensor_expect(expected, tensor->shape, which, operands)
                       ? gpu_upload(job->queue, tensor->operands, 0, operands, bytes)
                       : lacks_memory(job);
     free(operands);
@@ -185,7 +185,7 @@ static int check_exactly(struct gpu_job *job)
     struct tensor_expected expected = {0};
     int failure = give_operands(job, TENSOR_EXACT, &expected);
     if (!failure)
-        failure = launch(job, EXACT_PASSES, NULL, NULL);
+        failure = launch(job, TENSOR_EXACT, EXACT_PASSES, NULL, NULL);
     if (!failure)
         failure = gpu_drain(job->queue);
     if (!failure)
@@ -251,7 +251,8 @@ static int open_tensor(struct gpu_job *job)
     job->work = (struct windows_work){
         .lanes = 1,
         .enqueue = enqueue,
-        .work_per_size = tensor_operations(shape) * TENSOR_ROUNDS * tensor->groups,
+        .work_per_size =
+            tensor_operations(shape) * tensor_rounds(shape, TENSOR_RANDOM) * tensor->groups,
         .size_min = 1,
         .size_max = PASSES_MAX,
     };

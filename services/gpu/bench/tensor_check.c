@@ -18,6 +18,11 @@ static int kept_bits(enum element_type type)
 
 enum { EXACT_MOST = 3 }; /* the largest operand of an exact pass */
 
+unsigned tensor_rounds(const struct tensor_kernel *kernel, enum tensor_operands which)
+{
+    return which == TENSOR_EXACT || kernel->type == ELEMENT_FP8 ? 64 : 256;
+}
+
 /* ---- operands ------------------------------------------------------------------------------- */
 
 static double number(const struct tensor_kernel *kernel, enum tensor_operands which,
@@ -87,8 +92,9 @@ static double tolerance_of(const struct tensor_kernel *kernel, enum tensor_opera
 }
 
 bool tensor_expect(struct tensor_expected *expected, const struct tensor_kernel *kernel,
-                   enum tensor_operands which, const void *operands, unsigned rounds)
+                   enum tensor_operands which, const void *operands)
 {
+    unsigned rounds = tensor_rounds(kernel, which);
     unsigned values = tensor_values(kernel), depth = tensor_depth(kernel);
     unsigned a_rows = tensor_a_rows(kernel), b_rows = tensor_b_rows(kernel);
     double *a = decode_all(kernel, tensor_a_offset, a_rows, operands);

@@ -15,8 +15,8 @@ enum tensor_operands {
 };
 
 /* Rounds of a pass. A pass begins with accumulators of zero, so sums stay bounded however long a
- * launch is. */
-enum { TENSOR_ROUNDS = 64 };
+ * launch is; it is long beside the time in which its accumulators are hashed. */
+unsigned tensor_rounds(const struct tensor_kernel *kernel, enum tensor_operands which);
 
 /* What the accumulators of one group, and so of each, hold at the end of a pass. */
 struct tensor_expected {
@@ -30,7 +30,7 @@ void tensor_fill(const struct tensor_kernel *kernel, enum tensor_operands which,
 
 /* false: no memory. To be released in either case. */
 bool tensor_expect(struct tensor_expected *expected, const struct tensor_kernel *kernel,
-                   enum tensor_operands which, const void *operands, unsigned rounds);
+                   enum tensor_operands which, const void *operands);
 void tensor_expected_release(struct tensor_expected *expected);
 
 struct tensor_mismatch {

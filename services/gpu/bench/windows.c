@@ -140,21 +140,30 @@ struct phase {
     double queued, done; /* work */
 };
 
+/* Gives each lane that has no more than `ahead` pieces another one. */
+static int queue_behind(struct gpu_job *job, unsigned ahead, struct phase *phase)
+{
+    struct windows *windows = job->windows;
+    for (unsigned i = 0; i < windows->count; i++) {
+        struct lane *lane = &windows->lanes[i];
+        if (lane->queued > ahead)
+            continue;
+        int failure = lane_enqueue(lane, job, windows->size);
+        if (failure)
+            return failure;
+        phase->queued += (double)windows->size * job->work.work_per_size;
+    }
+    return EXIT_OK;
+}
+
+/* A phase that has begun on one lane has begun on all. */
 static int refill(struct thread *thread, struct phase *phase)
 {
-    struct gpu_job *job = gpu_job_of(thread);
-    struct windows *windows = job->windows;
-    for (unsigned ahead = 0; ahead < WINDOWS_AHEAD; ahead++)
-        for (unsigned i = 0; i < windows->count; i++) {
-            struct lane *lane = &windows->lanes[i];
-            if (lane->queued > ahead || run_loop_over(thread, whole(phase->queued), now_s()))
-                continue;
-            int failure = lane_enqueue(lane, job, windows->size);
-            if (failure)
-                return failure;
-            phase->queued += (double)windows->size * job->work.work_per_size;
-        }
-    return EXIT_OK;
+    int failure = EXIT_OK;
+    for (unsigned ahead = 0; ahead < WINDOWS_AHEAD && !failure; ahead++)
+        if (!run_loop_over(thread, whole(phase->queued), now_s()))
+            failure = queue_behind(gpu_job_of(thread), ahead, phase);
+    return failure;
 }
 
 /* Takes in what the lanes have finished. *any: there was something. */
@@ -231,9 +240,11 @@ int windows_loop(struct thread *thread)
 
 /* ---- behind a phase -------------------------------------------------------------------------- */
 
+/* A phase without time (a warm-up of 0 s) has left nothing. */
 static int check_what_is_left(struct gpu_job *job)
 {
-    return job->kind->verify ? job->kind->verify(job) : EXIT_OK;
+    bool any = job->windows->record.pieces > 0;
+    return any && job->kind->verify ? job->kind->verify(job) : EXIT_OK;
 }
 
 int windows_prepare(struct thread *thread)

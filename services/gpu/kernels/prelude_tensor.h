@@ -50,12 +50,23 @@ __device__ inline u32 tensor_bits(double value)
     return (u32)bits ^ (u32)(bits >> 32);
 }
 
-/* Accumulator i's part in the hash of a pass: every pass of every launch is in the sum that the host
- * checks, while only the last one's accumulators are stored. */
-template <class Value> __device__ inline u32 tensor_hash(Value value, u32 i)
-{
-    return tensor_bits(value) * (2 * i + 1);
-}
+/* Every pass of every launch is in the sum that the host checks, while only the last one's accumulators
+ * are stored. In four parts, since the pipe may be idle meanwhile and one would be a chain of dependent
+ * instructions. */
+struct tensor_hash {
+    u32 parts[4] = {0, 0, 0, 0};
+
+    /* Accumulator i. */
+    template <class Value> __device__ inline void add(Value value, u32 i)
+    {
+        parts[i % 4] += tensor_bits(value) * (2 * i + 1);
+    }
+
+    __device__ inline u32 sum() const
+    {
+        return parts[0] + parts[1] + parts[2] + parts[3];
+    }
+};
 
 __device__ inline u32 tensor_shared_address(const void *at)
 {

@@ -53,7 +53,7 @@ __device__ inline void pipe(const typename S::unit *operands, typename S::value 
         (&b[0][0][0])[i] = own[(A_UNITS + i) * 32];
 
     typename S::value c[S::TILES_M][S::TILES_N][S::C_REGISTERS];
-    u32 hash = 0;
+    tensor_hash hash;
     tensor_begin(records, slot);
 #pragma unroll 1
     for (u32 pass = 0; pass < passes; pass++) {
@@ -71,7 +71,7 @@ __device__ inline void pipe(const typename S::unit *operands, typename S::value 
                         S::mma(c[m][n], a[step][m], b[step][n]);
 #pragma unroll
         for (u32 i = 0; i < C_VALUES; i++)
-            hash += tensor_hash((&c[0][0][0])[i], i);
+            hash.add((&c[0][0][0])[i], i);
     }
     tensor_end(records, slot);
 
@@ -79,7 +79,7 @@ __device__ inline void pipe(const typename S::unit *operands, typename S::value 
 #pragma unroll
     for (u32 i = 0; i < C_VALUES; i++)
         to[i * 32] = (&c[0][0][0])[i];
-    hashes[blockIdx.x * WARPS * 32 + threadIdx.x] += hash;
+    hashes[blockIdx.x * WARPS * 32 + threadIdx.x] += hash.sum();
 }
 
 #if __CUDA_ARCH__ < 750

@@ -116,7 +116,7 @@ __device__ inline void pipe(const uint4 *operands, u32 *results, u32 *hashes, u3
     const u32 tile = tile_at;
     const u32 own_lanes = tile + (warp * 32 << 16);
 
-    u32 hash = 0;
+    tensor_hash hash;
     tensor_begin(records, slot);
 #pragma unroll 1
     for (u32 pass = 0; pass < passes; pass++) {
@@ -141,7 +141,7 @@ __device__ inline void pipe(const uint4 *operands, u32 *results, u32 *hashes, u3
             load_columns(r, own_lanes + column);
 #pragma unroll
             for (u32 i = 0; i < COLUMNS_A_LOAD; i++)
-                hash += tensor_hash((int)r[i], column + i);
+                hash.parts[i % 4] += r[i] * (2 * (column + i) + 1);
             if (last)
 #pragma unroll
                 for (u32 i = 0; i < COLUMNS_A_LOAD; i++)
@@ -152,7 +152,7 @@ __device__ inline void pipe(const uint4 *operands, u32 *results, u32 *hashes, u3
         asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
     }
     tensor_end(records, slot);
-    hashes[blockIdx.x * THREADS + threadIdx.x] += hash;
+    hashes[blockIdx.x * THREADS + threadIdx.x] += hash.sum();
     if (warp == 0)
         asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(tile), "n"(TILE_COLUMNS));
 }

@@ -107,14 +107,14 @@ __device__ inline void pipe(const uint4 *operands, typename S::value *results, u
 #pragma unroll
     for (int i = 0; i < 128; i++)
         d[i] = 0;
-    u32 hash = 0;
+    tensor_hash hash;
     tensor_begin(records, slot);
 #pragma unroll 1
     for (u32 pass = 0; pass < passes; pass++) {
         S::rounds(d, a_slices, b_slices, rounds);
 #pragma unroll
         for (u32 i = 0; i < 128; i++)
-            hash += tensor_hash(d[i], i);
+            hash.add(d[i], i);
     }
     tensor_end(records, slot);
 
@@ -122,7 +122,7 @@ __device__ inline void pipe(const uint4 *operands, typename S::value *results, u
 #pragma unroll
     for (u32 i = 0; i < 128; i++)
         to[i * THREADS] = d[i];
-    hashes[blockIdx.x * THREADS + threadIdx.x] += hash;
+    hashes[blockIdx.x * THREADS + threadIdx.x] += hash.sum();
 }
 
 #define KERNEL(DTYPE, VALUE, CONSTRAINT, INSTRUCTION, SCALES)                                      \

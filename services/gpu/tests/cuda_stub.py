@@ -16,7 +16,8 @@ from tests.machine_code import ROOT
 GPU = ROOT / "services" / "gpu"
 SOURCES = GPU / "tests" / "stub"
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
-FLAGS = "-std=gnu17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -fPIC -shared".split()
+CUBLASLT = "libcublasLt.so.12"
+FLAGS = ("-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 INCLUDES = (GPU / "bench", GPU / "kernels", ROOT / "harness")
 
 
@@ -42,10 +43,13 @@ def build(directory: Path, library: str, *defines: str) -> Path:
             GPU / "bench" / "element.c",
         ),
         NVML: (SOURCES / "libnvidia_ml.c",),
+        CUBLASLT: (SOURCES / "libcublaslt.c", GPU / "bench" / "element.c"),
     }[library]
     command = [
         compiler,
         *FLAGS,
+        "-fPIC",
+        "-shared",
         "-fvisibility=hidden",
         "-pthread",
         *(f"-I{include}" for include in INCLUDES),

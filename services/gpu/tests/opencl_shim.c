@@ -3,8 +3,8 @@
  *
  * SHIM_REAL        the real loader, a path
  * SHIM_FAIL        "clCreateBuffer:2:-4": that call fails with this code from the second time on
- * SHIM_STATUS      "3:-5": from the third look on, commands have this status: negative, an error;
- *                  2, never done
+ * SHIM_STATUS      "3:-5": from the third look on, commands have this status, an error
+ * SHIM_HANG        a file: no command is done any more once it is there
  * SHIM_BUILD_LOG   what the compiler says
  * SHIM_TYPE        what the devices are: "4" a GPU, "8" an accelerator
  * SHIM_VENDOR      … and who made them
@@ -22,9 +22,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CALLS_MAX = 64 };
-enum { DEVICE_TYPE_ANSWER_BYTES = 8, KINDS = 6 };
+enum { KINDS = 6, SUBMITTED = 2 };
 
 static struct opencl_platform {
     int unused;
@@ -138,7 +139,7 @@ static void answer_with(const struct answer *answer, void *value, size_t size)
     if (answer->kind == ANSWER_TEXT)
         snprintf(value, size, "%s", text);
     else
-        memcpy(value, &number, answer->kind == ANSWER_U32 ? 4 : DEVICE_TYPE_ANSWER_BYTES);
+        memcpy(value, &number, answer->kind == ANSWER_U32 ? 4 : 8);
 }
 
 cl_int clGetDeviceInfo(cl_device_id device, cl_uint info, size_t size, void *value, size_t *needed)
@@ -298,7 +299,9 @@ cl_int clGetEventInfo(cl_event event, cl_uint info, size_t size, void *value, si
     cl_int error = failure(__func__);
     if (error)
         return error;
-    if (!given || sscanf(given, "%d:%d", &from, &status) != 2 || ++looks < from)
+    if (getenv("SHIM_HANG") && !access(getenv("SHIM_HANG"), F_OK))
+        status = SUBMITTED;
+    else if (!given || sscanf(given, "%d:%d", &from, &status) != 2 || ++looks < from)
         return real.clGetEventInfo(event, info, size, value, needed);
     memcpy(value, &status, sizeof status);
     return CL_SUCCESS;

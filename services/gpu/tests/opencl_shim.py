@@ -25,8 +25,9 @@ def compiler() -> str:
 def build(directory: Path, source: Path = SOURCE) -> None:
     """Makes a libOpenCL.so.1 in the directory."""
     include = ROOT / "services" / "gpu" / "bench"
-    command = [compiler(), "-shared", "-fPIC", "-O1", f"-I{include}", "-o", directory / LOADER]
-    subprocess.run([*command, source], check=True)
+    output = str(directory / LOADER)
+    command = [compiler(), "-shared", "-fPIC", "-O1", f"-I{include}", "-o", output, str(source)]
+    subprocess.run(command, check=True)
 
 
 def real_loader() -> str:

@@ -35,8 +35,8 @@ class Kernel:
     instructions: tuple[Instruction, ...]
 
     @property
-    def loop(self) -> tuple[Instruction, ...]:
-        """The longest loop that has no other inside: from a branch's target to the branch."""
+    def loops(self) -> list[tuple[Instruction, ...]]:
+        """Every loop that has no other inside: from a branch's target to the branch."""
         loops = []
         for branch in self.instructions:
             if branch.target is None or branch.target > branch.address:
@@ -45,7 +45,12 @@ class Kernel:
             back = [i for i in body if i.target is not None and i.target <= i.address]
             if back == [branch]:
                 loops.append(tuple(body))
-        return max(loops, key=len)
+        return loops
+
+    @property
+    def loop(self) -> tuple[Instruction, ...]:
+        """The longest of them."""
+        return max(self.loops, key=len)
 
     def count(self, *prefixes: str) -> int:
         """How many instructions begin with one of these."""
@@ -114,7 +119,7 @@ def _instructions(text: str) -> list[Instruction]:
     for line in text.splitlines():
         if label := re.match(r"\s*(\.L_x_\d+):", line):
             waiting.append(label[1])
-        elif match := re.match(r"\s+/\*([0-9a-f]+)\*/\s+(?:@\S+\s+)?([A-Z0-9_.]+)\s*(.*?);", line):
+        elif match := re.match(r"\s+/\*([0-9a-f]+)\*/\s+(?:@\S+\s+)?([A-Z0-9_.x]+)\s*(.*?);", line):
             address = int(match[1], 16)
             labels.update(dict.fromkeys(waiting, address))
             waiting.clear()

@@ -37,7 +37,7 @@ def test_a_trial(workload: str, word: str | None, operations: int) -> None:
     trial = measure(workload, *on_pocl(), *dtype(word), *MOMENT)
     metrics = trial.metrics
     rate = metrics["operations_per_second"]
-    assert rate > 1e6
+    assert 1e6 < rate < 1e14, "no CPU is faster: a compiler has worked out the result"
     assert metrics["rate_best"] >= rate and metrics["windows"] >= 1
     assert 0 < metrics["device_busy_ratio"] <= 1.05
     # Whole launches of whole chains: an even number of each work-item's operations.
@@ -84,9 +84,11 @@ def test_windows_of_100_ms_and_samples() -> None:
     assert 2 <= metrics["windows"] <= device_s / 0.1 + 1
     assert metrics["rate_cv"] >= 0
     assert len(trial.samples) >= 4
+    assert any(sample["metrics"]["operations_per_second"] for sample in trial.samples)
     for sample in trial.samples:
         figures = sample["metrics"]
-        assert figures["operations_per_second"] > 0
+        # Null where a piece took longer than the interval, on a host whose CPUs others have.
+        assert figures["operations_per_second"] is None or figures["operations_per_second"] > 0
         assert {"nvml_clock_hertz", "power_watts", "temperature_celsius"} <= set(figures)
 
 

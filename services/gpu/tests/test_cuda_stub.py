@@ -1,4 +1,4 @@
-"""The CUDA backend on a stand-in for the driver: every call that a trial makes fails once, and every
+"""The CUDA backend on a stand-in for the driver: every call that a trial makes fails once, and each
 failure is told in one line with its own exit code, without a figure."""
 
 import json
@@ -42,6 +42,7 @@ TRIALS: dict[str, tuple[str, ...]] = {
     "host_to_device": (f"--size-bytes={4 * MIB}", "--host-memory=pinned"),
     "peer_to_peer": (f"--size-bytes={4 * MIB}",),
     "launch_latency": (),
+    "tensor": ("--dtype=bf16",),
 }
 CARDS = {"peer_to_peer": 2}
 UNKNOWN = 999  # CUDA_ERROR_UNKNOWN, and NVML_ERROR_UNKNOWN
@@ -77,7 +78,7 @@ def arguments(workload: str) -> tuple[str, ...]:
 
 
 def settings(workload: str, **more: str | int) -> dict[str, str]:
-    return environment(cards=CARDS.get(workload, 1), **more)
+    return environment(None, cards=CARDS.get(workload, 1), **more)
 
 
 def short(workload: str, **more: str | int) -> subprocess.CompletedProcess[str]:
@@ -249,6 +250,13 @@ def test_a_library_that_lacks_a_call(tmp_path: Path, name: str) -> None:
     skipped(f"libcuda.so.1 has no {name}", env=environment(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["cuDeviceGetUuid", "cuDeviceGetUuid_v2"])
+def test_a_library_with_one_call_for_the_uuid(tmp_path: Path, name: str) -> None:
+    cuda_stub.build(tmp_path, CUDA, f"{name}=another")
+    (device,) = listed(env=environment(tmp_path, mig=0))["devices"]
+    assert device["uuid"] == "GPU-00000000-0000-0000-0000-00000000000c"
+
+
 def test_a_driver_that_is_too_old() -> None:
     skipped("CUDA 11.4", "525", "12.0", env=environment(cuda=11040))
 
@@ -400,7 +408,8 @@ def test_throttling_is_a_warning() -> None:
     ("workload", "spoilt"),
     [
         ("fma", {"wrong": "fma_fp32:1:4"}),
-        ("fma", {"lazy": "fma_fp32:4"}),
+        ("fma", {"lazy": "fma_fp32:1"}),
+        ("fma", {"lazy": "fma_fp32:12"}),
         ("copy", {"wrong": "copy:1:2"}),
         ("copy", {"lazy": "copy:2"}),
     ],
@@ -411,7 +420,7 @@ def test_a_wrong_result(workload: str, spoilt: dict[str, str]) -> None:
     assert not figures(result.stdout)
 
 
-@pytest.mark.parametrize("nth", [3, 30])
+@pytest.mark.parametrize("nth", [1, 3, 30])
 def test_a_device_that_hangs(nth: int) -> None:
     """It is told to end, and ends, whatever it waits for."""
     process = subprocess.Popen(

@@ -305,9 +305,16 @@ int cuDeviceGetAttribute(int *value, int attribute, cuda_device device)
     ENTER_DEVICE(device);
     if (capability)
         sscanf(capability, "%d.%d", &major, &minor);
-    const int known[][2] = {{1, GROUP_MAX}, {13, 1000000},   {16, MULTIPROCESSORS}, {32, 1},
-                            {36, 2000000},  {37, 512},       {38, 1 << 20},         {75, major},
-                            {76, minor},    {97, SHARED_MAX}};
+    const int known[][2] = {{1, GROUP_MAX},
+                            {13, 1000000},
+                            {16, MULTIPROCESSORS},
+                            {32, 1},
+                            {36, 2000000},
+                            {37, 512},
+                            {38, (int)stub_number("STUB_L2", 1 << 20)},
+                            {75, major},
+                            {76, minor},
+                            {97, SHARED_MAX}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i][0] == attribute) {
             *value = known[i][1];
@@ -421,6 +428,24 @@ static void run_kernel(const struct work *work)
         *(unsigned char *)(uintptr_t)work->values[argument] ^= 1;
 }
 
+/* Of the copies of one size, so that those that only look at what is there are not meant. */
+static bool is_spoilt_copy(const char *variable, atomic_long *seen, size_t bytes)
+{
+    long size = 0, nth = 0;
+    return stub_named(variable, "memcpy", &size, &nth) && (size_t)size == bytes &&
+           atomic_fetch_add(seen, 1) + 1 >= nth;
+}
+
+static void copy_bytes(const struct work *work)
+{
+    static atomic_long of_wrong, of_lazy;
+    if (is_spoilt_copy("STUB_LAZY", &of_lazy, work->bytes))
+        return;
+    memmove(work->to, work->from, work->bytes);
+    if (is_spoilt_copy("STUB_WRONG", &of_wrong, work->bytes))
+        ((unsigned char *)work->to)[work->bytes - 1] ^= 1;
+}
+
 static void fill_words(const struct work *work)
 {
     for (size_t i = 0; i < work->bytes / sizeof work->word; i++)
@@ -442,7 +467,7 @@ static void do_work(const struct work *work)
     if (work->kind == LAUNCH)
         run_kernel(work);
     else if (work->kind == COPY)
-        memmove(work->to, work->from, work->bytes);
+        copy_bytes(work);
     else if (work->kind == FILL)
         fill_words(work);
 }
@@ -774,12 +799,14 @@ int cuStreamCreate(cuda_stream *stream, unsigned flags)
     return CUDA_SUCCESS;
 }
 
+/* Fails when the work is over, one way or the other, and not before. */
 int cuStreamSynchronize(cuda_stream stream)
 {
+    if (valid(stream, STREAM))
+        wait_idle((struct object *)stream);
     ENTER_CONTEXT;
     if (!valid(stream, STREAM))
         return CUDA_ERROR_INVALID_HANDLE;
-    wait_idle((struct object *)stream);
     return atomic_load(&sticky);
 }
 

@@ -11,13 +11,16 @@
  * STUB_CC        their compute capability (9.0)
  * STUB_CUDA      the driver's version, as cuDriverGetVersion tells it (12040)
  * STUB_MEMORY    bytes of each card's memory (256 MiB)
+ * STUB_L2        … and of its L2 cache (1 MiB)
  * STUB_MIG       1: CUDA shows a part of the card
  * STUB_NO_PEERS  1: cards do not reach one another's memory
  * STUB_DEVICE_FAIL  NTH:CODE: that piece of work fails while the device does it
  * STUB_HANG      the device never finishes its piece of work of this number
  * STUB_WRONG     KERNEL:ARGUMENT:NTH: from the NTH launch of this kernel on, one bit of what the
- *                argument points to is another afterwards
- * STUB_LAZY      KERNEL:NTH: from the NTH on, launches of this kernel do nothing
+ *                argument points to is another afterwards; memcpy:BYTES:NTH: from the NTH copy of so
+ *                many bytes on, one bit of what it writes
+ * STUB_LAZY      KERNEL:NTH: from the NTH on, launches of this kernel do nothing; memcpy:BYTES:NTH:
+ *                copies of so many bytes likewise
  * STUB_REFUSE    cubin, or ptx: the driver does not take images of this kind
  * STUB_XID       NTH:NUMBER: the NTH time that events are asked for, there is this Xid
  * STUB_ECC       so many uncorrected errors more each time that they are asked for

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Every comparison of the GPU in turn, about half an hour on a quiet host with a card; the tables go
+# to standard output, the raw figures to results/ beside this script. What is not installed
+# (nvbandwidth, clpeak, cuBLASLt) is named on standard error and left out.
+#
+# usage: [HOSTBENCH_GPU=INDEX|UUID] benchmarks/gpu/all.sh [PAIRS]
+set -euo pipefail
+
+pairs=${1:-7}
+cd "$(dirname "$0")/../.."
+python=.venv/bin/python
+failed=0
+
+"$python" -c 'from benchmarks.gpu.trials import device; print(device().name)'
+
+compare() { # SCRIPT
+    local began=$SECONDS
+    printf '\n%s\n\n' "$1"
+    "$python" -m "benchmarks.gpu.$1" "$pairs" || failed=1
+    echo "$1: $((SECONDS - began)) s" >&2
+}
+
+compare against_limit
+compare against_copies
+compare against_cublaslt
+compare latencies
+compare against_peers
+exit "$failed"

@@ -1,0 +1,100 @@
+"""Runs gpu-bench for the benchmarks of this directory, on the card that HOSTBENCH_GPU names (an
+index of `gpu-bench --list-devices` or a UUID; without it the first GPU)."""
+
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from benchmarks.figures import save
+from benchmarks.pairs import RATIO_COLUMNS, Comparison, Target, print_header, print_row
+from benchmarks.programs import Events, program, trial
+from hostbench.host import inventory
+from hostbench.hostgpu import ListedDevice, list_devices
+from hostbench.models.events import EndEvent, StartEvent
+from hostbench.models.host import HostInventory
+from hostbench.models.limit import Limit
+from services.gpu.limits import limits
+
+DEVICE = os.environ.get("HOSTBENCH_GPU", "auto")
+SECONDS = 2.0
+RATE, BYTES = "operations_per_second", "bytes_per_second"
+
+
+@cache
+def device() -> ListedDevice:
+    """The card. Raises SystemExit, with what was looked for, where there is none."""
+    found = list_devices(program("gpu"))
+    gpus = [one for one in found.devices if one.type == "gpu"]
+    named = [one for one in found.devices if DEVICE in (str(one.index), one.uuid, one.pci)]
+    chosen = named or (gpus if DEVICE == "auto" else [])
+    if not chosen:
+        what = "no GPU" if DEVICE == "auto" else f"no device {DEVICE} (HOSTBENCH_GPU)"
+        raise SystemExit(f"{what}: {'; '.join(found.looked)}: nothing is measured")
+    return chosen[0]
+
+
+def gpu_bench(command: str) -> Events:
+    """The start and end events of one trial on the card, e.g. of "fma --dtype fp32"."""
+    return trial("gpu", f"{command} --device {device().index} --duration-s {SECONDS:g}")
+
+
+def metric(command: str, name: str) -> float:
+    """One metric of one trial."""
+    return float(gpu_bench(command)["end"]["metrics"][name])
+
+
+@cache
+def host_inventory() -> HostInventory:
+    """With its GPUs."""
+    return inventory(gpu=True)
+
+
+def limits_of(events: Events) -> dict[str, Limit]:
+    """The limits of a trial, by metric."""
+    start, end = StartEvent.model_validate(events["start"]), EndEvent.model_validate(events["end"])
+    return limits(host_inventory(), start, end)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A comparison that was made, with what names it in the first columns."""
+
+    cells: tuple[str, ...]
+    compared: Comparison
+    commands: tuple[str, ...]
+
+
+class Table:
+    """Comparisons of one script, printed as they come and kept in results/NAME.json."""
+
+    def __init__(self, name: str, columns: Sequence[str]) -> None:
+        self._name = name
+        self._entries: list[dict[str, Any]] = []
+        self.met = True
+        print_header([*columns, *RATIO_COLUMNS])
+
+    def add(self, row: Row) -> None:
+        """Prints it and keeps everything that was measured so far."""
+        print_row([*row.cells, *row.compared.cells()])
+        self.met = self.met and row.compared.met
+        card = device().model_dump()
+        entry = {"commands": row.commands, "device": card, **row.compared.entry()}
+        self._entries.append(entry)
+        save(f"gpu/{self._name}", self._entries)
+
+    def end(self) -> None:
+        """Ends the script, with exit code 1 where a target was missed."""
+        raise SystemExit(0 if self.met else 1)
+
+
+def giga(values: Sequence[float]) -> str:
+    """The median, in thousands of millions."""
+    return f"{statistics.median(values) / 1e9:.1f}"
+
+
+def at_least(least: float) -> Target:
+    """A target for ratios."""
+    return Target(f"≥ {least:g}", least=least)

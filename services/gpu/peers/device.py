@@ -1,0 +1,38 @@
+"""Which device a trial of ours ran on, as a peer has to know it."""
+
+from pydantic import ValidationError
+
+from hostbench.errors import ResourceError
+from hostbench.hostgpu import DeviceList, ListedDevice
+from hostbench.peers import Ask, Params
+from hostbench.program import find_program
+
+AUTO, BACKEND, DEVICE = "auto", "backend", "device"
+CUDA, OPENCL = "cuda", "opencl"
+NOT_NVIDIA = "it measures NVIDIA's cards alone, and this device is none that CUDA knows"
+UNKNOWN = "it cannot be told which device our trial ran on"
+
+
+def device(ask: Ask, params: Params) -> ListedDevice | None:
+    """The device that these parameters mean; None: nobody can tell."""
+    try:
+        answer = ask((str(find_program("gpu")), "--list-devices"))
+        listed = DeviceList.model_validate_json(answer)
+    except (ResourceError, ValidationError):
+        return None
+    wanted, backend = str(params.get(DEVICE, AUTO)), str(params.get(BACKEND, AUTO))
+    fits = [one for one in listed.devices if backend in (AUTO, one.backend, *one.backends)]
+    if wanted == AUTO:
+        return next((one for one in fits if one.type == "gpu"), None)
+    named = (one for one in fits if wanted in (str(one.index), one.uuid, one.pci))
+    return next(named, None)
+
+
+def by_cuda(found: ListedDevice | None) -> bool:
+    """Whether the device is one that CUDA can name by its UUID."""
+    return found is not None and found.backend == CUDA and bool(found.uuid)
+
+
+def on_card(found: ListedDevice, *command: str) -> tuple[str, ...]:
+    """`command`, which sees this card of NVIDIA's and no other."""
+    return ("env", f"CUDA_VISIBLE_DEVICES={found.uuid}", *command)
