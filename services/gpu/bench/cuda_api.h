@@ -120,7 +120,6 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as CUDA lays it out");
     ENTRY(cuDeviceGetCount, (int *count))                                                          \
     ENTRY(cuDeviceGet, (cuda_device * device, int ordinal))                                        \
     ENTRY(cuDeviceGetName, (char *name, int size, cuda_device device))                             \
-    ENTRY(cuDeviceGetUuid, (struct cuda_uuid * uuid, cuda_device device))                          \
     ENTRY(cuDeviceGetPCIBusId, (char *text, int size, cuda_device device))                         \
     ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, cuda_device device))                                \
     ENTRY(cuDeviceGetAttribute, (int *value, int attribute, cuda_device device))                   \
@@ -163,8 +162,10 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as CUDA lays it out");
     ENTRY(cuMemcpyPeerAsync, (cuda_pointer to, cuda_context to_context, cuda_pointer from,         \
                               cuda_context from_context, size_t bytes, cuda_stream stream))
 
-/* Those a driver may lack: NULL then. They came with CUDA 11.4 and 11.8. */
+/* Those a driver may lack: NULL then. The first is superseded by the second (CUDA 11.4); the third came
+ * with 11.8. */
 #define CUDA_OPTIONAL_ENTRY_POINTS(ENTRY)                                                          \
+    ENTRY(cuDeviceGetUuid, (struct cuda_uuid * uuid, cuda_device device))                          \
     ENTRY(cuDeviceGetUuid_v2, (struct cuda_uuid * uuid, cuda_device device))                       \
     ENTRY(cuLaunchKernelEx, (const struct cuda_launch_config *config, cuda_function function,      \
                              void **arguments, void **extra))

@@ -70,15 +70,15 @@ static void write_uuid(const struct cuda_uuid *uuid, const char *prefix, char *t
 /* Of a part of a card (MIG) the newer call gives the part's own, the older one the card's. */
 static void ask_uuid(struct asked *asked, struct gpu_device *device)
 {
+    const struct cuda_api *api = asked->api;
     struct cuda_uuid card, own;
-    if (!ok(asked, "cuDeviceGetUuid", asked->api->cuDeviceGetUuid(&card, asked->device)))
-        return;
-    own = card;
-    if (asked->api->cuDeviceGetUuid_v2 &&
-        !ok(asked, "cuDeviceGetUuid_v2", asked->api->cuDeviceGetUuid_v2(&own, asked->device)))
-        return;
-    write_uuid(&own, memcmp(&own, &card, sizeof own) ? "MIG" : "GPU", device->uuid,
-               sizeof device->uuid);
+    bool has_card = api->cuDeviceGetUuid &&
+                    ok(asked, "cuDeviceGetUuid", api->cuDeviceGetUuid(&card, asked->device));
+    bool has_own = api->cuDeviceGetUuid_v2 &&
+                   ok(asked, "cuDeviceGetUuid_v2", api->cuDeviceGetUuid_v2(&own, asked->device));
+    bool part = has_card && has_own && memcmp(&own, &card, sizeof own) != 0;
+    if (has_card || has_own)
+        write_uuid(has_own ? &own : &card, part ? "MIG" : "GPU", device->uuid, sizeof device->uuid);
 }
 
 static void ask_pci(struct asked *asked, struct gpu_device *device)

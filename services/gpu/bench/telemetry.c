@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-    CLOCKS_KEPT = 8192,       /* readings that a median is made of */
-    XIDS_MAX = 8,             /* kinds that are told apart */
-    READ_EVERY_NS = 20000000, /* 20 ms */
-    CLOSE_WITHIN_S = 1,       /* a driver that has lost its card may keep a call for ever */
+    CLOCKS_KEPT = 8192,          /* readings that a median is made of */
+    XIDS_MAX = 8,                /* kinds that are told apart */
+    READ_EVERY_NS = 20000000,    /* 20 ms */
+    CLOSE_WITHIN_NS = 500000000, /* a driver that has lost its card may keep a call for ever */
 };
 
 /* What holds the clock below what the card would run at. A clock that its owner has set does not
@@ -48,13 +48,13 @@ struct telemetry {
     pthread_t thread;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t wake;
-    bool closing, measuring;
+    bool closing, finished, measuring;
     bool lost;
     struct record phase, interval;
     struct xid xids[XIDS_MAX];
     unsigned xid_kinds;
     int64_t ecc_before, ecc_after;
-    char why[256], trouble[256];
+    char why[256], sensor_why[256], trouble[256];
 };
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -165,6 +165,9 @@ static struct telemetry_figures no_figures(void)
 
 /* ---- what happens to the card --------------------------------------------------------------- */
 
+static const char LOST[] =
+    "NVML says that the card is lost: it has fallen off the bus or needs a reset";
+
 /* From NVIDIA's list of Xid errors (docs.nvidia.com, deploy/xid-errors). */
 static const struct {
     unsigned number;
@@ -193,9 +196,17 @@ static const char *meaning_of(unsigned long long xid)
     return "see NVIDIA's list of Xid errors";
 }
 
+/* The first is what the others follow from, and a reader may hold it. */
+static void note_trouble(struct telemetry *telemetry, const char *text)
+{
+    if (!telemetry->trouble[0])
+        snprintf(telemetry->trouble, sizeof telemetry->trouble, "%s", text);
+}
+
 /* Each kind is told when it is first seen: the trial may not live to tell it later. */
 static void note_xid(struct telemetry *telemetry, unsigned long long number)
 {
+    char text[160];
     for (unsigned i = 0; i < telemetry->xid_kinds; i++)
         if (telemetry->xids[i].number == number) {
             telemetry->xids[i].times++;
@@ -204,8 +215,8 @@ static void note_xid(struct telemetry *telemetry, unsigned long long number)
     if (telemetry->xid_kinds == XIDS_MAX)
         return;
     telemetry->xids[telemetry->xid_kinds++] = (struct xid){number, 1};
-    snprintf(telemetry->trouble, sizeof telemetry->trouble, "the driver told of Xid %llu (%s)",
-             number, meaning_of(number));
+    snprintf(text, sizeof text, "the driver told of Xid %llu (%s)", number, meaning_of(number));
+    note_trouble(telemetry, text);
     run_warning(telemetry->run, "xid",
                 "the driver told of Xid %llu during the trial (%s): look into the kernel's log "
                 "(dmesg) and do not trust the figures; another program on the card may have "
@@ -221,8 +232,7 @@ static void note_events(struct telemetry *telemetry)
         if (event.type == NVML_EVENT_XID)
             note_xid(telemetry, event.data);
         else if (event.type == NVML_EVENT_DOUBLE_BIT_ECC)
-            snprintf(telemetry->trouble, sizeof telemetry->trouble,
-                     "the driver told of an ECC error that could not be corrected");
+            note_trouble(telemetry, "the driver told of an ECC error that could not be corrected");
         pthread_mutex_unlock(&telemetry->lock);
     }
 }
@@ -236,22 +246,28 @@ static void note(struct telemetry *telemetry, const struct nvml_reading *reading
         record_add(&telemetry->phase, reading, at_s);
     if (telemetry->measuring && at_s >= telemetry->interval.begun_s)
         record_add(&telemetry->interval, reading, at_s);
+    if (telemetry->nvml.why[0] && !telemetry->sensor_why[0])
+        snprintf(telemetry->sensor_why, sizeof telemetry->sensor_why, "%s", telemetry->nvml.why);
     if (!telemetry->nvml.lost || telemetry->lost)
         return;
     telemetry->lost = true;
-    snprintf(telemetry->trouble, sizeof telemetry->trouble,
-             "NVML says that the card is lost: it has fallen off the bus or needs a reset");
-    run_warning(telemetry->run, "xid", "%s; look into the kernel's log (dmesg)",
-                telemetry->trouble);
+    note_trouble(telemetry, LOST);
+    run_warning(telemetry->run, "xid", "%s; look into the kernel's log (dmesg)", LOST);
+}
+
+static struct timespec from_now(long nanoseconds)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_nsec += nanoseconds;
+    at.tv_sec += at.tv_nsec / 1000000000;
+    at.tv_nsec %= 1000000000;
+    return at;
 }
 
 static void pause_until_next(struct telemetry *telemetry)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += READ_EVERY_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = from_now(READ_EVERY_NS);
     pthread_cond_timedwait(&telemetry->wake, &telemetry->lock, &until);
 }
 
@@ -269,6 +285,8 @@ static void *poll_sensors(void *argument)
         if (!telemetry->closing)
             pause_until_next(telemetry);
     }
+    telemetry->finished = true;
+    pthread_cond_broadcast(&telemetry->wake);
     pthread_mutex_unlock(&telemetry->lock);
     return NULL;
 }
@@ -414,10 +432,11 @@ const char *telemetry_why(struct telemetry *telemetry)
     if (telemetry->phase.readings == 0)
         snprintf(telemetry->why, sizeof telemetry->why,
                  "the timed phase was over before the sensors were read (every 20 ms)");
+    else
+        snprintf(telemetry->why, sizeof telemetry->why, "%s",
+                 telemetry->sensor_why[0] ? telemetry->sensor_why : "the card has no such sensor");
     pthread_mutex_unlock(&telemetry->lock);
-    if (telemetry->why[0])
-        return telemetry->why;
-    return telemetry->nvml.why[0] ? telemetry->nvml.why : "the card has no such sensor";
+    return telemetry->why;
 }
 
 static const struct {
@@ -490,14 +509,16 @@ void telemetry_tell(struct telemetry *telemetry, struct run *run)
 /* Of a thread that a call of the driver keeps, nothing may be freed: it ends with the process. */
 static bool join(struct telemetry *telemetry)
 {
-    struct timespec until;
+    int failure = 0;
+    struct timespec until = from_now(CLOSE_WITHIN_NS);
     pthread_mutex_lock(&telemetry->lock);
     telemetry->closing = true;
-    pthread_cond_signal(&telemetry->wake);
+    pthread_cond_broadcast(&telemetry->wake);
+    while (!telemetry->finished && !failure)
+        failure = pthread_cond_timedwait(&telemetry->wake, &telemetry->lock, &until);
+    bool finished = telemetry->finished;
     pthread_mutex_unlock(&telemetry->lock);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += CLOSE_WITHIN_S;
-    return pthread_clockjoin_np(telemetry->thread, NULL, CLOCK_MONOTONIC, &until) == 0;
+    return finished && pthread_join(telemetry->thread, NULL) == 0;
 }
 
 void telemetry_close(struct telemetry *telemetry)

@@ -250,6 +250,13 @@ def test_a_library_that_lacks_a_call(tmp_path: Path, name: str) -> None:
     skipped(f"libcuda.so.1 has no {name}", env=environment(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["cuDeviceGetUuid", "cuDeviceGetUuid_v2"])
+def test_a_library_with_one_call_for_the_uuid(tmp_path: Path, name: str) -> None:
+    cuda_stub.build(tmp_path, CUDA, f"{name}=another")
+    (device,) = listed(env=environment(tmp_path, mig=0))["devices"]
+    assert device["uuid"] == "GPU-00000000-0000-0000-0000-00000000000c"
+
+
 def test_a_driver_that_is_too_old() -> None:
     skipped("CUDA 11.4", "525", "12.0", env=environment(cuda=11040))
 
@@ -413,7 +420,7 @@ def test_a_wrong_result(workload: str, spoilt: dict[str, str]) -> None:
     assert not figures(result.stdout)
 
 
-@pytest.mark.parametrize("nth", [3, 30])
+@pytest.mark.parametrize("nth", [1, 3, 30])
 def test_a_device_that_hangs(nth: int) -> None:
     """It is told to end, and ends, whatever it waits for."""
     process = subprocess.Popen(

@@ -49,7 +49,7 @@ def test_every_type(dtype: str) -> None:
     assert library["name"] == "cuBLASLt" and library["version"] == "12.9.1"
     assert library["path"] == os.path.realpath(with_the_library() / CUBLASLT)
     assert trial.metrics["operations_per_second"] > 0
-    assert 0 < trial.metrics["residual"] <= 1
+    assert 0 <= trial.metrics["residual"] <= 1
 
 
 def test_everything_is_released(tmp_path: Path) -> None:

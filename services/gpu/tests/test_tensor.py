@@ -1,5 +1,5 @@
-"""The tensor workload: what its kernels must leave, against a second account of what the instructions
-do, and the workload itself on a stand-in for the driver."""
+"""The tensor workload: what its kernels must leave, against a second account of the instructions, and
+the workload itself on a stand-in for the driver."""
 
 import ctypes
 import os
@@ -105,7 +105,18 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     includes = [f"-I{include}" for include in INCLUDES]
     compiler = os.environ.get("CC", "gcc")
     subprocess.run(
-        [compiler, *FLAGS, "-fPIC", "-shared", *includes, "-o", str(made), *map(str, sources), "-lm"], check=True
+        [
+            compiler,
+            *FLAGS,
+            "-fPIC",
+            "-shared",
+            *includes,
+            "-o",
+            str(made),
+            *map(str, sources),
+            "-lm",
+        ],
+        check=True,
     )
     library = ctypes.CDLL(str(made))
     for name in ("tensor_operand_bytes", "tensor_a_offset", "tensor_b_offset"):
@@ -257,7 +268,7 @@ def test_a_round_too_few_is_found(library: ctypes.CDLL, name: str, which: int) -
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_element_counts(library: ctypes.CDLL, name: str) -> None:
-    """Two elements in each other's place, as a wrong layout would have them: the exact pass sees it."""
+    """Two elements in each other's place, as a wrong layout would have them: it is seen."""
     launched = prepared(library, name, EXACT)
     size = library.tensor_element_bytes(ctypes.byref(launched.kernel))
     elements = launched.operands.reshape(-1, size)
