@@ -112,9 +112,9 @@ run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs wi
 peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, fio, hpcc ...
 	@scripts/system-packages.sh peers
 
-env: ## make .env and secrets/ of the stack; keeps what is there
+env: ## make .env and secrets/ of the stack, keep what is there: GPU=nvidia|amd|none
 	@scripts/system-packages.sh stack
-	@scripts/make-env.sh
+	@GPU="$(GPU)" scripts/make-env.sh
 
 farhost: ## make NAME.tar for a second machine: NAME=bench-2 ADDRESS=192.0.2.8
 	@scripts/make-far-host.sh "$(NAME)" "$(ADDRESS)"
@@ -170,7 +170,8 @@ distclean: clean ## remove .venv too
 	rm -rf .venv
 
 C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
-                 services/*/fuzz/*.[ch] services/*/tests/*.c benchmarks/*/*.c)
+                 services/*/fuzz/*.[ch] services/*/kernels/emulation.[ch] services/*/tests/*.c \
+                 benchmarks/*/*.c)
 SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*/*.sh \
                  benchmarks/*/*.sh)
 

@@ -96,6 +96,11 @@ def _bad_choice(param: Param, value: ParamValue) -> UsageError:
 
 def _text(param: Param, value: ParamValue) -> str:
     """A name. So is a whole number: in a suite, that of a device stands without quotes."""
+    if value == ALL:
+        raise UsageError(
+            f"{param.name} all stands for several cases; write it into grid, "
+            f"or give {allowed(param)}"
+        )
     name = str(value) if isinstance(value, int) else value
     if isinstance(name, str) and _TEXT.fullmatch(name):
         return name

@@ -43,6 +43,8 @@ GATE_S = 1.0
 # What the suite is called that hostbench makes of one workload.
 AD_HOC = "ad-hoc"
 THREADS = "threads"
+DEVICE = "device"
+FIRST_GPU = "auto"
 BYTES = "_bytes"
 FILE_BYTES = "file_bytes"
 SIZE = "size_bytes"
@@ -231,7 +233,22 @@ def _axes(
         values = [asked] if isinstance(asked, str) else asked
         spelt = itertools.chain.from_iterable(_spelt_out(param, value, host) for value in values)
         axes[name] = tuple(dict.fromkeys(spelt))
+    if all(_lacks_gpu(workload, device, host) for device in _devices_asked(entry, axes)):
+        # None of its cases can run: the first one says why.
+        return {name: values[:1] for name, values in axes.items()}
     return axes
+
+
+def _devices_asked(
+    entry: SuiteCase, axes: Mapping[str, Sequence[ParamValue]]
+) -> Sequence[ParamValue]:
+    return axes.get(DEVICE) or [entry.params.get(DEVICE, FIRST_GPU)]
+
+
+def _lacks_gpu(workload: Workload, device: ParamValue, host: HostInventory) -> bool:
+    """Whether a case is for the first GPU of a host that was looked at and has none."""
+    wanted = workload.param(DEVICE) is not None and device == FIRST_GPU
+    return wanted and host.gpus is not None and not _gpu_indexes(host)
 
 
 def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence[ParamValue]:
@@ -240,6 +257,8 @@ def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence
         return [check_value(param, value, host.allowed_cpus)]
     if param.name == THREADS:
         return [ALL]  # how many that are depends on the other parameters
+    if param.name == DEVICE:
+        return _gpu_indexes(host) or [FIRST_GPU]
     if param.type != "choice":
         raise UsageError(
             f"{param.name}: all stands for every choice, and {param.name} has none; "
@@ -248,6 +267,13 @@ def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence
     usable = [word for word in param.words if word != BEST and word not in param.unsupported]
     # Nothing usable: the program itself says why when it is asked for the first.
     return usable or list(param.words[:1])
+
+
+def _gpu_indexes(host: HostInventory) -> list[ParamValue]:
+    """The GPUs of a host as parameter `device` takes them: by number, so that the same question is
+    the same case on every host. A CPU that OpenCL offers too is measured only where it is named."""
+    devices = () if host.gpus is None else host.gpus.devices
+    return [str(device.index) for device in devices if device.type != "cpu"]
 
 
 def _combinations(
@@ -281,9 +307,14 @@ def _planned(
     given = {param.name: checked[param.name] for param in workload.params if param.name in checked}
     params = _full_params(workload, given)
     trial_time_s = _trial_time_s(workload, params)
+    timeout_s = entry.timeout_s or _timeout_s(workload, params, trial_time_s)
     peers = _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
     elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload, params)
+    peers_time_s = sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers)
+    if _lacks_gpu(workload, given.get(DEVICE, FIRST_GPU), host):
+        # The program says so at once, and nothing is measured beside that.
+        trial_time_s = peers_time_s = 0.0
     return PlannedCase(
         case=case_hash(entry.workload, params),
         workload=entry.workload,
@@ -293,9 +324,9 @@ def _planned(
         block=block,
         repeats=entry.repeats.applied_to(suite.repeats),
         trial_time_s=trial_time_s,
-        timeout_s=entry.timeout_s or _timeout_s(workload, params, trial_time_s),
+        timeout_s=timeout_s,
         peers=tuple(peer.tool for peer in peers),
-        peers_time_s=sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers),
+        peers_time_s=peers_time_s,
     )
 
 
@@ -365,9 +396,12 @@ def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
 
 
 def param_word(name: str, value: object) -> str:
-    """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `streams=4`."""
+    """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `device 1`,
+    `streams=4`."""
     if name == THREADS:
         return "1 thread" if value == 1 else f"{value} threads"
+    if name == DEVICE:
+        return f"device {value}"
     if name.endswith(BYTES):
         said = exact_bytes(value) if isinstance(value, int) else value
         return f"{name.removesuffix(BYTES)} {said}"

@@ -9,13 +9,14 @@ from hostbench.verdict import NOT_IDLE
 
 
 def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
-    """Why each verdict is what it is; what the idle gate saw is said once for all it speaks for."""
-    paragraphs = []
+    """Why each verdict is what it is; what several cases lack, and what the idle gate saw, is said
+    once for all of them."""
+    paragraphs = _skipped(cases)
     gate: list[str] = []
     for case in cases:
         gate += [reason.text for reason in case.reasons if reason.code == NOT_IDLE]
         own = [reason.text for reason in case.reasons if reason.code != NOT_IDLE]
-        if own:
+        if own and case.verdict is not Verdict.SKIPPED:
             paragraphs.append(full_sentence(f"{case.title}, {case.verdict}: {'; '.join(own)}"))
         paragraphs += [
             full_sentence(f"{case.title}, {peer.tool} {peer.verdict}: {_texts(peer.reasons)}")
@@ -25,6 +26,16 @@ def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
     return paragraphs + [
         f"{plural(gate.count(text), 'case')}: {full_sentence(text)}" for text in dict.fromkeys(gate)
     ]
+
+
+def _skipped(cases: Sequence[CaseResult]) -> list[str]:
+    """Why cases were skipped, each reason with all that have it: a GPU is missing for many."""
+    titles: dict[str, list[str]] = {}
+    for case in cases:
+        if case.verdict is Verdict.SKIPPED:
+            own = [reason.text for reason in case.reasons if reason.code != NOT_IDLE]
+            titles.setdefault("; ".join(own), []).append(case.title)
+    return [full_sentence(f"{', '.join(found)}, skipped: {why}") for why, found in titles.items()]
 
 
 def _texts(reasons: Sequence[Reason]) -> str:

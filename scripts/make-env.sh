@@ -3,6 +3,8 @@
 # repository's root: random keys and passwords, a CA and a server's certificate. What exists stays
 # as it is; what is deleted is made anew, and so are certificates made here that no longer fit: to
 # their key, their CA or the names in .env, or by their age. Exit 3: one that was given does not fit.
+# GPU=nvidia, GPU=amd or GPU=none in the environment: which GPUs .env gives the gpu service; without
+# it that stays, too. Exit 2: it is something else.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 . "$source/scripts/certificates.sh"
@@ -47,6 +49,60 @@ new_certificate() {
     certify_server secrets/server.key localhost orchestrator grafana "$host" \
         "$(hostname -f 2>/dev/null)" 127.0.0.1 ::1 $(hostname -I 2>/dev/null) \
         $(setting HOSTBENCH_CERTIFICATE_NAMES)
+}
+
+# ---- GPUs ----
+
+# What stands in .env, whatever the environment says.
+written() { # NAME
+    sed -n "s/^$1=//p" .env | tail -n 1
+}
+
+# set_line NAME VALUE: the line of .env says so from now on.
+set_line() {
+    [[ $(written "$1") != "$2" ]] || return 0
+    if grep -q "^#\?$1=" .env; then
+        sed -i "s|^#\?$1=.*|$1=$2|" .env
+    else
+        echo "$1=$2" >>.env
+    fi
+    made+=(".env: $1=$2")
+}
+
+# The groups that own AMD's devices, as numbers: a container knows only the names of its image.
+set_groups() {
+    local name number
+    for name in video render; do
+        number=$(getent group "$name" | cut -d: -f3) || {
+            echo "hostbench: there is no group $name here, which owns AMD's devices; install the driver amdgpu" >&2
+            exit 3
+        }
+        set_line "HOSTBENCH_${name^^}_GROUP" "$number"
+    done
+}
+
+# Which files Compose reads for the GPUs that are wanted. A list of somebody else's making stays.
+set_gpu() { # nvidia|amd|none
+    local files
+    files=$(written COMPOSE_FILE)
+    case $files in
+        "" | compose.yaml:compose.gpu.yaml | compose.yaml:compose.amd.yaml) ;;
+        *)
+            echo "hostbench: COMPOSE_FILE in .env is $files; change it by hand, or remove that line" >&2
+            exit 3
+            ;;
+    esac
+    case $1 in
+        nvidia) set_line COMPOSE_FILE compose.yaml:compose.gpu.yaml ;;
+        amd)
+            set_groups
+            set_line COMPOSE_FILE compose.yaml:compose.amd.yaml
+            ;;
+        none)
+            [[ ! $files ]] || made+=(".env: no COMPOSE_FILE")
+            sed -i "s|^COMPOSE_FILE=|#&|" .env
+            ;;
+    esac
 }
 
 # ---- what is there: does it fit? ----
@@ -103,6 +159,13 @@ ensure_certificate() {
 
 # ---- what to make ----
 
+case ${GPU:=} in
+    "" | nvidia | amd | none) ;;
+    *)
+        echo "hostbench: GPU=$GPU is none of those known; give GPU=nvidia, GPU=amd or GPU=none" >&2
+        exit 2
+        ;;
+esac
 command -v openssl >/dev/null || {
     echo "hostbench: openssl is missing; install it: apt-get install openssl" >&2
     exit 3
@@ -111,6 +174,7 @@ if [[ ! -e .env ]]; then
     (umask 022 && sed "s/^HOSTBENCH_HOST=$/&$host/" "$source/.env.example" >.env)
     made+=(.env)
 fi
+[[ ! $GPU ]] || set_gpu "$GPU"
 umask 077
 mkdir -p secrets
 chmod 700 secrets

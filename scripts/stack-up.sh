@@ -38,6 +38,8 @@ lock=/run/lock/hostbench.lock
 
 docker compose up --detach --build --wait --wait-timeout 300 || {
     echo "hostbench: the stack did not come up; what its parts say: docker compose logs" >&2
+    [[ ! ${COMPOSE_FILE:-$(sed -n "s/^COMPOSE_FILE=//p" .env)} =~ compose\.(gpu|amd)\.yaml ]] ||
+        echo "hostbench: it asks for a GPU (COMPOSE_FILE); an engine that cannot give it any starts without: make env GPU=none up" >&2
     exit 1
 }
 

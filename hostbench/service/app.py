@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+import structlog
 from fastapi import Depends, FastAPI
 
 import hostbench
 from hostbench.models.service import SessionRequest, TrialRequest
+from hostbench.models.table import Table
 from hostbench.service.api import Service, add_calls
 from hostbench.service.settings import Settings, read_settings
 from hostbench.services import Subsystem
@@ -16,6 +18,7 @@ from hostbench.web.keys import requires
 from hostbench.web.problem import install_problem_handlers
 
 BODY_BYTES_MOST = 64 << 10
+_log = structlog.get_logger()
 
 
 def create_app(name: str, settings: Settings | None = None) -> FastAPI:
@@ -51,6 +54,9 @@ def create_app(name: str, settings: Settings | None = None) -> FastAPI:
 @contextlib.asynccontextmanager
 async def _living(service: Service) -> AsyncIterator[None]:
     tasks = []
+    reason = nothing_runs(service.program.as_loaded.table)
+    if reason is not None:
+        _log.warning("nothing_runs_here", reason=reason)
     if service.registrar is not None:
         tasks.append(asyncio.create_task(service.registrar.run(), name="registration"))
     try:
@@ -60,3 +66,10 @@ async def _living(service: Service) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def nothing_runs(table: Table) -> str | None:
+    """Why no workload of a program can run on this host, such as for want of a GPU; None: some
+    can."""
+    reasons = [workload.unsupported for workload in table.workloads]
+    return None if None in reasons else reasons[0]

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 # Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.
 PULL_S = 300
 REGISTRY = ("redis", "influxdb", "grafana")
-BENCHMARKS = ("cpu", "mem", "disk", "net")
+BENCHMARKS = ("cpu", "mem", "disk", "net", "gpu")
 BUILT = ("orchestrator", *BENCHMARKS)
 HOST = "e2e-host"
 # More than any host has: no figure may be above it.
@@ -50,6 +50,7 @@ class Stack:
     engine: Mapping[str, str]
     from_registry: bool = False
     settings: dict[str, str] = field(default_factory=dict)
+    overlays: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         subprocess.run(
@@ -109,6 +110,8 @@ class Stack:
         files: list[str | Path] = ["--env-file", self.directory / ".env", "--file", "compose.yaml"]
         if not self.from_registry:
             files += ["--file", "tests/e2e/compose.test.yaml"]
+        for overlay in self.overlays:
+            files += ["--file", overlay]
         return self.docker("compose", *files, *arguments, **options)
 
     def far_compose(self, directory: Path, *arguments: str, **settings: str) -> str:
@@ -142,6 +145,20 @@ class Stack:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.compose('logs', '--no-color')}") from None
         return time.monotonic() - began_s
+
+    @contextlib.contextmanager
+    def with_overlay(self, overlay: str, service: str) -> Iterator[None]:
+        """Runs the stack with an image of one service that another Compose file makes."""
+        self.overlays.append(overlay)
+        try:
+            self.compose("build", "--quiet", service)
+            self.up()
+            yield
+        finally:
+            image = self.compose("config", "--images", service).split()[0]
+            self.overlays.remove(overlay)
+            self.up()
+            self.docker("image", "rm", "--force", image)
 
     def down(self, *options: str) -> None:
         """Stops all of it."""

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from hostbench.errors import ResourceError
+from hostbench.hostgpu import ListedDevice, list_devices
 from hostbench.interrupt import Interrupt
 from hostbench.local import LocalTransport
 from hostbench.models.events import SkipEvent
 from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.models.service import SessionEvent, SessionPlace, SessionRequest
 from hostbench.peers import Params, peers_of
+from hostbench.program import find_program
 from hostbench.service.toolserver import ToolServerWork
 from hostbench.trial import Beside, Trial
 from tests.faults.command import Command
@@ -249,6 +252,45 @@ def _listening() -> set[int]:
         for line in Path("/proc/net", name).read_text().splitlines()[1:]
     ]
     return {int(line[1].rpartition(":")[2], 16) for line in lines if line[3] in ("0A", "07")}
+
+
+PAGEABLE: Params = {"host_memory": "pageable", "size_bytes": 1 << 26}
+
+
+def _devices() -> list[ListedDevice]:
+    try:
+        return list(list_devices(find_program("gpu")).devices)
+    except ResourceError as error:
+        pytest.skip(error.message)
+
+
+@needs("clpeak")
+def test_clpeak_beside_a_device_of_opencl(transport: LocalTransport) -> None:
+    """Any will do: Debian's PoCL makes one of the processor."""
+    by_opencl = [one for one in _devices() if "opencl" in one.backends]
+    if not by_opencl:
+        pytest.skip("no device of OpenCL: pocl-opencl-icd makes one of the processor")
+    beside = Beside(cpus=TWO, rate=1e9, elapsed_s=0.5)
+    params: Params = {**PAGEABLE, "device": str(by_opencl[0].index)}
+    (start, end), value = run(transport, "clpeak", "host_to_device", params, beside, "gpu")
+    assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
+    assert start.version and start.metric == "bytes_per_second"
+    assert end.output.startswith(f"our device: {by_opencl[0].name}\n")
+    assert 1e8 < value < 1e12 and end.left_behind == 0
+
+
+@pytest.mark.parametrize("tool", ["nvbandwidth", "cublaslt", "pytorch"])
+def test_peers_of_nvidias_cards_are_skipped_elsewhere(transport: LocalTransport, tool: str) -> None:
+    by_cuda = [one for one in _devices() if one.backend == "cuda"]
+    if by_cuda:
+        pytest.skip(f"{by_cuda[0].name} is a card of NVIDIA's")
+    cases = {"nvbandwidth": "copy", "cublaslt": "tensor", "pytorch": "gemm"}
+    params: Params = {"dtype": "bf16", "n": 8192, "device": "0"}
+    beside = Beside(cpus=FIRST, rate=1e9, elapsed_s=0.5)
+    trial = Trial(tool, "gpu", cases[tool], params, "a_metric", 100.0, beside)
+    start, skip = transport.run(trial)
+    assert isinstance(start, PeerStartEvent) and isinstance(skip, SkipEvent)
+    assert re.search(r"not installed|has no|NVIDIA's cards alone|no GPU", skip.reason), skip
 
 
 @needs("ping")

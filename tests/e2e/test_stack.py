@@ -40,15 +40,20 @@ pytestmark = pytest.mark.timeout(900)
 
 MEGABYTE = 1e6
 HOUR_MS = 3_600_000
+# It takes milliseconds; a machine that others load too may hold it up.
+SKIP_S_MOST = 5.0
 BASE_IMAGE = "debian:trixie-slim"
 ADDED_BYTES_MOST = {
     "cpu": 300 * MEGABYTE,
     "mem": 300 * MEGABYTE,
     "disk": 300 * MEGABYTE,
     "net": 300 * MEGABYTE,
+    "gpu": 500 * MEGABYTE,
     "orchestrator": 400 * MEGABYTE,
 }
 START_S_MOST = 90.0
+# On two CPUs, from nothing; of a build that finds its layers this says little.
+GPU_BUILD_S_MOST = 360.0
 # Of one core. Alone on a quiet host it is half a percent; beside another lane of tests the same
 # work takes up to twice the time.
 CONTROL_PLANE_RATIO_MOST = 0.02
@@ -107,6 +112,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("stack"), engine)
     stack.pull()
     began_s = time.monotonic()
+    stack.compose("build", "--quiet", "gpu")
+    note(gpu_build_s=time.monotonic() - began_s)
     stack.compose("build", "--quiet")
     note(build_s=time.monotonic() - began_s, from_registry=stack.from_registry)
     try:
@@ -178,6 +185,10 @@ def test_images_are_small(stack: Stack) -> None:
     note(added_megabytes={name: round(size / MEGABYTE, 1) for name, size in added.items()})
     for name, most in ADDED_BYTES_MOST.items():
         assert added[name] < most
+
+
+def test_the_gpu_image_is_built_soon() -> None:
+    assert json.loads(FIGURES.read_text())["gpu_build_s"] < GPU_BUILD_S_MOST
 
 
 def test_a_job_from_post_to_result(api: httpx.Client) -> None:
@@ -269,6 +280,82 @@ def test_the_boards_show_the_result(stack: Stack, api: httpx.Client) -> None:
     reindex = ("python3", "-m", "orchestrator.influx.reindex")
     stack.compose("exec", "--no-TTY", "orchestrator", *reindex)
     assert wrong_panels(stack, document) == []
+
+
+NO_GPU = {
+    "name": "no-gpu",
+    "idle": {"policy": "force"},
+    "cases": [
+        {"workload": "gpu.fma", "grid": {"device": "all", "dtype": "all"}},
+        {"workload": "gpu.copy", "grid": {"device": "all"}},
+        {"workload": "cpu.clock", "params": {"duration_s": 0.2, "threads": 1}},
+    ],
+}
+
+
+def test_without_a_gpu_its_cases_are_skipped(stack: Stack, api: httpx.Client) -> None:
+    """The service is there as all others are, and says what it looked for."""
+    document = ended(api, post(api, suite=NO_GPU, trials=1))
+    assert document["job"]["state"] == "succeeded"
+    seen = document["host"]["gpus"]
+    assert seen["devices"] == [] and seen["reason"] is None
+    cuda, opencl = seen["looked"]
+    assert "libcuda.so.1" in cuda and "OpenCL" in opencl
+    *skipped, clock = document["cases"]
+    assert [case["verdict"] for case in skipped] == ["skipped"] * 2
+    assert clock["verdict"] != "skipped"
+    page = api.get(f"/jobs/{document['job']['id']}/report").raise_for_status().text
+    for case in skipped:
+        (reason,) = case["reasons"]
+        assert reason["text"].startswith("no GPU: ") and "libcuda.so.1" in reason["text"]
+        assert len(case["trials"]) == 1 and case["trials"][0]["wall_s"] < SKIP_S_MOST
+        assert "libcuda.so.1" in page
+    assert "nothing_runs_here" in stack.compose("logs", "--no-color", "gpu")
+
+
+# Few bytes: a CPU is no GPU, and it is the way that is tested.
+OPENCL: dict[str, Any] = {"device": 0, "backend": "opencl", "duration_s": 0.3, "warmup_s": 0.1}
+OPENCL_SMALL = {**OPENCL, "size_bytes": 16 << 20}
+ON_A_CPU = {
+    "name": "opencl-on-a-cpu",
+    "idle": {"policy": "force"},
+    "repeats": {"min_trials": 1, "max_trials": 1},
+    "cases": [
+        {"workload": "gpu.fma", "params": OPENCL, "grid": {"dtype": ["fp64", "fp32"]}},
+        {"workload": "gpu.int_add", "params": OPENCL},
+        {"workload": "gpu.int_mul_add", "params": OPENCL},
+        {"workload": "gpu.read", "params": OPENCL_SMALL, "peers": ["clpeak"]},
+        {"workload": "gpu.write", "params": OPENCL_SMALL},
+        {"workload": "gpu.copy", "params": OPENCL_SMALL},
+        {"workload": "gpu.triad", "params": OPENCL_SMALL},
+        {"workload": "gpu.pointer_chase", "params": OPENCL_SMALL},
+        {"workload": "gpu.host_to_device", "params": OPENCL_SMALL},
+        {"workload": "gpu.device_to_host", "params": OPENCL_SMALL},
+        {"workload": "gpu.bidirectional", "params": OPENCL_SMALL},
+        {"workload": "gpu.launch_latency", "params": OPENCL},
+        {"workload": "gpu.copy", "grid": {"device": "all"}},
+    ],
+}
+
+
+def test_opencl_from_post_to_result(stack: Stack, api: httpx.Client) -> None:
+    """The service with a driver of OpenCL, by which a CPU does what a GPU would."""
+    with stack.with_overlay("tests/e2e/compose.pocl.yaml", "gpu"):
+        document = ended(api, post(api, suite=ON_A_CPU))
+    (device,) = document["host"]["gpus"]["devices"]
+    assert (device["type"], device["backend"]) == ("cpu", "opencl")
+    *measured, auto = document["cases"]
+    for case in measured:
+        assert case["verdict"] not in ("skipped", "failed", "invalid"), case["reasons"]
+        (trial,) = case["trials"]
+        warnings = {event.get("code") for event in trial["events"]}
+        assert "not_a_gpu" in warnings and trial["value"] > 0
+        limit = case["metrics"][case["primary"]]["limit"]
+        assert limit is None or limit["value"] is None
+    (clpeak,) = [peer for case in measured for peer in case["peers"]]
+    assert clpeak["tool"] == "clpeak" and clpeak["statistics"]["median"] > 1e8, clpeak["reasons"]
+    # A CPU is measured by its number alone, never because no GPU was found.
+    assert auto["verdict"] == "skipped" and auto["reasons"][0]["text"].startswith("no GPU: ")
 
 
 def hostbench(stack: Stack, *arguments: str) -> str:

@@ -17,6 +17,10 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILES = [ROOT / "orchestrator/Dockerfile", *sorted(ROOT.glob("services/*/Dockerfile"))]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
+# What gives the gpu service a GPU, on top of compose.yaml.
+GPUS = {
+    name: yaml.safe_load((ROOT / f"compose.{name}.yaml").read_text()) for name in ("gpu", "amd")
+}
 # Only the net service, on a second machine.
 FAR: dict[str, Any] = yaml.safe_load((ROOT / "compose.peer.yaml").read_text())
 BENCHMARKS = {path.parent.name for path in ROOT.glob("services/*/Dockerfile")}
@@ -54,6 +58,8 @@ def test_containers_are_confined(name: str) -> None:
     profile = [f"seccomp=./{SECCOMP}"] if name == "disk" else []
     assert service["security_opt"] == ["no-new-privileges:true", *profile]
     forbidden = {"cap_add", "devices", "group_add", "ipc", "pid", "privileged"}
+    # Each of these stops a start where there is no GPU.
+    forbidden |= {"deploy", "gpus", "runtime"}
     assert not forbidden & set(service)
     # What the net service measures is the host's network.
     assert service.get("network_mode") == ("host" if name == "net" else None)
@@ -113,6 +119,38 @@ def test_the_net_service_finds_the_orchestrator_where_it_is_published() -> None:
     assert SERVICES["net"]["extra_hosts"] == [
         "${HOSTBENCH_TLS_NAME:-orchestrator}=${HOSTBENCH_BIND:-127.0.0.1}"
     ]
+
+
+@pytest.mark.parametrize("vendor", GPUS)
+def test_what_gives_a_gpu_changes_nothing_else(vendor: str) -> None:
+    changes = {"gpu": {"deploy"}, "amd": {"image", "build", "devices", "group_add"}}
+    assert set(GPUS[vendor]) == {"services"} and set(GPUS[vendor]["services"]) == {"gpu"}
+    assert set(GPUS[vendor]["services"]["gpu"]) == changes[vendor]
+
+
+def last_stage(service: str) -> str:
+    """What the image itself is made of."""
+    text = (ROOT / f"services/{service}/Dockerfile").read_text()
+    return re.split(r"^FROM ", text, flags=re.MULTILINE)[-1]
+
+
+def test_the_gpu_image_finds_drivers_and_has_none() -> None:
+    """NVIDIA's comes with the host's, by the Container Toolkit; others where they are named."""
+    text = last_stage("gpu")
+    assert "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility " in text
+    assert "echo libnvidia-opencl.so.1 >/etc/OpenCL/vendors/nvidia.icd" in text
+    (installed,) = re.findall(r"apt-get install --yes --no-install-recommends (.*) && ", text)
+    assert installed.split() == ["clpeak", "ocl-icd-libopencl1", "$OPENCL_DRIVERS"]
+    assert "\nARG OPENCL_DRIVERS=\n" in text
+    assert "NVIDIA_VISIBLE_DEVICES" not in text, "compose.gpu.yaml asks for them, and no image does"
+
+
+def test_the_compiler_of_cuda_is_in_no_image() -> None:
+    text = (ROOT / "services/gpu/Dockerfile").read_text()
+    assert "scripts/nvrtc.sh build/gpu/nvrtc" in text
+    assert "nvrtc" not in last_stage("gpu")
+    others = [path.read_text() for path in DOCKERFILES if path.parent.name != "gpu"]
+    assert not any("nvrtc" in other for other in others)
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -250,7 +288,9 @@ def test_the_key_of_the_ca_goes_nowhere() -> None:
 
 
 def test_the_example_explains_every_variable() -> None:
-    used = set(re.findall(r"\$\{(HOSTBENCH_\w+)", (ROOT / "compose.yaml").read_text()))
+    files = [ROOT / name for name in ("compose.yaml", "compose.gpu.yaml", "compose.amd.yaml")]
+    text = "".join(path.read_text() for path in files)
+    used = set(re.findall(r"\$\{(HOSTBENCH_\w+)", text))
     explained = dict(
         re.findall(r"^(HOSTBENCH_\w+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE)
     )

@@ -14,8 +14,10 @@ SCRIPT = Path(__file__).parents[2] / "scripts/make-env.sh"
 PRIVATE = 0o700
 
 
-def make_env(directory: Path) -> str:
-    return subprocess.check_output([SCRIPT, directory], text=True)
+def make_env(directory: Path, gpu: str = "", path: Path | None = None) -> str:
+    found = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"
+    environment = {**os.environ, "GPU": gpu, "PATH": found}
+    return subprocess.check_output([SCRIPT, directory], text=True, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +137,72 @@ def test_a_certificate_of_ones_own_stays_where_it_fits(tmp_path: Path) -> None:
     assert (secrets / "server.pem").read_bytes() == before["server.pem"]
 
 
+# ---- GPUs ----
+
+
+def settings(directory: Path) -> dict[str, str]:
+    lines = (directory / ".env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+def getent(directory: Path, groups: dict[str, int]) -> Path:
+    """A directory with a getent that knows these groups."""
+    cases = " ".join(f"group-{name}) echo {name}:x:{id_}: ;;" for name, id_ in groups.items())
+    directory.mkdir()
+    (directory / "getent").write_text(f"#!/bin/bash\ncase $1-$2 in {cases} *) exit 2 ;; esac\n")
+    (directory / "getent").chmod(0o755)
+    return directory
+
+
+def test_without_being_asked_it_gives_no_gpu(made: Path) -> None:
+    assert "COMPOSE_FILE" not in settings(made)
+
+
+def test_nvidias_gpus_are_given_and_taken_away(tmp_path: Path) -> None:
+    said = make_env(tmp_path, "nvidia")
+    before = settings(tmp_path)
+    assert before["COMPOSE_FILE"] == "compose.yaml:compose.gpu.yaml"
+    assert before["COMPOSE_FILE"] in said
+    lines = (tmp_path / ".env").read_text()
+    assert lines.count("COMPOSE_FILE=") == 1, "it takes the place of the example"
+    assert "nothing was changed" in make_env(tmp_path, "nvidia")
+    assert "nothing was changed" in make_env(tmp_path), "what is there stays"
+    assert "no COMPOSE_FILE" in make_env(tmp_path, "none")
+    del before["COMPOSE_FILE"]
+    assert settings(tmp_path) == before
+    assert "nothing was changed" in make_env(tmp_path, "none")
+    make_env(tmp_path, "nvidia")
+    assert (tmp_path / ".env").read_text() == lines
+
+
+def test_amds_gpus_belong_to_groups_of_the_host(tmp_path: Path) -> None:
+    known = getent(tmp_path / "bin", {"video": 44, "render": 992})
+    make_env(tmp_path, "amd", known)
+    found = settings(tmp_path)
+    assert found["COMPOSE_FILE"] == "compose.yaml:compose.amd.yaml"
+    assert (found["HOSTBENCH_VIDEO_GROUP"], found["HOSTBENCH_RENDER_GROUP"]) == ("44", "992")
+
+
+def test_a_host_without_these_groups_is_told_so(tmp_path: Path) -> None:
+    known = getent(tmp_path / "bin", {"video": 44})
+    said = refused(tmp_path, GPU="amd", PATH=f"{known}:{os.environ['PATH']}")
+    assert "no group render" in said and "amdgpu" in said
+    assert "COMPOSE_FILE" not in settings(tmp_path)
+
+
+def test_compose_files_of_ones_own_stay(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("COMPOSE_FILE=compose.yaml:mine.yaml\n")
+    assert "COMPOSE_FILE in .env is compose.yaml:mine.yaml;" in refused(tmp_path, GPU="nvidia")
+    assert "by hand" in refused(tmp_path, GPU="none")
+    assert settings(tmp_path) == {"COMPOSE_FILE": "compose.yaml:mine.yaml"}
+
+
+def test_an_unknown_gpu(tmp_path: Path) -> None:
+    said = refused(tmp_path, exit_code=2, GPU="1")
+    assert "GPU=1" in said and "GPU=nvidia, GPU=amd or GPU=none" in said
+    assert not (tmp_path / ".env").exists()
+
+
 def test_the_longest_name_a_host_can_have(tmp_path: Path) -> None:
     uname = tmp_path / "bin/uname"
     uname.parent.mkdir()
@@ -145,9 +213,10 @@ def test_the_longest_name_a_host_can_have(tmp_path: Path) -> None:
     assert reaches(tmp_path, "h" * 63)
 
 
-def refused(directory: Path) -> str:
-    ended = subprocess.run([SCRIPT, directory], capture_output=True, text=True)
-    assert ended.returncode == 3 and len(ended.stderr.splitlines()) == 1
+def refused(directory: Path, exit_code: int = 3, **environment: str) -> str:
+    known = {**os.environ, **environment}
+    ended = subprocess.run([SCRIPT, directory], capture_output=True, text=True, env=known)
+    assert ended.returncode == exit_code and len(ended.stderr.splitlines()) == 1
     return ended.stderr
 
 

@@ -15,6 +15,7 @@ case "$*" in
     "compose version") exit {plugin} ;;
     version) exit {engine} ;;
     "compose config orchestrator") cat configuration ;;
+    "compose up"*) exit {up} ;;
     "compose port orchestrator 8000") echo 127.0.0.1:8000 ;;
     "compose port grafana 3000") exit 1 ;;
 esac
@@ -38,6 +39,8 @@ def start(
     *,
     plugin: int = 0,
     engine: int = 0,
+    up: int = 0,
+    files: str = "",
     env: bool = True,
     bind: str = "127.0.0.1",
     tls: bool = False,
@@ -47,14 +50,14 @@ def start(
     (directory / "scripts").mkdir()
     shutil.copy(ROOT / "scripts/stack-up.sh", directory / "scripts")
     docker = directory / "docker"
-    docker.write_text(STUB.format(plugin=plugin, engine=engine))
+    docker.write_text(STUB.format(plugin=plugin, engine=engine, up=up))
     docker.chmod(0o755)
     certificate = "/run/secrets/server_certificate" if tls else '""'
     (directory / "configuration").write_text(
         CONFIGURATION.format(bind=bind, certificate=certificate, secrets=directory / secrets)
     )
     if env:
-        (directory / ".env").touch()
+        (directory / ".env").write_text(files and f"COMPOSE_FILE={files}\n")
         (directory / secrets).mkdir()
         (directory / secrets / "authorization").touch()
     return subprocess.run(
@@ -81,6 +84,23 @@ def test_what_is_missing_is_named(tmp_path: Path, lacking: dict[str, Any], said:
     assert ended.returncode == 3
     assert said in ended.stderr and len(ended.stderr.splitlines()) == 1
     assert "compose up" not in (tmp_path / "calls").read_text()
+
+
+@pytest.mark.parametrize(
+    ("files", "remedy"),
+    [
+        ("", False),
+        ("compose.yaml:mine.yaml", False),
+        ("compose.yaml:compose.gpu.yaml", True),
+        ("compose.yaml:compose.amd.yaml:mine.yaml", True),
+    ],
+)
+def test_a_stack_that_asks_for_a_gpu_may_be_asking_too_much(
+    tmp_path: Path, files: str, remedy: bool
+) -> None:
+    ended = start(tmp_path, up=1, files=files)
+    assert ended.returncode == 1 and "docker compose logs" in ended.stderr
+    assert ("make env GPU=none" in ended.stderr) == remedy
 
 
 @pytest.mark.parametrize(

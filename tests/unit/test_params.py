@@ -100,6 +100,11 @@ def test_texts_that_are_no_name(value: ParamValue) -> None:
     assert "device" in said and "a name of 1 to 128 of A-Z" in said and "\n" not in said
 
 
+def test_all_names_are_several_cases() -> None:
+    with pytest.raises(UsageError, match=r"^device all stands for several cases; .* into grid"):
+        check_value(DEVICE, "all", ALLOWED_CPUS)
+
+
 @pytest.mark.parametrize(
     ("value", "name"), [(0, "0"), ("1", "1"), ("GPU-0a:1.2_b", "GPU-0a:1.2_b"), ("x" * 128,) * 2]
 )

@@ -6,6 +6,8 @@ import pytest
 
 from hostbench.adhoc import ad_hoc_suite
 from hostbench.errors import UsageError
+from hostbench.models.host import Gpu, Gpus
+from hostbench.models.result import PlannedCase
 from hostbench.models.service import TRIAL_S_MOST
 from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
 from hostbench.plan import Plan, case_hash, make_plan, subsystems_of
@@ -75,6 +77,53 @@ def test_all_threads_are_the_cpus_given() -> None:
     assert [case.params["threads"] for case in cases] == [1, 3]
     (case,) = plan(entry(params={"cpus": "1"})).cases
     assert case.params["threads"] == 1
+
+
+def on_gpus(devices: tuple[Gpu, ...] | None, device: Any = "all") -> list[PlannedCase]:
+    """The cases of both types on a host with these devices; None: nobody looked."""
+    one = param("device", type="text", default="auto", min=None, max=None)
+    workload = FMA.model_copy(update={"params": (one, *FMA.params)})
+    table = TABLE.model_copy(update={"workloads": (workload,)})
+    seen = host(gpus=None if devices is None else Gpus(devices=devices), allowed_cpus=(0,))
+    grid: Any = {"device": device, "dtype": "all"}
+    suite = Suite(name="mine", cases=(entry(grid=grid),), peers="auto")
+    return list(make_plan(suite, {"cpu": table}, seen).cases)
+
+
+CARDS = tuple(Gpu(index=index, backend="cuda", name="a card") for index in (0, 1))
+OFFERED_CPU = Gpu(index=2, backend="opencl", name="a CPU", type="cpu")
+
+
+def test_all_devices_are_the_gpus_of_the_host() -> None:
+    cases = on_gpus((*CARDS, OFFERED_CPU))
+    assert [case.label for case in cases] == [
+        f"device {device} {dtype} 1 thread" for device in (0, 1) for dtype in ("fp64", "fp32")
+    ]
+    assert [case.params["device"] for case in cases] == ["0", "0", "1", "1"]
+
+
+@pytest.mark.parametrize("devices", [(), (OFFERED_CPU,)])
+@pytest.mark.parametrize("device", ["all", ["auto"]])
+def test_without_a_gpu_one_case_is_left_that_takes_no_time(
+    devices: tuple[Gpu, ...], device: Any
+) -> None:
+    (case,) = on_gpus(devices, device)
+    assert case.params["device"] == "auto" and case.params["dtype"] == "fp64"
+    assert (case.trial_time_s, case.peers_time_s) == (0.0, 0.0)
+    # It is asked for all the same, and the host may have changed since it was looked at.
+    assert case.timeout_s > 30
+
+
+def test_a_device_that_is_named_is_measured_whatever_it_is() -> None:
+    cases = on_gpus((OFFERED_CPU,), [2])
+    assert [case.params["device"] for case in cases] == ["2", "2"]
+    assert all(case.trial_time_s for case in cases)
+
+
+def test_where_nobody_looked_the_program_decides() -> None:
+    cases = on_gpus(None)
+    assert [case.params["device"] for case in cases] == ["auto", "auto"]
+    assert all(case.trial_time_s for case in cases)
 
 
 def test_the_same_case_in_two_entries_is_measured_once() -> None:

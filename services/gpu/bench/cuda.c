@@ -197,12 +197,27 @@ static int host_memory(struct gpu *gpu, uint64_t bytes, bool pinned, struct gpu_
     return EXIT_OK;
 }
 
+/* Of a trial that has failed, copies may still be under way, and the driver's threads touch this memory
+ * then: it is kept until the process ends. */
+static void keep(struct gpu_host_memory *memory)
+{
+    static struct gpu_host_memory *kept;
+    memory->own = kept;
+    kept = memory;
+}
+
 static void release_host_memory(struct gpu_host_memory *memory)
 {
-    if (memory && !memory->pinned)
-        free(memory->at);
-    else if (memory && may_release(memory->gpu))
+    if (!memory)
+        return;
+    if (!may_release(memory->gpu)) {
+        keep(memory);
+        return;
+    }
+    if (memory->pinned)
         own_of(memory->gpu)->api->cuMemFreeHost(memory->at);
+    else
+        free(memory->at);
     free(memory);
 }
 

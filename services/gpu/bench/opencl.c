@@ -81,6 +81,8 @@ static const struct meaning *meaning_of(enum opencl_stage stage, cl_int error)
 int opencl_fail(struct gpu *gpu, enum opencl_stage stage, const char *call, cl_int error)
 {
     const struct meaning *meaning = meaning_of(stage, error);
+    if (stage == STAGE_WORK)
+        opencl_of(gpu)->abandoned = true;
     return gpu_fail(gpu, meaning->exit_code, call, error, opencl_error_name(error), "%s",
                     meaning->text);
 }

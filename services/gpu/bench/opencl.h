@@ -14,7 +14,8 @@ struct opencl_gpu {
     struct opencl_stream *streams; /* the queues of this trial, linked */
     uint64_t taken_bytes;          /* of the device's memory, by this trial */
     bool unified;                  /* the device's memory is the host's */
-    /* Work that does not end: nothing is released any more, for that would wait for it. */
+    /* Nothing is released any more: work does not end, and a release would wait for it, or the device
+     * failed at work, and its driver may crash or hang. The process ends soon. */
     bool abandoned;
 };
 

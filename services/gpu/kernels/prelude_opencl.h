@@ -48,7 +48,7 @@ typedef uint4 vector16;
 
 #ifdef WANT_fma_fp16
 typedef half2 fp16_pair;
-#define fp16_operand(k) fp16_pack(OPERAND(k), OPERAND(3 + k))
+#define fp16_operand(k) fp16_pack(OPERAND(k), OPERAND(4 + k))
 #define fp16_fma(a, b, c) fma(a, b, c)
 #define fp16_pack(low, high) ((half2)((half)(low), (half)(high)))
 #define fp16_low(x) ((i32)(x).x)

@@ -57,6 +57,30 @@ class Kernel:
         return sum(i.opcode.startswith(prefixes) for i in self.instructions)
 
 
+def bank_reads(loop: tuple[Instruction, ...], words: int = 1) -> tuple[int, int]:
+    """Reads of the register file's two banks, even and odd registers, in one turn of a loop.
+
+    An operand that the instruction before left in the reuse cache, in the same place, is not read.
+    Operands of two words take one of each bank.
+    """
+    reads = [0, 0]
+    kept: dict[int, str] = {}
+    for instruction in loop:
+        operands = [part.strip() for part in instruction.operands.split(",")][1:]
+        left = dict(kept)
+        kept = {}
+        for place, operand in enumerate(operands):
+            match = re.search(r"\bR(\d+)", operand)
+            if not match:
+                continue
+            if left.get(place) != match[0]:
+                for word in range(words):
+                    reads[(int(match[1]) + word) % 2] += 1
+            if ".reuse" in operand:
+                kept[place] = match[0]
+    return reads[0], reads[1]
+
+
 def nvdisasm() -> str | None:
     """The disassembler: from its wheel, else from the path; None: there is none."""
     for directory in sys.path:

@@ -203,7 +203,7 @@ def test_dp4a_is_eight_operations_and_has_no_dtype() -> None:
         (named("L4").model_copy(update={"name": "NVIDIA L40"}), "tensor", "bf16", "data sheet"),
         (named("T4").model_copy(update={"name": "NVIDIA GeForce GTX 1660"}), "tensor", "fp16",
          "no tensor cores"),
-        (named("B200"), "int_add", "int64", "IADD.64"),
+        (named("RTX 5090"), "int_add", "int64", "IADD.64"),
         (card(compute_capability="13.0"), "fma", "fp32", "13.0 is not in architectures.yaml"),
         (card(compute_capability=None), "fma", "fp32", "no compute capability"),
         (card(compute_units=None), "fma", "fp32", "how many multiprocessors"),

@@ -799,12 +799,14 @@ int cuStreamCreate(cuda_stream *stream, unsigned flags)
     return CUDA_SUCCESS;
 }
 
+/* Fails when the work is over, one way or the other, and not before. */
 int cuStreamSynchronize(cuda_stream stream)
 {
+    if (valid(stream, STREAM))
+        wait_idle((struct object *)stream);
     ENTER_CONTEXT;
     if (!valid(stream, STREAM))
         return CUDA_ERROR_INVALID_HANDLE;
-    wait_idle((struct object *)stream);
     return atomic_load(&sticky);
 }
 

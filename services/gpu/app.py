@@ -1,0 +1,5 @@
+"""The service of the GPU subsystem for an ASGI server; see hostbench.service."""
+
+from hostbench.service import create_app
+
+app = create_app("gpu")

@@ -1,0 +1,62 @@
+"""The suites that come with hostbench fit the tables of the programs, with and without GPUs."""
+
+import functools
+from typing import Any
+
+import pytest
+
+from hostbench.host import inventory
+from hostbench.models.host import Gpu, Gpus
+from hostbench.models.suite import Suite
+from hostbench.models.table import Table
+from hostbench.plan import Plan, make_plan, subsystems_of
+from hostbench.program import load_program
+from hostbench.suite import built_in_suites, load_known_suite
+
+CARDS = tuple(Gpu(index=index, backend="cuda", name="a card") for index in (0, 1))
+# What quick says of itself: a minute for each GPU.
+QUICK_S_A_GPU = 70.0
+
+
+@functools.cache
+def table(subsystem: str) -> Table:
+    return load_program(subsystem).table
+
+
+def planned(suite: Suite, devices: tuple[Gpu, ...]) -> Plan:
+    host = inventory().model_copy(update={"gpus": Gpus(devices=devices)})
+    tables = {subsystem: table(subsystem) for subsystem in subsystems_of(suite)}
+    return make_plan(suite, tables, host, far_host=True)
+
+
+def gpu_part(name: str) -> Suite:
+    suite = load_known_suite(built_in_suites()[name])
+    changes: dict[str, Any] = {
+        "cases": tuple(case for case in suite.cases if case.workload.startswith("gpu.")),
+        "idle": suite.idle.model_copy(update={"policy": "force"}),
+    }
+    return suite.model_copy(update=changes)
+
+
+@pytest.mark.parametrize("name", sorted(built_in_suites()))
+@pytest.mark.parametrize("devices", [(), CARDS])
+def test_a_suite_fits(name: str, devices: tuple[Gpu, ...]) -> None:
+    assert planned(load_known_suite(built_in_suites()[name]), devices).cases
+
+
+@pytest.mark.parametrize("name", ["quick", "full"])
+def test_without_a_gpu_each_entry_is_a_case_and_takes_no_time(name: str) -> None:
+    suite = gpu_part(name)
+    plan = planned(suite, ())
+    workloads = [case.workload for case in suite.cases]
+    assert {case.workload for case in plan.cases} == set(workloads)
+    assert len(plan.cases) <= len(workloads)
+    assert (plan.estimate().low_s, plan.estimate().high_s) == (0.0, 0.0)
+
+
+def test_quick_takes_a_minute_for_each_gpu() -> None:
+    suite = gpu_part("quick")
+    for cards in (CARDS[:1], CARDS):
+        plan = planned(suite, cards)
+        assert {case.params["device"] for case in plan.cases} == {str(one.index) for one in cards}
+        assert plan.estimate().high_s < QUICK_S_A_GPU * len(cards)

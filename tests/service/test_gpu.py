@@ -1,0 +1,158 @@
+"""The GPU service with the real program: where there is no GPU, and with a driver of OpenCL that
+has the CPU do what a GPU would (PoCL)."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostbench.models.host import HostInventory
+from hostbench.models.service import ServiceTable
+from tests.service.conftest import StartService, check_and_stop
+from tests.service.streams import RunningTrial, outcome
+from tests.stack.service_process import PROGRAMS, ServiceProcess, events
+
+pytestmark = pytest.mark.timeout(300)
+
+PROGRAM = PROGRAMS / "gpu-bench"
+# OCL_ICD_VENDORS in the environment is where the loader of OpenCL looks instead of here.
+POCL = Path("/etc/OpenCL/vendors/pocl.icd")
+SHORT = {"duration_s": 0.2, "warmup_s": 0.05}
+SMALL_BYTES = 8 << 20
+# What has no meaning without a GPU of NVIDIA's, or without two GPUs.
+NOT_OF_OPENCL = {"tensor", "gemm", "dp4a", "peer_to_peer"}
+
+
+def devices(**environment: str) -> list[dict[str, Any]]:
+    """What the program finds."""
+    said = subprocess.check_output([PROGRAM, "--list-devices"], env=environment)
+    found: list[dict[str, Any]] = json.loads(said)["devices"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """One that finds no driver."""
+    root = tmp_path_factory.mktemp("bare")
+    (root / "drivers").mkdir()
+    where = str(root / "drivers")
+    if devices(OCL_ICD_VENDORS=where):
+        pytest.skip("this host has a GPU of NVIDIA's")
+    one = ServiceProcess(root, subsystem="gpu", OCL_ICD_VENDORS=where)
+    one.start()
+    yield one
+    check_and_stop(one)
+
+
+def test_without_a_gpu_it_says_what_it_looked_for(bare: ServiceProcess) -> None:
+    assert bare.client.get("/healthz").json() == {"status": "ok"}
+    seen = HostInventory.model_validate_json(bare.client.get("/host").content).gpus
+    assert seen is not None and seen.devices == () and seen.reason is None
+    cuda, opencl = seen.looked
+    assert "libcuda.so.1" in cuda and "OpenCL" in opencl
+    table = ServiceTable.model_validate_json(bare.client.get("/workloads").content).table
+    for workload in table.workloads:
+        assert workload.unsupported is not None and workload.unsupported.startswith("no GPU: ")
+    logged = [json.loads(line) for line in bare.log.splitlines()]
+    (said,) = [line for line in logged if line["event"] == "nothing_runs_here"]
+    assert cuda in said["reason"] and opencl in said["reason"]
+
+
+def test_without_a_gpu_a_trial_is_skipped_at_once(bare: ServiceProcess) -> None:
+    lines = events(bare.post(id="t1", workload="copy", params={"duration_s": 60}))
+    assert [line["event"] for line in lines] == ["skip", "control_plane"]
+    assert lines[0]["reason"].startswith("no GPU: ") and "libcuda.so.1" in lines[0]["reason"]
+    assert lines[1]["processes"][0]["elapsed_s"] < 5
+    assert outcome(bare, "t1") == "skipped"
+
+
+def test_a_driver_that_came_later_is_found(start_service: StartService, tmp_path: Path) -> None:
+    """Every trial looks anew; what was looked at for the table is as old as the service."""
+    cpu_with_opencl()
+    (tmp_path / "drivers").mkdir()
+    service = start_service("gpu", subsystem="gpu", OCL_ICD_VENDORS=str(tmp_path / "drivers"))
+    (tmp_path / "drivers" / POCL.name).write_text(POCL.read_text())
+    lines = measured(service, "copy", on_the_cpu("copy", 0))
+    assert [line["event"] for line in lines][-2:] == ["end", "control_plane"]
+
+
+def measured(
+    service: ServiceProcess, workload: str, params: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The lines of a trial; the lease is renewed while the driver compiles."""
+    return RunningTrial(service, f"t-{workload}", workload=workload, params=params).finish()
+
+
+def cpu_with_opencl() -> int:
+    """The number of the device that PoCL makes of the CPU."""
+    if not POCL.exists():
+        pytest.skip(f"PoCL is not installed: there is no {POCL}")
+    found = [one["index"] for one in devices() if one["type"] == "cpu"]
+    assert found, "PoCL is installed, and no CPU is found"
+    index: int = found[0]
+    return index
+
+
+@pytest.fixture(scope="module")
+def pocl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """One whose OpenCL has a CPU."""
+    cpu_with_opencl()
+    one = ServiceProcess(tmp_path_factory.mktemp("pocl"), subsystem="gpu")
+    one.start()
+    yield one
+    check_and_stop(one)
+
+
+def workloads() -> list[str]:
+    """All that OpenCL has."""
+    said = subprocess.check_output([PROGRAM, "--list"])
+    return [
+        one["name"] for one in json.loads(said)["workloads"] if one["name"] not in NOT_OF_OPENCL
+    ]
+
+
+def on_the_cpu(workload: str, device: int) -> dict[str, Any]:
+    """Parameters of a short trial."""
+    said = json.loads(subprocess.check_output([PROGRAM, "--list"]))["workloads"]
+    (row,) = [one for one in said if one["name"] == workload]
+    sized = any(param["name"] == "size_bytes" for param in row["params"])
+    size = {"size_bytes": SMALL_BYTES} if sized else {}
+    return {"device": str(device), "backend": "opencl", **SHORT, **size}
+
+
+@pytest.mark.parametrize("workload", workloads() if PROGRAM.exists() else [])
+def test_every_workload_of_opencl_through_the_service(pocl: ServiceProcess, workload: str) -> None:
+    params = on_the_cpu(workload, cpu_with_opencl())
+    lines = measured(pocl, workload, params)
+    names = [line["event"] for line in lines]
+    assert names[0] == "start" and names[-2:] == ["end", "control_plane"], lines
+    assert lines[0]["params"]["device"] == params["device"]
+    assert "not_a_gpu" in [line["code"] for line in lines if line["event"] == "warning"]
+    table = ServiceTable.model_validate_json(pocl.client.get("/workloads").content).table
+    row = table.workload(workload)
+    assert row is not None and lines[-2]["metrics"][row.primary.name] > 0
+
+
+def test_a_device_that_is_not_there(pocl: ServiceProcess) -> None:
+    lines = events(pocl.post(id="t1", workload="copy", params={"device": "63"}))
+    assert [line["event"] for line in lines] == ["error", "failure", "control_plane"]
+    said = lines[1]["message"]
+    assert "63" in said and re.search(r"allowed is auto, .*--list-devices", said)
+
+
+@pytest.mark.parametrize("device", ["a/b", "", "x" * 129, "all"])
+def test_no_device_is_called_so(pocl: ServiceProcess, device: str) -> None:
+    answer = pocl.post(id="t1", workload="copy", params={"device": device})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "body.params.device"
+
+
+def test_the_device_is_in_the_inventory(pocl: ServiceProcess) -> None:
+    seen = HostInventory.model_validate_json(pocl.client.get("/host").content).gpus
+    assert seen is not None
+    one = seen.device(None, cpu_with_opencl())
+    assert one is not None and (one.type, one.backend) == ("cpu", "opencl") and one.uuid

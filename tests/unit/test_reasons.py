@@ -1,0 +1,33 @@
+"""Why verdicts are what they are, as sentences."""
+
+from hostbench.models.result import CaseResult, Reason, Verdict
+from hostbench.reasons import reason_paragraphs
+from hostbench.verdict import NOT_IDLE
+
+
+def case(workload: str, verdict: Verdict, *reasons: tuple[str, str]) -> CaseResult:
+    return CaseResult.model_construct(
+        workload=workload,
+        label="",
+        verdict=verdict,
+        reasons=tuple(Reason(code=code, text=text) for code, text in reasons),
+        peers=(),
+    )
+
+
+def test_what_many_cases_lack_is_said_once() -> None:
+    lacking = ("unsupported", "no GPU: libcuda.so.1 is not installed")
+    busy = (NOT_IDLE, "the host was busy")
+    cases = [
+        case("cpu.fma", Verdict.NOISY, ("wide", "it is wide"), busy),
+        case("gpu.fma", Verdict.SKIPPED, lacking, busy),
+        case("gpu.gemm", Verdict.SKIPPED, ("unsupported", "cuBLASLt is not installed")),
+        case("gpu.copy", Verdict.SKIPPED, lacking),
+        case("cpu.clock", Verdict.CLEAN),
+    ]
+    assert reason_paragraphs(cases) == [
+        "gpu.fma, gpu.copy, skipped: no GPU: libcuda.so.1 is not installed.",
+        "gpu.gemm, skipped: cuBLASLt is not installed.",
+        "cpu.fma, noisy: it is wide.",
+        "2 cases: the host was busy.",
+    ]
