@@ -273,7 +273,7 @@ def test_every_element_counts(library: ctypes.CDLL, name: str) -> None:
     size = library.tensor_element_bytes(ctypes.byref(launched.kernel))
     elements = launched.operands.reshape(-1, size)
     generator = np.random.default_rng(2)
-    for _ in range(12):
+    for _ in range(6):
         one = int(generator.integers(len(elements)))
         others = np.flatnonzero((elements != elements[one]).any(axis=1))
         other = int(generator.choice(others))
@@ -375,7 +375,7 @@ def test_each_capability_has_its_instruction(capability: str, dtype: str, said: 
         trial.metrics["operations_per_second"] / trial.metrics["core_clock_hertz"]
     )
     assert ("ptx" in trial.warnings) == (capability == "13.0")
-    assert "not_run_on_hardware" in trial.warnings
+    assert said.split()[0] in trial.warnings["not_run_on_hardware"]
 
 
 @pytest.mark.parametrize(("capability", "dtype"), MISSING)
