@@ -10,7 +10,6 @@ from benchmarks.gpu.trials import (
     RATE,
     Row,
     Table,
-    at_least,
     device,
     giga,
     gpu_bench,
@@ -19,6 +18,7 @@ from benchmarks.gpu.trials import (
 from benchmarks.pairs import Comparison, Target
 from benchmarks.programs import Unsupported
 from benchmarks.quiet import quietly
+from hostbench.models.limit import Limit
 
 PER_CYCLE = "operations_per_cycle"
 # What has to be reached; the others are told and have no target.
@@ -60,6 +60,7 @@ def compared(command: str, trials: int) -> Row:
     """The row of a kernel. Raises Left."""
     name = RATE
     ours, peaks = [], []
+    limit = Limit(value=None, unit="")
     for _ in range(trials):
         try:
             events = quietly(gpu_bench, command)
@@ -73,7 +74,8 @@ def compared(command: str, trials: int) -> Row:
             raise Left(limit.reason or f"no {name}")
         ours.append(float(value))
         peaks.append(limit.value)
-    target = at_least(TARGETS[command]) if command in TARGETS else Target("–")
+    least, most = TARGETS.get(command, 0.0), 1 + limit.tolerance
+    target = Target(f"{least:g} – {most:.4g}" if least else f"≤ {most:.4g}", least, most)
     unit = "byte/s" if name == BYTES else "operations a cycle"
     scale = 1.0 if name == BYTES else 1e9
     cells = (command, unit, giga([value * scale for value in ours]))
