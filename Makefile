@@ -170,7 +170,9 @@ distclean: clean ## remove .venv too
 	rm -rf .venv
 
 C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
-                 services/*/fuzz/*.[ch] services/*/tests/*.c benchmarks/*/*.c)
+                 services/*/fuzz/*.[ch] services/*/kernels/emulation.[ch] services/*/tests/*.c \
+                 services/*/tests/*/*.[ch] \
+                 benchmarks/*/*.c)
 SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*/*.sh \
                  benchmarks/*/*.sh)
 

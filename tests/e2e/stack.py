@@ -155,10 +155,10 @@ class Stack:
             self.up()
             yield
         finally:
-            image = self.compose("config", "--images", service).split()[0]
+            made = json.loads(self.compose("config", "--format", "json"))["services"][service]
             self.overlays.remove(overlay)
             self.up()
-            self.docker("image", "rm", "--force", image)
+            self.docker("image", "rm", "--force", made["image"])
 
     def down(self, *options: str) -> None:
         """Stops all of it."""

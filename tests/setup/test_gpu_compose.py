@@ -3,6 +3,7 @@ engine, and no GPU."""
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_nvidias_gpus(environment: dict[str, str], tmp_path: Path) -> None:
     assert asked == [{"capabilities": ["gpu"], "driver": "nvidia", "count": -1}]
     base["gpu"].pop("deploy", None)
     assert found == base
+
+
+def test_some_of_nvidias_gpus(environment: dict[str, str], tmp_path: Path) -> None:
+    """As docs/operations.md says."""
+    page = (ROOT / "docs/operations.md").read_text().split("\n## GPUs in a container\n")[1]
+    (override,) = re.findall(r"```\n(services:\n.*?)```", page.split("\n## ")[0], re.DOTALL)
+    (tmp_path / "mine.yaml").write_text(override)
+    files = (BASE, "compose.gpu.yaml", str(tmp_path / "mine.yaml"))
+    found = configured(environment, tmp_path, *files)
+    (asked,) = found["gpu"]["deploy"]["resources"]["reservations"]["devices"]
+    assert asked["device_ids"] == ["GPU-8a2f0b1c-…"] and "count" not in asked
 
 
 def test_amds_gpus(environment: dict[str, str], tmp_path: Path) -> None:

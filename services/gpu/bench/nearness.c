@@ -9,15 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int device_node(const struct gpu_device *device)
+/* Addresses are in small letters there. */
+int nearness_node(const char *sys, const char *pci)
 {
-    char path[128], pci[sizeof device->pci], text[32];
-    size_t length = strlen(device->pci);
-    for (size_t i = 0; i <= length; i++)
-        pci[i] = (char)tolower((unsigned char)device->pci[i]);
-    if (!length)
+    char path[256], text[32];
+    int length = snprintf(path, sizeof path, "%s/bus/pci/devices/", sys);
+    if (!pci[0] || length + strlen(pci) + sizeof "/numa_node" > sizeof path)
         return -1;
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
+    for (; *pci; pci++)
+        path[length++] = (char)tolower((unsigned char)*pci);
+    strcpy(path + length, "/numa_node");
     return textfile_read(path, text, sizeof text) ? atoi(text) : -1;
 }
 
@@ -25,7 +26,7 @@ void nearness_tell(struct gpu_job *job)
 {
     unsigned cpu, host;
     char text[16];
-    int device = device_node(&job->gpu.device);
+    int device = nearness_node("/sys", job->gpu.device.pci);
     if (device < 0 || getcpu(&cpu, &host))
         return;
     snprintf(text, sizeof text, "%d", device);

@@ -81,6 +81,8 @@ static const struct meaning *meaning_of(enum opencl_stage stage, cl_int error)
 int opencl_fail(struct gpu *gpu, enum opencl_stage stage, const char *call, cl_int error)
 {
     const struct meaning *meaning = meaning_of(stage, error);
+    if (stage == STAGE_WORK)
+        opencl_of(gpu)->abandoned = true;
     return gpu_fail(gpu, meaning->exit_code, call, error, opencl_error_name(error), "%s",
                     meaning->text);
 }
@@ -144,7 +146,6 @@ const struct gpu_backend opencl_backend = {
     .release_host_memory = opencl_release_host_memory,
     .kernel = opencl_kernel,
     .release_kernel = opencl_release_kernel,
-    .resident_groups = opencl_resident_groups,
     .queue = opencl_queue,
     .release_queue = opencl_release_queue,
     .event = opencl_event,

@@ -14,7 +14,8 @@ struct opencl_gpu {
     struct opencl_stream *streams; /* the queues of this trial, linked */
     uint64_t taken_bytes;          /* of the device's memory, by this trial */
     bool unified;                  /* the device's memory is the host's */
-    /* Work that does not end: nothing is released any more, for that would wait for it. */
+    /* Nothing is released any more: work does not end, and a release would wait for it, or the device
+     * failed at work, and its driver may crash or hang. The process ends soon. */
     bool abandoned;
 };
 
@@ -62,8 +63,6 @@ struct opencl_built {
 
 int opencl_kernel(struct gpu *gpu, const char *name, struct gpu_kernel **kernel);
 void opencl_release_kernel(struct gpu_kernel *kernel);
-int opencl_resident_groups(const struct gpu_kernel *kernel, unsigned group_size,
-                           unsigned shared_bytes, unsigned *groups);
 
 /* ---- opencl_queue.c ------------------------------------------------------------------------- */
 

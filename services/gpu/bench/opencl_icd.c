@@ -5,16 +5,16 @@
 
 #include <dirent.h>
 #include <limits.h>
-#include <stdbool.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #if defined(STATIC_PROGRAM)
-void opencl_icd_describe(char *text, size_t size)
+void opencl_icd_describe(bool none, char *text, size_t size)
 {
-    if (size)
-        text[0] = '\0';
+    (void)none, (void)size;
+    text[0] = '\0';
 }
 #else
 #include <dlfcn.h>
@@ -37,30 +37,44 @@ static const char *vendors_directory(void)
     return "/etc/OpenCL/vendors";
 }
 
-/* "file names library, which …", unless the library is there. */
-static void describe_file(const char *path, char *text, size_t size)
+static void __attribute__((format(printf, 3, 4))) say(char *text, size_t size, const char *format,
+                                                      ...)
 {
-    char content[512] = "";
     size_t used = strlen(text);
+    va_list arguments;
+    if (used)
+        used += (size_t)snprintf(text + used, size - used, "%s", used + 3 < size ? "; " : "");
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+/* "file names library, which …"; nothing of one that gave a platform or may have. */
+static void describe_file(const char *path, bool none, char *text, size_t size)
+{
+    char driver[256] = "";
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    const char *separator = used ? "; " : "";
-    if (!textfile_read(path, content, sizeof content)) {
-        snprintf(text + used, size - used, "%s%s cannot be read", separator, name);
+    if (!textfile_read(path, driver, sizeof driver)) {
+        say(text, size, "%s cannot be read", name);
         return;
     }
-    content[strcspn(content, "\r\n")] = '\0';
-    void *library = dlopen(content, RTLD_LAZY | RTLD_LOCAL);
-    if (library) {
-        dlclose(library);
+    driver[strcspn(driver, "\r\n")] = '\0';
+    void *library = dlopen(driver, RTLD_LAZY | RTLD_LOCAL);
+    if (!library) {
+        const char *error = dlerror();
+        say(text, size, "%s names a driver that cannot be loaded (%s)", name,
+            error ? error : driver);
         return;
     }
-    const char *error = dlerror();
-    snprintf(text + used, size - used, "%s%s names a driver that cannot be loaded (%s)", separator,
-             name, error ? error : content);
+    if (!dlsym(library, "clGetExtensionFunctionAddress"))
+        say(text, size, "%s names %s, which is no OpenCL driver", name, driver);
+    else if (none)
+        say(text, size, "%s names %s, which finds no device", name, driver);
+    dlclose(library);
 }
 
 /* Whether there was a file. */
-static bool describe_directory(const char *directory, char *text, size_t size)
+static bool describe_directory(const char *directory, bool none, char *text, size_t size)
 {
     bool any = false;
     char path[PATH_MAX];
@@ -72,19 +86,19 @@ static bool describe_directory(const char *directory, char *text, size_t size)
             continue;
         any = true;
         snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-        describe_file(path, text, size);
+        describe_file(path, none, text, size);
     }
     closedir(stream);
     return any;
 }
 
-void opencl_icd_describe(char *text, size_t size)
+void opencl_icd_describe(bool none, char *text, size_t size)
 {
     const char *vendors = vendors_directory();
     text[0] = '\0';
     if (ends_in_icd(vendors))
-        describe_file(vendors, text, size);
-    else if (!describe_directory(vendors, text, size))
+        describe_file(vendors, none, text, size);
+    else if (!describe_directory(vendors, none, text, size))
         snprintf(text, size, "%s has no .icd file", vendors);
 }
 #endif

@@ -236,10 +236,10 @@ static void list_platform(const struct opencl *cl, cl_platform_id platform, stru
 }
 
 /* Why a driver that is installed gave no platform. */
-static void say_broken_drivers(char looked[GPU_LOOKED_MAX])
+static void say_what_drivers_lack(bool none, char looked[GPU_LOOKED_MAX])
 {
     char text[GPU_LOOKED_MAX];
-    opencl_icd_describe(text, sizeof text);
+    opencl_icd_describe(none, text, sizeof text);
     if (text[0])
         say(looked, "; %s", text);
 }
@@ -265,5 +265,5 @@ void opencl_list(struct gpu_list *list, char looked[GPU_LOOKED_MAX])
     else
         for (unsigned i = 0; i < count && i < PLATFORMS_MAX; i++)
             list_platform(cl, platforms[i], list, looked);
-    say_broken_drivers(looked);
+    say_what_drivers_lack(error != CL_SUCCESS || count == 0, looked);
 }

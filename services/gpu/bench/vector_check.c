@@ -8,14 +8,14 @@ enum { ROWS = 4, ROW_OPERANDS = 32, FOLD_ITERATIONS = 128 };
 
 /* A whole number of 2^24 is exact in fp32; chains begin at up to 15 and swing by less than 40. */
 #define MOST_FP32 ((1u << 24) - 64)
-/* Sums of packed chains are 32 bits wide: 15 every 128 iterations, and the iterations. */
+/* What packed chains counted is an int. */
 #define MOST_PACKED (1u << 30)
 
 const struct vector_kernel vector_kernels[] = {
     {"fma_fp64", "fma", "fp64", 16, 8, 1024, UINT32_MAX},
     {"fma_fp32", "fma", "fp32", 16, 4, 1024, MOST_FP32},
-    {"fma_fp16", "fma", "fp16", 16, 4, 2048, MOST_PACKED},
-    {"fma_bf16", "fma", "bf16", 16, 4, 2048, MOST_PACKED},
+    {"fma_fp16", "fma", "fp16", 32, 4, 2048, MOST_PACKED},
+    {"fma_bf16", "fma", "bf16", 32, 4, 2048, MOST_PACKED},
     {"fma_fp32x2", "fma", "fp32x2", 16, 4, 1024, MOST_FP32},
     {"int_add_int32", "int_add", "int32", 16, 4, 1024, UINT32_MAX},
     {"int_add_int64", "int_add", "int64", 8, 8, 512, UINT32_MAX},
@@ -51,23 +51,23 @@ static bool packed(const struct vector_kernel *kernel)
     return strcmp(kernel->dtype, "fp16") == 0 || strcmp(kernel->dtype, "bf16") == 0;
 }
 
-/* a, b, d of fma, and again for the upper halves of pairs: a·b up, a·d down, one more up. */
-static int fma_operand(const struct vector_kernel *kernel, unsigned row, unsigned k)
+/* a, b, d of fma: a·b is 2, a·d is -1; and of packed types a fold: a·fold is -128. Again for the
+   upper halves of pairs. */
+static int fma_operand(unsigned row, unsigned k)
 {
     const int sign = row % 2 ? -1 : 1;
-    const int up = packed(kernel) ? 16 : 8;
-    const int values[] = {sign, sign * up, -sign * (up + 1)};
-    return values[k % 3];
+    const int values[] = {sign, sign * 2, -sign, -sign * FOLD_ITERATIONS};
+    return values[k % 4];
 }
 
-/* Of a packed type: six numbers, then pairs of 1, 16 and 17 as fp16 (6 to 8) and bfloat16. */
-static uint32_t packed_operand(const struct vector_kernel *kernel, unsigned row, unsigned k)
+/* Of a packed type: eight numbers, then pairs of 1, 2, 1 and 128 as fp16 (8 to 11) and bfloat16. */
+static uint32_t packed_operand(unsigned row, unsigned k)
 {
-    static const uint16_t bits[] = {0x3c00, 0x4c00, 0x4c40, 0x3f80, 0x4180, 0x4188};
-    const int value = fma_operand(kernel, row, k);
-    if (k < 6 || k >= 12)
+    static const uint16_t bits[] = {0x3c00, 0x4000, 0x3c00, 0x5800, 0x3f80, 0x4000, 0x3f80, 0x4300};
+    const int value = fma_operand(row, k);
+    if (k < 8 || k >= 16)
         return (uint32_t)value;
-    const uint32_t half = bits[k - 6] | (value < 0 ? 0x8000u : 0u);
+    const uint32_t half = bits[k - 8] | (value < 0 ? 0x8000u : 0u);
     return half << 16 | half;
 }
 
@@ -79,11 +79,15 @@ static uint64_t scattered(unsigned row, unsigned k)
     return bits * UINT64_C(0xbf58476d1ce4e5b9);
 }
 
-/* int_add: c, d. int_mul_add: m, c; with m = 5 modulo 8 and an odd c no state comes back before all
+/* int_add: c, d, which vector.k has in its code. int_mul_add: m, c; with m = 5 modulo 8 and an odd c no state comes back before all
    others. dp4a: 8 a, 16 b, and a zero that no compiler knows. */
 static uint64_t integer_operand(const struct vector_kernel *kernel, unsigned row, unsigned k)
 {
     const uint64_t bits = scattered(row, k);
+    if (is(kernel, "int_add") && kernel->result_bytes == 4)
+        return k == 0 ? 0x9e3779b9u : 0x85ebca6bu;
+    if (is(kernel, "int_add"))
+        return k == 0 ? UINT64_C(0x9e3779b97f4a7c15) : UINT64_C(0xbf58476d1ce4e5b9);
     if (is(kernel, "int_mul_add"))
         return k == 0 ? (bits & ~UINT64_C(7)) | 5 : bits | 1;
     if (is(kernel, "dp4a") && k >= 24)
@@ -97,14 +101,14 @@ void vector_operands(const struct vector_kernel *kernel, void *operands)
     for (unsigned row = 0; row < ROWS; ++row) {
         for (unsigned k = 0; k < ROW_OPERANDS; ++k) {
             const unsigned at = row * ROW_OPERANDS + k;
-            const int small = fma_operand(kernel, row, k);
+            const int small = fma_operand(row, k);
             const uint64_t bits = integer_operand(kernel, row, k);
             if (!is(kernel, "fma") && kernel->result_bytes == 8)
                 ((uint64_t *)operands)[at] = bits;
             else if (!is(kernel, "fma"))
                 ((uint32_t *)operands)[at] = (uint32_t)bits;
             else if (packed(kernel))
-                ((uint32_t *)operands)[at] = packed_operand(kernel, row, k);
+                ((uint32_t *)operands)[at] = packed_operand(row, k);
             else if (kernel->result_bytes == 8)
                 ((double *)operands)[at] = small;
             else
@@ -205,9 +209,7 @@ static uint64_t integer_result(const struct vector_kernel *kernel, const struct 
 static int64_t fma_result(const struct vector_kernel *kernel, size_t work_item, unsigned result,
                           uint32_t iterations)
 {
-    const int64_t first = ((uint32_t)work_item + result) & 15;
-    const int64_t passes = (iterations + UINT64_C(127)) / FOLD_ITERATIONS;
-    return (packed(kernel) ? passes * first : first) + iterations;
+    return (int64_t)(((uint32_t)work_item + result) % kernel->results) + iterations;
 }
 
 /* ---- the check ---- */

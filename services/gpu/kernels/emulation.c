@@ -8,9 +8,9 @@
 #define read read_tiles
 #define write write_tiles
 
-#include "vector.k"
-#include "memory.k"
 #include "chase.k"
+#include "memory.k"
+#include "vector.k"
 
 /* A clock of 1 GHz: so many cycles as nanoseconds. */
 u64 emulated_ns(void)
@@ -34,10 +34,10 @@ static void call_empty(void **parameters)
     empty();
 }
 
-#define CALL(kernel, ...)                         \
-    static void call_##kernel(void **parameters)  \
-    {                                             \
-        kernel(__VA_ARGS__);                      \
+#define CALL(kernel, ...)                                                                          \
+    static void call_##kernel(void **parameters)                                                   \
+    {                                                                                              \
+        kernel(__VA_ARGS__);                                                                       \
     }
 #define CALL_VECTOR(kernel) CALL(kernel, MEMORY(0), MEMORY(1), NUMBER(2), MEMORY(3), NUMBER(4))
 

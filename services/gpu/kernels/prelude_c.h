@@ -101,12 +101,12 @@ DEVICE float_pair pair_fma(float_pair a, float_pair b, float_pair c)
     return (float_pair){a.low * b.low + c.low, a.high * b.high + c.high};
 }
 
-#define fp16_operand(k) fp16_pack(OPERAND(k), OPERAND(3 + k))
+#define fp16_operand(k) fp16_pack(OPERAND(k), OPERAND(4 + k))
 #define fp16_fma(a, b, c) pair_fma(a, b, c)
 #define fp16_pack(first, second) ((float_pair){(float)(first), (float)(second)})
 #define fp16_low(x) ((i32)(x).low)
 #define fp16_high(x) ((i32)(x).high)
-#define bf16_operand(k) bf16_pack(OPERAND(k), OPERAND(3 + k))
+#define bf16_operand(k) bf16_pack(OPERAND(k), OPERAND(4 + k))
 #define bf16_fma(a, b, c) pair_fma(a, b, c)
 #define bf16_pack(first, second) fp16_pack(first, second)
 #define bf16_low(x) ((i32)(x).low)

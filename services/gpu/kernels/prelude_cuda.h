@@ -107,8 +107,8 @@ typedef u32 fp16_pair;
 typedef u32 bf16_pair;
 
 /* Already packed by the host: put together here, the compiler would do so again in each iteration. */
-#define fp16_operand(k) (u32)OPERAND(6 + k)
-#define bf16_operand(k) (u32)OPERAND(9 + k)
+#define fp16_operand(k) (u32)OPERAND(8 + k)
+#define bf16_operand(k) (u32)OPERAND(12 + k)
 
 DEVICE fp16_pair fp16_fma(fp16_pair a, fp16_pair b, fp16_pair c)
 {

@@ -35,8 +35,8 @@ class Kernel:
     instructions: tuple[Instruction, ...]
 
     @property
-    def loop(self) -> tuple[Instruction, ...]:
-        """The longest loop that has no other inside: from a branch's target to the branch."""
+    def loops(self) -> list[tuple[Instruction, ...]]:
+        """Every loop that has no other inside: from a branch's target to the branch."""
         loops = []
         for branch in self.instructions:
             if branch.target is None or branch.target > branch.address:
@@ -45,11 +45,40 @@ class Kernel:
             back = [i for i in body if i.target is not None and i.target <= i.address]
             if back == [branch]:
                 loops.append(tuple(body))
-        return max(loops, key=len)
+        return loops
+
+    @property
+    def loop(self) -> tuple[Instruction, ...]:
+        """The longest of them."""
+        return max(self.loops, key=len)
 
     def count(self, *prefixes: str) -> int:
         """How many instructions begin with one of these."""
         return sum(i.opcode.startswith(prefixes) for i in self.instructions)
+
+
+def bank_reads(loop: tuple[Instruction, ...], words: int = 1) -> tuple[int, int]:
+    """Reads of the register file's two banks, even and odd registers, in one turn of a loop.
+
+    An operand that the instruction before left in the reuse cache, in the same place, is not read.
+    Operands of two words take one of each bank.
+    """
+    reads = [0, 0]
+    kept: dict[int, str] = {}
+    for instruction in loop:
+        operands = [part.strip() for part in instruction.operands.split(",")][1:]
+        left = dict(kept)
+        kept = {}
+        for place, operand in enumerate(operands):
+            match = re.search(r"\bR(\d+)", operand)
+            if not match:
+                continue
+            if left.get(place) != match[0]:
+                for word in range(words):
+                    reads[(int(match[1]) + word) % 2] += 1
+            if ".reuse" in operand:
+                kept[place] = match[0]
+    return reads[0], reads[1]
 
 
 def nvdisasm() -> str | None:
@@ -90,7 +119,7 @@ def _instructions(text: str) -> list[Instruction]:
     for line in text.splitlines():
         if label := re.match(r"\s*(\.L_x_\d+):", line):
             waiting.append(label[1])
-        elif match := re.match(r"\s+/\*([0-9a-f]+)\*/\s+(?:@\S+\s+)?([A-Z0-9_.]+)\s*(.*?);", line):
+        elif match := re.match(r"\s+/\*([0-9a-f]+)\*/\s+(?:@\S+\s+)?([A-Z0-9_.x]+)\s*(.*?);", line):
             address = int(match[1], 16)
             labels.update(dict.fromkeys(waiting, address))
             waiting.clear()

@@ -90,6 +90,30 @@ def test_fp32_reads_one_register_an_instruction(arch: str) -> None:
 
 
 @needs_nvdisasm
+@pytest.mark.parametrize(
+    ("arch", "kernel", "clocks", "words"),
+    [
+        *((arch, "fma_fp32", 1, 1) for arch in FULL_RATE_FP32),
+        *((arch, "fma_fp32", 2, 1) for arch in ("sm_75", "sm_80")),
+        *((arch, "fma_fp16", 1, 1) for arch in ("sm_80", "sm_90", "sm_100")),
+        *((arch, "fma_bf16", 1, 1) for arch in ("sm_90", "sm_100")),
+        *((arch, "fma_fp64", 2, 2) for arch in ("sm_90", "sm_100")),
+        ("sm_80", "fma_fp64", 4, 2),
+        ("sm_100", "fma_fp32x2", 2, 2),
+        *((arch, "int_add_int32", 2, 1) for arch in ARCHS[:-1]),
+        *((arch, "int_add_int64", 2, 1) for arch in ARCHS[:-1]),
+        ("sm_120", "int_add_int32", 1, 1),
+        *((arch, "int_mul_add_int32", 2, 1) for arch in ARCHS),
+        *((arch, "dp4a_int8", 2, 1) for arch in ARCHS),
+    ],
+)
+def test_registers_keep_up(arch: str, kernel: str, clocks: int, words: int) -> None:
+    """Each bank gives one register a clock; `clocks` is what the pipe takes for an instruction."""
+    loop = sass.kernels(arch)[kernel].loop
+    assert max(sass.bank_reads(loop, words)) <= clocks * len(loop)
+
+
+@needs_nvdisasm
 @pytest.mark.parametrize("arch", ARCHS)
 def test_nothing_is_spilled(arch: str) -> None:
     for name, kernel in sass.kernels(arch).items():

@@ -39,6 +39,7 @@ TRIALS = [
     ("read", [SMALL], RATE),
     ("write", [SMALL], RATE),
     ("copy", [SMALL], RATE),
+    ("copy", [SMALL, "--path=driver"], RATE),
     ("triad", [SMALL], RATE),
     ("pointer_chase", [f"--size-bytes={MIB}"], TIME_S),
     ("host_to_device", [SMALL, "--host-memory=pinned"], RATE),
@@ -85,7 +86,8 @@ def test_no_workload_is_left_out() -> None:
 def test_what_is_cudas_alone_is_skipped(workload: str) -> None:
     if workload not in table():
         pytest.skip(f"this program has no {workload}")
-    refused(call(workload, *on_pocl(), *MOMENT), UNSUPPORTED, "cuda")
+    line = refused(call(workload, *on_pocl(), *MOMENT), UNSUPPORTED)
+    assert "cuda" in line.lower() and "opencl" in line.lower()
 
 
 def test_a_kernel_that_the_device_has_no_type_for(shim: Shim) -> None:
@@ -199,6 +201,27 @@ def test_a_driver_that_is_not_there(tmp_path: Path) -> None:
     assert "nvidia.icd names a driver that cannot be loaded" in text
     assert "libnvidia-opencl-that-is-not-here.so.1: cannot open shared object file" in text
     refused(call("fma", "--backend=opencl", env=environment), UNSUPPORTED, "nvidia.icd", "-1001")
+
+
+def test_a_driver_that_is_none(tmp_path: Path) -> None:
+    text = looked(env=vendors(tmp_path, wrong="libm.so.6"))
+    assert "-1001" in text and "wrong.icd names libm.so.6, which is no OpenCL driver" in text
+
+
+def test_a_driver_without_a_device(tmp_path: Path) -> None:
+    """As Nvidia's in a container that was given no GPU."""
+    source = tmp_path / "empty.c"
+    source.write_text(
+        "int clIcdGetPlatformIDsKHR(unsigned most, void *platforms, unsigned *count)\n"
+        "{\n    (void)most, (void)platforms, (void)count;\n    return -1001;\n}\n"
+        "void *clGetExtensionFunctionAddress(const char *name)\n"
+        "{\n    return name[5] == 'G' ? (void *)clIcdGetPlatformIDsKHR : (void *)0;\n}\n"
+        "int clGetPlatformInfo(void)\n{\n    return -32;\n}\n"
+    )
+    opencl_shim.build(tmp_path, source)
+    driver = (tmp_path / opencl_shim.LOADER).rename(tmp_path / "libempty-opencl.so.1")
+    text = looked(env=vendors(tmp_path, empty=str(driver)))
+    assert "-1001" in text and f"empty.icd names {driver}, which finds no device" in text
 
 
 def test_a_driver_that_is_not_there_beside_one_that_is(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""The tensor workload: what its kernels must leave, against a second account of what the instructions
-do, and the workload itself on a stand-in for the driver."""
+"""The tensor workload: what its kernels must leave, against a second account of the instructions,
+and the workload itself on a stand-in for the driver."""
 
 import ctypes
 import os
@@ -268,7 +268,7 @@ def test_a_round_too_few_is_found(library: ctypes.CDLL, name: str, which: int) -
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_element_counts(library: ctypes.CDLL, name: str) -> None:
-    """Two elements in each other's place, as a wrong layout would have them: the exact pass sees it."""
+    """Two elements in each other's place, as a wrong layout would have them: it is seen."""
     launched = prepared(library, name, EXACT)
     size = library.tensor_element_bytes(ctypes.byref(launched.kernel))
     elements = launched.operands.reshape(-1, size)
@@ -421,9 +421,10 @@ def test_a_card_that_computes_wrongly_has_no_figure(wrong: str, part: str | None
         refused(result, WRONG, WGMMA_BF16, part, "trust no figure")
 
 
-def test_a_launch_that_does_nothing_is_found() -> None:
-    env = environment(cc="9.0", lazy=f"{WGMMA_BF16}:3")
-    refused(call("tensor", *MOMENT, env=env), WRONG, WGMMA_BF16, "passes")
+@pytest.mark.parametrize(("nth", "part"), [(1, "is nan instead of"), (3, "left no record")])
+def test_launches_that_do_nothing_are_found(nth: int, part: str) -> None:
+    env = environment(cc="9.0", lazy=f"{WGMMA_BF16}:{nth}")
+    refused(call("tensor", *MOMENT, env=env), WRONG, part, "trust no figure")
 
 
 def test_opencl_has_no_tensor_cores() -> None:

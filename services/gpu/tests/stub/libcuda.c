@@ -731,16 +731,6 @@ int cuFuncSetAttribute(cuda_function function, int attribute, int value)
     return CUDA_SUCCESS;
 }
 
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *groups, cuda_function function, int group_size,
-                                                size_t shared_bytes)
-{
-    ENTER_CONTEXT;
-    if (!valid(function, FUNCTION) || group_size > GROUP_MAX || shared_bytes > SHARED_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    *groups = 2;
-    return CUDA_SUCCESS;
-}
-
 static int launch(cuda_function handle, unsigned groups, unsigned group_size, unsigned shared_bytes,
                   cuda_stream stream, void **arguments)
 {
@@ -775,17 +765,6 @@ int cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned grid_y, uns
     return launch(function, grid_x, block_x, shared_bytes, stream, arguments);
 }
 
-int cuLaunchKernelEx(const struct cuda_launch_config *config, cuda_function function,
-                     void **arguments, void **extra)
-{
-    ENTER_CONTEXT;
-    if (extra || config->attribute_count != 1 || config->attributes->kind != CUDA_LAUNCH_CLUSTER ||
-        config->grid[0] % config->attributes->cluster[0])
-        return CUDA_ERROR_INVALID_VALUE;
-    return launch(function, config->grid[0], config->block[0], config->shared_bytes, config->stream,
-                  arguments);
-}
-
 /* ---- streams and events --------------------------------------------------------------------- */
 
 int cuStreamCreate(cuda_stream *stream, unsigned flags)
@@ -799,12 +778,14 @@ int cuStreamCreate(cuda_stream *stream, unsigned flags)
     return CUDA_SUCCESS;
 }
 
+/* Fails when the work is over, one way or the other, and not before. */
 int cuStreamSynchronize(cuda_stream stream)
 {
+    if (valid(stream, STREAM))
+        wait_idle((struct object *)stream);
     ENTER_CONTEXT;
     if (!valid(stream, STREAM))
         return CUDA_ERROR_INVALID_HANDLE;
-    wait_idle((struct object *)stream);
     return atomic_load(&sticky);
 }
 
