@@ -1,18 +1,21 @@
 """Why verdicts are what they are, as sentences."""
 
+from typing import Any
+
 from hostbench.models.result import CaseResult, Reason, Verdict
 from hostbench.reasons import reason_paragraphs
 from hostbench.verdict import NOT_IDLE
 
 
 def case(workload: str, verdict: Verdict, *reasons: tuple[str, str]) -> CaseResult:
-    return CaseResult.model_construct(
-        workload=workload,
-        label="",
-        verdict=verdict,
-        reasons=tuple(Reason(code=code, text=text) for code, text in reasons),
-        peers=(),
-    )
+    fields: dict[str, Any] = {
+        "workload": workload,
+        "label": "",
+        "verdict": verdict,
+        "reasons": tuple(Reason(code=code, text=text) for code, text in reasons),
+        "peers": (),
+    }
+    return CaseResult.model_construct(**fields)
 
 
 def test_what_many_cases_lack_is_said_once() -> None:
