@@ -171,6 +171,7 @@ distclean: clean ## remove .venv too
 
 C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
                  services/*/fuzz/*.[ch] services/*/kernels/emulation.[ch] services/*/tests/*.c \
+                 services/*/tests/*/*.[ch] \
                  benchmarks/*/*.c)
 SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*/*.sh \
                  benchmarks/*/*.sh)

@@ -8,6 +8,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from grafana.cpu import cpu
 from grafana.disk import disk
+from grafana.gpu import gpu
 from grafana.live import live
 from grafana.mem import mem
 from grafana.net import net
@@ -20,6 +21,7 @@ BOARDS = {
     "mem": mem,
     "disk": disk,
     "net": net,
+    "gpu": gpu,
     "live": live,
 }
 

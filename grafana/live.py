@@ -23,9 +23,11 @@ from grafana.looks import (
     CLOCK,
     CONTROL_PLANE,
     LIVE,
+    POWER,
     RATE,
     SECONDS,
     SHARE,
+    TEMPERATURE,
     board,
     bottom_legend,
     colour,
@@ -45,6 +47,13 @@ FIGURES = {
     "C": ("access_time_s", SECONDS),
     "D": ("commit_time_s", SECONDS),
     "E": ("round_trip_s", SECONDS),
+    "F": ("launch_time_s", SECONDS),
+}
+# Of a GPU, in units of their own: clock on the left, power and temperature on the right.
+CARD = {
+    "A": ("nvml_clock_hertz", "clock", CLOCK),
+    "B": ("power_watts", "power", POWER),
+    "C": ("temperature_celsius", "temperature", TEMPERATURE),
 }
 LATENCIES = {"A": ("latency_p50_s", "50 %"), "B": ("latency_p99_s", "99 %")}
 # Wide enough for every unit, so that the charts stand exactly above one another.
@@ -81,6 +90,7 @@ def live() -> dashboard.Dashboard:
         .with_panel(_latencies())
         .with_panel(_clean_shares())
         .with_panel(_clocks())
+        .with_panel(_card())
         .with_panel(_disturbances())
         .with_panel(_own_use())
         .with_panel(_trials())
@@ -166,9 +176,9 @@ def _rates() -> timeseries.Panel:
     panel = (
         _strip(
             "Rate or time",
-            "Operations a second, bytes a second or the time of an access or a round trip, of "
-            "every sample, a second each; of longer ranges their means. Of disks both operations "
-            "and bytes.",
+            "Operations a second, bytes a second or the time of an access, a round trip or a "
+            "launch, of every sample, a second each; of longer ranges their means. Of disks both "
+            "operations and bytes.",
             9,
             RATE,
         )
@@ -224,6 +234,22 @@ def _clocks() -> timeseries.Panel:
         6,
         CLOCK,
     ).with_target(series(samples("clock_hertz", TAGS), NAME))
+
+
+def _card() -> timeseries.Panel:
+    panel = _strip(
+        "Clock, power and temperature of the GPU",
+        "What the card says of itself, second by second, beside the rate above: its clock falls "
+        "where power or temperature reach their limits. Cards that are not NVIDIA's say nothing.",
+        7,
+        CLOCK,
+    )
+    for ref, (metric, name, unit) in CARD.items():
+        panel = panel.with_target(series(samples(metric, TAGS), f"{NAME}: {name}", ref))
+        if unit != CLOCK:
+            right = [prop("unit", unit), prop("custom.axisPlacement", "right")]
+            panel = panel.override_by_query(ref, right)
+    return panel
 
 
 def _marks(title: str, description: str, height: int, unit: str) -> timeseries.Panel:

@@ -13,6 +13,7 @@ from orchestrator.influx.points import SAMPLES
 TAG = "hostbench"
 OVERVIEW, LIVE = "hostbench-overview", "hostbench-live"
 CPU, MEM, DISK, NET = "hostbench-cpu", "hostbench-mem", "hostbench-disk", "hostbench-net"
+GPU = "hostbench-gpu"
 WHOLE_WIDTH = 24
 ALL = ".*"
 
@@ -20,6 +21,7 @@ ALL = ".*"
 # second have the prefixes of the SI, sizes those of powers of two.
 RATE, BANDWIDTH, BYTES = "si:op/s", "Bps", "bytes"
 CLOCK, RATIO, SHARE, SECONDS, NUMBER = "hertz", "none", "percentunit", "s", "none"
+POWER, TEMPERATURE = "watt", "celsius"
 MOMENT = "time:YYYY-MM-DD HH:mm"
 
 OURS_COLOUR, LIMIT_COLOUR = "blue", "#8e8e8e"

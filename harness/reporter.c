@@ -287,19 +287,24 @@ static void announce_when_ready(struct trial *trial)
     word_wake(&trial->announced);
 }
 
+/* What is due once all are through comes with reporter_finish(): checks may take a while. */
+static bool is_sampling(struct trial *trial)
+{
+    return atomic_load(&trial->timed) && atomic_load(&trial->measuring) > 0 &&
+           !run_stopping(trial->run);
+}
+
 void reporter_run(struct reporter *reporter, struct trial *trial)
 {
     struct run *run = trial->run;
     double end_s = INFINITY;
     while (atomic_load(&trial->at_work) > 0 && now_s() < end_s) {
         announce_when_ready(trial);
-        /* What is due once all are through comes with reporter_finish(): checks may take a while. */
-        bool sampling = atomic_load(&trial->timed) && atomic_load(&trial->measuring) > 0 &&
-                        !run_stopping(run);
+        bool sampling = is_sampling(trial);
         if (sampling && !reporter->started)
             begin_sampling(reporter, trial);
         wait_until(sampling ? reporter->next_s : end_s, trial);
-        if (sampling && !run->ending.why)
+        if (sampling && is_sampling(trial) && !run->ending.why)
             sample_if_due(reporter, trial, now_s());
         if (run->ending.why && end_s == INFINITY) {
             atomic_store(&run->stopping, true);

@@ -49,6 +49,8 @@ BYTES = "_bytes"
 FILE_BYTES = "file_bytes"
 SIZE = "size_bytes"
 
+# What a label counts: `2 threads`, `1 stream`.
+_COUNTED = {THREADS: "thread", "streams": "stream", "load_streams": "load stream"}
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
 
@@ -397,9 +399,9 @@ def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
 
 def param_word(name: str, value: object) -> str:
     """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `device 1`,
-    `streams=4`."""
-    if name == THREADS:
-        return "1 thread" if value == 1 else f"{value} threads"
+    `nb=192`."""
+    if name in _COUNTED:
+        return f"1 {_COUNTED[name]}" if value == 1 else f"{value} {_COUNTED[name]}s"
     if name == DEVICE:
         return f"device {value}"
     if name.endswith(BYTES):

@@ -44,7 +44,9 @@ ABOVE_LIMIT = "above_limit"
 CONTAMINATED = "cache_contaminated"
 # What it warns of where the page cache took part. Whoever asked for that is only told.
 PAGE_CACHE = "page_cache_measured"
-INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE)
+# What it warns of where a GPU's memory or the GPU itself had an error while the trial ran.
+DEVICE_ERRORS = ("ecc", "xid")
+INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 
 
 def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
@@ -149,7 +151,7 @@ def above_limit(
 def contaminations(start: StartEvent, warnings: Sequence[WarningEvent]) -> tuple[Reason, ...]:
     """Why a figure is not that of what was to be measured, by the program's own evidence."""
     by_code = {warning.code: warning for warning in warnings}
-    decisive = [CONTAMINATED]
+    decisive = [CONTAMINATED, *DEVICE_ERRORS]
     if FALLBACK_WARNING in by_code or str(start.params.get("cache_mode")).startswith("direct"):
         decisive.append(PAGE_CACHE)
     found = [by_code[code] for code in decisive if code in by_code]

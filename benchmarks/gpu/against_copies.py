@@ -4,6 +4,7 @@ and our copy and triad against such a loop within the device, whose bytes count 
 usage: python -m benchmarks.gpu.against_copies [PAIRS] (default: 11)
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -31,8 +32,9 @@ def build(directory: Path) -> Path:
 
 
 def loop(program: Path, way: str, size: int, counted: int) -> float:
-    command = [str(program), way, str(device().pci), str(size), f"{SECONDS:g}"]
-    ran = subprocess.run(command, capture_output=True, text=True)
+    command = [str(program), way, str(size), f"{SECONDS:g}"]
+    seen = {**os.environ, "CUDA_VISIBLE_DEVICES": str(device().uuid)}
+    ran = subprocess.run(command, capture_output=True, text=True, env=seen)
     if ran.returncode:
         raise SystemExit(f"{program.name} {way}: {ran.stderr.strip()}")
     return float(ran.stdout) * counted
@@ -45,7 +47,7 @@ def ours(command: str) -> float:
 
 def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 11
-    if device().backend != "cuda" or not device().pci:
+    if device().backend != "cuda" or not device().uuid:
         raise SystemExit(f"{device().name} is no card of CUDA's: nothing is measured")
     table = Table("against_copies", ("case", "ours, GB/s", "bare loop"))
     with tempfile.TemporaryDirectory() as directory:
@@ -56,7 +58,7 @@ def main() -> None:
             found = interleaved(pairs, partial(ours, command), theirs)
             values = (tuple(a for a, _ in found), tuple(b for _, b in found))
             compared = Comparison(at_least(least), *values)
-            commands = (f"gpu-bench {command}", f"memcpy_loop {way} {device().pci} {size} 2")
+            commands = (f"gpu-bench {command}", f"memcpy_loop {way} {size} {SECONDS:g}")
             cells = (command, giga(compared.ours), giga(compared.theirs))
             table.add(Row(cells, compared, commands))
     table.end()

@@ -1,7 +1,8 @@
 /* What a user of CUDA's driver API would write: asynchronous copies in a loop, with pinned memory of
- * the host, between two events. Prints the bytes per second of the median loop.
+ * the host, between two events. Prints the bytes per second of the median loop. The card is the first
+ * that CUDA_VISIBLE_DEVICES lets it see.
  *
- * usage: memcpy_loop h2d|d2h|d2d PCI_ADDRESS BYTES SECONDS
+ * usage: memcpy_loop h2d|d2h|d2d BYTES SECONDS
  *
  * The driver's library is found at run time, so no toolkit is needed: gcc -O2 memcpy_loop.c -ldl */
 #include <dlfcn.h>
@@ -18,16 +19,16 @@ typedef uint64_t device_pointer;
 /* Types and names are the CUDA driver API reference's. */
 #define CALLS(CALL)                                                                                \
     CALL(cuInit, (unsigned flags))                                                                 \
-    CALL(cuDeviceGetByPCIBusId, (int *device, const char *pci))                                    \
+    CALL(cuDeviceGet, (int *device, int ordinal))                                                  \
     CALL(cuDevicePrimaryCtxRetain, (void **context, int device))                                   \
     CALL(cuCtxSetCurrent, (void *context))                                                         \
     CALL(cuMemAlloc_v2, (device_pointer * at, size_t bytes))                                       \
     CALL(cuMemHostAlloc, (void **at, size_t bytes, unsigned flags))                                \
-    CALL(cuMemsetD8_v2, (device_pointer at, unsigned char value, size_t count))                    \
+    CALL(cuMemsetD32Async, (device_pointer at, unsigned value, size_t count, void *stream))        \
     CALL(cuStreamCreate, (void **stream, unsigned flags))                                          \
     CALL(cuEventCreate, (void **event, unsigned flags))                                            \
     CALL(cuEventRecord, (void *event, void *stream))                                               \
-    CALL(cuEventSynchronize, (void *event))                                                        \
+    CALL(cuStreamSynchronize, (void *stream))                                                      \
     CALL(cuEventElapsedTime, (float *milliseconds, void *from, void *to))                          \
     CALL(cuMemcpyHtoDAsync_v2, (device_pointer to, const void *from, size_t bytes, void *stream))  \
     CALL(cuMemcpyDtoHAsync_v2, (void *to, device_pointer from, size_t bytes, void *stream))        \
@@ -99,21 +100,20 @@ static double copies_s(const struct loop *loop)
         else
             DO(cuMemcpyDtoDAsync_v2, loop->other, loop->device, loop->bytes, loop->stream);
     DO(cuEventRecord, loop->end, loop->stream);
-    DO(cuEventSynchronize, loop->end);
+    DO(cuStreamSynchronize, loop->stream);
     DO(cuEventElapsedTime, &milliseconds, loop->begin, loop->end);
     return milliseconds * 1e-3;
 }
 
-static void prepare(struct loop *loop, const char *pci)
+static void prepare(struct loop *loop)
 {
     int device;
     void *context;
     DO(cuInit, 0);
-    DO(cuDeviceGetByPCIBusId, &device, pci);
+    DO(cuDeviceGet, &device, 0);
     DO(cuDevicePrimaryCtxRetain, &context, device);
     DO(cuCtxSetCurrent, context);
     DO(cuMemAlloc_v2, &loop->device, loop->bytes);
-    DO(cuMemsetD8_v2, loop->device, 1, loop->bytes);
     if (loop->way == 'i') {
         DO(cuMemAlloc_v2, &loop->other, loop->bytes);
     } else {
@@ -121,6 +121,7 @@ static void prepare(struct loop *loop, const char *pci)
         memset(loop->host, 1, loop->bytes);
     }
     DO(cuStreamCreate, &loop->stream, 1); /* CU_STREAM_NON_BLOCKING */
+    DO(cuMemsetD32Async, loop->device, 1, loop->bytes / 4, loop->stream);
     DO(cuEventCreate, &loop->begin, 0);
     DO(cuEventCreate, &loop->end, 0);
 }
@@ -130,18 +131,18 @@ int main(int argc, char **argv)
     static double rates[LOOPS_MOST];
     struct loop loop = {0};
     size_t count = 0;
-    if (argc == 5)
+    if (argc == 4)
         loop.way = !strcmp(argv[1], "h2d") ? 'u' : !strcmp(argv[1], "d2h") ? 'd' : 'i';
-    if (argc != 5 || (loop.way == 'i' && strcmp(argv[1], "d2d"))) {
-        fputs("usage: memcpy_loop h2d|d2h|d2d PCI_ADDRESS BYTES SECONDS\n", stderr);
+    if (argc != 4 || (loop.way == 'i' && strcmp(argv[1], "d2d"))) {
+        fputs("usage: memcpy_loop h2d|d2h|d2d BYTES SECONDS\n", stderr);
         return 2;
     }
-    loop.bytes = strtoull(argv[3], NULL, 10);
+    loop.bytes = strtoull(argv[2], NULL, 10);
     find_calls();
-    prepare(&loop, argv[2]);
+    prepare(&loop);
     for (int i = 0; i < WARM_UP; i++)
         copies_s(&loop);
-    double until_s = now_s() + strtod(argv[4], NULL);
+    double until_s = now_s() + strtod(argv[3], NULL);
     while ((now_s() < until_s || count < LOOPS_LEAST) && count < LOOPS_MOST)
         rates[count++] = (double)loop.bytes * COPIES / copies_s(&loop);
     qsort(rates, count, sizeof *rates, ascending);

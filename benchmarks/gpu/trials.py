@@ -1,6 +1,7 @@
 """Runs gpu-bench for the benchmarks of this directory, on the card that HOSTBENCH_GPU names (an
 index of `gpu-bench --list-devices` or a UUID; without it the first GPU)."""
 
+import json
 import os
 import statistics
 from collections.abc import Sequence
@@ -54,7 +55,8 @@ def host_inventory() -> HostInventory:
 
 def limits_of(events: Events) -> dict[str, Limit]:
     """The limits of a trial, by metric."""
-    start, end = StartEvent.model_validate(events["start"]), EndEvent.model_validate(events["end"])
+    start = StartEvent.model_validate_json(json.dumps(events["start"]))
+    end = EndEvent.model_validate_json(json.dumps(events["end"]))
     return limits(host_inventory(), start, end)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every comparison of the network in turn, about an hour on a quiet host; the tables go to
+# Every comparison of the network in turn, about 20 minutes on a quiet host; the tables go to
 # standard output, the raw figures to results/ beside this script. As root, for the namespaces.
 #
 # usage: benchmarks/net/all.sh [PAIRS]; IPERF3 names an iperf3 of 3.18 or newer

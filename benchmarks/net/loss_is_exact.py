@@ -71,13 +71,21 @@ def attach(connection: socket.socket, code: bytes) -> None:
     connection.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)
 
 
+def leads_to_socket(file: Path) -> bool:
+    """Of a process that opens and closes files meanwhile."""
+    try:
+        return str(file.readlink()).startswith("socket:")
+    except FileNotFoundError:
+        return False
+
+
 def sockets_of(pid: int) -> Iterator[socket.socket]:
     """Of another process, as ours."""
     libc = ctypes.CDLL(None, use_errno=True)
     process = os.pidfd_open(pid)
     try:
         for file in Path(f"/proc/{pid}/fd").iterdir():
-            if not str(file.readlink()).startswith("socket:"):
+            if not leads_to_socket(file):
                 continue
             descriptor = libc.syscall(PIDFD_GETFD, process, int(file.name), 0)
             if descriptor >= 0:

@@ -69,8 +69,9 @@ def _introduction(document: ResultDocument, drawn: int, of: int) -> Text:
     text = (
         "Each point is one sample: the work of one interval over its time, all of it included. "
         "Below stands, on the same axis, what else a sample tells: the share of slices that nobody "
-        "interrupted and the core clock; of disks and round trips the latency. Steal and pressure "
-        "are known for a trial as a whole: they are in the tables."
+        "interrupted and the core clock; of disks and round trips the latency; of a GPU its clock, "
+        "power and temperature. Steal and pressure are known for a trial as a whole: they are in "
+        "the tables."
     )
     if drawn < of:
         text += (

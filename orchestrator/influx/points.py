@@ -51,7 +51,13 @@ TAGGED_PARAMS = (
     "udp_path",
     "congestion",
     "wait",
+    "backend",
+    "instruction",
+    "host_memory",
+    "mode",
 )
+# What a workload found and boards tell series apart by: its device may be called by a number.
+TAGGED_FACTS = ("device_name",)
 # Parameters and secondary metrics that boards draw a figure over.
 NUMBERED_PARAMS = (
     "size_bytes",
@@ -223,12 +229,14 @@ def document_points(document: ResultDocument) -> Iterator[Point]:
 
 def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
     resolved = {name: _resolved(case, name) for name in TAGGED_PARAMS}
+    found = {name: _fact(case, name) for name in TAGGED_FACTS}
+    network = {"far_host": _far_host(job, case), "paced": _paced(case)}
     return {
         "host": job.host,
         "suite": job.suite,
         "subsystem": case.workload.partition(".")[0],
         **CaseTags(case.case, case.workload, planned_label(case)).tags,
-        **_without_empty({**resolved, "far_host": _far_host(job, case), "paced": _paced(case)}),
+        **_without_empty({**resolved, **found, **network}),
     }
 
 
@@ -251,6 +259,12 @@ def _resolved(case: CaseResult, name: str) -> str:
     start = next((trial.start for trial in case.trials if trial.start), None)
     resolved = start.params.get(name) if start is not None else None
     return str(case.params[name] if resolved is None else resolved)
+
+
+def _fact(case: CaseResult, name: str) -> str:
+    """What the first trial that began found; empty where it found no such thing."""
+    start = next((trial.start for trial in case.trials if trial.start), None)
+    return "" if start is None else start.facts.get(name, "")
 
 
 def _abscissas(case: CaseResult) -> dict[str, float | str]:

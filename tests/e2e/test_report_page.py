@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from hostbench.report.html import html
 from hostbench.report.page import report_of
 from tests.unit.disk_documents import disk_run
+from tests.unit.gpu_documents import gpu_run
 from tests.unit.memory_documents import memory_run
 from tests.unit.net_documents import net_run
 from tests.unit.report_documents import full_run, sampled_run
@@ -47,6 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "memory": memory_run(trials=2),
         "disk": disk_run(trials=2),
         "net": net_run(trials=2),
+        "gpu": gpu_run(),
     }
     for name, document in documents.items():
         page = html(report_of(document, "result.json"))
@@ -70,7 +72,7 @@ class Opened:
         self.opened_s = time.perf_counter() - began_s
 
 
-@pytest.mark.parametrize("name", ["full", "samples", "memory", "disk", "net"])
+@pytest.mark.parametrize("name", ["full", "samples", "memory", "disk", "net", "gpu"])
 def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], name: str) -> None:
     context = browser.new_context()
     opened = Opened(context, pages[name])
@@ -81,7 +83,7 @@ def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], na
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["few", "samples", "memory", "disk", "net"])
+@pytest.mark.parametrize("name", ["few", "samples", "memory", "disk", "net", "gpu"])
 def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, theme: str) -> None:
     context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
     page = Opened(context, pages[name]).page
@@ -92,7 +94,7 @@ def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, them
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["full", "memory", "disk", "net"])
+@pytest.mark.parametrize("name", ["full", "memory", "disk", "net", "gpu"])
 def test_nothing_is_wider_than_the_window(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:
@@ -103,7 +105,7 @@ def test_nothing_is_wider_than_the_window(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["samples", "memory", "disk", "net"])
+@pytest.mark.parametrize("name", ["samples", "memory", "disk", "net", "gpu"])
 def test_the_text_of_charts_is_readable(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:

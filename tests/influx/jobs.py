@@ -84,6 +84,30 @@ NET_CASES = [
     {"workload": "net.udp_rr", "params": SHORT_NET, "grid": {"block_bytes": [1, 1024]}},
     {"workload": "net.tcp_crr", "params": SHORT_NET},
 ]
+# By name: what OpenCL makes of a CPU is no GPU that `auto` would take.
+SHORT_GPU = {
+    "backend": "opencl",
+    "device": "0",
+    "duration_s": 0.3,
+    "warmup_s": 0.05,
+    "sample_interval_s": 0.1,
+}
+SMALL_GPU = {**SHORT_GPU, "size_bytes": 16 << 20}
+GPU_CASES = [
+    {"workload": "gpu.fma", "params": SHORT_GPU, "grid": {"dtype": ["fp64", "fp32"]}},
+    {"workload": "gpu.copy", "params": SMALL_GPU},
+    {
+        "workload": "gpu.host_to_device",
+        "params": SMALL_GPU,
+        "grid": {"host_memory": ["pinned", "pageable"]},
+    },
+    {
+        "workload": "gpu.pointer_chase",
+        "params": SHORT_GPU,
+        "grid": {"size_bytes": [1 << 16, 1 << 22]},
+    },
+    {"workload": "gpu.launch_latency", "params": SHORT_GPU},
+]
 SUITE = Suite.model_validate_json(
     json.dumps(
         {
@@ -106,6 +130,7 @@ SUITE = Suite.model_validate_json(
                 *MEMORY_CASES,
                 *DISK_CASES,
                 *NET_CASES,
+                *GPU_CASES,
                 # No host has both.
                 {"workload": "cpu.fma", "params": {"isa": "neon", "threads": 1}},
                 {"workload": "cpu.fma", "params": {"isa": "avx512", "threads": 1}},

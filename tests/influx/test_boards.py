@@ -11,8 +11,11 @@ from grafana import generate
 from grafana.influxql import SOURCE_UID
 from grafana.queries import Chosen, boards, filled, panel_queries, variable_queries
 from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
+from hostbench.models.events import SampleEvent
 from hostbench.models.limit import Limit
-from hostbench.models.result import CaseResult, ResultDocument, TrialRecord
+from hostbench.models.peer import TrialEvent
+from hostbench.models.result import CaseResult, MetricResult, ResultDocument, TrialRecord
+from hostbench.models.table import Metric
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.lineprotocol import line
 from orchestrator.influx.points import document_points
@@ -21,6 +24,15 @@ from tests.stack.board_values import Expected, difference, rows_of, variable_val
 from tests.stack.influx_server import InfluxServer
 
 AROUND_MS = 600_000
+# What no device tells that OpenCL makes of a CPU.
+SENSORS = (
+    "core_clock_hertz",
+    "nvml_clock_hertz",
+    "power_watts",
+    "temperature_celsius",
+    "throttled_ratio",
+    "operations_per_cycle",
+)
 ANY_TIME = Chosen(0, 1, {})
 # What the workloads begin with that a board shows when all are chosen.
 BOARDS_OF = {
@@ -29,6 +41,7 @@ BOARDS_OF = {
     "mem.": {"hostbench-mem"},
     "disk.": {"hostbench-disk"},
     "net.": {"hostbench-net"},
+    "gpu.": {"hostbench-gpu"},
 }
 
 
@@ -54,18 +67,49 @@ def with_limit(case: CaseResult) -> CaseResult:
     return case.model_copy(update={"metrics": {**case.metrics, name: known}})
 
 
+def with_sensors(case: CaseResult, metrics: tuple[Metric, ...]) -> CaseResult:
+    """The case as on a card that tells its clock, power and temperature, as far as it has such
+    metrics."""
+    figure = case.metrics.get(case.primary)
+    if not case.workload.startswith("gpu.") or figure is None:
+        return case
+    known = {metric.name for metric in metrics}
+    told = {
+        name: sensor(figure, place + 1.0) for place, name in enumerate(SENSORS) if name in known
+    }
+    trials = tuple(
+        trial.model_copy(update={"events": tuple(map(with_sensed, trial.events))})
+        for trial in case.trials
+    )
+    return case.model_copy(update={"metrics": {**case.metrics, **told}, "trials": trials})
+
+
+def sensor(like: MetricResult, value: float) -> MetricResult:
+    """A metric of as many trials, without a limit."""
+    told = like.statistics.model_copy(update={"median": value})
+    return like.model_copy(update={"statistics": told, "limit": None, "efficiency": None})
+
+
+def with_sensed(event: TrialEvent) -> TrialEvent:
+    """A sample with what the card says."""
+    if not isinstance(event, SampleEvent):
+        return event
+    sensed = {name: 10.0 + place for place, name in enumerate(SENSORS)}
+    return event.model_copy(update={"metrics": {**event.metrics, **sensed}})
+
+
+def with_all_usage(case: CaseResult) -> CaseResult:
+    """The case as one whose trials all ran through a service."""
+    trials = tuple(with_usage(trial, 0.001 * (1 + trial.index)) for trial in case.trials)
+    return case.model_copy(update={"trials": trials})
+
+
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> ResultDocument:
     """That of a real job, as if a service had run its trials where all limits are known."""
     _, found = measured(tmp_path_factory.mktemp("results"))
     cases = [
-        with_limit(case).model_copy(
-            update={
-                "trials": tuple(
-                    with_usage(trial, 0.001 * (1 + trial.index)) for trial in case.trials
-                )
-            }
-        )
+        with_all_usage(with_sensors(with_limit(case), found.workloads[case.workload]))
         for case in found.cases
     ]
     return found.model_copy(update={"cases": tuple(cases)})
@@ -119,7 +163,7 @@ def test_the_document_leaves_no_panel_untried(
     all_panels = {(query.board, query.panel) for query in panel_queries(ANY_TIME)}
     beside_peers = {
         (f"hostbench-{board}", panel)
-        for board in ("cpu", "mem", "disk", "net")
+        for board in ("cpu", "mem", "disk", "net", "gpu")
         for panel in ("Ours / peer", "Ours over the peer's")
     }
     assert all_panels - filled_panels <= beside_peers
@@ -144,7 +188,7 @@ def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
             suite=[suite],
             workload=sorted(name for name in workloads if name.startswith(subsystem)),
             **dict.fromkeys(
-                ("kernel", "stream", "access", "trip"),
+                ("kernel", "stream", "access", "trip", "mover"),
                 sorted(name for name in workloads if name.startswith(subsystem)),
             ),
             job=[document.job.id, "x"],

@@ -14,15 +14,19 @@ from orchestrator.influx.client import Series
 Row = dict[str, Any]
 RATE, CLOCK = "operations_per_second", "clock_hertz"
 BANDWIDTH, ACCESS_TIME = "bytes_per_second", "access_time_s"
-COMMIT_TIME, ROUND_TRIP = "commit_time_s", "round_trip_s"
-FIGURES = {"A": RATE, "B": BANDWIDTH, "C": ACCESS_TIME, "D": COMMIT_TIME, "E": ROUND_TRIP}
+COMMIT_TIME, ROUND_TRIP, LAUNCH_TIME = "commit_time_s", "round_trip_s", "launch_time_s"
+FIGURES = dict(
+    zip("ABCDEF", (RATE, BANDWIDTH, ACCESS_TIME, COMMIT_TIME, ROUND_TRIP, LAUNCH_TIME), strict=True)
+)
+CARD = {"A": "nvml_clock_hertz", "B": "power_watts", "C": "temperature_celsius"}
 PERCENTILES = tuple(f"latency_{name}_s" for name in ("p50", "p90", "p99", "p99_9"))
 LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
 SAMPLE_METRICS = {"Clean slices": "clean_slice_ratio", "Core clock": CLOCK}
 TAGGED = (
     "dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index", "cache_mode",
     "engine", "target", "direction", "ip_version", "send_path",
-    "receive_path", "udp_path", "congestion", "wait",
+    "receive_path", "udp_path", "congestion", "wait", "backend", "instruction", "host_memory",
+    "mode",
 )  # fmt: skip
 
 
@@ -70,7 +74,7 @@ class Expected:
     def rows(self, query: BoardQuery) -> list[Row]:
         """What this query must answer. Raises KeyError for a panel nobody has thought of here."""
         board = query.board.removeprefix("hostbench-")
-        if board in ("cpu", "mem", "disk", "net"):
+        if board in ("cpu", "mem", "disk", "net", "gpu"):
             return self._of_subsystem(board)._rows(board, query)
         return self._rows(board, query)
 
@@ -131,6 +135,10 @@ class Expected:
             ("mem", "$kernel: history"): lambda _: self._figures(BANDWIDTH),
             **self._disk_answers(),
             **self._net_answers(),
+            **self._gpu_answers(),
+            ("live", "Clock, power and temperature of the GPU"): lambda ref: self._samples(
+                CARD[ref]
+            ),
             ("live", "Latest sample"): lambda ref: self._latest_figures(FIGURES[ref]),
             ("live", "Rate or time"): lambda ref: self._samples(FIGURES[ref]),
             ("live", "Latency of operations"): lambda ref: self._samples(LATENCIES[ref]),
@@ -160,6 +168,7 @@ class Expected:
             "case": case.case,
             "subsystem": case.workload.partition(".")[0],
             **{name: str(params[name]) for name in TAGGED if name in params},
+            "device_name": self._device_name(case),
         }
         return {name: known[name] for name in names if known.get(name)}
 
@@ -177,6 +186,11 @@ class Expected:
     def _params(case: CaseResult) -> Row:
         start = next((trial.start for trial in case.trials if trial.start), None)
         return {**case.params, **(start.params if start else {})}
+
+    @staticmethod
+    def _device_name(case: CaseResult) -> str:
+        start = next((trial.start for trial in case.trials if trial.start), None)
+        return start.facts.get("device_name", "") if start else ""
 
     @staticmethod
     def _time(case: CaseResult) -> float:
@@ -673,6 +687,70 @@ class Expected:
             if case.primary == RATE
         ]
 
+    # ---- GPUs ----
+
+    def _gpu_answers(self) -> dict[tuple[str, str], Callable[[str], list[Row]]]:
+        transfers = self._only("host_to_device", "device_to_host", "bidirectional")
+        chase, launches = self._only("pointer_chase"), self._only("launch_latency")
+        found: dict[str, Callable[[str], list[Row]]] = {
+            "Highest rate by workload": lambda _: self._highest(RATE, "max", "workload"),
+            "Share of the limit, by workload": self._by_workload,
+            "Launch": lambda _: launches._lowest(LAUNCH_TIME, "mode"),
+            "Ours / peer": self._peers,
+            "Latest result of every case": self._table,
+            "Highest rate by workload and type": lambda _: self._highest(
+                RATE, "rate", "workload", "dtype"
+            ),
+            "Highest bandwidth by workload and device": lambda _: self._highest(
+                BANDWIDTH, "rate", "workload", "device_name"
+            ),
+            "Highest bandwidth between host and device": lambda _: transfers._highest(
+                BANDWIDTH, "rate", "workload", "host_memory"
+            ),
+            "Access time over the working set": lambda _: [
+                {
+                    **self._point(case, ACCESS_TIME, "access time", ("device_name", "backend")),
+                    **self._number(case, "size_bytes", "working set"),
+                }
+                for case in chase.cases
+            ],
+            "Core clock": lambda _: self._told("core_clock_hertz"),
+            "Power": lambda _: self._told("power_watts"),
+            "Temperature": lambda _: self._told("temperature_celsius"),
+            "Throttled": lambda _: self._told("throttled_ratio"),
+            "Operations a cycle": lambda _: self._told("operations_per_cycle"),
+            "Spread of the windows": lambda _: self._told("rate_cv"),
+            "Rate, second by second": lambda _: self._samples(RATE),
+            "Bandwidth, second by second": lambda _: self._samples(BANDWIDTH),
+            "Clock, second by second": lambda _: self._samples(CARD["A"]),
+            "Power, second by second": lambda _: self._samples(CARD["B"]),
+            "Temperature, second by second": lambda _: self._samples(CARD["C"]),
+            "Rates": lambda _: self._figures(RATE),
+            "Bandwidths": lambda _: self._figures(BANDWIDTH),
+            "Access times": lambda _: self._figures(ACCESS_TIME),
+            "Launch times": lambda _: self._figures(LAUNCH_TIME),
+            "Share of the limit": lambda _: self._history("efficiency"),
+            "Ours over the peer's": lambda _: self._history("peer_ratio"),
+            "Spread": lambda _: self._history("spread"),
+            "$kernel: ours, the limit, the peer": partial(self._beside_of, RATE),
+            "$kernel: history": partial(self._figures_of, RATE),
+            "$mover: ours, the limit, the peer": partial(self._beside_of, BANDWIDTH),
+            "$mover: history": partial(self._figures_of, BANDWIDTH),
+        }
+        return {("gpu", panel): answer for panel, answer in found.items()}
+
+    def _only(self, *workloads: str) -> "Expected":
+        names = {f"gpu.{workload}" for workload in workloads}
+        cases = [one for one in self.document.cases if one.workload in names]
+        return Expected(self.document.model_copy(update={"cases": tuple(cases)}))
+
+    def _lowest(self, metric: str, tag: str) -> list[Row]:
+        found: dict[str, float] = {}
+        for case, value in self._rated(metric):
+            key = self._tags(case, tag).get(tag, "")
+            found[key] = min(found.get(key, value), value)
+        return [{tag: key, "min": value} for key, value in found.items()]
+
     # ---- samples and trials ----
 
     def _sampled(self, metric: str) -> Iterator[tuple[CaseResult, int, float]]:
@@ -803,6 +881,7 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
         "mem": {case.workload for case in done if case.workload.startswith("mem.")},
         "disk": {case.workload for case in done if case.workload.startswith("disk.")},
         "net": {case.workload for case in done if case.workload.startswith("net.")},
+        "gpu": {case.workload for case in done if case.workload.startswith("gpu.")},
         "live": {
             case.workload for case in document.cases if any(trial.samples for trial in case.trials)
         },
@@ -814,6 +893,8 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
         ("disk", "access"): RATE,
         ("net", "stream"): BANDWIDTH,
         ("net", "trip"): ROUND_TRIP,
+        ("gpu", "kernel"): RATE,
+        ("gpu", "mover"): BANDWIDTH,
     }
     return {
         **{(f"hostbench-{board}", "host"): host for board in workloads},

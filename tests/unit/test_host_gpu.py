@@ -10,8 +10,9 @@ import pytest
 from hostbench import pcie
 from hostbench.errors import ResourceError
 from hostbench.host import inventory, merged_inventory
-from hostbench.hostgpu import GUEST, gpus, list_devices
+from hostbench.hostgpu import GUEST, gpus, has_device_files, list_devices
 from hostbench.models.host import Gpu, Gpus, HostInventory, Virtualisation
+from hostbench.program import stated_version
 from hostbench.report.content import Facts, Part
 from hostbench.report.inventory import host_section
 from tests.unit import block_devices as made
@@ -147,6 +148,29 @@ def test_the_service_that_has_gpus_speaks_for_its_host() -> None:
     assert merged_inventory([host()]).gpus is None
     again = HostInventory.model_validate_json(of_gpu.model_dump_json())
     assert again == of_gpu
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [("dev/nvidiactl", True), ("dev/dri/renderD128", True), ("dev/kfd", True),
+     ("dev/dri/card0", False), ("dev/null", False)],
+)  # fmt: skip
+def test_whether_some_driver_is_there(tmp_path: Path, name: str, there: bool) -> None:
+    made.files(tmp_path, {name: ""})
+    assert has_device_files(tmp_path) is there
+
+
+def test_a_program_says_its_version_without_a_look_at_the_host(tmp_path: Path) -> None:
+    program = tmp_path / "gpu-bench"
+    program.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "gpu-bench 1.2.3"\n')
+    program.chmod(0o755)
+    assert stated_version(program) == "gpu-bench 1.2.3"
+    program.write_text("#!/bin/sh\necho something else entirely\n")
+    with pytest.raises(ResourceError, match="does not say a version"):
+        stated_version(program)
+    program.write_text("#!/bin/sh\nexit 7\n")
+    with pytest.raises(ResourceError, match="exit code 7"):
+        stated_version(program)
 
 
 # ---- links ----

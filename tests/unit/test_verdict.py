@@ -216,6 +216,16 @@ def test_a_figure_of_the_page_cache_is_invalid_by_the_programs_evidence() -> Non
     assert (verdict, codes) == (Verdict.INVALID, ["cache_contaminated"]), "said once"
 
 
+@pytest.mark.parametrize("code", ["ecc", "xid"])
+def test_a_card_that_had_an_error_makes_its_trial_invalid(code: str) -> None:
+    warning = WarningEvent(event="warning", code=code, message="3 ECC errors since it began")
+    judged = measured_trial(
+        bare_trial(2, events=(start(), warning, end(100.0))), (RATE_METRIC,), {}
+    )
+    assert judged.verdict is Verdict.INVALID
+    assert verdict_of([*several([100.0, 100.1]), judged]) == (Verdict.INVALID, [code])
+
+
 def through_page_cache(index: int, mode: str, *codes: str) -> TrialRecord:
     warnings = [
         WarningEvent(event="warning", code=code, message="the page cache's")

@@ -90,27 +90,7 @@ enum {
     CUDA_HOST_PORTABLE = 1,                      /* CU_MEMHOSTALLOC_PORTABLE */
     CUDA_JIT_ERROR_LOG_BUFFER = 5,               /* CUjit_option */
     CUDA_JIT_ERROR_LOG_BUFFER_BYTES = 6,
-    CUDA_LAUNCH_CLUSTER = 4, /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
 };
-
-/* CUlaunchAttribute: 72 bytes, of which a cluster's size takes the first of the value's 64. */
-struct cuda_launch_attribute {
-    int kind, unused;
-    unsigned cluster[3];
-    unsigned char rest[52];
-};
-
-/* CUlaunchConfig */
-struct cuda_launch_config {
-    unsigned grid[3], block[3];
-    unsigned shared_bytes;
-    cuda_stream stream;
-    struct cuda_launch_attribute *attributes;
-    unsigned attribute_count;
-};
-
-_Static_assert(sizeof(struct cuda_launch_attribute) == 72, "as CUDA lays it out");
-_Static_assert(sizeof(struct cuda_launch_config) == 56, "as CUDA lays it out");
 
 /* Each entry point with its parameters; all return a CUresult. */
 #define CUDA_ENTRY_POINTS(ENTRY)                                                                   \
@@ -138,8 +118,6 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as CUDA lays it out");
     ENTRY(cuModuleUnload, (cuda_module module))                                                    \
     ENTRY(cuModuleGetFunction, (cuda_function * function, cuda_module module, const char *name))   \
     ENTRY(cuFuncGetAttribute, (int *value, int attribute, cuda_function function))                 \
-    ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                             \
-          (int *groups, cuda_function function, int group_size, size_t shared_bytes))              \
     ENTRY(cuFuncSetAttribute, (cuda_function function, int attribute, int value))                  \
     ENTRY(cuStreamCreate, (cuda_stream * stream, unsigned flags))                                  \
     ENTRY(cuStreamSynchronize, (cuda_stream stream))                                               \
@@ -162,13 +140,10 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as CUDA lays it out");
     ENTRY(cuMemcpyPeerAsync, (cuda_pointer to, cuda_context to_context, cuda_pointer from,         \
                               cuda_context from_context, size_t bytes, cuda_stream stream))
 
-/* Those a driver may lack: NULL then. The first is superseded by the second (CUDA 11.4); the third came
- * with 11.8. */
+/* Those a driver may lack: NULL then. The second, of CUDA 11.4, supersedes the first. */
 #define CUDA_OPTIONAL_ENTRY_POINTS(ENTRY)                                                          \
     ENTRY(cuDeviceGetUuid, (struct cuda_uuid * uuid, cuda_device device))                          \
-    ENTRY(cuDeviceGetUuid_v2, (struct cuda_uuid * uuid, cuda_device device))                       \
-    ENTRY(cuLaunchKernelEx, (const struct cuda_launch_config *config, cuda_function function,      \
-                             void **arguments, void **extra))
+    ENTRY(cuDeviceGetUuid_v2, (struct cuda_uuid * uuid, cuda_device device))
 
 struct cuda_api {
 #define CUDA_MEMBER(name, parameters) int(*name) parameters;

@@ -126,7 +126,6 @@ struct gpu_launch {
     const struct gpu_kernel *kernel;
     unsigned groups, group_size; /* of one dimension */
     unsigned shared_bytes;       /* dynamic ones */
-    unsigned cluster;            /* groups of a cluster; 0: no clusters */
     const struct gpu_argument *arguments;
     unsigned count;
 };
@@ -165,9 +164,6 @@ struct gpu_backend {
     /* From the embedded set. EXIT_UNSUPPORTED where there is none for this device. */
     int (*kernel)(struct gpu *gpu, const char *name, struct gpu_kernel **kernel);
     void (*release_kernel)(struct gpu_kernel *kernel);
-    /* How many groups of this size run on the device at once; *groups is 0 where nobody tells. */
-    int (*resident_groups)(const struct gpu_kernel *kernel, unsigned group_size,
-                           unsigned shared_bytes, unsigned *groups);
 
     int (*queue)(struct gpu *gpu, struct gpu_queue **queue);
     void (*release_queue)(struct gpu_queue *queue);

@@ -28,19 +28,20 @@ struct gemm_type {
     enum element_type operand, result;
     int operand_code, result_code, compute;
     int cc; /* least compute capability that has it: 10 x major + minor */
-    /* Bits that a result has, and that sums keep at the least (tensor_check.c has more on FP8). */
+    /* Bits that a result has, and that sums keep at the least, of the sum of all magnitudes: tensor
+     * cores cut off what lies below the bits of their accumulators, of which FP8 has few. */
     int result_bits, sum_bits;
 };
 
 /* clang-format off */
 static const struct gemm_type types[] = {
-    {"fp16", ELEMENT_FP16, ELEMENT_FP16, CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, 70, 11, 22},
-    {"bf16", ELEMENT_BF16, ELEMENT_BF16, CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, 80, 8, 22},
+    {"fp16", ELEMENT_FP16, ELEMENT_FP16, CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, 70, 11, 16},
+    {"bf16", ELEMENT_BF16, ELEMENT_BF16, CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, 80, 8, 16},
     {"tf32", ELEMENT_TF32, ELEMENT_FP32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32,
-     80, 24, 22},
-    {"fp32", ELEMENT_FP32, ELEMENT_FP32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, 70, 24, 22},
-    {"fp64", ELEMENT_FP64, ELEMENT_FP64, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, 70, 53, 50},
-    {"fp8", ELEMENT_FP8, ELEMENT_BF16, CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, 89, 8, 12},
+     80, 24, 16},
+    {"fp32", ELEMENT_FP32, ELEMENT_FP32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, 70, 24, 20},
+    {"fp64", ELEMENT_FP64, ELEMENT_FP64, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, 70, 53, 48},
+    {"fp8", ELEMENT_FP8, ELEMENT_BF16, CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, 89, 8, 9},
     {.dtype = NULL},
 };
 /* clang-format on */

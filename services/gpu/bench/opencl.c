@@ -146,7 +146,6 @@ const struct gpu_backend opencl_backend = {
     .release_host_memory = opencl_release_host_memory,
     .kernel = opencl_kernel,
     .release_kernel = opencl_release_kernel,
-    .resident_groups = opencl_resident_groups,
     .queue = opencl_queue,
     .release_queue = opencl_release_queue,
     .event = opencl_event,

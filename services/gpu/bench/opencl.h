@@ -63,8 +63,6 @@ struct opencl_built {
 
 int opencl_kernel(struct gpu *gpu, const char *name, struct gpu_kernel **kernel);
 void opencl_release_kernel(struct gpu_kernel *kernel);
-int opencl_resident_groups(const struct gpu_kernel *kernel, unsigned group_size,
-                           unsigned shared_bytes, unsigned *groups);
 
 /* ---- opencl_queue.c ------------------------------------------------------------------------- */
 

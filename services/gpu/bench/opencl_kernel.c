@@ -129,13 +129,3 @@ void opencl_release_kernel(struct gpu_kernel *kernel)
     free(built);
     free(kernel);
 }
-
-int opencl_resident_groups(const struct gpu_kernel *kernel, unsigned group_size,
-                           unsigned shared_bytes, unsigned *groups)
-{
-    (void)kernel;
-    (void)group_size;
-    (void)shared_bytes;
-    *groups = 0; /* OpenCL does not tell */
-    return EXIT_OK;
-}

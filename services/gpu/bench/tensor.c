@@ -81,6 +81,26 @@ static const char *unsupported(const struct run *run, const struct gpu_device *d
     return why;
 }
 
+/* Remove what somebody has confirmed on a card. */
+static const char *unconfirmed(const struct run *run, const struct gpu_device *device)
+{
+    const struct tensor_kernel *shape = shape_for(run, device);
+    if (!shape)
+        return NULL;
+    switch (shape->instruction) {
+    case TENSOR_MMA:
+        return "mma.sync: no figure of it was confirmed on a card yet. That it is right is checked "
+               "in each trial; that it is fast, in the disassembly alone";
+    case TENSOR_WGMMA:
+        return "wgmma: no figure of it was confirmed on a card yet. That it is right is checked in "
+               "each trial; that it is fast, in the disassembly alone";
+    case TENSOR_TCGEN05:
+        return "tcgen05.mma never ran on a card before this. That it is right is checked in each "
+               "trial; that it is fast, in the disassembly alone";
+    }
+    return NULL;
+}
+
 /* ---- launches ------------------------------------------------------------------------------- */
 
 static int launch(struct gpu_job *job, enum tensor_operands which, uint32_t passes,
@@ -275,6 +295,7 @@ const struct gpu_kind tensor_kind = {
     .name = "tensor",
     .own_bytes = sizeof(struct tensor),
     .unsupported = unsupported,
+    .unconfirmed = unconfirmed,
     .open = open_tensor,
     .close = close_tensor,
     .verify = verify,

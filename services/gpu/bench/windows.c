@@ -33,9 +33,9 @@ struct windows {
 /* ---- the size of a piece --------------------------------------------------------------------- */
 
 /* One piece alone, in seconds of the device. */
-static int try_piece(struct gpu_job *job, double *seconds)
+static int try_piece(struct gpu_job *job, unsigned index, double *seconds)
 {
-    struct lane *lane = &job->windows->lanes[0];
+    struct lane *lane = &job->windows->lanes[index];
     int failure = lane_enqueue(lane, job, job->windows->size);
     if (!failure)
         failure = lane_wait(lane);
@@ -59,7 +59,7 @@ static int calibrate(struct gpu_job *job)
     windows->size = work->size_min;
     for (unsigned i = 0; i < CALIBRATIONS_MAX && work->size_max > work->size_min; i++) {
         double seconds = 0;
-        int failure = try_piece(job, &seconds);
+        int failure = try_piece(job, 0, &seconds);
         if (failure || run_stopping(job->run))
             return failure;
         double factor = fmin(PIECE_S / fmax(seconds, 1e-9), GROWTH_MAX);
@@ -70,6 +70,18 @@ static int calibrate(struct gpu_job *job)
         windows->size = next;
     }
     return EXIT_OK;
+}
+
+/* So that each lane has left something that can be verified. */
+static int begin_lanes(struct gpu_job *job)
+{
+    int failure = calibrate(job);
+    for (unsigned i = 0; i < job->windows->count && !failure && !run_stopping(job->run); i++) {
+        double seconds;
+        if (job->windows->lanes[i].pieces == 0)
+            failure = try_piece(job, i, &seconds);
+    }
+    return failure;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -89,7 +101,7 @@ int windows_open(struct gpu_job *job)
         if (failure)
             return failure;
     }
-    return calibrate(job);
+    return begin_lanes(job);
 }
 
 void windows_close(struct gpu_job *job)
@@ -240,11 +252,10 @@ int windows_loop(struct thread *thread)
 
 /* ---- behind a phase -------------------------------------------------------------------------- */
 
-/* A phase without time (a warm-up of 0 s) has left nothing. */
+/* After a warm-up of 0 s, what the calibration has left. */
 static int check_what_is_left(struct gpu_job *job)
 {
-    bool any = job->windows->record.pieces > 0;
-    return any && job->kind->verify ? job->kind->verify(job) : EXIT_OK;
+    return job->kind->verify ? job->kind->verify(job) : EXIT_OK;
 }
 
 int windows_prepare(struct thread *thread)
@@ -257,9 +268,9 @@ int windows_verify(struct thread *thread, uint64_t units)
     struct gpu_job *job = gpu_job_of(thread);
     const struct windows_figures *figures = &job->windows->figures;
     (void)units; /* a loop is asked for none */
-    int failure = clocks_end(job);
+    int failure = check_what_is_left(job);
     if (!failure)
-        failure = check_what_is_left(job);
+        failure = clocks_end(job);
     run_bulk_done(thread, whole(figures->work), figures->rate_whole);
     return failure;
 }

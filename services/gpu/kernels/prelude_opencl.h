@@ -67,11 +67,12 @@ DEVICE i32 dot4(i32 a, i32 b, i32 c)
     return c + (a << 24 >> 24) * (b << 24 >> 24) + (a << 16 >> 24) * (b << 16 >> 24) +
            (a << 8 >> 24) * (b << 8 >> 24) + (a >> 24) * (b >> 24);
 }
-#endif
-/* Where it is no instruction of its own, a compiler sees products of bytes, and would compute them
-   before the loop were they not to change; two changes by an exclusive or it would see to be none.
-   Zero is a number that it does not know. */
+/* Where it is no instruction of its own, a compiler sees products of bytes, which it would compute
+   before the loop, and sums of products, whose common factors it would take out. So numbers change by
+   a zero that it does not know. */
 #define DOT4_CHANGE(a, zero) a += zero;
+#define DOT4_SUM(x, zero) ((x) ^ zero)
+#endif
 
 #define load_ca(address) (*(GLOBAL const volatile u64 *)(address))
 #define load_cg(address) (*(GLOBAL const volatile u64 *)(address))

@@ -1,11 +1,11 @@
 /* wgmma: m64n256, 32 bytes of K an instruction, both operands in shared memory.
  *
- * A group is one warpgroup with one accumulator tile, in 128 registers of each thread; shared memory is
- * asked for so that two groups share a multiprocessor, and while one drains its accumulators at the
- * end of a pass the other keeps the pipe full. Two rows of eight 128-byte columns would do for the
- * layout; there are STEPS different slices of A and B, so that the operands' bits change from one
- * instruction to the next. Forms, descriptors and layout: PTX ISA, "Asynchronous Warpgroup Level
- * Matrix Multiply-Accumulate Instructions"; 128-byte swizzle, K-major. */
+ * A group is one warpgroup with one accumulator tile, in 128 registers of each thread. It has so much
+ * shared memory that two groups share a multiprocessor: while one hashes its accumulators at the end
+ * of a pass, the other keeps the pipe full. There are STEPS different slices of A and B, so that the
+ * operands' bits change from one instruction to the next. Forms, descriptors and layout (128-byte
+ * swizzle, K-major): PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
+ */
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 

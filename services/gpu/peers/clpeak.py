@@ -8,7 +8,7 @@ import re
 from hostbench.peers import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
 from hostbench.peertools.reading import NUMBER, match, number, version
 from hostbench.trial import Beside
-from services.gpu.peers.device import UNKNOWN, device
+from services.gpu.peers.device import OPENCL, UNKNOWN, device
 
 PACKAGE = "clpeak"
 TOOL = "clpeak"
@@ -59,6 +59,8 @@ class Clpeak(Peer):
         unsupported = None
         if ours is None:
             unsupported = UNKNOWN
+        elif OPENCL not in (ours.backend, *ours.backends):
+            unsupported = f"OpenCL does not know {ours.name}"
         elif found is None or not re.match(UNDERSTOOD, found):
             unsupported = f"its version {found or 'is not told and'} is none understood here"
         self._name = "" if ours is None else ours.name

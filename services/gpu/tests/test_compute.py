@@ -42,8 +42,9 @@ def test_a_trial(workload: str, word: str | None, operations: int) -> None:
     assert 0 < metrics["device_busy_ratio"] <= 1.05
     # Whole launches of whole chains: an even number of each work-item's operations.
     assert metrics["work_operations"] % (256 * operations) == 0
+    device_s = metrics["device_busy_ratio"] * trial.end["elapsed_s"]
     assert metrics["work_operations"] == pytest.approx(
-        metrics["device_busy_ratio"] * trial.end["elapsed_s"] * rate, rel=0.5
+        device_s * metrics["operations_per_second_sum"], rel=0.1
     )
     assert metrics["power_watts"] is None and "metrics.power_watts" in trial.end["reasons"]
 

@@ -230,6 +230,14 @@ def test_a_processor_alone_is_nobodys_choice(program: str) -> None:
     assert survey.unsupported is not None and "cannot be told" in survey.unsupported
 
 
+def test_a_card_without_opencl_is_none_of_clpeaks(program: str) -> None:
+    alone = {**CARD, "backends": ["cuda"]}
+    survey = peer("clpeak", "fma", {"dtype": "fp32"}).survey(
+        answers(program, alone, **INSTALLED), ONE
+    )
+    assert survey.unsupported == "OpenCL does not know NVIDIA A10"
+
+
 def test_another_clpeak_is_not_understood(program: str) -> None:
     newer = answers(program, CARD, clpeak="clpeak version: 2.1.2\n")
     survey = peer("clpeak", "fma", {"dtype": "fp32"}).survey(newer, ONE)

@@ -1,5 +1,5 @@
-"""The tensor workload: what its kernels must leave, against a second account of the instructions, and
-the workload itself on a stand-in for the driver."""
+"""The tensor workload: what its kernels must leave, against a second account of the instructions,
+and the workload itself on a stand-in for the driver."""
 
 import ctypes
 import os
@@ -273,7 +273,7 @@ def test_every_element_counts(library: ctypes.CDLL, name: str) -> None:
     size = library.tensor_element_bytes(ctypes.byref(launched.kernel))
     elements = launched.operands.reshape(-1, size)
     generator = np.random.default_rng(2)
-    for _ in range(12):
+    for _ in range(6):
         one = int(generator.integers(len(elements)))
         others = np.flatnonzero((elements != elements[one]).any(axis=1))
         other = int(generator.choice(others))
@@ -375,7 +375,7 @@ def test_each_capability_has_its_instruction(capability: str, dtype: str, said: 
         trial.metrics["operations_per_second"] / trial.metrics["core_clock_hertz"]
     )
     assert ("ptx" in trial.warnings) == (capability == "13.0")
-    assert "not_run_on_hardware" in trial.warnings
+    assert said.split()[0] in trial.warnings["not_run_on_hardware"]
 
 
 @pytest.mark.parametrize(("capability", "dtype"), MISSING)
@@ -421,9 +421,10 @@ def test_a_card_that_computes_wrongly_has_no_figure(wrong: str, part: str | None
         refused(result, WRONG, WGMMA_BF16, part, "trust no figure")
 
 
-def test_a_launch_that_does_nothing_is_found() -> None:
-    env = environment(cc="9.0", lazy=f"{WGMMA_BF16}:3")
-    refused(call("tensor", *MOMENT, env=env), WRONG, WGMMA_BF16, "passes")
+@pytest.mark.parametrize(("nth", "part"), [(1, "is nan instead of"), (3, "left no record")])
+def test_launches_that_do_nothing_are_found(nth: int, part: str) -> None:
+    env = environment(cc="9.0", lazy=f"{WGMMA_BF16}:{nth}")
+    refused(call("tensor", *MOMENT, env=env), WRONG, part, "trust no figure")
 
 
 def test_opencl_has_no_tensor_cores() -> None:

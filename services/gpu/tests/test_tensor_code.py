@@ -8,8 +8,8 @@ import pytest
 from services.gpu.tests import sass
 from services.gpu.tests.test_machine_code import needs_nvdisasm
 
-# Kernel, instruction, how many of it in a turn of the loop, tiles: two steps of 2 x 4 tiles, of int8
-# on 7.5 4 x 4, of fp64 from 9.0 on 2 x 2.
+# Kernel, instruction, how many of it in a turn of the loop, tiles: two steps of 2 x 4 tiles. On 7.5
+# int8 has 4 x 4, from 9.0 on fp64 has 2 x 2.
 FP16 = ("tensor_mma_m16n8k16_fp16", "HMMA.16816.F32", 16, 8)
 BF16 = ("tensor_mma_m16n8k16_bf16", "HMMA.16816.F32.BF16", 16, 8)
 TF32 = ("tensor_mma_m16n8k8_tf32", "HMMA.1688.F32.TF32", 16, 8)
@@ -41,7 +41,7 @@ WGMMA = {
     "fp8": "QGMMA.64x256x32.F32.E4M3.E4M3",
     "int8": "IGMMA.64x256x32.S8.S8",
 }
-# Opcode, and the instruction descriptor: m 128, n 256, the format of sums << 4, of the operands << 7
+# Opcode, and the instruction descriptor: m 128, n 256, formats of sums << 4, of operands << 7
 # and << 10.
 TCGEN05 = {
     "fp16": ("UTCHMMA", 0x8400010),

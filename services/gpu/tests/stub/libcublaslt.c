@@ -178,8 +178,8 @@ static double *decoded(const void *matrix, cublaslt_layout layout, int compute)
 static int after_the_queue(void *stream)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    int (*synchronize)(void *) = driver ? (int (*)(void *))dlsym(driver, "cuStreamSynchronize")
-                                        : NULL;
+    int (*synchronize)(void *) =
+        driver ? (int (*)(void *))dlsym(driver, "cuStreamSynchronize") : NULL;
     int failure = !synchronize || synchronize(stream);
     if (driver)
         dlclose(driver);
@@ -187,11 +187,10 @@ static int after_the_queue(void *stream)
 }
 
 int cublasLtMatmul(cublaslt_handle handle, cublaslt_operation operation, const void *alpha,
-                   const void *a, cublaslt_layout a_layout, const void *b,
-                   cublaslt_layout b_layout, const void *beta, const void *c,
-                   cublaslt_layout c_layout, void *d, cublaslt_layout d_layout,
-                   const struct cublaslt_algorithm *algorithm, void *workspace,
-                   size_t workspace_bytes, void *stream)
+                   const void *a, cublaslt_layout a_layout, const void *b, cublaslt_layout b_layout,
+                   const void *beta, const void *c, cublaslt_layout c_layout, void *d,
+                   cublaslt_layout d_layout, const struct cublaslt_algorithm *algorithm,
+                   void *workspace, size_t workspace_bytes, void *stream)
 {
     ENTER;
     (void)handle, (void)c, (void)c_layout, (void)workspace;

@@ -731,16 +731,6 @@ int cuFuncSetAttribute(cuda_function function, int attribute, int value)
     return CUDA_SUCCESS;
 }
 
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *groups, cuda_function function, int group_size,
-                                                size_t shared_bytes)
-{
-    ENTER_CONTEXT;
-    if (!valid(function, FUNCTION) || group_size > GROUP_MAX || shared_bytes > SHARED_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    *groups = 2;
-    return CUDA_SUCCESS;
-}
-
 static int launch(cuda_function handle, unsigned groups, unsigned group_size, unsigned shared_bytes,
                   cuda_stream stream, void **arguments)
 {
@@ -773,17 +763,6 @@ int cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned grid_y, uns
     if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || extra)
         return CUDA_ERROR_INVALID_VALUE;
     return launch(function, grid_x, block_x, shared_bytes, stream, arguments);
-}
-
-int cuLaunchKernelEx(const struct cuda_launch_config *config, cuda_function function,
-                     void **arguments, void **extra)
-{
-    ENTER_CONTEXT;
-    if (extra || config->attribute_count != 1 || config->attributes->kind != CUDA_LAUNCH_CLUSTER ||
-        config->grid[0] % config->attributes->cluster[0])
-        return CUDA_ERROR_INVALID_VALUE;
-    return launch(function, config->grid[0], config->block[0], config->shared_bytes, config->stream,
-                  arguments);
 }
 
 /* ---- streams and events --------------------------------------------------------------------- */

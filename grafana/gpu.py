@@ -1,0 +1,249 @@
+"""The GPU: rates by type, bandwidths, latencies, what the card took for them, by the second."""
+
+from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
+from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models.dashboard import GridPos
+
+from grafana.charts import (
+    Axis,
+    beside,
+    curves,
+    figures_history,
+    matrix,
+    narrow_figures,
+    peer_history,
+    peer_ratios,
+    row_history,
+    seconds,
+    share_history,
+    spread_history,
+)
+from grafana.influxql import (
+    PRIMARY,
+    equals,
+    latest,
+    matches,
+    one_of,
+    over_latest,
+    present,
+    series,
+)
+from grafana.looks import (
+    BANDWIDTH,
+    BYTES,
+    CLOCK,
+    GPU,
+    OURS_COLOUR,
+    POWER,
+    RATE,
+    SECONDS,
+    SHARE,
+    TEMPERATURE,
+    api_variable,
+    board,
+    no_legend,
+    result_variables,
+    row_variable,
+    thresholds,
+)
+from grafana.overview import bars, shares_of_limit, tile
+from grafana.tables import results_table
+from hostbench.models.result import OWN_TOOL
+
+GPUS = equals("subsystem", "gpu")
+OURS = f"{GPUS} AND {equals('tool', OWN_TOOL)}"
+FIGURES = f"{PRIMARY} AND {GPUS}"
+RATES = f"{FIGURES} AND {equals('metric', 'operations_per_second')}"
+BANDWIDTHS = f"{FIGURES} AND {equals('metric', 'bytes_per_second')}"
+CHASE = f"{FIGURES} AND {equals('workload', 'gpu.pointer_chase')}"
+LAUNCHES = f"{FIGURES} AND {equals('workload', 'gpu.launch_latency')}"
+BETWEEN_HOST_AND_DEVICE = "^gpu[.](host_to_device|device_to_host|bidirectional)$"
+TRANSFERS = f"{BANDWIDTHS} AND {matches('workload', BETWEEN_HOST_AND_DEVICE)}"
+OF_NAMED = f"{BANDWIDTHS} AND {present('device_name')}"
+# Rows are repeated for what has the same unit.
+KERNEL, MOVER = "kernel", "mover"
+OF_KERNEL = f"{RATES} AND {one_of(KERNEL, 'workload')}"
+OF_MOVER = f"{BANDWIDTHS} AND {one_of(MOVER, 'workload')}"
+ALL_WORKLOADS = "gpu[.].*"
+NOTHING = "No results of GPUs in the chosen time."
+LIMIT = (
+    "limit at the highest clock: operations a cycle of all multiprocessors, or what memory and "
+    "links carry"
+)
+
+
+def gpu() -> dashboard.Dashboard:
+    """The board."""
+    found = board(
+        GPU,
+        "hostbench: GPU",
+        "Rates by type of operand, bandwidth of memory and links, latencies, and the clock, power "
+        "and temperature that the card had meanwhile.",
+        "now-30d",
+    )
+    for one in result_variables(FIGURES, ALL_WORKLOADS):
+        found = found.with_variable(one)
+    return (
+        found.with_variable(_rows(KERNEL, RATES, "operations a second"))
+        .with_variable(_rows(MOVER, BANDWIDTHS, "bytes a second"))
+        .with_variable(api_variable())
+        .with_panel(_highest())
+        .with_panel(_of_limit())
+        .with_panel(_launch_time())
+        .with_panel(peer_ratios().grid_pos(GridPos(x=18, y=4, w=6, h=5)))
+        .with_panel(results_table(14).grid_pos(GridPos(x=0, y=9, w=24, h=14)))
+        .with_row(dashboard.Row("Rates and bandwidths"))
+        .with_panel(_by_type())
+        .with_panel(_by_device())
+        .with_panel(_transfers())
+        .with_panel(_access_times())
+        .with_row(dashboard.Row("What the card took for it"))
+        .with_panel(_told("Core clock", CLOCK, "core_clock_hertz", CORE_CLOCK))
+        .with_panel(_told("Power", POWER, "power_watts", WATTS))
+        .with_panel(_told("Temperature", TEMPERATURE, "temperature_celsius", HOTTEST))
+        .with_panel(_told("Throttled", SHARE, "throttled_ratio", THROTTLED))
+        .with_panel(_told("Operations a cycle", RATE, "operations_per_cycle", PER_CYCLE))
+        .with_panel(_told("Spread of the windows", SHARE, "rate_cv", WINDOWS))
+        .with_row(dashboard.Row("Second by second"))
+        .with_panel(seconds("Rate, second by second", RATE, {"operations_per_second": ""}))
+        .with_panel(seconds("Bandwidth, second by second", BANDWIDTH, {"bytes_per_second": ""}))
+        .with_panel(seconds("Clock, second by second", CLOCK, {"nvml_clock_hertz": ""}))
+        .with_panel(seconds("Power, second by second", POWER, {"power_watts": ""}))
+        .with_panel(
+            seconds("Temperature, second by second", TEMPERATURE, {"temperature_celsius": ""})
+        )
+        .with_row(dashboard.Row("History of all chosen workloads"))
+        .with_panel(figures_history("Rates", RATE, RATES))
+        .with_panel(narrow_figures("Bandwidths", BANDWIDTH, BANDWIDTHS))
+        .with_panel(narrow_figures("Access times", SECONDS, CHASE))
+        .with_panel(narrow_figures("Launch times", SECONDS, LAUNCHES))
+        .with_panel(share_history(FIGURES).span(8).height(9).legend(no_legend()))
+        .with_panel(peer_history())
+        .with_panel(spread_history())
+        .with_row(dashboard.Row(f"${KERNEL}").repeat(KERNEL))
+        .with_panel(beside(f"${KERNEL}: ours, the limit, the peer", RATE, OF_KERNEL, LIMIT))
+        .with_panel(row_history(KERNEL, RATE, OF_KERNEL))
+        .with_row(dashboard.Row(f"${MOVER}").repeat(MOVER))
+        .with_panel(beside(f"${MOVER}: ours, the limit, the peer", BANDWIDTH, OF_MOVER, LIMIT))
+        .with_panel(row_history(MOVER, BANDWIDTH, OF_MOVER))
+    )
+
+
+CORE_CLOCK = (
+    "The clock that the multiprocessors had while the kernels ran, by the device's own counters, "
+    "else as NVML tells it."
+)
+WATTS = "Mean power of the card in a trial. Devices that are not NVIDIA's tell none."
+HOTTEST = "The highest temperature of the card in a trial."
+THROTTLED = (
+    "The share of a trial in which the power limit, the temperature or the supply held the clock "
+    "down."
+)
+PER_CYCLE = (
+    "Operations of the whole device in a cycle of the clock that it had: what throttling does not "
+    "change. Its limit is the multiprocessors' table."
+)
+WINDOWS = (
+    "Standard deviation over mean of a trial's windows, each at least 100 ms by the device's clock."
+)
+
+
+def _rows(name: str, condition: str, unit: str) -> dashboard.QueryVariable:
+    said = f"Those of the chosen workloads whose figure is {unit}."
+    return row_variable(name, condition, ALL_WORKLOADS, said)
+
+
+def _highest() -> bargauge.Panel:
+    inner = latest('"value"', ("workload",), RATES)
+    text = f'SELECT max("value") FROM ({inner}) GROUP BY "workload"'
+    return (
+        bars(
+            "Highest rate by workload",
+            "The highest of the latest rates of each workload, over all types and devices. A "
+            "multiplication with an addition counts as two operations.",
+            10,
+            9,
+        )
+        .unit(RATE)
+        .decimals(1)
+        .min(0)
+        .thresholds(thresholds(((None, OURS_COLOUR),)))
+        .no_value(NOTHING)
+        .with_target(series(text, "$tag_workload"))
+    )
+
+
+def _of_limit() -> bargauge.Panel:
+    text = over_latest('median("efficiency")', '"efficiency"', ("workload",), of=FIGURES)
+    return shares_of_limit(
+        "Share of the limit, by workload",
+        "The median over the latest results of all cases of a workload. Limit: what the device "
+        "could do at its highest clock. Devices that no table knows have none.",
+        8,
+        9,
+    ).with_target(series(text, "$tag_workload"))
+
+
+def _launch_time() -> stat.Panel:
+    inner = latest('"value"', ("mode",), LAUNCHES)
+    return (
+        tile("Launch", "The shortest of the latest times of launching an empty kernel.", 6)
+        .unit(SECONDS)
+        .decimals(2)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .no_value("no launches")
+        .with_target(series(f'SELECT min("value") FROM ({inner}) GROUP BY "mode"', "$tag_mode"))
+    )
+
+
+def _by_type() -> barchart.Panel:
+    return matrix(
+        "Highest rate by workload and type",
+        "The highest of the latest rates of each workload, one bar a type of operand. Tensor cores "
+        "and vector units stand side by side here, and neither is a GEMM.",
+        RATE,
+        "workload",
+        "dtype",
+        latest('"value"', ("workload", "dtype"), f"{RATES} AND {present('dtype')}"),
+    )
+
+
+def _by_device() -> barchart.Panel:
+    return matrix(
+        "Highest bandwidth by workload and device",
+        "The highest of the latest bandwidths of each workload, one bar a device.",
+        BANDWIDTH,
+        "workload",
+        "device_name",
+        latest('"value"', ("workload", "device_name"), OF_NAMED),
+    )
+
+
+def _transfers() -> barchart.Panel:
+    return matrix(
+        "Highest bandwidth between host and device",
+        "The highest of the latest bandwidths by way and kind of host memory: pinned pages are "
+        "copied by the device, pageable ones by the driver first. Both ways at once count "
+        "together.",
+        BANDWIDTH,
+        "workload",
+        "host_memory",
+        latest('"value"', ("workload", "host_memory"), TRANSFERS),
+    )
+
+
+def _access_times() -> xychart.Panel:
+    return curves(
+        "Access time over the working set",
+        "The time of an access that waits for the one before it (pointer_chase), over the size of "
+        "what is accessed. Steps are where a cache ends. Both scales are logarithmic.",
+        Axis("size_bytes", "working set", BYTES, 2),
+        Axis("value", "access time", SECONDS, 10),
+        ("device_name", "backend"),
+        CHASE,
+    )
+
+
+def _told(title: str, unit: str, metric: str, description: str) -> timeseries.Panel:
+    condition = f"{OURS} AND {equals('metric', metric)}"
+    return narrow_figures(title, unit, condition, description).axis_soft_min(0)

@@ -1,0 +1,158 @@
+"""What the report says of GPUs: rates, bandwidths, latencies, and what the card was doing."""
+
+from collections.abc import Iterator, Sequence
+
+from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.cases import WORKLOAD, asked, name_of, number
+from hostbench.report.content import Block, CurveAxis, Paragraph, Part
+from hostbench.report.curves import Along, curve_charts
+from hostbench.report.figures import by_workload, figures_table, workload_table
+from hostbench.report.grouping import Layout, charts
+from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part
+from services.gpu.report.cases import (
+    BACKEND,
+    CHASE,
+    DEVICE,
+    DTYPE,
+    GEMM,
+    HOST_MEMORY,
+    INSTRUCTION,
+    KNOWN,
+    LAUNCHES,
+    MEMORY,
+    MODE,
+    PEER_TO_PEER,
+    SIZE,
+    TENSOR,
+    TRANSFERS,
+    VECTOR,
+    of_workloads,
+    param_word,
+)
+from services.gpu.report.evidence import card, cautions, devices, nothing_ran
+
+INTRODUCTION = Paragraph(
+    "Rates are work over the time that the device was at it by its own clock, the median over "
+    "windows of at least 100 ms. A multiplication with an addition counts as two operations. The "
+    "limit of a rate is that of the highest clock; the table of what the card was doing has the "
+    "share of the limit at the clock that it really had. 1 GB/s is 10⁹ bytes a second."
+)
+VECTOR_RATES = Paragraph(
+    "Chains of dependent operations in registers, enough of them to keep every multiprocessor "
+    "busy; what each of them must come to is known and checked."
+)
+TENSOR_RATES = Paragraph(
+    "The rate of the tensor cores' pipes on operands that are at hand already, random ones: the "
+    "most that any program can get, and no matrix product."
+)
+GEMM_RATES = Paragraph(
+    "A whole product of two matrices by the vendor's library: what programs get. It is no measure "
+    "of the pipes alone, and stands apart from them."
+)
+BANDWIDTH = Paragraph(
+    "Arrays that no cache holds, every element once; copy counts two bytes for each byte of the "
+    "array, triad three. What was written is checked."
+)
+ACCESSES = Paragraph(
+    "The time of one access that must wait for the one before it, over the size of what is "
+    "accessed, in an order that nothing can foresee: a step of the curve is a cache that ends."
+)
+COPIES = Paragraph(
+    "Pinned memory is copied by the device itself; pageable memory the driver copies first, and "
+    "its transfers are timed by the host. Both ways at once count together."
+)
+AXES = {
+    WORKLOAD: "workload",
+    DTYPE: "type",
+    INSTRUCTION: "instruction",
+    HOST_MEMORY: "kind of host memory",
+    MODE: "mode",
+    SIZE: "size",
+    DEVICE: "device",
+    BACKEND: "backend",
+}
+BARS = Layout(axes=AXES, first=(WORKLOAD, DEVICE, BACKEND), word=param_word)
+
+
+def _beside(first: str) -> Layout:
+    """The same with the values of one parameter side by side within each workload."""
+    axes = {first: AXES[first], **{name: said for name, said in AXES.items() if name != first}}
+    return Layout(axes=axes, first=BARS.first, word=param_word)
+
+
+BY_TYPE, BY_HOST_MEMORY = _beside(DTYPE), _beside(HOST_MEMORY)
+CURVES = Layout(axes={DEVICE: "", BACKEND: ""}, word=param_word)
+
+
+def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
+    """See hostbench.report.subsystems."""
+    of = len(document.cases)
+    parts = [
+        _part("Vector units", cases, VECTOR, VECTOR_RATES, BY_TYPE, of=of),
+        _part("Tensor cores", cases, (TENSOR,), TENSOR_RATES, BY_TYPE, of=of),
+        _part("Matrix products", cases, (GEMM,), GEMM_RATES, BY_TYPE, of=of),
+        _part("Device memory", cases, MEMORY, BANDWIDTH, BARS, of=of),
+        Part("Latency of device memory", tuple(_chase(of_workloads(cases, (CHASE,)), of=of))),
+        _part("Between host and device", cases, TRANSFERS, COPIES, BY_HOST_MEMORY, of=of),
+        _part("Between devices", cases, (PEER_TO_PEER,), None, BARS, of=of),
+        _part("Launches", cases, (LAUNCHES,), None, BARS, of=of),
+        Part("Other workloads", tuple(_others(cases, of=of))),
+        Part("What the card was doing", tuple(card(cases, of=of))),
+        Part("Devices", tuple(devices(cases))),
+    ]
+    return SubsystemReport(
+        title="GPU",
+        headline=best_of_each(cases, DTYPE, HOST_MEMORY),
+        blocks=(
+            INTRODUCTION,
+            *nothing_ran(cases),
+            *cautions(cases),
+            *(part for part in parts if part.blocks),
+            *peer_part(cases),
+        ),
+    )
+
+
+def _part(
+    title: str,
+    cases: Sequence[CaseResult],
+    workloads: Sequence[str],
+    introduction: Paragraph | None,
+    layout: Layout,
+    *,
+    of: int,
+) -> Part:
+    """Bars and a table of these workloads; empty where the document has none of them."""
+    found = of_workloads(cases, workloads)
+    if not found:
+        return Part(title, ())
+    blocks: list[Block] = [introduction] if introduction else []
+    blocks += charts([(case, asked(case)) for case in found], layout)
+    blocks.append(figures_table(found, f"Figures: {title[0].lower()}{title[1:]}", of=of))
+    return Part(title, tuple(blocks))
+
+
+def _chase(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    if not cases:
+        return
+    yield ACCESSES
+    along = Along(
+        CurveAxis("working set", "byte", logarithmic=True),
+        lambda case: number(case, SIZE),
+        left_out=(SIZE,),
+    )
+    yield from curve_charts(
+        "Access time over the working set",
+        [(case, asked(case)) for case in cases],
+        CURVES,
+        along,
+        CurveAxis("time of an access", "s", logarithmic=True),
+    )
+    yield workload_table("gpu.pointer_chase", cases, of=of)
+
+
+def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    """What a later program may add."""
+    rest = [case for case in cases if name_of(case) not in KNOWN]
+    for workload, found in by_workload(rest).items():
+        yield workload_table(workload, found, of=of)

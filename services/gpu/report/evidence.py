@@ -1,0 +1,111 @@
+"""What stands behind the figures: the devices, what they were doing, what deserves caution."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from hostbench.models.result import CaseResult
+from hostbench.report.cases import caution_blocks, median, row_of, share, shown
+from hostbench.report.content import Block, Column, Paragraph, RowGroup, Share, Table, Text
+from hostbench.report.figures import NOTHING, folded, primary, sentence
+from hostbench.units import binary_bytes
+from services.gpu.report.cases import facts_of
+
+CARD = Paragraph(
+    "The clock is that of the multiprocessors while the kernels ran, by the device's own counters "
+    "of cycles and nanoseconds where it has them. A card that reaches its power limit or its "
+    "temperature lowers it: its rate then is below the limit at the highest clock, and what it "
+    "did in a cycle still says whether the kernel used all of it."
+)
+# Warnings, and what they mean for a figure; the gravest first.
+MEANINGS = {
+    "xid": "the driver told of an error of the card (Xid) meanwhile: trust none of it",
+    "ecc": "the card's memory had errors that could not be corrected: trust none of it",
+    "not_a_gpu": "the device is no GPU, such as a CPU behind OpenCL: the figure shows that the "
+    "workload works and says nothing about a GPU",
+    "throttled": "power, temperature or the supply held the clock down for a part of the time",
+    "ptx": "the driver compiled the kernels for this device: its instructions are not those that "
+    "were checked",
+    "not_run_on_hardware": "nobody has confirmed this kernel on such hardware yet; its machine "
+    "code was checked",
+}
+_CYCLES = "operations_per_cycle"
+_COLUMNS = {
+    "core_clock_hertz": "clock",
+    "power_watts": "power",
+    "energy_joules": "energy",
+    "temperature_celsius": "hottest",
+}
+_FACTS = {
+    "device_name": "device",
+    "device_uuid": "UUID",
+    "driver": "driver",
+    "compute_capability": "compute capability",
+    "compute_units": "multiprocessors",
+    "memory_bytes": "memory",
+    "pcie": "PCI Express",
+    "ecc": "ECC",
+}
+
+
+def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """What the programs warned of."""
+    yield from caution_blocks(cases, MEANINGS)
+
+
+def nothing_ran(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """Why, where no case has a figure: one sentence a reason."""
+    if any(primary(case) for case in cases):
+        return
+    reasons = dict.fromkeys(reason.text for case in cases for reason in case.reasons)
+    for reason in reasons:
+        yield Paragraph(sentence(reason))
+
+
+def devices(cases: Sequence[CaseResult]) -> Iterator[Block]:
+    """A row each device that a case ran on."""
+    found: dict[str, Mapping[str, str]] = {}
+    for case in cases:
+        facts = facts_of(case)
+        if facts:
+            found.setdefault(facts.get("device_uuid", facts.get("device_name", "")), facts)
+    rows = tuple(
+        tuple(_fact_word(name, facts.get(name, "")) for name in _FACTS) for facts in found.values()
+    )
+    if rows:
+        columns = tuple(Column(name) for name in _FACTS.values())
+        yield Table("Devices", columns, (RowGroup(None, rows),))
+
+
+def _fact_word(name: str, value: str) -> str:
+    if name == "memory_bytes" and value.isdigit():
+        return binary_bytes(int(value))
+    return value or NOTHING
+
+
+def card(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    """Clock, power and temperature of each case, and its share of the limit at that clock."""
+    told = [case for case in cases if row_of([case], *_COLUMNS, _CYCLES)]
+    if not told:
+        return
+    yield CARD
+    columns = (
+        Column("case"),
+        *(Column(name, figures=True) for name in _COLUMNS.values()),
+        Column("throttled", figures=True),
+        Column("operations a cycle", figures=True),
+        Column("of the limit at this clock", figures=True),
+    )
+    rows = tuple(_card_row(case) for case in told)
+    table = Table("What the card was doing", columns, (RowGroup(None, rows),))
+    yield folded(table, len(rows), of=of)
+
+
+def _card_row(case: CaseResult) -> tuple[Text, ...]:
+    cycles = case.metrics.get(_CYCLES)
+    throttled = share(case, "throttled_ratio")
+    return (
+        case.title,
+        *(shown(case, name) for name in _COLUMNS),
+        throttled if median(case, "throttled_ratio") is not None else NOTHING,
+        shown(case, _CYCLES),
+        Share(cycles.efficiency if cycles else None),
+    )
