@@ -182,7 +182,7 @@ class _Made:
     def _warnings(self) -> Iterator[WarningEvent]:
         if self._clock < CLOCK_MOST:
             said = "in 40 % of 50 readings the card's clock was held down by its power limit"
-            yield WarningEvent(event="warning", code="throttled", message=said)
+            yield WarningEvent(event="warning", code="clock_throttled", message=said)
 
     def _samples(self) -> Iterator[SampleEvent]:
         figures = self._figures()

@@ -258,15 +258,15 @@ def test_a_running_job_says_so_on_top() -> None:
 
 def test_a_subsystem_without_a_section_of_its_own() -> None:
     cases = tuple(
-        case.model_copy(update={"workload": case.workload.replace("cpu.", "gpu.")})
+        case.model_copy(update={"workload": case.workload.replace("cpu.", "npu.")})
         for case in FULL.cases
     )
-    workloads = {name.replace("cpu.", "gpu."): m for name, m in FULL.workloads.items()}
+    workloads = {name.replace("cpu.", "npu."): m for name, m in FULL.workloads.items()}
     document = FULL.model_copy(update={"cases": cases, "workloads": workloads})
-    gpu = section(report_of(document, "result.json"), "gpu")
-    assert len([block for block in blocks(gpu) if isinstance(block, Chart)]) >= 9
-    assert "Figures of gpu.fma" in tables(gpu)
-    assert "Ours and the peers' figures" in tables(gpu)
+    npu = section(report_of(document, "result.json"), "npu")
+    assert len([block for block in blocks(npu) if isinstance(block, Chart)]) >= 9
+    assert "Figures of npu.fma" in tables(npu)
+    assert "Ours and the peers' figures" in tables(npu)
 
 
 # ---- the host ----

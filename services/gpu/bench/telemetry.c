@@ -462,7 +462,7 @@ static void warn_of_throttling(struct telemetry *telemetry, const struct telemet
             snprintf(names + length, sizeof names - length, "%s%s", length ? ", " : "",
                      reason_names[i].name);
     }
-    run_warning(telemetry->run, "throttled",
+    run_warning(telemetry->run, "clock_throttled",
                 "in %.3g %% of %u readings the card's clock was held down by %s: the figures are "
                 "those of this clock, compare them with the limit at the observed clock",
                 figures->throttled_ratio * 100, figures->readings, names);

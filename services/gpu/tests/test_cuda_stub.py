@@ -397,10 +397,10 @@ def test_a_card_that_nvml_has_lost() -> None:
 def test_throttling_is_a_warning() -> None:
     trial = measure(*arguments("fma"), env=environment(reasons=0x4 | 0x40 | 0x2))
     assert trial.metrics["throttled_ratio"] == 1
-    warning = trial.warnings["throttled"]
+    warning = trial.warnings["clock_throttled"]
     assert "power limit" in warning and "temperature (by the hardware)" in warning
     trial = measure(*arguments("fma"), env=environment(reasons=0x1 | 0x2))
-    assert trial.metrics["throttled_ratio"] == 0 and "throttled" not in trial.warnings
+    assert trial.metrics["throttled_ratio"] == 0 and "clock_throttled" not in trial.warnings
 
 
 @pytest.mark.parametrize(
