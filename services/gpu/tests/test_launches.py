@@ -31,14 +31,15 @@ def trial_on(backend: str, *arguments: str, **settings: str) -> Trial:
 @pytest.mark.parametrize("mode", MODES)
 @on_both
 def test_a_trial(backend: str, mode: str) -> None:
-    metrics = trial_on(backend, f"--mode={mode}").metrics
+    trial = trial_on(backend, f"--mode={mode}")
+    metrics = trial.metrics
     assert 1e-8 < metrics["launch_time_s"] < 1e-2
     assert metrics["launch_time_s"] == metrics["latency_p50_s"]
-    assert metrics["latency_min_s"] <= metrics["launch_time_s"] <= metrics["latency_p99_s"]
+    assert metrics["latency_min_s"] <= metrics["launch_time_s"] <= metrics["latency_max_s"]
     # The call is a part of the way there and back.
     assert 0 < metrics["launch_call_s"] < metrics["latency_max_s"]
     assert metrics["work_operations"] == pytest.approx(
-        metrics["operations_per_second"] * 0.3, rel=0.2
+        metrics["operations_per_second"] * trial.end["elapsed_s"], rel=0.2
     )
 
 
