@@ -100,7 +100,9 @@ def list_devices(program: Path) -> DeviceList:
 
 def _gpu(root: Path, one: ListedDevice, virtualisation: Virtualisation) -> Gpu:
     link, reason = device_link(root, one.pci, virtualisation)
-    return Gpu(**one.model_dump(), link=link, link_reason=reason)
+    # OpenCL tells of no ECC, so what it does not say is no "off".
+    told = one.model_dump() | ({} if one.backend == "cuda" else {"ecc": None})
+    return Gpu(**told, link=link, link_reason=reason)
 
 
 def device_link(

@@ -100,6 +100,7 @@ def test_what_the_program_lists(programs: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert (first.backend, first.backends, first.ecc) == ("cuda", ("cuda", "opencl"), True)
     assert second.type == "cpu" and second.uuid is None and second.l2_bytes is None
+    assert second.ecc is None
     assert second.link_reason == "its driver tells no PCI address"
     assert known.device("GPU-1") is first and known.device(None, 1) is second
     assert known.device("GPU-2") is None and known.device("GPU-2", 1) is None
