@@ -12,6 +12,7 @@ import pytest
 
 from hostbench.models.host import HostInventory
 from hostbench.models.service import ServiceTable
+from services.gpu.tests import cuda_stub
 from tests.service.conftest import StartService, check_and_stop
 from tests.service.streams import RunningTrial, outcome
 from tests.stack.service_process import PROGRAMS, ServiceProcess, events
@@ -156,3 +157,29 @@ def test_the_device_is_in_the_inventory(pocl: ServiceProcess) -> None:
     assert seen is not None
     one = seen.device(None, cpu_with_opencl())
     assert one is not None and (one.type, one.backend) == ("cpu", "opencl") and one.uuid
+
+
+# ---- a card of NVIDIA's, which a stand-in for its driver makes up ----
+
+
+def test_a_card_of_nvidias(start_service: StartService) -> None:
+    service = start_service("gpu", subsystem="gpu", **cuda_stub.environment(cards=2))
+    seen = HostInventory.model_validate_json(service.client.get("/host").content).gpus
+    assert seen is not None and [one.backend for one in seen.devices] == ["cuda", "cuda"]
+    params = {"dtype": "fp32", "device": seen.devices[1].uuid, **SHORT}
+    lines = measured(service, "fma", params)
+    assert lines[-2]["event"] == "end", lines
+    assert lines[0]["facts"]["device_uuid"] == seen.devices[1].uuid
+    assert "nothing_runs_here" not in service.log
+
+
+def test_a_card_that_is_lost_ends_its_trial_alone(start_service: StartService) -> None:
+    lost = cuda_stub.environment(fail="cuEventQuery:20:719")
+    service = start_service("gpu", subsystem="gpu", **lost)
+    for name in ("t1", "t2"):
+        params = {"dtype": "fp32", **SHORT, "duration_s": 60}
+        lines = RunningTrial(service, name, workload="fma", params=params).finish()
+        assert [line["event"] for line in lines][-2:] == ["failure", "control_plane"]
+        assert "CUDA_ERROR_LAUNCH_FAILED" in lines[-2]["message"]
+        assert outcome(service, name) == "failed"
+    assert service.client.get("/healthz").status_code == 200

@@ -136,6 +136,33 @@ def test_only_a_mode_of_the_file_system_may_fall_back(
             stream.take(begun)
 
 
+UUID = "GPU-12345678-0000-0000-0000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("asked", "facts", "taken"),
+    [
+        (UUID, {"device_uuid": UUID}, True),
+        (UUID.lower(), {"device_uuid": UUID}, True),
+        ("0000:01:00.0", {"device_uuid": UUID, "pci": "0000:01:00.0"}, True),
+        (UUID, {"device_uuid": UUID.replace("1", "2")}, False),
+        (UUID, {}, False),
+        ("0", {"device_uuid": UUID}, False),
+    ],
+)
+def test_a_device_may_be_called_by_a_name_that_it_has(
+    asked: str, facts: dict[str, str], taken: bool
+) -> None:
+    """What the program tells as the parameter is its number."""
+    stream = EventStream(Trial("hostbench", "cpu", "fma", {"device": asked}, RATE, 1.0))
+    begun = json.dumps(START | {"params": {"device": "1"}, "facts": facts}).encode()
+    if taken:
+        assert isinstance(stream.take(begun), StartEvent)
+    else:
+        with pytest.raises(TrialFailed, match="device '1' measured"):
+            stream.take(begun)
+
+
 def test_words_the_program_resolves_may_differ() -> None:
     stream = EventStream(
         Trial(
