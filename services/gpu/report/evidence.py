@@ -21,7 +21,8 @@ MEANINGS = {
     "ecc": "the card's memory had errors that could not be corrected: trust none of it",
     "not_a_gpu": "the device is no GPU, such as a CPU behind OpenCL: the figure shows that the "
     "workload works and says nothing about a GPU",
-    "clock_throttled": "power, temperature or the supply held the clock down for a part of the time",
+    "clock_throttled": "power, temperature or the supply held the clock down for a part of the "
+    "time",
     "ptx": "the driver compiled the kernels for this device: its instructions are not those that "
     "were checked",
     "not_run_on_hardware": "nobody has confirmed this kernel on such hardware yet; its machine "
