@@ -1,0 +1,71 @@
+"""From pieces of work to windows of 100 ms, and from windows to figures."""
+
+import math
+import random
+import statistics
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.machine_code import ROOT
+
+Piece = tuple[int, float, float]
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("windows") / "probe"
+    bench, harness = ROOT / "services/gpu/bench", ROOT / "harness"
+    sources = [Path(__file__).parent / "window_probe.c", bench / "window_record.c"]
+    command = ["gcc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{bench}", f"-I{harness}"]
+    subprocess.run([*command, "-o", program, *sources, harness / "statistics.c", "-lm"], check=True)
+    return program
+
+
+def figures(probe: Path, lanes: int, pieces: Sequence[Piece]) -> list[float]:
+    """count, median, best, cv, rate of the whole, work, seconds."""
+    told = "".join(f"{lane} {work!r} {seconds!r}\n" for lane, work, seconds in pieces)
+    answer = subprocess.run(
+        [probe], input=f"{lanes}\n{told}", capture_output=True, text=True, check=True
+    )
+    return [float(word) for word in answer.stdout.split()]
+
+
+def test_windows_are_of_100_ms_and_the_rest_is_none(probe: Path) -> None:
+    drawn = random.Random(3)
+    pieces = [(0, drawn.uniform(1e9, 2e9), 0.02) for _ in range(53)]
+    rates = [sum(work for _, work, _ in pieces[i : i + 5]) / 0.1 for i in range(0, 50, 5)]
+    count, median, best, cv, whole, work, seconds = figures(probe, 1, pieces)
+    assert count == 10
+    assert median == pytest.approx(statistics.median(rates))
+    assert best == pytest.approx(max(rates))
+    assert cv == pytest.approx(statistics.stdev(rates) / statistics.mean(rates))
+    assert work == pytest.approx(sum(work for _, work, _ in pieces))
+    assert seconds == pytest.approx(53 * 0.02) and whole == pytest.approx(work / seconds)
+
+
+def test_less_than_a_window_is_one(probe: Path) -> None:
+    count, median, best, cv, whole, work, seconds = figures(probe, 1, [(0, 10.0, 0.01)] * 3)
+    assert count == 1 and work == 30.0 and seconds == pytest.approx(0.03)
+    assert median == best == whole == pytest.approx(1000)
+    assert math.isnan(cv)
+
+
+def test_lanes_add_up_each_by_its_own_time(probe: Path) -> None:
+    pieces: list[Piece] = [(0, 10.0, 0.05), (1, 30.0, 0.1), (0, 10.0, 0.05), (1, 30.0, 0.1)] * 2
+    count, median, _, _, whole, work, seconds = figures(probe, 2, pieces)
+    assert count == 2 and median == pytest.approx(200 + 300)
+    assert work == 160.0 and whole == pytest.approx(500) and seconds == pytest.approx(0.3)
+
+
+def test_a_spread_that_is_small_beside_the_rate(probe: Path) -> None:
+    pieces = [(0, 1e12 + (i % 2), 0.1) for i in range(100)]
+    cv = figures(probe, 1, pieces)[3]
+    assert cv == pytest.approx(statistics.stdev([0, 1] * 50) / 1e12, rel=1e-3)
+
+
+def test_nothing_has_no_rate(probe: Path) -> None:
+    count, median, *_ = figures(probe, 1, [])
+    assert count == 0 and math.isnan(median)
