@@ -9,7 +9,7 @@ import yaml
 
 from hostbench.exitcode import ExitCode
 from services.gpu.tests import cuda_stub
-from tests.faults.command import CHECKOUT, Command
+from tests.faults.command import CHECKOUT, PROGRAMS, Command
 
 SKIP_S_MOST = 5.0
 TWO_CARDS = """
@@ -60,7 +60,7 @@ def test_the_gpu_part_of_quick_is_skipped_with_its_reason(tmp_path: Path) -> Non
 
 def test_all_devices_are_measured_in_turn(tmp_path: Path) -> None:
     (tmp_path / "cards.yaml").write_text(TWO_CARDS)
-    command = Command(tmp_path, **cuda_stub.environment(cards=2))
+    command = Command(tmp_path, PROGRAMS, **cuda_stub.environment(cards=2))
     ended = command.run("run", str(tmp_path / "cards.yaml"))
     assert ended.code in (ExitCode.OK, ExitCode.INVALID), ended.errors
     found = document(command)
