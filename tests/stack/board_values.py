@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from grafana.queries import BoardQuery
+from hostbench.document import planned_label
 from hostbench.models.result import CaseResult, ResultDocument, TrialRecord
 from orchestrator.influx.client import Series
 
@@ -172,15 +173,10 @@ class Expected:
         }
         return {name: known[name] for name in names if known.get(name)}
 
-    def _label(self, case: CaseResult) -> str:
+    @staticmethod
+    def _label(case: CaseResult) -> str:
         """Without what `best` became, which stands in the label's last words."""
-        params = self._params(case)
-        left = [name for name, value in case.params.items() if value == "best"]
-        if params.get("store") == "libc":
-            left = [name for name in left if name not in ("isa", "streams")]
-        chosen = [name for name in left if params[name] != "best"]
-        words = case.label.split(" ")
-        return " ".join(words[: len(words) - len(chosen)])
+        return planned_label(case)
 
     @staticmethod
     def _params(case: CaseResult) -> Row:
