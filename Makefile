@@ -57,14 +57,24 @@ $(foreach v,$(VARIANTS),$(eval $(call variant_rules,$(v),$(call compiler,$(v))))
 $(foreach v,$(VARIANTS),$(foreach s,$(SUBSYSTEMS),\
     $(eval $(call program_rules,$(v),$(call compiler,$(v)),$(s)))))
 
+KERNEL_FILES := $(wildcard $(GPU_KERNELS)/*.py $(GPU_KERNELS)/*.k $(GPU_KERNELS)/*.cu \
+    $(GPU_KERNELS)/prelude_*.h)
+
 build/gpu/nvrtc/installed: requirements/gpu-build.txt
 	@scripts/nvrtc.sh $(@D)
 	@touch $@
 
-$(MADE_gpu): build/gpu/nvrtc/installed $(wildcard $(GPU_KERNELS)/*.py $(GPU_KERNELS)/*.k \
-    $(GPU_KERNELS)/*.cu $(GPU_KERNELS)/prelude_*.h)
+# NVRTC=none, where its wheel cannot be had: gpu-bench then has its kernels for OpenCL alone.
+ifeq ($(NVRTC),none)
+$(MADE_gpu): $(KERNEL_FILES)
+	@echo "==> $@, for OpenCL alone (NVRTC=none)"
+	@rm -f build/gpu/nvrtc/installed # so that a make without NVRTC=none makes them all
+	@"$$(scripts/find-python.sh)" $(GPU_KERNELS)/build.py none $(@D)
+else
+$(MADE_gpu): build/gpu/nvrtc/installed $(KERNEL_FILES)
 	@echo "==> $@"
 	@build/gpu/python/bin/python $(GPU_KERNELS)/build.py build/gpu/nvrtc $(@D)
+endif
 
 # The control messages of a network test under libFuzzer: the code that reads them, and stand-ins for
 # sockets and threads.
@@ -106,7 +116,7 @@ help: ## this list
 	@echo "make TARGET [VARIABLE=VALUE ...]"
 	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
 
-run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking
+run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking, NVRTC=none without CUDA
 	@.venv/bin/hostbench run $(SUITE) $(ARGS)
 
 peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, fio, hpcc ...

@@ -12,13 +12,13 @@ from hostbench import pcie
 from hostbench.errors import ResourceError, shown
 from hostbench.memorychannels import is_guest
 from hostbench.models.host import Gpu, Gpus, PcieLink, Virtualisation
-from hostbench.program import find_program
+from hostbench.program import LIST_TIMEOUT_S, find_program
 
-# Drivers of several cards that nothing has used yet take seconds to begin.
-LIST_TIMEOUT_S = 30.0
 GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
 # What the drivers of GPUs make: NVIDIA's, AMD's for computing, all that draw, WSL's.
 DEVICE_FILES = ("dev/nvidiactl", "dev/kfd", "dev/dri/renderD*", "dev/dxg")
+# NVIDIA's driver, loaded: on a host without a display its device files are made by its first use.
+LOADED = "proc/driver/nvidia/version"
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
 
@@ -67,9 +67,9 @@ def gpus(root: Path, virtualisation: Virtualisation) -> Gpus:
     return Gpus(devices=devices, looked=found.looked)
 
 
-def has_device_files(root: Path) -> bool:
-    """Whether some driver of a GPU is there, and this process was given its device files."""
-    return any(next(root.glob(pattern), None) is not None for pattern in DEVICE_FILES)
+def has_driver(root: Path) -> bool:
+    """Whether some driver of a GPU is there: its device files, or NVIDIA's before it has any."""
+    return any(next(root.glob(pattern), None) is not None for pattern in (*DEVICE_FILES, LOADED))
 
 
 def list_devices(program: Path) -> DeviceList:

@@ -233,7 +233,9 @@ def _axes(
             raise UsageError(f"{name} stands in params and in grid; remove one of them")
         param = known_param(workload, name)
         values = [asked] if isinstance(asked, str) else asked
-        spelt = itertools.chain.from_iterable(_spelt_out(param, value, host) for value in values)
+        spelt = itertools.chain.from_iterable(
+            _spelt_out(workload, param, value, host) for value in values
+        )
         axes[name] = tuple(dict.fromkeys(spelt))
     if all(_lacks_gpu(workload, device, host) for device in _devices_asked(entry, axes)):
         # None of its cases can run: the first one says why.
@@ -248,12 +250,16 @@ def _devices_asked(
 
 
 def _lacks_gpu(workload: Workload, device: ParamValue, host: HostInventory) -> bool:
-    """Whether a case is for the first GPU of a host that was looked at and has none."""
+    """Whether a case is for the first GPU of a host that was looked at and has none. Where the look
+    itself failed nobody knows, and the program is asked."""
     wanted = workload.param(DEVICE) is not None and device == FIRST_GPU
-    return wanted and host.gpus is not None and not _gpu_indexes(host)
+    looked = host.gpus is not None and host.gpus.reason is None
+    return wanted and looked and not _gpu_indexes(host)
 
 
-def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence[ParamValue]:
+def _spelt_out(
+    workload: Workload, param: Param, value: ParamValue, host: HostInventory
+) -> Sequence[ParamValue]:
     """What one value of a grid stands for."""
     if value != ALL:
         return [check_value(param, value, host.allowed_cpus)]
@@ -266,7 +272,11 @@ def _spelt_out(param: Param, value: ParamValue, host: HostInventory) -> Sequence
             f"{param.name}: all stands for every choice, and {param.name} has none; "
             "give the values one by one"
         )
-    usable = [word for word in param.words if word != BEST and word not in param.unsupported]
+    words = [word for word in param.words if word != BEST]
+    if workload.param(DEVICE) is not None:
+        # The table speaks of the first device alone; what another one lacks it says when asked.
+        return words
+    usable = [word for word in words if word not in param.unsupported]
     # Nothing usable: the program itself says why when it is asked for the first.
     return usable or list(param.words[:1])
 

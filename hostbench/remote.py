@@ -40,6 +40,7 @@ from hostbench.models.service import (
     SessionRequest,
     TrialRequest,
 )
+from hostbench.program import LIST_TIMEOUT_S
 from hostbench.stream import EventStream
 from hostbench.tls import trusting
 from hostbench.trial import Beside, Trial, TrialFailed
@@ -47,6 +48,8 @@ from hostbench.wire import Following, Wire
 
 CONNECT_S_MOST = 5.0
 ANSWER_S_MOST = 10.0
+# The gpu service asks its program for the devices, which takes drivers of several cards a while.
+HOST_S_MOST = LIST_TIMEOUT_S + ANSWER_S_MOST
 # Shorter than a service keeps a connection, so that it never closes one under a request.
 KEEP_ALIVE_S = 60.0
 RENEW_RETRY_S = 0.5
@@ -107,7 +110,7 @@ class RemoteService:
 
     def host(self, interrupt: Interrupt | None = None) -> HostInventory:
         """GET /host."""
-        return self._get("/host", HostInventory, ANSWER_S_MOST, interrupt)
+        return self._get("/host", HostInventory, HOST_S_MOST, interrupt)
 
     def idle(self, seconds: float, interrupt: Interrupt | None = None) -> IdleAnswer:
         """GET /idle: takes `seconds`."""

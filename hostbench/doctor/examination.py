@@ -27,7 +27,7 @@ from hostbench.doctor.check import Check, Topic
 from hostbench.doctor.observation import WINDOW_S, observe
 from hostbench.doctor.view import View
 from hostbench.host import inventory
-from hostbench.hostgpu import has_device_files
+from hostbench.hostgpu import has_driver
 from hostbench.models.doctor import DOCTOR_SCHEMA, DoctorReport, Finding, State
 from hostbench.scratch import scratch_directory
 from hostbench.services import Subsystem, service_module
@@ -74,7 +74,7 @@ def examine(results: Path, subsystem: Subsystem | None) -> DoctorReport:
     root, checks = Path("/"), checks_for(subsystem)
     observation = observe(root, WINDOW_S)
     # Drivers open files of theirs for writing: they are asked where there is a card.
-    gpu = subsystem in (None, Subsystem.GPU) and has_device_files(root)
+    gpu = subsystem in (None, Subsystem.GPU) and has_driver(root)
     host = inventory(root, gpu=gpu)
     view = View(root, host, results, scratch_directory(), calls.ask(), observation)
     return report(view, checks, subsystem)

@@ -8,6 +8,7 @@ import httpx
 import structlog
 
 from hostbench.models.service import Registered, Registration
+from hostbench.remote import ANSWER_S_MOST, HOST_S_MOST
 from hostbench.service.metrics import Metrics
 from hostbench.service.runner import TrialRunner
 from hostbench.service.settings import Settings
@@ -16,8 +17,10 @@ from hostbench.tls import trusting
 RENEW_S = 15.0
 RENEW_S_LEAST = 1.0
 RETRY_S_FIRST, RETRY_S_MOST = 0.5, 15.0
-# The orchestrator asks back for table and inventory before it answers.
-ANSWER_S_MOST = 10.0
+# The orchestrator asks back for table and inventory before it answers a service that it does not
+# know; to renew one it asks nothing.
+TAKE_UP_S_MOST = ANSWER_S_MOST + HOST_S_MOST + 10.0
+RENEWAL_S_MOST = 10.0
 _log = structlog.get_logger()
 
 
@@ -45,7 +48,7 @@ class Registrar:
         """Until it is cancelled."""
         context = trusting(self._ca_file)
         async with httpx.AsyncClient(
-            verify=context, headers=self._headers, timeout=ANSWER_S_MOST, trust_env=False
+            verify=context, headers=self._headers, timeout=RENEWAL_S_MOST, trust_env=False
         ) as client:
             wait_s, retry_s = 0.0, RETRY_S_FIRST
             while True:
@@ -61,11 +64,14 @@ class Registrar:
 
     async def _register(self, client: httpx.AsyncClient) -> float | None:
         """When to renew it; None when it failed."""
+        known = self._trouble == ""
+        answer_s = RENEWAL_S_MOST if known else TAKE_UP_S_MOST
         try:
             answer = await client.post(
                 self._address,
                 content=self._registration.model_dump_json(),
                 headers={"Content-Type": "application/json"},
+                timeout=httpx.Timeout(RENEWAL_S_MOST, read=answer_s),
             )
             if not answer.is_success:
                 self._failed(f"HTTP status {answer.status_code}: {answer.text[:200]}")

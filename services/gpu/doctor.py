@@ -18,7 +18,7 @@ from hostbench.doctor.check import (
 )
 from hostbench.doctor.installed import peers_installed
 from hostbench.doctor.view import View, one_line
-from hostbench.hostgpu import DEVICE_FILES, GUEST
+from hostbench.hostgpu import DEVICE_FILES, GUEST, LOADED
 from hostbench.models.doctor import Evidence
 from hostbench.models.host import Gpu
 from services.gpu import smi
@@ -27,9 +27,11 @@ from services.gpu.peers import PACKAGES
 # The oldest that loads what CUDA 12's compiler makes: CUDA Toolkit Release Notes, minor version
 # compatibility.
 DRIVER_LEAST = 525
-NVIDIA, PCI = "0x10de", "/sys/bus/pci/devices"
+NVIDIA, AMD, INTEL, PCI = "0x10de", "0x1002", "0x8086", "/sys/bus/pci/devices"
 # Classes of PCI devices: VGA and 3D controllers, other displays, processing accelerators.
 GPU_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
+# Of these no processor has one inside: 3D controllers without a display, accelerators.
+CARD_CLASSES = ("0x0302", "0x1200")
 # nvmlClocksEventReasons of the NVML API reference. Idle (1) and the display's clock (0x100) say
 # nothing about a run.
 HELD_DOWN = {
@@ -46,14 +48,17 @@ def gpu_devices(view: View) -> Outcome:
     """Whether there is anything to measure."""
     found = view.host.gpus
     action = "install the card's driver; in a container give it the card (compose.gpu.yaml)"
-    advice = Advice(action, Reach.STARTED)
+    # A host without a card lacks nothing that could be done for it.
+    advice = Advice(action, Reach.STARTED) if _has_card(view) else None
+    skipped = "" if advice else "; GPU cases will be skipped"
     if found is None:
         seen = [
             Evidence(source=f"/{pattern}", reason="no such file")
-            for pattern in DEVICE_FILES
+            for pattern in (*DEVICE_FILES, LOADED)
             if not view.find(f"/{pattern}")
         ]
-        return notice("none: no driver of a GPU has device files here", *seen, advice=advice)
+        text = f"none: no driver of a GPU has device files here{skipped}"
+        return notice(text, *seen, advice=advice)
     source = "gpu-bench --list-devices"
     if found.reason is not None:
         return unknown("cannot be told", Evidence(source=source, reason=one_line(found.reason)))
@@ -65,7 +70,7 @@ def gpu_devices(view: View) -> Outcome:
     text = "none"
     if found.devices:
         text = f"none; {', '.join(one.name for one in found.devices)} is a CPU by OpenCL"
-    return notice(text, *seen, advice=advice)
+    return notice(f"{text}{skipped}", *seen, advice=advice)
 
 
 def _named(one: Gpu) -> str:
@@ -97,6 +102,21 @@ def _pci_gpus(view: View) -> list[str]:
     """The directories of the PCI devices that may be GPUs."""
     classes = (view.read(path) for path in view.find(f"{PCI}/*/class"))
     return [one.path.rsplit("/", 1)[0] for one in classes if (one.text or "")[:6] in GPU_CLASSES]
+
+
+def _has_card(view: View) -> bool:
+    """Whether one of them is a card, and not inside of the processor or made up for a display."""
+    return any(_is_card(view, path) for path in _pci_gpus(view))
+
+
+def _is_card(view: View, path: str) -> bool:
+    vendor = view.read(f"{path}/vendor").text
+    kind = (view.read(f"{path}/class").text or "")[:6]
+    if vendor == NVIDIA or kind in CARD_CLASSES:
+        return True
+    # On the root bus sits what is inside of the processor.
+    bus = path.rsplit("/", 1)[-1].split(":")[-2]
+    return vendor in (AMD, INTEL) and bus != "00"
 
 
 def _driver(view: View, path: str) -> str | None:

@@ -211,13 +211,13 @@ def test_processes_that_cannot_be_seen_are_not_denied(tmp_path: Path) -> None:
 def test_nothing_readable_is_unknown_with_a_reason(tmp_path: Path) -> None:
     found = findings(view_of(tmp_path, {}))
     never_unreadable = {"timer_resolution", "io_uring", "python", "programs", "peers", "openblas"}
-    never_unreadable |= {"libnuma", "mem_peers", "disk_peers", "net_peers"}
-    elsewhere = {"other_run", "results_space", "micro_architecture"}
+    never_unreadable |= {"libnuma", "mem_peers", "disk_peers", "net_peers", "gpu_peers"}
+    elsewhere = {"other_run", "results_space", "micro_architecture", "gpu_devices"}
     elsewhere |= {"scratch_directory", "scratch_space"}
     for name, finding in found.items():
         if name in never_unreadable | elsewhere:
             continue
-        fine_without = {"same_page_merging", "numa_balancing"}
+        fine_without = {"same_page_merging", "numa_balancing", "gpu_driver"}
         assert finding.state is (OK if name in fine_without else UNKNOWN), finding
         hidden = finding.text == PROCESSES_HIDDEN
         assert hidden or any(one.reason for one in finding.evidence), finding

@@ -1,6 +1,7 @@
 """The GPU service with the real program: where there is no GPU, and with a driver of OpenCL that
 has the CPU do what a GPU would (PoCL)."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hostbench import remote
 from hostbench.models.host import HostInventory
 from hostbench.models.service import ServiceTable
 from services.gpu.tests import cuda_stub
@@ -69,6 +71,20 @@ def test_without_a_gpu_a_trial_is_skipped_at_once(bare: ServiceProcess) -> None:
     assert lines[0]["reason"].startswith("no GPU: ") and "libcuda.so.1" in lines[0]["reason"]
     assert lines[1]["processes"][0]["elapsed_s"] < 5
     assert outcome(bare, "t1") == "skipped"
+
+
+def test_drivers_may_take_longer_than_other_answers(
+    start_service: StartService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "programs" / PROGRAM.name
+    slow.parent.mkdir()
+    slow.write_text(f'#!/bin/sh\n[ "$1" != --list-devices ] || sleep 1.5\nexec {PROGRAM} "$@"\n')
+    slow.chmod(0o755)
+    service = start_service("gpu", subsystem="gpu", programs=slow.parent)
+    monkeypatch.setattr(remote, "ANSWER_S_MOST", 1.0)
+    with contextlib.closing(service.remote()) as far:
+        gpus = far.host().gpus
+    assert gpus is not None and gpus.reason is None and gpus.looked
 
 
 def test_a_driver_that_came_later_is_found(start_service: StartService, tmp_path: Path) -> None:

@@ -1,20 +1,27 @@
 """A service tells the orchestrator where it is."""
 
+import asyncio
 import contextlib
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
+from prometheus_client import Counter
 
+from hostbench import remote
 from hostbench.models.service import Registered, Registration
+from hostbench.program import LIST_TIMEOUT_S
+from hostbench.service import registration
 from hostbench.service.__main__ import GRACE_S
 from hostbench.service.registration import RENEW_S
-from tests.patience import wait_until
+from hostbench.services import Subsystem
+from tests.patience import SOON_S, wait_until
 from tests.service.conftest import StartService
 from tests.service.streams import running
 from tests.stack.service_process import SERVICE_KEY, ServiceProcess, free_port
@@ -23,7 +30,10 @@ from tests.stack.service_process import SERVICE_KEY, ServiceProcess, free_port
 class Registry:
     """Stands where the orchestrator would: it answers POST /hosts and nothing else."""
 
-    def __init__(self, port: int, renew_s: float = 1.0, status: int = 200) -> None:
+    def __init__(
+        self, port: int, renew_s: float = 1.0, status: int = 200, answer_s: float = 0.0
+    ) -> None:
+        """`answer_s`: how long it takes to answer the first time."""
         self.registrations: list[tuple[float, Registration]] = []
         self.keys: set[str | None] = set()
         self.status = status
@@ -37,6 +47,8 @@ class Registry:
                     one = Registration.model_validate_json(body)
                     registry.registrations.append((time.monotonic(), one))
                 answer = Registered(renew_s=renew_s, expires_s=45).model_dump_json().encode()
+                if registry.count() == 1:
+                    time.sleep(answer_s)
                 self.send_response(registry.status)
                 self.send_header("content-length", str(len(answer)))
                 self.end_headers()
@@ -105,6 +117,44 @@ def test_it_can_be_called_back_at_once(
     with contextlib.closing(service.remote()) as remote:
         assert remote.table().subsystem == "cpu"
     service.__exit__()
+
+
+def test_a_service_that_is_looked_at_for_long_registers(
+    registry: Callable[..., Registry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The drivers of many cards take longer than a renewal may."""
+    monkeypatch.setattr(registration, "RENEWAL_S_MOST", 0.3)
+    one = registry(free_port(), answer_s=1.0)
+    settings = SimpleNamespace(
+        orchestrator_url=f"http://127.0.0.1:{one._server.server_port}",
+        url="http://127.0.0.1:1", ca_file=None, key="k", host="bench-1", subsystem=Subsystem.GPU,
+    )  # fmt: skip
+
+    async def quiet() -> None:
+        pass
+
+    outcomes = Counter("tried", "", ("outcome",), registry=None)
+    registrar = registration.Registrar(
+        cast(Any, settings),
+        cast(Any, SimpleNamespace(quiet=quiet)),
+        cast(Any, SimpleNamespace(registrations=outcomes)),
+    )
+
+    async def registered() -> None:
+        running = asyncio.create_task(registrar.run())
+        async with asyncio.timeout(SOON_S):
+            while not registrar.has_registered:
+                await asyncio.sleep(0.01)
+        running.cancel()
+
+    asyncio.run(registered())
+    assert one.count() == 1, "not given up and tried again"
+    assert outcomes.labels(outcome="failed")._value.get() == 0
+
+
+def test_each_wait_holds_what_lies_inside_of_it() -> None:
+    assert remote.HOST_S_MOST > LIST_TIMEOUT_S
+    assert registration.TAKE_UP_S_MOST > remote.ANSWER_S_MOST + remote.HOST_S_MOST
 
 
 def test_it_comes_back_to_an_orchestrator_that_was_away(

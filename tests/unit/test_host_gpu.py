@@ -10,7 +10,7 @@ import pytest
 from hostbench import pcie
 from hostbench.errors import ResourceError
 from hostbench.host import inventory, merged_inventory
-from hostbench.hostgpu import GUEST, gpus, has_device_files, list_devices
+from hostbench.hostgpu import GUEST, gpus, has_driver, list_devices
 from hostbench.models.host import Gpu, Gpus, HostInventory, Virtualisation
 from hostbench.program import stated_version
 from hostbench.report.content import Facts, Part
@@ -154,11 +154,11 @@ def test_the_service_that_has_gpus_speaks_for_its_host() -> None:
 @pytest.mark.parametrize(
     ("name", "there"),
     [("dev/nvidiactl", True), ("dev/dri/renderD128", True), ("dev/kfd", True),
-     ("dev/dri/card0", False), ("dev/null", False)],
+     ("proc/driver/nvidia/version", True), ("dev/dri/card0", False), ("dev/null", False)],
 )  # fmt: skip
 def test_whether_some_driver_is_there(tmp_path: Path, name: str, there: bool) -> None:
     made.files(tmp_path, {name: ""})
-    assert has_device_files(tmp_path) is there
+    assert has_driver(tmp_path) is there
 
 
 def test_a_program_says_its_version_without_a_look_at_the_host(tmp_path: Path) -> None:

@@ -79,12 +79,23 @@ def test_all_threads_are_the_cpus_given() -> None:
     assert case.params["threads"] == 1
 
 
-def on_gpus(devices: tuple[Gpu, ...] | None, device: Any = "all") -> list[PlannedCase]:
-    """The cases of both types on a host with these devices; None: nobody looked."""
+def on_gpus(
+    devices: tuple[Gpu, ...] | None,
+    device: Any = "all",
+    reason: str | None = None,
+    unsupported: dict[str, str] | None = None,
+) -> list[PlannedCase]:
+    """The cases of both types on a host with these devices; None: nobody looked. `reason`: why the
+    look failed. `unsupported`: types that the first device lacks."""
     one = param("device", type="text", default="auto", min=None, max=None)
-    workload = FMA.model_copy(update={"params": (one, *FMA.params)})
+    params = tuple(
+        each.model_copy(update={"unsupported": unsupported or {}}) if each.name == "dtype" else each
+        for each in FMA.params
+    )
+    workload = FMA.model_copy(update={"params": (one, *params)})
     table = TABLE.model_copy(update={"workloads": (workload,)})
-    seen = host(gpus=None if devices is None else Gpus(devices=devices), allowed_cpus=(0,))
+    gpus = None if devices is None else Gpus(devices=devices, reason=reason)
+    seen = host(gpus=gpus, allowed_cpus=(0,))
     grid: Any = {"device": device, "dtype": "all"}
     suite = Suite(name="mine", cases=(entry(grid=grid),), peers="auto")
     return list(make_plan(suite, {"cpu": table}, seen).cases)
@@ -120,8 +131,24 @@ def test_a_device_that_is_named_is_measured_whatever_it_is() -> None:
     assert all(case.trial_time_s for case in cases)
 
 
-def test_where_nobody_looked_the_program_decides() -> None:
-    cases = on_gpus(None)
+def test_a_second_card_may_have_what_the_first_one_lacks() -> None:
+    cases = on_gpus(CARDS, unsupported={"fp64": "the first one has none"})
+    assert [(case.params["device"], case.params["dtype"]) for case in cases] == [
+        ("0", "fp64"), ("0", "fp32"), ("1", "fp64"), ("1", "fp32"),
+    ]  # fmt: skip
+    # Without a GPU the table says it of all of them, and a device that is named has its own.
+    nothing = dict.fromkeys(("fp64", "fp32"), "no GPU")
+    assert len(on_gpus((OFFERED_CPU,), [2], unsupported=nothing)) == 2
+    assert len(on_gpus((), unsupported=nothing)) == 1
+
+
+@pytest.mark.parametrize(
+    ("devices", "reason"), [(None, None), ((), "gpu-bench did not answer within 30 s")]
+)
+def test_where_nobody_looked_the_program_decides(
+    devices: tuple[Gpu, ...] | None, reason: str | None
+) -> None:
+    cases = on_gpus(devices, reason=reason)
     assert [case.params["device"] for case in cases] == ["auto", "auto"]
     assert all(case.trial_time_s for case in cases)
 

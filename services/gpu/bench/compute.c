@@ -57,6 +57,9 @@ static const char *lacking_in_cuda(const char *kernel, const struct gpu_device *
     static char why[160];
     if (kernel_image(kernel, device->cc_major, device->cc_minor))
         return NULL;
+    if (!kernel_exists(kernel))
+        return "this program was built without CUDA kernels (NVRTC=none): build it with NVRTC, or "
+               "give --backend opencl";
     snprintf(why, sizeof why,
              "%s: this program has no such kernel for compute capability %d.%d, which lacks the "
              "instruction or is older than 7.0",

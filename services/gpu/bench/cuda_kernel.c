@@ -119,9 +119,10 @@ int cuda_kernel(struct gpu *gpu, const char *name, struct gpu_kernel **made)
     *made = NULL;
     if (!image) {
         run_reason(gpu->run,
-                   "the program carries no kernel %s for %s of compute capability %d.%d: choose "
-                   "another device or workload",
-                   name, device->name, device->cc_major, device->cc_minor);
+                   "the program carries no kernel %s for %s of compute capability %d.%d: %s", name,
+                   device->name, device->cc_major, device->cc_minor,
+                   kernel_exists(name) ? "choose another device or workload"
+                                       : "it was built without CUDA kernels (NVRTC=none)");
         return EXIT_UNSUPPORTED;
     }
     int failure = module_of(gpu, name, &image, &module);

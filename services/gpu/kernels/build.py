@@ -4,8 +4,8 @@
 
 takes NVRTC from the directory that its wheel was installed into and leaves in the other one a
 CUBIN or a PTX file per target, and kernels.c: these files, the OpenCL source, and the index of
-which kernel is in which. Standard library alone: no environment exists yet when the programs are
-built.
+which kernel is in which. `none` in the place of NVRTC's directory leaves kernels.c with the OpenCL
+source alone. Standard library alone: no environment exists yet when the programs are built.
 """
 
 import ctypes
@@ -208,20 +208,22 @@ def carrier(output: Path, targets: list[Target]) -> str:
     )
 
 
-def main(nvrtc: Path, output: Path) -> None:
+def main(nvrtc: Path | None, output: Path) -> None:
     """Compiles all targets, two at a time, and writes kernels.c last: it is what make looks at."""
     output.mkdir(parents=True, exist_ok=True)
-    targets = [Target(name, arch) for name, (_, archs) in SETS.items() for arch in archs]
-    with ProcessPoolExecutor(2) as pool:
-        for made in [pool.submit(compile_target, nvrtc, output, target) for target in targets]:
-            made.result()
+    targets: list[Target] = []
+    if nvrtc is not None:
+        targets = [Target(name, arch) for name, (_, archs) in SETS.items() for arch in archs]
+        with ProcessPoolExecutor(2) as pool:
+            for made in [pool.submit(compile_target, nvrtc, output, target) for target in targets]:
+                made.result()
     (output / "kernels.c").write_text(carrier(output, targets))
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit(f"usage: {sys.argv[0]} NVRTC_DIRECTORY OUTPUT_DIRECTORY")
+        sys.exit(f"usage: {sys.argv[0]} NVRTC_DIRECTORY|none OUTPUT_DIRECTORY")
     try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
+        main(None if sys.argv[1] == "none" else Path(sys.argv[1]), Path(sys.argv[2]))
     except (OSError, RuntimeError) as error:
         sys.exit(f"{sys.argv[0]}: {error}")

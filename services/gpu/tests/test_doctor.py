@@ -87,10 +87,38 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., View
     ],
 )
 def test_the_devices(tmp_path: Path, gpus: Gpus | None, state: State, part: str) -> None:
-    found = of(tmp_path, "gpu_devices", gpus=gpus)
+    found = of(tmp_path / "bare", "gpu_devices", gpus=gpus)
     assert found.state is state and part in found.text, found
-    assert found.evidence
-    assert (found.remedy is not None) == (state is NOTICE)
+    assert found.evidence and found.remedy is None
+    assert ("will be skipped" in found.text) == (state is NOTICE)
+    pci_card(tmp_path / "host")
+    with_card = of(tmp_path, "gpu_devices", gpus=gpus)
+    assert with_card.state is state and part in with_card.text
+    assert (with_card.remedy is not None) == (state is NOTICE)
+    assert "skipped" not in with_card.text
+
+
+@pytest.mark.parametrize(
+    ("address", "vendor", "kind", "is_one"),
+    [
+        ("0000:01:00.0", "0x1002", "0x030000", True),
+        ("0000:03:00.0", "0x8086", "0x038000", True),
+        ("0000:00:05.0", "0x10de", "0x030200", True),  # given to a virtual machine
+        ("0000:00:05.0", "0x1002", "0x120000", True),
+        ("0000:00:02.0", "0x8086", "0x030000", False),  # inside of the processor
+        ("0000:00:01.0", "0x1234", "0x030000", False),  # a virtual machine's display
+        ("0000:02:00.0", "0x1a03", "0x030000", False),  # a server's console
+        ("0000:01:00.0", "0x1002", "0x020000", False),
+    ],
+)
+def test_only_for_a_card_there_is_something_to_do(
+    tmp_path: Path, address: str, vendor: str, kind: str, is_one: bool
+) -> None:
+    device = f"sys/bus/pci/devices/{address}"
+    found = of(
+        tmp_path, "gpu_devices", {f"{device}/vendor": f"{vendor}\n", f"{device}/class": f"{kind}\n"}
+    )
+    assert found.state is NOTICE and (found.remedy is not None) == is_one
 
 
 def test_what_was_looked_for_is_the_evidence(tmp_path: Path) -> None:

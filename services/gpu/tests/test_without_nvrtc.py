@@ -1,0 +1,83 @@
+"""Where NVRTC cannot be had: what the build says, and a program with kernels for OpenCL alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.gpu.tests import cuda_stub
+from services.gpu.tests.program import OK, PROGRAM, UNSUPPORTED, call
+from tests.machine_code import ROOT
+
+BUILD = ROOT / "services" / "gpu" / "kernels" / "build.py"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release build with other kernels."""
+    made = tmp_path_factory.mktemp("opencl-alone")
+    subprocess.run([sys.executable, BUILD, "none", made], check=True)
+    objects = [
+        path
+        for part in ("harness", "services/gpu/bench")
+        for path in (PROGRAM.parent / part).glob("*.o")
+    ]
+    assert objects
+    command = ["gcc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    command += ["-o", str(made / PROGRAM.name), str(made / "kernels.c"), *map(str, objects), "-lm"]
+    subprocess.run(command, check=True)
+    return made / PROGRAM.name
+
+
+def test_it_has_the_source_for_opencl(program: Path) -> None:
+    made = program.with_name("kernels.c").read_text()
+    assert "pointer_chase" in made and ".incbin" not in made
+    full = PROGRAM.stat().st_size
+    assert program.stat().st_size < full / 2
+    assert call("--list", program=program).returncode == OK
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        ("fma", "built without CUDA kernels (NVRTC=none)"),
+        ("copy", "built without CUDA kernels (NVRTC=none)"),
+        ("tensor", "no tensor kernel for"),
+    ],
+)
+def test_a_card_of_nvidias_is_told_why_it_is_skipped(
+    program: Path, workload: str, said: str
+) -> None:
+    result = call(workload, program=program, env=cuda_stub.environment())
+    assert result.returncode == UNSUPPORTED, result.stderr
+    assert said in result.stdout and '"event":"skip"' in result.stdout.replace(" ", "")
+
+
+def test_without_the_wheel_one_line_says_what_to_call(tmp_path: Path) -> None:
+    python = tmp_path / "python3"
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" != venv ] || {{ mkdir -p "$3/bin"; cp {python} "$3/bin/python"; }}\n'
+        'case "$*" in *" pip "*) echo "no network" >&2; exit 1;; esac\n'
+    )
+    python.chmod(0o755)
+    result = subprocess.run(
+        [ROOT / "scripts" / "nvrtc.sh", tmp_path / "nvrtc"],
+        env={**os.environ, "PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert "make run NVRTC=none" in last and "OpenCL alone" in last
+
+
+def test_make_asks_for_no_wheel_when_told_so() -> None:
+    def commands(*words: str) -> str:
+        call = ["make", "--dry-run", "--always-make", *words, "build/gpu/kernels.c"]
+        return subprocess.check_output(call, cwd=ROOT, text=True)
+
+    assert "scripts/nvrtc.sh" in commands()
+    assert "scripts/nvrtc.sh" not in (none := commands("NVRTC=none"))
+    assert "build.py none build/gpu" in none
