@@ -127,6 +127,16 @@ def running(
 
 def table(**options: Any) -> dict[str, Any]:
     """The workloads of --list by name."""
+    return _table_under(**options) if options else _own_table()
+
+
+@cache
+def _own_table() -> dict[str, Any]:
+    """That of this host, whose devices stay the same."""
+    return _table_under()
+
+
+def _table_under(**options: Any) -> dict[str, Any]:
     result = call("--list", **options)
     assert result.returncode == OK, result.stderr
     return {workload["name"]: workload for workload in json.loads(result.stdout)["workloads"]}
