@@ -21,6 +21,8 @@ OK, FAILED, USAGE, RESOURCE, UNSUPPORTED, WRONG = range(6)
 MOMENT = ("--duration-s=0.3", "--warmup-s=0.05")
 # The longest anything here may take: a driver's compiler, on a machine whose CPUs others have.
 TIMEOUT_S = 240.0
+# Who is told to end does so within a second; a machine that others load too may hold it up.
+STOP_S = 5.0
 
 
 @dataclass(frozen=True)
