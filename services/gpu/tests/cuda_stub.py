@@ -66,8 +66,16 @@ def build(directory: Path, library: str, *defines: str) -> Path:
     }[library]
     others.append(SOURCES / "stub.c")
     first = compiled(own, directory / f"{own.stem}.o", *defines) if defines else shared_object(own)
-    objects = [first, *map(shared_object, others)]
-    linked = [compiler(), "-shared", "-pthread", "-o", directory / library, *objects, "-lm"]
+    objects = [first, *(shared_object(source) for source in others)]
+    linked: list[str | Path] = [
+        compiler(),
+        "-shared",
+        "-pthread",
+        "-o",
+        directory / library,
+        *objects,
+        "-lm",
+    ]
     subprocess.run(linked, check=True)
     return directory
 
