@@ -38,7 +38,9 @@ SUBSYSTEMS = tuple(
 
 
 @pytest.fixture(params=VARIANTS, ids=lambda variant: variant.name)
-def variant(request: pytest.FixtureRequest) -> Variant:
+def variant(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Variant:
     """Each build. One that is not there fails; a tool to run it that is not there skips."""
     one: Variant = request.param
     if one.prefix and shutil.which(one.prefix[0]) is None:
@@ -47,4 +49,7 @@ def variant(request: pytest.FixtureRequest) -> Variant:
         assert one.program(subsystem).is_file(), (
             f"{one.program(subsystem)} is not built; make test builds it"
         )
+    if one.name == "tsan":
+        # Beneath it a driver of OpenCL takes seconds to load, which every call of gpu-bench does.
+        monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
     return one

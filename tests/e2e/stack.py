@@ -137,6 +137,14 @@ class Stack:
         except (AssertionError, subprocess.TimeoutExpired):
             self.from_registry = False
 
+    def keeps_layers(self) -> bool:
+        """Whether the engine has layers that earlier builds made, or does not tell."""
+        try:
+            said = self.docker("system", "df", "--format", "{{.Type}}={{.TotalCount}}")
+        except AssertionError:
+            return True
+        return "Build Cache=0" not in said.splitlines()
+
     def up(self) -> float:
         """Starts what is built. Returns the seconds until all of it is healthy."""
         began_s = time.monotonic()

@@ -52,7 +52,7 @@ ADDED_BYTES_MOST = {
     "orchestrator": 400 * MEGABYTE,
 }
 START_S_MOST = 90.0
-# On two CPUs, from nothing; of a build that finds its layers this says little.
+# On two CPUs, from nothing.
 GPU_BUILD_S_MOST = 360.0
 # Of one core. Alone on a quiet host it is half a percent; beside another lane of tests the same
 # work takes up to twice the time.
@@ -110,10 +110,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             pytest.fail(reason)
         pytest.skip(reason)
     stack = Stack(tmp_path_factory.mktemp("stack"), engine)
+    from_nothing = not stack.keeps_layers()
     stack.pull()
     began_s = time.monotonic()
     stack.compose("build", "--quiet", "gpu")
-    note(gpu_build_s=time.monotonic() - began_s)
+    note(gpu_build_s=time.monotonic() - began_s, gpu_build_from_nothing=from_nothing)
     stack.compose("build", "--quiet")
     note(build_s=time.monotonic() - began_s, from_registry=stack.from_registry)
     try:
@@ -188,8 +189,12 @@ def test_images_are_small(stack: Stack) -> None:
         assert added[name] < most
 
 
+@pytest.mark.usefixtures("stack")
 def test_the_gpu_image_is_built_soon() -> None:
-    assert json.loads(FIGURES.read_text())["gpu_build_s"] < GPU_BUILD_S_MOST
+    figures = json.loads(FIGURES.read_text())
+    assert figures["gpu_build_s"] < GPU_BUILD_S_MOST
+    if not figures["gpu_build_from_nothing"]:
+        pytest.skip("the engine had layers of earlier builds: how soon from nothing is not known")
 
 
 def test_a_job_from_post_to_result(api: httpx.Client) -> None:
@@ -317,7 +322,7 @@ def test_without_a_gpu_its_cases_are_skipped(stack: Stack, api: httpx.Client) ->
 # Few bytes: a CPU is no GPU, and it is the way that is tested.
 OPENCL: dict[str, Any] = {"device": 0, "backend": "opencl", "duration_s": 0.3, "warmup_s": 0.1}
 OPENCL_SMALL = {**OPENCL, "size_bytes": 16 << 20}
-ON_A_CPU = {
+ON_A_CPU: dict[str, Any] = {
     "name": "opencl-on-a-cpu",
     "idle": {"policy": "force"},
     "repeats": {"min_trials": 1, "max_trials": 1},
@@ -325,25 +330,38 @@ ON_A_CPU = {
         {"workload": "gpu.fma", "params": OPENCL, "grid": {"dtype": ["fp64", "fp32"]}},
         {"workload": "gpu.int_add", "params": OPENCL},
         {"workload": "gpu.int_mul_add", "params": OPENCL},
-        {"workload": "gpu.read", "params": OPENCL_SMALL, "peers": ["clpeak"]},
+        {"workload": "gpu.dp4a", "params": OPENCL},
+        {"workload": "gpu.read", "params": OPENCL_SMALL},
         {"workload": "gpu.write", "params": OPENCL_SMALL},
         {"workload": "gpu.copy", "params": OPENCL_SMALL},
         {"workload": "gpu.triad", "params": OPENCL_SMALL},
         {"workload": "gpu.pointer_chase", "params": OPENCL_SMALL},
         {"workload": "gpu.host_to_device", "params": OPENCL_SMALL},
+        # Of clpeak's tests the one that takes seconds on a CPU, and not most of a minute.
+        {
+            "workload": "gpu.host_to_device",
+            "params": {**OPENCL_SMALL, "host_memory": "pageable"},
+            "peers": ["clpeak"],
+        },
         {"workload": "gpu.device_to_host", "params": OPENCL_SMALL},
         {"workload": "gpu.bidirectional", "params": OPENCL_SMALL},
         {"workload": "gpu.launch_latency", "params": OPENCL},
         {"workload": "gpu.copy", "grid": {"device": "all"}},
     ],
 }
+# What has no meaning without a GPU of NVIDIA's, or without two GPUs.
+NOT_OF_OPENCL = {"gpu.tensor", "gpu.gemm", "gpu.peer_to_peer"}
 
 
 def test_opencl_from_post_to_result(stack: Stack, api: httpx.Client) -> None:
     """The service with a driver of OpenCL, by which a CPU does what a GPU would."""
     with stack.with_overlay("tests/e2e/compose.pocl.yaml", "gpu"):
-        # clpeak alone takes half a minute, and several beside other work.
-        document = ended(api, post(api, suite=ON_A_CPU), within_s=400)
+        # Every kernel is compiled anew, beside other work.
+        document = ended(api, post(api, suite=ON_A_CPU), within_s=240)
+        tables = api.get("/workloads").raise_for_status().json()["hosts"][HOST]
+    (table,) = [one for one in tables if one["subsystem"] == "gpu"]
+    planned = {case["workload"] for case in ON_A_CPU["cases"]}
+    assert planned | NOT_OF_OPENCL == {f"gpu.{one['name']}" for one in table["workloads"]}
     (device,) = document["host"]["gpus"]["devices"]
     assert (device["type"], device["backend"]) == ("cpu", "opencl")
     *measured, auto = document["cases"]

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,13 @@ PROGRAM = PROGRAMS / "gpu-bench"
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
 SHORT = {"duration_s": 0.2, "warmup_s": 0.05}
 SMALL_BYTES = 8 << 20
+WORKLOADS = (
+    *("fma", "int_add", "int_mul_add", "dp4a"),
+    *("read", "write", "copy", "triad", "pointer_chase"),
+    *("host_to_device", "device_to_host", "bidirectional", "launch_latency"),
+)
 # What has no meaning without a GPU of NVIDIA's, or without two GPUs.
-NOT_OF_OPENCL = {"tensor", "gemm", "dp4a", "peer_to_peer"}
+NOT_OF_OPENCL = {"tensor", "gemm", "peer_to_peer"}
 
 
 def devices(**environment: str) -> list[dict[str, Any]]:
@@ -57,8 +63,8 @@ def test_without_a_gpu_it_says_what_it_looked_for(bare: ServiceProcess) -> None:
     assert seen is not None and seen.devices == () and seen.reason is None
     cuda, opencl = seen.looked
     assert "libcuda.so.1" in cuda and "OpenCL" in opencl
-    table = ServiceTable.model_validate_json(bare.client.get("/workloads").content).table
-    for workload in table.workloads:
+    served = ServiceTable.model_validate_json(bare.client.get("/workloads").content).table
+    for workload in served.workloads:
         assert workload.unsupported is not None and workload.unsupported.startswith("no GPU: ")
     logged = [json.loads(line) for line in bare.log.splitlines()]
     (said,) = [line for line in logged if line["event"] == "nothing_runs_here"]
@@ -124,24 +130,26 @@ def pocl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     check_and_stop(one)
 
 
-def workloads() -> list[str]:
-    """All that OpenCL has."""
-    said = subprocess.check_output([PROGRAM, "--list"])
-    return [
-        one["name"] for one in json.loads(said)["workloads"] if one["name"] not in NOT_OF_OPENCL
-    ]
+@cache
+def table() -> dict[str, Any]:
+    """The workloads of --list by name."""
+    said = json.loads(subprocess.check_output([PROGRAM, "--list"]))["workloads"]
+    return {one["name"]: one for one in said}
 
 
 def on_the_cpu(workload: str, device: int) -> dict[str, Any]:
     """Parameters of a short trial."""
-    said = json.loads(subprocess.check_output([PROGRAM, "--list"]))["workloads"]
-    (row,) = [one for one in said if one["name"] == workload]
-    sized = any(param["name"] == "size_bytes" for param in row["params"])
+    sized = any(param["name"] == "size_bytes" for param in table()[workload]["params"])
     size = {"size_bytes": SMALL_BYTES} if sized else {}
     return {"device": str(device), "backend": "opencl", **SHORT, **size}
 
 
-@pytest.mark.parametrize("workload", workloads() if PROGRAM.exists() else [])
+def test_no_workload_is_left_out() -> None:
+    assert {*WORKLOADS} | NOT_OF_OPENCL == set(table())
+    assert len(set(WORKLOADS)) == len(WORKLOADS) and NOT_OF_OPENCL.isdisjoint(WORKLOADS)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
 def test_every_workload_of_opencl_through_the_service(pocl: ServiceProcess, workload: str) -> None:
     params = on_the_cpu(workload, cpu_with_opencl())
     lines = measured(pocl, workload, params)
@@ -149,8 +157,8 @@ def test_every_workload_of_opencl_through_the_service(pocl: ServiceProcess, work
     assert names[0] == "start" and names[-2:] == ["end", "control_plane"], lines
     assert lines[0]["params"]["device"] == params["device"]
     assert "not_a_gpu" in [line["code"] for line in lines if line["event"] == "warning"]
-    table = ServiceTable.model_validate_json(pocl.client.get("/workloads").content).table
-    row = table.workload(workload)
+    served = ServiceTable.model_validate_json(pocl.client.get("/workloads").content).table
+    row = served.workload(workload)
     assert row is not None and lines[-2]["metrics"][row.primary.name] > 0
 
 

@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-import pytest
-
+from services.gpu.tests.compiler import compiler
 from tests.machine_code import ROOT
 
 GPU = ROOT / "services" / "gpu"
@@ -29,13 +28,33 @@ class Report:
     left: dict[str, int]
 
 
+@cache
+def scratch() -> Path:
+    """A directory that is there as long as this process."""
+    directory = Path(mkdtemp(prefix="hostbench-stub-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+def compiled(source: Path, made: Path, *defines: str) -> Path:
+    """One source as an object."""
+    includes = [f"-I{include}" for include in INCLUDES]
+    options = [*FLAGS, "-fPIC", "-fvisibility=hidden", "-pthread", *includes]
+    names = [f"-D{define}" for define in defines]
+    subprocess.run([compiler(), *options, *names, "-c", "-o", made, source], check=True)
+    return made
+
+
+@cache
+def shared_object(source: Path) -> Path:
+    """One that is the same in every stand-in: compiled once a process."""
+    return compiled(source, scratch() / f"{source.stem}.o")
+
+
 def build(directory: Path, library: str, *defines: str) -> Path:
-    """Compiles one stand-in into the directory; skips where there is no compiler. `defines` are the
+    """Makes one stand-in in the directory; skips where there is no compiler. `defines` are the
     compiler's -D options: NAME=other takes an entry point away."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no compiler to make the stand-in with")
-    sources = {
+    own, *others = {
         CUDA: (
             SOURCES / "libcuda.c",
             SOURCES / "tensor_emulation.c",
@@ -45,32 +64,36 @@ def build(directory: Path, library: str, *defines: str) -> Path:
         NVML: (SOURCES / "libnvidia_ml.c",),
         CUBLASLT: (SOURCES / "libcublaslt.c", GPU / "bench" / "element.c"),
     }[library]
-    command = [
-        compiler,
-        *FLAGS,
-        "-fPIC",
+    others.append(SOURCES / "stub.c")
+    first = compiled(own, directory / f"{own.stem}.o", *defines) if defines else shared_object(own)
+    objects = [first, *(shared_object(source) for source in others)]
+    linked: list[str | Path] = [
+        compiler(),
         "-shared",
-        "-fvisibility=hidden",
         "-pthread",
-        *(f"-I{include}" for include in INCLUDES),
-        *(f"-D{define}" for define in defines),
         "-o",
-        str(directory / library),
-        *map(str, sources),
-        str(SOURCES / "stub.c"),
+        directory / library,
+        *objects,
         "-lm",
     ]
-    subprocess.run(command, check=True)
+    subprocess.run(linked, check=True)
     return directory
 
 
 @cache
 def both() -> Path:
     """A directory with both stand-ins, for all tests of this process."""
-    directory = Path(mkdtemp(prefix="hostbench-stub-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    directory = scratch() / "both"
+    directory.mkdir()
     build(directory, CUDA)
     return build(directory, NVML)
+
+
+def link_both(directory: Path) -> Path:
+    """Puts both into another directory, to stand beside others there."""
+    for library in (CUDA, NVML):
+        (directory / library).symlink_to(both() / library)
+    return directory
 
 
 def environment(directory: Path | None = None, **settings: str | int) -> dict[str, str]:

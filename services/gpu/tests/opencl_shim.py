@@ -8,18 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from services.gpu.tests.compiler import compiler
 from tests.machine_code import ROOT
 
 SOURCE = Path(__file__).with_name("opencl_shim.c")
 LOADER = "libOpenCL.so.1"
-
-
-def compiler() -> str:
-    """The C compiler; skips where there is none."""
-    found = shutil.which("gcc") or shutil.which("cc")
-    if found is None:
-        pytest.skip("there is no compiler to make the stand-in with")
-    return found
 
 
 def build(directory: Path, source: Path = SOURCE) -> None:

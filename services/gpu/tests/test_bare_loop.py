@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests import cuda_stub
+from services.gpu.tests.compiler import compiler
 from tests.machine_code import ROOT
 
 SOURCE = ROOT / "benchmarks" / "gpu" / "memcpy_loop.c"
@@ -18,7 +19,7 @@ Loop = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def loop(tmp_path: Path) -> Loop:
     program = tmp_path / "memcpy_loop"
-    subprocess.run(["gcc", *FLAGS, "-o", program, SOURCE, "-ldl"], check=True)
+    subprocess.run([compiler(), *FLAGS, "-o", program, SOURCE, "-ldl"], check=True)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

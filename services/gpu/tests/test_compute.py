@@ -8,6 +8,7 @@ import pytest
 from services.gpu.tests.program import (
     FAILED,
     MOMENT,
+    STOP_S,
     UNSUPPORTED,
     call,
     devices,
@@ -100,12 +101,12 @@ def test_a_fixed_work() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_within_a_second(number: signal.Signals) -> None:
+def test_a_signal_ends_it_soon(number: signal.Signals) -> None:
     with running("fma", *on_pocl()) as (process, start):
         assert start["event"] == "start"
         time.sleep(0.2)
         begun = time.monotonic()
         process.send_signal(number)
         process.communicate(timeout=20)
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < STOP_S
         assert process.returncode == FAILED

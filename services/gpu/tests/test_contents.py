@@ -2,12 +2,12 @@
 
 import ctypes
 import random
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from services.gpu.tests.compiler import compiler
 from tests.machine_code import ROOT
 
 BENCH = Path(__file__).parents[1] / "bench"
@@ -28,16 +28,13 @@ class Cycle(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no compiler")
     directory = tmp_path_factory.mktemp("contents")
     made, told = directory / "contents.so", directory / "told.c"
     told.write_text("void run_fact(void) {}\nvoid run_warning(void) {}\n")
     sources = [BENCH / name for name in ("contents.c", "cycle.c", "nearness.c")]
     sources += [ROOT / "harness" / "textfile.c", told]
     options = ["-std=gnu17", "-O2", "-fPIC", "-shared", f"-I{ROOT / 'harness'}"]
-    subprocess.run([compiler, *options, "-o", made, *sources], check=True)
+    subprocess.run([compiler(), *options, "-o", made, *sources], check=True)
     loaded = ctypes.CDLL(str(made))
     loaded.nearness_node.argtypes = (ctypes.c_char_p, ctypes.c_char_p)
     loaded.contents_sum.argtypes = (U32, U64, U64)

@@ -17,6 +17,7 @@ from services.gpu.tests.program import (
     FAILED,
     OK,
     RESOURCE,
+    STOP_S,
     UNSUPPORTED,
     USAGE,
     WRONG,
@@ -143,7 +144,9 @@ def test_a_trial_leaves_nothing(reports: dict[str, Report], workload: str) -> No
 
 
 def test_what_a_trial_is_told_of_the_card() -> None:
-    trial = measure("fma", "--dtype=fp32", *LONGER, env=environment(cards=3))
+    """In so long a time that it is as good as nothing how late the sensors are read."""
+    arguments = ("--dtype=fp32", "--backend=cuda", "--duration-s=2", "--warmup-s=0")
+    trial = measure("fma", *arguments, env=environment(cards=3))
     assert trial.facts["device_name"] == "Stand-in 0"
     assert trial.facts["pci"] == "0000:5a:00.0"
     assert trial.facts["driver"] == "550.54.14"
@@ -152,7 +155,7 @@ def test_what_a_trial_is_told_of_the_card() -> None:
     assert sensors_of(trial) == (1001e6, 2000e6, 300, 40)
     assert trial.metrics["nvml_clock_hertz_min"] == 1000e6
     elapsed_s = trial.end["elapsed_s"]
-    assert trial.metrics["energy_joules"] == pytest.approx(300 * elapsed_s, rel=0.05)
+    assert trial.metrics["energy_joules"] == pytest.approx(300 * elapsed_s, rel=0.1)
     assert trial.metrics["throttled_ratio"] == 0
 
 
@@ -435,7 +438,7 @@ def test_a_device_that_hangs(nth: int) -> None:
         process.send_signal(signal.SIGTERM)
         told = time.monotonic()
         output, messages = process.communicate(timeout=20)
-        assert time.monotonic() - told < 1
+        assert time.monotonic() - told < STOP_S
     assert process.returncode == FAILED and "ended by SIGTERM" in messages
     assert '"end"' not in output
 
@@ -445,7 +448,7 @@ def test_it_ends_when_told() -> None:
         process.send_signal(signal.SIGTERM)
         told = time.monotonic()
         output, messages = process.communicate(timeout=20)
-        assert time.monotonic() - told < 1
+        assert time.monotonic() - told < STOP_S
     assert process.returncode == FAILED and "ended by SIGTERM" in messages
     assert '"interrupted"' in output
 
@@ -499,7 +502,7 @@ def test_an_old_nvml(cuda_alone: Path) -> None:
         "nvmlEventSetCreate",
     )
     cuda_stub.build(cuda_alone, NVML, *(f"{name}=no_{name}" for name in lacking))
-    trial = measure(*arguments("fma"), env=environment(cuda_alone, reasons=4))
+    trial = measure("fma", "--dtype=fp32", *LONGER, env=environment(cuda_alone, reasons=4))
     assert trial.metrics["power_watts"] == 50
     assert trial.metrics["energy_joules"] == pytest.approx(50 * trial.end["elapsed_s"], rel=0.2)
     assert trial.metrics["throttled_ratio"] == 1

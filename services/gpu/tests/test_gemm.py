@@ -35,7 +35,9 @@ NOT_SUPPORTED, ALLOC_FAILED = 15, 3
 
 @cache
 def with_the_library() -> Path:
-    return cuda_stub.build(cuda_stub.both(), CUBLASLT)
+    directory = cuda_stub.scratch() / "with-cublaslt"
+    directory.mkdir()
+    return cuda_stub.build(cuda_stub.link_both(directory), CUBLASLT)
 
 
 def environment(**settings: str | int) -> dict[str, str]:
@@ -60,16 +62,14 @@ def test_everything_is_released(tmp_path: Path) -> None:
 
 
 def test_without_the_library_it_is_skipped(tmp_path: Path) -> None:
-    cuda_stub.build(tmp_path, cuda_stub.CUDA)
-    cuda_stub.build(tmp_path, cuda_stub.NVML)
+    cuda_stub.link_both(tmp_path)
     result = call("gemm", *SMALL, env=cuda_stub.environment(tmp_path))
     looked_for = ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11")
     refused(result, UNSUPPORTED, "no cuBLASLt", *looked_for, "LD_LIBRARY_PATH")
 
 
 def test_another_library_of_that_name(tmp_path: Path) -> None:
-    cuda_stub.build(tmp_path, cuda_stub.CUDA)
-    cuda_stub.build(tmp_path, cuda_stub.NVML)
+    cuda_stub.link_both(tmp_path)
     cuda_stub.build(tmp_path, CUBLASLT, "cublasLtMatmul=other")
     result = call("gemm", *SMALL, env=cuda_stub.environment(tmp_path))
     refused(result, UNSUPPORTED, "libcublasLt.so.12 has no cublasLtMatmul")

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from services.gpu.tests.compiler import compiler
+
 GPU = Path(__file__).parents[1]
 ROOT = GPU.parents[1]
 CARRIER = ROOT / "build" / "gpu" / "kernels.c"
@@ -32,7 +34,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     assert CARRIER.exists(), f"{CARRIER} is missing: make programs builds it"
     made = tmp_path_factory.mktemp("set") / "set.so"
     subprocess.run(
-        f"gcc -std=gnu17 -shared -fPIC -o {made} {CARRIER} {GPU}/bench/kernel_set.c".split(),
+        f"{compiler()} -std=gnu17 -shared -fPIC -o {made} "
+        f"{CARRIER} {GPU}/bench/kernel_set.c".split(),
         check=True,
         cwd=ROOT,
     )

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from services.gpu.tests.compiler import compiler
+
 GPU = Path(__file__).parents[1]
 GROUP_SIZE = 256
 TILE_BYTES = 32768
@@ -59,8 +61,8 @@ Array = np.ndarray[tuple[int], np.dtype[np.uint8]]
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     made = tmp_path_factory.mktemp("emulation") / "kernels.so"
     subprocess.run(
-        f"gcc -std=gnu17 -O2 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o {made} "
-        f"{GPU / 'kernels' / 'emulation.c'} {GPU / 'bench' / 'vector_check.c'}".split(),
+        f"{compiler()} -std=gnu17 -O2 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC "
+        f"-o {made} {GPU / 'kernels' / 'emulation.c'} {GPU / 'bench' / 'vector_check.c'}".split(),
         check=True,
     )
     library = ctypes.CDLL(str(made))

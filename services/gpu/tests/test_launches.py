@@ -1,5 +1,6 @@
 """What a launch takes, on PoCL and on the stand-in for CUDA."""
 
+import statistics
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,11 @@ def test_a_trial(backend: str, mode: str) -> None:
 
 
 def test_without_waiting_they_are_shorter() -> None:
-    there, behind = (trial_on("cuda", f"--mode={mode}").metrics for mode in MODES)
-    assert behind["launch_time_s"] < there["launch_time_s"]
+    """The median of three each, in turns: a machine that others load too spoils one or other."""
+    told: dict[str, list[float]] = {mode: [] for mode in MODES}
+    for mode in MODES * 3:
+        told[mode].append(trial_on("cuda", f"--mode={mode}").metrics["launch_time_s"])
+    assert statistics.median(told["back_to_back"]) < statistics.median(told["round_trip"])
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -13,6 +13,7 @@ from services.gpu.tests.program import (
     MOMENT,
     OK,
     RESOURCE,
+    STOP_S,
     UNSUPPORTED,
     call,
     on_pocl,
@@ -20,10 +21,11 @@ from services.gpu.tests.program import (
     running,
     table,
 )
-from services.gpu.tests.test_opencl import MIB, SMALL, Shim
+from services.gpu.tests.test_opencl import MIB, Shim
 
 __all__ = ["shim"]
 
+SMALL = f"--size-bytes={32 * MIB}"
 FMA = ["fma", "--dtype=fp32"]
 UP = ["host_to_device", SMALL]
 DOWN = ["device_to_host", SMALL]
@@ -186,5 +188,5 @@ def test_a_device_that_hangs_ends_within_a_second_when_it_is_told_to(
         begun = time.monotonic()
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=20)
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < STOP_S
     assert process.returncode == FAILED and '"interrupted"' in output

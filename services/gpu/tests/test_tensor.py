@@ -2,7 +2,6 @@
 and the workload itself on a stand-in for the driver."""
 
 import ctypes
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from services.gpu.tests.compiler import compiler
 from services.gpu.tests.cuda_stub import FLAGS, GPU, INCLUDES, environment
 from services.gpu.tests.program import UNSUPPORTED, WRONG, call, measure, on_pocl, refused
 
@@ -103,10 +103,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         *(GPU / "bench" / f"{name}.c" for name in ("element", "random")),
     ]
     includes = [f"-I{include}" for include in INCLUDES]
-    compiler = os.environ.get("CC", "gcc")
     subprocess.run(
         [
-            compiler,
+            compiler(),
             *FLAGS,
             "-fPIC",
             "-shared",

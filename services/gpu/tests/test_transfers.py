@@ -61,9 +61,11 @@ def test_both_directions(backend: str) -> None:
 
 
 def test_both_directions_are_at_work_together() -> None:
-    """Each of them all the time: the copies of the two overlap."""
-    metrics = trial_on("cuda", "bidirectional", f"--size-bytes={32 * MIB}").metrics
-    assert metrics["device_busy_ratio"] > 0.7
+    """Each of them all the time: the copies of the two overlap. One behind the other is a half at
+    most, every time; a machine that others load too may keep them apart now and then."""
+    size = f"--size-bytes={32 * MIB}"
+    trials = (trial_on("cuda", "bidirectional", size) for _ in range(3))
+    assert any(trial.metrics["device_busy_ratio"] > 0.7 for trial in trials)
 
 
 def test_pageable_memory_has_no_two_directions() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from services.gpu.tests.compiler import compiler
 from tests.machine_code import ROOT
 
 Piece = tuple[int, float, float]
@@ -19,8 +20,9 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("windows") / "probe"
     bench, harness = ROOT / "services/gpu/bench", ROOT / "harness"
     sources = [Path(__file__).parent / "window_probe.c", bench / "window_record.c"]
-    command = ["gcc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{bench}", f"-I{harness}"]
-    subprocess.run([*command, "-o", program, *sources, harness / "statistics.c", "-lm"], check=True)
+    options = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{bench}", f"-I{harness}", "-lm"]
+    sources.append(harness / "statistics.c")
+    subprocess.run([compiler(), "-o", program, *sources, *options], check=True)
     return program
 
 
