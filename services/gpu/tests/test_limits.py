@@ -69,7 +69,7 @@ def found(
     metrics: dict[str, float | None] | None = None,
     **params: Any,
 ) -> dict[str, Limit]:
-    told = {"device_uuid": UUID, "device_type": "gpu"}
+    told = {"device_uuid": (gpu.uuid if gpu else None) or UUID, "device_type": "gpu"}
     if gpu is not None:
         told |= {
             "device_name": gpu.name,
@@ -343,6 +343,7 @@ def test_what_the_cache_may_have_served_is_in_the_tolerance() -> None:
         (card(memory_clock_hertz=None), GIB, "memory clock and bus width"),
         (card(bus_width_bits=None), GIB, "memory clock and bus width"),
         (card(l2_bytes=None), GIB, "L2 cache is not known"),
+        (card(uuid=f"MIG-{UUID}"), GIB, "its share of the memory is not told"),
         (H100, "auto", "how large its buffers are"),
     ],
 )
@@ -369,6 +370,7 @@ LINK = PcieLink(
         ("generation 1 x16 when idle, at most 5 x16", 63.02),
         ("generation 4 x16 when idle, at most 4 x16", 31.51),
         ("generation 3 x8 when idle, at most 3 x8", 7.877),
+        ("generation 1 x8 when idle, at most 4 x16", 15.75),
         ("generation 2 x16", 8.0),
         ("generation 6 x16 when idle, at most 6 x16", 121.0),
     ],

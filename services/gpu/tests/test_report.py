@@ -4,6 +4,7 @@ import pytest
 
 from hostbench.models.result import ResultDocument, Verdict
 from hostbench.report.content import (
+    BarChart,
     Block,
     Bullets,
     Chart,
@@ -73,6 +74,18 @@ def test_a_pipe_and_a_product_are_never_in_one_chart() -> None:
             assert "no matrix product" in text
         if part.title == "Matrix products":
             assert "no measure of the pipes" in text
+
+
+def test_the_copy_of_the_driver_is_never_shown_as_ours() -> None:
+    found = report(ALL.cases, ALL)
+    (copy,) = [case for case in found.headline if case.workload == "gpu.copy"]
+    assert copy.params["path"] == "kernel"
+    (memory,) = [block for block in found.blocks if getattr(block, "title", "") == "Device memory"]
+    assert isinstance(memory, Part)
+    (chart,) = [block for block in memory.blocks if isinstance(block, Chart)]
+    assert isinstance(chart.drawing, BarChart)
+    bars = {group.title: [one.label for one in group.bars] for group in chart.drawing.groups}
+    assert bars == {"": ["read", "write", "triad", "copy"], "by the driver": ["copy"]}
 
 
 def test_the_share_of_the_limit_at_the_clock_that_was_stands_beside_the_clock() -> None:

@@ -35,7 +35,7 @@ def asked(environment: dict[str, str], *arguments: str) -> str:
 
 def listed(environment: dict[str, str]) -> Gpus:
     found = DeviceList.model_validate_json(asked(environment, "--list-devices"))
-    devices = tuple(Gpu(**one.model_dump()) for one in found.devices)
+    devices = tuple(Gpu(**one.model_dump(exclude={"opencl"})) for one in found.devices)
     return Gpus(devices=devices, looked=found.looked)
 
 
