@@ -90,7 +90,7 @@ class Table:
         save(f"gpu/{self._name}", self._entries)
 
     def end(self) -> None:
-        """Ends the script, with exit code 1 where a target was missed, 2 where nothing was compared."""
+        """Ends the script: exit code 1 where a target was missed, 2 where nothing was compared."""
         if not self._entries:
             nothing_compared()
         raise SystemExit(0 if self.met else 1)

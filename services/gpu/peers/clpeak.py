@@ -1,7 +1,7 @@
 """clpeak: what OpenCL devices do at most, through compiled kernels with vectors of 1 to 16.
 
-The figure is the best of these widths. It is told OpenCL's numbers of our device, and would take all
-of them in turn without.
+The figure is the best of these widths. It is told OpenCL's numbers of our device, and would
+take all of them in turn without.
 """
 
 import re

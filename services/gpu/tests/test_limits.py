@@ -214,6 +214,21 @@ def test_what_is_not_known_has_a_reason(gpu: Gpu, workload: str, dtype: str, par
         assert part in reason(metric, gpu, workload, dtype=dtype)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["NVIDIA GeForce MX450", "NVIDIA T400 4GB", "NVIDIA T600 Laptop GPU", "NVIDIA T1000 8GB",
+     "Quadro T2000", "NVIDIA GeForce GTX 1650"],
+)  # fmt: skip
+def test_turing_without_tensor_cores_computes_products_with_its_vector_units(name: str) -> None:
+    gpu = named("T4").model_copy(update={"name": name})
+    for dtype in ("fp16", "int8"):
+        assert "no tensor cores" in reason(PER_CYCLE, gpu, "tensor", dtype=dtype)
+    vector = value(PER_CYCLE, gpu, "fma", dtype="fp16")
+    assert value(PER_CYCLE, gpu, "gemm", dtype="fp16") == vector
+    quadro = gpu.model_copy(update={"name": "Quadro RTX 4000"})
+    assert value(PER_CYCLE, quadro, "tensor", dtype="fp16") == 40 * 1024
+
+
 def test_a_card_like_another_is_not_taken_for_it() -> None:
     ada = named("L4")
     l40s = ada.model_copy(update={"name": "NVIDIA L40S"})

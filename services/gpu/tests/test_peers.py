@@ -41,7 +41,8 @@ RUNS: list[Run] = [
      2 * 84.33e9),
 ]  # fmt: skip
 CARD = {"index": 0, "backend": "cuda", "backends": ["cuda", "opencl"], "name": "NVIDIA A10",
-        "opencl": {"platform": 1, "device": 2}, "type": "gpu", "uuid": UUID, "pci": "0000:01:00.0"}  # fmt: skip
+        "opencl": {"platform": 1, "device": 2}, "type": "gpu", "uuid": UUID,
+        "pci": "0000:01:00.0"}  # fmt: skip
 PROCESSOR = {"index": 1, "backend": "opencl", "backends": ["opencl"], "name": POCL, "type": "cpu",
              "uuid": "portable-computing-language-0", "pci": None}  # fmt: skip
 GEMM = {"name": "gemm", "unsupported": None}
