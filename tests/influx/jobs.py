@@ -95,7 +95,7 @@ SHORT_GPU = {
 SMALL_GPU = {**SHORT_GPU, "size_bytes": 16 << 20}
 GPU_CASES = [
     {"workload": "gpu.fma", "params": SHORT_GPU, "grid": {"dtype": ["fp64", "fp32"]}},
-    {"workload": "gpu.copy", "params": SMALL_GPU, "grid": {"path": ["kernel", "driver"]}},
+    {"workload": "gpu.copy", "params": SMALL_GPU},
     {
         "workload": "gpu.host_to_device",
         "params": SMALL_GPU,

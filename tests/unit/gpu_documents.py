@@ -178,7 +178,7 @@ class _Made:
         return measured_trial(trial, METRICS[self.case.workload], self._limits())
 
     def _start(self) -> StartEvent:
-        found = {**self.case.params, "device": CARD["device_uuid"], "backend": "cuda"}
+        found = {**self.case.params, "device": "0", "backend": "cuda"}
         return start(program="gpu-bench", workload=self._name, params=found, facts=CARD)
 
     def _warnings(self) -> Iterator[WarningEvent]:
