@@ -20,6 +20,7 @@ from grafana.charts import (
 )
 from grafana.influxql import (
     PRIMARY,
+    differs,
     equals,
     latest,
     matches,
@@ -59,7 +60,8 @@ CHASE = f"{FIGURES} AND {equals('workload', 'gpu.pointer_chase')}"
 LAUNCHES = f"{FIGURES} AND {equals('workload', 'gpu.launch_latency')}"
 BETWEEN_HOST_AND_DEVICE = "^gpu[.](host_to_device|device_to_host|bidirectional)$"
 TRANSFERS = f"{BANDWIDTHS} AND {matches('workload', BETWEEN_HOST_AND_DEVICE)}"
-OF_NAMED = f"{BANDWIDTHS} AND {present('device_name')}"
+# What the driver copies from device to device is no figure of ours.
+OF_NAMED = f"{BANDWIDTHS} AND {present('device')} AND {differs('path', 'driver')}"
 # Rows are repeated for what has the same unit.
 KERNEL, MOVER = "kernel", "mover"
 OF_KERNEL = f"{RATES} AND {one_of(KERNEL, 'workload')}"
@@ -211,11 +213,12 @@ def _by_type() -> barchart.Panel:
 def _by_device() -> barchart.Panel:
     return matrix(
         "Highest bandwidth by workload and device",
-        "The highest of the latest bandwidths of each workload, one bar a device.",
+        "The highest of the latest bandwidths of each workload, one bar a device of its number. "
+        "The driver's own copies from device to device are left out.",
         BANDWIDTH,
         "workload",
-        "device_name",
-        latest('"value"', ("workload", "device_name"), OF_NAMED),
+        "device",
+        latest('"value"', ("workload", "device"), OF_NAMED),
     )
 
 
@@ -239,7 +242,7 @@ def _access_times() -> xychart.Panel:
         "what is accessed. Steps are where a cache ends. Both scales are logarithmic.",
         Axis("size_bytes", "working set", BYTES, 2),
         Axis("value", "access time", SECONDS, 10),
-        ("device_name", "backend"),
+        ("device", "backend"),
         CHASE,
     )
 

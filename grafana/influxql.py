@@ -70,6 +70,11 @@ def matches(tag: str, expression: str) -> str:
     return f'"{tag}" =~ /{expression}/'
 
 
+def differs(name: str, value: str) -> str:
+    """A condition: a tag has another value, or there is no such tag."""
+    return f"\"{name}\" != '{value}'"
+
+
 def present(tag: str) -> str:
     """A condition: there is such a tag."""
     return f"\"{tag}\" != ''"

@@ -22,6 +22,15 @@ LOADED = "proc/driver/nvidia/version"
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
 
+class OpenclNumbers(BaseModel):
+    """As OpenCL counts its platforms, and the devices of each."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    platform: int
+    device: int
+
+
 class ListedDevice(BaseModel):
     """An entry of `gpu-bench --list-devices`. Null: unknown, or the driver has no such thing."""
 
@@ -30,6 +39,7 @@ class ListedDevice(BaseModel):
     index: int
     backend: str
     backends: tuple[str, ...] = ()
+    opencl: OpenclNumbers | None = None
     name: str
     type: str
     uuid: str | None = None
@@ -101,7 +111,7 @@ def list_devices(program: Path) -> DeviceList:
 def _gpu(root: Path, one: ListedDevice, virtualisation: Virtualisation) -> Gpu:
     link, reason = device_link(root, one.pci, virtualisation)
     # OpenCL tells of no ECC, so what it does not say is no "off".
-    told = one.model_dump() | ({} if one.backend == "cuda" else {"ecc": None})
+    told = one.model_dump(exclude={"opencl"}) | ({} if one.backend == "cuda" else {"ecc": None})
     return Gpu(**told, link=link, link_reason=reason)
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every comparison of the GPU in turn, about half an hour on a quiet host with a card; the tables go
 # to standard output, the raw figures to results/ beside this script. What is not installed
-# (nvbandwidth, clpeak, cuBLASLt) is named on standard error and left out.
+# (nvbandwidth, clpeak, cuBLASLt) is named on standard error and left out; a script
+# that could compare nothing fails like one that missed a target.
 #
 # usage: [HOSTBENCH_GPU=INDEX|UUID] benchmarks/gpu/all.sh [PAIRS]
 set -euo pipefail

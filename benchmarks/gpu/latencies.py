@@ -8,7 +8,7 @@ others): L1 32 cycles, L2 226 to 280 by the distance of its half, DRAM about 690
 
 import sys
 
-from benchmarks.gpu.trials import Row, Table, device, gpu_bench
+from benchmarks.gpu.trials import Row, Table, device, gpu_bench, nothing_compared
 from benchmarks.pairs import Comparison, Target
 from benchmarks.quiet import quietly
 
@@ -29,7 +29,7 @@ def main() -> None:
     levels = LEVELS.get(device().compute_capability or "")
     if levels is None:
         print(f"of {device().name} no published cycles are known here", file=sys.stderr)
-        return
+        nothing_compared()
     table = Table("latencies", ("level", "ours, cycles", "published"))
     for level, options, least, most in levels:
         command = f"pointer_chase {options}"

@@ -4,10 +4,11 @@ index of `gpu-bench --list-devices` or a UUID; without it the first GPU)."""
 import json
 import os
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from benchmarks.figures import save
 from benchmarks.pairs import RATIO_COLUMNS, Comparison, Target, print_header, print_row
@@ -18,6 +19,7 @@ from hostbench.models.events import EndEvent, StartEvent
 from hostbench.models.host import HostInventory
 from hostbench.models.limit import Limit
 from services.gpu.limits import limits
+from services.gpu.peers.device import is_named
 
 DEVICE = os.environ.get("HOSTBENCH_GPU", "auto")
 SECONDS = 2.0
@@ -29,7 +31,7 @@ def device() -> ListedDevice:
     """The card. Raises SystemExit, with what was looked for, where there is none."""
     found = list_devices(program("gpu"))
     gpus = [one for one in found.devices if one.type == "gpu"]
-    named = [one for one in found.devices if DEVICE in (str(one.index), one.uuid, one.pci)]
+    named = [one for one in found.devices if is_named(one, DEVICE)]
     chosen = named or (gpus if DEVICE == "auto" else [])
     if not chosen:
         what = "no GPU" if DEVICE == "auto" else f"no device {DEVICE} (HOSTBENCH_GPU)"
@@ -88,8 +90,16 @@ class Table:
         save(f"gpu/{self._name}", self._entries)
 
     def end(self) -> None:
-        """Ends the script, with exit code 1 where a target was missed."""
+        """Ends the script: exit code 1 where a target was missed, 2 where nothing was compared."""
+        if not self._entries:
+            nothing_compared()
         raise SystemExit(0 if self.met else 1)
+
+
+def nothing_compared() -> NoReturn:
+    """Ends the script: a target that was not looked at is not met."""
+    print("nothing was compared, so no target is met", file=sys.stderr)
+    raise SystemExit(2)
 
 
 def giga(values: Sequence[float]) -> str:

@@ -55,9 +55,8 @@ TAGGED_PARAMS = (
     "instruction",
     "host_memory",
     "mode",
+    "path",
 )
-# What a workload found and boards tell series apart by: its device may be called by a number.
-TAGGED_FACTS = ("device_name",)
 # Parameters and secondary metrics that boards draw a figure over.
 NUMBERED_PARAMS = (
     "size_bytes",
@@ -229,14 +228,14 @@ def document_points(document: ResultDocument) -> Iterator[Point]:
 
 def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
     resolved = {name: _resolved(case, name) for name in TAGGED_PARAMS}
-    found = {name: _fact(case, name) for name in TAGGED_FACTS}
+    device = {"device": _device(case)}
     network = {"far_host": _far_host(job, case), "paced": _paced(case)}
     return {
         "host": job.host,
         "suite": job.suite,
         "subsystem": case.workload.partition(".")[0],
         **CaseTags(case.case, case.workload, planned_label(case)).tags,
-        **_without_empty({**resolved, **found, **network}),
+        **_without_empty({**resolved, **device, **network}),
     }
 
 
@@ -261,10 +260,11 @@ def _resolved(case: CaseResult, name: str) -> str:
     return str(case.params[name] if resolved is None else resolved)
 
 
-def _fact(case: CaseResult, name: str) -> str:
-    """What the first trial that began found; empty where it found no such thing."""
+def _device(case: CaseResult) -> str:
+    """The GPU of a case by number and name, `0: NVIDIA L4`: a host may have two of one name."""
     start = next((trial.start for trial in case.trials if trial.start), None)
-    return "" if start is None else start.facts.get(name, "")
+    name = start.facts.get("device_name") if start is not None else None
+    return f"{_resolved(case, 'device')}: {name}" if name else ""
 
 
 def _abscissas(case: CaseResult) -> dict[str, float | str]:

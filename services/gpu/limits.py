@@ -41,7 +41,9 @@ ROUNDING = 0.01
 # Where the processor and the GPU are joined by something else than PCI Express.
 JOINED = re.compile(r"\bG[BH]\d+\b|Orin|Thor|Xavier")
 # As the program writes it: "generation 1 x16 when idle, at most 5 x16".
-LINK = re.compile(r"at most (\d+) x(\d+)|^generation (\d+) x(\d+)$")
+LINK = re.compile(r"^generation (\d+) x(\d+)(?: when idle, at most (\d+) x\d+)?$")
+# How the UUID of a part of a card begins.
+MIG = "MIG-"
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at its GPUs"
 
 
@@ -169,6 +171,10 @@ def _at_clock(device: _Device, factors: tuple[Factor, ...], observed: float | No
 def _memory(device: _Device, start: StartEvent) -> dict[str, Limit]:
     """Raises Unlimited."""
     gpu = device.gpu
+    if (gpu.uuid or "").startswith(MIG):
+        raise Unlimited(
+            f"{device.name} is a part of a card (MIG), and its share of the memory is not told"
+        )
     if not gpu.memory_clock_hertz or not gpu.bus_width_bits:
         raise Unlimited(f"the driver does not tell the memory clock and bus width of {device.name}")
     size, cache = start.params.get("size_bytes"), gpu.l2_bytes
@@ -240,10 +246,12 @@ def _transfer(device: _Device, start: StartEvent) -> dict[str, Limit]:
 
 def _link(device: _Device, told: str) -> tuple[float, int, str]:
     """GT/s and lanes under load. NVML asks the card itself, so what it says holds in a virtual
-    machine too. Raises Unlimited."""
+    machine too. An idle card lowers the generation alone: of the lanes those in use count, which
+    a slot may have fewer of than the card. Raises Unlimited."""
     found = LINK.search(told)
     if found is not None:
-        generation, lanes = (int(one) for one in found.groups() if one is not None)
+        now, lanes, most = (int(one) for one in found.groups(default="0"))
+        generation = most or now
         if 1 <= generation <= len(pcie.GENERATIONS) and lanes:
             return pcie.GENERATIONS[generation - 1], lanes, f"NVML: {told}"
     link = device.gpu.link

@@ -11,7 +11,7 @@ from grafana import generate
 from grafana.influxql import SOURCE_UID
 from grafana.queries import Chosen, boards, filled, panel_queries, variable_queries
 from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
-from hostbench.models.events import SampleEvent
+from hostbench.models.events import SampleEvent, StartEvent
 from hostbench.models.limit import Limit
 from hostbench.models.peer import TrialEvent
 from hostbench.models.result import CaseResult, MetricResult, ResultDocument, TrialRecord
@@ -22,6 +22,7 @@ from orchestrator.influx.points import document_points
 from tests.influx.jobs import measured
 from tests.stack.board_values import Expected, difference, rows_of, variable_values
 from tests.stack.influx_server import InfluxServer
+from tests.unit.gpu_documents import gpu_run
 
 AROUND_MS = 600_000
 # What no device tells that OpenCL makes of a CPU.
@@ -98,6 +99,35 @@ def with_sensed(event: TrialEvent) -> TrialEvent:
     return event.model_copy(update={"metrics": {**event.metrics, **sensed}})
 
 
+def on_a_second_card(case: CaseResult) -> CaseResult:
+    """The case as on another card of the same name, twice as fast."""
+    changed = {
+        "case": f"{case.case[:-1]}-",
+        "label": f"{case.label} device 1",
+        "params": {**case.params, "device": "1"},
+        "metrics": {name: twice(metric) for name, metric in case.metrics.items()},
+        "trials": tuple(map(of_a_second_card, case.trials)),
+    }
+    return case.model_copy(update=changed)
+
+
+def twice(metric: MetricResult) -> MetricResult:
+    told = metric.statistics.model_copy(update={"median": 2 * metric.statistics.median})
+    return metric.model_copy(update={"statistics": told})
+
+
+def of_a_second_card(trial: TrialRecord) -> TrialRecord:
+    """The trial a second later, as the program tells the other device."""
+    events = tuple(
+        event.model_copy(update={"params": {**event.params, "device": "1"}})
+        if isinstance(event, StartEvent)
+        else event
+        for event in trial.events
+    )
+    changed = {"events": events, "time_unix_s": trial.time_unix_s + 1.0}
+    return trial.model_copy(update=changed)
+
+
 def with_all_usage(case: CaseResult) -> CaseResult:
     """The case as one whose trials all ran through a service."""
     trials = tuple(with_usage(trial, 0.001 * (1 + trial.index)) for trial in case.trials)
@@ -148,6 +178,32 @@ def test_every_panels_query_answers_the_documents_values(
         if found is not None:
             wrong.append(f"{query.board}, {query.panel} {query.ref}: {found}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_two_cards_of_one_name_are_two_and_the_drivers_copy_is_none_of_ours(
+    influx_server: InfluxServer, database: str
+) -> None:
+    alone = gpu_run()
+    second = map(on_a_second_card, alone.cases)
+    document = alone.model_copy(update={"cases": (*alone.cases, *second)})
+    with influx_server.client(database=database) as client:
+        for retention in (None, "samples"):
+            points = [p for p in document_points(document) if p.retention == retention]
+            client.write([line(point) for point in points], retention)
+        began_ms = int(document.cases[0].trials[0].time_unix_s * 1000)
+        around = Chosen(began_ms - AROUND_MS, began_ms + AROUND_MS, {})
+        queries = [one for one in panel_queries(around) if one.board == "hostbench-gpu"]
+        found = {(one.panel, one.ref): rows_of(client.query(one.text)) for one in queries}
+    expected = Expected(document)
+    for query in queries:
+        assert difference(found[query.panel, query.ref], expected.rows(query)) is None, query.panel
+    bars = found["Highest bandwidth by workload and device", "A"]
+    copies = [row["rate"] for row in bars if row["workload"] == "gpu.copy"]
+    (ours,) = [one for one in alone.cases if one.params.get("path") == "kernel"]
+    figure = ours.metrics["bytes_per_second"].statistics.median
+    assert sorted(copies) == pytest.approx([figure, 2 * figure], rel=1e-9)
+    lines = {row["device"] for row in found["Access time over the working set", "A"]}
+    assert lines == {"0: A card for tests", "1: A card for tests"}
 
 
 def test_the_document_leaves_no_panel_untried(

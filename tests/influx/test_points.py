@@ -1,7 +1,9 @@
 """Points are made of a running job and of its document by the same code."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -155,6 +157,28 @@ def test_network_cases_with_a_rate_are_told_apart(rate: float | None, paced: str
     (point, *_) = case_points(context, case_result(progress, case))
     assert point.tags["paced"] == paced
     assert (point.tags["ip_version"], point.tags["receive_path"]) == ("6", "copy")
+
+
+def test_two_cards_of_one_name_and_two_ways_to_copy_are_told_apart() -> None:
+    tags = [
+        _of_a_card(asked, {"device": index, "path": path})
+        for asked, index, path in (("auto", "0", "kernel"), ("1", "1", "driver"))
+    ]
+    assert [one["device"] for one in tags] == ["0: NVIDIA L4", "1: NVIDIA L4"]
+    assert [one["path"] for one in tags] == ["kernel", "driver"]
+
+
+def _of_a_card(asked: str, told: dict[str, Any]) -> Mapping[str, str]:
+    """The tags of a case that asked for a device, as the program understood it."""
+    case = planned(workload="gpu.copy", params={**told, "device": asked})
+    metrics = {case.workload: session().workloads["cpu.fma"]}
+    began = start(workload="copy", params=told, facts={"device_name": "NVIDIA L4"})
+    progress = Progress(session((case,), workloads=metrics), 1.8e9)
+    progress.take(bare_trial(events=(began, end())))
+    progress.take(done())
+    context = JobContext.of_session(progress.session)
+    (point, *_) = case_points(context, case_result(progress, case))
+    return point.tags
 
 
 def test_what_a_figure_may_be_drawn_over_stands_beside_it(

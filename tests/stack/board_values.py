@@ -27,7 +27,7 @@ TAGGED = (
     "dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index", "cache_mode",
     "engine", "target", "direction", "ip_version", "send_path",
     "receive_path", "udp_path", "congestion", "wait", "backend", "instruction", "host_memory",
-    "mode",
+    "mode", "path",
 )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ class Expected:
             "case": case.case,
             "subsystem": case.workload.partition(".")[0],
             **{name: str(params[name]) for name in TAGGED if name in params},
-            "device_name": self._device_name(case),
+            "device": self._device(case),
         }
         return {name: known[name] for name in names if known.get(name)}
 
@@ -184,9 +184,10 @@ class Expected:
         return {**case.params, **(start.params if start else {})}
 
     @staticmethod
-    def _device_name(case: CaseResult) -> str:
+    def _device(case: CaseResult) -> str:
         start = next((trial.start for trial in case.trials if trial.start), None)
-        return start.facts.get("device_name", "") if start else ""
+        name = start.facts.get("device_name") if start else None
+        return f"{start.params['device']}: {name}" if start and name else ""
 
     @staticmethod
     def _time(case: CaseResult) -> float:
@@ -688,6 +689,7 @@ class Expected:
     def _gpu_answers(self) -> dict[tuple[str, str], Callable[[str], list[Row]]]:
         transfers = self._only("host_to_device", "device_to_host", "bidirectional")
         chase, launches = self._only("pointer_chase"), self._only("launch_latency")
+        ours = self._without("path", "driver")
         found: dict[str, Callable[[str], list[Row]]] = {
             "Highest rate by workload": lambda _: self._highest(RATE, "max", "workload"),
             "Share of the limit, by workload": self._by_workload,
@@ -697,15 +699,15 @@ class Expected:
             "Highest rate by workload and type": lambda _: self._highest(
                 RATE, "rate", "workload", "dtype"
             ),
-            "Highest bandwidth by workload and device": lambda _: self._highest(
-                BANDWIDTH, "rate", "workload", "device_name"
+            "Highest bandwidth by workload and device": lambda _: ours._highest(
+                BANDWIDTH, "rate", "workload", "device"
             ),
             "Highest bandwidth between host and device": lambda _: transfers._highest(
                 BANDWIDTH, "rate", "workload", "host_memory"
             ),
             "Access time over the working set": lambda _: [
                 {
-                    **self._point(case, ACCESS_TIME, "access time", ("device_name", "backend")),
+                    **self._point(case, ACCESS_TIME, "access time", ("device", "backend")),
                     **self._number(case, "size_bytes", "working set"),
                 }
                 for case in chase.cases
@@ -738,6 +740,10 @@ class Expected:
     def _only(self, *workloads: str) -> "Expected":
         names = {f"gpu.{workload}" for workload in workloads}
         cases = [one for one in self.document.cases if one.workload in names]
+        return Expected(self.document.model_copy(update={"cases": tuple(cases)}))
+
+    def _without(self, param: str, value: str) -> "Expected":
+        cases = [one for one in self.document.cases if one.params.get(param) != value]
         return Expected(self.document.model_copy(update={"cases": tuple(cases)}))
 
     def _lowest(self, metric: str, tag: str) -> list[Row]:

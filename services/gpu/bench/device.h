@@ -23,7 +23,8 @@ enum gpu_type { GPU_IS_GPU, GPU_IS_CPU, GPU_IS_OTHER };
 /* An entry of --list-devices. Zero and "": unknown, or the backend has no such thing. */
 struct gpu_device {
     const struct gpu_backend *backend;
-    int ordinal; /* the backend's own */
+    int ordinal;                             /* the backend's own */
+    unsigned opencl_platform, opencl_device; /* of OpenCL alone: as it counts them */
     char name[128];
     char uuid[64];   /* as NVML and nvidia-smi write it: GPU-8-4-4-4-12; of others whatever names it
                         again, made of [A-Za-z0-9._-] */

@@ -32,6 +32,22 @@ static const char *type_name(enum gpu_type type)
     return names[type];
 }
 
+/* By what numbers other tools of OpenCL choose it. */
+static void opencl_or_null(struct json *json, const struct device_entry *entry)
+{
+    for (unsigned i = 0; i < entry->count; i++) {
+        const struct gpu_device *device = &entry->by[i];
+        if (device->backend != &opencl_backend)
+            continue;
+        json_open_object(json, "opencl");
+        json_count(json, "platform", device->opencl_platform);
+        json_count(json, "device", device->opencl_device);
+        json_close_object(json);
+        return;
+    }
+    json_null(json, "opencl");
+}
+
 static void device_object(struct json *json, size_t index, const struct device_entry *entry)
 {
     const struct gpu_device *device = &entry->by[0];
@@ -45,6 +61,7 @@ static void device_object(struct json *json, size_t index, const struct device_e
     for (unsigned i = 0; i < entry->count; i++)
         json_string(json, NULL, entry->by[i].backend->name);
     json_close_array(json);
+    opencl_or_null(json, entry);
     json_string(json, "name", device->name);
     json_string(json, "type", type_name(device->type));
     text_or_null(json, "uuid", device->uuid);

@@ -36,7 +36,11 @@
      "Energy of the card in the timed region: its own counter, else power x time."},               \
     {"temperature_celsius", "°C", LOWER_IS_BETTER, "The highest reading."},                        \
     {"throttled_ratio", "1", LOWER_IS_BETTER,                                                      \
-     "Share of the readings in which something held the clock down."}
+     "Share of the readings in which something held the clock down."},                             \
+    {"pcie_generation", "1", HIGHER_IS_BETTER,                                                     \
+     "Generation of PCI Express that the card's link had when the timed region ended, as NVML "    \
+     "tells it: idle cards have a lower one."},                                                    \
+    {"pcie_lanes", "1", HIGHER_IS_BETTER, "Lanes that the link had then."}
 /* clang-format on */
 
 /* All of them, from the windows, the clocks and the sensors. On thread 0, in finish(). */

@@ -190,8 +190,10 @@ static const char *unusable(const struct opencl *cl, cl_device_id id)
     return NULL;
 }
 
+/* `number`: the platform's. */
 static void list_device(const struct opencl *cl, cl_device_id id, const char *platform,
-                        unsigned index, struct gpu_list *list, char looked[GPU_LOOKED_MAX])
+                        unsigned number, unsigned index, struct gpu_list *list,
+                        char looked[GPU_LOOKED_MAX])
 {
     const char *why = unusable(cl, id);
     if (why) {
@@ -206,12 +208,14 @@ static void list_device(const struct opencl *cl, cl_device_id id, const char *pl
     memset(device, 0, sizeof *device);
     device->backend = &opencl_backend;
     device->ordinal = found_count;
+    device->opencl_platform = number;
+    device->opencl_device = index;
     found[found_count++] = id;
     describe(cl, id, platform, index, device);
 }
 
-static void list_platform(const struct opencl *cl, cl_platform_id platform, struct gpu_list *list,
-                          char looked[GPU_LOOKED_MAX])
+static void list_platform(const struct opencl *cl, cl_platform_id platform, unsigned number,
+                          struct gpu_list *list, char looked[GPU_LOOKED_MAX])
 {
     char full[128] = "", name[64];
     cl_device_id devices[GPU_DEVICES_MAX];
@@ -232,7 +236,7 @@ static void list_platform(const struct opencl *cl, cl_platform_id platform, stru
     }
     say(looked, "%u device%s", count, count == 1 ? "" : "s");
     for (unsigned i = 0; i < count && i < GPU_DEVICES_MAX; i++)
-        list_device(cl, devices[i], name, i, list, looked);
+        list_device(cl, devices[i], name, number, i, list, looked);
 }
 
 /* Why a driver that is installed gave no platform. */
@@ -264,6 +268,6 @@ void opencl_list(struct gpu_list *list, char looked[GPU_LOOKED_MAX])
         say(looked, "libOpenCL.so.1 has no platform");
     else
         for (unsigned i = 0; i < count && i < PLATFORMS_MAX; i++)
-            list_platform(cl, platforms[i], list, looked);
+            list_platform(cl, platforms[i], i, list, looked);
     say_what_drivers_lack(error != CL_SUCCESS || count == 0, looked);
 }

@@ -54,6 +54,7 @@ struct telemetry {
     struct xid xids[XIDS_MAX];
     unsigned xid_kinds;
     int64_t ecc_before, ecc_after;
+    struct nvml_link link; /* at the end of the timed phase; 0: not known */
     char why[256], sensor_why[256], trouble[256];
 };
 
@@ -384,7 +385,11 @@ void telemetry_end(struct telemetry *telemetry)
     pthread_mutex_lock(&telemetry->lock);
     telemetry->phase.ended_s = now_s();
     telemetry->measuring = false;
+    bool lost = telemetry->lost;
     pthread_mutex_unlock(&telemetry->lock);
+    /* At once: a card that idles slows its link down. */
+    if (!lost)
+        telemetry->link = nvml_link(&telemetry->nvml);
 }
 
 struct telemetry_figures telemetry_since(struct telemetry *telemetry)
@@ -479,9 +484,15 @@ static void warn_of_ecc(struct telemetry *telemetry)
                 (long long)(telemetry->ecc_after - telemetry->ecc_before));
 }
 
+static double or_nan(unsigned number)
+{
+    return number ? number : NAN;
+}
+
 void telemetry_tell(struct telemetry *telemetry, struct run *run)
 {
     struct telemetry_figures figures = telemetry_figures(telemetry);
+    struct nvml_link link = telemetry ? telemetry->link : (struct nvml_link){0};
     const struct {
         const char *name;
         double value;
@@ -493,6 +504,8 @@ void telemetry_tell(struct telemetry *telemetry, struct run *run)
         {"energy_joules", figures.energy_joules},
         {"temperature_celsius", figures.temperature_celsius},
         {"throttled_ratio", figures.throttled_ratio},
+        {"pcie_generation", or_nan(link.generation)},
+        {"pcie_lanes", or_nan(link.lanes)},
     };
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
         if (isfinite(metrics[i].value))

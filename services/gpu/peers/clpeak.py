@@ -1,6 +1,7 @@
 """clpeak: what OpenCL devices do at most, through compiled kernels with vectors of 1 to 16.
 
-The figure is the best of these widths. It takes every platform and every device in turn.
+The figure is the best of these widths. It is told OpenCL's numbers of our device, and would
+take all of them in turn without.
 """
 
 import re
@@ -48,6 +49,7 @@ class Clpeak(Peer):
         self.title = option.removeprefix("--")
         self._option, self._heading, self._params = option, heading, params
         self._name = ""
+        self._place: tuple[str, ...] = ()
 
     def trial_time_s(self, elapsed_s: float) -> float:
         # Some two seconds on a GPU; on a CPU most of a minute.
@@ -64,12 +66,15 @@ class Clpeak(Peer):
         elif found is None or not re.match(UNDERSTOOD, found):
             unsupported = f"its version {found or 'is not told and'} is none understood here"
         self._name = "" if ours is None else ours.name
+        numbers = None if ours is None else ours.opencl
+        if numbers is not None:
+            self._place = ("-p", str(numbers.platform), "-d", str(numbers.device))
         return Survey(version=found, unsupported=unsupported)
 
     def command(self, beside: Beside) -> Command:
         # Whoever reads what it prints has to know which of its devices is meant.
         says = ("sh", "-c", 'printf "%s\\n" "$1"; shift; exec "$@"', "sh", f"{OURS}{self._name}")
-        return Command(on_cpus(beside.cpus, *says, TOOL, self._option))
+        return Command(on_cpus(beside.cpus, *says, TOOL, *self._place, self._option))
 
     def lines(self, output: str) -> str:
         """What it says of our device. Raises BadOutput."""

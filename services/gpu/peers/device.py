@@ -24,8 +24,14 @@ def device(ask: Ask, params: Params) -> ListedDevice | None:
     fits = [one for one in listed.devices if backend in (AUTO, one.backend, *one.backends)]
     if wanted == AUTO:
         return next((one for one in fits if one.type == "gpu"), None)
-    named = (one for one in fits if wanted in (str(one.index), one.uuid, one.pci))
-    return next(named, None)
+    return next((one for one in fits if is_named(one, wanted)), None)
+
+
+def is_named(one: ListedDevice, wanted: str) -> bool:
+    """Whether it is meant, by index, UUID or place on the bus, in upper or lower case as the
+    program takes them."""
+    names = (str(one.index), one.uuid, one.pci)
+    return wanted.casefold() in (name.casefold() for name in names if name)
 
 
 def by_cuda(found: ListedDevice | None) -> bool:

@@ -17,8 +17,16 @@ KNOWN = (*VECTOR, TENSOR, GEMM, *MEMORY, CHASE, LAUNCHES, *TRANSFERS, PEER_TO_PE
 
 DTYPE, DEVICE, BACKEND, SIZE = "dtype", "device", "backend", "size_bytes"
 HOST_MEMORY, INSTRUCTION, MODE = "host_memory", "instruction", "mode"
+PATH, DIRECTION, CACHED_IN = "path", "direction", "cached_in"
 # What a case has of them where nobody asked for more is no news.
-_PLAIN = {DEVICE: "auto", BACKEND: "auto", SIZE: "auto", INSTRUCTION: "auto"}
+_PLAIN = {
+    DEVICE: "auto",
+    BACKEND: "auto",
+    SIZE: "auto",
+    INSTRUCTION: "auto",
+    CACHED_IN: "auto",
+    PATH: "kernel",
+}
 
 
 def param_word(name: str, value: object) -> str:
@@ -31,6 +39,10 @@ def param_word(name: str, value: object) -> str:
         return f"{value} memory"
     if name == DEVICE:
         return f"device {value}"
+    if name == PATH:
+        return f"by the {value}"
+    if name == CACHED_IN:
+        return f"cached in {str(value).upper()}"
     if name == MODE:
         return str(value).replace("_", " ")
     return word(name, value)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hostbench.models.result import CaseResult
 from hostbench.report.cases import caution_blocks, median, row_of, share, shown
-from hostbench.report.content import Block, Column, Paragraph, RowGroup, Share, Table, Text
-from hostbench.report.figures import NOTHING, folded, primary, sentence
-from hostbench.units import binary_bytes
+from hostbench.report.content import Block, Bullets, Column, Paragraph, RowGroup, Share, Table, Text
+from hostbench.report.figures import NOTHING, folded, primary, sentence, some
+from hostbench.units import binary_bytes, plural
+from services.gpu.limits import MIG
 from services.gpu.report.cases import facts_of
 
 CARD = Paragraph(
@@ -25,9 +26,13 @@ MEANINGS = {
     "time",
     "ptx": "the driver compiled the kernels for this device: its instructions are not those that "
     "were checked",
-    "not_run_on_hardware": "nobody has confirmed this kernel on such hardware yet; its machine "
-    "code was checked",
+    "not_run_on_hardware": "nobody has confirmed this workload on such hardware yet: hold it "
+    "against another tool's figure",
 }
+PART_OF_A_CARD = (
+    "a part of a card (MIG): sensors are of the whole card, so power, energy, temperature and "
+    "throttling are those of all its parts"
+)
 _CYCLES = "operations_per_cycle"
 _COLUMNS = {
     "core_clock_hertz": "clock",
@@ -48,8 +53,12 @@ _FACTS = {
 
 
 def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
-    """What the programs warned of."""
+    """What the programs warned of, and what the devices are."""
     yield from caution_blocks(cases, MEANINGS)
+    parts = [case.title for case in cases if facts_of(case).get("device_uuid", "").startswith(MIG)]
+    if parts:
+        said = f"{plural(len(parts), 'case')} ({some(parts)}): {sentence(PART_OF_A_CARD)}"
+        yield Bullets((said,))
 
 
 def nothing_ran(cases: Sequence[CaseResult]) -> Iterator[Block]:

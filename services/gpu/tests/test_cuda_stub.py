@@ -157,6 +157,7 @@ def test_what_a_trial_is_told_of_the_card() -> None:
     elapsed_s = trial.end["elapsed_s"]
     assert trial.metrics["energy_joules"] == pytest.approx(300 * elapsed_s, rel=0.1)
     assert trial.metrics["throttled_ratio"] == 0
+    assert (trial.metrics["pcie_generation"], trial.metrics["pcie_lanes"]) == (4, 8)
 
 
 def sensors_of(trial: Trial) -> tuple[float, ...]:
@@ -463,6 +464,8 @@ SENSORS = (
     "energy_joules",
     "temperature_celsius",
     "throttled_ratio",
+    "pcie_generation",
+    "pcie_lanes",
 )
 
 

@@ -69,7 +69,7 @@ def found(
     metrics: dict[str, float | None] | None = None,
     **params: Any,
 ) -> dict[str, Limit]:
-    told = {"device_uuid": UUID, "device_type": "gpu"}
+    told = {"device_uuid": (gpu.uuid if gpu else None) or UUID, "device_type": "gpu"}
     if gpu is not None:
         told |= {
             "device_name": gpu.name,
@@ -214,6 +214,21 @@ def test_what_is_not_known_has_a_reason(gpu: Gpu, workload: str, dtype: str, par
         assert part in reason(metric, gpu, workload, dtype=dtype)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["NVIDIA GeForce MX450", "NVIDIA T400 4GB", "NVIDIA T600 Laptop GPU", "NVIDIA T1000 8GB",
+     "Quadro T2000", "NVIDIA GeForce GTX 1650"],
+)  # fmt: skip
+def test_turing_without_tensor_cores_computes_products_with_its_vector_units(name: str) -> None:
+    gpu = named("T4").model_copy(update={"name": name})
+    for dtype in ("fp16", "int8"):
+        assert "no tensor cores" in reason(PER_CYCLE, gpu, "tensor", dtype=dtype)
+    vector = value(PER_CYCLE, gpu, "fma", dtype="fp16")
+    assert value(PER_CYCLE, gpu, "gemm", dtype="fp16") == vector
+    quadro = gpu.model_copy(update={"name": "Quadro RTX 4000"})
+    assert value(PER_CYCLE, quadro, "tensor", dtype="fp16") == 40 * 1024
+
+
 def test_a_card_like_another_is_not_taken_for_it() -> None:
     ada = named("L4")
     l40s = ada.model_copy(update={"name": "NVIDIA L40S"})
@@ -343,6 +358,7 @@ def test_what_the_cache_may_have_served_is_in_the_tolerance() -> None:
         (card(memory_clock_hertz=None), GIB, "memory clock and bus width"),
         (card(bus_width_bits=None), GIB, "memory clock and bus width"),
         (card(l2_bytes=None), GIB, "L2 cache is not known"),
+        (card(uuid=f"MIG-{UUID}"), GIB, "its share of the memory is not told"),
         (H100, "auto", "how large its buffers are"),
     ],
 )
@@ -369,6 +385,7 @@ LINK = PcieLink(
         ("generation 1 x16 when idle, at most 5 x16", 63.02),
         ("generation 4 x16 when idle, at most 4 x16", 31.51),
         ("generation 3 x8 when idle, at most 3 x8", 7.877),
+        ("generation 1 x8 when idle, at most 4 x16", 15.75),
         ("generation 2 x16", 8.0),
         ("generation 6 x16 when idle, at most 6 x16", 121.0),
     ],

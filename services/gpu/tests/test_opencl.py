@@ -81,6 +81,7 @@ def test_what_is_listed() -> None:
     found = listed()
     (device, *_) = (one for one in found["devices"] if one["type"] == "cpu")
     assert device["name"] and device["compute_units"] >= 1 and device["memory_bytes"] > MIB
+    assert device["opencl"]["platform"] >= 0 and device["opencl"]["device"] == 0
     assert device["backend"] == "opencl" and device["uuid"]
     assert "platform Portable Computing Language: 1 device" in found["looked"][1]
 

@@ -41,7 +41,8 @@ RUNS: list[Run] = [
      2 * 84.33e9),
 ]  # fmt: skip
 CARD = {"index": 0, "backend": "cuda", "backends": ["cuda", "opencl"], "name": "NVIDIA A10",
-        "type": "gpu", "uuid": UUID, "pci": "0000:01:00.0"}  # fmt: skip
+        "opencl": {"platform": 1, "device": 2}, "type": "gpu", "uuid": UUID,
+        "pci": "0000:01:00.0"}  # fmt: skip
 PROCESSOR = {"index": 1, "backend": "opencl", "backends": ["opencl"], "name": POCL, "type": "cpu",
              "uuid": "portable-computing-language-0", "pci": None}  # fmt: skip
 GEMM = {"name": "gemm", "unsupported": None}
@@ -201,12 +202,19 @@ def test_clpeak_says_which_device_is_meant(program: str) -> None:
     assert said == f"our device: {POCL}\nran\n"
 
 
+def test_clpeak_runs_on_our_device_alone(program: str) -> None:
+    one = peer("clpeak", "fma", {"dtype": "fp32"})
+    one.survey(answers(program, CARD, PROCESSOR, **INSTALLED), ONE)
+    assert one.command(ONE).arguments[-6:] == ("clpeak", "-p", "1", "-d", "2", "--compute-sp")
+
+
 @pytest.mark.parametrize(
     ("params", "name"),
     [
         ({}, "NVIDIA A10"),
         ({"device": "auto", "backend": "opencl"}, "NVIDIA A10"),
         ({"device": UUID}, "NVIDIA A10"),
+        ({"device": UUID.upper()}, "NVIDIA A10"),
         ({"device": "0000:01:00.0"}, "NVIDIA A10"),
         ({"device": "portable-computing-language-0"}, POCL),
         ({"device": "1"}, POCL),
@@ -220,7 +228,8 @@ def test_the_device_of_our_trial(program: str, params: Params, name: str | None)
     if name is None:
         assert survey.unsupported == "it cannot be told which device our trial ran on"
     else:
-        assert one.command(ONE).arguments[-3] == f"our device: {name}"
+        command = one.command(ONE).arguments
+        assert command[command.index("clpeak") - 1] == f"our device: {name}"
 
 
 def test_a_processor_alone_is_nobodys_choice(program: str) -> None:

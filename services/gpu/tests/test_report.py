@@ -2,8 +2,10 @@
 
 import pytest
 
-from hostbench.models.result import ResultDocument, Verdict
+from hostbench.models.events import StartEvent
+from hostbench.models.result import CaseResult, ResultDocument, TrialRecord, Verdict
 from hostbench.report.content import (
+    BarChart,
     Block,
     Bullets,
     Chart,
@@ -75,6 +77,18 @@ def test_a_pipe_and_a_product_are_never_in_one_chart() -> None:
             assert "no measure of the pipes" in text
 
 
+def test_the_copy_of_the_driver_is_never_shown_as_ours() -> None:
+    found = report(ALL.cases, ALL)
+    (copy,) = [case for case in found.headline if case.workload == "gpu.copy"]
+    assert copy.params["path"] == "kernel"
+    (memory,) = [block for block in found.blocks if getattr(block, "title", "") == "Device memory"]
+    assert isinstance(memory, Part)
+    (chart,) = [block for block in memory.blocks if isinstance(block, Chart)]
+    assert isinstance(chart.drawing, BarChart)
+    bars = {group.title: [one.label for one in group.bars] for group in chart.drawing.groups}
+    assert bars == {"": ["read", "write", "triad", "copy"], "by the driver": ["copy"]}
+
+
 def test_the_share_of_the_limit_at_the_clock_that_was_stands_beside_the_clock() -> None:
     """A throttled card is below its limit, and what it did in a cycle is not."""
     found = table(ALL, "What the card was doing")
@@ -103,11 +117,34 @@ def test_every_device_stands_there_once() -> None:
     assert "141 GiB" in row
 
 
+def warned(document: ResultDocument) -> str:
+    lists = [block for block in blocks_of(document) if isinstance(block, Bullets)]
+    return " ".join(str(item) for block in lists for item in block.items)
+
+
 def test_warnings_are_told_with_what_they_mean() -> None:
-    text = " ".join(
-        str(item) for block in blocks_of(ALL) if isinstance(block, Bullets) for item in block.items
+    assert "held the clock down" in warned(ALL)
+
+
+def test_a_part_of_a_card_has_the_sensors_of_the_whole_one() -> None:
+    told = ALL.model_copy(update={"cases": tuple(map(on_a_part, ALL.cases))})
+    assert "part of a card (MIG)" in warned(told)
+    assert "part of a card" not in warned(ALL)
+
+
+def on_a_part(case: CaseResult) -> CaseResult:
+    """The case as on a part of the card."""
+    return case.model_copy(update={"trials": tuple(map(of_a_part, case.trials))})
+
+
+def of_a_part(trial: TrialRecord) -> TrialRecord:
+    events = tuple(
+        event.model_copy(update={"facts": {**event.facts, "device_uuid": "MIG-1"}})
+        if isinstance(event, StartEvent)
+        else event
+        for event in trial.events
     )
-    assert "held the clock down" in text
+    return trial.model_copy(update={"events": events})
 
 
 def test_a_host_without_a_gpu_says_why_and_draws_nothing() -> None:

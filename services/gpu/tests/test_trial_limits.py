@@ -35,7 +35,7 @@ def asked(environment: dict[str, str], *arguments: str) -> str:
 
 def listed(environment: dict[str, str]) -> Gpus:
     found = DeviceList.model_validate_json(asked(environment, "--list-devices"))
-    devices = tuple(Gpu(**one.model_dump()) for one in found.devices)
+    devices = tuple(Gpu(**one.model_dump(exclude={"opencl"})) for one in found.devices)
     return Gpus(devices=devices, looked=found.looked)
 
 
@@ -77,11 +77,19 @@ def test_memory(workload: str) -> None:
     assert found(STUB(), workload)[BYTES].value == expected
 
 
+def test_of_a_part_of_a_card_the_memory_has_none() -> None:
+    told = found(STUB(mig=1), "copy")[BYTES]
+    assert told.value is None and "is a part of a card (MIG)" in (told.reason or "")
+    assert found(STUB(mig=1), "fma", "--dtype", "fp32")[PER_CYCLE].value is not None
+
+
 @pytest.mark.parametrize("workload", ["host_to_device", "device_to_host", "bidirectional"])
 def test_transfers_have_the_link_that_nvml_tells(workload: str) -> None:
     limit = found(STUB(), workload, "--size-bytes", "1048576")[BYTES]
     assert limit.value is not None
     assert limit.factors[0].source.startswith("NVML: generation")
+    # Eight of sixteen lanes are in use.
+    assert limit.factors[0].value == 8
 
 
 def test_times_have_none() -> None:
