@@ -139,7 +139,7 @@ def test_auto_takes_less_where_what_is_free_is_not_told(
     env = shim(type=4, memory=memory, unified=unified)
     size = measure("copy", *MOMENT, env=env).params["size_bytes"]
     assert (share - 0.1) * memory < 2 * size <= share * memory
-    given = f"--size-bytes={int(0.48 * memory) // 32768 * 32768}"
+    given = f"--size-bytes={int(0.45 * memory) // 32768 * 32768}"
     assert measure("copy", given, *MOMENT, env=env).metrics["bytes_per_second"] > 0
 
 
