@@ -14,6 +14,8 @@ enum {
 
 /* Drivers keep some for themselves, and pages are not divided. */
 static const double FREE_SHARE = 0.9;
+/* … and where the driver does not tell what others hold, a desktop may have much of it. */
+static const double UNKNOWN_SHARE = 0.5;
 
 static const double GIB = 1 << 30;
 
@@ -28,6 +30,7 @@ uint64_t arrays_bytes_wanted(const struct gpu_device *device)
 struct room {
     const struct gpu_device *device; /* of the two devices, the one with less */
     uint64_t free_bytes;
+    double share;              /* of them, that a word of a size may take */
     uint64_t array_bytes;      /* that one array may have at most, where nothing else is there */
     struct memory_budget host; /* NaN: unknown */
 };
@@ -41,6 +44,7 @@ static int look_at(struct gpu *gpu, struct room *room)
         return failure;
     room->device = device;
     room->free_bytes = free_bytes;
+    room->share = gpu->free_unknown ? UNKNOWN_SHARE : FREE_SHARE;
     return EXIT_OK;
 }
 
@@ -67,7 +71,7 @@ static uint64_t down_to(uint64_t bytes, uint64_t granule)
 /* Arrays that share the device's memory: where it is the host's, all of them do. */
 static unsigned arrays_there(const struct arrays_demand *demand, const struct room *room)
 {
-    return demand->arrays + (room->device->type == GPU_IS_CPU ? demand->host_arrays : 0);
+    return demand->arrays + (room->device->unified ? demand->host_arrays : 0);
 }
 
 static double bytes_there(const struct arrays_demand *demand, const struct room *room,
@@ -80,7 +84,7 @@ static double bytes_there(const struct arrays_demand *demand, const struct room 
 /* The largest size for which there is room; 0: none. */
 static uint64_t fitting(const struct arrays_demand *demand, const struct room *room)
 {
-    double left = (double)room->free_bytes * FREE_SHARE - (double)demand->beside_bytes;
+    double left = (double)room->free_bytes * room->share - (double)demand->beside_bytes;
     double most =
         fmin(left / (arrays_there(demand, room) + demand->beside_ratio), (double)room->array_bytes);
     if (demand->host_arrays && isfinite(room->host.bytes))

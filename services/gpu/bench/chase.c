@@ -12,8 +12,12 @@
 #include <string.h>
 
 enum {
-    /* Half of the smallest L1 cache among the architectures that there are kernels for. */
-    L1_BYTES = 16 << 10,
+    /* Half of the smallest L1 cache among the architectures that there are kernels for, and of what
+     * OpenCL alone knows: AMD's GCN has 16 KiB. */
+    L1_BYTES_CUDA = 16 << 10,
+    L1_BYTES_OTHER = 8 << 10,
+    /* OpenCL tells of one cache, on some drivers of the L1: no L2 cache is smaller. */
+    L2_LEAST_BYTES = 256 << 10,
     L2_SHARE = 8, /* so small a part of the L2 cache that all of it stays there */
     GROUP_SIZE = 256,
     SEED = 20040,
@@ -39,16 +43,22 @@ static struct chase *chase_of(const struct gpu_job *job)
 
 /* ---- how large ------------------------------------------------------------------------------ */
 
+static uint64_t l1_bytes(const struct gpu_device *device)
+{
+    return device->cc_major ? L1_BYTES_CUDA : L1_BYTES_OTHER;
+}
+
 /* A level by name; false: this device does not tell how large that one is. */
 static bool level_bytes(const struct gpu_device *device, const char *level, uint64_t *bytes)
 {
     uint64_t l2_bytes = device->l2_bytes;
     *bytes = arrays_bytes_wanted(device);
     if (!strcmp(level, "l1"))
-        *bytes = L1_BYTES;
-    if (!strcmp(level, "l2"))
-        *bytes = l2_bytes / L2_SHARE / CHASE_NODE_BYTES * CHASE_NODE_BYTES;
-    return *bytes >= L1_BYTES;
+        *bytes = l1_bytes(device);
+    if (strcmp(level, "l2") != 0)
+        return true;
+    *bytes = l2_bytes / L2_SHARE / CHASE_NODE_BYTES * CHASE_NODE_BYTES;
+    return l2_bytes >= L2_LEAST_BYTES;
 }
 
 static int settle(struct gpu_job *job)
@@ -65,9 +75,10 @@ static int settle(struct gpu_job *job)
     };
     if (level && !level_bytes(&job->gpu.device, level, &demand.wanted_bytes)) {
         run_reason(job->run,
-                   "size_bytes l2: the driver does not tell how large the L2 cache of %s is: give "
+                   "size_bytes l2: the driver does not tell how large the L2 cache of %s is (it "
+                   "tells of a cache of %" PRIu64 " bytes, and no L2 cache has less than %d): give "
                    "a number",
-                   job->gpu.device.name);
+                   job->gpu.device.name, job->gpu.device.l2_bytes, L2_LEAST_BYTES);
         return EXIT_UNSUPPORTED;
     }
     int failure = arrays_settle(job, &demand, &chase->bytes);
@@ -85,7 +96,7 @@ static const char *kernel_name(struct gpu_job *job)
 {
     const char *cached_in = run_choice(job->run, "cached_in");
     if (!strcmp(cached_in, "auto"))
-        cached_in = chase_of(job)->bytes <= L1_BYTES ? "l1" : "l2";
+        cached_in = chase_of(job)->bytes <= l1_bytes(&job->gpu.device) ? "l1" : "l2";
     run_set_choice(job->run, "cached_in", cached_in);
     return strcmp(cached_in, "l1") ? "pointer_chase_cg" : "pointer_chase_ca";
 }
@@ -131,6 +142,9 @@ static void finish(struct gpu_job *job)
     double cycles = clocks_hertz(job) / windows_figures(job)->rate_median;
     if (isfinite(cycles))
         run_metric(job->run, "access_cycles", cycles);
+    else if (job->gpu.device.cc_major)
+        run_no_metric(job->run, "access_cycles",
+                      "no launch left a record of the clock, or there is no access time");
     else
         run_no_metric(job->run, "access_cycles",
                       "kernels read the device's counter of cycles in CUDA only");

@@ -105,6 +105,7 @@ static void ask_sizes(struct asked *asked, struct gpu_device *device)
     device->group_size_max = attribute(asked, CUDA_DEVICE_GROUP_SIZE_MAX);
     device->shared_bytes = attribute(asked, CUDA_DEVICE_SHARED_BYTES_MAX);
     device->ecc = attribute(asked, CUDA_DEVICE_ECC_ENABLED) > 0;
+    device->unified = attribute(asked, CUDA_DEVICE_INTEGRATED) > 0;
 }
 
 static bool describe(const struct cuda_api *api, int ordinal, struct gpu_device *device,

@@ -41,6 +41,7 @@ struct gpu_device {
     unsigned group_size_max;
     unsigned shared_bytes; /* that a group may have, opted in */
     bool ecc, fp64, fp16;
+    bool unified; /* its memory is the host's */
 };
 
 /* What one backend found, and what it says about its search: always, also when it found some. */
@@ -57,7 +58,8 @@ struct gpu {
     struct run *run;
     struct gpu_device device;
     struct telemetry *telemetry; /* that knows what the card itself has reported; may be NULL */
-    void *own;                   /* the backend's */
+    bool free_unknown; /* the driver does not tell what others hold: free_memory() leaves it out */
+    void *own;         /* the backend's */
 };
 
 /* Memory of the device. */

@@ -56,30 +56,49 @@ void devices_arrange(const struct gpu_list found[GPU_BACKENDS], struct device_li
         memcpy(list->looked[b], found[b].looked, sizeof list->looked[b]);
 }
 
-const struct device_list *devices_here(void)
+static struct device_list lists[GPU_BACKENDS]; /* [n]: by the first n + 1 backends */
+
+/* Devices have the same index in all lists: those of a later backend alone come behind, since the
+ * first one's are all GPUs. */
+static const struct device_list *list_by(size_t backends)
 {
-    static struct device_list list;
-    static bool known;
-    if (known)
-        return &list;
-    struct gpu_list *found = calloc(GPU_BACKENDS, sizeof *found);
-    if (!found)
-        abort();
-    for (size_t b = 0; b < GPU_BACKENDS; b++)
-        device_backends[b]->list(&found[b], found[b].looked);
-    devices_arrange(found, &list);
-    free(found);
-    known = true;
-    return &list;
+    static struct gpu_list found[GPU_BACKENDS];
+    static size_t asked;
+    for (; asked < backends; asked++) {
+        device_backends[asked]->list(&found[asked], found[asked].looked);
+        devices_arrange(found, &lists[asked]);
+    }
+    return &lists[backends - 1];
 }
 
-size_t devices_index(const struct device_list *list, const struct gpu_device *device)
+const struct device_list *devices_here(void)
+{
+    return list_by(GPU_BACKENDS);
+}
+
+const struct device_list *devices_of(const struct gpu_backend *backend)
+{
+    size_t b = 0;
+    while (device_backends[b] != backend)
+        b++;
+    return list_by(b + 1);
+}
+
+static size_t place_in(const struct device_list *list, const struct gpu_device *device)
 {
     size_t i = 0;
     while (i < list->count &&
            (device < list->entries[i].by || device >= list->entries[i].by + GPU_BACKENDS))
         i++;
     return i;
+}
+
+size_t devices_index(const struct gpu_device *device)
+{
+    size_t b = 0;
+    while (b < GPU_BACKENDS - 1 && place_in(&lists[b], device) == lists[b].count)
+        b++;
+    return place_in(&lists[b], device);
 }
 
 /* ---- the one that is meant ------------------------------------------------------------------- */
@@ -157,9 +176,9 @@ static void say_none(const struct device_list *list, const char *backend, char *
     }
 }
 
-enum device_answer devices_choose(const struct device_list *list, const char *device,
-                                  const char *backend, const struct gpu_device **chosen, char *why,
-                                  size_t size)
+static enum device_answer choose(const struct device_list *list, const char *device,
+                                 const char *backend, const struct gpu_device **chosen, char *why,
+                                 size_t size)
 {
     bool any = !strcmp(device, "auto");
     *chosen = NULL;
@@ -188,4 +207,13 @@ enum device_answer devices_choose(const struct device_list *list, const char *de
              backend);
     say_what_was_found(list, backend, why, size);
     return DEVICE_UNSUPPORTED;
+}
+
+enum device_answer devices_choose(const char *device, const char *backend,
+                                  const struct gpu_device **chosen, char *why, size_t size)
+{
+    enum device_answer answer = DEVICE_UNSUPPORTED;
+    for (size_t n = 1; n <= GPU_BACKENDS && answer != DEVICE_FOUND; n++)
+        answer = choose(list_by(n), device, backend, chosen, why, size);
+    return answer;
 }

@@ -23,16 +23,19 @@ extern const struct gpu_backend *const device_backends[GPU_BACKENDS];
 
 enum device_answer { DEVICE_FOUND, DEVICE_UNSUPPORTED, DEVICE_UNKNOWN };
 
-/* Asks the drivers the first time it is called. */
+/* Asks each driver once. Another one is loaded by that, which starts threads, takes memory, and may
+ * crash or hang: a trial asks no more of them than it needs. */
 const struct device_list *devices_here(void);
+/* … no driver behind that of this backend. An index is the same in both. */
+const struct device_list *devices_of(const struct gpu_backend *backend);
 /* The device that is meant: `device` is auto, an index, a UUID or a PCI address; `backend` is auto or
  * a name. Unsupported: there is no such thing on this host; unknown: there are others. In both cases
- * `why` says what was looked for and found. */
-enum device_answer devices_choose(const struct device_list *list, const char *device,
-                                  const char *backend, const struct gpu_device **chosen, char *why,
-                                  size_t size);
-/* Its index. */
-size_t devices_index(const struct device_list *list, const struct gpu_device *device);
+ * `why` says what was looked for and found. A device that CUDA has is chosen without a look at
+ * OpenCL's. */
+enum device_answer devices_choose(const char *device, const char *backend,
+                                  const struct gpu_device **chosen, char *why, size_t size);
+/* Its index; it stands in a list of the functions above. */
+size_t devices_index(const struct gpu_device *device);
 /* --list-devices; the exit code. */
 int devices_print(void);
 

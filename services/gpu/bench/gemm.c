@@ -116,31 +116,38 @@ static void *at(const struct gpu_memory *memory)
     return (void *)(uintptr_t)memory->handle;
 }
 
-/* D = A' B, each with columns one behind the other: the form that FP8 has alone. */
-static int multiply(struct gpu_job *job, const struct cublaslt_algorithm *algorithm)
+/* D = A' B, each with columns one behind the other: the form that FP8 has alone. The library's
+ * status. */
+static int product(struct gpu_job *job, const struct cublaslt_algorithm *algorithm)
 {
     static const struct {
         float one32, zero32;
         double one64, zero64;
     } scale = {1, 0, 1, 0};
-    struct gemm *gemm = job->own;
+    const struct gemm *gemm = job->own;
     bool fp64 = gemm->type->compute == CUBLAS_COMPUTE_64F;
-    CALL(job, gemm, cublasLtMatmul, gemm->handle, gemm->operation,
-         fp64 ? (const void *)&scale.one64 : &scale.one32, at(gemm->a), gemm->operand_layout,
-         at(gemm->b), gemm->operand_layout, fp64 ? (const void *)&scale.zero64 : &scale.zero32,
-         at(gemm->d), gemm->result_layout, at(gemm->d), gemm->result_layout, algorithm,
-         at(gemm->workspace), gemm->workspace->bytes, job->queue->own);
-    return EXIT_OK;
+    return gemm->api->cublasLtMatmul(
+        gemm->handle, gemm->operation, fp64 ? (const void *)&scale.one64 : &scale.one32,
+        at(gemm->a), gemm->operand_layout, at(gemm->b), gemm->operand_layout,
+        fp64 ? (const void *)&scale.zero64 : &scale.zero32, at(gemm->d), gemm->result_layout,
+        at(gemm->d), gemm->result_layout, algorithm, at(gemm->workspace), gemm->workspace->bytes,
+        job->queue->own);
+}
+
+static int multiply(struct gpu_job *job)
+{
+    const struct gemm *gemm = job->own;
+    int status = product(job, &gemm->algorithm);
+    return status == CUBLAS_STATUS_SUCCESS ? EXIT_OK : fail(job, "cublasLtMatmul", status);
 }
 
 static int enqueue(struct gpu_job *job, unsigned lane, uint64_t size, struct gpu_event *begin,
                    struct gpu_event *end)
 {
-    const struct gemm *gemm = job->own;
     (void)lane;
     int failure = begin ? job->backend->record(job->queue, begin) : EXIT_OK;
     for (uint64_t i = 0; !failure && i < size; i++)
-        failure = multiply(job, &gemm->algorithm);
+        failure = multiply(job);
     return failure || !end ? failure : job->backend->record(job->queue, end);
 }
 
@@ -156,21 +163,25 @@ static int time_products(struct gpu_job *job, struct gpu_event *begin, struct gp
     return failure || run_stopping(job->run) ? failure : job->backend->elapsed(begin, end, seconds);
 }
 
-/* The library proposes in the order of its expectation, which is not always that of the time. */
+/* The library proposes in the order of its expectation, which is not always that of the time; and
+ * what it proposes it may refuse to do. */
 static int try_algorithms(struct gpu_job *job, const struct cublaslt_algorithm *proposed, int count,
                           struct gpu_event *begin, struct gpu_event *end)
 {
     struct gemm *gemm = job->own;
     double best_s = INFINITY;
-    int best = 0;
+    int best = -1, refusal = CUBLAS_STATUS_NOT_SUPPORTED;
     for (int i = 0; i < count && !run_stopping(job->run); i++) {
         double seconds;
         if (proposed[i].state != CUBLAS_STATUS_SUCCESS)
             continue;
         gemm->algorithm = proposed[i];
-        int failure = enqueue(job, 0, 1, NULL, NULL); /* its code is loaded with the first one */
-        if (!failure)
-            failure = time_products(job, begin, end, &seconds);
+        int status = product(job, &proposed[i]); /* its code is loaded with the first one */
+        if (status != CUBLAS_STATUS_SUCCESS) {
+            refusal = status;
+            continue;
+        }
+        int failure = time_products(job, begin, end, &seconds);
         if (failure)
             return failure;
         if (seconds < best_s) {
@@ -178,6 +189,8 @@ static int try_algorithms(struct gpu_job *job, const struct cublaslt_algorithm *
             best_s = seconds;
         }
     }
+    if (best < 0)
+        return run_stopping(job->run) ? EXIT_OK : fail(job, "cublasLtMatmul", refusal);
     gemm->algorithm = proposed[best];
     return EXIT_OK;
 }

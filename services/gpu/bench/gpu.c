@@ -22,8 +22,8 @@ static char why_not[2 * GPU_LOOKED_MAX]; /* there is one run in a process */
 
 static enum device_answer choose(const struct run *run, const struct gpu_device **device)
 {
-    return devices_choose(devices_here(), run_choice(run, "device"), run_choice(run, "backend"),
-                          device, why_not, sizeof why_not);
+    return devices_choose(run_choice(run, "device"), run_choice(run, "backend"), device, why_not,
+                          sizeof why_not);
 }
 
 static const struct gpu_kind *kind_of(const struct run *run)
@@ -67,7 +67,7 @@ int gpu_job_check(struct run *run)
         run_reason(run, "--device: %s", why_not);
         return EXIT_USAGE;
     }
-    snprintf(index, sizeof index, "%zu", devices_index(devices_here(), device));
+    snprintf(index, sizeof index, "%zu", devices_index(device));
     run_set_choice(run, "device", index);
     run_set_choice(run, "backend", device->backend->name);
     return EXIT_OK;

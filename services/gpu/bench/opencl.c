@@ -106,10 +106,6 @@ static int open_device(struct gpu *gpu)
     gpu->own = own;
     own->cl = opencl_loaded(&why_not);
     own->device = opencl_device(gpu->device.ordinal);
-    cl_uint unified = 0;
-    own->cl->clGetDeviceInfo(own->device, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified,
-                             NULL);
-    own->unified = unified || gpu->device.type == GPU_IS_CPU;
     cl_int error = CL_SUCCESS;
     own->context = own->cl->clCreateContext(NULL, 1, &own->device, NULL, NULL, &error);
     if (!own->context)

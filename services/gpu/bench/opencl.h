@@ -13,7 +13,6 @@ struct opencl_gpu {
     cl_command_queue queue;        /* for what the backend does itself, never measured */
     struct opencl_stream *streams; /* the queues of this trial, linked */
     uint64_t taken_bytes;          /* of the device's memory, by this trial */
-    bool unified;                  /* the device's memory is the host's */
     /* Nothing is released any more: work does not end, and a release would wait for it, or the device
      * failed at work, and its driver may crash or hang. The process ends soon. */
     bool abandoned;

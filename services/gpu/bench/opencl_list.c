@@ -175,6 +175,8 @@ static void describe(const struct opencl *cl, cl_device_id id, const char *platf
     device->group_size_max = (unsigned)ask_size(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     device->shared_bytes = (unsigned)ask_u64(cl, id, CL_DEVICE_LOCAL_MEM_SIZE);
     device->ecc = ask_u32(cl, id, CL_DEVICE_ERROR_CORRECTION_SUPPORT);
+    device->unified =
+        device->type == GPU_IS_CPU || ask_u32(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     device->fp64 = extension(cl, id, "cl_khr_fp64");
     device->fp16 = extension(cl, id, "cl_khr_fp16");
 }

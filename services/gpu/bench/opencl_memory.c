@@ -26,12 +26,14 @@ int opencl_free_memory(struct gpu *gpu, uint64_t *bytes)
     struct memory_budget budget;
     uint64_t total = gpu->device.memory_bytes;
     *bytes = total > own->taken_bytes ? total - own->taken_bytes : 0;
-    if (own->cl->clGetDeviceInfo(own->device, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof amd_kib,
-                                 amd_kib, NULL) == CL_SUCCESS &&
-        (uint64_t)amd_kib[0] * 1024 < *bytes)
+    bool told = own->cl->clGetDeviceInfo(own->device, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD,
+                                         sizeof amd_kib, amd_kib, NULL) == CL_SUCCESS;
+    uint64_t host_bytes = gpu->device.unified ? host_budget(gpu, &budget) : UINT64_MAX;
+    if (told && (uint64_t)amd_kib[0] * 1024 < *bytes)
         *bytes = (uint64_t)amd_kib[0] * 1024;
-    if (own->unified && host_budget(gpu, &budget) < *bytes)
-        *bytes = host_budget(gpu, &budget);
+    if (host_bytes < *bytes)
+        *bytes = host_bytes;
+    gpu->free_unknown = !told && host_bytes == UINT64_MAX;
     return EXIT_OK;
 }
 
@@ -55,7 +57,7 @@ static int check_size(struct gpu *gpu, uint64_t bytes)
                    bytes, gpu->device.name, largest);
         return EXIT_RESOURCE;
     }
-    if (opencl_of(gpu)->unified && host_budget(gpu, &budget) < bytes)
+    if (gpu->device.unified && host_budget(gpu, &budget) < bytes)
         return refuse_host_memory(gpu, bytes, &budget);
     return EXIT_OK;
 }

@@ -50,7 +50,7 @@ static const struct gpu_device *by_backend(const struct device_entry *entry,
 /* The one behind it in the list that has the same driver, or NULL. */
 static const struct gpu_device *next_device(const struct gpu_device *device)
 {
-    const struct device_list *list = devices_here();
+    const struct device_list *list = devices_of(device->backend);
     const struct gpu_device *first = NULL;
     bool passed = false;
     for (size_t i = 0; i < list->count; i++) {
@@ -87,14 +87,13 @@ static int choose(struct gpu_job *job, const struct gpu_device **peer)
     static char index[16];
     char why[2 * GPU_LOOKED_MAX];
     const char *word = run_choice(job->run, "peer_device");
-    const struct device_list *list = devices_here();
     if (!strcmp(word, "auto")) {
         *peer = next_device(&job->gpu.device);
-        snprintf(index, sizeof index, "%zu", devices_index(list, *peer));
+        snprintf(index, sizeof index, "%zu", devices_index(*peer));
         run_set_choice(job->run, "peer_device", index);
         return EXIT_OK;
     }
-    if (devices_choose(list, word, job->backend->name, peer, why, sizeof why) != DEVICE_FOUND) {
+    if (devices_choose(word, job->backend->name, peer, why, sizeof why) != DEVICE_FOUND) {
         run_reason(job->run, "--peer-device: %s", why);
         return EXIT_USAGE;
     }

@@ -39,14 +39,15 @@ static const struct param copy_params[] = {
 };
 
 static const struct param chase_params[] = {
-    PARAM_SIZE(levels, "Bytes of the nodes, of 128 each; l1: 16 KiB, l2: an eighth of the L2 "
-                       "cache, dram and auto: four times the L2 cache and at least 512 MiB."),
+    PARAM_SIZE(levels, "Bytes of the nodes, of 128 each; l1: 16 KiB (8 KiB without CUDA), "
+                       "l2: an eighth of the L2 cache, dram and auto: four times the L2 cache and "
+                       "at least 512 MiB."),
     {.name = "cached_in",
      .type = PARAM_CHOICE,
      .initial = "auto",
      .choices = caches,
      .help = "Where loads may be kept: l1 (ld.global.ca) or l2 alone (ld.global.cg); auto: l1 "
-             "for nodes of 16 KiB and less. In OpenCL both are plain loads."},
+             "for nodes of no more than size_bytes l1. In OpenCL a plain load or a volatile one."},
     ROWS_PARAMS,
     {.name = NULL},
 };

@@ -5,6 +5,7 @@
 #include "kernel_set.h"
 #include "tensor_check.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -157,6 +158,16 @@ static size_t hashes_bytes(const struct tensor *tensor)
     return (size_t)tensor->groups * tensor->shape->threads * sizeof(uint32_t);
 }
 
+static int too_large(struct gpu_job *job)
+{
+    const struct tensor *tensor = job->own;
+    run_reason(job->run,
+               "%s: the sums of the exact pass are larger than its accumulators hold exactly: this "
+               "build works wrongly, use another --instruction or --dtype",
+               tensor->shape->name);
+    return EXIT_WRONG;
+}
+
 /* Puts operands on the device, the hashes to zero, and nothing that could be right into the results. */
 static int give_operands(struct gpu_job *job, enum tensor_operands which,
                          struct tensor_expected *expected)
@@ -171,6 +182,8 @@ static int give_operands(struct gpu_job *job, enum tensor_operands which,
                       ? gpu_upload(job->queue, tensor->operands, 0, operands, bytes)
                       : lacks_memory(job);
     free(operands);
+    if (!failure && isnan(expected->tolerance))
+        failure = too_large(job);
     if (!failure)
         failure = job->backend->fill(job->queue, tensor->hashes, 0, hashes_bytes(tensor), 0);
     if (!failure)

@@ -22,7 +22,7 @@ unsigned tensor_rounds(const struct tensor_kernel *kernel, enum tensor_operands 
 struct tensor_expected {
     const struct tensor_kernel *kernel;
     double *values;   /* [thread * tensor_values() + value] */
-    double tolerance; /* of each; 0: exact */
+    double tolerance; /* of each; 0: exact; NaN: an exact pass of sums too large to be exact */
 };
 
 /* Fills tensor_operand_bytes(). The same every time. */

@@ -25,9 +25,13 @@ typedef uint4 vector16;
 #define KERNEL __kernel void
 #define DEVICE static inline
 #define IN_GROUPS __attribute__((reqd_work_group_size(256, 1, 1)))
-#define ONE_WORK_ITEM __attribute__((reqd_work_group_size(1, 1, 1)))
+/* Said to be one, or to be alike in all of them, a load may become one of AMD's scalar loads, which
+   have a cache of their own. */
+#define ONE_WORK_ITEM
+#define LANE LOCAL_ID
 #define NO_UNROLL
-#define UNROLL
+/* Arrays of a work-item are in registers only where every index is known. */
+#define UNROLL _Pragma("unroll")
 
 #define LOCAL_ID ((u32)get_local_id(0))
 #define GROUP_ID ((u32)get_group_id(0))
@@ -74,7 +78,8 @@ DEVICE i32 dot4(i32 a, i32 b, i32 c)
 #define DOT4_SUM(x, zero) ((x) ^ zero)
 #endif
 
-#define load_ca(address) (*(GLOBAL const volatile u64 *)(address))
+/* A volatile load passes by the L1 cache (AMD: glc or sc0; NVIDIA: ld.volatile). */
+#define load_ca(address) (*(GLOBAL const u64 *)(address))
 #define load_cg(address) (*(GLOBAL const volatile u64 *)(address))
 
 #define GROUP_SCRATCH __local u32 scratch[256];

@@ -12,6 +12,8 @@
  * SHIM_NO_COMPILER set: the devices have no compiler
  * SHIM_EXTENSIONS  what the devices can do beyond OpenCL 1.2
  * SHIM_ALLOCATION  the bytes of the largest buffer
+ * SHIM_MEMORY      … and of all memory
+ * SHIM_UNIFIED     whether that is the host's: "0" or "1"
  * SHIM_SECOND      set: there is a second platform of this name, with the same devices
  * SHIM_BALANCE     a file that takes a line for each kind of object: what was made and not released
  *                  when the process ended */
@@ -130,6 +132,8 @@ static const struct answer answers[] = {
     {CL_DEVICE_COMPILER_AVAILABLE, "SHIM_NO_COMPILER", "0", ANSWER_U32},
     {CL_DEVICE_EXTENSIONS, "SHIM_EXTENSIONS", NULL, ANSWER_TEXT},
     {CL_DEVICE_MAX_MEM_ALLOC_SIZE, "SHIM_ALLOCATION", NULL, ANSWER_U64},
+    {CL_DEVICE_GLOBAL_MEM_SIZE, "SHIM_MEMORY", NULL, ANSWER_U64},
+    {CL_DEVICE_HOST_UNIFIED_MEMORY, "SHIM_UNIFIED", NULL, ANSWER_U32},
 };
 
 static void answer_with(const struct answer *answer, void *value, size_t size)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.gpu.tests import cuda_stub
+from services.gpu.tests import cuda_stub, opencl_shim
 from services.gpu.tests.cuda_stub import CUDA, NVML, Report, environment
 from services.gpu.tests.program import (
     FAILED,
@@ -312,6 +312,19 @@ def test_the_sensors_are_those_of_the_card(visible: str, device: str, card: int)
     assert trial.facts["device_name"] == f"Stand-in {card}"
     assert trial.metrics["temperature_celsius"] == 40 + card
     assert trial.metrics["power_watts"] == 300 + card
+
+
+@pytest.mark.parametrize("device", ["auto", "0", "0000:5a:00.0"])
+def test_a_broken_opencl_driver_is_not_asked(tmp_path: Path, device: str) -> None:
+    """Its loader ends the process that loads it."""
+    for library in (CUDA, NVML):
+        cuda_stub.build(tmp_path, library)
+    opencl_shim.build(tmp_path)
+    env = {**environment(tmp_path), "SHIM_REAL": "/nowhere/libOpenCL.so.1"}
+    for backend in ("auto", "cuda"):
+        arguments = (f"--device={device}", f"--backend={backend}", *SHORT[1:])
+        assert measure("fma", *arguments, env=env).params["backend"] == "cuda"
+    assert call("--list-devices", env=env).returncode == -signal.SIGABRT
 
 
 def test_a_device_by_its_uuid() -> None:

@@ -82,6 +82,16 @@ def test_a_call_that_fails(name: str) -> None:
     refused(result, FAILED, name, "CUBLAS_STATUS_NOT_SUPPORTED", "bf16", "order 64", "12.9.1")
 
 
+@pytest.mark.parametrize("nth", [1, 5])
+def test_an_algorithm_that_is_refused_leaves_the_others(nth: int, tmp_path: Path) -> None:
+    """Of three proposals the second is none; another is one call to see, and three to time."""
+    file = tmp_path / "report"
+    fail = f"cublasLtMatmul:{nth}:{NOT_SUPPORTED}"
+    trial = measure("gemm", *SMALL, env=environment(fail=fail, report=str(file)))
+    assert trial.metrics["operations_per_second"] > 0
+    assert read_report(file).calls["cublasLtMatmul"] > 5
+
+
 def test_no_memory_for_the_library() -> None:
     env = environment(fail=f"cublasLtCreate:1:{ALLOC_FAILED}")
     refused(call("gemm", *SMALL, env=env), RESOURCE, "CUBLAS_STATUS_ALLOC_FAILED")

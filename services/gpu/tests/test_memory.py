@@ -303,8 +303,15 @@ def test_the_words_of_a_size() -> None:
 
 def test_a_device_that_tells_no_cache() -> None:
     """What l2 stands for cannot be told then."""
-    result = call("pointer_chase", *ON_STUB, "--size-bytes=l2", env=environment(l2=0))
-    refused(result, UNSUPPORTED, "size_bytes l2", "give a number")
+    for l2 in (0, 16384, 262143):
+        result = call("pointer_chase", *ON_STUB, "--size-bytes=l2", env=environment(l2=l2))
+        refused(result, UNSUPPORTED, "size_bytes l2", f"{l2} bytes", "262144", "give a number")
+    assert on_stub("pointer_chase", "--size-bytes=l2", l2=262144).params["size_bytes"] == 32768
+
+
+def test_the_l1_cache_of_what_opencl_alone_knows() -> None:
+    trial = measure("pointer_chase", *on_pocl(), "--size-bytes=l1", *MOMENT)
+    assert trial.params["size_bytes"] == 8192 and trial.params["cached_in"] == "l1"
 
 
 def test_no_sample_while_a_trial_is_checked() -> None:

@@ -13,6 +13,7 @@ from services.gpu.tests.program import (
     MOMENT,
     OK,
     PROGRAM,
+    RESOURCE,
     UNSUPPORTED,
     call,
     listed,
@@ -99,6 +100,26 @@ def test_a_gpu_that_nobody_has_tried_is_marked(shim: Shim, vendor: str) -> None:
     trial = measure("fma", *MOMENT, env=shim(type=4, vendor=vendor))
     assert trial.facts["device_type"] == "gpu" and trial.facts["vendor"] == vendor
     assert "not_run_on_hardware" in trial.warnings and "not_a_gpu" not in trial.warnings
+
+
+@pytest.mark.parametrize(("unified", "share"), [(0, 0.5), (1, 0.9)])
+def test_auto_takes_less_where_what_is_free_is_not_told(
+    shim: Shim, unified: int, share: float
+) -> None:
+    """Of memory that is the host's it is known; something stands beside the two arrays."""
+    memory = 256 * MIB
+    env = shim(type=4, memory=memory, unified=unified)
+    size = measure("copy", *MOMENT, env=env).params["size_bytes"]
+    assert (share - 0.1) * memory < 2 * size <= share * memory
+    given = f"--size-bytes={int(0.45 * memory) // 32768 * 32768}"
+    assert measure("copy", given, *MOMENT, env=env).metrics["bytes_per_second"] > 0
+
+
+@pytest.mark.parametrize(("unified", "arrays"), [(0, 1), (1, 2)])
+def test_memory_that_is_the_hosts_holds_both_ends(shim: Shim, unified: int, arrays: int) -> None:
+    env = shim(type=4, memory=256 * MIB, unified=unified)
+    result = call("host_to_device", f"--size-bytes={300 * MIB}", env=env)
+    refused(result, RESOURCE, f"needs {arrays} array")
 
 
 def test_two_platforms(shim: Shim) -> None:

@@ -215,6 +215,17 @@ def test_what_would_fit_does(workload: str) -> None:
     assert trial.params["size_bytes"] == fits
 
 
+@pytest.mark.parametrize(
+    ("workload", "arrays"), [("host_to_device", 2), ("device_to_host", 2), ("bidirectional", 4)]
+)
+def test_memory_that_is_the_hosts_holds_both_ends(workload: str, arrays: int) -> None:
+    env = environment(memory=256 * MIB, integrated=1)
+    result = call(workload, *ON_STUB, f"--size-bytes={1 << 30}", env=env)
+    line = refused(result, RESOURCE, f"needs {arrays} arrays", "0.25 GiB")
+    fits = int(line.split("--size-bytes=")[1].split()[0])
+    assert 0.5 * 256 * MIB < arrays * fits < 256 * MIB
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_the_host_has_no_room(memory: str) -> None:
     """Before anything is allocated: locked memory cannot be swapped out."""

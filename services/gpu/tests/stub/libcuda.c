@@ -308,6 +308,7 @@ int cuDeviceGetAttribute(int *value, int attribute, cuda_device device)
     const int known[][2] = {{1, GROUP_MAX},
                             {13, 1000000},
                             {16, MULTIPROCESSORS},
+                            {18, (int)stub_number("STUB_INTEGRATED", 0)},
                             {32, 1},
                             {36, 2000000},
                             {37, 512},
