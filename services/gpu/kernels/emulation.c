@@ -4,6 +4,16 @@
 
 #include "prelude_c.h"
 
+/* As in CUDA: kernels of many short groups record what multiprocessor 0 has. */
+#undef RECORD_FIRST
+#undef RECORD_LAST
+#define RECORD_FIRST                                                                               \
+    if (kernel_emulated_multiprocessor == 0)                                                       \
+    RECORD_BEGIN
+#define RECORD_LAST                                                                                \
+    if (kernel_emulated_multiprocessor == 0)                                                       \
+    RECORD_END
+
 /* Names that the C library has too. */
 #define read read_tiles
 #define write write_tiles
@@ -24,6 +34,8 @@ u64 emulated_cycles(void)
 {
     return emulated_ns();
 }
+
+unsigned kernel_emulated_multiprocessor;
 
 #define MEMORY(k) (*(void **)parameters[k])
 #define NUMBER(k) (*(const u32 *)parameters[k])

@@ -422,6 +422,7 @@ static void run_kernel(const struct work *work)
         parameters[i] = (void *)&work->values[i];
     if (stub_named("STUB_LAZY", name, &argument, &nth) && ++of_lazy >= nth)
         return;
+    kernel_emulated_multiprocessor = (unsigned)stub_number("STUB_SM", 0);
     emulate(name, work->groups, work->group_size, parameters);
     if (stub_named("STUB_WRONG", name, &argument, &nth) && ++of_wrong >= nth &&
         work->is_memory[argument])
@@ -725,6 +726,8 @@ int cuFuncSetAttribute(cuda_function function, int attribute, int value)
 {
     ENTER_CONTEXT;
     struct object *object = valid(function, FUNCTION);
+    if (object && attribute == CUDA_FUNCTION_SHARED_PERCENT_PREFERRED && value == 100)
+        return CUDA_SUCCESS;
     if (!object || attribute != CUDA_FUNCTION_DYNAMIC_SHARED_BYTES_MAX || value > SHARED_MAX)
         return CUDA_ERROR_INVALID_VALUE;
     object->shared_bytes = (unsigned)value;
@@ -752,6 +755,7 @@ static int launch(cuda_function handle, unsigned groups, unsigned group_size, un
         }
         work.count++;
     }
+    stub_shared(function->name, shared_bytes);
     return enqueue(stream, &work);
 }
 
