@@ -22,20 +22,22 @@
 #include "memory.k"
 #include "vector.k"
 
+unsigned kernel_emulated_multiprocessor;
+unsigned kernel_emulated_grain_ns;
+
 /* A clock of 1 GHz: so many cycles as nanoseconds. */
-u64 emulated_ns(void)
+u64 emulated_cycles(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
 }
 
-u64 emulated_cycles(void)
+u64 emulated_ns(void)
 {
-    return emulated_ns();
+    u64 now = emulated_cycles();
+    return kernel_emulated_grain_ns ? now - now % kernel_emulated_grain_ns : now;
 }
-
-unsigned kernel_emulated_multiprocessor;
 
 #define MEMORY(k) (*(void **)parameters[k])
 #define NUMBER(k) (*(const u32 *)parameters[k])

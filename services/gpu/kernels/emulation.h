@@ -9,5 +9,7 @@ int kernel_emulate(const char *name, unsigned groups, unsigned group_size, void 
 
 /* The number of the multiprocessor that all groups run on. */
 extern unsigned kernel_emulated_multiprocessor;
+/* The steps in which the clock of nanoseconds goes; 0: its finest. */
+extern unsigned kernel_emulated_grain_ns;
 
 #endif

@@ -423,6 +423,7 @@ static void run_kernel(const struct work *work)
     if (stub_named("STUB_LAZY", name, &argument, &nth) && ++of_lazy >= nth)
         return;
     kernel_emulated_multiprocessor = (unsigned)stub_number("STUB_SM", 0);
+    kernel_emulated_grain_ns = (unsigned)stub_number("STUB_GRAIN", 0);
     emulate(name, work->groups, work->group_size, parameters);
     if (stub_named("STUB_WRONG", name, &argument, &nth) && ++of_wrong >= nth &&
         work->is_memory[argument])
@@ -544,12 +545,13 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
     ENTER_CONTEXT;
     *total_bytes = memory_bytes();
-    *free_bytes = memory_bytes() - used_bytes(here->card);
+    *free_bytes = memory_bytes() - used_bytes(here->card) - (size_t)stub_number("STUB_TAKEN", 0);
     return CUDA_SUCCESS;
 }
 
 int cuMemAlloc_v2(cuda_pointer *memory, size_t bytes)
 {
+    stub_most("memory", (long)bytes);
     ENTER_CONTEXT;
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
@@ -755,7 +757,7 @@ static int launch(cuda_function handle, unsigned groups, unsigned group_size, un
         }
         work.count++;
     }
-    stub_shared(function->name, shared_bytes);
+    stub_most(function->name, shared_bytes);
     return enqueue(stream, &work);
 }
 

@@ -14,7 +14,7 @@ struct counted {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct counted calls[NAMES_MAX], kept[NAMES_MAX], shared[NAMES_MAX];
+static struct counted calls[NAMES_MAX], kept[NAMES_MAX], largest[NAMES_MAX];
 
 static struct counted *entry(struct counted *all, const char *name)
 {
@@ -80,11 +80,11 @@ void stub_keep(const char *kind, int change)
 }
 
 /* Names of kernels go with their modules, and the report comes last. */
-void stub_shared(const char *kernel, long bytes)
+void stub_most(const char *named, long bytes)
 {
     pthread_mutex_lock(&lock);
-    char *name = strdup(kernel);
-    struct counted *found = entry(shared, name);
+    char *name = strdup(named);
+    struct counted *found = entry(largest, name);
     if (found->name != name)
         free(name);
     if (bytes > found->count)
@@ -107,7 +107,7 @@ static void __attribute__((destructor)) report(void)
         fprintf(file, "call %s %ld\n", calls[i].name, calls[i].count);
     for (int i = 0; i < NAMES_MAX && kept[i].name; i++)
         fprintf(file, "left %s %ld\n", kept[i].name, kept[i].count);
-    for (int i = 0; i < NAMES_MAX && shared[i].name; i++)
-        fprintf(file, "shared %s %ld\n", shared[i].name, shared[i].count);
+    for (int i = 0; i < NAMES_MAX && largest[i].name; i++)
+        fprintf(file, "most %s %ld\n", largest[i].name, largest[i].count);
     fclose(file);
 }
