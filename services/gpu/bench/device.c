@@ -7,7 +7,8 @@
 #include <time.h>
 
 /* 1 KiB of the driver's own a group from compute capability 8.0 on (CUDA C++ Programming Guide), and as
- * much for the grain of allocations. One group more has no room where the share is above 2 KiB. */
+ * much for the grain of allocations. That another group still has no room takes shares above
+ * 2 (groups + 1) KiB: the smallest is a quarter of 64. */
 enum { GROUP_KEEPS_BYTES = 2 << 10 };
 
 /* Pieces of work take milliseconds and are queued ahead; the host has nothing to gain by haste. */

@@ -354,9 +354,8 @@ static void finish(struct gpu_job *job)
     double pass_s = job->work.work_per_size / windows_figures(job)->rate_median;
     if (pass_s < PASS_LEAST_S) /* not where nothing was done: NaN */
         run_warning(job->run, "short_passes",
-                    "a pass over arrays of %" PRIu64
-                    " bytes took %.3g us: the host's time to launch it "
-                    "is part of the figure; with arrays of more --size-bytes it is not",
+                    "a pass over arrays of %" PRIu64 " bytes took %.3g us, and the host's time to "
+                    "launch it is part of the figure: use larger arrays (--size-bytes)",
                     stream->bytes, pass_s * 1e6);
 }
 
