@@ -19,10 +19,21 @@ static const double UNKNOWN_SHARE = 0.5;
 
 static const double GIB = 1 << 30;
 
+/* What is sold as 16 GiB: ECC and the driver take some of it. */
+static const uint64_t LARGE_CARD_BYTES = UINT64_C(15) << 30;
+
 uint64_t arrays_bytes_wanted(const struct gpu_device *device)
 {
     uint64_t bytes = ARRAYS_L2_LEAST * device->l2_bytes;
     return bytes > ARRAYS_BYTES_LEAST ? bytes : ARRAYS_BYTES_LEAST;
+}
+
+uint64_t arrays_bytes_to_stream(const struct gpu_device *device)
+{
+    const uint64_t large = UINT64_C(1) << ARRAYS_LARGE_SHIFT;
+    uint64_t bytes = arrays_bytes_wanted(device);
+    bool has_room = device->type == GPU_IS_GPU && device->memory_bytes >= LARGE_CARD_BYTES;
+    return has_room && bytes < large ? large : bytes;
 }
 
 /* ---- room ----------------------------------------------------------------------------------- */
@@ -197,6 +208,8 @@ int arrays_settle(struct gpu_job *job, const struct arrays_demand *demand, uint6
     uint64_t most = fitting(demand, &room);
     if (!most)
         return no_room_at_all(job, demand, &room);
+    if (demand->modest_bytes && *bytes > most)
+        *bytes = demand->modest_bytes;
     *bytes = down_to(*bytes + demand->granule - 1, demand->granule);
     if (*bytes > most) /* a round figure, where it may be one */
         *bytes = most > ROUND_BYTES ? down_to(most, ROUND_BYTES) : most;

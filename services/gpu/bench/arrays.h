@@ -6,7 +6,8 @@
 
 enum {
     ARRAYS_BYTES_LEAST = 512 << 20, /* of an array whose size is auto, where there is room */
-    ARRAYS_L2_LEAST = 4,            /* so many times the L2 cache at least, so that it holds none */
+    ARRAYS_LARGE_SHIFT = 31, /* 2 GiB: in a pass over them its beginning and end do not count */
+    ARRAYS_L2_LEAST = 4,     /* so many times the L2 cache at least, so that it holds none */
 };
 
 struct arrays_demand {
@@ -18,10 +19,14 @@ struct arrays_demand {
     uint64_t beside_bytes; /* on the device, whatever the size */
     double beside_ratio;   /* … and for each byte of an array */
     uint64_t wanted_bytes; /* where size_bytes is a word, if there is room */
+    uint64_t modest_bytes; /* … and where there is none for these; 0: as much as fits */
 };
 
 /* Four times the L2 cache of this device and at least 512 MiB. */
 uint64_t arrays_bytes_wanted(const struct gpu_device *device);
+/* Of arrays that are passed over again and again: 2 GiB and at least the above, where a GPU's memory
+ * has 16 GiB or more. Less: as above. */
+uint64_t arrays_bytes_to_stream(const struct gpu_device *device);
 /* Settles the parameter size_bytes, the bytes of one array: a number is held against what is free,
  * a word becomes a number that fits. Nothing is allocated. 0 or an exit_code with its reason. */
 int arrays_settle(struct gpu_job *job, const struct arrays_demand *demand, uint64_t *bytes);

@@ -234,7 +234,7 @@ static int allocate(struct gpu_job *job)
 static int open_chase(struct gpu_job *job)
 {
     struct chase *chase = chase_of(job);
-    int failure = clocks_open(job);
+    int failure = clocks_open(job, true);
     if (!failure)
         failure = settle(job);
     if (!failure)

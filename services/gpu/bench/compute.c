@@ -20,7 +20,7 @@ struct compute {
     const struct vector_kernel *vector;
     struct gpu_kernel *kernel;
     struct gpu_memory *operands, *results;
-    unsigned groups;
+    unsigned groups, ballast_bytes;
     size_t work_items;
     uint32_t iterations; /* of the last launch */
 };
@@ -98,6 +98,7 @@ static int launch(struct gpu_job *job, uint32_t iterations, struct gpu_event *be
     const struct gpu_launch launch = {.kernel = own->kernel,
                                       .groups = own->groups,
                                       .group_size = KERNEL_GROUP_SIZE,
+                                      .shared_bytes = own->ballast_bytes,
                                       .arguments = arguments,
                                       .count = sizeof arguments / sizeof *arguments};
     own->iterations = iterations;
@@ -154,6 +155,7 @@ static int open_compute(struct gpu_job *job)
     unsigned units = device->compute_units ? device->compute_units : 1;
     own->vector = vector_kernel(job->kind->name, dtype_of(job->run, job->kind));
     own->groups = GROUPS_A_UNIT * units;
+    own->ballast_bytes = gpu_ballast_bytes(device, GROUPS_A_UNIT);
     own->work_items = (size_t)own->groups * KERNEL_GROUP_SIZE;
     job->work = (struct windows_work){
         .lanes = 1,
@@ -164,7 +166,7 @@ static int open_compute(struct gpu_job *job)
     };
     int failure = gpu_job_kernel(job, kernel_name(own->vector, device), &own->kernel);
     if (!failure)
-        failure = clocks_open(job);
+        failure = clocks_open(job, true);
     return failure ? failure : make_buffers(job);
 }
 

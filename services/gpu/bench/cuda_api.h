@@ -82,10 +82,12 @@ enum cuda_device_attribute {
 enum cuda_function_attribute {
     CUDA_FUNCTION_GROUP_SIZE_MAX = 0,
     CUDA_FUNCTION_DYNAMIC_SHARED_BYTES_MAX = 8,
+    CUDA_FUNCTION_SHARED_PERCENT_PREFERRED = 9, /* of what L1 and shared memory have together */
 };
 
 enum {
     CUDA_SHARED_BYTES_WITHOUT_ASKING = 48 << 10, /* more must be asked for: programming guide */
+    CUDA_SHARED_PERCENT_MOST = 100,              /* CU_SHAREDMEM_CARVEOUT_MAX_SHARED */
     CUDA_STREAM_NON_BLOCKING = 1,                /* CUstream_flags */
     CUDA_EVENT_DEFAULT = 0,                      /* CUevent_flags */
     CUDA_HOST_PORTABLE = 1,                      /* CU_MEMHOSTALLOC_PORTABLE */

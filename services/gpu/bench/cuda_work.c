@@ -8,15 +8,31 @@ enum { ARGUMENTS_MAX = 16 };
 
 /* ---- launches ------------------------------------------------------------------------------- */
 
+/* Left to itself the driver may divide the L1 cache such that fewer groups fit than shall. This is a
+ * wish, and a driver need not know it. */
+static int prefer_shared(struct gpu *gpu, cuda_function function)
+{
+    int failure = cuda_enter(gpu);
+    if (failure)
+        return failure;
+    int code = cuda_of(gpu)->api->cuFuncSetAttribute(
+        function, CUDA_FUNCTION_SHARED_PERCENT_PREFERRED, CUDA_SHARED_PERCENT_MOST);
+    if (code == CUDA_SUCCESS || code == CUDA_ERROR_INVALID_VALUE ||
+        code == CUDA_ERROR_NOT_SUPPORTED)
+        return EXIT_OK;
+    return cuda_fail(gpu, "cuFuncSetAttribute", code);
+}
+
 /* Beyond 48 KiB a kernel has to ask for its shared memory first: CUDA C++ Programming Guide. */
 static int allow_shared(struct gpu *gpu, struct cuda_kernel *function, unsigned bytes)
 {
-    if (bytes <= CUDA_SHARED_BYTES_WITHOUT_ASKING || bytes <= function->shared_bytes)
+    if (bytes <= function->shared_bytes)
         return EXIT_OK;
-    CUDA_CALL(gpu, cuFuncSetAttribute, function->function, CUDA_FUNCTION_DYNAMIC_SHARED_BYTES_MAX,
-              (int)bytes);
+    if (bytes > CUDA_SHARED_BYTES_WITHOUT_ASKING)
+        CUDA_CALL(gpu, cuFuncSetAttribute, function->function,
+                  CUDA_FUNCTION_DYNAMIC_SHARED_BYTES_MAX, (int)bytes);
     function->shared_bytes = bytes;
-    return EXIT_OK;
+    return prefer_shared(gpu, function->function);
 }
 
 static int launch_groups(struct gpu_queue *queue, const struct gpu_launch *launch,

@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <time.h>
 
+/* 1 KiB of the driver's own a group from compute capability 8.0 on (CUDA C++ Programming Guide), and as
+ * much for the grain of allocations. That another group still has no room takes shares above
+ * 2 (groups + 1) KiB: the smallest is a quarter of 64. */
+enum { GROUP_KEEPS_BYTES = 2 << 10 };
+
 /* Pieces of work take milliseconds and are queued ahead; the host has nothing to gain by haste. */
 static const struct timespec BETWEEN_LOOKS = {.tv_nsec = 200000};
 
@@ -22,6 +27,12 @@ int gpu_fail(struct gpu *gpu, int exit_code, const char *call, long code, const 
                code_name ? code_name : "", code_name ? ")" : "", meaning, trouble ? "; " : "",
                trouble ? trouble : "");
     return exit_code;
+}
+
+unsigned gpu_ballast_bytes(const struct gpu_device *device, unsigned groups)
+{
+    unsigned share = device->cc_major ? device->shared_bytes / groups : 0;
+    return share > GROUP_KEEPS_BYTES ? share - GROUP_KEEPS_BYTES : 0;
 }
 
 void gpu_pause(void)

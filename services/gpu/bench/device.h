@@ -209,6 +209,10 @@ extern const struct gpu_backend opencl_backend;
  * back. `code_name` may be NULL. */
 int gpu_fail(struct gpu *gpu, int exit_code, const char *call, long code, const char *code_name,
              const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* Dynamic shared memory that a group takes for no other reason than that just so many groups have room
+ * on a multiprocessor: with room for more, those of a grid that fills each of them once would be spread
+ * unevenly. CUDA only; 0: unknown. */
+unsigned gpu_ballast_bytes(const struct gpu_device *device, unsigned groups);
 /* Until the event is done. Sleeps between looks, comes back early (0) when the run is to stop:
  * ask run_stopping(). */
 int gpu_wait(const struct gpu_event *event);

@@ -33,7 +33,7 @@ void figures_tell_cycles(struct gpu_job *job)
 {
     double rate = windows_figures(job)->rate_median;
     tell(job->run, "operations_per_cycle", rate / core_clock_hertz(job),
-         telemetry_why(job->telemetry));
+         isfinite(rate) ? telemetry_why(job->telemetry) : "no window was filled");
 }
 
 void figures_tell(struct gpu_job *job)

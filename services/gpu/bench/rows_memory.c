@@ -22,7 +22,8 @@ static const char *const paths[] = {"kernel", "driver", NULL};
 
 #define PARAM_ARRAY                                                                                \
     PARAM_SIZE(automatic, "Bytes of each array, a multiple of 32768; auto: four times the L2 "     \
-                          "cache and at least 512 MiB, where there is room for it.")
+                          "cache and at least 512 MiB, 2 GiB on a GPU with 16 GiB or more, where " \
+                          "there is room for it.")
 /* clang-format on */
 
 static const struct param stream_params[] = {PARAM_ARRAY, ROWS_PARAMS, {.name = NULL}};

@@ -5,6 +5,7 @@
 #include "contents.h"
 #include "kernel_set.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@ enum {
     PARTS = 64,
     BESIDE_BYTES = 16 << 20, /* sums and records */
 };
+
+static const double PASS_LEAST_S = 20e-6;
 
 /* Of what is read or written, and of what triad multiplies. */
 enum { SEED_FROM = 0x1b873593, SEED_OTHER = 0x38495ab5 };
@@ -307,7 +310,8 @@ static int settle(struct gpu_job *job)
         .granule = KERNEL_TILE_BYTES,
         .granule_name = "what a group of the kernel works on",
         .beside_bytes = BESIDE_BYTES,
-        .wanted_bytes = arrays_bytes_wanted(&job->gpu.device),
+        .wanted_bytes = arrays_bytes_to_stream(&job->gpu.device),
+        .modest_bytes = arrays_bytes_wanted(&job->gpu.device),
     };
     int failure = arrays_settle(job, &demand, &stream->bytes);
     if (!failure)
@@ -321,7 +325,7 @@ static int open_stream(struct gpu_job *job)
     stream->kind = (const struct stream_kind *)job->kind;
     stream->driver =
         stream->kind == &stream_copy && !strcmp(run_choice(job->run, "path"), "driver");
-    int failure = clocks_open(job);
+    int failure = clocks_open(job, false); /* its passes show in what they leave */
     if (!failure)
         failure = settle(job);
     if (!failure)
@@ -342,6 +346,19 @@ static int open_stream(struct gpu_job *job)
     return failure;
 }
 
+/* Launching one takes the host some microseconds: with passes no longer than that, the device waits for
+ * the host between them, and what the events enclose has these pauses in it. */
+static void finish(struct gpu_job *job)
+{
+    const struct stream *stream = stream_of(job);
+    double pass_s = job->work.work_per_size / windows_figures(job)->rate_median;
+    if (pass_s < PASS_LEAST_S) /* not where nothing was done: NaN */
+        run_warning(job->run, "short_passes",
+                    "a pass over arrays of %" PRIu64 " bytes took %.3g us, and the host's time to "
+                    "launch it is part of the figure: use larger arrays (--size-bytes)",
+                    stream->bytes, pass_s * 1e6);
+}
+
 static void close_stream(struct gpu_job *job)
 {
     struct stream *stream = stream_of(job);
@@ -358,7 +375,8 @@ static void close_stream(struct gpu_job *job)
      .own_bytes = sizeof(struct stream),                                                           \
      .open = open_stream,                                                                          \
      .close = close_stream,                                                                        \
-     .verify = verify}
+     .verify = verify,                                                                             \
+     .finish = finish}
 
 const struct stream_kind stream_read = {KIND("read"), 1};
 const struct stream_kind stream_write = {KIND("write"), 1};

@@ -18,7 +18,7 @@ enum {
 struct tensor {
     const struct tensor_kernel *shape;
     struct gpu_kernel *kernel;
-    unsigned groups;
+    unsigned groups, shared_bytes;
     struct gpu_memory *operands, *results, *hashes;
     struct tensor_expected expected; /* of what is timed */
     void *results_read;              /* copies of what the kernel has left */
@@ -125,7 +125,7 @@ static int launch(struct gpu_job *job, enum tensor_operands which, uint32_t pass
         .kernel = tensor->kernel,
         .groups = tensor->groups,
         .group_size = tensor->shape->threads,
-        .shared_bytes = tensor->shape->shared_bytes,
+        .shared_bytes = tensor->shared_bytes,
         .arguments = arguments,
         .count = sizeof arguments / sizeof *arguments,
     };
@@ -271,10 +271,13 @@ static int open_tensor(struct gpu_job *job)
     const struct tensor_kernel *shape = shape_for(job->run, &job->gpu.device);
     tensor->shape = shape;
     tensor->groups = job->gpu.device.compute_units * shape->groups_per_unit;
+    tensor->shared_bytes = shape->shared_bytes
+                               ? shape->shared_bytes /* no more groups than these fit */
+                               : gpu_ballast_bytes(&job->gpu.device, shape->groups_per_unit);
     tell_instruction(job, shape);
     int failure = gpu_job_kernel(job, shape->name, &tensor->kernel);
     if (!failure)
-        failure = clocks_open(job);
+        failure = clocks_open(job, true);
     if (!failure)
         failure = take_memory(job);
     if (!failure)

@@ -18,6 +18,9 @@ enum { CALIBRATIONS_MAX = 16 };
 static const double GROWTH_MAX = 16;
 /* Pieces may be this much shorter or longer than aimed at. */
 static const double CLOSE_ENOUGH = 1.3;
+/* A card that was idle takes its time to raise its clocks: pieces that have become so many times shorter
+ * than aimed at are made longer. */
+static const double TOO_SHORT = 2;
 
 struct windows {
     struct lane lanes[WINDOWS_LANES_MAX];
@@ -25,6 +28,7 @@ struct windows {
     uint64_t size;
     struct window_record record;
     struct windows_figures figures;
+    uint64_t checked; /* pieces that were done when what they leave was last looked at */
     /* What has been done in this phase, and when that was so: for another thread's samples. */
     pthread_mutex_t lock;
     double moved, moved_at_s;
@@ -70,6 +74,15 @@ static int calibrate(struct gpu_job *job)
         windows->size = next;
     }
     return EXIT_OK;
+}
+
+/* While a phase goes on, by a piece of the first lane. */
+static void keep_long_enough(struct gpu_job *job, uint64_t size, double seconds)
+{
+    struct windows *windows = job->windows;
+    double factor = fmin(PIECE_S / fmax(seconds, 1e-9), GROWTH_MAX);
+    if (size == windows->size && factor > TOO_SHORT)
+        windows->size = within((double)size * factor, &job->work);
 }
 
 /* So that each lane has left something that can be verified. */
@@ -198,6 +211,8 @@ static int harvest(struct gpu_job *job, struct phase *phase, bool *any)
             return failure;
         double work = (double)size * job->work.work_per_size;
         window_record_add(&windows->record, i, work, seconds);
+        if (i == 0)
+            keep_long_enough(job, size, seconds);
         phase->done += work;
         *any = true;
     }
@@ -252,10 +267,18 @@ int windows_loop(struct thread *thread)
 
 /* ---- behind a phase -------------------------------------------------------------------------- */
 
-/* After a warm-up of 0 s, what the calibration has left. */
+/* After a warm-up of 0 s, what the calibration has left. Nothing, where the phase was over before a
+ * piece could be queued: what was there has been looked at, and is gone. */
 static int check_what_is_left(struct gpu_job *job)
 {
-    return job->kind->verify ? job->kind->verify(job) : EXIT_OK;
+    struct windows *windows = job->windows;
+    uint64_t pieces = 0;
+    for (unsigned i = 0; i < windows->count; i++)
+        pieces += windows->lanes[i].pieces;
+    if (pieces == windows->checked || !job->kind->verify)
+        return EXIT_OK;
+    windows->checked = pieces;
+    return job->kind->verify(job);
 }
 
 int windows_prepare(struct thread *thread)
@@ -279,6 +302,11 @@ void windows_finish(struct thread *thread)
 {
     struct gpu_job *job = gpu_job_of(thread);
     double rate = windows_figures(job)->rate_median;
+    if (!windows_figures(job)->pieces)
+        run_warning(
+            job->run, "nothing_done",
+            "the timed phase was over before a piece of work could be queued, so there is no "
+            "rate: give it longer (--duration-s), and the program a CPU that is free");
     run_bulk_rate(thread->run, job->work.time ? 1 / rate : rate);
     figures_tell(job);
     if (job->kind->finish)

@@ -65,7 +65,8 @@ const struct windows_figures *windows_figures(const struct gpu_job *job);
  * may hold what it finds against. */
 uint64_t windows_pieces(const struct gpu_job *job, unsigned lane);
 uint64_t windows_total(const struct gpu_job *job, unsigned lane);
-/* The size of the pieces, once it is calibrated; of the one before, while it is. */
+/* The size of the pieces that are queued next: calibrated, then longer where the device has become
+ * faster. */
 uint64_t windows_size(const struct gpu_job *job);
 
 #endif

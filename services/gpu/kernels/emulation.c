@@ -4,6 +4,16 @@
 
 #include "prelude_c.h"
 
+/* As in CUDA: kernels of many short groups record what multiprocessor 0 has. */
+#undef RECORD_FIRST
+#undef RECORD_LAST
+#define RECORD_FIRST                                                                               \
+    if (kernel_emulated_multiprocessor == 0)                                                       \
+    RECORD_BEGIN
+#define RECORD_LAST                                                                                \
+    if (kernel_emulated_multiprocessor == 0)                                                       \
+    RECORD_END
+
 /* Names that the C library has too. */
 #define read read_tiles
 #define write write_tiles
@@ -12,17 +22,21 @@
 #include "memory.k"
 #include "vector.k"
 
+unsigned kernel_emulated_multiprocessor;
+unsigned kernel_emulated_grain_ns;
+
 /* A clock of 1 GHz: so many cycles as nanoseconds. */
-u64 emulated_ns(void)
+u64 emulated_cycles(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
 }
 
-u64 emulated_cycles(void)
+u64 emulated_ns(void)
 {
-    return emulated_ns();
+    u64 now = emulated_cycles();
+    return kernel_emulated_grain_ns ? now - now % kernel_emulated_grain_ns : now;
 }
 
 #define MEMORY(k) (*(void **)parameters[k])

@@ -7,4 +7,9 @@
    address of this process. −1: there is no such kernel. */
 int kernel_emulate(const char *name, unsigned groups, unsigned group_size, void **parameters);
 
+/* The number of the multiprocessor that all groups run on. */
+extern unsigned kernel_emulated_multiprocessor;
+/* The steps in which the clock of nanoseconds goes; 0: its finest. */
+extern unsigned kernel_emulated_grain_ns;
+
 #endif

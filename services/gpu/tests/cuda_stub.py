@@ -22,10 +22,12 @@ INCLUDES = (GPU / "bench", GPU / "kernels", ROOT / "harness")
 
 @dataclass(frozen=True)
 class Report:
-    """What a process has called, how often, and what it has not released."""
+    """What a process has called, how often, what it has not released, and the most bytes: shared
+    ones of a group, by kernel, and of `memory` that was asked for at once."""
 
     calls: dict[str, int]
     left: dict[str, int]
+    most: dict[str, int]
 
 
 @cache
@@ -111,8 +113,10 @@ def read_report(file: Path) -> Report:
     """The report that STUB_REPORT names."""
     calls: dict[str, int] = {}
     left: dict[str, int] = {}
+    most: dict[str, int] = {}
+    kinds = {"call": calls, "left": left, "most": most}
     for line in file.read_text().splitlines():
         what, rest = line.split(" ", 1)
         name, count = rest.rsplit(" ", 1)
-        (calls if what == "call" else left)[name] = int(count)
-    return Report(calls, left)
+        kinds[what][name] = int(count)
+    return Report(calls, left, most)

@@ -165,6 +165,35 @@ def sensors_of(trial: Trial) -> tuple[float, ...]:
     return tuple(trial.metrics[name] for name in names)
 
 
+@pytest.mark.parametrize(
+    ("workload", "options", "groups"),
+    [
+        ("fma", ("--dtype=fp32",), 4),
+        ("int_mul_add", ("--dtype=int64",), 4),
+        ("tensor", ("--dtype=bf16", "--instruction=mma"), 2),
+        ("tensor", ("--dtype=fp64",), 1),
+        ("tensor", ("--dtype=bf16",), 2),
+    ],
+)
+def test_so_many_groups_fit_and_no_more(
+    tmp_path: Path, workload: str, options: tuple[str, ...], groups: int
+) -> None:
+    """By their shared memory: a multiprocessor of compute capability 9.0 has 228 KiB of it, and a
+    group takes one more than it asks for."""
+    report = tmp_path / "report"
+    measure(workload, *options, *SHORT, env=environment(report=str(report)))
+    most = cuda_stub.read_report(report).most
+    (shared,) = (size for name, size in most.items() if name.startswith(workload))
+    assert groups * (shared + 1024) <= 228 * 1024 < (groups + 1) * (shared + 1024)
+
+
+@pytest.mark.parametrize("code", [1, 801])
+def test_a_driver_that_does_not_know_the_carveout(code: int) -> None:
+    """It is a wish: asked for behind the size of the shared memory, which is none."""
+    assert short("fma", fail=f"cuFuncSetAttribute:2:{code}").returncode == OK
+    refused(short("fma", fail="cuFuncSetAttribute:1:1"), FAILED, "cuFuncSetAttribute: 1")
+
+
 # ---- every call fails ------------------------------------------------------------------------
 
 

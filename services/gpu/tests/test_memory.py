@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gpu.tests.cuda_stub import environment
+from services.gpu.tests.cuda_stub import environment, read_report
 from services.gpu.tests.program import (
     MOMENT,
     PROGRAM,
@@ -22,10 +22,11 @@ from services.gpu.tests.program import (
     refused,
 )
 
-MIB = 1 << 20
+MIB, GIB = 1 << 20, 1 << 30
 TILE = 32768
 ARRAYS = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 SIZE = f"--size-bytes={4 * MIB}"
+LONG_PASS = f"--size-bytes={32 * MIB}"
 ON_STUB = ("--backend=cuda",)
 
 
@@ -80,8 +81,28 @@ def test_the_work_is_what_the_device_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workload", list(ARRAYS))
 def test_the_core_clock(workload: str) -> None:
     """The stand-in's counter of cycles goes at a gigahertz."""
-    trial = on_stub(workload, SIZE)
-    assert trial.metrics["core_clock_hertz"] == pytest.approx(1e9, rel=0.02)
+    trial = on_stub(workload, LONG_PASS)
+    assert trial.metrics["core_clock_hertz"] == pytest.approx(1e9, rel=0.0005)
+
+
+@pytest.mark.parametrize("workload", list(ARRAYS))
+def test_no_group_on_the_first_multiprocessor(workload: str) -> None:
+    """Then nothing was recorded, which says nothing against the card."""
+    metrics = on_stub(workload, LONG_PASS, sm=3).metrics
+    assert metrics["bytes_per_second"] > 0
+    assert metrics["core_clock_hertz"] == metrics["nvml_clock_hertz"] == 1001e6
+
+
+def test_a_pass_too_short_for_the_clock() -> None:
+    """It takes less than one step; those that the host has interrupted take more than ten."""
+    metrics = on_stub("copy", f"--size-bytes={TILE}", grain=20000).metrics
+    assert metrics["core_clock_hertz"] == pytest.approx(1e9, rel=0.12)
+
+
+def test_passes_too_short_for_the_host() -> None:
+    trial = on_stub("copy", f"--size-bytes={TILE}")
+    assert f"{TILE} bytes" in trial.warnings["short_passes"]
+    assert "short_passes" not in on_stub("copy", SIZE).warnings
 
 
 @pytest.mark.parametrize("size", [TILE, 3 * TILE, 65 * MIB + TILE])
@@ -257,6 +278,25 @@ def test_what_would_fit_does(workload: str) -> None:
 def test_auto_is_what_fits(workload: str) -> None:
     size = on_stub(workload, memory=256 * MIB).params["size_bytes"]
     assert size % MIB == 0 and 0.6 * 256 * MIB < ARRAYS[workload] * size < 256 * MIB
+
+
+@pytest.mark.parametrize(
+    ("memory", "taken", "size"),
+    [
+        (80 * GIB, 0, 2 * GIB),
+        (16 * GIB, 0, 2 * GIB),
+        (16 * GIB, 10 * GIB, 512 * MIB),  # three of 2 GiB would not fit
+        (12 * GIB, 0, 512 * MIB),
+    ],
+)
+def test_large_arrays_on_large_cards(tmp_path: Path, memory: int, taken: int, size: int) -> None:
+    """Of the first of them, which then is not to be had: behind records and sums."""
+    report = tmp_path / "report"
+    env = environment(
+        None, memory=memory, taken=taken, fail="cuMemAlloc_v2:3:2", report=str(report)
+    )
+    refused(call("triad", *ON_STUB, env=env), RESOURCE, "cuMemAlloc_v2")
+    assert read_report(report).most["memory"] == size
 
 
 def test_no_room_at_all() -> None:

@@ -17,12 +17,21 @@ Piece = tuple[int, float, float]
 
 @pytest.fixture(scope="module")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("windows") / "probe"
+    return compiled(tmp_path_factory.mktemp("windows") / "probe", "window_probe.c")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("phase") / "probe", "phase_probe.c", "windows.c")
+
+
+def compiled(program: Path, probe: str, *parts: str) -> Path:
     bench, harness = ROOT / "services/gpu/bench", ROOT / "harness"
-    sources = [Path(__file__).parent / "window_probe.c", bench / "window_record.c"]
-    options = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{bench}", f"-I{harness}", "-lm"]
-    sources.append(harness / "statistics.c")
-    subprocess.run([compiler(), "-o", program, *sources, *options], check=True)
+    parts = ("window_record.c", *parts)
+    sources = [Path(__file__).parent / probe, *(bench / part for part in parts)]
+    command = [compiler(), "-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{bench}"]
+    command += [f"-I{harness}", "-o", str(program)]
+    subprocess.run([*command, *sources, harness / "statistics.c", "-lm"], check=True)
     return program
 
 
@@ -71,3 +80,36 @@ def test_a_spread_that_is_small_beside_the_rate(probe: Path) -> None:
 def test_nothing_has_no_rate(probe: Path) -> None:
     count, median, *_ = figures(probe, 1, [])
     assert count == 0 and math.isnan(median)
+
+
+# ---- a trial ---------------------------------------------------------------------------------
+
+
+def trial(engine: Path, cold_s: float, warm_s: float, pieces: int) -> tuple[dict[str, int], str]:
+    """Numbers by name, and the warning."""
+    answer = subprocess.run(
+        [engine, str(cold_s), str(warm_s), str(pieces)], capture_output=True, text=True, check=True
+    )
+    told = dict(line.split(" ", 1) for line in answer.stdout.splitlines())
+    warning = told.pop("warning", "")
+    return {name: int(value) for name, value in told.items()}, warning
+
+
+def test_pieces_stay_as_long_as_they_should_be(engine: Path) -> None:
+    """A card that was idle is calibrated while it is slow."""
+    told, warning = trial(engine, cold_s=20e-6, warm_s=1e-6, pieces=50)
+    assert told["calibrated"] == pytest.approx(7e-3 / 20e-6, rel=0.3)
+    assert told["size"] == pytest.approx(7e-3 / 1e-6, rel=0.3)
+    assert told["looked"] == 2 and not warning
+
+
+@pytest.mark.parametrize("warm_s", [0.6e-6, 1e-6, 50e-6])
+def test_pieces_that_are_long_enough_stay(engine: Path, warm_s: float) -> None:
+    told, _ = trial(engine, cold_s=1e-6, warm_s=warm_s, pieces=50)
+    assert told["size"] == told["calibrated"]
+
+
+def test_a_phase_without_a_piece(engine: Path) -> None:
+    """Nothing is there to be looked at, and nothing is wrong: the device did what it was told."""
+    told, warning = trial(engine, cold_s=1e-6, warm_s=1e-6, pieces=0)
+    assert told["looked"] == 1 and warning == "nothing_done"

@@ -423,6 +423,8 @@ static void run_kernel(const struct work *work)
         parameters[i] = (void *)&work->values[i];
     if (stub_named("STUB_LAZY", name, &argument, &nth) && ++of_lazy >= nth)
         return;
+    kernel_emulated_multiprocessor = (unsigned)stub_number("STUB_SM", 0);
+    kernel_emulated_grain_ns = (unsigned)stub_number("STUB_GRAIN", 0);
     emulate(name, work->groups, work->group_size, parameters);
     if (stub_named("STUB_WRONG", name, &argument, &nth) && ++of_wrong >= nth &&
         work->is_memory[argument])
@@ -544,12 +546,13 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
     ENTER_CONTEXT;
     *total_bytes = memory_bytes();
-    *free_bytes = memory_bytes() - used_bytes(here->card);
+    *free_bytes = memory_bytes() - used_bytes(here->card) - (size_t)stub_number("STUB_TAKEN", 0);
     return CUDA_SUCCESS;
 }
 
 int cuMemAlloc_v2(cuda_pointer *memory, size_t bytes)
 {
+    stub_most("memory", (long)bytes);
     ENTER_CONTEXT;
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
@@ -726,6 +729,8 @@ int cuFuncSetAttribute(cuda_function function, int attribute, int value)
 {
     ENTER_CONTEXT;
     struct object *object = valid(function, FUNCTION);
+    if (object && attribute == CUDA_FUNCTION_SHARED_PERCENT_PREFERRED && value == 100)
+        return CUDA_SUCCESS;
     if (!object || attribute != CUDA_FUNCTION_DYNAMIC_SHARED_BYTES_MAX || value > SHARED_MAX)
         return CUDA_ERROR_INVALID_VALUE;
     object->shared_bytes = (unsigned)value;
@@ -753,6 +758,7 @@ static int launch(cuda_function handle, unsigned groups, unsigned group_size, un
         }
         work.count++;
     }
+    stub_most(function->name, shared_bytes);
     return enqueue(stream, &work);
 }
 

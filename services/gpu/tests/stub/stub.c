@@ -14,7 +14,7 @@ struct counted {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct counted calls[NAMES_MAX], kept[NAMES_MAX];
+static struct counted calls[NAMES_MAX], kept[NAMES_MAX], largest[NAMES_MAX];
 
 static struct counted *entry(struct counted *all, const char *name)
 {
@@ -79,6 +79,19 @@ void stub_keep(const char *kind, int change)
     pthread_mutex_unlock(&lock);
 }
 
+/* Names of kernels go with their modules, and the report comes last. */
+void stub_most(const char *named, long bytes)
+{
+    pthread_mutex_lock(&lock);
+    char *name = strdup(named);
+    struct counted *found = entry(largest, name);
+    if (found->name != name)
+        free(name);
+    if (bytes > found->count)
+        found->count = bytes;
+    pthread_mutex_unlock(&lock);
+}
+
 void stub_pci(int card, char *text, int size)
 {
     snprintf(text, (size_t)size, "0000:%02X:00.0", 0x5a + card);
@@ -94,5 +107,7 @@ static void __attribute__((destructor)) report(void)
         fprintf(file, "call %s %ld\n", calls[i].name, calls[i].count);
     for (int i = 0; i < NAMES_MAX && kept[i].name; i++)
         fprintf(file, "left %s %ld\n", kept[i].name, kept[i].count);
+    for (int i = 0; i < NAMES_MAX && largest[i].name; i++)
+        fprintf(file, "most %s %ld\n", largest[i].name, largest[i].count);
     fclose(file);
 }

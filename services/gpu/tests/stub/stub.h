@@ -5,14 +5,18 @@
  * STUB_FAIL      CALL:NTH:CODE, several with commas: that call of this name gives the code. NTH+: it
  *                and all later ones. A CUDA code that leaves a context unusable is given by all
  *                later calls, as by the driver.
- * STUB_REPORT    a file that gets a line for each name called, with how often, and for each kind of
- *                thing that was not released
+ * STUB_REPORT    a file that gets a line for each name called, with how often, for each kind of thing
+ *                that was not released, for each kernel with the most shared bytes of a group, and
+ *                with the most bytes of memory asked for at once
  * STUB_CARDS     how many there are (1); CUDA_VISIBLE_DEVICES hides and reorders them for CUDA
  * STUB_CC        their compute capability (9.0)
  * STUB_CUDA      the driver's version, as cuDriverGetVersion tells it (12040)
  * STUB_MEMORY    bytes of each card's memory (256 MiB)
+ * STUB_TAKEN     … of which others have so many
  * STUB_L2        … and of its L2 cache (1 MiB)
  * STUB_MIG       1: CUDA shows a part of the card
+ * STUB_SM        the number of the multiprocessor that does all the work (0)
+ * STUB_GRAIN     the steps of its clock of nanoseconds
  * STUB_NO_PEERS  1: cards do not reach one another's memory
  * STUB_DEVICE_FAIL  NTH:CODE: that piece of work fails while the device does it
  * STUB_HANG      the device never finishes its piece of work of this number
@@ -38,6 +42,8 @@ long stub_number(const char *variable, long otherwise);
 bool stub_named(const char *variable, const char *name, long *argument, long *nth);
 /* Something is made (+1) or released (-1). */
 void stub_keep(const char *kind, int change);
+/* The largest of these is reported. */
+void stub_most(const char *name, long bytes);
 /* The place on the bus of a card, by the card's own number. */
 void stub_pci(int card, char *text, int size);
 
