@@ -127,7 +127,7 @@ def test_the_chosen_instruction_set_is_the_tag(job: tuple[Kept, ResultDocument])
 
 @pytest.mark.parametrize(
     ("store", "label"),
-    [("nt", "2 threads avx512 nt streams=4"), ("libc", "2 threads libc")],
+    [("nt", "2 threads avx512 nt 4 streams"), ("libc", "2 threads libc")],
 )
 def test_what_best_became_is_a_field_and_not_a_tag(store: str, label: str) -> None:
     left = dict.fromkeys(("isa", "store", "streams"), "best")

@@ -36,7 +36,8 @@ def field_of(details: dict[str, Any]) -> str:
         ({"workload": "cpu.fmaa"}, "body.workload", "did you mean 'cpu.fma'"),
         ({"workload": "fma"}, "body.workload", "has no subsystem"),
         ({"workload": "cpx.fma"}, "body.workload", "did you mean 'cpu'"),
-        ({"workload": "gpu.gemm"}, "body.workload", "gpu"),
+        ({"workload": "npu.gemm"}, "body.workload", "there is no subsystem"),
+        ({"workload": "gpu.gemm"}, "body.hosts", "has no service gpu"),
         (
             {"workload": "cpu.fma", "params": {"thread": 1}},
             "body.params.thread",

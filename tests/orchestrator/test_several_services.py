@@ -16,10 +16,11 @@ from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess, events
 
 HOST = "bench-1"
-SUBSYSTEMS = ("cpu", "mem", "disk", "net")
+SUBSYSTEMS = ("cpu", "mem", "disk", "net", "gpu")
 SHORT = {"threads": 1, "duration_s": 0.1, "warmup_s": 0}
 SMALL = {**SHORT, "size_bytes": 4 << 20}
 ONE_STREAM = {"duration_s": 0.1, "warmup_s": 0}
+ON_THE_CPU = {**ONE_STREAM, "backend": "opencl", "device": "0"}
 SMALL_FILE = {**SHORT, "file_bytes": 4 << 20}
 # Case after case another service has its turn. No limit is known of them, so that no verdict
 # depends on the machine.
@@ -32,10 +33,12 @@ MIXED: dict[str, Any] = {
         {"workload": "mem.copy", "params": SMALL},
         {"workload": "disk.rand_read", "params": SMALL_FILE},
         {"workload": "net.tcp_rr", "params": ONE_STREAM},
+        {"workload": "gpu.fma", "params": ON_THE_CPU},
         {"workload": "cpu.clock", "params": {**SHORT, "duration_s": 0.15}},
         {"workload": "mem.pointer_chase", "params": SMALL},
         {"workload": "disk.seq_read", "params": SMALL_FILE},
         {"workload": "net.udp_rr", "params": ONE_STREAM},
+        {"workload": "gpu.int_add", "params": ON_THE_CPU},
     ],
 }
 
@@ -122,7 +125,7 @@ def test_a_job_that_needs_them_all_runs_one_trial_at_a_time(
         assert [case["workload"] for case in document["cases"]] == [
             case["workload"] for case in MIXED["cases"]
         ]
-        assert [len(case["trials"]) for case in document["cases"]] == [3] * 8
+        assert [len(case["trials"]) for case in document["cases"]] == [3] * len(MIXED["cases"])
         programs = {program["subsystem"] for program in document["programs"]}
         assert programs == set(SUBSYSTEMS)
         place = document["host"]["scratch"]

@@ -89,7 +89,7 @@ def test_a_bad_environment(
         assert part in message
 
 
-@pytest.mark.parametrize("arguments", [("cup",), ("gpu",), ("cpu", "mem"), ("--help",)])
+@pytest.mark.parametrize("arguments", [("cup",), ("npu",), ("cpu", "mem"), ("--help",)])
 def test_bad_arguments(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     code, message = refused(tmp_path, *arguments)
     assert code == 2 and "cpu" in message

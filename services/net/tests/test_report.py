@@ -224,7 +224,7 @@ def test_round_trips_have_a_curve_percentiles_and_a_table() -> None:
 
 def test_a_load_stands_beside_the_case_without_it() -> None:
     found = rows(tables(ALL)["Round trips under load"])
-    loaded = found["net.tcp_rr", "load_streams=4"]
+    loaded = found["net.tcp_rr", "4 load streams"]
     assert loaded["load"] == "4.000 GB/s" and loaded["in bits"] == "32.00 Gbit/s"
     assert float(loaded["times as long"]) == pytest.approx(7, rel=0.05)
     alone = document_of(("udp_rr", {"load_streams": 2}))
