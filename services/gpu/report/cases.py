@@ -25,7 +25,6 @@ _PLAIN = {
     SIZE: "auto",
     INSTRUCTION: "auto",
     CACHED_IN: "auto",
-    PATH: "kernel",
 }
 
 
@@ -40,7 +39,7 @@ def param_word(name: str, value: object) -> str:
     if name == DEVICE:
         return f"device {value}"
     if name == PATH:
-        return f"by the {value}"
+        return "by the driver" if value == "driver" else f"by a {value}"
     if name == CACHED_IN:
         return f"cached in {str(value).upper()}"
     if name == MODE:
