@@ -92,7 +92,7 @@ def far_end() -> int:
     with socket.create_server((grant["bind"], 0)) as listener:
         address, port = listener.getsockname()
         say({"event": "listening", "address": address, "port": port})
-        expiry_s = 0.1 if SCRIPT == "expires" else float(grant["expiry_s"])
+        expiry_s = 0.001 if SCRIPT == "expires" else float(grant["expiry_s"])
         watched: list[Any] = [listener, lifeline]
         ready = select.select(watched, [], [], expiry_s)[0]
         if lifeline in ready:
