@@ -12,6 +12,7 @@ from pydantic import (
 )
 
 from hostbench.models.events import ParamValue
+from hostbench.models.published import Published
 
 IdlePolicy = Literal["fail", "flag", "force"]
 # auto: every light one that fits; otherwise the tools by name.
@@ -70,11 +71,31 @@ class RepeatsChange(SuiteModel):
         return Repeats(**{**repeats.model_dump(), **self.model_dump(exclude_none=True)})
 
 
+class Scale(SuiteModel):
+    """How much of everything: what a scale changes in the whole suite. `params` stand in every
+    entry that does not say otherwise itself."""
+
+    description: str = ""
+    params: dict[str, ParamValue] = {}
+    repeats: RepeatsChange = RepeatsChange()
+    peers: PeerChoice | None = None
+
+
+class ScaleChange(SuiteModel):
+    """What a scale changes in one entry."""
+
+    params: dict[str, ParamValue] = {}
+    repeats: RepeatsChange = RepeatsChange()
+    timeout_s: Annotated[float, Field(gt=0, le=30 * 86400)] | None = None
+    peers: PeerChoice | None = None
+
+
 class SuiteCase(SuiteModel):
     """One entry of `cases`: a workload, fixed parameters, and a grid that is multiplied out.
 
     `timeout_s` bounds one trial; None: derived from the trial's duration. `peers` None: as the
-    suite says.
+    suite says. `far_host` optional: where there is no second host, cases that need one are skipped
+    instead of refused.
     """
 
     workload: Annotated[str, StringConstraints(min_length=1)]
@@ -84,10 +105,13 @@ class SuiteCase(SuiteModel):
     label: Annotated[str, StringConstraints(min_length=1, max_length=120)] | None = None
     timeout_s: Annotated[float, Field(gt=0, le=30 * 86400)] | None = None
     peers: PeerChoice | None = None
+    far_host: Literal["required", "optional"] = "required"
+    scales: dict[str, ScaleChange] = {}
 
 
 class Suite(SuiteModel):
-    """A suite file."""
+    """A suite file. With `scales` it is measured at one of them, the first unless told; `scale` is
+    the one that it was reduced to, and no file says it."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     description: str = ""
@@ -95,6 +119,9 @@ class Suite(SuiteModel):
     repeats: Repeats = Repeats()
     peers: PeerChoice = "none"
     cases: Annotated[tuple[SuiteCase, ...], Field(min_length=1)]
+    scales: dict[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")], Scale] = {}
+    scale: str | None = None
+    published: Published | None = None
 
     @model_validator(mode="after")
     def _every_case_has_possible_repeats(self) -> Self:
