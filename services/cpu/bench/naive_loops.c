@@ -1,6 +1,8 @@
 /* What the programs of students do a billion times, as a compiler without optimisation leaves it. */
 #include "naive_loops.h"
 
+#include <stddef.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
