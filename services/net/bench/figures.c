@@ -117,8 +117,8 @@ const struct metric naive_stream_metrics[] = {
      "Of mode send what arrived, by the receiver's clock, from behind its first byte to its last: "
      "what the figure should have been."},
     {"lost_datagrams", "1", LOWER_IS_BETTER,
-     "Of UDP the datagrams, of mode echo the blocks, that did not arrive or were not answered "
-     "within a second."},
+     "Datagrams that did not arrive; of mode echo the blocks that were not answered within a "
+     "second."},
     {"lost_ratio", "1", LOWER_IS_BETTER, "Their share of those that were sent."},
     {.name = NULL},
 };
