@@ -95,13 +95,13 @@ class JobRunner:
                 self._audience.say(f"job {job.id} in {job.path}")
                 return self._measure(job, journal, setup, session, programs, lock.descriptor)
 
-    def plan(self, suite: Suite) -> tuple[Plan, Setup]:
+    def plan(self, suite: Suite) -> Plan:
         """The plan of a suite with the time of all its cases, for which those of a fixed work are
         run for a moment; nothing is kept. Raises HostbenchError."""
         setup, programs = self._set_up(suite)
         count = len(untimed(setup.plan, setup.tables))
         if not count:
-            return setup.plan, setup
+            return setup.plan
         self._audience.take(Timing(count))
         scratch = Scratch()
         with host_lock(self._wait_s, self._interrupt) as lock, contextlib.closing(scratch):
@@ -111,7 +111,7 @@ class JobRunner:
                 return LocalTransport(programs, interrupt, lock.descriptor, scratch)
 
             apparatus = self._apparatus("plan", local)
-            return timed(setup.plan, setup.tables, apparatus.transport), setup
+            return timed(setup.plan, setup.tables, apparatus.transport)
 
     def _set_up(self, suite: Suite) -> tuple[Setup, dict[str, Program]]:
         """`set_up`, and the far host where cases may have their far ends there."""

@@ -59,7 +59,9 @@ class SampleTaken:
     start: StartEvent | None
 
 
-Notice = Timing | Timed | GateWaits | TrialBegins | SampleTaken | IdleRecord | TrialRecord | CaseRecord
+Notice = (
+    Timing | Timed | GateWaits | TrialBegins | SampleTaken | IdleRecord | TrialRecord | CaseRecord
+)
 
 
 class Sink(Protocol):

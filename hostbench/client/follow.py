@@ -4,9 +4,9 @@ import time
 
 from hostbench.models.jobs import (
     CaseEndedEvent,
+    EstimateEvent,
     GateEvent,
     JobEvent,
-    EstimateEvent,
     PlanEvent,
     SampleTakenEvent,
     StackState,
