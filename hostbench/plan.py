@@ -15,9 +15,9 @@ from hostbench.models.events import ParamValue
 from hostbench.models.host import HostInventory
 from hostbench.models.result import PlannedCase
 from hostbench.models.service import TRIAL_S_MOST
-from hostbench.models.suite import ALL, Suite, SuiteCase
+from hostbench.models.suite import ALL, DURATION, FIXED_WORK, Suite, SuiteCase
 from hostbench.models.table import Metric, Param, Table, Workload
-from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, known_param
+from hostbench.params import check_params, check_value, cpu_count, known_param
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
@@ -181,10 +181,12 @@ def make_plan(
     suite: Suite, tables: Mapping[str, Table], host: HostInventory, *, far_host: bool = False
 ) -> Plan:
     """The plan of a suite on this host; `tables` by subsystem. `far_host`: there is a second one,
-    where network cases have their far ends unless they say otherwise.
+    where network cases have their far ends unless they say otherwise. A suite that still has
+    several scales is planned at its first.
 
     Raises UsageError for an unknown workload, parameter or value, or for too many cases.
     """
+    suite = suite.scaled()
     _check_size(suite, tables, host)
     planned: dict[str, PlannedCase] = {}
     for block, entry in enumerate(suite.cases):
@@ -395,8 +397,8 @@ def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[st
             params[param.name] = given[param.name]
         elif param.scope == "request" and param.default is not None:
             params[param.name] = param.default
-    if "duration_s" not in given and any(name in given for name in FIXED_WORK):
-        params.pop("duration_s", None)
+    if DURATION not in given and any(name in given for name in FIXED_WORK):
+        params.pop(DURATION, None)
     return params
 
 
