@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from hostbench.models.events import EndEvent, ParamValue
 from hostbench.models.peer import TrialEvent
 from hostbench.models.result import OWN_TOOL, PlannedCase
+from hostbench.models.suite import FIXED_WORK
 from hostbench.models.table import Table, Workload
-from hostbench.params import FIXED_WORK
 from hostbench.peers import peers_of
 from hostbench.plan import (
     SETUP_TIMEOUT_S,
