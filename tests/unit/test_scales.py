@@ -169,6 +169,7 @@ def test_a_suite_without_scales() -> None:
         ("min_trials: 3, max", "min_trials: 4, max", ["scales.quick.repeats", "4", "3"]),
         ("max_trials: 1}", "max_trials: 0}", ["cases[0].repeats.max_trials", "at scale full"]),
         ("{duration_s: 0.3,", "{duration_s: [0.3],", [":7:", "duration_s", "[0.3]"]),
+        ("cases:", "".join(f"  s{n}: {{}}\n" for n in range(7)) + "cases:", [":5:", "at most 8"]),
         ("{warmup_s: 1.5}", "1.5", [":12:", "scales.full.params", "mapping"]),
     ],
 )
