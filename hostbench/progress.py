@@ -35,6 +35,9 @@ def plan_sentence(plan: Plan, kept: Collection[str]) -> str:
     """`15 cases, 45 to 75 trials, 41 s to 1 min 10 s`."""
     plan = plan.without(kept)
     text = f"{plural(len(plan.cases), 'case')}, {estimate_sentence(plan.estimate())}"
+    skipped = sum(case.skip is not None for case in plan.cases)
+    if skipped:
+        text += f"; {plural(skipped, 'case')} skipped for want of a second host"
     if kept:
         text += f"; {plural(len(kept), 'case')} kept from before"
     return text
@@ -99,7 +102,8 @@ class PlainProgress:
     ) -> None:
         """See Audience.planned."""
         self._cases, self._done, self._metrics = len(plan.cases), len(kept), metrics
-        self.say(f"plan: {plan_sentence(plan, kept)}")
+        scale = "" if plan.suite.scale is None else f" at scale {plan.suite.scale}"
+        self.say(f"plan{scale}: {plan_sentence(plan, kept)}")
 
     def began(self, ago_s: float) -> None:
         """The job began before anybody watched it."""
