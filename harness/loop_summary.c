@@ -238,7 +238,7 @@ static const char *whole_reason(const struct workload *workload, enum whole whic
 {
     if (loop_in_bulk(workload))
         return workload->rate.time ? "too little was done to tell a time"
-                                   : "too little arrived to tell a rate";
+                                   : "too little was moved to tell a rate";
     return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;
 }
 

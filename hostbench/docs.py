@@ -23,6 +23,10 @@ DOCS = CHECKOUT / "docs"
 SCHEMA_PAGE = DOCS / "kernel-protocol.schema.json"
 WORKLOADS_PAGE = DOCS / "workloads.md"
 SERVICES = CHECKOUT / "services"
+NAIVE = (
+    "**Naive**: it measures the way that is known to mislead, to show by how much. Its figure has "
+    "no limit, no peer and no place among the best."
+)
 
 
 class _StrictSchema(GenerateJsonSchema):
@@ -69,6 +73,8 @@ def _program_lines(table: Table) -> list[str]:
         lines += ["", "Metrics of every workload:", "", *_metric_rows(metrics)]
     for workload in table.workloads:
         lines += ["", f"### {table.subsystem}.{workload.name}", "", workload.description]
+        if workload.naive:
+            lines += ["", NAIVE]
         shared = {param.name for param in params}, {metric.name for metric in metrics}
         own_params = [param for param in workload.params if param.name not in shared[0]]
         own_metrics = [metric for metric in workload.metrics if metric.name not in shared[1]]

@@ -333,7 +333,7 @@ def _planned(
     params = _full_params(workload, given)
     trial_time_s = _trial_time_s(workload, params)
     timeout_s = entry.timeout_s or _timeout_s(workload, params, trial_time_s)
-    peers = _peers(suite, entry, params)
+    peers = () if workload.naive else _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
     elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload, params)
     peers_time_s = sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers)
@@ -352,6 +352,7 @@ def _planned(
         timeout_s=timeout_s,
         peers=tuple(peer.tool for peer in peers),
         peers_time_s=peers_time_s,
+        naive=workload.naive,
     )
 
 

@@ -226,6 +226,19 @@ def test_setting_up_takes_as_long_as_the_memory_is_large() -> None:
     assert large.timeout_s > small.timeout_s + 100
 
 
+def test_nothing_is_measured_beside_a_naive_workload() -> None:
+    sound = make_plan(Suite(name="mine", cases=(entry(),), peers="auto"), {"cpu": TABLE}, host())
+    table = TABLE.model_copy(update={"workloads": (FMA.model_copy(update={"naive": True}),)})
+    naive = make_plan(Suite(name="mine", cases=(entry(),), peers="auto"), {"cpu": table}, host())
+    (beside,), (alone,) = sound.cases, naive.cases
+    assert beside.peers and not beside.naive
+    assert alone.naive and alone.peers == () and alone.peers_time_s == 0
+    with pytest.raises(UsageError, match="peer likwid-bench measures nothing like this"):
+        make_plan(
+            Suite(name="mine", cases=(entry(peers=["likwid-bench"]),)), {"cpu": table}, host()
+        )
+
+
 def test_a_file_that_is_kept_is_not_filled_by_every_trial() -> None:
     """But any of them may be the one that fills it: it has the time."""
     kept = param("scratch_fd", scope="host", min=3, max=1 << 20)
