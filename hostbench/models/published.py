@@ -117,7 +117,7 @@ class PublishedTable(PublishedModel):
     each a parameter of its cases. `columns` follow operation and key in every row of `rows`.
     `chart_x`: the name of the key that is the chart's x. `theory`: the report's theoretical figure
     and how it came by it. `remarks`: where its own arithmetic or units do not hold. `shortcuts`:
-    what its programs did, in words of the report page.
+    what its programs did.
     """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")]

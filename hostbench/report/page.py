@@ -2,6 +2,7 @@
 
 from hostbench.models.result import ResultDocument
 from hostbench.report.content import Report
+from hostbench.report.course.section import course_section
 from hostbench.report.inventory import far_host_section, host_section
 from hostbench.report.method import method_section
 from hostbench.report.raw import raw_section
@@ -15,6 +16,7 @@ def report_of(document: ResultDocument, source: str) -> Report:
     """The report of a job, from its document alone; `source` is the file that it came from."""
     subsystems, far = subsystem_reports(document), document.far_host
     sections = (
+        course_section(document),
         summary_section(document, list(subsystems.values())),
         *(section_of(name, subsystem) for name, subsystem in subsystems.items()),
         time_section(document),
