@@ -78,7 +78,7 @@ class Told:
 
     what: str
     shown: str
-    more: str = ""
+    more: tuple[str, ...] = ()
 
 
 def over(ratio: float) -> str:

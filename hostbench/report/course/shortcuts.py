@@ -50,7 +50,7 @@ def _joined(shown: str, told: list[Told]) -> str:
         one.what if number == 0 else one.what[:1].lower() + one.what[1:]
         for number, one in enumerate(told)
     )
-    more = "".join(dict.fromkeys(f"; {one.more}" for one in told if one.more))
+    more = "".join(dict.fromkeys(f"; {more}" for one in told for more in one.more if more))
     return f"{what}{together}: {shown}{more}."
 
 
@@ -73,7 +73,7 @@ def _shown(evidence: Evidence, pair: Pair | None) -> str:
 def _loop_counted(evidence: Evidence) -> Told:
     pair = fewest_threads(evidence.pairs)
     what = "The loop's own increment, comparison and jump take time and are not counted"
-    return Told(what, _shown(evidence, pair), _loop_time(pair))
+    return Told(what, _shown(evidence, pair), (_loop_time(pair),))
 
 
 def _loop_time(pair: Pair | None) -> str:
@@ -91,7 +91,7 @@ def _loop_subtracted(evidence: Evidence) -> Told:
             f"what is left scatters by {percent(pair.naive.variation)} of its mean from trial to "
             f"trial, ours by {percent(pair.ours.variation)}"
         )
-    return Told(what, _shown(evidence, pair), "; ".join(one for one in more if one))
+    return Told(what, _shown(evidence, pair), tuple(more))
 
 
 def _scalar_only(evidence: Evidence) -> Told:
@@ -118,7 +118,7 @@ def _is_random(pair: Pair) -> bool:
 def _rand_per_access(evidence: Evidence) -> Told:
     pair = smallest_block(where(evidence.pairs, _is_random))
     what = "A random number was drawn for each access, in the time"
-    return Told(what, _shown(evidence, pair), _without_rand(pair, evidence) if pair else "")
+    return Told(what, _shown(evidence, pair), (_without_rand(pair, evidence),) if pair else ())
 
 
 def _without_rand(pair: Pair, evidence: Evidence) -> str:
@@ -148,7 +148,7 @@ def _clock_per_operation(evidence: Evidence) -> Told:
     pair = smallest_block(evidence.pairs)
     naive, ours = (_block_time_s(one.case) for one in (pair.naive, pair.ours)) if pair else (0, 0)
     more = f"a block takes {human(naive, 's')} so and {human(ours, 's')} without it"
-    return Told(what, _shown(evidence, pair), more if naive and ours else "")
+    return Told(what, _shown(evidence, pair), (more,) if naive and ours else ())
 
 
 def _block_time_s(case: CaseResult) -> float | None:
@@ -174,7 +174,7 @@ def _lock_per_operation(evidence: Evidence) -> Told:
         f"{significant(last.naive.mean / first.naive.mean, 3)} times itself, ours "
         f"{significant(last.ours.median / first.ours.median, 3)} times"
     )
-    return Told(what, _shown(evidence, last), scaling if last is not first else "")
+    return Told(what, _shown(evidence, last), (scaling,) if last is not first else ())
 
 
 def _same_line(one: CourseRow, other: CourseRow) -> bool:
@@ -258,7 +258,7 @@ _WAITS: Mapping[str, tuple[str, str | None, str]] = {
 def _sent_not_received(evidence: Evidence) -> Told:
     what = "What was handed to the sender's own kernel was counted, arrived or not"
     pair = farthest(where(evidence.pairs, lambda p: p.naive.case.params.get("protocol") == "udp"))
-    return Told(what, _shown(evidence, pair), _arrived(pair.naive.case) if pair else "")
+    return Told(what, _shown(evidence, pair), (_arrived(pair.naive.case),) if pair else ())
 
 
 def _arrived(case: CaseResult) -> str:
