@@ -60,7 +60,8 @@ def slip_sentences(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator
         worst = max(of_kind, key=lambda slip: abs(math.log(_size(slip.printed / slip.expected))))
         yield (
             f"{kind} in {plural(len(of_kind), 'row')}, most of all in {worst.row.title}: "
-            f"{significant(worst.printed)} is printed, {worst.sum} is {significant(worst.expected)}."
+            f"{significant(worst.printed)} is printed, {worst.sum} is "
+            f"{significant(worst.expected)}."
         )
 
 

@@ -16,7 +16,8 @@ ALIKE = 0.1
 
 @dataclass(frozen=True)
 class Pair:
-    """A row that was measured here both ways."""
+    """A row that was measured here both ways. Of the naive way it is the mean that counts, as it
+    was the mean that the reports took."""
 
     row: CourseRow
     ours: Figure
@@ -25,7 +26,7 @@ class Pair:
     @property
     def ratio(self) -> float:
         """The naive figure over ours."""
-        return self.naive.median / self.ours.median
+        return self.naive.mean / self.ours.median
 
     @property
     def distance(self) -> float:
@@ -66,9 +67,18 @@ class Evidence:
             limit = f" ({percent(ours.efficiency)} of its limit of {self.said(ours.limit)})"
         peer = f"; {ours.peers[0].tool} {self.said(ours.peers[0].value)}" if ours.peers else ""
         return (
-            f"at {pair.row.title} the naive way gives {self.said(pair.naive.median)}, "
+            f"at {pair.row.title} the naive way gives {self.said(pair.naive.mean)}, "
             f"{over(pair.ratio)} our {self.said(ours.median)}{limit}{peer}"
         )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was done, the figures that show what it comes to, and what else is to say of it."""
+
+    what: str
+    shown: str
+    more: tuple[str, ...] = ()
 
 
 def over(ratio: float) -> str:

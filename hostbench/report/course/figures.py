@@ -38,6 +38,10 @@ class Figure:
         return self.statistics.median
 
     @property
+    def mean(self) -> float:
+        return self.statistics.mean
+
+    @property
     def variation(self) -> float | None:
         """Standard deviation over mean; None of a single trial."""
         deviation, mean = self.statistics.standard_deviation, self.statistics.mean

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.report.content import Block, Bullets, Fold
+from hostbench.report.content import Block, Bullets, Fold, InBrief
 from hostbench.report.course.rows import CourseRow
 from hostbench.report.figures import quantity, sentence, some
 from hostbench.units import human, plural, significant
@@ -27,7 +27,8 @@ def limit_blocks(rows: Sequence[CourseRow]) -> Iterator[Block]:
         for reason, titles in reasons.items()
     ]
     if items:
-        yield Fold("Where our limits come from", (Bullets(tuple(items)),), on_paper=True)
+        title = "Where our limits come from"
+        yield Fold(title, (Bullets(tuple(items)),), on_paper=True, brief=InBrief.LEFT_OUT)
 
 
 def _range(values: Sequence[float], unit: str) -> str:

@@ -1,5 +1,6 @@
 """A published table row by row: what was printed, the naive way here, ours, limit and peer."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ def row_table(
     cells = [one for one in _cells(table, rows) if any(one.tells(row) for row in rows)]
     groups: dict[str | None, list[tuple[Text, ...]]] = {}
     for row in rows:
-        name = row.name if table.key else row.operation
+        name = _unbroken(row.name) if table.key else row.operation
         told = (name, *(one.cell(row) for one in cells), marks(row))
         groups.setdefault(row.operation if table.key else None, []).append(told)
     return Table(
@@ -73,11 +74,11 @@ def _cells(table: PublishedTable, rows: Sequence[CourseRow]) -> list[_Cells]:
             lambda row: _published_efficiency(row, table) != NOTHING,
         ),
         _figures(peer, _number("peer"), lambda row: row.number("peer") is not None),
-        _figures("naive here", _of_naive(_mean_and_deviation), _has_naive),
+        _figures("naive: mean ± sd", _of_naive(_mean_and_deviation), _has_naive),
         _figures("naive / ours", _naive_over_ours, _has_naive),
         _figures("ours: median", _of_ours(lambda one: significant(one.median)), _has_ours),
         _figures("interval", _of_ours(_interval), _has_ours),
-        _figures("mean ± sd", _of_ours(_mean_and_deviation), _has_ours),
+        _figures("ours: mean ± sd", _of_ours(_mean_and_deviation), _has_ours),
         _figures("our limit", _of_ours(_limit), _has_limit),
         _figures("ours of limit", _share, _has_limit),
         _figures(tool, _of_ours(lambda one: _peer(one, alone=alone)), _has_peer),
@@ -124,20 +125,38 @@ def _of_naive(told: Callable[[Figure], str]) -> Callable[[CourseRow], Text]:
 def _number(column: str) -> Callable[[CourseRow], Text]:
     def told(row: CourseRow) -> str:
         value = row.number(column)
-        return NOTHING if value is None else significant(value)
+        return NOTHING if value is None else as_printed(value)
 
     return told
 
 
+def as_printed(value: float) -> str:
+    """All digits that a report prints."""
+    return f"{value:.8g}"
+
+
 def _published(row: CourseRow) -> str:
+    """Printed figures with all their digits; what follows from the printed runs is rounded."""
     if row.mean is None:
         return NOTHING
-    return _with_deviation(row.mean, row.deviation)
+    mean, deviation = row.number("mean"), row.number("deviation")
+    said = significant(row.mean) if mean is None else as_printed(mean)
+    if deviation is not None:
+        return f"{said} ± {as_printed(deviation)}"
+    return said if row.deviation is None else f"{said} ± {_plain(row.deviation)}"
 
 
 def _with_deviation(mean: float, deviation: float | None) -> str:
     said = significant(mean)
-    return said if deviation is None else f"{said} ± {significant(deviation, 2)}"
+    return said if deviation is None else f"{said} ± {_plain(deviation)}"
+
+
+def _plain(value: float) -> str:
+    """Two digits that tell, never in exponent form."""
+    if value == 0:
+        return "0"
+    decimals = max(0, 1 - math.floor(math.log10(value)))
+    return f"{value:.{decimals}f}"
 
 
 def _published_efficiency(row: CourseRow, table: PublishedTable) -> str:
@@ -173,7 +192,7 @@ def _share(row: CourseRow) -> Text:
 def _naive_over_ours(row: CourseRow) -> Text:
     if row.naive is None or row.naive.figure is None or row.ours.figure is None:
         return NOTHING
-    return significant(row.naive.figure.median / row.ours.figure.median, 3)
+    return significant(row.naive.figure.mean / row.ours.figure.median, 3)
 
 
 def _peer(figure: Figure, *, alone: bool) -> str:
@@ -188,12 +207,18 @@ def _peer(figure: Figure, *, alone: bool) -> str:
 
 
 def _marks(row: CourseRow, smaller: Sequence[str], letters: dict[str, str]) -> Text:
-    """The verdict of ours, then why the row may not be held against the published one."""
-    found: list[Mark | str] = [Mark(row.ours.case.verdict)] if row.ours.case else ["not measured"]
-    which = "".join(f" ({letters[reason]})" for reason in _reasons(row))
+    """The verdict of ours, the letters of reasons, then why the row may not be held against the
+    published one, and the verdict of the naive case where it is worse than clean."""
+    ours = Mark(row.ours.case.verdict) if row.ours.case else "not measured"
     naive = row.naive.case.verdict if row.naive and row.naive.case else None
-    words = [*smaller, *([f"naive {naive}"] if naive not in (None, Verdict.CLEAN) else [])]
-    return (*found, which, f" {', '.join(words)}" if words else "")
+    words = [f"({letters[reason]})" for reason in _reasons(row)]
+    words += [*smaller, *([f"naive: {naive}"] if naive not in (None, Verdict.CLEAN) else [])]
+    return (ours, f" {_unbroken(', '.join(words))}" if words else "")
+
+
+def _unbroken(text: str) -> str:
+    """In one line of a narrow column."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _letters(rows: Sequence[CourseRow]) -> dict[str, str]:
