@@ -144,6 +144,7 @@ def plan(
         str | None,
         typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
     ] = None,
+    scale: Scale = None,
     workload: Workload = None,
     param: Param = None,
     trials: Trials = None,
@@ -168,6 +169,7 @@ def plan(
 
     request = RunRequest(
         suite=suite,
+        scale=scale,
         workload=workload,
         params=tuple(param or ()),
         trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),

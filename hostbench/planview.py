@@ -55,7 +55,7 @@ def _case_tree(plan: Plan, case: PlannedCase) -> dict[str, Any]:
         "label": case.label,
         "block": case.block,
         "params": case.call,
-        "skip": None,
+        "skip": case.skip,
         "trials": [case.repeats.min_trials, case.repeats.max_trials],
         "peers": list(case.peers),
         "trial_time_s": plan.trial_time_s(case),

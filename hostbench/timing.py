@@ -36,13 +36,13 @@ WORK_DONE = ("work_operations", "work_bytes")
 def untimed(plan: Plan, tables: Mapping[str, Table]) -> list[PlannedCase]:
     """The cases that must be tried for a moment: where one is, also the teams, whose time is that
     of a whole problem however long they were to take."""
-    unknown = [case for case in plan.cases if case.trial_time_s is None]
+    unknown = [case for case in plan.cases if case.skip is None and case.trial_time_s is None]
     if not unknown:
         return []
     return [
         case
         for case in plan.cases
-        if True
+        if case.skip is None
         and (case.trial_time_s is None or find_workload(tables, case.workload).kind == "team")
     ]
 
