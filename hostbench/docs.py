@@ -15,7 +15,7 @@ from pydantic_core.core_schema import DictSchema
 from hostbench.errors import HostbenchError
 from hostbench.exitcode import ExitCode
 from hostbench.models.events import EVENT, PROTOCOL_SCHEMA
-from hostbench.models.table import Metric, Param, Table
+from hostbench.models.table import Metric, Param, Table, Workload
 from hostbench.params import allowed
 from hostbench.program import CHECKOUT, SUBSYSTEMS, load_program
 
@@ -64,18 +64,23 @@ def workloads_page(tables: Iterable[Table]) -> str:
 
 
 def _program_lines(table: Table) -> list[str]:
-    """What all workloads of a program share is said once."""
-    params, metrics = _shared(table)
+    """What the workloads of a program share is said once; the naive ones may share less, and then
+    say all of theirs themselves."""
+    sound = [workload for workload in table.workloads if not workload.naive]
+    params, metrics = _shared(sound or list(table.workloads))
+    params_of, metrics_of = _sharing(table, params, metrics)
     lines = ["", f"## {table.subsystem}", "", f"Program: `{table.program}`."]
     if params:
-        lines += ["", "Parameters of every workload:", "", *_param_rows(params)]
+        lines += ["", f"Parameters of every workload{params_of}:", "", *_param_rows(params)]
     if metrics:
-        lines += ["", "Metrics of every workload:", "", *_metric_rows(metrics)]
+        lines += ["", f"Metrics of every workload{metrics_of}:", "", *_metric_rows(metrics)]
     for workload in table.workloads:
         lines += ["", f"### {table.subsystem}.{workload.name}", "", workload.description]
         if workload.naive:
             lines += ["", NAIVE]
-        shared = {param.name for param in params}, {metric.name for metric in metrics}
+        shared_params = [] if workload.naive and params_of else params
+        shared_metrics = [] if workload.naive and metrics_of else metrics
+        shared = {one.name for one in shared_params}, {one.name for one in shared_metrics}
         own_params = [param for param in workload.params if param.name not in shared[0]]
         own_metrics = [metric for metric in workload.metrics if metric.name not in shared[1]]
         if own_params:
@@ -85,17 +90,24 @@ def _program_lines(table: Table) -> list[str]:
     return lines
 
 
-def _shared(table: Table) -> tuple[list[Param], list[Metric]]:
-    """The parameters and metrics that every workload of a program has alike."""
-    # What is unsupported is this host's affair.
-    first, *others = (
-        workload.model_copy(
-            update={
-                "params": tuple(p.model_copy(update={"unsupported": {}}) for p in workload.params)
-            }
-        )
-        for workload in table.workloads
-    )
+def _sharing(table: Table, params: Sequence[Param], metrics: Sequence[Metric]) -> tuple[str, str]:
+    """Which workloads have these parameters, and these metrics; empty: all."""
+    naive = [_anywhere(workload) for workload in table.workloads if workload.naive]
+    all_params = all(param in workload.params for workload in naive for param in params)
+    all_metrics = all(metric in workload.metrics for workload in naive for metric in metrics)
+    but = " that is not naive"
+    return "" if all_params else but, "" if all_metrics else but
+
+
+def _anywhere(workload: Workload) -> Workload:
+    """What is unsupported is this host's affair."""
+    params = tuple(param.model_copy(update={"unsupported": {}}) for param in workload.params)
+    return workload.model_copy(update={"params": params})
+
+
+def _shared(workloads: Sequence[Workload]) -> tuple[list[Param], list[Metric]]:
+    """The parameters and metrics that all of these have alike."""
+    first, *others = (_anywhere(workload) for workload in workloads)
     params = [p for p in first.params if all(p in other.params for other in others)]
     metrics = [m for m in first.metrics if all(m in other.metrics for other in others)]
     return params, metrics
