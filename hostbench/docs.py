@@ -25,7 +25,8 @@ WORKLOADS_PAGE = DOCS / "workloads.md"
 SERVICES = CHECKOUT / "services"
 NAIVE = (
     "**Naive**: it measures the way that is known to mislead, to show by how much. Its figure has "
-    "no limit, no peer and no place among the best."
+    "no limit, no peer and no place among the best "
+    "([measurement.md](measurement.md#naive-workloads))."
 )
 
 
@@ -64,25 +65,25 @@ def workloads_page(tables: Iterable[Table]) -> str:
 
 
 def _program_lines(table: Table) -> list[str]:
-    """What the workloads of a program share is said once; the naive ones may share less, and then
-    say all of theirs themselves."""
+    """What all workloads of a program share is said once; the naive ones are made otherwise, and
+    say all of it themselves."""
     sound = [workload for workload in table.workloads if not workload.naive]
-    params, metrics = _shared(sound or list(table.workloads))
-    params_of, metrics_of = _sharing(table, params, metrics)
+    params, metrics = _shared(sound)
+    which = "every workload" if len(sound) == len(table.workloads) else "all but naive workloads"
     lines = ["", f"## {table.subsystem}", "", f"Program: `{table.program}`."]
     if params:
-        lines += ["", f"Parameters of every workload{params_of}:", "", *_param_rows(params)]
+        lines += ["", f"Parameters of {which}:", "", *_param_rows(params)]
     if metrics:
-        lines += ["", f"Metrics of every workload{metrics_of}:", "", *_metric_rows(metrics)]
+        lines += ["", f"Metrics of {which}:", "", *_metric_rows(metrics)]
     for workload in table.workloads:
         lines += ["", f"### {table.subsystem}.{workload.name}", "", workload.description]
         if workload.naive:
             lines += ["", NAIVE]
-        shared_params = [] if workload.naive and params_of else params
-        shared_metrics = [] if workload.naive and metrics_of else metrics
-        shared = {one.name for one in shared_params}, {one.name for one in shared_metrics}
-        own_params = [param for param in workload.params if param.name not in shared[0]]
-        own_metrics = [metric for metric in workload.metrics if metric.name not in shared[1]]
+        own_params, own_metrics = list(workload.params), list(workload.metrics)
+        if not workload.naive:
+            shared = {param.name for param in params}, {metric.name for metric in metrics}
+            own_params = [param for param in workload.params if param.name not in shared[0]]
+            own_metrics = [metric for metric in workload.metrics if metric.name not in shared[1]]
         if own_params:
             lines += ["", *_param_rows(own_params)]
         if own_metrics:
@@ -90,24 +91,17 @@ def _program_lines(table: Table) -> list[str]:
     return lines
 
 
-def _sharing(table: Table, params: Sequence[Param], metrics: Sequence[Metric]) -> tuple[str, str]:
-    """Which workloads have these parameters, and these metrics; empty: all."""
-    naive = [_anywhere(workload) for workload in table.workloads if workload.naive]
-    all_params = all(param in workload.params for workload in naive for param in params)
-    all_metrics = all(metric in workload.metrics for workload in naive for metric in metrics)
-    but = " that is not naive"
-    return "" if all_params else but, "" if all_metrics else but
-
-
-def _anywhere(workload: Workload) -> Workload:
-    """What is unsupported is this host's affair."""
-    params = tuple(param.model_copy(update={"unsupported": {}}) for param in workload.params)
-    return workload.model_copy(update={"params": params})
-
-
-def _shared(workloads: Sequence[Workload]) -> tuple[list[Param], list[Metric]]:
-    """The parameters and metrics that all of these have alike."""
-    first, *others = (_anywhere(workload) for workload in workloads)
+def _shared(workloads: Iterable[Workload]) -> tuple[list[Param], list[Metric]]:
+    """The parameters and metrics that all of them have alike."""
+    # What is unsupported is this host's affair.
+    first, *others = (
+        workload.model_copy(
+            update={
+                "params": tuple(p.model_copy(update={"unsupported": {}}) for p in workload.params)
+            }
+        )
+        for workload in workloads
+    )
     params = [p for p in first.params if all(p in other.params for other in others)]
     metrics = [m for m in first.metrics if all(m in other.metrics for other in others)]
     return params, metrics
