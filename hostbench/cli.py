@@ -191,8 +191,10 @@ def _list_workloads(*, as_json: bool) -> None:
         return
     for table in found:
         for workload in table.workloads:
+            naive = " Naive: its figure misleads on purpose." if workload.naive else ""
             unsupported = f" Not here: {workload.unsupported}." if workload.unsupported else ""
-            typer.echo(f"{table.subsystem}.{workload.name}: {workload.description}{unsupported}")
+            name = f"{table.subsystem}.{workload.name}"
+            typer.echo(f"{name}: {workload.description}{naive}{unsupported}")
 
 
 @app.command(epilog=EPILOG)
