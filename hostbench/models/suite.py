@@ -23,6 +23,7 @@ ALL = "all"
 DURATION = "duration_s"
 # The parameters that fix what a trial does: without duration_s no time ends it.
 FIXED_WORK = ("work", "total_bytes")
+SCALES_MOST = 8
 ScaleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
 
 
@@ -151,7 +152,7 @@ class Suite(SuiteModel):
     repeats: Repeats = Repeats()
     peers: PeerChoice = "none"
     cases: Annotated[tuple[SuiteCase, ...], Field(min_length=1)]
-    scales: dict[ScaleName, Scale] = {}
+    scales: Annotated[dict[ScaleName, Scale], Field(max_length=SCALES_MOST)] = {}
     scale: str | None = None
     published: Published | None = None
 

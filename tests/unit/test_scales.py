@@ -1,12 +1,14 @@
 """A suite with scales is reduced to one of them before anything is planned."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hostbench.errors import UsageError
-from hostbench.models.suite import RepeatsChange, Suite, SuiteCase
+from hostbench.models.published import Match, Published, PublishedHost, PublishedTable
+from hostbench.models.suite import RepeatsChange, Scale, ScaleChange, Suite, SuiteCase
 from hostbench.suite import SuiteError, load_suite
 
 SCALED = """
@@ -169,6 +171,7 @@ def test_a_suite_without_scales() -> None:
         ("min_trials: 3, max", "min_trials: 4, max", ["scales.quick.repeats", "4", "3"]),
         ("max_trials: 1}", "max_trials: 0}", ["cases[0].repeats.max_trials", "at scale full"]),
         ("{duration_s: 0.3,", "{duration_s: [0.3],", [":7:", "duration_s", "[0.3]"]),
+        ("cases:", "".join(f"  s{n}: {{}}\n" for n in range(7)) + "cases:", [":5:", "at most 8"]),
         ("{warmup_s: 1.5}", "1.5", [":12:", "scales.full.params", "mapping"]),
     ],
 )
@@ -219,3 +222,25 @@ def test_bad_published(tmp_path: Path, old: str, new: str, parts: list[str]) -> 
     message = refusal(tmp_path, content.replace(old, new))
     for part in parts:
         assert part in message, message
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "suites.md"
+
+
+def test_the_examples_of_the_page_are_suites(tmp_path: Path) -> None:
+    examples = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(examples) == 3
+    plain, scaled, published = examples
+    assert loaded(tmp_path, plain).scale is None
+    assert loaded(tmp_path, scaled).scaled("full").cases[0].timeout_s == 7200
+    assert loaded(tmp_path, SCALED + published).published is not None
+
+
+@pytest.mark.parametrize(
+    "model", [Suite, SuiteCase, Scale, ScaleChange, Published, PublishedHost, PublishedTable, Match]
+)
+def test_the_page_names_every_key(model: type[Any]) -> None:
+    page = PAGE.read_text()
+    # `scale` is what a result says, not a file.
+    for name in model.model_fields:
+        assert re.search(rf"\b{name}\b", page), name
