@@ -51,6 +51,8 @@ SIZE = "size_bytes"
 
 # What a label counts: `2 threads`, `1 stream`.
 _COUNTED = {THREADS: "thread", "streams": "stream", "load_streams": "load stream"}
+# Words that say nothing without the name of their parameter: `sync each`.
+_BARE = frozenset({"none", "each", "once"})
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
 
@@ -410,7 +412,7 @@ def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
 
 def param_word(name: str, value: object) -> str:
     """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `device 1`,
-    `nb=192`."""
+    `sync each`, `nb=192`."""
     if name in _COUNTED:
         return f"1 {_COUNTED[name]}" if value == 1 else f"{value} {_COUNTED[name]}s"
     if name == DEVICE:
@@ -418,6 +420,8 @@ def param_word(name: str, value: object) -> str:
     if name.endswith(BYTES):
         said = exact_bytes(value) if isinstance(value, int) else value
         return f"{name.removesuffix(BYTES)} {said}"
+    if value in _BARE:
+        return f"{name} {value}"
     return value if isinstance(value, str) and value[:1].isalpha() else f"{name}={value}"
 
 
