@@ -25,6 +25,7 @@ from hostbench.options import (
     Json,
     Param,
     Peers,
+    Scale,
     Trials,
     Workload,
 )
@@ -93,6 +94,7 @@ def run(
         str | None,
         typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
     ] = None,
+    scale: Scale = None,
     workload: Workload = None,
     param: Param = None,
     trials: Trials = None,
@@ -120,6 +122,7 @@ def run(
     refuse_both(as_json, as_csv)
     request = RunRequest(
         suite=suite,
+        scale=scale,
         workload=workload,
         params=tuple(param or ()),
         trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
@@ -179,7 +182,8 @@ def _list_suites(*, as_json: bool) -> None:
         print_json({"suites": found})
         return
     for suite in found:
-        typer.echo(f"{suite['name']}: {suite['error'] or suite['description']}")
+        scales = f" Scales: {', '.join(suite['scales'])}." if suite["scales"] else ""
+        typer.echo(f"{suite['name']}: {suite['error'] or suite['description']}{scales}")
 
 
 def _list_workloads(*, as_json: bool) -> None:

@@ -27,6 +27,7 @@ class RunRequest:
     """The options of `hostbench run`."""
 
     suite: str | None
+    scale: str | None
     workload: str | None
     params: tuple[str, ...]
     trials: int | None
@@ -58,6 +59,7 @@ def _check_request(request: RunRequest) -> None:
     if request.resume is not None:
         others = {
             "a suite": request.suite,
+            "--scale": request.scale,
             "--workload": request.workload,
             "--param": request.params,
             "--trials": request.trials,
@@ -69,14 +71,15 @@ def _check_request(request: RunRequest) -> None:
                 raise UsageError(
                     f"--resume goes on with what the job was asked for; leave out {name}"
                 )
-    check_subject(request.suite, request.workload, request.params)
+    check_subject(request.suite, request.workload, request.params, request.scale)
 
 
 def requested_suite(request: RunRequest) -> Suite:
-    """The suite as asked for: from its file or made up for one workload, with what the options
-    change. Raises UsageError."""
+    """The suite as asked for: from its file, at one of its scales, or made up for one workload,
+    with what the options change. Raises UsageError."""
     if request.workload is not None:
         suite = ad_hoc_suite(request.workload, assignments(request.params))
     else:
-        suite = load_suite(find_suite(DEFAULT_SUITE if request.suite is None else request.suite))
+        named = DEFAULT_SUITE if request.suite is None else request.suite
+        suite = load_suite(find_suite(named)).scaled(request.scale)
     return changed(suite, Changes(request.trials, request.idle_policy, request.peers))

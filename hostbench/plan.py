@@ -8,16 +8,16 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hostbench.betweenhosts import AUTO, FAR_HOST, LOOPBACK, TARGET
+from hostbench.betweenhosts import AUTO, FAR_HOST, LOOPBACK, TARGET, is_between_hosts
 from hostbench.choices import BEST
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
 from hostbench.models.host import HostInventory
 from hostbench.models.result import PlannedCase
 from hostbench.models.service import TRIAL_S_MOST
-from hostbench.models.suite import ALL, Suite, SuiteCase
+from hostbench.models.suite import ALL, DURATION, FIXED_WORK, Suite, SuiteCase
 from hostbench.models.table import Metric, Param, Table, Workload
-from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, known_param
+from hostbench.params import check_params, check_value, cpu_count, known_param
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
@@ -48,6 +48,11 @@ FIRST_GPU = "auto"
 BYTES = "_bytes"
 FILE_BYTES = "file_bytes"
 SIZE = "size_bytes"
+
+NO_FAR_HOST = (
+    "its far end is on a second host, and this job has one host alone; name a second one with "
+    "--far-host, or as the second of a job's hosts"
+)
 
 # What a label counts: `2 threads`, `1 stream`.
 _COUNTED = {THREADS: "thread", "streams": "stream", "load_streams": "load stream"}
@@ -90,16 +95,18 @@ class Plan:
         return [list(cases) for _, cases in grouped]
 
     def gates(self) -> int:
-        """How often the idle gate is asked."""
+        """How often the idle gate is asked: never for a case that is skipped."""
+        measured = [case for case in self.cases if case.skip is None]
         per = self.suite.idle.per
         return {
-            "suite": min(1, len(self.cases)),
-            "block": len(self.blocks),
-            "case": len(self.cases),
+            "suite": min(1, len(measured)),
+            "block": len({case.block for case in measured}),
+            "case": len(measured),
         }[per]
 
     def estimate(self) -> Estimate:
         """The time this plan takes at least and at most, without what a busy host adds."""
+        measured = [case for case in self.cases if case.skip is None]
         low_s, high_s = self._gate_times()
         for case in self.cases:
             low, high = _case_times(case)
@@ -108,8 +115,8 @@ class Plan:
         return Estimate(
             low_s=low_s,
             high_s=high_s,
-            trials_low=sum(case.repeats.min_trials for case in self.cases),
-            trials_high=sum(case.repeats.max_trials for case in self.cases),
+            trials_low=sum(case.repeats.min_trials for case in measured),
+            trials_high=sum(case.repeats.max_trials for case in measured),
             peer_trials_low=sum(_peer_trials(case)[0] for case in self.cases),
             peer_trials_high=sum(_peer_trials(case)[1] for case in self.cases),
             complete=all(case.trial_time_s is not None for case in self.cases),
@@ -169,10 +176,12 @@ def make_plan(
     suite: Suite, tables: Mapping[str, Table], host: HostInventory, *, far_host: bool = False
 ) -> Plan:
     """The plan of a suite on this host; `tables` by subsystem. `far_host`: there is a second one,
-    where network cases have their far ends unless they say otherwise.
+    where network cases have their far ends unless they say otherwise. A suite that still has
+    several scales is planned at its first.
 
     Raises UsageError for an unknown workload, parameter or value, or for too many cases.
     """
+    suite = suite.scaled()
     _check_size(suite, tables, host)
     planned: dict[str, PlannedCase] = {}
     for block, entry in enumerate(suite.cases):
@@ -181,8 +190,10 @@ def make_plan(
             for params in _combinations(entry, workload, host):
                 placed = _with_target(params, workload, far_host=far_host)
                 case = _planned(suite, entry, workload, block, placed, host)
+                if not far_host and entry.far_host == "optional" and is_between_hosts(case):
+                    case = _skipped(case)
                 # `threads: [1, all]` on one CPU is one case, not two.
-                planned.setdefault(case.case, case)
+                planned[case.case] = _one_of(planned.get(case.case), case)
             _check_named_peers(entry, [case for case in planned.values() if case.block == block])
     return Plan(suite=suite, cases=tuple(planned.values()))
 
@@ -345,6 +356,28 @@ def _planned(
     )
 
 
+def _one_of(earlier: PlannedCase | None, later: PlannedCase) -> PlannedCase:
+    """A case that two entries ask for: as the first one says, with the peers of both. Where one of
+    them needs what the other can do without, it is needed."""
+    if earlier is None or (earlier.skip is not None and later.skip is None):
+        return later
+    added = [tool for tool in later.peers if tool not in earlier.peers]
+    if not added:
+        return earlier
+    # What each tool takes stands in no plan: those that both name are counted twice.
+    peers_time_s = earlier.peers_time_s + later.peers_time_s
+    return earlier.model_copy(
+        update={"peers": (*earlier.peers, *added), "peers_time_s": peers_time_s}
+    )
+
+
+def _skipped(case: PlannedCase) -> PlannedCase:
+    """A case that needs a second host where there is none."""
+    return case.model_copy(
+        update={"skip": NO_FAR_HOST, "trial_time_s": 0.0, "peers": (), "peers_time_s": 0.0}
+    )
+
+
 def _peers(suite: Suite, entry: SuiteCase, params: Mapping[str, ParamValue]) -> tuple[Peer, ...]:
     choice = suite.peers if entry.peers is None else entry.peers
     return chosen_peers(choice, *split_workload(entry.workload), params)
@@ -354,6 +387,7 @@ def _check_named_peers(entry: SuiteCase, cases: Sequence[PlannedCase]) -> None:
     """A tool that an entry names and that fits none of its cases was a misunderstanding; what a
     suite names for all its entries need not fit each of them."""
     named = entry.peers if isinstance(entry.peers, list) else []
+    cases = [case for case in cases if case.skip is None]
     for tool in named:
         if cases and not any(tool in case.peers for case in cases):
             raise UsageError(
@@ -384,8 +418,8 @@ def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[st
             params[param.name] = given[param.name]
         elif param.scope == "request" and param.default is not None:
             params[param.name] = param.default
-    if "duration_s" not in given and any(name in given for name in FIXED_WORK):
-        params.pop("duration_s", None)
+    if DURATION not in given and any(name in given for name in FIXED_WORK):
+        params.pop(DURATION, None)
     return params
 
 

@@ -43,6 +43,9 @@ def plan_sentence(plan: Plan, kept: Collection[str]) -> str:
     text = f"{plural(len(plan.cases), 'case')}, {trials}, {time_taken}"
     if not estimate.complete:
         text += " and the time of the trials with a fixed work"
+    skipped = sum(case.skip is not None for case in plan.cases)
+    if skipped:
+        text += f"; {plural(skipped, 'case')} skipped for want of a second host"
     if kept:
         text += f"; {plural(len(kept), 'case')} kept from before"
     return text
@@ -89,7 +92,8 @@ class PlainProgress:
     ) -> None:
         """See Audience.planned."""
         self._cases, self._done, self._metrics = len(plan.cases), len(kept), metrics
-        self.say(f"plan: {plan_sentence(plan, kept)}")
+        scale = "" if plan.suite.scale is None else f" at scale {plan.suite.scale}"
+        self.say(f"plan{scale}: {plan_sentence(plan, kept)}")
 
     def began(self, ago_s: float) -> None:
         """The job began before anybody watched it."""

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from hostbench.errors import shown
 from hostbench.models.events import ParamValue
 
 # What a cell of a row may hold. repeats: every run's figure; mean and deviation: as printed, or of
@@ -87,9 +88,9 @@ class PublishedTable(PublishedModel):
     `kind` samples: a figure a second over time, of which the report shows a plot and no numbers.
     `source`: where it stands in the report. `key`: parameters that tell the rows of a series apart,
     each a parameter of its cases. `columns` follow operation and key in every row of `rows`.
-    `chart_line`: what each line of the chart is, `operation` or a name of the key; x is `chart_x`.
-    `theory`: the report's theoretical figure and how it came by it. `remarks`: where its own
-    arithmetic or units do not hold. `shortcuts`: what its programs did, in words of the report page.
+    `chart_x`: the name of the key that is the chart's x. `theory`: the report's theoretical figure
+    and how it came by it. `remarks`: where its own arithmetic or units do not hold. `shortcuts`:
+    what its programs did, in words of the report page.
     """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")]
@@ -125,10 +126,11 @@ class PublishedTable(PublishedModel):
                     f"are {', '.join(self.series)}"
                 )
             for name, cell in zip(self.columns, row[1 + len(self.key) :], strict=True):
-                if isinstance(cell, list) != (name == LISTED) and cell is not None:
+                listed = isinstance(cell, list)
+                if isinstance(cell, str) or (listed != (name == LISTED) and cell is not None):
                     raise ValueError(
-                        f"rows[{position}] of table {self.name}: {name} is {cell!r}; repeats is a "
-                        "list, every other column one number or null"
+                        f"rows[{position}] of table {self.name}: {name} is {shown(cell)}; repeats "
+                        "is a list, every other column one number such as 1.5e+9, or null"
                     )
         return self
 

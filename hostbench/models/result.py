@@ -105,8 +105,9 @@ class PlannedCase(StoredModel):
     `case` is the hash of workload and `params`; `given` are those the suite named, in the table's
     order, and what the program is called with. `trial_time_s` is the expected time of one trial,
     None when it cannot be known; `timeout_s` is when a trial is given up. `peers` are the tools
-    measured in turn with it, `peers_time_s` the expected time of one trial of each of them.
-    `naive`: the workload measures the way that is known to mislead.
+    measured in turn with it, `peers_time_s` the expected time of one trial of each of them. `skip`:
+    why it is not measured in this job; None: it is. `naive`: the workload measures the way that is
+    known to mislead.
     """
 
     case: str
@@ -120,6 +121,7 @@ class PlannedCase(StoredModel):
     timeout_s: float
     peers: tuple[str, ...] = ()
     peers_time_s: float = 0.0
+    skip: str | None = None
     naive: bool = False
 
     @property
