@@ -165,14 +165,9 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
     assert case.label == "2 threads work=1000"
 
 
-def test_words_that_many_parameters_have_are_told_with_theirs() -> None:
-    assert [
-        param_word(*one) for one in (("lock", "each"), ("sync", "none"), ("dtype", "fp64"))
-    ] == [
-        "lock each",
-        "sync none",
-        "fp64",
-    ]
+@pytest.mark.parametrize(("value", "said"), [("each", "sync each"), ("random", "random")])
+def test_a_word_that_says_nothing_alone_has_its_parameter_before_it(value: str, said: str) -> None:
+    assert param_word("sync", value) == said
 
 
 def test_a_total_of_bytes_is_a_fixed_work_too() -> None:

@@ -47,7 +47,8 @@ struct disk_thread {
     struct steady steady;          /* of the timed region */
     double sync_s;                 /* what its file_sync() took */
     uint64_t left_over;            /* of an open loop: due in time and never begun */
-    struct naive_region region;    /* of a naive workload */
+    struct naive_region region;    /* of a naive workload … */
+    _Atomic uint64_t moved;        /* … and its bytes in this phase, which outlive the thread */
 };
 
 /* Read by all threads, written by thread 0 between their meetings, except `own` and the atomics. */

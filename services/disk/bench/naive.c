@@ -28,7 +28,6 @@ struct naive {
     uint64_t first;         /* block of this thread's part */
     uint64_t next;          /* of them, where they come in order */
     uint64_t last;          /* the block that is in the buffer */
-    _Atomic uint64_t moved; /* bytes, in this phase */
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -191,8 +190,8 @@ static int move_batch(struct thread *thread, uint64_t batch, uint64_t *begun)
 
 static int move_blocks(struct thread *thread, uint64_t *begun)
 {
-    struct naive *naive = thread->state;
-    const struct disk_job *job = naive->job;
+    const struct disk_job *job = disk_job_of(thread);
+    struct disk_thread *own = &job->own[thread->index];
     uint64_t batch = 1;
     double at_s = now_s();
     int failure = EXIT_OK;
@@ -200,7 +199,7 @@ static int move_blocks(struct thread *thread, uint64_t *begun)
         double before_s = at_s;
         batch = bounded(thread, *begun, batch);
         failure = move_batch(thread, batch, begun);
-        atomic_store_explicit(&naive->moved, *begun * job->block_bytes, memory_order_relaxed);
+        atomic_store_explicit(&own->moved, *begun * job->block_bytes, memory_order_relaxed);
         at_s = now_s();
         batch = next_batch(job, batch, at_s - before_s);
     }
@@ -234,7 +233,7 @@ int naive_loop(struct thread *thread)
     struct naive *naive = thread->state;
     struct naive_region region = {.content = naive->buffer};
     naive->next = 0;
-    atomic_store(&naive->moved, 0);
+    atomic_store(&naive->job->own[thread->index].moved, 0);
     region.start_s = reports_clock_s();
     int failure = move_blocks(thread, &region.blocks);
     region.end_s = reports_clock_s();
@@ -246,9 +245,9 @@ int naive_loop(struct thread *thread)
 
 uint64_t naive_moved(const struct thread *thread, double *at_s)
 {
-    const struct naive *naive = thread->state;
+    const struct disk_job *job = disk_job_of(thread);
     *at_s = now_s();
-    return atomic_load_explicit(&naive->moved, memory_order_relaxed);
+    return atomic_load_explicit(&job->own[thread->index].moved, memory_order_relaxed);
 }
 
 int naive_prepare(struct thread *thread)

@@ -182,6 +182,20 @@ def test_a_sound_trial_behind_it_reads_from_the_disk(handed: int, workload: str)
     assert trial.metrics["device_read_ratio"] > 0.95 and not trial.warnings
 
 
+def test_a_file_that_memory_does_not_hold_is_there_in_part(handed: int) -> None:
+    """As after it was made: what was made last."""
+    size, given = 128 * MIB, (f"--scratch-fd={handed}", "--total-bytes=1048576")
+    measure("seq_read", f"--file-bytes={size}", *given, pass_fds=(handed,))
+    trial = measure(
+        *("naive_read", f"--file-bytes={size}", *given, "--warmup-s=0", "--block-bytes=8192"),
+        pass_fds=(handed,),
+        prefix=("prlimit", f"--as={80 * MIB}"),
+    )
+    # What is in front of the last part comes from the disk: the trial read the first of it.
+    assert 0.2 < trial.metrics["cached_ratio_before"] < 0.8
+    assert trial.metrics["device_read_ratio"] > 0.95
+
+
 def test_what_the_clock_left_out_stands_beside_the_figure(handed: int) -> None:
     trial = on(handed, "naive_write", "--duration-s=0.1", "--block-bytes=65536")
     metrics = trial.metrics
