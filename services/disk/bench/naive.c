@@ -78,6 +78,8 @@ int naive_open(struct thread *thread)
     naive->buffer = buffer;
     if (failure)
         naive_close(thread);
+    else if (job->reads)
+        memset(buffer, 1, job->block_bytes); /* its pages are there; reads bring the rest */
     else
         content_fill(job, buffer, naive->first, 0);
     return failure;
