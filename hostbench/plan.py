@@ -190,10 +190,8 @@ def make_plan(
                 case = _planned(suite, entry, workload, block, placed, host)
                 if not far_host and entry.far_host == "optional" and is_between_hosts(case):
                     case = _skipped(case)
-                # `threads: [1, all]` on one CPU is one case, not two; where an entry needs what
-                # an earlier one could do without, it is needed.
-                if case.case not in planned or (planned[case.case].skip and case.skip is None):
-                    planned[case.case] = case
+                # `threads: [1, all]` on one CPU is one case, not two.
+                planned[case.case] = _one_of(planned.get(case.case), case)
             _check_named_peers(entry, [case for case in planned.values() if case.block == block])
     return Plan(suite=suite, cases=tuple(planned.values()))
 
@@ -353,6 +351,21 @@ def _planned(
         peers=tuple(peer.tool for peer in peers),
         peers_time_s=peers_time_s,
         naive=workload.naive,
+    )
+
+
+def _one_of(earlier: PlannedCase | None, later: PlannedCase) -> PlannedCase:
+    """A case that two entries ask for: as the first one says, with the peers of both. Where one of
+    them needs what the other can do without, it is needed."""
+    if earlier is None or (earlier.skip is not None and later.skip is None):
+        return later
+    added = [tool for tool in later.peers if tool not in earlier.peers]
+    if not added:
+        return earlier
+    # What each tool takes stands in no plan: those that both name are counted twice.
+    peers_time_s = earlier.peers_time_s + later.peers_time_s
+    return earlier.model_copy(
+        update={"peers": (*earlier.peers, *added), "peers_time_s": peers_time_s}
     )
 
 

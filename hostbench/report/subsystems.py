@@ -12,6 +12,11 @@ the section needs, such as the descriptions of the metrics. It returns content (
 HTML or Markdown: tables, charts and paragraphs, most of which figures.py builds from cases.
 Whatever it says must hold for any document of the schema: cases without a figure, without a limit,
 without a trial, with peers and without. It reads nothing but its arguments.
+
+It may have a second function, for what stands in the part of the naive workloads below their
+figures, such as what a method leaves out:
+
+    def naive(cases: Sequence[CaseResult], document: ResultDocument) -> Iterable[Block]
 """
 
 from collections.abc import Callable, Sequence
@@ -62,7 +67,7 @@ def _report_of(name: str, cases: Sequence[CaseResult], document: ResultDocument)
     sound = [case for case in cases if not case.naive]
     report = _sound_report_of(name, sound, document)
     naive = [case for case in cases if case.naive]
-    return replace(report, blocks=(*report.blocks, *naive_part(naive, document)))
+    return replace(report, blocks=(*report.blocks, *naive_part(name, naive, document)))
 
 
 def _sound_report_of(
@@ -98,7 +103,7 @@ def _bars(
     return tuple(bar_charts(workload, unit, [BarGroup("", bars)], has_limits=has_limits))
 
 
-def naive_part(cases: Sequence[CaseResult], document: ResultDocument) -> list[Block]:
+def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument) -> list[Block]:
     """The part about workloads that mislead on purpose; empty where none was measured."""
     blocks: list[Block] = []
     for workload, found in by_workload(cases).items():
@@ -106,6 +111,9 @@ def naive_part(cases: Sequence[CaseResult], document: ResultDocument) -> list[Bl
         blocks.append(Paragraph((Code(workload), f": {sentence(metric.description)}")))
         blocks += _bars(workload, found, has_limits=False)
         blocks.append(workload_table(workload, found, of=len(document.cases)))
+    own = getattr(service_module(name, "report"), "naive", None)
+    if blocks and own:
+        blocks += own(cases, document)
     return [Part("Naive", (NAIVE_INTRODUCTION, *blocks))] if blocks else []
 
 

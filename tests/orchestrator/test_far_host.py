@@ -307,7 +307,7 @@ def test_bytes_between_two_hosts(real: TwoHosts) -> None:
     assert real.nothing_is_left()
 
 
-@pytest.mark.parametrize("workload", ["udp_stream", "tcp_rr", "udp_rr", "tcp_crr"])
+@pytest.mark.parametrize("workload", ["udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "naive_stream"])
 def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None:
     job_id = real.orchestrator.submit(**job(duration_s=0.5) | {"workload": f"net.{workload}"})
     view = real.orchestrator.wait_for(job_id)

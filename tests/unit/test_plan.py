@@ -410,6 +410,21 @@ def test_an_entrys_list_must_fit_one_of_its_cases() -> None:
     assert "peer sysbench measures nothing like this" in message and "docs/peers.md" in message
 
 
+def test_a_case_of_two_entries_has_the_peers_of_both() -> None:
+    bare = entry(grid={"threads": [1, 2]}, label="both")
+    beside = entry(params={"threads": 2}, peers=["likwid-bench"])
+    (alone,) = plan(beside).cases
+    for entries in ((bare, beside), (bare, beside, beside), (beside, bare)):
+        cases = plan(*entries).cases
+        assert {case.params["threads"]: case.peers for case in cases} == {
+            1: (),
+            2: ("likwid-bench",),
+        }
+        (with_peer,) = (case for case in cases if case.peers)
+        assert with_peer.peers_time_s == pytest.approx(alone.peers_time_s)
+        assert with_peer.label == ("both 2 threads" if entries[0] is bare else "2 threads")
+
+
 def test_an_unknown_peer_names_the_nearest() -> None:
     message = refusal(entry(peers=["likwid"]))
     assert "'likwid'" in message and "did you mean 'likwid-bench'?" in message

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from hostbench.models.published import Published, PublishedTable
 from hostbench.models.result import CaseResult, ResultDocument
-from hostbench.report.course.figures import BLOCK, Figure
+from hostbench.report.course.figures import BLOCK, Figure, fixed
 from hostbench.report.course.rows import CourseRow
-from hostbench.units import percent, significant
+from hostbench.units import percent
 
 # Figures that differ by less are told as alike.
 ALIKE = 0.1
@@ -16,7 +16,8 @@ ALIKE = 0.1
 
 @dataclass(frozen=True)
 class Pair:
-    """A row that was measured here both ways."""
+    """A row that was measured here both ways. Of the naive way it is the mean that counts, as it
+    was the mean that the reports took."""
 
     row: CourseRow
     ours: Figure
@@ -25,7 +26,7 @@ class Pair:
     @property
     def ratio(self) -> float:
         """The naive figure over ours."""
-        return self.naive.median / self.ours.median
+        return self.naive.mean / self.ours.median
 
     @property
     def distance(self) -> float:
@@ -57,25 +58,39 @@ class Evidence:
 
     def said(self, value: float) -> str:
         """A figure of the table with its unit."""
-        return f"{significant(value, 3)} {self.table.unit}"
+        return f"{fixed(value, 3)} {self.table.unit}"
 
     def both(self, pair: Pair) -> str:
-        """`at int, 8 threads the naive way gives 1.41 GIOPS, 0.196 times our 7.2 GIOPS`."""
+        """`at int, 8 threads the naive way gives 1.41 GIOPS, 19.6 % of our 7.2 GIOPS`."""
         ours, limit = pair.ours, ""
         if ours.efficiency is not None and ours.limit is not None:
             limit = f" ({percent(ours.efficiency)} of its limit of {self.said(ours.limit)})"
         peer = f"; {ours.peers[0].tool} {self.said(ours.peers[0].value)}" if ours.peers else ""
         return (
-            f"at {pair.row.title} the naive way gives {self.said(pair.naive.median)}, "
+            f"at {pair.row.title} the naive way gives {self.said(pair.naive.mean)}, "
             f"{over(pair.ratio)} our {self.said(ours.median)}{limit}{peer}"
         )
 
 
+@dataclass(frozen=True)
+class Told:
+    """What was done, the figures that show what it comes to, and what else is to say of it."""
+
+    what: str
+    shown: str
+    more: tuple[str, ...] = ()
+
+
 def over(ratio: float) -> str:
-    """What a ratio is called before what it is of."""
+    """What a ratio is called before what it is of: `about`, `1.6 % of`, `3.26 times`."""
     if abs(ratio - 1) < ALIKE:
         return "about"
-    return f"{significant(ratio, 3)} times"
+    return times(ratio) if ratio > 1 else f"{times(ratio)} of"
+
+
+def times(ratio: float) -> str:
+    """`1.6 %`, `3.26 times`."""
+    return percent(ratio) if ratio < 1 else f"{fixed(ratio, 3)} times"
 
 
 def block_of(case: CaseResult) -> float:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.report.content import Block, Bullets, Fold
-from hostbench.report.course.rows import CourseRow
-from hostbench.report.figures import quantity, sentence, some
+from hostbench.report.content import Block, Bullets, Fold, InBrief
+from hostbench.report.course.rows import CourseRow, listed
+from hostbench.report.figures import quantity, sentence
 from hostbench.units import human, plural, significant
 
 
@@ -23,11 +23,12 @@ def limit_blocks(rows: Sequence[CourseRow]) -> Iterator[Block]:
         for (name, unit, source), values in factors.items()
     ]
     items += [
-        f"no limit for {plural(len(titles), 'row')} ({some(titles)}): {sentence(reason)}"
+        f"no limit for {plural(len(titles), 'row')} ({listed(titles)}): {sentence(reason)}"
         for reason, titles in reasons.items()
     ]
     if items:
-        yield Fold("Where our limits come from", (Bullets(tuple(items)),), on_paper=True)
+        title = "Where our limits come from"
+        yield Fold(title, (Bullets(tuple(items)),), on_paper=True, brief=InBrief.LEFT_OUT)
 
 
 def _range(values: Sequence[float], unit: str) -> str:

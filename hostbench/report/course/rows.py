@@ -80,6 +80,12 @@ class CourseRow:
         return found if isinstance(found, int) else None
 
 
+def listed(titles: Sequence[str], most: int = 3) -> str:
+    """The first of them; commas are in the titles themselves."""
+    more = f" and {len(titles) - most} more" if len(titles) > most + 1 else ""
+    return "; ".join(titles[:most] if more else titles) + more
+
+
 def key_word(name: str, value: object) -> str:
     """`8 threads`, `64 KiB`."""
     if name in COUNTED and isinstance(value, int):
@@ -152,13 +158,17 @@ def here_disk(document: ResultDocument) -> int | None:
     return document.host.scratch.size_bytes if document.host.scratch else None
 
 
+def _counted(row: CourseRow) -> str:
+    return next((f"{noun}s" for name, noun in COUNTED.items() if name in row.key), "threads")
+
+
 def smaller_here(
     row: CourseRow, table: PublishedTable, document: ResultDocument, published: PublishedHost
 ) -> list[str]:
     """What this row lacks here, in a few words each."""
     cpus, threads, marks = here_cpus(document), row.threads, []
     if threads is not None and threads > cpus:
-        marks.append(f"more threads than {plural(cpus, 'CPU')}")
+        marks.append(f"more {_counted(row)} than CPUs")
     elif published.cpus is not None and cpus < published.cpus and threads != 1:
         marks.append(f"{plural(cpus, 'CPU')} of {published.cpus}")
     lacks = {"mem": ("memory", here_memory(document), published.memory_bytes)}

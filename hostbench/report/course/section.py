@@ -31,9 +31,9 @@ from hostbench.report.course.samples import sample_charts
 from hostbench.report.course.table import reasons_block, row_table
 from hostbench.report.course.trusted import trusted_blocks
 from hostbench.report.course.why import why_blocks
-from hostbench.report.figures import NOTHING, sentence
+from hostbench.report.figures import NOTHING, sentence, some
 from hostbench.report.summary import host_line, utc
-from hostbench.units import binary_bytes, exact_bytes, plural
+from hostbench.units import binary_bytes, exact_bytes, human, plural
 
 # Longer tables are folded; their charts show the most of them.
 ROWS_UNFOLDED = 16
@@ -84,15 +84,14 @@ def _introduction(document: ResultDocument, published: Published) -> str:
 def _hosts(document: ResultDocument, published: Published) -> Table:
     """Theirs beside this one."""
     there, here, far = published.host, document.host, document.far_host
-    scratch = here.scratch
     rows: tuple[tuple[Text, ...], ...] = (
         ("host", there.name, here.hostname),
         ("CPU", there.cpu, here.cpu.model_name or NOTHING),
         ("CPUs", str(there.cpus or NOTHING), str(here_cpus(document))),
         ("memory", _size(there.memory_bytes), _size(here_memory(document))),
-        ("disk", there.disk or NOTHING, scratch.file_system or NOTHING if scratch else NOTHING),
+        ("disk", there.disk or NOTHING, _disk(document)),
         ("size of the disk", _size(there.disk_bytes), _size(here_disk(document))),
-        ("network", there.network or NOTHING, "see the network section"),
+        ("network", there.network or NOTHING, _network(document)),
         ("second host", there.second_host or NOTHING, host_line(far.inventory) if far else "none"),
         ("year", str(there.year or NOTHING), _year(document)),
     )
@@ -106,6 +105,30 @@ def _size(size: int | None) -> str:
         return NOTHING
     exact = exact_bytes(size)
     return exact if not exact.endswith(" B") else binary_bytes(size)
+
+
+def _disk(document: ResultDocument) -> str:
+    """The file system of disk workloads and what it lies on."""
+    scratch = document.host.scratch
+    if scratch is None:
+        return NOTHING
+    disks = scratch.device.disks if scratch.device else ()
+    told = [" ".join(filter(None, (disk.model or disk.name, disk.transport))) for disk in disks]
+    system = scratch.file_system or "a file system"
+    return f"{system} on {', '.join(told)}" if told else system
+
+
+def _network(document: ResultDocument) -> str:
+    """Its interfaces with what their lines carry."""
+    network = document.host.network
+    found = [
+        f"{one.name}, {human(one.link_bits_per_second, 'bit/s')}"
+        if one.link_bits_per_second
+        else f"{one.name}, {one.kind}"
+        for one in (network.interfaces if network else ())
+        if one.kind != "loopback" and one.state != "down"
+    ]
+    return some(found) if found else "loopback only"
 
 
 def _year(document: ResultDocument) -> str:

@@ -11,6 +11,7 @@ from hostbench.models.result import CaseResult
 from hostbench.report.course.evidence import (
     Evidence,
     Pair,
+    Told,
     block_of,
     farthest,
     fewest_threads,
@@ -24,23 +25,40 @@ from hostbench.report.course.spread import RUNS
 from hostbench.report.grouping import resolved
 from hostbench.units import binary_bytes, human, percent
 
-Builder = Callable[[Evidence], str]
 NO_FIGURES = "no row of this run has both figures"
 PATTERN, RANDOM = "pattern", "random"
 # Of a pair the one that shows a shortcut best.
 Choice = Callable[[list[Pair]], Pair | None]
 
 
-def sentence_of(word: Shortcut, evidence: Evidence) -> str:
-    """The sentence of a word, with figures of this run or with why it has none."""
-    return f"{_BUILDERS[word](evidence)}."
+Builder = Callable[[Evidence], Told]
+
+
+def shortcut_sentences(evidence: Evidence) -> tuple[str, ...]:
+    """Of each word of the table a sentence with figures of this run, or with why it has none.
+    Shortcuts that the same figures show share one: nobody can tell them apart there."""
+    found: dict[str, list[Told]] = {}
+    for word in evidence.table.shortcuts:
+        told = _BUILDERS[word](evidence)
+        found.setdefault(told.shown, []).append(told)
+    return tuple(_joined(shown, of_one) for shown, of_one in found.items())
+
+
+def _joined(shown: str, told: list[Told]) -> str:
+    together = "; together" if len(told) > 1 else ""
+    what = "; ".join(
+        one.what if number == 0 else one.what[:1].lower() + one.what[1:]
+        for number, one in enumerate(told)
+    )
+    more = "".join(dict.fromkeys(f"; {more}" for one in told for more in one.more if more))
+    return f"{what}{together}: {shown}{more}."
 
 
 def _told(what: str, choice: Choice) -> Builder:
     """What was done, and the pair that shows it best."""
 
-    def build(evidence: Evidence) -> str:
-        return f"{what}: {_shown(evidence, choice(evidence.pairs))}"
+    def build(evidence: Evidence) -> Told:
+        return Told(what, _shown(evidence, choice(evidence.pairs)))
 
     return build
 
@@ -52,50 +70,42 @@ def _shown(evidence: Evidence, pair: Pair | None) -> str:
 # ---- CPU ----
 
 
-def _loop_counted(evidence: Evidence) -> str:
-    what = "The loop's own increment, comparison and jump take time and are not counted"
+def _loop_counted(evidence: Evidence) -> Told:
     pair = fewest_threads(evidence.pairs)
-    said = f"{what}: {_shown(evidence, pair)}"
-    return f"{said}{_loop_time(pair)}"
+    what = "The loop's own increment, comparison and jump take time and are not counted"
+    return Told(what, _shown(evidence, pair), (_loop_time(pair),))
 
 
 def _loop_time(pair: Pair | None) -> str:
     """What the empty loop took of the naive time, where its workload tells."""
-    metrics = pair.naive.case.metrics if pair else {}
-    for name, metric in metrics.items():
-        if "loop" in name and metric.unit in ("1", "s"):
-            value = metric.statistics.median
-            said = percent(value) if metric.unit == "1" else human(value, metric.unit)
-            return f"; the empty loop takes {said}"
-    return ""
+    ratio = raw_median(pair.naive.case, "empty_loop_ratio") if pair else None
+    return "" if ratio is None else f"an empty loop of as many passes takes {percent(ratio)} of it"
 
 
-def _loop_subtracted(evidence: Evidence) -> str:
+def _loop_subtracted(evidence: Evidence) -> Told:
     pair = fewest_threads(evidence.pairs)
-    said = (
-        "The time of an empty loop was measured apart and subtracted, so that a difference of two "
-        f"times of like size is what was reported: {_shown(evidence, pair)}{_loop_time(pair)}"
-    )
+    what = "The time of an empty loop was measured apart and subtracted, a difference of two times"
+    more = [_loop_time(pair)]
     if pair and pair.naive.variation is not None and pair.ours.variation is not None:
-        said += (
-            f"; its trials scatter by {percent(pair.naive.variation)} of their mean, ours by "
-            f"{percent(pair.ours.variation)}"
+        more.append(
+            f"what is left scatters by {percent(pair.naive.variation)} of its mean from trial to "
+            f"trial, ours by {percent(pair.ours.variation)}"
         )
-    return said
+    return Told(what, _shown(evidence, pair), tuple(more))
 
 
-def _scalar_only(evidence: Evidence) -> str:
+def _scalar_only(evidence: Evidence) -> Told:
     what = "One operand an instruction, where the limit counts vectors"
     found = max(evidence.measured, key=lambda one: one[1].efficiency or 0.0, default=None)
     if found is None:
-        return f"{what}: {NO_FIGURES}"
+        return Told(what, NO_FIGURES)
     row, figure = found
     isa = resolved(figure.case).get("isa")
-    with_ = f" with {isa}" if isa is not None else ""
+    with_ = f" with {isa} instructions" if isa is not None else ""
     pair = farthest([pair for pair in evidence.pairs if pair.row is row])
-    naive = f", the naive way {evidence.said(pair.naive.median)}" if pair else ""
+    naive = f", the naive way {evidence.said(pair.naive.mean)}" if pair else ""
     limit = f", {percent(figure.efficiency)} of its limit" if figure.efficiency else ""
-    return f"{what}: {row.title} gives {evidence.said(figure.median)}{with_}{limit}{naive}"
+    return Told(what, f"{row.title} gives {evidence.said(figure.median)}{with_}{limit}{naive}")
 
 
 # ---- memory and disk ----
@@ -105,43 +115,40 @@ def _is_random(pair: Pair) -> bool:
     return pair.naive.case.params.get(PATTERN) == RANDOM
 
 
-def _rand_per_access(evidence: Evidence) -> str:
+def _rand_per_access(evidence: Evidence) -> Told:
     pair = smallest_block(where(evidence.pairs, _is_random))
-    said = f"A random number was drawn for each access, in the time: {_shown(evidence, pair)}"
-    in_order = _in_order(pair, evidence) if pair else None
-    if pair is None or in_order is None:
-        return said
-    ours, other = raw_median(pair.naive.case), raw_median(in_order)
-    if ours is None or other is None:
-        return said
-    unit = pair.naive.case.metrics[pair.naive.case.primary].unit
-    return (
-        f"{said}; the naive way in order, without it, gives {human(other, unit)} where this is "
-        f"{human(ours, unit)}"
-    )
+    what = "A random number was drawn for each access, in the time"
+    return Told(what, _shown(evidence, pair), (_without_rand(pair, evidence),) if pair else ())
 
 
-def _in_order(pair: Pair, evidence: Evidence) -> CaseResult | None:
-    """The naive case that differs in nothing but the pattern."""
+def _without_rand(pair: Pair, evidence: Evidence) -> str:
+    """The naive case that differs in nothing but the pattern, where there is one."""
     case = pair.naive.case
-    if not _is_random(pair):
-        return None
     wanted = {**case.params, PATTERN: "sequential"}
-    same = (
-        one
-        for one in evidence.document.cases
-        if one.workload == case.workload and one.params == wanted and one.primary in one.metrics
+    in_order = next(
+        (
+            one
+            for one in evidence.document.cases
+            if one.workload == case.workload and one.params == wanted
+        ),
+        None,
     )
-    return next(same, None)
+    figures = (raw_median(case), raw_median(in_order)) if in_order else (None, None)
+    if not _is_random(pair) or None in figures:
+        return ""
+    unit = case.metrics[case.primary].unit
+    return (
+        f"in order, and so without it, the naive way gives {human(figures[1], unit)} where this "
+        f"is {human(figures[0], unit)}"
+    )
 
 
-def _clock_per_operation(evidence: Evidence) -> str:
+def _clock_per_operation(evidence: Evidence) -> Told:
+    what = "The clock was read before and after each block"
     pair = smallest_block(evidence.pairs)
-    said = f"The clock was read before and after each block: {_shown(evidence, pair)}"
-    times = (_block_time_s(pair.naive.case), _block_time_s(pair.ours.case)) if pair else None
-    if times is None or times[0] is None or times[1] is None:
-        return said
-    return f"{said}; a block takes {human(times[0], 's')} so and {human(times[1], 's')} without it"
+    naive, ours = (_block_time_s(one.case) for one in (pair.naive, pair.ours)) if pair else (0, 0)
+    more = f"a block takes {human(naive, 's')} so and {human(ours, 's')} without it"
+    return Told(what, _shown(evidence, pair), (more,) if naive and ours else ())
 
 
 def _block_time_s(case: CaseResult) -> float | None:
@@ -152,21 +159,21 @@ def _block_time_s(case: CaseResult) -> float | None:
     return block / metric.statistics.median if block < float("inf") else None
 
 
-def _lock_per_operation(evidence: Evidence) -> str:
+def _lock_per_operation(evidence: Evidence) -> Told:
     what = "Threads took a lock around each block and its counter"
     pairs = [pair for pair in evidence.pairs if pair.row.threads]
     first = smallest_block(pairs)
     if first is None:
-        return f"{what}: {NO_FIGURES}"
+        return Told(what, NO_FIGURES)
     last = max(
         (pair for pair in pairs if _same_line(pair.row, first.row)),
         key=lambda pair: pair.row.threads or 0,
     )
-    return (
-        f"{what}: {_shown(evidence, last)}; from {first.row.name} to {last.row.name} the naive "
-        f"figure becomes {over(last.naive.median / first.naive.median)} itself, ours "
-        f"{over(last.ours.median / first.ours.median)} itself"
+    scaling = (
+        f"the naive figure at {last.row.name} is {over(last.naive.mean / first.naive.mean)} that "
+        f"at {first.row.name}, ours {over(last.ours.median / first.ours.median)} it"
     )
+    return Told(what, _shown(evidence, last), (scaling,) if last is not first else ())
 
 
 def _same_line(one: CourseRow, other: CourseRow) -> bool:
@@ -175,25 +182,30 @@ def _same_line(one: CourseRow, other: CourseRow) -> bool:
     return one.operation == other.operation and keys[0] == keys[1]
 
 
-def _copied_once(evidence: Evidence) -> str:
+def _copied_once(evidence: Evidence) -> Told:
     what = "A copied byte counts once, though memory is read and written for it"
     rates = [
         (row, figure)
         for row, figure in evidence.measured
         if figure.case.metrics[figure.case.primary].unit == "byte/s"
+        if figure.case.workload in _READ_AND_WRITTEN
     ]
     if not rates:
-        return f"{what}: no row of this run has a figure"
+        return Told(what, "no row of this run counts both")
     row, figure = max(rates, key=lambda one: raw_median(one[1].case) or 0.0)
     share = f", {percent(figure.efficiency)} of their limit" if figure.efficiency else ""
-    return (
-        f"{what}: {row.title} stands for {human(raw_median(figure.case), 'byte/s')} read and "
-        f"written here{share}, where the table says {evidence.said(figure.median)}"
+    return Told(
+        what,
+        f"{row.title} stands for {human(raw_median(figure.case), 'byte/s')} read and written "
+        f"here{share}, where the table says {evidence.said(figure.median)}",
     )
 
 
-def _blocks_in_cache(evidence: Evidence) -> str:
-    what = "The same block was used again and again and stays in a cache"
+# Their rates count what is read and what is written.
+_READ_AND_WRITTEN = frozenset({"mem.read_write", "mem.copy"})
+
+
+def _blocks_in_cache(evidence: Evidence) -> Told:
     caches = [
         cache.size_bytes
         for cache in evidence.document.host.caches
@@ -202,17 +214,18 @@ def _blocks_in_cache(evidence: Evidence) -> str:
     size = f" (the largest here has {binary_bytes(max(caches))})" if caches else ""
     better = evidence.table.better == "higher"
     pair = (max if better else min)(evidence.pairs, key=lambda p: p.ratio, default=None)
-    return f"{what}{size}: {_shown(evidence, pair)}"
+    what = f"The same block was used again and again and stays in a cache{size}"
+    return Told(what, _shown(evidence, pair))
 
 
-def _time_per_block(evidence: Evidence) -> str:
+def _time_per_block(evidence: Evidence) -> Told:
     what = "The time is that of all blocks over their number, not what one of them waits"
     found = smallest_block(evidence.pairs)
     row, figure = (found.row, found.ours) if found else next(iter(evidence.measured), (None, None))
     waits = _waiting(evidence, figure)
     if row is None or figure is None or waits is None:
-        return f"{what}: nothing in this run measures the waiting beside it"
-    return f"{what}: {row.title} is {evidence.said(figure.median)} so here, and {waits}"
+        return Told(what, "nothing in this run measures the waiting beside it")
+    return Told(what, f"{row.title} is {evidence.said(figure.median)} so here, and {waits}")
 
 
 def _waiting(evidence: Evidence, figure: Figure | None) -> str | None:
@@ -220,81 +233,79 @@ def _waiting(evidence: Evidence, figure: Figure | None) -> str | None:
     of_case = raw_median(figure.case, "latency_p50_s") if figure else None
     if of_case is not None:
         return f"one of its operations waits {human(of_case, 's')} at the median"
-    words = {
-        "mem": ("mem.pointer_chase", "an access that must wait for the one before it takes"),
-        "net": ("net.tcp_rr", "a round trip takes"),
-        "disk": ("disk.rand_read", "a random read waits"),
-    }
-    workload, said = words.get(evidence.table.subsystem, ("", ""))
-    metric = "latency_p50_s" if workload == "disk.rand_read" else None
+    workload, metric, said = _WAITS.get(evidence.table.subsystem, ("", None, ""))
     times = [
         value
         for case in evidence.document.cases
         if case.workload == workload and (value := raw_median(case, metric)) is not None
     ]
-    if not times:
-        return None
-    # Of chases the largest one, which no cache holds; of others the quickest.
-    value = max(times) if workload == "mem.pointer_chase" else min(times)
-    return f"{said} {human(value, 's')}"
+    # Of chases the longest, which is of what no cache holds; of others the quickest.
+    quickest = max if workload == "mem.pointer_chase" else min
+    return f"{said} {human(quickest(times), 's')}" if times else None
+
+
+_WAITS: Mapping[str, tuple[str, str | None, str]] = {
+    "mem": ("mem.pointer_chase", None, "an access that must wait for the one before it takes"),
+    "disk": ("disk.rand_read", "latency_p50_s", "a random read waits"),
+    "net": ("net.tcp_rr", None, "a round trip takes"),
+}
 
 
 # ---- network ----
 
 
-def _sent_not_received(evidence: Evidence) -> str:
+def _sent_not_received(evidence: Evidence) -> Told:
     what = "What was handed to the sender's own kernel was counted, arrived or not"
     pair = farthest(where(evidence.pairs, lambda p: p.naive.case.params.get("protocol") == "udp"))
-    said = f"{what}: {_shown(evidence, pair)}"
-    arrived = _arrived(pair.naive.case) if pair else None
-    return f"{said}; of what the naive way sent {arrived}" if arrived else said
+    return Told(what, _shown(evidence, pair), (_arrived(pair.naive.case),) if pair else ())
 
 
-def _arrived(case: CaseResult) -> str | None:
-    """How much of it came, where its workload tells."""
-    for name, metric in case.metrics.items():
-        known = "receive" in name or "arrived" in name
-        if known and metric.unit in ("1", "byte/s"):
-            value = metric.statistics.median
-            is_share = metric.unit == "1"
-            return f"{percent(value) if is_share else human(value, metric.unit)} arrived"
-    return None
+def _arrived(case: CaseResult) -> str:
+    """How much of it came, where the far end tells."""
+    sent, arrived = raw_median(case), raw_median(case, "arrived_bytes_per_second")
+    if sent is None or arrived is None:
+        return ""
+    lost = raw_median(case, "lost_ratio")
+    share = f", {percent(lost)} of the datagrams were lost" if lost else ""
+    return (
+        f"of its {human(sent, 'byte/s')} sent {human(arrived, 'byte/s')} arrived by the "
+        f"receiver's clock{share}"
+    )
 
 
-def _no_wait_for_answer(evidence: Evidence) -> str:
+def _no_wait_for_answer(evidence: Evidence) -> Told:
     what = "The time is that of sending without waiting for an answer"
     found = [(row, figure) for row, figure in evidence.measured if row.mean]
     if not found:
-        return f"{what}: {NO_FIGURES}"
+        return Told(what, NO_FIGURES)
     row, figure = min(found, key=lambda one: (one[0].mean or 0.0) / one[1].median)
     pair = next((pair for pair in evidence.pairs if pair.row is row), None)
-    naive = f", the naive way {evidence.said(pair.naive.median)}" if pair else ""
-    return (
-        f"{what}: {row.title} says {evidence.said(row.mean or 0.0)}, and a round trip takes "
-        f"{evidence.said(figure.median)} here{naive}"
+    naive = f", the naive way {evidence.said(pair.naive.mean)}" if pair else ""
+    return Told(
+        what,
+        f"{row.title} says {evidence.said(row.mean or 0.0)}, and with the answer it takes "
+        f"{evidence.said(figure.median)} here{naive}",
     )
 
 
-def _more_threads_than_cpus(evidence: Evidence) -> str:
+def _more_threads_than_cpus(evidence: Evidence) -> Told:
     theirs, here = evidence.published.host.cpus, here_cpus(evidence.document)
-    cpus = f"{theirs} CPUs there, " if theirs else ""
+    cpus = f"{theirs} there, " if theirs else ""
     what = f"Some rows have more threads than CPUs ({cpus}{here} here)"
-    many = [one for one in evidence.measured if (one[0].threads or 0) > here]
-    if not many:
-        return f"{what}: none that was measured here"
-    row, figure = max(many, key=lambda one: one[0].threads or 0)
-    fitting = [
-        one
-        for one in evidence.measured
-        if _same_line(one[0], row) and 0 < (one[0].threads or 0) <= here
-    ]
+    row, figure = max(evidence.measured, key=lambda one: one[0].threads or 0, default=(None, None))
+    if row is None or figure is None or not row.threads:
+        return Told(what, "no row of this run tells")
+    # Where all threads of the row have a CPU here, those that had one there are what it grew from.
+    enough = min(here, theirs or here) if row.threads <= here else here
+    line = [one for one in evidence.measured if _same_line(one[0], row)]
+    fitting = [one for one in line if 0 < (one[0].threads or 0) <= enough and one[0] is not row]
+    own = ", where each has a CPU of its own" if row.threads <= here else ""
+    said = f"{row.title} gives {evidence.said(figure.median)}"
     if not fitting:
-        return f"{what}: {row.title} gives {evidence.said(figure.median)}"
+        return Told(what, f"{said}{own}")
     fewer, best = max(fitting, key=lambda one: one[0].threads or 0)
-    return (
-        f"{what}: {row.title} gives {evidence.said(figure.median)}, "
-        f"{over(figure.median / best.median)} what {fewer.name} gives, {evidence.said(best.median)}"
-    )
+    ratio = over(figure.median / best.median)
+    return Told(what, f"{said}, {ratio} the {evidence.said(best.median)} of {fewer.name}{own}")
 
 
 _BUILDERS: Mapping[Shortcut, Builder] = {
@@ -321,8 +332,8 @@ _BUILDERS: Mapping[Shortcut, Builder] = {
     "blocks_in_cache": _blocks_in_cache,
     "time_per_block": _time_per_block,
     "page_cache": _told(
-        "The file was in the page cache, as it had just been written: memory was measured and not "
-        "the disk",
+        "The file was in the page cache, as it had just been written, so that memory was measured "
+        "and not the disk",
         farthest,
     ),
     "stdio_buffer": _told(

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 
 from hostbench.models.published import Published, PublishedTable
 from hostbench.models.result import ResultDocument
-from hostbench.report.content import Block, Bullets, Paragraph, Strong, Text
+from hostbench.report.content import Block, Bullets, Paragraph, Strong
 from hostbench.report.course.arithmetic import divides_by_n, efficiency_percent, slip_sentences
-from hostbench.report.course.evidence import Evidence, farthest
+from hostbench.report.course.evidence import Evidence, farthest, over, times
 from hostbench.report.course.rows import PERCENT, CourseRow
-from hostbench.report.course.shortcuts import sentence_of
+from hostbench.report.course.shortcuts import shortcut_sentences
 from hostbench.report.figures import sentence
-from hostbench.units import percent, plural, significant
+from hostbench.units import percent, plural
 
 
 def why_blocks(
@@ -24,8 +24,8 @@ def why_blocks(
     evidence = Evidence(published, table, rows, document)
     overall = [*_against_published(evidence), *_against_naive(evidence), *_against_limits(evidence)]
     if overall:
-        yield Paragraph((Strong("What changed and why. "), " ".join(overall)))
-    shortcuts: tuple[Text, ...] = tuple(sentence_of(word, evidence) for word in table.shortcuts)
+        yield Paragraph((Strong("What changed and why."), f" {' '.join(overall)}"))
+    shortcuts = shortcut_sentences(evidence)
     if shortcuts:
         yield Bullets(shortcuts)
     own = [*slip_sentences(table, rows), *_deviations(table, rows)]
@@ -44,11 +44,13 @@ def _against_published(evidence: Evidence) -> Iterator[str]:
         return
     ratios = [one[0] for one in found]
     ratio, row, figure = max(found, key=lambda one: max(one[0], 1 / one[0]))
+    better = ", where less is better" if evidence.table.better == "lower" else ""
     yield (
-        f"Ours is {significant(statistics.median(ratios), 3)} times the published figure in the "
-        f"median of {plural(len(found), 'row')}; farthest off is {row.title}, where "
-        f"{evidence.said(row.mean or 0.0)} was published and this host gives "
-        f"{evidence.said(figure.median)}, {significant(ratio, 3)} times as much."
+        f"Ours is {over(statistics.median(ratios))} the published figure in the "
+        f"median of {plural(len(found), 'row')}{better}; farthest off is {row.title}: "
+        f"{evidence.said(row.mean or 0.0)} was published, this host gives "
+        f"{evidence.said(figure.median)}, {times(ratio)} of it. Host, compiler "
+        "and method all differ in that."
     )
 
 
@@ -60,10 +62,10 @@ def _against_naive(evidence: Evidence) -> Iterator[str]:
         return
     ratio = statistics.median(pair.ratio for pair in pairs)
     yield (
-        f"On this same host the report's way of measuring gives {significant(ratio, 3)} times what "
+        f"On this same host the report's way of measuring gives {over(ratio)} what "
         f"ours gives in the median of {plural(len(pairs), 'row')}, from "
-        f"{significant(min(pair.ratio for pair in pairs), 3)} to "
-        f"{significant(max(pair.ratio for pair in pairs), 3)}: so much is method and not hardware. "
+        f"{times(min(pair.ratio for pair in pairs))} to "
+        f"{times(max(pair.ratio for pair in pairs))}: so much is method and not hardware. "
         f"Most of all, {evidence.both(worst)}."
     )
 
@@ -73,9 +75,9 @@ def _against_limits(evidence: Evidence) -> Iterator[str]:
     shares = [(one.efficiency, row) for row, one in evidence.measured if one.efficiency is not None]
     if shares:
         low, high = min(shares, key=lambda one: one[0]), max(shares, key=lambda one: one[0])
+        worst = f" and {percent(low[0])} at worst ({low[1].title})" if len(shares) > 1 else ""
         yield (
-            f"Ours reaches {percent(high[0])} of its limit at best ({high[1].title}) and "
-            f"{percent(low[0])} at worst ({low[1].title})"
+            f"Ours reaches {percent(high[0])} of its limit at best ({high[1].title}){worst}"
             f"{_published_share(evidence)}."
         )
 
@@ -92,7 +94,7 @@ def _published_share(evidence: Evidence) -> str:
     pair = next((one for one in evidence.pairs if one.row is row), None)
     naive = ""
     if pair and pair.ours.limit:
-        ratio = pair.naive.median / pair.ours.limit
+        ratio = pair.naive.mean / pair.ours.limit
         ratio = ratio if evidence.table.better == "higher" else 1 / ratio
         naive = f", and the naive way here comes to {percent(ratio)} of ours there"
     return f"; the report's best is {percent(value / PERCENT)} of its own ({row.title}){naive}"

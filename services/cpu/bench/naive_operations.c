@@ -373,7 +373,9 @@ const struct workload naive_operations_workload = {
         "Operations counted in a loop that no compiler has optimised, with gettimeofday around it.",
     .rate = {.name = "operations_per_second",
              .unit = "operation/s",
-             .description = "Operations that the loop was written for, over all that it took",
+             .description =
+                 "Operations that the loop was written for, over all of its time, or over what "
+                 "is left of that where the empty loop's is subtracted",
              .combine = COMBINE_SUM},
     .params = params,
     .metrics = metrics,

@@ -284,6 +284,15 @@ double disk_job_total(const struct disk_job *job)
     return (double)(run_count(job->run, "total_bytes") / job->block_bytes);
 }
 
+void disk_job_tell_sample(const struct disk_job *job, double done)
+{
+    double total = disk_job_total(job), block_bytes = (double)job->block_bytes;
+    if (done < total)
+        run_warning(job->run, "sampled",
+                    "%.0f of %.0f bytes in the time: the figures are those of a sample",
+                    done * block_bytes, total * block_bytes);
+}
+
 /* ---- the write budget ----------------------------------------------------------------------- */
 
 /* What reaches the device for one write, at least: parts of a page that are not put together with

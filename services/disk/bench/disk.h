@@ -98,6 +98,8 @@ void disk_job_close(struct run *run);
 int disk_job_check(struct run *run);
 /* Operations of total_bytes, of all threads together; 0: there is no total. */
 double disk_job_total(const struct disk_job *job);
+/* Warns where the time was over before the total was; `done` operations. */
+void disk_job_tell_sample(const struct disk_job *job, double done);
 /* Whether it writes and nobody waits for the disk: then it is the page cache that is measured. */
 bool disk_job_leaves_dirty(const struct disk_job *job);
 

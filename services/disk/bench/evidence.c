@@ -82,8 +82,11 @@ static double report_reads(const struct disk_job *job, const struct io_counters 
     return ratio;
 }
 
+/* A naive workload has no such metric. */
 static double report_writes(const struct disk_job *job, const struct io_counters *after)
 {
+    if (job->naive)
+        return NAN;
     if (!job->writes) {
         run_no_metric(job->run, "device_write_ratio", "the workload only reads");
         return NAN;

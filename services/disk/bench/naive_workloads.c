@@ -44,6 +44,9 @@ static const struct param params[] = {
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
+/* Not what the process has written to devices: the kernel counts all of a large folio when a part of
+ * it becomes dirty, and a file that is in the page cache is in such. */
+
 static const struct metric metrics[] = {
     {"operations_per_second", "operation/s", HIGHER_IS_BETTER,
      "Blocks a second, all threads together; one that is read and written back counts once."},
@@ -51,6 +54,7 @@ static const struct metric metrics[] = {
      "What an fsync took after the clock was stopped: the time that the figure leaves out."},
     {"synced_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
      "The same bytes over the time with that fsync."},
+    METRIC_READ_THERE,
     METRICS_EVIDENCE,
     {"verified_blocks", "operation", HIGHER_IS_BETTER,
      "Blocks compared after the timed region: the last one of each thread with the file, after a "

@@ -58,18 +58,22 @@
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
-#define METRICS_EVIDENCE                                                                           \
+#define METRIC_READ_THERE                                                                          \
     {"device_read_ratio", "1", HIGHER_IS_BETTER,                                                   \
      "Bytes that this process read from block devices (/proc/self/io) over those that the "        \
      "workload "                                                                                   \
      "read: 0 where the page cache had them, 1 or more (read-ahead) where it had not. A "          \
-     "hypervisor's cache is not seen."},                                                           \
-        {"device_write_ratio", "1", LOWER_IS_BETTER,                                               \
-         "Bytes that this process sent to block devices, or made dirty, over those that the "      \
-         "workload "                                                                               \
-         "wrote: more than 1 where blocks are parts of a page."},                                  \
-        {"cached_ratio_before", "1", LOWER_IS_BETTER,                                              \
-         "Share of the file in the page cache right before the timed region."},                    \
+     "hypervisor's cache is not seen."}
+
+#define METRIC_WRITTEN_THERE                                                                       \
+    {"device_write_ratio", "1", LOWER_IS_BETTER,                                                   \
+     "Bytes that this process sent to block devices, or made dirty, over those that the "          \
+     "workload "                                                                                   \
+     "wrote: more than 1 where blocks are parts of a page."}
+
+#define METRICS_EVIDENCE                                                                           \
+    {"cached_ratio_before", "1", LOWER_IS_BETTER,                                                  \
+     "Share of the file in the page cache right before the timed region."},                        \
         {"cached_ratio_after", "1", LOWER_IS_BETTER, "The same at its end."},                      \
         {"diskstats_read_bytes", "byte", HIGHER_IS_BETTER,                                         \
          "Bytes that the device read in the timed region, whoever asked for them."},               \

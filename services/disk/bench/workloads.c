@@ -124,6 +124,8 @@ static const char *const mix_streams[] = {"read", "write", NULL};
 /* ---- metrics -------------------------------------------------------------------------------- */
 
 static const struct metric metrics[] = {
+    METRIC_READ_THERE,
+    METRIC_WRITTEN_THERE,
     METRICS_EVIDENCE,
     {"fsync_s", "s", LOWER_IS_BETTER,
      "Time of the fdatasync at the end, inside the timed region; the longest of the threads."},
