@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hostbench.models.published import PublishedTable
+from hostbench.report.course.figures import fixed
 from hostbench.report.course.rows import PERCENT, CourseRow
-from hostbench.units import plural, significant
+from hostbench.units import plural
 
 # Beyond half a unit of the last printed digit.
 TOLERANCE = 0.01
@@ -60,8 +61,8 @@ def slip_sentences(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator
         worst = max(of_kind, key=lambda slip: abs(math.log(_size(slip.printed / slip.expected))))
         yield (
             f"{kind} in {plural(len(of_kind), 'row')}, most of all in {worst.row.title}: "
-            f"{significant(worst.printed)} is printed, {worst.sum} is "
-            f"{significant(worst.expected)}."
+            f"{fixed(worst.printed)} is printed, {worst.sum} is "
+            f"{fixed(worst.expected)}."
         )
 
 
@@ -74,12 +75,12 @@ def _of_row(table: PublishedTable, row: CourseRow) -> Iterator[Slip]:
     if mean is not None and repeats:
         expected = statistics.fmean(repeats)
         if not agrees(mean, expected):
-            of = f"the mean of {', '.join(significant(one) for one in repeats)}"
+            of = f"the mean of {', '.join(fixed(one) for one in repeats)}"
             yield Slip(row, "The mean is not that of the runs", mean, expected, of)
     if deviation is not None and len(repeats) > 1:
         expected = statistics.pstdev(repeats)
         if not agrees(deviation, expected) and not agrees(deviation, statistics.stdev(repeats)):
-            of = f"that of {', '.join(significant(one) for one in repeats)}, dividing by n,"
+            of = f"that of {', '.join(fixed(one) for one in repeats)}, dividing by n,"
             yield Slip(row, "The deviation is not that of the runs", deviation, expected, of)
     for column, figure, said in (
         ("efficiency", "mean", "efficiency"),
@@ -97,7 +98,7 @@ def _of_efficiency(
     if printed is None or not expected or not value or not limit or agrees(printed, expected):
         return
     over = (value, limit) if table.better == "higher" else (limit, value)
-    of = f"{significant(over[0])} over {significant(over[1])} in percent"
+    of = f"{fixed(over[0])} over {fixed(over[1])} in percent"
     related: tuple[tuple[str, Callable[[float], float]], ...] = (
         (f"The {said} is a ratio where it says percent", lambda one: one / PERCENT),
         (f"The {said} is figure and limit the wrong way round", lambda one: PERCENT**2 / one),

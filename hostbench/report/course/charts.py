@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from hostbench.models.published import PublishedTable
 from hostbench.report.content import Chart, Curve, CurveAxis, CurveChart, CurvePoint
+from hostbench.report.course.figures import fixed
 from hostbench.report.course.rows import CourseRow, key_word
-from hostbench.units import significant
 
 # Each has its published counterpart beside it.
 LINES_A_CHART = 4
@@ -19,11 +19,13 @@ def row_charts(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator[Cha
     if table.chart_x not in table.key:
         return
     if len(table.key) == 1:
-        yield from _pages(table, table.title, _lines(table, rows, by_operation=True))
+        yield from _pages(
+            table, f"Over the {table.chart_x}", _lines(table, rows, by_operation=True)
+        )
         return
     for operation in dict.fromkeys(row.operation for row in rows):
         found = [row for row in rows if row.operation == operation]
-        title = f"{table.title}: {operation}" if len(table.series) > 1 else table.title
+        title = f"{operation} over the {table.chart_x}"
         yield from _pages(table, title, _lines(table, found, by_operation=False))
 
 
@@ -70,7 +72,7 @@ def _chart(table: PublishedTable, title: str, lines: Lines) -> Iterator[Chart]:
         description=_said(table, ours, theirs),
         drawing=CurveChart(
             x=CurveAxis(table.chart_x, "1", logarithmic=places[0] > 0, ticks=places),
-            y=CurveAxis(f"{table.title} in {table.unit}", "1", logarithmic=steep),
+            y=CurveAxis(table.unit, "1", logarithmic=steep),
             curves=tuple(curves),
             curves_are="ours, median of a case",
             dashed_are="published" if any(theirs.values()) else "",
@@ -121,5 +123,5 @@ def _said(
 
 
 def _ends(points: Sequence[CurvePoint]) -> str:
-    first, last = significant(points[0].y), significant(points[-1].y)
+    first, last = fixed(points[0].y), fixed(points[-1].y)
     return first if len(points) == 1 else f"{first} to {last}"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from hostbench.models.published import Published, PublishedTable
 from hostbench.models.result import CaseResult, ResultDocument
-from hostbench.report.course.figures import BLOCK, Figure
+from hostbench.report.course.figures import BLOCK, Figure, fixed
 from hostbench.report.course.rows import CourseRow
-from hostbench.units import percent, significant
+from hostbench.units import percent
 
 # Figures that differ by less are told as alike.
 ALIKE = 0.1
@@ -58,10 +58,10 @@ class Evidence:
 
     def said(self, value: float) -> str:
         """A figure of the table with its unit."""
-        return f"{significant(value, 3)} {self.table.unit}"
+        return f"{fixed(value, 3)} {self.table.unit}"
 
     def both(self, pair: Pair) -> str:
-        """`at int, 8 threads the naive way gives 1.41 GIOPS, 0.196 times our 7.2 GIOPS`."""
+        """`at int, 8 threads the naive way gives 1.41 GIOPS, 19.6 % of our 7.2 GIOPS`."""
         ours, limit = pair.ours, ""
         if ours.efficiency is not None and ours.limit is not None:
             limit = f" ({percent(ours.efficiency)} of its limit of {self.said(ours.limit)})"
@@ -82,10 +82,15 @@ class Told:
 
 
 def over(ratio: float) -> str:
-    """What a ratio is called before what it is of."""
+    """What a ratio is called before what it is of: `about`, `1.6 % of`, `3.26 times`."""
     if abs(ratio - 1) < ALIKE:
         return "about"
-    return f"{significant(ratio, 3)} times"
+    return times(ratio) if ratio > 1 else f"{times(ratio)} of"
+
+
+def times(ratio: float) -> str:
+    """`1.6 %`, `3.26 times`."""
+    return percent(ratio) if ratio < 1 else f"{fixed(ratio, 3)} times"
 
 
 def block_of(case: CaseResult) -> float:

@@ -1,5 +1,6 @@
 """What a case says in the unit of a published table."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -8,8 +9,16 @@ from hostbench.models.limit import Limit
 from hostbench.models.published import Match
 from hostbench.models.result import CaseResult, PeerResult, Statistics
 from hostbench.statistics import describe
+from hostbench.units import SHOWN_DIGITS, significant
 
 BLOCK = "block_bytes"
+
+
+def fixed(value: float, digits: int = SHOWN_DIGITS) -> str:
+    """Rounded to so many digits, never in exponent form where it is small."""
+    if value == 0 or abs(value) >= 1:
+        return significant(value, digits)
+    return f"{value:.{digits - 1 - math.floor(math.log10(abs(value)))}f}"
 
 
 @dataclass(frozen=True)

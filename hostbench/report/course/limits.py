@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from hostbench.report.content import Block, Bullets, Fold, InBrief
-from hostbench.report.course.rows import CourseRow
-from hostbench.report.figures import quantity, sentence, some
+from hostbench.report.course.rows import CourseRow, listed
+from hostbench.report.figures import quantity, sentence
 from hostbench.units import human, plural, significant
 
 
@@ -23,7 +23,7 @@ def limit_blocks(rows: Sequence[CourseRow]) -> Iterator[Block]:
         for (name, unit, source), values in factors.items()
     ]
     items += [
-        f"no limit for {plural(len(titles), 'row')} ({some(titles)}): {sentence(reason)}"
+        f"no limit for {plural(len(titles), 'row')} ({listed(titles)}): {sentence(reason)}"
         for reason, titles in reasons.items()
     ]
     if items:

@@ -80,6 +80,12 @@ class CourseRow:
         return found if isinstance(found, int) else None
 
 
+def listed(titles: Sequence[str], most: int = 3) -> str:
+    """The first of them; commas are in the titles themselves."""
+    more = f" and {len(titles) - most} more" if len(titles) > most + 1 else ""
+    return "; ".join(titles[:most] if more else titles) + more
+
+
 def key_word(name: str, value: object) -> str:
     """`8 threads`, `64 KiB`."""
     if name in COUNTED and isinstance(value, int):

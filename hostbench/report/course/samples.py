@@ -18,8 +18,7 @@ def sample_charts(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator[
             yield Paragraph(f"{row.title}: no trial of this run has a series of samples.")
             continue
         seconds = max(x for panel in panels for line in panel.lines for x in line.x)
-        title = f"{table.title}: {row.title}" if len(rows) > 1 else table.title
-        yield Chart(title, _said(row), TimeChart(seconds, panels))
+        yield Chart(row.title, _said(row), TimeChart(seconds, panels))
 
 
 def _panels(row: CourseRow) -> Iterator[Panel]:

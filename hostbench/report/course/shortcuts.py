@@ -23,7 +23,7 @@ from hostbench.report.course.figures import Figure, raw_median
 from hostbench.report.course.rows import COUNTED, CourseRow, here_cpus
 from hostbench.report.course.spread import RUNS
 from hostbench.report.grouping import resolved
-from hostbench.units import binary_bytes, human, percent, significant
+from hostbench.units import binary_bytes, human, percent
 
 NO_FIGURES = "no row of this run has both figures"
 PATTERN, RANDOM = "pattern", "random"
@@ -170,9 +170,8 @@ def _lock_per_operation(evidence: Evidence) -> Told:
         key=lambda pair: pair.row.threads or 0,
     )
     scaling = (
-        f"from {first.row.name} to {last.row.name} the naive figure becomes "
-        f"{significant(last.naive.mean / first.naive.mean, 3)} times itself, ours "
-        f"{significant(last.ours.median / first.ours.median, 3)} times"
+        f"the naive figure at {last.row.name} is {over(last.naive.mean / first.naive.mean)} that "
+        f"at {first.row.name}, ours {over(last.ours.median / first.ours.median)} it"
     )
     return Told(what, _shown(evidence, last), (scaling,) if last is not first else ())
 
@@ -293,23 +292,20 @@ def _more_threads_than_cpus(evidence: Evidence) -> Told:
     theirs, here = evidence.published.host.cpus, here_cpus(evidence.document)
     cpus = f"{theirs} there, " if theirs else ""
     what = f"Some rows have more threads than CPUs ({cpus}{here} here)"
-    many = [one for one in evidence.measured if (one[0].threads or 0) > here]
-    if not many:
-        return Told(what, "none that was measured here")
-    row, figure = max(many, key=lambda one: one[0].threads or 0)
-    fitting = [
-        one
-        for one in evidence.measured
-        if _same_line(one[0], row) and 0 < (one[0].threads or 0) <= here
-    ]
+    row, figure = max(evidence.measured, key=lambda one: one[0].threads or 0, default=(None, None))
+    if row is None or figure is None or not row.threads:
+        return Told(what, "no row of this run tells")
+    # Where all threads of the row have a CPU here, those that had one there are what it grew from.
+    enough = min(here, theirs or here) if row.threads <= here else here
+    line = [one for one in evidence.measured if _same_line(one[0], row)]
+    fitting = [one for one in line if 0 < (one[0].threads or 0) <= enough and one[0] is not row]
+    own = ", where each has a CPU of its own" if row.threads <= here else ""
+    said = f"{row.title} gives {evidence.said(figure.median)}"
     if not fitting:
-        return Told(what, f"{row.title} gives {evidence.said(figure.median)}")
+        return Told(what, f"{said}{own}")
     fewer, best = max(fitting, key=lambda one: one[0].threads or 0)
-    return Told(
-        what,
-        f"{row.title} gives {evidence.said(figure.median)}, "
-        f"{over(figure.median / best.median)} the {evidence.said(best.median)} of {fewer.name}",
-    )
+    ratio = over(figure.median / best.median)
+    return Told(what, f"{said}, {ratio} the {evidence.said(best.median)} of {fewer.name}{own}")
 
 
 _BUILDERS: Mapping[Shortcut, Builder] = {
@@ -336,8 +332,8 @@ _BUILDERS: Mapping[Shortcut, Builder] = {
     "blocks_in_cache": _blocks_in_cache,
     "time_per_block": _time_per_block,
     "page_cache": _told(
-        "The file was in the page cache, as it had just been written: memory was measured and not "
-        "the disk",
+        "The file was in the page cache, as it had just been written, so that memory was measured "
+        "and not the disk",
         farthest,
     ),
     "stdio_buffer": _told(

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from hostbench.models.published import Shortcut
 from hostbench.report.course.evidence import Evidence, Told
-from hostbench.report.course.figures import Figure
+from hostbench.report.course.figures import Figure, fixed
 from hostbench.report.course.rows import CourseRow
-from hostbench.units import percent, plural, significant
+from hostbench.units import percent, plural
 from hostbench.verdict import is_disturbed
 
 NO_SPREAD = "no row of this run has several trials"
@@ -57,7 +57,7 @@ def _scatter(evidence: Evidence) -> str:
     low, high = figure.statistics.minimum, figure.statistics.maximum
     return (
         f"the {plural(figure.statistics.n, 'trial')} of {row.title} lie between "
-        f"{significant(low)} and {evidence.said(high)} here, with a standard deviation of "
+        f"{fixed(low)} and {evidence.said(high)} here, with a standard deviation of "
         f"{percent(figure.variation)} of their mean, the most of all rows"
     )
 

@@ -1,18 +1,28 @@
 """A published table row by row: what was printed, the naive way here, ours, limit and peer."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hostbench.models.published import Published, PublishedTable
-from hostbench.models.result import CaseResult, ResultDocument, Verdict
-from hostbench.report.content import Block, Bullets, Column, Mark, RowGroup, Share, Table, Text
+from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.report.content import (
+    Block,
+    Bullets,
+    Column,
+    Inline,
+    Mark,
+    RowGroup,
+    Share,
+    Table,
+    Text,
+)
 from hostbench.report.course.arithmetic import agrees, efficiency_percent
-from hostbench.report.course.figures import Figure
-from hostbench.report.course.rows import PERCENT, CourseRow, Measured, smaller_here
-from hostbench.report.figures import NOTHING, sentence, some
-from hostbench.units import percent, plural, significant
+from hostbench.report.course.figures import Figure, fixed
+from hostbench.report.course.rows import PERCENT, CourseRow, Measured, listed, smaller_here
+from hostbench.report.figures import NOTHING, sentence
+from hostbench.units import percent, plural
 
+TWO_DIGITS = 10.0
 NOT_PLANNED = "no case of this suite measures it"
 
 
@@ -55,7 +65,7 @@ def reasons_block(rows: Sequence[CourseRow]) -> Iterator[Block]:
     items = []
     for reason, letter in _letters(rows).items():
         missing = [row.title for row in rows if reason in _reasons(row)]
-        items.append(f"({letter}) {plural(len(missing), 'row')} ({some(missing)}): {reason}")
+        items.append(f"({letter}) {plural(len(missing), 'row')} ({listed(missing)}): {reason}")
     if items:
         yield Bullets(tuple(items))
 
@@ -73,10 +83,10 @@ def _cells(table: PublishedTable, rows: Sequence[CourseRow]) -> list[_Cells]:
             lambda row: _published_efficiency(row, table),
             lambda row: _published_efficiency(row, table) != NOTHING,
         ),
-        _figures(peer, _number("peer"), lambda row: row.number("peer") is not None),
+        _figures(peer, _published_peer, lambda row: row.number("peer") is not None),
         _figures("naive: mean ± sd", _of_naive(_mean_and_deviation), _has_naive),
         _figures("naive / ours", _naive_over_ours, _has_naive),
-        _figures("ours: median", _of_ours(lambda one: significant(one.median)), _has_ours),
+        _figures("ours: median", _of_ours(lambda one: fixed(one.median)), _has_ours),
         _figures("interval", _of_ours(_interval), _has_ours),
         _figures("ours: mean ± sd", _of_ours(_mean_and_deviation), _has_ours),
         _figures("our limit", _of_ours(_limit), _has_limit),
@@ -130,6 +140,13 @@ def _number(column: str) -> Callable[[CourseRow], Text]:
     return told
 
 
+def _published_peer(row: CourseRow) -> str:
+    """With its efficiency where that is printed."""
+    value, efficiency = row.number("peer"), row.number("peer_efficiency")
+    said = NOTHING if value is None else as_printed(value)
+    return said if efficiency is None else f"{said} ({efficiency:.3g} %)"
+
+
 def as_printed(value: float) -> str:
     """All digits that a report prints."""
     return f"{value:.8g}"
@@ -140,23 +157,20 @@ def _published(row: CourseRow) -> str:
     if row.mean is None:
         return NOTHING
     mean, deviation = row.number("mean"), row.number("deviation")
-    said = significant(row.mean) if mean is None else as_printed(mean)
+    said = fixed(row.mean) if mean is None else as_printed(mean)
     if deviation is not None:
         return f"{said} ± {as_printed(deviation)}"
     return said if row.deviation is None else f"{said} ± {_plain(row.deviation)}"
 
 
 def _with_deviation(mean: float, deviation: float | None) -> str:
-    said = significant(mean)
+    said = fixed(mean)
     return said if deviation is None else f"{said} ± {_plain(deviation)}"
 
 
 def _plain(value: float) -> str:
-    """Two digits that tell, never in exponent form."""
-    if value == 0:
-        return "0"
-    decimals = max(0, 1 - math.floor(math.log10(value)))
-    return f"{value:.{decimals}f}"
+    """Two digits that tell; of large ones all before the point."""
+    return f"{value:.0f}" if value >= TWO_DIGITS else fixed(value, 2)
 
 
 def _published_efficiency(row: CourseRow, table: PublishedTable) -> str:
@@ -178,11 +192,11 @@ def _interval(figure: Figure) -> str:
     interval = figure.statistics.interval
     if figure.statistics.n < 2:
         return NOTHING
-    return f"{significant(interval.low)} – {significant(interval.high)}"
+    return f"{fixed(interval.low)} – {fixed(interval.high)}"
 
 
 def _limit(figure: Figure) -> str:
-    return NOTHING if figure.limit is None else significant(figure.limit)
+    return NOTHING if figure.limit is None else fixed(figure.limit)
 
 
 def _share(row: CourseRow) -> Text:
@@ -192,14 +206,11 @@ def _share(row: CourseRow) -> Text:
 def _naive_over_ours(row: CourseRow) -> Text:
     if row.naive is None or row.naive.figure is None or row.ours.figure is None:
         return NOTHING
-    return significant(row.naive.figure.mean / row.ours.figure.median, 3)
+    return fixed(row.naive.figure.mean / row.ours.figure.median, 3)
 
 
 def _peer(figure: Figure, *, alone: bool) -> str:
-    told = [
-        significant(one.value) if alone else f"{one.tool} {significant(one.value)}"
-        for one in figure.peers
-    ]
+    told = [fixed(one.value) if alone else f"{one.tool} {fixed(one.value)}" for one in figure.peers]
     return ", ".join(told) or NOTHING
 
 
@@ -208,12 +219,13 @@ def _peer(figure: Figure, *, alone: bool) -> str:
 
 def _marks(row: CourseRow, smaller: Sequence[str], letters: dict[str, str]) -> Text:
     """The verdict of ours, the letters of reasons, then why the row may not be held against the
-    published one, and the verdict of the naive case where it is worse than clean."""
-    ours = Mark(row.ours.case.verdict) if row.ours.case else "not measured"
-    naive = row.naive.case.verdict if row.naive and row.naive.case else None
+    published one, and the verdict of the naive case where it is another."""
+    ours = row.ours.case.verdict if row.ours.case else None
+    naive = row.naive.case.verdict if row.naive and row.naive.case else ours
     words = [f"({letters[reason]})" for reason in _reasons(row)]
-    words += [*smaller, *([f"naive: {naive}"] if naive not in (None, Verdict.CLEAN) else [])]
-    return (ours, f" {_unbroken(', '.join(words))}" if words else "")
+    words += [*smaller, *([f"naive: {naive}"] if naive is not ours else [])]
+    told: Inline = Mark(ours) if row.ours.case else "not measured"
+    return (told, f" {_unbroken(', '.join(words))}" if words else "")
 
 
 def _unbroken(text: str) -> str:
@@ -233,15 +245,15 @@ def _letter(number: int) -> str:
 
 
 def _reasons(row: CourseRow) -> list[str]:
-    found = [_missing(row.ours), _missing(row.naive, "the naive way: ") if row.naive else None]
-    return [reason for reason in found if reason]
+    """Of ours, and of the naive way where that has another."""
+    ours, naive = _missing(row.ours), _missing(row.naive) if row.naive else None
+    told = [ours] if ours else []
+    return [*told, f"the naive way: {naive}"] if naive and naive != ours else told
 
 
-def _missing(measured: Measured, what: str = "") -> str | None:
+def _missing(measured: Measured) -> str | None:
     """Why there is no figure; None where there is one."""
-    if measured.figure is not None:
-        return None
-    return f"{what}{sentence(_why(measured.case))}"
+    return None if measured.figure is not None else sentence(_why(measured.case))
 
 
 def _why(case: CaseResult | None) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from hostbench.models.published import PublishedTable, TrustedTool
 from hostbench.models.result import CaseResult, ResultDocument
 from hostbench.report.content import Block, Column, RowGroup, Share, Table, Text
-from hostbench.report.course.figures import Figure, figure_of
+from hostbench.report.course.figures import Figure, figure_of, fixed
 from hostbench.report.course.rows import matching
 from hostbench.report.figures import NOTHING, by_workload
-from hostbench.units import human, significant
+from hostbench.units import human
 
 _COLUMNS = (
     Column("tool of the report"),
@@ -45,7 +45,7 @@ def _row(tool: TrustedTool, document: ResultDocument) -> tuple[Text, ...]:
 
 
 def _said(value: float, unit: str) -> str:
-    return f"{significant(value)} {unit}"
+    return f"{fixed(value)} {unit}"
 
 
 def _figure(tool: TrustedTool, document: ResultDocument) -> Figure | None:

@@ -7,11 +7,11 @@ from hostbench.models.published import Published, PublishedTable
 from hostbench.models.result import ResultDocument
 from hostbench.report.content import Block, Bullets, Paragraph, Strong
 from hostbench.report.course.arithmetic import divides_by_n, efficiency_percent, slip_sentences
-from hostbench.report.course.evidence import Evidence, farthest
+from hostbench.report.course.evidence import Evidence, farthest, over, times
 from hostbench.report.course.rows import PERCENT, CourseRow
 from hostbench.report.course.shortcuts import shortcut_sentences
 from hostbench.report.figures import sentence
-from hostbench.units import percent, plural, significant
+from hostbench.units import percent, plural
 
 
 def why_blocks(
@@ -46,10 +46,10 @@ def _against_published(evidence: Evidence) -> Iterator[str]:
     ratio, row, figure = max(found, key=lambda one: max(one[0], 1 / one[0]))
     better = ", where less is better" if evidence.table.better == "lower" else ""
     yield (
-        f"Ours is {significant(statistics.median(ratios), 3)} times the published figure in the "
+        f"Ours is {over(statistics.median(ratios))} the published figure in the "
         f"median of {plural(len(found), 'row')}{better}; farthest off is {row.title}: "
         f"{evidence.said(row.mean or 0.0)} was published, this host gives "
-        f"{evidence.said(figure.median)}, {significant(ratio, 3)} times as much. Host, compiler "
+        f"{evidence.said(figure.median)}, {times(ratio)} of it. Host, compiler "
         "and method all differ in that."
     )
 
@@ -62,10 +62,10 @@ def _against_naive(evidence: Evidence) -> Iterator[str]:
         return
     ratio = statistics.median(pair.ratio for pair in pairs)
     yield (
-        f"On this same host the report's way of measuring gives {significant(ratio, 3)} times what "
+        f"On this same host the report's way of measuring gives {over(ratio)} what "
         f"ours gives in the median of {plural(len(pairs), 'row')}, from "
-        f"{significant(min(pair.ratio for pair in pairs), 3)} to "
-        f"{significant(max(pair.ratio for pair in pairs), 3)}: so much is method and not hardware. "
+        f"{times(min(pair.ratio for pair in pairs))} to "
+        f"{times(max(pair.ratio for pair in pairs))}: so much is method and not hardware. "
         f"Most of all, {evidence.both(worst)}."
     )
 
