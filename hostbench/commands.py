@@ -14,6 +14,7 @@ from hostbench.job import JobRunner
 from hostbench.models.result import ResultDocument
 from hostbench.models.suite import IdlePolicy, PeerChoice, Suite
 from hostbench.optionvalues import assignments, check_subject
+from hostbench.plan import Plan
 from hostbench.progress import progress_for
 from hostbench.report.output import report_after_run
 from hostbench.results import ResultsStore, results_directory
@@ -53,6 +54,17 @@ def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
             document = runner.run(requested_suite(request))
         progress.say(report_after_run(store.job(document.job.id)))
     return document, job_exit_code(document)
+
+
+def plan_job(request: RunRequest) -> Plan:
+    """What `run_job` would measure, with the time of it. Raises HostbenchError."""
+    interrupt = Interrupt()
+    interrupt.install()
+    _check_request(request)
+    store = ResultsStore(results_directory(request.results))
+    with progress_for(sys.stderr) as progress:
+        runner = JobRunner(store, interrupt, progress, request.wait_s, request.far)
+        return runner.plan(requested_suite(request))
 
 
 def _check_request(request: RunRequest) -> None:

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hostbench.betweenhosts import AUTO, FAR_HOST, LOOPBACK, TARGET, is_between_hosts
 from hostbench.choices import BEST
@@ -75,16 +75,26 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class CaseTime:
+    """Seconds of one trial, and of one of each of its peers, as a moment's trial has told them."""
+
+    trial_s: float
+    peers_s: float
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The cases of one suite on one host, in the order they run."""
+    """The cases of one suite on one host, in the order they run. `times` by case, of those whose
+    time was found out by trying (timing.py)."""
 
     suite: Suite
     cases: tuple[PlannedCase, ...]
+    times: Mapping[str, CaseTime] = field(default_factory=dict)
 
     def without(self, kept: Collection[str]) -> "Plan":
         """What is left to do when the cases in `kept` need not be measured."""
         left = tuple(case for case in self.cases if case.case not in kept)
-        return Plan(suite=self.suite, cases=left)
+        return Plan(suite=self.suite, cases=left, times=self.times)
 
     @property
     def blocks(self) -> list[list[PlannedCase]]:
@@ -107,7 +117,7 @@ class Plan:
         measured = [case for case in self.cases if case.skip is None]
         low_s, high_s = self._gate_times()
         for case in self.cases:
-            low, high = _case_times(case)
+            low, high = self.case_times(case)
             low_s += low
             high_s += high
         return Estimate(
@@ -117,25 +127,29 @@ class Plan:
             trials_high=sum(case.repeats.max_trials for case in measured),
             peer_trials_low=sum(_peer_trials(case)[0] for case in self.cases),
             peer_trials_high=sum(_peer_trials(case)[1] for case in self.cases),
-            complete=all(case.trial_time_s is not None for case in self.cases),
+            complete=all(self.trial_time_s(case) is not None for case in self.cases),
         )
+
+    def trial_time_s(self, case: PlannedCase) -> float | None:
+        """Seconds of one trial; None: nobody knows."""
+        found = self.times.get(case.case)
+        return case.trial_time_s if found is None else found.trial_s
+
+    def case_times(self, case: PlannedCase) -> tuple[float, float]:
+        """Seconds of all trials of a case and of its peers, at least and at most."""
+        found = self.times.get(case.case)
+        trial_s = self.trial_time_s(case) or 0.0
+        peers_s = case.peers_time_s if found is None else found.peers_s
+        least_s = case.repeats.min_trials * trial_s
+        most_s = min(case.repeats.max_trials * trial_s, case.repeats.max_time_s)
+        low_rounds, high_rounds = _peer_rounds(case)
+        return least_s + low_rounds * peers_s, max(least_s, most_s) + high_rounds * peers_s
 
     def _gate_times(self) -> tuple[float, float]:
         if self.suite.idle.policy == "force":
             return 0.0, 0.0
         longest_s = max(GATE_S, self.suite.idle.timeout_s)
         return self.gates() * GATE_S, self.gates() * longest_s
-
-
-def _case_times(case: PlannedCase) -> tuple[float, float]:
-    trial_s = case.trial_time_s or 0.0
-    least_s = case.repeats.min_trials * trial_s
-    most_s = min(case.repeats.max_trials * trial_s, case.repeats.max_time_s)
-    low_rounds, high_rounds = _peer_rounds(case)
-    return (
-        least_s + low_rounds * case.peers_time_s,
-        max(least_s, most_s) + high_rounds * case.peers_time_s,
-    )
 
 
 def _peer_rounds(case: PlannedCase) -> tuple[int, int]:

@@ -177,6 +177,20 @@ class PlanEvent(BodyModel):
     suite: Suite
 
 
+class EstimateEvent(BodyModel):
+    """How long what is left will take, once the cases of a fixed work were run for a moment each:
+    in the place of what the plan told. Fields as of an Estimate of the plan."""
+
+    event: Literal["estimate"] = "estimate"
+    low_s: float
+    high_s: float
+    trials_low: int
+    trials_high: int
+    peer_trials_low: int
+    peer_trials_high: int
+    complete: bool
+
+
 class WaitingEvent(BodyModel):
     """The idle gate found the host busy and asks again (live only)."""
 
@@ -225,6 +239,7 @@ class CaseEndedEvent(BodyModel):
 JobEvent = Annotated[
     StateEvent
     | PlanEvent
+    | EstimateEvent
     | WaitingEvent
     | GateEvent
     | TrialBeginsEvent

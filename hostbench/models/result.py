@@ -121,8 +121,8 @@ class PlannedCase(StoredModel):
     timeout_s: float
     peers: tuple[str, ...] = ()
     peers_time_s: float = 0.0
-    skip: str | None = None
     naive: bool = False
+    skip: str | None = None
 
     @property
     def subsystem(self) -> str:

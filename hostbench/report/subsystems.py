@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hostbench.models.result import CaseResult, ResultDocument, Verdict
+from hostbench.plan import param_word
 from hostbench.report.content import BarGroup, Block, Code, Paragraph, Part, Section
 from hostbench.report.figures import (
     PEER_INTRODUCTION,
@@ -35,6 +36,7 @@ from hostbench.report.figures import (
     sentence,
     workload_table,
 )
+from hostbench.report.grouping import THREADS, Layout, charts, resolved, word
 from hostbench.services import service_module
 
 HEADLINES_MOST = 16
@@ -95,12 +97,20 @@ def plain_report(name: str, cases: Sequence[CaseResult]) -> SubsystemReport:
     return SubsystemReport(title=name, headline=best_of_each(cases), blocks=tuple(parts))
 
 
-def _bars(
-    workload: str, cases: Sequence[CaseResult], *, has_limits: bool = True
-) -> tuple[Block, ...]:
+def _bars(workload: str, cases: Sequence[CaseResult]) -> tuple[Block, ...]:
     bars = tuple(one for case in cases if (one := bar(case, label(case))))
     unit = next((metric.unit for case in cases if (metric := primary(case))), "1")
-    return tuple(bar_charts(workload, unit, [BarGroup("", bars)], has_limits=has_limits))
+    return tuple(bar_charts(workload, unit, [BarGroup("", bars)]))
+
+
+def _naive_word(name: str, value: object) -> str:
+    return word(name, value) if value is None else param_word(name, value)
+
+
+_NAIVE_LAYOUT = Layout(
+    axes={THREADS: "number of threads", "streams": "number of streams", "block_bytes": "block"},
+    word=_naive_word,
+)
 
 
 def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument) -> list[Block]:
@@ -109,7 +119,8 @@ def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument)
     for workload, found in by_workload(cases).items():
         metric = next(metric for metric in document.workloads[workload] if metric.primary)
         blocks.append(Paragraph((Code(workload), f": {sentence(metric.description)}")))
-        blocks += _bars(workload, found, has_limits=False)
+        told = [(case, resolved(case)) for case in found]
+        blocks += charts(told, _NAIVE_LAYOUT, title=workload, has_limits=False)
         blocks.append(workload_table(workload, found, of=len(document.cases)))
     own = getattr(service_module(name, "report"), "naive", None)
     if blocks and own:

@@ -144,6 +144,9 @@ def test_list_suites_and_workloads(command: Command) -> None:
     assert "cpu-600-samples" in names
     listed = command.run("list", "workloads").output
     assert "cpu.fma: " in listed and "mem.triad: " in listed
+    naive = [line for line in listed.splitlines() if ".naive_" in line]
+    assert naive and all("Naive: its figure misleads on purpose." in line for line in naive)
+    assert listed.count("Naive: ") == len(naive)
     programs = command.run("list", "workloads", "--json").document["programs"]
     assert [one["program"] for one in programs] == [f"{name}-bench" for name in SUBSYSTEMS]
 

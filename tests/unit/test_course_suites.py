@@ -11,8 +11,13 @@ from hostbench.models.suite import Suite
 from hostbench.suite import built_in_suites, load_known_suite
 
 FOLDER = "cs553/"
-NAMES = ("chameleon-centos7", "cluster-node", "ec2-t2-micro", "hyperion-e5-2670v3")
-NAMES += ("openstack-haswell",)
+NAMES = (
+    "chameleon-centos7",
+    "cluster-node",
+    "ec2-t2-micro",
+    "hyperion-e5-2670v3",
+    "openstack-haswell",
+)
 # The reports round, and cut off digits: what is further apart is a slip of theirs or of ours.
 MEAN_TOLERANCE = 0.005
 DEVIATION_TOLERANCE = 0.05
@@ -44,7 +49,7 @@ def near(printed: float, right: float, tolerance: float) -> bool:
 def contradictions(table: PublishedTable) -> Iterator[tuple[str, float, float]]:
     """Printed figures that do not follow from those they were made of: which, printed, right."""
     for row in table.rows:
-        cells = dict(zip(table.columns, row[1 + len(table.key) :], strict=True))
+        cells: dict[str, object] = dict(zip(table.columns, row[1 + len(table.key) :], strict=True))
         where = " ".join(map(str, row[: 1 + len(table.key)]))
         mean, limit = number(cells.get("mean")), number(cells.get("limit"))
         runs = cells.get("repeats")
@@ -55,7 +60,7 @@ def contradictions(table: PublishedTable) -> Iterator[tuple[str, float, float]]:
             ("peer_efficiency", number(cells.get("peer"))),
         ):
             printed = number(cells.get(column))
-            if printed is None or figure is None or limit is None:
+            if printed is None or not figure or not limit:
                 continue
             right = 100 * (limit / figure if table.better == "lower" else figure / limit)
             if not near(printed, right, EFFICIENCY_TOLERANCE):
@@ -120,7 +125,7 @@ def test_a_slip_in_a_figure_is_seen() -> None:
     assert not list(contradictions(table))
     first, *others = table.rows
     for column in ("mean", "deviation"):
-        at = 1 + len(table.key) + table.columns.index(column)  # type: ignore[arg-type]
+        at = 1 + len(table.key) + table.columns.index(column)
         slipped = (*first[:at], first[at] * 10, *first[at + 1 :])  # type: ignore[operator]
         rows = (slipped, *others)
         assert len(unremarked(table.model_copy(update={"rows": rows}))) == 1

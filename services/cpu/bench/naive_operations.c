@@ -21,6 +21,8 @@ enum {
 /* Asking for the time between the pieces of a loop is to take no time. */
 static const double PIECE_S = 1e-3;
 static const double EMPTY_S = 20e-3;
+/* … where threads share a CPU: each is to have several turns. */
+static const double EMPTY_SHARED_S = 80e-3;
 
 struct stretch {
     double begun_s, ended_s; /* gettimeofday */
@@ -289,7 +291,7 @@ static int prepare(struct thread *thread)
 {
     struct naive *naive = thread->state;
     struct stretch *empty = &naive->empty;
-    double until_s = now_s() + EMPTY_S;
+    double until_s = now_s() + (run_oversubscribed(thread->run) ? EMPTY_SHARED_S : EMPTY_S);
     empty->begun_s = day_s();
     do {
         naive_empty_loop(EMPTY_PASSES);

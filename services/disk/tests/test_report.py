@@ -590,7 +590,7 @@ def test_what_naive_figures_leave_out_stands_in_their_part() -> None:
     cells = rows(found["Memory and disk behind the naive figures"])
     by_case = {workload: row for (workload, _), row in cells.items()}
     assert by_case["disk.naive_read"]["cached before"] == "100.0 %"
-    assert by_case["disk.naive_read"]["read there"] == "0.0 %"
+    assert by_case["disk.naive_read"]["read there"] == "0.00 %"
     assert by_case["disk.naive_read"]["after the clock"] == "–"
     assert by_case["disk.naive_write"]["read there"] == "–"
     assert by_case["disk.naive_write"]["after the clock"] == "300 ms"
