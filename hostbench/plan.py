@@ -56,6 +56,8 @@ NO_FAR_HOST = (
 
 # What a label counts: `2 threads`, `1 stream`.
 _COUNTED = {THREADS: "thread", "streams": "stream", "load_streams": "load stream"}
+# Words that mean nothing without their parameter: `lock each`.
+_UNTOLD = frozenset({"none", "once", "each"})
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
 
@@ -458,11 +460,11 @@ def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
 
 def param_word(name: str, value: object) -> str:
     """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `device 1`,
-    `nb=192`."""
+    `lock each`, `nb=192`."""
     if name in _COUNTED:
         return f"1 {_COUNTED[name]}" if value == 1 else f"{value} {_COUNTED[name]}s"
-    if name == DEVICE:
-        return f"device {value}"
+    if name == DEVICE or (isinstance(value, str) and value in _UNTOLD):
+        return f"{name} {value}"
     if name.endswith(BYTES):
         said = exact_bytes(value) if isinstance(value, int) else value
         return f"{name.removesuffix(BYTES)} {said}"

@@ -10,7 +10,7 @@ from hostbench.models.host import Gpu, Gpus
 from hostbench.models.result import PlannedCase
 from hostbench.models.service import TRIAL_S_MOST
 from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
-from hostbench.plan import Plan, case_hash, make_plan, subsystems_of
+from hostbench.plan import Plan, case_hash, make_plan, param_word, subsystems_of
 from tests.unit.records import FMA, TABLE, host, param
 
 
@@ -163,6 +163,16 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
     assert case.trial_time_s is None
     assert case.timeout_s == 3600
     assert case.label == "2 threads work=1000"
+
+
+def test_words_that_many_parameters_have_are_told_with_theirs() -> None:
+    assert [
+        param_word(*one) for one in (("lock", "each"), ("sync", "none"), ("dtype", "fp64"))
+    ] == [
+        "lock each",
+        "sync none",
+        "fp64",
+    ]
 
 
 def test_a_total_of_bytes_is_a_fixed_work_too() -> None:
