@@ -7,8 +7,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from hostbench.models.events import EndEvent
 from hostbench.models.published import Published, Shortcut
-from hostbench.models.result import ResultDocument, Verdict
+from hostbench.models.result import CaseResult, ResultDocument, Verdict
 from hostbench.program import CHECKOUT
 from hostbench.report.check import contradictions
 from hostbench.report.content import (
@@ -41,6 +42,7 @@ from tests.unit.course_documents import (
     PUBLISHED,
     course_run,
 )
+from tests.unit.records import RATE
 from tests.unit.report_documents import full_run
 from tests.unit.test_report_page import blocks, text_of
 
@@ -317,6 +319,46 @@ def test_shortcuts_that_the_same_figures_show_share_a_sentence() -> None:
     told = shortcut_sentences(evidence(DOCUMENT, "cpu", "loop_counted", "operands_in_memory"))
     assert len(told) == 1
     assert "; together: at int, 2 threads" in told[0] or "; together: at int, 1 thread" in told[0]
+
+
+def test_a_doubtful_figure_is_called_so() -> None:
+    cases = tuple(
+        case.model_copy(update={"verdict": Verdict.NOISY if case.naive else Verdict.CLEAN})
+        for case in DOCUMENT.cases
+    )
+    doubtful = DOCUMENT.model_copy(update={"cases": cases})
+    (told,) = shortcut_sentences(evidence(doubtful, "cpu", "page_cache"))
+    assert "(the naive one noisy)" in told
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_shortcut_is_shown_where_threads_share_no_cpu(threads: int) -> None:
+    slower = 1.5
+    cases = tuple(
+        _scaled(case, slower) if case.naive and case.params == _params("int32", threads) else case
+        for case in DOCUMENT.cases
+    )
+    one_cpu = DOCUMENT.host.model_copy(update={"allowed_cpus": (0,)})
+    run = DOCUMENT.model_copy(update={"cases": cases, "host": one_cpu})
+    (told,) = shortcut_sentences(evidence(run, "cpu", "page_cache"))
+    assert "at int, 1 thread the naive way" in told
+
+
+def _scaled(case: CaseResult, by: float) -> CaseResult:
+    trials = tuple(
+        trial.model_copy(
+            update={
+                "events": tuple(
+                    event.model_copy(update={"metrics": {RATE: (event.metrics[RATE] or 0) / by}})
+                    if isinstance(event, EndEvent)
+                    else event
+                    for event in trial.events
+                )
+            }
+        )
+        for trial in case.trials
+    )
+    return case.model_copy(update={"trials": trials})
 
 
 def test_the_naive_way_is_held_against_ours(section: Section) -> None:

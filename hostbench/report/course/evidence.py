@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hostbench.models.published import Published, PublishedTable
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.models.result import CaseResult, ResultDocument, Verdict
 from hostbench.report.course.figures import BLOCK, Figure, fixed
 from hostbench.report.course.rows import CourseRow
 from hostbench.units import percent
@@ -52,6 +52,13 @@ class Evidence:
         ]
 
     @property
+    def fair(self) -> list[Pair]:
+        """The pairs whose threads have a CPU each, if there are any: where they share CPUs, that is
+        a good part of the difference."""
+        cpus = len(self.document.host.allowed_cpus)
+        return where(self.pairs, lambda pair: (pair.row.threads or 0) <= cpus)
+
+    @property
     def measured(self) -> list[tuple[CourseRow, Figure]]:
         """The rows that ours has a figure of."""
         return [(row, row.ours.figure) for row in self.rows if row.ours.figure]
@@ -68,7 +75,7 @@ class Evidence:
         peer = f"; {ours.peers[0].tool} {self.said(ours.peers[0].value)}" if ours.peers else ""
         return (
             f"at {pair.row.title} the naive way gives {self.said(pair.naive.mean)}, "
-            f"{over(pair.ratio)} our {self.said(ours.median)}{limit}{peer}"
+            f"{over(pair.ratio)} our {self.said(ours.median)}{limit}{peer}{_doubts(pair)}"
         )
 
 
@@ -91,6 +98,13 @@ def over(ratio: float) -> str:
 def times(ratio: float) -> str:
     """`1.6 %`, `3.26 times`."""
     return percent(ratio) if ratio < 1 else f"{fixed(ratio, 3)} times"
+
+
+def _doubts(pair: Pair) -> str:
+    """The verdicts that are not clean."""
+    found = (("ours", pair.ours.case.verdict), ("the naive one", pair.naive.case.verdict))
+    told = [f"{who} {verdict}" for who, verdict in found if verdict not in (None, Verdict.CLEAN)]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def block_of(case: CaseResult) -> float:

@@ -58,7 +58,7 @@ def _told(what: str, choice: Choice) -> Builder:
     """What was done, and the pair that shows it best."""
 
     def build(evidence: Evidence) -> Told:
-        return Told(what, _shown(evidence, choice(evidence.pairs)))
+        return Told(what, _shown(evidence, choice(evidence.fair)))
 
     return build
 
@@ -71,7 +71,7 @@ def _shown(evidence: Evidence, pair: Pair | None) -> str:
 
 
 def _loop_counted(evidence: Evidence) -> Told:
-    pair = fewest_threads(evidence.pairs)
+    pair = fewest_threads(evidence.fair)
     what = "The loop's own increment, comparison and jump take time and are not counted"
     return Told(what, _shown(evidence, pair), (_loop_time(pair),))
 
@@ -83,7 +83,7 @@ def _loop_time(pair: Pair | None) -> str:
 
 
 def _loop_subtracted(evidence: Evidence) -> Told:
-    pair = fewest_threads(evidence.pairs)
+    pair = fewest_threads(evidence.fair)
     what = "The time of an empty loop was measured apart and subtracted, a difference of two times"
     more = [_loop_time(pair)]
     if pair and pair.naive.variation is not None and pair.ours.variation is not None:
@@ -116,7 +116,7 @@ def _is_random(pair: Pair) -> bool:
 
 
 def _rand_per_access(evidence: Evidence) -> Told:
-    pair = smallest_block(where(evidence.pairs, _is_random))
+    pair = smallest_block(where(evidence.fair, _is_random))
     what = "A random number was drawn for each access, in the time"
     return Told(what, _shown(evidence, pair), (_without_rand(pair, evidence),) if pair else ())
 
@@ -145,7 +145,7 @@ def _without_rand(pair: Pair, evidence: Evidence) -> str:
 
 def _clock_per_operation(evidence: Evidence) -> Told:
     what = "The clock was read before and after each block"
-    pair = smallest_block(evidence.pairs)
+    pair = smallest_block(evidence.fair)
     naive, ours = (_block_time_s(one.case) for one in (pair.naive, pair.ours)) if pair else (0, 0)
     more = f"a block takes {human(naive, 's')} so and {human(ours, 's')} without it"
     return Told(what, _shown(evidence, pair), (more,) if naive and ours else ())
@@ -213,14 +213,14 @@ def _blocks_in_cache(evidence: Evidence) -> Told:
     ]
     size = f" (the largest here has {binary_bytes(max(caches))})" if caches else ""
     better = evidence.table.better == "higher"
-    pair = (max if better else min)(evidence.pairs, key=lambda p: p.ratio, default=None)
+    pair = (max if better else min)(evidence.fair, key=lambda p: p.ratio, default=None)
     what = f"The same block was used again and again and stays in a cache{size}"
     return Told(what, _shown(evidence, pair))
 
 
 def _time_per_block(evidence: Evidence) -> Told:
     what = "The time is that of all blocks over their number, not what one of them waits"
-    found = smallest_block(evidence.pairs)
+    found = smallest_block(evidence.fair)
     row, figure = (found.row, found.ours) if found else next(iter(evidence.measured), (None, None))
     waits = _waiting(evidence, figure)
     if row is None or figure is None or waits is None:
@@ -256,7 +256,7 @@ _WAITS: Mapping[str, tuple[str, str | None, str]] = {
 
 def _sent_not_received(evidence: Evidence) -> Told:
     what = "What was handed to the sender's own kernel was counted, arrived or not"
-    pair = farthest(where(evidence.pairs, lambda p: p.naive.case.params.get("protocol") == "udp"))
+    pair = farthest(where(evidence.fair, lambda p: p.naive.case.params.get("protocol") == "udp"))
     return Told(what, _shown(evidence, pair), (_arrived(pair.naive.case),) if pair else ())
 
 

@@ -49,7 +49,7 @@ def _against_published(evidence: Evidence) -> Iterator[str]:
         f"Ours is {over(statistics.median(ratios))} the published figure in the "
         f"median of {plural(len(found), 'row')}{better}; farthest off is {row.title}: "
         f"{evidence.said(row.mean or 0.0)} was published, this host gives "
-        f"{evidence.said(figure.median)}, {times(ratio)} of it. Host, compiler "
+        f"{evidence.said(figure.median)}, {over(ratio)} it. Host, compiler "
         "and method all differ in that."
     )
 
@@ -57,7 +57,7 @@ def _against_published(evidence: Evidence) -> Iterator[str]:
 def _against_naive(evidence: Evidence) -> Iterator[str]:
     """How much of that the way of measuring makes: on one host, this one."""
     pairs = evidence.pairs
-    worst = farthest(pairs)
+    worst = farthest(evidence.fair)
     if worst is None:
         return
     ratio = statistics.median(pair.ratio for pair in pairs)
