@@ -23,6 +23,8 @@ CPPFLAGS := -Iharness -DHOSTBENCH_VERSION='"$(VERSION)"' -MMD -MP
 # Contracted to an FMA, a kernel would not do the operations it counts.
 CFLAGS   := -std=gnu17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -pthread
 LDLIBS   := -lm
+# What a compiler leaves that is told to optimise nothing is what these loops are there to measure.
+build/%/services/cpu/bench/naive_loops.o: CFLAGS += -O0
 
 # The kernels of gpu-bench, compiled for every GPU architecture by a compiler that is no part of the
 # program. They are the same in all variants.

@@ -26,6 +26,7 @@ from grafana.charts import (
 )
 from grafana.influxql import (
     PRIMARY,
+    SOUND,
     equals,
     latest,
     over_latest,
@@ -48,7 +49,8 @@ from grafana.overview import bars, shares_of_limit, tile
 from grafana.tables import results_table
 
 RATES = (
-    f"{PRIMARY} AND {equals('subsystem', 'cpu')} AND {equals('metric', 'operations_per_second')}"
+    f"{PRIMARY} AND {SOUND} AND {equals('subsystem', 'cpu')} "
+    f"AND {equals('metric', 'operations_per_second')}"
 )
 CLOCKS = equals("metric", "clock_hertz")
 NO_RATES = "No rates in the chosen time."

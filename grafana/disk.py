@@ -22,6 +22,7 @@ from grafana.charts import (
 )
 from grafana.influxql import (
     PRIMARY,
+    SOUND,
     equals,
     latest,
     matches,
@@ -52,7 +53,7 @@ from grafana.tables import results_table
 from hostbench.models.result import OWN_TOOL
 
 DISKS = equals("subsystem", "disk")
-OURS = f"{DISKS} AND {equals('tool', OWN_TOOL)}"
+OURS = f"{SOUND} AND {DISKS} AND {equals('tool', OWN_TOOL)}"
 # Reads and writes report bytes and operations, whichever of them is their figure.
 ACCESSES = f"{OURS} AND {matches('workload', '^disk[.](seq|rand)_')}"
 THROUGHPUTS = f"{ACCESSES} AND {equals('metric', 'bytes_per_second')}"
@@ -132,7 +133,7 @@ def _of_metric(metric: str) -> str:
 
 
 def _rows(name: str, metric: str, unit: str) -> dashboard.QueryVariable:
-    condition = f"{PRIMARY} AND {DISKS} AND {equals('metric', metric)}"
+    condition = f"{PRIMARY} AND {SOUND} AND {DISKS} AND {equals('metric', metric)}"
     said = f"Those of the chosen workloads whose figure is in {unit}."
     return row_variable(name, condition, ALL_WORKLOADS, said)
 

@@ -20,6 +20,7 @@ from grafana.charts import (
 )
 from grafana.influxql import (
     PRIMARY,
+    SOUND,
     equals,
     latest,
     matches,
@@ -49,7 +50,7 @@ from grafana.tables import results_table
 from hostbench.models.result import OWN_TOOL
 
 MEMORY = equals("subsystem", "mem")
-RATES = f"{PRIMARY} AND {MEMORY} AND {equals('metric', 'bytes_per_second')}"
+RATES = f"{PRIMARY} AND {SOUND} AND {MEMORY} AND {equals('metric', 'bytes_per_second')}"
 TIMES = f"{PRIMARY} AND {MEMORY} AND {equals('metric', 'access_time_s')}"
 OURS = f"{MEMORY} AND {equals('tool', OWN_TOOL)}"
 STORES = f"{OURS} AND {matches('metric', '^bytes_per_second_(plain|nt|libc)$')}"

@@ -22,6 +22,7 @@ from grafana.charts import (
 )
 from grafana.influxql import (
     PRIMARY,
+    SOUND,
     equals,
     latest,
     matches,
@@ -52,10 +53,10 @@ from grafana.tables import results_table
 from hostbench.models.result import OWN_TOOL
 
 NETWORKS = equals("subsystem", "net")
-OURS = f"{NETWORKS} AND {equals('tool', OWN_TOOL)}"
+OURS = f"{SOUND} AND {NETWORKS} AND {equals('tool', OWN_TOOL)}"
 # Of a case that was told its rate the throughput is that rate, and its share of the limit too.
 UNPACED = equals("paced", "no")
-AT_ANY_RATE = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'bytes_per_second')}"
+AT_ANY_RATE = f"{PRIMARY} AND {SOUND} AND {NETWORKS} AND {equals('metric', 'bytes_per_second')}"
 THROUGHPUTS = f"{AT_ANY_RATE} AND {UNPACED}"
 SHARES = f"{PRIMARY} AND {UNPACED}"
 TRIPS = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', 'round_trip_s')}"
@@ -168,7 +169,7 @@ RETRANSMITS = "Segments that TCP sent again in a trial. On the loopback there sh
 
 
 def _rows(name: str, metric: str, unit: str) -> dashboard.QueryVariable:
-    condition = f"{PRIMARY} AND {NETWORKS} AND {equals('metric', metric)}"
+    condition = f"{PRIMARY} AND {SOUND} AND {NETWORKS} AND {equals('metric', metric)}"
     said = f"Those of the chosen workloads whose figure is {unit}."
     return row_variable(name, condition, ALL_WORKLOADS, said)
 

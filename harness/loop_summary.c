@@ -115,6 +115,8 @@ static const struct metric work_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
                                          "up to whole operations."};
 static const struct metric arrived_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
                                             "Bytes that arrived in the timed region."};
+static const struct metric counted_bytes = {"work_bytes", "byte", HIGHER_IS_BETTER,
+                                            "Bytes that the naive figure counts."};
 static const struct metric stream_rate = {
     "operations_per_second", "operation/s", HIGHER_IS_BETTER,
     "Operations of this kind alone over the time from the first start to the last stop."};
@@ -156,7 +158,9 @@ static const struct metric *work_done(const struct workload *workload)
 {
     if (!rate_in_bytes(&workload->rate))
         return &wholes[WORK_DONE];
-    return loop_in_bulk(workload) ? &arrived_bytes : &work_bytes;
+    if (loop_in_bulk(workload))
+        return workload->naive ? &counted_bytes : &arrived_bytes;
+    return &work_bytes;
 }
 
 static bool whole_metric(const struct workload *workload, enum whole which, struct metric *metric,
@@ -238,7 +242,7 @@ static const char *whole_reason(const struct workload *workload, enum whole whic
 {
     if (loop_in_bulk(workload))
         return workload->rate.time ? "too little was done to tell a time"
-                                   : "too little arrived to tell a rate";
+                                   : "too little was moved to tell a rate";
     return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;
 }
 

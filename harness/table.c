@@ -6,6 +6,11 @@
 
 #include <string.h>
 
+#define NAIVE                                                                                      \
+    "\n\nNaive: it measures the way that is known to mislead, to show by how much. Its figure "    \
+    "has no\n"                                                                                     \
+    "limit, no peer and no place among the best."
+
 static const char *type_name(enum param_type type)
 {
     static const char *const names[] = {[PARAM_COUNT] = "count",
@@ -113,6 +118,8 @@ static void workload_object(struct json *json, const struct program *program,
         json_number(json, "setup_s", workload->setup_s);
     if (workload->setup_s_per_byte > 0)
         json_number(json, "setup_s_per_byte", workload->setup_s_per_byte);
+    if (workload->naive)
+        json_bool(json, "naive", true);
     json_string(json, "unsupported", unsupported_with(program, workload, NULL, NULL));
     json_open_array(json, "params");
     for (size_t i = 0; i < options.count; i++)
@@ -166,8 +173,8 @@ void table_print_workload_help(const struct program *program, const struct workl
 {
     struct options options;
     options_init(&options, workload);
-    printf("usage: %s %s [--PARAMETER VALUE ...]\n\n%s\n\nparameters:\n", program->name,
-           workload->name, workload->description);
+    printf("usage: %s %s [--PARAMETER VALUE ...]\n\n%s%s\n\nparameters:\n", program->name,
+           workload->name, workload->description, workload->naive ? NAIVE : "");
     for (size_t i = 0; i < options.count; i++) {
         const struct param *param = options.params[i];
         char name[64], allowed[256];

@@ -104,6 +104,9 @@ struct workload {
     double
         setup_s_per_byte; /* … with size_bytes given, for each of them; 0: as with the defaults */
     const void *own;      /* whatever its functions share; run_own() gives it back */
+    /* It measures the way that is known to mislead, to show by how much. Its figure has no limit, no
+     * peer and no place among the best. */
+    bool naive;
     /* A team works on one problem: all threads call step() at once with the same batch, and its
      * time ends with the last of them. One unit may take long; it is never cut short. */
     bool team;

@@ -25,6 +25,7 @@ from hostbench.options import (
     Json,
     Param,
     Peers,
+    Scale,
     Trials,
     Workload,
 )
@@ -93,6 +94,7 @@ def run(
         str | None,
         typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
     ] = None,
+    scale: Scale = None,
     workload: Workload = None,
     param: Param = None,
     trials: Trials = None,
@@ -120,6 +122,7 @@ def run(
     refuse_both(as_json, as_csv)
     request = RunRequest(
         suite=suite,
+        scale=scale,
         workload=workload,
         params=tuple(param or ()),
         trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
@@ -133,6 +136,55 @@ def run(
     document, code = run_job(request)
     print_document(document, as_json=as_json, as_csv=as_csv)
     raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def plan(
+    suite: Annotated[
+        str | None,
+        typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
+    ] = None,
+    scale: Scale = None,
+    workload: Workload = None,
+    param: Param = None,
+    trials: Trials = None,
+    peers: Peers = None,
+    wait: Annotated[
+        str,
+        typer.Option(metavar="SECONDS", help="How long to wait for another run on this host."),
+    ] = "0",
+    far_host: FarHostUrl = None,
+    far_key_file: FarKeyFile = None,
+    far_ca: FarCaFile = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a run would measure and how long it takes.
+
+    Cases of a fixed work are run for a moment, to tell their time; nothing is kept.
+    """
+    from hostbench.adhoc import TRIALS_MOST
+    from hostbench.commands import RunRequest, plan_job
+    from hostbench.faroptions import far_options
+    from hostbench.planview import plan_tree, show_plan
+
+    request = RunRequest(
+        suite=suite,
+        scale=scale,
+        workload=workload,
+        params=tuple(param or ()),
+        trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
+        idle_policy=None,
+        peers=None if peers is None else peer_choice(peers),
+        resume=None,
+        wait_s=seconds("--wait", wait),
+        results=None,
+        far=far_options(far_host, far_key_file, far_ca),
+    )
+    found = plan_job(request)
+    if as_json:
+        print_json(plan_tree(found))
+    else:
+        show_plan(found, sys.stdout)
 
 
 @app.command("list")
@@ -179,7 +231,8 @@ def _list_suites(*, as_json: bool) -> None:
         print_json({"suites": found})
         return
     for suite in found:
-        typer.echo(f"{suite['name']}: {suite['error'] or suite['description']}")
+        scales = f" Scales: {', '.join(suite['scales'])}." if suite["scales"] else ""
+        typer.echo(f"{suite['name']}: {suite['error'] or suite['description']}{scales}")
 
 
 def _list_workloads(*, as_json: bool) -> None:
@@ -191,8 +244,10 @@ def _list_workloads(*, as_json: bool) -> None:
         return
     for table in found:
         for workload in table.workloads:
+            naive = " Naive: its figure misleads on purpose." if workload.naive else ""
             unsupported = f" Not here: {workload.unsupported}." if workload.unsupported else ""
-            typer.echo(f"{table.subsystem}.{workload.name}: {workload.description}{unsupported}")
+            name = f"{table.subsystem}.{workload.name}"
+            typer.echo(f"{name}: {workload.description}{naive}{unsupported}")
 
 
 @app.command(epilog=EPILOG)

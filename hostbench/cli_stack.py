@@ -17,6 +17,7 @@ from hostbench.options import (
     KeyFile,
     Param,
     Peers,
+    Scale,
     Trials,
     Url,
     Workload,
@@ -74,6 +75,7 @@ def submit(
         str | None,
         typer.Argument(help="A suite of the orchestrator by name, or the path of one here."),
     ] = None,
+    scale: Scale = None,
     workload: Workload = None,
     param: Param = None,
     host: Annotated[
@@ -96,6 +98,7 @@ def submit(
 
     request = SubmitRequest(
         suite=suite,
+        scale=scale,
         workload=workload,
         params=tuple(param or ()),
         hosts=tuple(host or ()),

@@ -14,6 +14,7 @@ from hostbench.job import JobRunner
 from hostbench.models.result import ResultDocument
 from hostbench.models.suite import IdlePolicy, PeerChoice, Suite
 from hostbench.optionvalues import assignments, check_subject
+from hostbench.plan import Plan
 from hostbench.progress import progress_for
 from hostbench.report.output import report_after_run
 from hostbench.results import ResultsStore, results_directory
@@ -27,6 +28,7 @@ class RunRequest:
     """The options of `hostbench run`."""
 
     suite: str | None
+    scale: str | None
     workload: str | None
     params: tuple[str, ...]
     trials: int | None
@@ -54,10 +56,22 @@ def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
     return document, job_exit_code(document)
 
 
+def plan_job(request: RunRequest) -> Plan:
+    """What `run_job` would measure, with the time of it. Raises HostbenchError."""
+    interrupt = Interrupt()
+    interrupt.install()
+    _check_request(request)
+    store = ResultsStore(results_directory(request.results))
+    with progress_for(sys.stderr) as progress:
+        runner = JobRunner(store, interrupt, progress, request.wait_s, request.far)
+        return runner.plan(requested_suite(request))
+
+
 def _check_request(request: RunRequest) -> None:
     if request.resume is not None:
         others = {
             "a suite": request.suite,
+            "--scale": request.scale,
             "--workload": request.workload,
             "--param": request.params,
             "--trials": request.trials,
@@ -69,14 +83,15 @@ def _check_request(request: RunRequest) -> None:
                 raise UsageError(
                     f"--resume goes on with what the job was asked for; leave out {name}"
                 )
-    check_subject(request.suite, request.workload, request.params)
+    check_subject(request.suite, request.workload, request.params, request.scale)
 
 
 def requested_suite(request: RunRequest) -> Suite:
-    """The suite as asked for: from its file or made up for one workload, with what the options
-    change. Raises UsageError."""
+    """The suite as asked for: from its file, at one of its scales, or made up for one workload,
+    with what the options change. Raises UsageError."""
     if request.workload is not None:
         suite = ad_hoc_suite(request.workload, assignments(request.params))
     else:
-        suite = load_suite(find_suite(DEFAULT_SUITE if request.suite is None else request.suite))
+        named = DEFAULT_SUITE if request.suite is None else request.suite
+        suite = load_suite(find_suite(named)).scaled(request.scale)
     return changed(suite, Changes(request.trials, request.idle_policy, request.peers))

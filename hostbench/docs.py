@@ -15,7 +15,7 @@ from pydantic_core.core_schema import DictSchema
 from hostbench.errors import HostbenchError
 from hostbench.exitcode import ExitCode
 from hostbench.models.events import EVENT, PROTOCOL_SCHEMA
-from hostbench.models.table import Metric, Param, Table
+from hostbench.models.table import Metric, Param, Table, Workload
 from hostbench.params import allowed
 from hostbench.program import CHECKOUT, SUBSYSTEMS, load_program
 
@@ -23,6 +23,11 @@ DOCS = CHECKOUT / "docs"
 SCHEMA_PAGE = DOCS / "kernel-protocol.schema.json"
 WORKLOADS_PAGE = DOCS / "workloads.md"
 SERVICES = CHECKOUT / "services"
+NAIVE = (
+    "**Naive**: it measures the way that is known to mislead, to show by how much. Its figure has "
+    "no limit, no peer and no place among the best "
+    "([measurement.md](measurement.md#naive-workloads))."
+)
 
 
 class _StrictSchema(GenerateJsonSchema):
@@ -60,18 +65,25 @@ def workloads_page(tables: Iterable[Table]) -> str:
 
 
 def _program_lines(table: Table) -> list[str]:
-    """What all workloads of a program share is said once."""
-    params, metrics = _shared(table)
+    """What all workloads of a program share is said once; the naive ones are made otherwise, and
+    say all of it themselves."""
+    sound = [workload for workload in table.workloads if not workload.naive]
+    params, metrics = _shared(sound)
+    which = "every workload" if len(sound) == len(table.workloads) else "all but naive workloads"
     lines = ["", f"## {table.subsystem}", "", f"Program: `{table.program}`."]
     if params:
-        lines += ["", "Parameters of every workload:", "", *_param_rows(params)]
+        lines += ["", f"Parameters of {which}:", "", *_param_rows(params)]
     if metrics:
-        lines += ["", "Metrics of every workload:", "", *_metric_rows(metrics)]
+        lines += ["", f"Metrics of {which}:", "", *_metric_rows(metrics)]
     for workload in table.workloads:
         lines += ["", f"### {table.subsystem}.{workload.name}", "", workload.description]
-        shared = {param.name for param in params}, {metric.name for metric in metrics}
-        own_params = [param for param in workload.params if param.name not in shared[0]]
-        own_metrics = [metric for metric in workload.metrics if metric.name not in shared[1]]
+        if workload.naive:
+            lines += ["", NAIVE]
+        own_params, own_metrics = list(workload.params), list(workload.metrics)
+        if not workload.naive:
+            shared = {param.name for param in params}, {metric.name for metric in metrics}
+            own_params = [param for param in workload.params if param.name not in shared[0]]
+            own_metrics = [metric for metric in workload.metrics if metric.name not in shared[1]]
         if own_params:
             lines += ["", *_param_rows(own_params)]
         if own_metrics:
@@ -79,8 +91,8 @@ def _program_lines(table: Table) -> list[str]:
     return lines
 
 
-def _shared(table: Table) -> tuple[list[Param], list[Metric]]:
-    """The parameters and metrics that every workload of a program has alike."""
+def _shared(workloads: Iterable[Workload]) -> tuple[list[Param], list[Metric]]:
+    """The parameters and metrics that all of them have alike."""
     # What is unsupported is this host's affair.
     first, *others = (
         workload.model_copy(
@@ -88,7 +100,7 @@ def _shared(table: Table) -> tuple[list[Param], list[Metric]]:
                 "params": tuple(p.model_copy(update={"unsupported": {}}) for p in workload.params)
             }
         )
-        for workload in table.workloads
+        for workload in workloads
     )
     params = [p for p in first.params if all(p in other.params for other in others)]
     metrics = [m for m in first.metrics if all(m in other.metrics for other in others)]

@@ -166,7 +166,8 @@ def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
         idle=idle,
         trials=tuple(trials),
         peers=peer_results(case, trials, progress.peer_trials.get(case.case, [])),
-        equivalent_command=_equivalent(case, _first_start(trials)),
+        equivalent_command=None if case.naive else _equivalent(case, _first_start(trials)),
+        naive=case.naive,
     )
 
 

@@ -8,7 +8,13 @@ from hostbench.choices import settled
 from hostbench.errors import NotIdleError
 from hostbench.idle import HostWatch, IdleGate
 from hostbench.interrupt import Interrupt
-from hostbench.judge import failed_trial, measured_trial, primary_metric, skipped_trial
+from hostbench.judge import (
+    failed_trial,
+    measured_trial,
+    primary_metric,
+    skipped_trial,
+    unmeasured_trial,
+)
 from hostbench.limits import HostLimits
 from hostbench.models.events import SampleEvent, StartEvent
 from hostbench.models.peer import TrialEvent
@@ -63,8 +69,9 @@ class Execution:
         idle: IdleRecord | None = None
         for group in self._gated_groups():
             cases = [case for case in group if case.case not in kept]
-            if cases:
-                idle = self._pass_gate(tuple(case.case for case in cases))
+            measured = tuple(case.case for case in cases if case.skip is None)
+            if measured:
+                idle = self._pass_gate(measured)
             for case in cases:
                 self._run_case(case, idle)
 
@@ -104,6 +111,8 @@ class Execution:
         self._tell(CaseRecord(case=case.case, stopped=stopped, verdict=verdict))
 
     def _run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
+        if case.skip is not None:
+            return unmeasured_trial(case, case.skip)
         record, failure = self._measured(case, len(before), self._trial(case, before))
         if failure is not None:
             return failed_trial(record, failure)

@@ -20,13 +20,14 @@ from hostbench.measuring import Apparatus, Setup, begin_journal, measure
 from hostbench.models.result import JobState, ResultDocument, SessionRecord
 from hostbench.models.suite import Suite
 from hostbench.models.table import Metric
-from hostbench.notices import Notice
+from hostbench.notices import Notice, Timing
 from hostbench.plan import Plan, make_plan, subsystems_of
 from hostbench.program import Program, load_programs
 from hostbench.results import JobDirectory, ResultsStore, needed_bytes
 from hostbench.resume import resumption
 from hostbench.scratch import Scratch
 from hostbench.services import Subsystem
+from hostbench.timing import timed, untimed
 from hostbench.trial import Transport
 
 if TYPE_CHECKING:
@@ -93,6 +94,24 @@ class JobRunner:
             with begin_journal(job, session) as journal:
                 self._audience.say(f"job {job.id} in {job.path}")
                 return self._measure(job, journal, setup, session, programs, lock.descriptor)
+
+    def plan(self, suite: Suite) -> Plan:
+        """The plan of a suite with the time of all its cases, for which those of a fixed work are
+        run for a moment; nothing is kept. Raises HostbenchError."""
+        setup, programs = self._set_up(suite)
+        count = len(untimed(setup.plan, setup.tables))
+        if not count:
+            return setup.plan
+        self._audience.take(Timing(count))
+        scratch = Scratch()
+        with host_lock(self._wait_s, self._interrupt) as lock, contextlib.closing(scratch):
+            lock.name_holder("plan")
+
+            def local(interrupt: Interrupt) -> Transport:
+                return LocalTransport(programs, interrupt, lock.descriptor, scratch)
+
+            apparatus = self._apparatus("plan", local)
+            return timed(setup.plan, setup.tables, apparatus.transport)
 
     def _set_up(self, suite: Suite) -> tuple[Setup, dict[str, Program]]:
         """`set_up`, and the far host where cases may have their far ends there."""
@@ -175,7 +194,7 @@ class JobRunner:
         def local(interrupt: Interrupt) -> Transport:
             return LocalTransport(programs, interrupt, lock_descriptor, scratch)
 
-        apparatus = self._apparatus(job, local)
+        apparatus = self._apparatus(job.id, local)
         sinks = (self._audience,)
         try:
             with contextlib.closing(scratch):
@@ -186,10 +205,10 @@ class JobRunner:
         self._audience.say(f"result: {job.document}")
         return document
 
-    def _apparatus(self, job: JobDirectory, local: Callable[[Interrupt], Transport]) -> Apparatus:
+    def _apparatus(self, job_id: str, local: Callable[[Interrupt], Transport]) -> Apparatus:
         if self._far is None:
             return Apparatus(local(self._interrupt), LocalWatch(), self._interrupt)
         from hostbench.farrun import apparatus_with
 
         say = self._audience.say
-        return apparatus_with(self._far, local, job.id, self._interrupt, say, self._wait_s)
+        return apparatus_with(self._far, local, job_id, self._interrupt, say, self._wait_s)

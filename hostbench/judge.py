@@ -1,9 +1,10 @@
 """What one finished trial is worth: its figure, its limits, its verdict."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 from hostbench.models.limit import Limit
-from hostbench.models.result import Reason, TrialFailure, TrialRecord, Verdict
+from hostbench.models.result import PlannedCase, Reason, TrialFailure, TrialRecord, Verdict
 from hostbench.models.table import Metric
 from hostbench.trial import TrialFailed
 from hostbench.verdict import above_limit, contaminations, efficiency, trial_disturbances
@@ -38,6 +39,18 @@ def skipped_trial(record: TrialRecord) -> TrialRecord:
             "verdict": Verdict.SKIPPED,
             "reasons": (Reason(code="unsupported", text=record.skip.reason),),
         }
+    )
+
+
+def unmeasured_trial(case: PlannedCase, why: str) -> TrialRecord:
+    """The record of a case that its plan skips: no program was asked."""
+    return TrialRecord(
+        case=case.case,
+        index=0,
+        time_unix_s=time.time(),
+        wall_s=0.0,
+        verdict=Verdict.SKIPPED,
+        reasons=(Reason(code="no_far_host", text=why),),
     )
 
 

@@ -21,14 +21,24 @@ def job_summaries(results: Path | None, limit: int) -> tuple[list[JobSummary], i
 
 
 def suites() -> list[dict[str, Any]]:
-    """The suites that are found by name; one that cannot be read says why."""
+    """The suites that are found by name, with their scales; one that cannot be read says why."""
     found = []
     for name, path in built_in_suites().items():
         try:
-            description, error = load_suite(path).description, None
+            suite = load_suite(path)
         except HostbenchError as failure:
-            description, error = None, failure.message
-        found.append({"name": name, "description": description, "error": error})
+            about: dict[str, Any] = {
+                "description": None,
+                "scales": [],
+                "error": failure.message,
+            }
+        else:
+            about = {
+                "description": suite.description,
+                "scales": list(suite.scales),
+                "error": None,
+            }
+        found.append({"name": name, **about})
     return found
 
 

@@ -25,9 +25,10 @@ from hostbench.models.result import (
     StateRecord,
 )
 from hostbench.models.table import Metric, Table
-from hostbench.notices import Sink
+from hostbench.notices import Sink, Timed, Timing
 from hostbench.plan import Plan, metrics_of
 from hostbench.results import JobDirectory
+from hostbench.timing import timed, untimed
 from hostbench.trial import Transport
 
 
@@ -99,7 +100,8 @@ def measure(
     sinks: Sequence[Sink],
     index: JobIndex,
 ) -> ResultDocument:
-    """Runs the cases that `session` does not keep; `sinks` hear of it after the journal.
+    """Runs the cases that `session` does not keep, those of a fixed work for a moment first to tell
+    how long all of it takes; `sinks` hear of it after the journal.
 
     Raises HostbenchError; what was measured until then is kept, and the journal says why.
     """
@@ -114,11 +116,26 @@ def measure(
         interrupt=apparatus.interrupt,
     )
     try:
+        _tell_times(setup, session, apparatus.transport, sinks)
         execution.run(session.kept)
         return _complete(job, journal, index)
     except HostbenchError as error:
         _give_up(job, journal, index, error)
         raise
+
+
+def _tell_times(
+    setup: Setup, session: SessionRecord, transport: Transport, sinks: Sequence[Sink]
+) -> None:
+    left = setup.plan.without(session.kept)
+    cases = untimed(left, setup.tables)
+    if not cases:
+        return
+    for sink in sinks:
+        sink.take(Timing(len(cases)))
+    estimate = timed(left, setup.tables, transport).estimate()
+    for sink in sinks:
+        sink.take(Timed(estimate))
 
 
 def _complete(job: JobDirectory, journal: JournalWriter, index: JobIndex) -> ResultDocument:

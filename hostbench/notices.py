@@ -1,7 +1,7 @@
 """What a run tells its sinks: the journal's records, and what is only of interest while it runs."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hostbench.models.events import SampleEvent, StartEvent
 from hostbench.models.result import (
@@ -12,6 +12,23 @@ from hostbench.models.result import (
     PlannedCase,
     TrialRecord,
 )
+
+if TYPE_CHECKING:
+    from hostbench.plan import Estimate
+
+
+@dataclass(frozen=True)
+class Timing:
+    """So many cases are run for a moment each, since nobody knows how long their work takes."""
+
+    cases: int
+
+
+@dataclass(frozen=True)
+class Timed:
+    """How long what is left will take, as far as these moments tell."""
+
+    estimate: "Estimate"
 
 
 @dataclass(frozen=True)
@@ -42,7 +59,9 @@ class SampleTaken:
     start: StartEvent | None
 
 
-Notice = GateWaits | TrialBegins | SampleTaken | IdleRecord | TrialRecord | CaseRecord
+Notice = (
+    Timing | Timed | GateWaits | TrialBegins | SampleTaken | IdleRecord | TrialRecord | CaseRecord
+)
 
 
 class Sink(Protocol):

@@ -24,6 +24,13 @@ Csv = Annotated[bool, typer.Option("--csv", help="CSV on standard output, base u
 Workload = Annotated[
     str | None, typer.Option(help="Measure one workload instead, such as cpu.fma.")
 ]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How much of a suite that has scales (hostbench list suites). Default: the first.",
+    ),
+]
 Param = Annotated[
     list[str] | None,
     typer.Option(help="A parameter of it, as name=value; all stands for every choice."),

@@ -60,11 +60,19 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def check_subject(suite: str | None, workload: str | None, params: Sequence[str]) -> None:
-    """Refuses a suite beside a workload, and parameters without one. Raises UsageError."""
+def check_subject(
+    suite: str | None, workload: str | None, params: Sequence[str], scale: str | None = None
+) -> None:
+    """Refuses a suite or its scale beside a workload, and parameters without one. Raises
+    UsageError."""
     if workload is not None and suite is not None:
         raise UsageError(
             f"suite {shown(suite)} and --workload {shown(workload)} are both given; leave out one"
+        )
+    if workload is not None and scale is not None:
+        raise UsageError(
+            f"--scale {shown(scale)} is a scale of a suite, and --workload {shown(workload)} "
+            "measures none; leave out one"
         )
     if params and workload is None:
         raise UsageError(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
-from hostbench.models.suite import ALL
+from hostbench.models.suite import ALL, DURATION
 from hostbench.models.table import Param, Workload
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -17,11 +17,9 @@ _CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 # CPUs of the host where a network test has its far end, and what the kernel counts to at most.
 FAR_CPUS = "far_cpus"
 FAR_CPU_MOST = 8191
-# The parameters that fix what a trial does: without duration_s no time ends it.
-FIXED_WORK = ("work", "total_bytes")
 # docs/kernel-protocol.md: a trial has a fixed time or a fixed work; a total may have both.
 EXCLUSIVE = (
-    ("duration_s", "work", "leave out duration_s for a fixed work or work for a fixed time"),
+    (DURATION, "work", "leave out duration_s for a fixed work or work for a fixed time"),
     ("size_bytes", "size_share", "leave out one of them"),
 )
 

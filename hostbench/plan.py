@@ -6,18 +6,18 @@ import itertools
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hostbench.betweenhosts import AUTO, FAR_HOST, LOOPBACK, TARGET
+from hostbench.betweenhosts import AUTO, FAR_HOST, LOOPBACK, TARGET, is_between_hosts
 from hostbench.choices import BEST
 from hostbench.errors import UsageError, did_you_mean, listing, shown
 from hostbench.models.events import ParamValue
 from hostbench.models.host import HostInventory
 from hostbench.models.result import PlannedCase
 from hostbench.models.service import TRIAL_S_MOST
-from hostbench.models.suite import ALL, Suite, SuiteCase
+from hostbench.models.suite import ALL, DURATION, FIXED_WORK, Suite, SuiteCase
 from hostbench.models.table import Metric, Param, Table, Workload
-from hostbench.params import FIXED_WORK, check_params, check_value, cpu_count, known_param
+from hostbench.params import check_params, check_value, cpu_count, known_param
 from hostbench.peers import Peer, chosen_peers
 from hostbench.program import SUBSYSTEMS
 from hostbench.repeats import peer_pairs
@@ -49,8 +49,15 @@ BYTES = "_bytes"
 FILE_BYTES = "file_bytes"
 SIZE = "size_bytes"
 
+NO_FAR_HOST = (
+    "its far end is on a second host, and this job has one host alone; name a second one with "
+    "--far-host, or as the second of a job's hosts"
+)
+
 # What a label counts: `2 threads`, `1 stream`.
 _COUNTED = {THREADS: "thread", "streams": "stream", "load_streams": "load stream"}
+# Words that mean nothing without their parameter: `lock each`.
+_UNTOLD = frozenset({"none", "once", "each"})
 # How a case is measured rather than what: they do not belong into its label.
 _UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
 
@@ -70,16 +77,26 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class CaseTime:
+    """Seconds of one trial, and of one of each of its peers, as a moment's trial has told them."""
+
+    trial_s: float
+    peers_s: float
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The cases of one suite on one host, in the order they run."""
+    """The cases of one suite on one host, in the order they run. `times` by case, of those whose
+    time was found out by trying (timing.py)."""
 
     suite: Suite
     cases: tuple[PlannedCase, ...]
+    times: Mapping[str, CaseTime] = field(default_factory=dict)
 
     def without(self, kept: Collection[str]) -> "Plan":
         """What is left to do when the cases in `kept` need not be measured."""
         left = tuple(case for case in self.cases if case.case not in kept)
-        return Plan(suite=self.suite, cases=left)
+        return Plan(suite=self.suite, cases=left, times=self.times)
 
     @property
     def blocks(self) -> list[list[PlannedCase]]:
@@ -88,47 +105,53 @@ class Plan:
         return [list(cases) for _, cases in grouped]
 
     def gates(self) -> int:
-        """How often the idle gate is asked."""
+        """How often the idle gate is asked: never for a case that is skipped."""
+        measured = [case for case in self.cases if case.skip is None]
         per = self.suite.idle.per
         return {
-            "suite": min(1, len(self.cases)),
-            "block": len(self.blocks),
-            "case": len(self.cases),
+            "suite": min(1, len(measured)),
+            "block": len({case.block for case in measured}),
+            "case": len(measured),
         }[per]
 
     def estimate(self) -> Estimate:
         """The time this plan takes at least and at most, without what a busy host adds."""
+        measured = [case for case in self.cases if case.skip is None]
         low_s, high_s = self._gate_times()
         for case in self.cases:
-            low, high = _case_times(case)
+            low, high = self.case_times(case)
             low_s += low
             high_s += high
         return Estimate(
             low_s=low_s,
             high_s=high_s,
-            trials_low=sum(case.repeats.min_trials for case in self.cases),
-            trials_high=sum(case.repeats.max_trials for case in self.cases),
+            trials_low=sum(case.repeats.min_trials for case in measured),
+            trials_high=sum(case.repeats.max_trials for case in measured),
             peer_trials_low=sum(_peer_trials(case)[0] for case in self.cases),
             peer_trials_high=sum(_peer_trials(case)[1] for case in self.cases),
-            complete=all(case.trial_time_s is not None for case in self.cases),
+            complete=all(self.trial_time_s(case) is not None for case in self.cases),
         )
+
+    def trial_time_s(self, case: PlannedCase) -> float | None:
+        """Seconds of one trial; None: nobody knows."""
+        found = self.times.get(case.case)
+        return case.trial_time_s if found is None else found.trial_s
+
+    def case_times(self, case: PlannedCase) -> tuple[float, float]:
+        """Seconds of all trials of a case and of its peers, at least and at most."""
+        found = self.times.get(case.case)
+        trial_s = self.trial_time_s(case) or 0.0
+        peers_s = case.peers_time_s if found is None else found.peers_s
+        least_s = case.repeats.min_trials * trial_s
+        most_s = min(case.repeats.max_trials * trial_s, case.repeats.max_time_s)
+        low_rounds, high_rounds = _peer_rounds(case)
+        return least_s + low_rounds * peers_s, max(least_s, most_s) + high_rounds * peers_s
 
     def _gate_times(self) -> tuple[float, float]:
         if self.suite.idle.policy == "force":
             return 0.0, 0.0
         longest_s = max(GATE_S, self.suite.idle.timeout_s)
         return self.gates() * GATE_S, self.gates() * longest_s
-
-
-def _case_times(case: PlannedCase) -> tuple[float, float]:
-    trial_s = case.trial_time_s or 0.0
-    least_s = case.repeats.min_trials * trial_s
-    most_s = min(case.repeats.max_trials * trial_s, case.repeats.max_time_s)
-    low_rounds, high_rounds = _peer_rounds(case)
-    return (
-        least_s + low_rounds * case.peers_time_s,
-        max(least_s, most_s) + high_rounds * case.peers_time_s,
-    )
 
 
 def _peer_rounds(case: PlannedCase) -> tuple[int, int]:
@@ -167,10 +190,12 @@ def make_plan(
     suite: Suite, tables: Mapping[str, Table], host: HostInventory, *, far_host: bool = False
 ) -> Plan:
     """The plan of a suite on this host; `tables` by subsystem. `far_host`: there is a second one,
-    where network cases have their far ends unless they say otherwise.
+    where network cases have their far ends unless they say otherwise. A suite that still has
+    several scales is planned at its first.
 
     Raises UsageError for an unknown workload, parameter or value, or for too many cases.
     """
+    suite = suite.scaled()
     _check_size(suite, tables, host)
     planned: dict[str, PlannedCase] = {}
     for block, entry in enumerate(suite.cases):
@@ -179,8 +204,10 @@ def make_plan(
             for params in _combinations(entry, workload, host):
                 placed = _with_target(params, workload, far_host=far_host)
                 case = _planned(suite, entry, workload, block, placed, host)
+                if not far_host and entry.far_host == "optional" and is_between_hosts(case):
+                    case = _skipped(case)
                 # `threads: [1, all]` on one CPU is one case, not two.
-                planned.setdefault(case.case, case)
+                planned[case.case] = _one_of(planned.get(case.case), case)
             _check_named_peers(entry, [case for case in planned.values() if case.block == block])
     return Plan(suite=suite, cases=tuple(planned.values()))
 
@@ -320,7 +347,7 @@ def _planned(
     params = _full_params(workload, given)
     trial_time_s = _trial_time_s(workload, params)
     timeout_s = entry.timeout_s or _timeout_s(workload, params, trial_time_s)
-    peers = _peers(suite, entry, params)
+    peers = () if workload.naive else _peers(suite, entry, params)
     # Of a fixed work nobody knows how long it takes, nor how long its peers do.
     elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - _setup_s(workload, params)
     peers_time_s = sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers)
@@ -339,6 +366,29 @@ def _planned(
         timeout_s=timeout_s,
         peers=tuple(peer.tool for peer in peers),
         peers_time_s=peers_time_s,
+        naive=workload.naive,
+    )
+
+
+def _one_of(earlier: PlannedCase | None, later: PlannedCase) -> PlannedCase:
+    """A case that two entries ask for: as the first one says, with the peers of both. Where one of
+    them needs what the other can do without, it is needed."""
+    if earlier is None or (earlier.skip is not None and later.skip is None):
+        return later
+    added = [tool for tool in later.peers if tool not in earlier.peers]
+    if not added:
+        return earlier
+    # What each tool takes stands in no plan: those that both name are counted twice.
+    peers_time_s = earlier.peers_time_s + later.peers_time_s
+    return earlier.model_copy(
+        update={"peers": (*earlier.peers, *added), "peers_time_s": peers_time_s}
+    )
+
+
+def _skipped(case: PlannedCase) -> PlannedCase:
+    """A case that needs a second host where there is none."""
+    return case.model_copy(
+        update={"skip": NO_FAR_HOST, "trial_time_s": 0.0, "peers": (), "peers_time_s": 0.0}
     )
 
 
@@ -351,6 +401,7 @@ def _check_named_peers(entry: SuiteCase, cases: Sequence[PlannedCase]) -> None:
     """A tool that an entry names and that fits none of its cases was a misunderstanding; what a
     suite names for all its entries need not fit each of them."""
     named = entry.peers if isinstance(entry.peers, list) else []
+    cases = [case for case in cases if case.skip is None]
     for tool in named:
         if cases and not any(tool in case.peers for case in cases):
             raise UsageError(
@@ -381,8 +432,8 @@ def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[st
             params[param.name] = given[param.name]
         elif param.scope == "request" and param.default is not None:
             params[param.name] = param.default
-    if "duration_s" not in given and any(name in given for name in FIXED_WORK):
-        params.pop("duration_s", None)
+    if DURATION not in given and any(name in given for name in FIXED_WORK):
+        params.pop(DURATION, None)
     return params
 
 
@@ -409,11 +460,11 @@ def _label(entry: SuiteCase, given: Mapping[str, ParamValue]) -> str:
 
 def param_word(name: str, value: object) -> str:
     """How a parameter is called in a label: `2 threads`, `avx2`, `size 4 KiB`, `device 1`,
-    `nb=192`."""
+    `lock each`, `nb=192`."""
     if name in _COUNTED:
         return f"1 {_COUNTED[name]}" if value == 1 else f"{value} {_COUNTED[name]}s"
-    if name == DEVICE:
-        return f"device {value}"
+    if name == DEVICE or (isinstance(value, str) and value in _UNTOLD):
+        return f"{name} {value}"
     if name.endswith(BYTES):
         said = exact_bytes(value) if isinstance(value, int) else value
         return f"{name.removesuffix(BYTES)} {said}"

@@ -19,8 +19,8 @@ from hostbench.models.result import (
     Verdict,
 )
 from hostbench.models.table import Metric
-from hostbench.notices import GateWaits, Notice, SampleTaken, TrialBegins
-from hostbench.plan import Plan
+from hostbench.notices import GateWaits, Notice, SampleTaken, Timed, Timing, TrialBegins
+from hostbench.plan import Estimate, Plan
 from hostbench.units import duration, human, percent, plural
 from hostbench.verdict import not_idle_sentence
 
@@ -34,18 +34,31 @@ SAMPLE_LINE_EVERY_S = 10.0
 def plan_sentence(plan: Plan, kept: Collection[str]) -> str:
     """`15 cases, 45 to 75 trials, 41 s to 1 min 10 s`."""
     plan = plan.without(kept)
-    estimate = plan.estimate()
+    text = f"{plural(len(plan.cases), 'case')}, {estimate_sentence(plan.estimate())}"
+    skipped = sum(case.skip is not None for case in plan.cases)
+    if skipped:
+        text += f"; {plural(skipped, 'case')} skipped for want of a second host"
+    if kept:
+        text += f"; {plural(len(kept), 'case')} kept from before"
+    return text
+
+
+def estimate_sentence(estimate: Estimate) -> str:
+    """`45 to 75 trials, 41 s to 1 min 10 s`."""
     trials = _range(str(estimate.trials_low), plural(estimate.trials_high, "trial"))
     if estimate.peer_trials_high:
         low, high = estimate.peer_trials_low, estimate.peer_trials_high
         trials += f" and {_range(str(low), str(high))} of peers"
     time_taken = _range(duration(estimate.low_s), duration(estimate.high_s))
-    text = f"{plural(len(plan.cases), 'case')}, {trials}, {time_taken}"
+    text = f"{trials}, {time_taken}"
     if not estimate.complete:
         text += " and the time of the trials with a fixed work"
-    if kept:
-        text += f"; {plural(len(kept), 'case')} kept from before"
     return text
+
+
+def timing_sentence(cases: int) -> str:
+    """What happens before the first trial of a suite of fixed work."""
+    return f"{plural(cases, 'case')} of a fixed work: each is run for a moment, to tell its time"
 
 
 def _range(low: str, high: str) -> str:
@@ -89,7 +102,8 @@ class PlainProgress:
     ) -> None:
         """See Audience.planned."""
         self._cases, self._done, self._metrics = len(plan.cases), len(kept), metrics
-        self.say(f"plan: {plan_sentence(plan, kept)}")
+        scale = "" if plan.suite.scale is None else f" at scale {plan.suite.scale}"
+        self.say(f"plan{scale}: {plan_sentence(plan, kept)}")
 
     def began(self, ago_s: float) -> None:
         """The job began before anybody watched it."""
@@ -98,6 +112,10 @@ class PlainProgress:
         """See Sink.take."""
         if isinstance(notice, TrialBegins):
             self.begins(notice)
+        elif isinstance(notice, Timing):
+            self.say(timing_sentence(notice.cases))
+        elif isinstance(notice, Timed):
+            self.say(f"estimate: {estimate_sentence(notice.estimate)}")
         elif isinstance(notice, GateWaits):
             self.waits(notice.window)
         elif isinstance(notice, IdleRecord):

@@ -60,6 +60,8 @@ def _why_again(before: Progress, now: SessionRecord, case: PlannedCase) -> str |
         return "not finished"
     if done.stopped not in COMPLETE:
         return "failed before"
+    if before.session.suite.scale != now.suite.scale:
+        return f"measured at {_spelt_scale(before.session)}, this is {_spelt_scale(now)}"
     if case not in before.session.cases:
         return "asked for with other repeats or peers"
     if before.session.hostbench != now.hostbench:
@@ -89,6 +91,11 @@ def _spelt_far(far: FarHostRecord | None) -> str:
     if far is None:
         return "on one host"
     return f"with {far.inventory.hostname} at {far.address} and {_spelt(far.program)}"
+
+
+def _spelt_scale(session: SessionRecord) -> str:
+    scale = session.suite.scale
+    return "no scale" if scale is None else f"scale {scale}"
 
 
 def _spelt(program: ProgramVersion | None) -> str:

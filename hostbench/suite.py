@@ -11,20 +11,67 @@ from pydantic import BaseModel, ValidationError
 
 from hostbench import yamltree
 from hostbench.errors import UsageError, did_you_mean, listing, shown
-from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
+from hostbench.models.published import (
+    Match,
+    Published,
+    PublishedHost,
+    PublishedTable,
+    Series,
+    TrustedTool,
+)
+from hostbench.models.suite import (
+    IdleRules,
+    Repeats,
+    RepeatsChange,
+    Scale,
+    ScaleChange,
+    Suite,
+    SuiteCase,
+)
 from hostbench.program import CHECKOUT
 
 SUITE_BYTES_MOST = 1 << 20
 SUFFIXES = (".yaml", ".yml")
 
-# What may stand at a place of the document, for suggestions.
+# What may stand at a place of the document, for suggestions; *: whatever name somebody gave.
+ANY = "*"
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     (): Suite,
     ("idle",): IdleRules,
     ("repeats",): Repeats,
     ("cases",): SuiteCase,
     ("cases", "repeats"): RepeatsChange,
+    ("cases", "scales", ANY): ScaleChange,
+    ("cases", "scales", ANY, "repeats"): RepeatsChange,
+    ("scales", ANY): Scale,
+    ("scales", ANY, "repeats"): RepeatsChange,
+    ("published",): Published,
+    ("published", "host"): PublishedHost,
+    ("published", "tables"): PublishedTable,
+    ("published", "tables", "series", ANY): Series,
+    ("published", "tables", "series", ANY, "ours"): Match,
+    ("published", "tables", "series", ANY, "naive"): Match,
+    ("published", "tables", "trusted"): TrustedTool,
+    ("published", "tables", "trusted", "ours"): Match,
 }
+# The lists that are tuples to strict validation; []: each entry of a list.
+ENTRY = "[]"
+_TABLE = ("published", "tables", ENTRY)
+_TUPLES = frozenset(
+    {
+        ("cases",),
+        ("published", "tables"),
+        (*_TABLE, "key"),
+        (*_TABLE, "columns"),
+        (*_TABLE, "rows"),
+        (*_TABLE, "rows", ENTRY),
+        (*_TABLE, "trusted"),
+        (*_TABLE, "remarks"),
+        (*_TABLE, "shortcuts"),
+    }
+)
+# Set when a suite is reduced to one of its scales, never in a file.
+REDUCED = "scale"
 
 
 class SuiteError(UsageError):
@@ -66,6 +113,12 @@ def load_suite(path: Path) -> Suite:
     if not isinstance(tree, dict):
         what = "is empty" if tree is None else f"holds {shown(tree)} instead of a mapping"
         raise _error(path, None, f"the suite {what}; it needs the keys name and cases")
+    if REDUCED in tree:
+        raise _error(
+            path,
+            lines.get((REDUCED,)),
+            "unknown key 'scale'; did you mean 'scales'? --scale says which one is measured",
+        )
     try:
         return Suite.model_validate(_tuples(tree))
     except ValidationError as error:
@@ -109,10 +162,14 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _tuples(tree: dict[str, Any]) -> dict[str, Any]:
-    """`cases` as the tuple that strict validation wants."""
-    cases = tree.get("cases")
-    return {**tree, "cases": tuple(cases)} if isinstance(cases, list) else tree
+def _tuples(tree: Any, place: tuple[str, ...] = ()) -> Any:
+    """The tree with tuples where the models have them."""
+    if isinstance(tree, dict):
+        return {name: _tuples(value, (*place, name)) for name, value in tree.items()}
+    if isinstance(tree, list):
+        entries = [_tuples(entry, (*place, ENTRY)) for entry in tree]
+        return tuple(entries) if place in _TUPLES else entries
+    return tree
 
 
 def _error(path: Path, line: int | None, message: str) -> SuiteError:
@@ -172,7 +229,7 @@ def _remedy(error: Any) -> str | None:
     place, value = error["loc"], error["input"]
     if "peers" in place and error["type"] in ("list_type", "literal_error"):
         return "give auto, none, or a list of tools such as [likwid-bench, sysbench]"
-    if "params" in place and error["type"] in _REMEDIES:
+    if "params" in place[:-1] and error["type"] in _REMEDIES:
         more = "; several values belong into grid" if isinstance(value, list) else ""
         return f"give one word or number{more}"
     if error["type"] == "literal_error" and "grid" not in place:
@@ -189,11 +246,21 @@ def _yaml(value: object) -> str:
     return shown(list(value) if isinstance(value, tuple) else value)
 
 
+def _model_at(place: tuple[str, ...]) -> type[BaseModel] | None:
+    """What stands at a place of the document; None: nothing with keys of its own."""
+    for known, model in _MODELS.items():
+        if len(known) == len(place) and all(
+            part in (ANY, name) for part, name in zip(known, place, strict=True)
+        ):
+            return model
+    return None
+
+
 def _message(first: Any) -> str:
     value, place = shown(first["input"]), first["loc"]
     if first["type"] == "extra_forbidden":
-        model = _MODELS.get(tuple(part for part in place[:-1] if isinstance(part, str)))
-        allowed = sorted(model.model_fields) if model else []
+        model = _model_at(tuple(part for part in place[:-1] if isinstance(part, str)))
+        allowed = sorted(set(model.model_fields) - {REDUCED}) if model else []
         return (
             f"unknown key {shown(place[-1])}; {did_you_mean(str(place[-1]), allowed)}"
             f"allowed are {listing(allowed)}"
@@ -208,5 +275,7 @@ def _message(first: Any) -> str:
     if remedy := _remedy(first):
         return f"{_yaml(first['input'])} is not allowed: {remedy}"
     if first["type"] == "string_pattern_mismatch":
-        return f"{value} is not a name; use lower-case letters, digits and hyphens, 40 at most"
+        pattern = first["ctx"]["pattern"]
+        mark = "underscores" if "_" in pattern else "hyphens"
+        return f"{value} is not a name; use lower-case letters, digits and {mark}, 40 at most"
     return f"{value} is not allowed: {message.replace('Input should', 'it should', 1)}"

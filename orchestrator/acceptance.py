@@ -193,8 +193,8 @@ class _Verdicts:
 
 
 def requested_suite(spec: JobSpec) -> Suite:
-    """The suite as asked for: by name, in full or made up for one workload, with the changes.
-    Raises Problem."""
+    """The suite as asked for: by name or in full, at one of its scales, or made up for one
+    workload, with the changes. Raises Problem."""
     if spec.workload is not None:
         try:
             suite = ad_hoc_suite(spec.workload, spec.params)
@@ -202,8 +202,16 @@ def requested_suite(spec: JobSpec) -> Suite:
             raise refusal(error.message, "workload") from None
     else:
         assert spec.suite is not None, "JobSpec has one of them"
-        suite = named_suite(spec.suite) if isinstance(spec.suite, str) else spec.suite
+        suite = _at_scale(spec.suite, spec.scale)
     return changed(suite, Changes(spec.trials, spec.idle_policy, spec.peers))
+
+
+def _at_scale(asked: str | Suite, scale: str | None) -> Suite:
+    suite = named_suite(asked) if isinstance(asked, str) else asked
+    try:
+        return suite.scaled(scale)
+    except UsageError as error:
+        raise refusal(error.message, "scale") from None
 
 
 def named_suite(name: str) -> Suite:

@@ -1,5 +1,6 @@
 """What a run tells its sinks, as events of the API."""
 
+import dataclasses
 import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
@@ -9,6 +10,7 @@ from redis.exceptions import RedisError
 from hostbench.measuring import Setup
 from hostbench.models.jobs import (
     CaseEndedEvent,
+    EstimateEvent,
     GateEvent,
     PlanEvent,
     SampleTakenEvent,
@@ -19,7 +21,8 @@ from hostbench.models.jobs import (
 )
 from hostbench.models.peer import PeerStartEvent
 from hostbench.models.result import CaseRecord, IdleRecord, TrialRecord, Verdict
-from hostbench.notices import GateWaits, Notice, SampleTaken, TrialBegins
+from hostbench.notices import GateWaits, Notice, SampleTaken, Timed, TrialBegins
+from hostbench.plan import Estimate
 from orchestrator.keeper import HeldJob
 from orchestrator.live import LivePublisher
 from orchestrator.store.jobs import JobStore
@@ -37,6 +40,10 @@ def insist(held: HeldJob, call: Callable[[], Answer]) -> Answer:
             return call()
         except RedisError:
             held.wait(RETRY_S)
+
+
+def _estimate_fields(estimate: Estimate) -> dict[str, str]:
+    return {"estimate_low_s": str(estimate.low_s), "estimate_high_s": str(estimate.high_s)}
 
 
 class EventSink:
@@ -70,8 +77,7 @@ class EventSink:
             "begun": "1",
             "sessions": str(session),
             "cases": str(len(setup.plan.cases)),
-            "estimate_low_s": str(estimate.low_s),
-            "estimate_high_s": str(estimate.high_s),
+            **_estimate_fields(estimate),
             **self._tally,
         }
         self._record(fields=fields, events=[plan.model_dump_json()])
@@ -86,6 +92,10 @@ class EventSink:
             self._say(SampleTakenEvent(case=notice.case.case, sample=notice.sample))
             if self._state is StackState.WAITING:
                 self._enter(StackState.RUNNING)
+        elif isinstance(notice, Timed):
+            event = EstimateEvent(**dataclasses.asdict(notice.estimate))
+            fields = _estimate_fields(notice.estimate)
+            self._record(fields=fields, events=[event.model_dump_json()])
         elif isinstance(notice, GateWaits):
             self._say(WaitingEvent(window=notice.window))
             self.waits()

@@ -15,7 +15,13 @@ PROBLEM = "application/problem+json"
 TOO_MANY = 429
 TEXT_SHOWN_CHARACTERS = 200
 # What the command line calls the fields of a request's body.
-OPTIONS = {"suite": "suite", "workload": "--workload", "params": "--param", "hosts": "--host"}
+OPTIONS = {
+    "suite": "suite",
+    "scale": "--scale",
+    "workload": "--workload",
+    "params": "--param",
+    "hosts": "--host",
+}
 
 
 class LostContact(UnreachableError):

@@ -4,6 +4,7 @@ import time
 
 from hostbench.models.jobs import (
     CaseEndedEvent,
+    EstimateEvent,
     GateEvent,
     JobEvent,
     PlanEvent,
@@ -15,8 +16,8 @@ from hostbench.models.jobs import (
     WaitingEvent,
 )
 from hostbench.models.result import OWN_TOOL, PlannedCase
-from hostbench.notices import GateWaits, Notice, SampleTaken, TrialBegins
-from hostbench.plan import Plan
+from hostbench.notices import GateWaits, Notice, SampleTaken, Timed, TrialBegins
+from hostbench.plan import Estimate, Plan
 from hostbench.progress import PlainProgress
 
 
@@ -67,6 +68,8 @@ class Follower:
             return GateWaits(event.window)
         if isinstance(event, GateEvent):
             return event.idle
+        if isinstance(event, EstimateEvent):
+            return Timed(Estimate(**event.model_dump(exclude={"event"})))
         if case is None:
             return None
         if isinstance(event, TrialBeginsEvent):

@@ -17,6 +17,7 @@ class SubmitRequest:
     """The options of `hostbench submit`."""
 
     suite: str | None
+    scale: str | None
     workload: str | None
     params: tuple[str, ...]
     hosts: tuple[str, ...]
@@ -28,14 +29,15 @@ class SubmitRequest:
 
 def job_spec(request: SubmitRequest) -> JobSpec:
     """The body of POST /jobs. Raises UsageError."""
-    check_subject(request.suite, request.workload, request.params)
+    check_subject(request.suite, request.workload, request.params, request.scale)
     if request.suite is None and request.workload is None:
         raise UsageError(
             "nothing to measure is named; give a suite, such as quick or ./mine.yaml, or --workload"
         )
     try:
         return JobSpec(
-            suite=None if request.suite is None else _suite(request.suite),
+            suite=None if request.suite is None else _suite(request.suite, request.scale),
+            scale=request.scale,
             workload=request.workload,
             params=dict(assignments(request.params)),
             hosts=list(request.hosts) or None,
@@ -48,10 +50,12 @@ def job_spec(request: SubmitRequest) -> JobSpec:
         raise _bad_option(error) from None
 
 
-def _suite(text: str) -> str | Suite:
-    """A name the orchestrator knows, or the suite in a file here."""
+def _suite(text: str, scale: str | None) -> str | Suite:
+    """A name the orchestrator knows, or the suite in a file here, which has this scale."""
     if text.endswith(SUFFIXES) or text.startswith((".", "/")):
-        return load_suite(Path(text))
+        suite = load_suite(Path(text))
+        suite.scaled(scale)
+        return suite
     return text
 
 
@@ -70,6 +74,10 @@ def _bad_option(error: ValidationError) -> UsageError:
         return UsageError(
             f"--param {name} is not the name of a parameter; hostbench list workloads, or "
             "docs/workloads.md, tells them"
+        )
+    if field == "scale":
+        return UsageError(
+            f"--scale {value} is not the name of a scale; hostbench list suites tells them"
         )
     what = "--workload" if field == "workload" else "suite"
     return UsageError(f"{what} {value} is no name; give 1 to 80 characters, such as cpu.fma, quick")

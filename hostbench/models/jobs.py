@@ -19,7 +19,7 @@ from hostbench.models.result import (
     Verdict,
 )
 from hostbench.models.service import HostName
-from hostbench.models.suite import IdlePolicy, PeerChoice, Suite
+from hostbench.models.suite import IdlePolicy, PeerChoice, ScaleName, Suite
 from hostbench.models.table import Metric, Table
 from hostbench.services import Subsystem
 
@@ -59,6 +59,7 @@ SuiteByNameOrContent = Annotated[
 class JobSpec(BodyModel):
     """The body of POST /jobs: a suite by name or in full, or one workload.
 
+    `scale`: one of the suite's; None: its first, where it has any.
     `hosts`: where; None: the only host there is. With two, the job measures on the first, and its
     network cases have their far ends on the second, which is kept idle otherwise.
     `priority`: each step is worth ten minutes of waiting. The others change the suite as the
@@ -66,6 +67,7 @@ class JobSpec(BodyModel):
     """
 
     suite: SuiteByNameOrContent | None = None
+    scale: ScaleName | None = None
     workload: Annotated[str, StringConstraints(min_length=1, max_length=80)] | None = None
     params: dict[Name, ParamValue] = Field(default_factory=dict)
     hosts: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MOST)] | None = None
@@ -78,6 +80,8 @@ class JobSpec(BodyModel):
     def _is_one_thing(self) -> Self:
         if (self.suite is None) == (self.workload is None):
             raise ValueError("give either suite or workload")
+        if self.scale is not None and self.suite is None:
+            raise ValueError("scale needs suite; a workload has no scales")
         if self.params and self.workload is None:
             raise ValueError("params needs workload; the parameters of a suite stand in the suite")
         if self.hosts is not None and len(set(self.hosts)) != len(self.hosts):
@@ -173,6 +177,20 @@ class PlanEvent(BodyModel):
     suite: Suite
 
 
+class EstimateEvent(BodyModel):
+    """How long what is left will take, once the cases of a fixed work were run for a moment each:
+    in the place of what the plan told. Fields as of an Estimate of the plan."""
+
+    event: Literal["estimate"] = "estimate"
+    low_s: float
+    high_s: float
+    trials_low: int
+    trials_high: int
+    peer_trials_low: int
+    peer_trials_high: int
+    complete: bool
+
+
 class WaitingEvent(BodyModel):
     """The idle gate found the host busy and asks again (live only)."""
 
@@ -221,6 +239,7 @@ class CaseEndedEvent(BodyModel):
 JobEvent = Annotated[
     StateEvent
     | PlanEvent
+    | EstimateEvent
     | WaitingEvent
     | GateEvent
     | TrialBeginsEvent
@@ -232,10 +251,12 @@ JobEvent = Annotated[
 
 
 class SuiteView(BodyModel):
-    """A suite that jobs may name. `problem`: why it cannot be used, None: it can."""
+    """A suite that jobs may name. `scales`: its scales, of which the first is measured unless a job
+    says otherwise. `problem`: why it cannot be used, None: it can."""
 
     name: str
     description: str | None
+    scales: list[str] = Field(default_factory=list)
     problem: str | None = None
 
 

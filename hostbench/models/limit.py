@@ -2,6 +2,9 @@
 
 from pydantic import BaseModel, ConfigDict
 
+# Of a workload that the table calls naive.
+NAIVE_REASON = "a naive figure is held against no limit: it is not what the hardware does"
+
 
 class Factor(BaseModel):
     """One factor of a limit: the limit's value is the product of its factors' values."""

@@ -105,7 +105,9 @@ class PlannedCase(StoredModel):
     `case` is the hash of workload and `params`; `given` are those the suite named, in the table's
     order, and what the program is called with. `trial_time_s` is the expected time of one trial,
     None when it cannot be known; `timeout_s` is when a trial is given up. `peers` are the tools
-    measured in turn with it, `peers_time_s` the expected time of one trial of each of them.
+    measured in turn with it, `peers_time_s` the expected time of one trial of each of them. `skip`:
+    why it is not measured in this job; None: it is. `naive`: the workload measures the way that is
+    known to mislead.
     """
 
     case: str
@@ -119,6 +121,8 @@ class PlannedCase(StoredModel):
     timeout_s: float
     peers: tuple[str, ...] = ()
     peers_time_s: float = 0.0
+    naive: bool = False
+    skip: str | None = None
 
     @property
     def subsystem(self) -> str:
@@ -384,7 +388,8 @@ class PeerResult(StoredModel):
 
 class CaseResult(StoredModel):
     """Everything known about one case. `counted` are the indices of the trials that count,
-    `equivalent_command` measures the same with a trusted tool, in a file of one's own."""
+    `equivalent_command` measures the same with a trusted tool, in a file of one's own. `naive`: the
+    workload measures the way that is known to mislead; the figure is no headline."""
 
     case: str
     workload: str
@@ -402,6 +407,7 @@ class CaseResult(StoredModel):
     trials: tuple[TrialRecord, ...]
     peers: tuple[PeerResult, ...] = ()
     equivalent_command: str | None = None
+    naive: bool = False
 
     @property
     def title(self) -> str:

@@ -48,7 +48,9 @@ class Workload(ProtocolModel):
     `kind` team: the threads work on one problem, and a trial takes as long as the last one it began
     needs, whatever the duration asked for. `kind` loop: the threads wait for something outside the
     CPU, such as a disk; there are no slices, and all figures are of the whole run. `setup_s`: what
-    a trial with the defaults takes, about, before its warm-up, such as for filling memory.
+    a trial with the defaults takes, about, before its warm-up, such as for filling memory. `naive`:
+    it measures the way that is known to mislead, to show by how much; its figure has no limit, no
+    peer and no place among the best.
     """
 
     name: Name
@@ -57,6 +59,7 @@ class Workload(ProtocolModel):
     setup_s: Seconds = 0.0
     # The same where size_bytes is given, for each of them; 0: as with the defaults.
     setup_s_per_byte: Seconds = 0.0
+    naive: bool = False
     unsupported: str | None
     params: tuple[Param, ...]
     metrics: tuple[Metric, ...]

@@ -42,8 +42,16 @@ class Contradiction(NamedTuple):
 
 
 def load_checked(job: JobDirectory) -> ResultDocument:
-    """The document of a job. Raises UsageError that names the first field that cannot be right."""
+    """The document of a job. Raises UsageError that names the first field that cannot be right, or
+    the first trial that another version measured."""
     document = job.load()
+    foreign = next(foreign_trials(document), None)
+    if foreign is not None:
+        raise UsageError(
+            f"{job.document} mixes versions: {foreign}; figures of several versions are no one "
+            f"result: measure those cases again with: hostbench run --resume {job.id}, or in a "
+            "new job"
+        )
     found = next(contradictions(document), None)
     if found is not None:
         raise UsageError(
@@ -52,6 +60,23 @@ def load_checked(job: JobDirectory) -> ResultDocument:
             f"from its journal with: hostbench run --resume {job.id}"
         )
     return document
+
+
+def foreign_trials(document: ResultDocument) -> Iterator[str]:
+    """The trials that another program measured than the document names, each in a sentence."""
+    named = {program.subsystem: program for program in document.programs}
+    for position, case in enumerate(document.cases):
+        program = named.get(case.workload.partition(".")[0])
+        for number, trial in enumerate(case.trials):
+            if trial.start is None:
+                continue
+            measured = f"{trial.start.program} {trial.start.version}"
+            stated = "no program of its subsystem"
+            if program is not None:
+                stated = f"{program.name} {program.version}"
+            if measured != stated:
+                at = f"cases.{position}.trials.{number}"
+                yield f"{at} is of {measured}, and the document names {stated}"
 
 
 def contradictions(document: ResultDocument) -> Iterator[Contradiction]:

@@ -184,20 +184,27 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Curve:
-    """Cases that differ in one quantity only, in the order in which they are joined."""
+    """Cases that differ in one quantity only, in the order in which they are joined.
+
+    `beside` is the number of the curve that this one is the counterpart of: it has its colour and
+    sign, and is dashed.
+    """
 
     label: str
     points: tuple[CurvePoint, ...]
+    beside: int | None = None
 
 
 @dataclass(frozen=True)
 class CurveAxis:
     """What is told along an axis, which begins at zero unless it is `logarithmic`; bytes on a
-    logarithmic axis are told in powers of two."""
+    logarithmic axis are told in powers of two. `ticks`: where it has its ticks, if not at round
+    values."""
 
     title: str
     unit: str
     logarithmic: bool = False
+    ticks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -210,13 +217,16 @@ class CurveMark:
 
 @dataclass(frozen=True)
 class CurveChart:
-    """One quantity over another. `marks_are`: what all marks are, in a word or two."""
+    """One quantity over another. `marks_are`: what all marks are, in a word or two; `curves_are`
+    and `dashed_are`: what a sign of the curves is, and of those that are dashed."""
 
     x: CurveAxis
     y: CurveAxis
     curves: tuple[Curve, ...]
     marks: tuple[CurveMark, ...] = ()
     marks_are: str = ""
+    curves_are: str = "median of a case"
+    dashed_are: str = ""
 
 
 Drawing = BarChart | SpreadChart | TimeChart | CurveChart

@@ -45,10 +45,14 @@ def resolved(case: CaseResult) -> Params:
 
 
 def charts(
-    cases: Sequence[tuple[CaseResult, Params]], layout: Layout, *, title: str = ""
+    cases: Sequence[tuple[CaseResult, Params]],
+    layout: Layout,
+    *,
+    title: str = "",
+    has_limits: bool = True,
 ) -> Iterator[Chart]:
     """Bars of the cases that have a figure; all are of one unit. `title` names the quantity, as
-    the metric does when it is empty."""
+    the metric does when it is empty. `has_limits`: as in BarChart, of what is to be high."""
     shown = [(case, params) for case, params in cases if primary(case)]
     if not shown:
         return
@@ -70,7 +74,7 @@ def charts(
         metric.unit,
         [BarGroup(name, tuple(bars)) for name, bars in groups.items()],
         # What is to be low is bounded by nothing that we know.
-        has_limits=metric.direction == "higher",
+        has_limits=has_limits and metric.direction == "higher",
     )
 
 

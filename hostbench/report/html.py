@@ -34,7 +34,7 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("left-out", "disturbed, left out"),
         ("band", "interval of the median"),
     ),
-    CurveChart: (("dot", "median of a case"),),
+    CurveChart: (),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
 
@@ -82,12 +82,18 @@ def _drawings(chart: Chart) -> Markup:
 def _keys(chart: Chart) -> tuple[tuple[str, str], ...]:
     drawing = chart.drawing
     shown = _KEYS[type(drawing)]
-    if isinstance(drawing, CurveChart) and drawing.marks:
-        shown += (("place", drawing.marks_are),)
+    if isinstance(drawing, CurveChart):
+        shown = _curve_keys(drawing)
     if isinstance(drawing, BarChart) and not _has_shares(drawing):
         shown = (("bar", "measured, from zero"), *shown[1:])
     absent = _absent(chart)
     return tuple(key for key in shown if key[0] not in absent)
+
+
+def _curve_keys(drawing: CurveChart) -> tuple[tuple[str, str], ...]:
+    dashed = [("dashed", drawing.dashed_are)] if drawing.dashed_are else []
+    places = [("place", drawing.marks_are)] if drawing.marks else []
+    return (("dot", drawing.curves_are), *dashed, *places)
 
 
 def _has_shares(drawing: BarChart) -> bool:

@@ -1,7 +1,10 @@
 """A result document as content: which sections the report has, in which order."""
 
+from dataclasses import replace
+
 from hostbench.models.result import ResultDocument
-from hostbench.report.content import Report
+from hostbench.report.content import Report, Section
+from hostbench.report.course.section import course_section
 from hostbench.report.inventory import far_host_section, host_section
 from hostbench.report.method import method_section
 from hostbench.report.raw import raw_section
@@ -15,8 +18,9 @@ def report_of(document: ResultDocument, source: str) -> Report:
     """The report of a job, from its document alone; `source` is the file that it came from."""
     subsystems, far = subsystem_reports(document), document.far_host
     sections = (
+        course_section(document),
         summary_section(document, list(subsystems.values())),
-        *(section_of(name, subsystem) for name, subsystem in subsystems.items()),
+        *(_in_detail(section_of(name, one), document) for name, one in subsystems.items()),
         time_section(document),
         spread_section(document),
         host_section(document.host),
@@ -33,3 +37,8 @@ def report_of(document: ResultDocument, source: str) -> Report:
         notices=notices(document),
         sections=tuple(section for section in sections if section is not None),
     )
+
+
+def _in_detail(section: Section, document: ResultDocument) -> Section:
+    """Of a suite that reruns a report the short form has its tables, which are long enough."""
+    return replace(section, in_brief=False) if document.suite.published else section

@@ -138,7 +138,7 @@ def _said(trials: Sequence[TrialRecord], primary: Metric, values: Sequence[float
 
 
 def _panel(trials: Sequence[TrialRecord], metric: Metric, case: CaseResult) -> Panel:
-    lines = tuple(_line(trial, metric.name, _offset_s(trial, trials)) for trial in trials)
+    lines = tuple(sample_line(trial, metric.name, _offset_s(trial, trials)) for trial in trials)
     lines = tuple(line for line in lines if any(y is not None for y in line.y))
     return Panel(
         title=quantity(metric.name),
@@ -154,7 +154,8 @@ def _offset_s(trial: TrialRecord, trials: Sequence[TrialRecord]) -> float:
     return trial.time_unix_s - trials[0].time_unix_s
 
 
-def _line(trial: TrialRecord, name: str, offset_s: float) -> Line:
+def sample_line(trial: TrialRecord, name: str, offset_s: float) -> Line:
+    """The samples of a trial, from `offset_s` on."""
     # A sample is the mean of its interval: it stands in the middle of it.
     return Line(
         x=tuple(offset_s + sample.t_s - sample.dt_s / 2 for sample in trial.samples),

@@ -12,6 +12,7 @@ SUBMISSIONS: dict[str, Any] = {
         "idle_policy": "fail",
         "peers": "auto",
     },
+    "a suite at one of its scales": {"suite": "cs553/openstack-haswell", "scale": "full"},
     "a workload": {
         "workload": "cpu.fma",
         "params": {"dtype": "fp64", "isa": "avx2", "threads": 1, "duration_s": 2},

@@ -19,7 +19,10 @@ def suites() -> SuiteList:
     views = []
     for name, path in built_in_suites().items():
         try:
-            views.append(SuiteView(name=name, description=load_known_suite(path).description))
+            found = load_known_suite(path)
+            views.append(
+                SuiteView(name=name, description=found.description, scales=list(found.scales))
+            )
         except UsageError as error:
             views.append(SuiteView(name=name, description=None, problem=error.message))
     return SuiteList(suites=views)

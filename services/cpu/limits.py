@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from hostbench.models.events import EndEvent, StartEvent
 from hostbench.models.host import HostInventory
-from hostbench.models.limit import Factor, Limit
+from hostbench.models.limit import NAIVE_REASON, Factor, Limit
 from services.cpu.microarchitecture import (
     ARM,
     CpuIdentity,
@@ -27,6 +27,7 @@ TOLERANCE = 0.02
 
 # Libraries choose their kernels themselves; most of what these do is FMA.
 LIBRARY_WORKLOADS = {"gemm", "linpack"}
+NAIVE_WORKLOADS = {"naive_operations"}
 # The widest first: (flags in /proc/cpuinfo, isa).
 FMA_FLAGS = (({"avx512f"}, "avx512"), ({"avx2", "fma"}, "avx2"))
 
@@ -60,6 +61,8 @@ def trial_limits(
     """The limits of a trial on `cores` distinct cores that say they are `identity`."""
     if workload == "clock":
         return {"clock_hertz": _null("Hz", CLOCK_UNKNOWN)}
+    if workload in NAIVE_WORKLOADS:
+        return {"operations_per_second": _null("operation/s", NAIVE_REASON)}
     if workload not in WORKLOADS | LIBRARY_WORKLOADS:
         return {}
     factors = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hostbench.hostscratch import BANDWIDTH, INFERRED, OPERATIONS
 from hostbench.models.events import EndEvent, ParamValue, StartEvent
 from hostbench.models.host import HostInventory, ScratchPlace
-from hostbench.models.limit import Factor, Limit
+from hostbench.models.limit import NAIVE_REASON, Factor, Limit
 from hostbench.rating import Rating
 
 BYTES, BYTES_UNIT = "bytes_per_second", "byte/s"
@@ -20,6 +20,7 @@ OPERATIONS_METRIC, OPERATIONS_UNIT = "operations_per_second", "operation/s"
 READING = frozenset({"seq_read", "rand_read"})
 WRITING = frozenset({"seq_write", "rand_write"})
 MIXED = frozenset({"seq_rw", "rand_rw"})
+NAIVE = frozenset({"naive_read", "naive_write", "naive_rw"})
 RANDOM = frozenset({"rand_read", "rand_write", "rand_rw"})
 DIRECT = "direct"
 BUFFERED = "buffered"
@@ -64,6 +65,11 @@ class _Asked:
 
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
     """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
+    if start.workload in NAIVE:
+        return {
+            BYTES: Limit(value=None, unit=BYTES_UNIT, reason=NAIVE_REASON),
+            OPERATIONS_METRIC: Limit(value=None, unit=OPERATIONS_UNIT, reason=NAIVE_REASON),
+        }
     if start.workload not in READING | WRITING | MIXED:
         return {}
     asked = _Asked.of(start)

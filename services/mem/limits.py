@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from hostbench.hostmemory import BANDWIDTH_VARIABLE
 from hostbench.models.events import EndEvent, StartEvent
 from hostbench.models.host import Cache, Channels, HostInventory, Memory
-from hostbench.models.limit import Factor, Limit
+from hostbench.models.limit import NAIVE_REASON, Factor, Limit
 from hostbench.smallfiles import cpu_list
 from hostbench.units import human
-from services.mem.params import BLOCK_KERNELS, KERNELS, SIZE
+from services.mem.params import BLOCK_KERNELS, KERNELS, NAIVE, SIZE
 
 METRIC, UNIT = "bytes_per_second", "byte/s"
 WORKLOADS = {*KERNELS, *BLOCK_KERNELS}
@@ -28,6 +28,8 @@ NOT_LOOKED = "the inventory of this host was written before hostbench looked at 
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
     """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
     del end  # no factor is measured
+    if start.workload in NAIVE:
+        return {METRIC: _null(NAIVE_REASON)}
     if start.workload not in WORKLOADS:
         return {}
     size = start.params.get(SIZE)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from hostbench.hostnetwork import BANDWIDTH
 from hostbench.models.events import EndEvent, StartEvent
 from hostbench.models.host import HostInventory, Interface, Network
-from hostbench.models.limit import Factor, Limit
+from hostbench.models.limit import NAIVE_REASON, Factor, Limit
 from services.net.goodput import FRAMING, MTU_LEAST, tcp_share, udp_share
 
 METRIC, UNIT = "bytes_per_second", "byte/s"
 TCP_STREAM, UDP_STREAM = "tcp_stream", "udp_stream"
+NAIVE_STREAM = "naive_stream"
 LOOPBACK, BOTH = "loopback", "both"
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at its network"
 TELL = f"tell what the path carries with {BANDWIDTH.variable} in byte/s"
@@ -54,6 +55,8 @@ class _Asked:
 
 def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
     """The limits of a trial on `host`, by metric; a workload that has none gives an empty one."""
+    if start.workload == NAIVE_STREAM:
+        return {METRIC: Limit(value=None, unit=UNIT, reason=NAIVE_REASON)}
     if start.workload not in (TCP_STREAM, UDP_STREAM):
         return {}
     try:

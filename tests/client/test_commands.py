@@ -57,6 +57,23 @@ def rest_of(process: subprocess.Popen[str]) -> Ended:
     return Ended(process.wait(60), output, errors)
 
 
+def test_a_suite_at_one_of_its_scales(stack: Stack) -> None:
+    """Of a file here, and as the orchestrator says it."""
+    once = "{repeats: {min_trials: 1, max_trials: 1}}"
+    scaled = stack.root / "scaled.yaml"
+    scaled.write_text(stack.suite.read_text() + f"scales: {{quick: {once}, full: {{}}}}\n")
+    for scale, trials in (("quick", 1), ("full", 2)):
+        ended = stack.command.run("submit", str(scaled), "--scale", scale, "--wait")
+        assert f"plan at scale {scale}: 3 cases" in ended.errors
+        document = stack.orchestrator.result(ended.output.strip())
+        assert document["suite"]["scale"] == scale
+        assert len(document["cases"][0]["trials"]) == trials
+    for name in (str(scaled), "quick"):
+        refused = stack.command.run("submit", name, "--scale", "ful")
+        assert refused.code == ExitCode.USAGE
+        assert "'ful'" in refused.last_line and "scale" in refused.last_line
+
+
 class Here:
     """The command in this process: fast, for what it refuses."""
 

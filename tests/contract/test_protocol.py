@@ -165,6 +165,14 @@ def _threads(params: dict[str, Any]) -> int:
     return int(params.get("threads") or params.get("streams", 1) * directions)
 
 
+def test_what_is_naive_is_called_so(variant: Variant) -> None:
+    """Boards know it by its name alone."""
+    for subsystem, table in tables(variant):
+        for workload in table.workloads:
+            named = workload.name.startswith("naive_")
+            assert workload.naive is named, f"{subsystem}.{workload.name}"
+
+
 @pytest.mark.timeout(300)
 def test_every_workload_and_choice(variant: Variant, schema: Draft202012Validator) -> None:
     ended = set()

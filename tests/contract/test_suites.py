@@ -49,7 +49,11 @@ def gpu_part(name: str) -> Suite:
 @pytest.mark.parametrize("name", sorted(built_in_suites()))
 @pytest.mark.parametrize("devices", [(), CARDS])
 def test_a_suite_fits(name: str, devices: tuple[Gpu, ...]) -> None:
-    assert planned(load_known_suite(built_in_suites()[name]), devices).cases
+    suite = load_known_suite(built_in_suites()[name])
+    for scale in suite.scales or [None]:
+        plan = planned(suite.scaled(scale), devices)
+        assert plan.cases
+        assert plan.suite.scale == scale
 
 
 @pytest.mark.parametrize("name", ["quick", "full"])

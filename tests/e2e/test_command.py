@@ -144,8 +144,94 @@ def test_list_suites_and_workloads(command: Command) -> None:
     assert "cpu-600-samples" in names
     listed = command.run("list", "workloads").output
     assert "cpu.fma: " in listed and "mem.triad: " in listed
+    naive = [line for line in listed.splitlines() if ".naive_" in line]
+    assert naive and all("Naive: its figure misleads on purpose." in line for line in naive)
+    assert listed.count("Naive: ") == len(naive)
     programs = command.run("list", "workloads", "--json").document["programs"]
     assert [one["program"] for one in programs] == [f"{name}-bench" for name in SUBSYSTEMS]
+
+
+SCALED = """
+name: scaled
+idle: {policy: force}
+repeats: {min_trials: 1, max_trials: 1}
+scales:
+  quick: {params: {duration_s: 0.05, warmup_s: 0}}
+  full: {params: {warmup_s: 0}, repeats: {min_trials: 2, max_trials: 2}}
+cases:
+  - workload: cpu.clock
+    params: {threads: 1}
+    scales: {full: {params: {duration_s: 0.1}}}
+"""
+BETWEEN = """
+  - workload: net.tcp_stream
+    params: {target: far_host, streams: 1}
+    far_host: optional
+"""
+
+
+def test_a_suite_at_one_of_its_scales(tmp_path: Path) -> None:
+    suite = tmp_path / "scaled.yaml"
+    suite.write_text(SCALED)
+    command = Command(tmp_path)
+    durations_s = {None: 0.05, "quick": 0.05, "full": 0.1}
+    for scale, duration_s in durations_s.items():
+        asked = () if scale is None else ("--scale", scale)
+        ended = command.run("run", str(suite), *asked, "--json")
+        assert f"plan at scale {scale or 'quick'}: 1 case" in ended.errors
+        told = ended.document["suite"]
+        assert (told["scale"], told["scales"]) == (scale or "quick", {})
+        (case,) = ended.document["cases"]
+        assert case["params"]["duration_s"] == duration_s
+        assert len(case["trials"]) == (2 if scale == "full" else 1)
+    job = command.jobs()[-1].name
+    assert "-scaled-" in job
+    refused = command.run("run", "--resume", job, "--scale", "quick")
+    assert refused.code == ExitCode.USAGE and "leave out --scale" in refused.last_line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("scaled.yaml", "--scale", "ful"), "scaled has no scale 'ful'; did you mean 'full'?"),
+        (("quick", "--scale", "full"), "suite quick has no scales, and 'full' is asked for"),
+        (("--workload", "cpu.fma", "--scale", "full"), "'full' is a scale of a suite"),
+    ],
+)
+def test_a_scale_that_is_none(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    (tmp_path / "scaled.yaml").write_text(SCALED)
+    ended = Command(tmp_path).run("run", *arguments)
+    assert ended.code == ExitCode.USAGE
+    assert says in ended.last_line
+    assert len(ended.errors.splitlines()) == 1
+
+
+def test_list_suites_tells_the_scales(tmp_path: Path) -> None:
+    (tmp_path / "scaled.yaml").write_text(SCALED)
+    command = Command(tmp_path, HOSTBENCH_SUITES=str(tmp_path))
+    assert command.run("list", "suites").output.rstrip().endswith(" Scales: quick, full.")
+    (listed,) = command.run("list", "suites", "--json").document["suites"]
+    assert listed["scales"] == ["quick", "full"]
+
+
+def test_a_case_without_its_second_host_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    suite = tmp_path / "between.yaml"
+    suite.write_text(SCALED + BETWEEN.lstrip("\n"))
+    command = Command(tmp_path)
+    ended = command.run("run", str(suite), "--json")
+    assert ended.code == ExitCode.OK
+    here, between = ended.document["cases"]
+    assert here["metrics"] and between["verdict"] == "skipped"
+    (reason,) = between["reasons"]
+    assert reason["code"] == "no_far_host" and "--far-host" in reason["text"]
+    assert [trial["events"] for trial in between["trials"]] == [[]]
+    assert "1 case skipped for want of a second host" in ended.errors
+    page = command.run("report", "latest", "--format", "markdown")
+    assert page.code == ExitCode.OK and reason["text"] in page.output
+    required = suite.read_text().replace("optional", "required")
+    suite.write_text(required)
+    refused = command.run("run", str(suite))
+    assert refused.code == ExitCode.USAGE and "--far-host" in refused.last_line
 
 
 def test_json_of_a_run_is_one_document(tmp_path: Path) -> None:

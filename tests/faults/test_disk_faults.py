@@ -58,6 +58,8 @@ def command_on(tmp_path: Path, directory: Path) -> Command:
         ("seq_write", ["--engine=psync", "--cache-mode=direct+dsync"], f"writing {MIB} bytes at o"),
         ("rand_write", ["--cache-mode=buffered+dsync"], "writing 4096 bytes at offset "),
         ("fsync_latency", [], "EIO"),
+        ("naive_write", ["--sync=each"], "writing 8192 bytes at offset "),
+        ("naive_rw", ["--sync=each", "--calls=syscalls"], "writing 8192 bytes at offset "),
     ],
 )
 def test_a_disk_that_dies_in_mid_trial(workload: str, arguments: list[str], doing: str) -> None:

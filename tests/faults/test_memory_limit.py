@@ -111,7 +111,10 @@ SIZED = [
     ("loaded_latency", ("--threads=2",)),
     ("read_write", ("--threads=1",)),
     ("memset_write", ("--threads=1",)),
+    ("naive_copy", ("--threads=2",)),
+    ("naive_set", ("--threads=1",)),
 ]
+FITTING = ("triad", "pointer_chase", "random_access", "read_write", "naive_copy", "naive_set")
 
 
 @pytest.mark.parametrize(("workload", "arguments"), SIZED, ids=[one for one, _ in SIZED])
@@ -125,7 +128,7 @@ def test_a_size_above_the_limit_is_refused_before_anything_is_taken(
     assert re.search(r"0\.\d+ GB|\d{9} bytes", line), "the budget is named"
 
 
-@pytest.mark.parametrize("workload", ["triad", "pointer_chase", "random_access", "read_write"])
+@pytest.mark.parametrize("workload", FITTING)
 def test_what_fits_into_the_limit_is_measured(workload: str) -> None:
     with limited(192 * MIB) as small:
         result = small.run(workload, f"--size-bytes={64 * MIB}", *MOMENT)

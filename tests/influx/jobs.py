@@ -127,6 +127,12 @@ SUITE = Suite.model_validate_json(
                     "params": {"duration_s": 0.25, "sample_interval_s": 0.1, "threads": 1},
                     "peers": ["sysbench"],
                 },
+                # Of a type that nothing else here has: a bar of its own, if it were among the best.
+                {
+                    "workload": "cpu.naive_operations",
+                    "params": {"duration_s": 0.25, "sample_interval_s": 0.1, "threads": 1},
+                    "grid": {"dtype": ["int8"]},
+                },
                 *MEMORY_CASES,
                 *DISK_CASES,
                 *NET_CASES,

@@ -12,6 +12,7 @@ from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY
 
 CASE = {"workload": "cpu.fma", "params": {"duration_s": 0.05}}
 SUITE: dict[str, Any] = {"name": "x", "cases": [CASE]}
+SCALED: dict[str, Any] = {**SUITE, "scales": {"quick": {}, "full": {}}}
 
 
 def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
@@ -91,6 +92,16 @@ def field_of(details: dict[str, Any]) -> str:
         ({"suite": "quick", "workload": "cpu.fma"}, "body", "either suite or workload"),
         ({"suite": "quick", "params": {"threads": 1}}, "body", "params needs workload"),
         ({}, "body", "either suite or workload"),
+        ({"workload": "cpu.fma", "scale": "full"}, "body", "scale needs suite"),
+        ({"suite": SUITE, "scale": "full"}, "body.scale", "has no scales"),
+        ({"suite": SCALED, "scale": "ful"}, "body.scale", "did you mean 'full'"),
+        ({"suite": SCALED, "scale": "No!"}, "body.scale", "'No!'"),
+        (
+            {"suite": {**SCALED, "cases": [{**CASE, "scales": {"ful": {}}}]}},
+            "body.suite",
+            "cases[0].scales: the suite has no scale 'ful'",
+        ),
+        ({"suite": {**SCALED, "scale": "full"}}, "body.suite", "beside scales"),
         ({"suite": {**SUITE, "name": "no spaces"}}, "body.suite.name", "'no spaces'"),
         ({"suite": {**SUITE, "cases": []}}, "body.suite.cases", "at least 1"),
         ({"suite": {"name": "x"}}, "body.suite.cases", "is missing"),

@@ -220,6 +220,23 @@ def test_a_far_end_on_a_second_host_that_is_not_named(scripted: TwoHosts) -> Non
     assert "give hosts two names: node-a, which measures" in answer.json()["detail"]
 
 
+def test_a_suite_that_can_do_without_a_second_host(scripted: TwoHosts) -> None:
+    params = {"streams": 1, "duration_s": 0.2, "warmup_s": 0, "target": "far_host"}
+    entry = {"workload": "net.tcp_stream", "params": params, "far_host": "optional"}
+    once = {"min_trials": 1, "max_trials": 1}
+    suite = {"name": "either", "repeats": once, "idle": {"policy": "force"}, "cases": [entry]}
+    verdicts = {}
+    for hosts in (["node-a"], HOSTS):
+        job_id = scripted.orchestrator.submit(suite=suite, hosts=hosts)
+        assert scripted.orchestrator.wait_for(job_id)["state"] == "succeeded"
+        document = scripted.orchestrator.result(job_id)
+        (case,) = document["cases"]
+        verdicts[len(hosts)] = case["verdict"]
+        assert (document["far_host"] is None) == (len(hosts) == 1)
+    assert verdicts[1] == "skipped" and verdicts[2] != "skipped"
+    assert scripted.nothing_is_left()
+
+
 # ---- what goes wrong ----
 
 
@@ -290,7 +307,7 @@ def test_bytes_between_two_hosts(real: TwoHosts) -> None:
     assert real.nothing_is_left()
 
 
-@pytest.mark.parametrize("workload", ["udp_stream", "tcp_rr", "udp_rr", "tcp_crr"])
+@pytest.mark.parametrize("workload", ["udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "naive_stream"])
 def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None:
     job_id = real.orchestrator.submit(**job(duration_s=0.5) | {"workload": f"net.{workload}"})
     view = real.orchestrator.wait_for(job_id)

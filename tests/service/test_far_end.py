@@ -26,7 +26,9 @@ def two(start_service: StartService) -> tuple[ServiceProcess, ServiceProcess]:
     return near, start_service("far", host="far-1", subsystem="net", programs=PROGRAMS)
 
 
-@pytest.mark.parametrize("workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr"])
+@pytest.mark.parametrize(
+    "workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "naive_stream"]
+)
 def test_a_trial_between_two_services(
     two: tuple[ServiceProcess, ServiceProcess], workload: str
 ) -> None:

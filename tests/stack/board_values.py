@@ -71,6 +71,8 @@ class Expected:
         self.document = document
         self.host = document.host.hostname
         self.cases = [case for case in document.cases if case.verdict is not None]
+        # What misleads on purpose stands in tables and histories of all cases, nowhere else.
+        self.sound = [case for case in self.cases if not case.naive]
 
     def rows(self, query: BoardQuery) -> list[Row]:
         """What this query must answer. Raises KeyError for a panel nobody has thought of here."""
@@ -280,7 +282,7 @@ class Expected:
         ]
 
     def _rated(self, metric: str) -> Iterator[tuple[CaseResult, float]]:
-        for case in self.cases:
+        for case in self.sound:
             if case.primary == metric and metric in case.metrics:
                 yield case, case.metrics[metric].statistics.median
 
@@ -337,7 +339,7 @@ class Expected:
                 **self._tags(case, "host", "label", "case"),
                 **{k: v for k, v in self._fields(case).items() if k in names},
             }
-            for case in self.cases
+            for case in self.sound
             if case.primary == metric
         ]
 
@@ -403,7 +405,7 @@ class Expected:
         tags = ("workload", "pattern", "pages", "threads")
         return [
             {**self._point(case, BANDWIDTH, "bandwidth", tags), **block}
-            for case in self.cases
+            for case in self.sound
             if case.primary == BANDWIDTH and (block := self._number(case, "block_bytes", "block"))
         ]
 
@@ -471,7 +473,7 @@ class Expected:
     def _with(
         self, metric: str, cases: Sequence[CaseResult] | None = None
     ) -> Iterator[tuple[CaseResult, float]]:
-        for case in self.cases if cases is None else cases:
+        for case in self.sound if cases is None else cases:
             if metric in case.metrics:
                 yield case, case.metrics[metric].statistics.median
 
@@ -610,7 +612,7 @@ class Expected:
                 **self._number(case, x, axis),
                 **self._number(case, other, other),
             }
-            for case in self.cases
+            for case in self.sound
             if case.primary == BANDWIDTH
         ]
 
@@ -878,7 +880,7 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
         "cpu": {
             case.workload
             for case in done
-            if case.primary == RATE and case.workload.startswith("cpu.")
+            if case.primary == RATE and case.workload.startswith("cpu.") and not case.naive
         },
         "mem": {case.workload for case in done if case.workload.startswith("mem.")},
         "disk": {case.workload for case in done if case.workload.startswith("disk.")},
@@ -888,7 +890,7 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
             case.workload for case in document.cases if any(trial.samples for trial in case.trials)
         },
     }
-    rates = {case.workload: case.primary for case in done}
+    rates = {case.workload: case.primary for case in done if not case.naive}
     rows = {
         ("mem", "kernel"): BANDWIDTH,
         ("disk", "stream"): BANDWIDTH,

@@ -13,7 +13,8 @@ from hostbench.interrupt import Interrupt
 from hostbench.limits import HostLimits
 from hostbench.models.events import ParamValue
 from hostbench.models.peer import TrialEvent
-from hostbench.models.result import PlannedCase, TrialRecord, Verdict
+from hostbench.models.result import PlannedCase, StopReason, TrialRecord, Verdict
+from hostbench.models.service import IdleAnswer
 from hostbench.models.suite import IdleRules, Repeats, Suite, SuiteCase
 from hostbench.models.table import Metric
 from hostbench.notices import Notice
@@ -162,6 +163,35 @@ def test_a_choice_that_was_given_is_left_alone(interrupt: Interrupt) -> None:
     given = case(params=OPEN | {"store": "plain"}, given=("threads", "store"))
     measured(given, program, interrupt)
     assert program.asked == [{"threads": 2, "store": "plain"}] * 3
+
+
+def test_a_case_that_is_skipped_asks_no_program_and_no_gate(interrupt: Interrupt) -> None:
+    program = Undecided()
+
+    class Never(LocalWatch):
+        def look(self, interrupt: Interrupt) -> IdleAnswer:
+            raise AssertionError("the gate was asked")
+
+    suite = Suite(name="quick", cases=(SuiteCase(workload="mem.copy"),))
+    skipped = case(skip="there is no second host", peers=("mbw",))
+    written = Written()
+    Execution(
+        plan=Plan(suite=suite, cases=(skipped,)),
+        metrics=METRICS,
+        transport=program,
+        watch=Never(),
+        limits=HostLimits(host(), ("mem",)),
+        sinks=(written,),
+        interrupt=interrupt,
+    ).run()
+    (trial,) = written.trials
+    assert trial.verdict is Verdict.SKIPPED
+    assert [reason.text for reason in trial.reasons] == ["there is no second host"]
+    assert not program.asked
+    record = session((skipped,), workloads=METRICS)
+    (result,) = assemble(replay([record, trial, done(stopped=StopReason.SKIPPED)])).cases
+    assert result.verdict is Verdict.SKIPPED
+    assert [reason.code for reason in result.reasons] == ["no_far_host"]
 
 
 def test_a_case_chooses_for_itself_alone(interrupt: Interrupt) -> None:

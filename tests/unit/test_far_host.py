@@ -14,10 +14,11 @@ from hostbench.interrupt import Interrupt
 from hostbench.models.jobs import JobSpec
 from hostbench.models.result import Busy, IdleWindow, PlannedCase, Reason
 from hostbench.models.service import IdleAnswer
-from hostbench.models.suite import Suite, SuiteCase
+from hostbench.models.suite import Repeats, Suite, SuiteCase
 from hostbench.models.table import Table, Workload
 from hostbench.params import check_value
-from hostbench.plan import make_plan
+from hostbench.plan import Plan, make_plan
+from hostbench.progress import plan_sentence
 from orchestrator.store.record import NewJob
 from tests.unit.records import RATE_METRIC, host, param, planned
 
@@ -46,7 +47,11 @@ def test_the_first_case_between_hosts(cases: list[PlannedCase], title: str | Non
     assert first_between_hosts(cases) == title
 
 
-def planned_targets(far_host: bool, asked: dict[str, Any]) -> list[PlannedCase]:
+def planned_targets(far_host: bool, *asked: dict[str, Any]) -> list[PlannedCase]:
+    return list(plan_of(far_host, *asked).cases)
+
+
+def plan_of(far_host: bool, *asked: dict[str, Any]) -> Plan:
     target = param(
         "target",
         type="choice",
@@ -67,8 +72,9 @@ def planned_targets(far_host: bool, asked: dict[str, Any]) -> list[PlannedCase]:
     table = Table(
         protocol=1, program="net-bench", subsystem="net", version="0", workloads=(workload,)
     )
-    suite = Suite(name="one", cases=(SuiteCase(workload="net.tcp_stream", **asked),))
-    return list(make_plan(suite, {"net": table}, host(), far_host=far_host).cases)
+    entries = tuple(SuiteCase(workload="net.tcp_stream", **one) for one in asked)
+    suite = Suite(name="one", cases=entries, repeats=Repeats(min_trials=2, max_trials=3))
+    return make_plan(suite, {"net": table}, host(), far_host=far_host)
 
 
 @pytest.mark.parametrize(("far_host", "becomes"), [(False, "loopback"), (True, "far_host")])
@@ -79,6 +85,40 @@ def test_auto_says_which_it_is(far_host: bool, becomes: str) -> None:
         assert one.params["target"] == one.call["target"] == becomes
         assert one.case == planned_targets(not far_host, {"params": {"target": becomes}})[0].case
     assert planned_targets(True, {})[0].case != planned_targets(False, {})[0].case
+
+
+OPTIONAL: dict[str, Any] = {"params": {"target": "far_host"}, "far_host": "optional"}
+
+
+def test_a_case_that_can_do_without_its_second_host_is_skipped() -> None:
+    plan = plan_of(False, {}, OPTIONAL | {"peers": ["iperf3"]})
+    here, skipped = plan.cases
+    assert here.skip is None
+    assert skipped.skip is not None and "--far-host" in skipped.skip
+    assert (skipped.peers, skipped.trial_time_s) == ((), 0.0)
+    assert first_between_hosts(plan.cases) is None
+    assert plan.gates() == 1
+    assert (plan.estimate().trials_low, plan.estimate().trials_high) == (2, 3)
+
+
+def test_with_a_second_host_it_is_measured() -> None:
+    (one,) = planned_targets(True, OPTIONAL)
+    assert one.skip is None
+    assert one == planned_targets(True, OPTIONAL | {"far_host": "required"})[0]
+    assert first_between_hosts([one]) == one.title
+
+
+def test_what_one_entry_requires_no_other_makes_optional() -> None:
+    required = OPTIONAL | {"far_host": "required"}
+    for entries in ((required, OPTIONAL), (OPTIONAL, required)):
+        (one,) = planned_targets(False, *entries)
+        assert one.skip is None
+
+
+def test_a_plan_says_how_many_cases_lack_a_second_host() -> None:
+    text = plan_sentence(plan_of(False, {}, OPTIONAL), kept=())
+    assert "2 to 3 trials" in text
+    assert text.endswith("; 1 case skipped for want of a second host")
 
 
 def test_far_cpus_are_not_those_of_this_host() -> None:

@@ -10,7 +10,7 @@ from hostbench.models.host import Gpu, Gpus
 from hostbench.models.result import PlannedCase
 from hostbench.models.service import TRIAL_S_MOST
 from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
-from hostbench.plan import Plan, case_hash, make_plan, subsystems_of
+from hostbench.plan import Plan, case_hash, make_plan, param_word, subsystems_of
 from tests.unit.records import FMA, TABLE, host, param
 
 
@@ -165,6 +165,11 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
     assert case.label == "2 threads work=1000"
 
 
+@pytest.mark.parametrize(("value", "said"), [("each", "sync each"), ("random", "random")])
+def test_a_word_that_says_nothing_alone_has_its_parameter_before_it(value: str, said: str) -> None:
+    assert param_word("sync", value) == said
+
+
 def test_a_total_of_bytes_is_a_fixed_work_too() -> None:
     read = FMA.model_copy(update={"params": (*FMA.params, param("total_bytes", max=1 << 40))})
     table = TABLE.model_copy(update={"workloads": (read,)})
@@ -224,6 +229,19 @@ def test_setting_up_takes_as_long_as_the_memory_is_large() -> None:
     times_s = [case.trial_time_s or 0.0 for case in (small, middle, large, auto)]
     assert [one - times_s[0] for one in times_s[1:]] == pytest.approx([1.0, 100.0, 2.0], abs=1e-5)
     assert large.timeout_s > small.timeout_s + 100
+
+
+def test_nothing_is_measured_beside_a_naive_workload() -> None:
+    sound = make_plan(Suite(name="mine", cases=(entry(),), peers="auto"), {"cpu": TABLE}, host())
+    table = TABLE.model_copy(update={"workloads": (FMA.model_copy(update={"naive": True}),)})
+    naive = make_plan(Suite(name="mine", cases=(entry(),), peers="auto"), {"cpu": table}, host())
+    (beside,), (alone,) = sound.cases, naive.cases
+    assert beside.peers and not beside.naive
+    assert alone.naive and alone.peers == () and alone.peers_time_s == 0
+    with pytest.raises(UsageError, match="peer likwid-bench measures nothing like this"):
+        make_plan(
+            Suite(name="mine", cases=(entry(peers=["likwid-bench"]),)), {"cpu": table}, host()
+        )
 
 
 def test_a_file_that_is_kept_is_not_filled_by_every_trial() -> None:
@@ -395,6 +413,21 @@ def test_a_suites_list_need_not_fit_every_case() -> None:
 def test_an_entrys_list_must_fit_one_of_its_cases() -> None:
     message = refusal(entry(peers=["sysbench"]))
     assert "peer sysbench measures nothing like this" in message and "docs/peers.md" in message
+
+
+def test_a_case_of_two_entries_has_the_peers_of_both() -> None:
+    bare = entry(grid={"threads": [1, 2]}, label="both")
+    beside = entry(params={"threads": 2}, peers=["likwid-bench"])
+    (alone,) = plan(beside).cases
+    for entries in ((bare, beside), (bare, beside, beside), (beside, bare)):
+        cases = plan(*entries).cases
+        assert {case.params["threads"]: case.peers for case in cases} == {
+            1: (),
+            2: ("likwid-bench",),
+        }
+        (with_peer,) = (case for case in cases if case.peers)
+        assert with_peer.peers_time_s == pytest.approx(alone.peers_time_s)
+        assert with_peer.label == ("both 2 threads" if entries[0] is bare else "2 threads")
 
 
 def test_an_unknown_peer_names_the_nearest() -> None:

@@ -123,3 +123,24 @@ def test_the_refusal_is_one_line_with_the_remedy(tmp_path: Path) -> None:
         message,
     )
     assert f"hostbench run --resume {job.id}" in message
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("programs.0.version", "9.9", "cases.0.trials.0 is of cpu-bench 0.1.0, and the document"),
+        ("programs.0.subsystem", "mem", "document names no program of its subsystem"),
+        ("cases.1.trials.2.events.0.version", "0.2.0", "cases.1.trials.2 is of cpu-bench 0.2.0"),
+        ("cases.1.trials.2.events.0.program", "mem-bench", "is of mem-bench 0.1.0"),
+    ],
+)
+def test_a_result_of_several_versions(tmp_path: Path, path: str, value: str, says: str) -> None:
+    """Even where every figure agrees with its trials."""
+    document = edited(at(path, value))
+    assert list(contradictions(document)) == []
+    job = stored(document, tmp_path)
+    with pytest.raises(UsageError) as caught:
+        load_checked(job)
+    assert "mixes versions" in caught.value.message
+    assert says in caught.value.message
+    assert f"hostbench run --resume {job.id}" in caught.value.message

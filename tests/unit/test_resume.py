@@ -52,6 +52,7 @@ def program(**changes: str) -> ProgramVersion:
         ({"host": host(machine="other")}, "another host or kernel"),
         ({"host": host(kernel="6.13.0")}, "another host or kernel"),
         ({"cases": (planned("aaaa", repeats=Repeats()), CASES[1])}, "other repeats"),
+        ({"suite": session().suite.model_copy(update={"scale": "full"})}, "at no scale, this is"),
     ],
 )
 def test_what_was_measured_otherwise_is_measured_again(changes: dict[str, Any], part: str) -> None:

@@ -14,6 +14,8 @@ from hostbench.report.plaintext import one_line
 
 Anchor = Literal["left", "center", "right"]
 XY = tuple[float, float]
+# matplotlib's: where it begins, then what is drawn and what is left out, in widths of the line.
+DASHES = (0, (4, 2.5))
 # About as wide is a character of the page's font.
 CHARACTER_PX = 6.4
 
@@ -27,7 +29,7 @@ class Canvas:
         self._axes.set_ylim(height, 0)
         self._axes.axis("off")
         self._filled: defaultdict[Ink, list[Path]] = defaultdict(list)
-        self._stroked: defaultdict[tuple[Ink, float, str], list[Path]] = defaultdict(list)
+        self._stroked: defaultdict[tuple[Ink, float, str, bool], list[Path]] = defaultdict(list)
 
     def text(
         self,
@@ -58,19 +60,21 @@ class Canvas:
 
     def outline(self, corners: Sequence[XY], ink: Ink, width: float = 1.5) -> None:
         """A polygon that is not filled."""
-        self._stroked[ink, width, "butt"].append(_closed(corners))
+        self._stroked[ink, width, "butt", False].append(_closed(corners))
 
     def line(self, start: XY, stop: XY, ink: Ink, width: float = 1) -> None:
         """A straight line."""
-        self._stroked[ink, width, "butt"].append(Path([start, stop]))
+        self._stroked[ink, width, "butt", False].append(Path([start, stop]))
 
-    def polyline(self, points: Sequence[XY], ink: Ink, width: float = 1.5) -> None:
+    def polyline(
+        self, points: Sequence[XY], ink: Ink, width: float = 1.5, *, dashed: bool = False
+    ) -> None:
         """Straight lines from each point to the next."""
-        self._stroked[ink, width, "butt"].append(Path(list(points)))
+        self._stroked[ink, width, "butt", dashed].append(Path(list(points)))
 
     def dot(self, at: XY, ink: Ink, size: float = 5) -> None:
         """A disc: a line without length and with round ends takes the least room in the SVG."""
-        self._stroked[ink, size, "round"].append(Path([at, at]))
+        self._stroked[ink, size, "round", False].append(Path([at, at]))
 
     def finish(self, order: Iterable[Ink]) -> None:
         """Puts the shapes on the figure, the first ink at the bottom; call it once."""
@@ -87,6 +91,7 @@ class Canvas:
                     edgecolor=ink.value,
                     linewidth=key[1],
                     capstyle=key[2],
+                    linestyle=DASHES if key[3] else "solid",
                 )
         assert not self._stroked and not any(self._filled.values()), "an ink without a place"
 

@@ -19,6 +19,8 @@ LAYERS = (Ink.QUIET, *reversed(INKS), Ink.TEXT)
 TITLE_PX, LEGEND_PX, MARK_PX, BOTTOM_PX = 24, 19, 15, 46
 LEFT_PX, RIGHT_PX = 64, 26
 SIGN_PX, SIGN_END_PX = 4.0, 34
+# A circle of this size is not told from such a polygon.
+ROUND_CORNERS = 12
 # An interval is drawn where its sign does not hide it.
 INTERVAL_LEAST_PX = 8
 # The share of an axis beyond its last point.
@@ -93,7 +95,7 @@ def _drawn(chart: CurveChart, title: str, layout: _Layout, css_class: str) -> st
         for mark, row in marks:
             _mark(canvas, plot, mark, top - MARK_PX * row)
         for number, curve in enumerate(chart.curves):
-            _curve(canvas, plot, curve, number)
+            _curve(canvas, plot, curve, number if curve.beside is None else curve.beside)
         canvas.finish(LAYERS)
         return svg_of(figure, title, css_class)
 
@@ -137,7 +139,9 @@ def _axes(figure: Figure, plot: _Plot, layout: _Layout) -> None:
 
 
 def _ticks(axis: Axis, of: CurveAxis, most: int) -> None:
-    if of.logarithmic and of.unit == "byte":
+    if of.ticks:
+        axis.set_major_locator(FixedLocator(of.ticks))
+    elif of.logarithmic and of.unit == "byte":
         axis.set_major_locator(FixedLocator(_powers_of_two(*axis.get_view_interval(), most)))
     elif of.logarithmic:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=most))
@@ -208,27 +212,40 @@ def _mark(canvas: Canvas, plot: _Plot, mark: CurveMark, top: float) -> None:
 
 def _curve(canvas: Canvas, plot: _Plot, curve: Curve, number: int) -> None:
     if len(curve.points) > 1:
-        canvas.polyline([plot.at(point.x, point.y) for point in curve.points], _ink(number))
+        line = [plot.at(point.x, point.y) for point in curve.points]
+        canvas.polyline(line, _ink(number), dashed=curve.beside is not None)
     for point in curve.points:
         (x, low), (_, high) = plot.at(point.x, point.low), plot.at(point.x, point.high)
         if low - high >= INTERVAL_LEAST_PX:
             canvas.line((x, low), (x, high), _ink(number))
-        _sign(canvas, plot.at(point.x, point.y), number)
+        _sign(canvas, plot.at(point.x, point.y), number, hollow=curve.beside is not None)
 
 
 def _ink(number: int) -> Ink:
     return INKS[number % len(INKS)]
 
 
-def _sign(canvas: Canvas, at: XY, number: int) -> None:
+def _sign(canvas: Canvas, at: XY, number: int, *, hollow: bool = False) -> None:
     """Shifted against the colours with every round of them: sixteen curves differ."""
-    (x, y), r, ink = at, SIGN_PX, _ink(number)
-    shape = (number + number // len(INKS)) % 4
-    if shape == 0:
-        canvas.dot(at, ink, 2 * r - 1)
-    elif shape == 1:
-        canvas.shape([(x - r, y), (x, y - r), (x + r, y), (x, y + r)], ink)
-    elif shape == 2:
-        canvas.box(x - r + 0.5, y - r + 0.5, 2 * r - 1, 2 * r - 1, ink)
+    ink, shape = _ink(number), (number + number // len(INKS)) % 4
+    if shape == 0 and not hollow:
+        canvas.dot(at, ink, 2 * SIGN_PX - 1)
+        return
+    corners = _corners(at, shape)
+    if hollow:
+        canvas.outline(corners, ink, 1.2)
     else:
-        canvas.shape([(x, y - r), (x + r, y + r - 1), (x - r, y + r - 1)], ink)
+        canvas.shape(corners, ink)
+
+
+def _corners(at: XY, shape: int) -> list[XY]:
+    (x, y), r = at, SIGN_PX
+    if shape == 0:
+        turns = [math.tau * n / ROUND_CORNERS for n in range(ROUND_CORNERS)]
+        return [(x + (r - 0.5) * math.cos(turn), y + (r - 0.5) * math.sin(turn)) for turn in turns]
+    if shape == 1:
+        return [(x - r, y), (x, y - r), (x + r, y), (x, y + r)]
+    if shape == 2:
+        left, top, size = x - r + 0.5, y - r + 0.5, 2 * r - 1
+        return [(left, top), (left + size, top), (left + size, top + size), (left, top + size)]
+    return [(x, y - r), (x + r, y + r - 1), (x - r, y + r - 1)]

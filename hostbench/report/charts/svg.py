@@ -110,7 +110,7 @@ def _shape(element: ElementTree.Element) -> str:
 def _path(element: ElementTree.Element, style: dict[str, str]) -> str:
     names = ["fill", "stroke"]
     if style.get("stroke", "none") != "none":
-        names += ["stroke-width", "stroke-linecap", "stroke-linejoin"]
+        names += ["stroke-width", "stroke-linecap", "stroke-linejoin", "stroke-dasharray"]
     kept = {name: style[name] for name in names if name in style}
     text = ";".join(f"{name}:{_inked(value)}" for name, value in kept.items())
     return f'<path d="{_compact(element.get("d", ""))}" style="{text}"/>'

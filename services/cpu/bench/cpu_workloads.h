@@ -16,6 +16,7 @@ extern const struct workload dot_workload;
 extern const struct workload compare_workload;
 extern const struct workload gemm_workload;
 extern const struct workload linpack_workload;
+extern const struct workload naive_operations_workload;
 
 /* Choices of every isa parameter. */
 extern const char *const isas[];

@@ -15,6 +15,7 @@ static const struct workload *const workloads[] = {
     &compare_workload,
     &gemm_workload,
     &linpack_workload,
+    &naive_operations_workload,
     NULL,
 };
 

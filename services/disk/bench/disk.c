@@ -65,7 +65,7 @@ static const struct disk_kind *kind_of(const struct run *run)
 /* Whether the primary figure counts bytes. */
 static bool counts_bytes(const struct run *run)
 {
-    return kind_of(run)->sequential && !kind_of(run)->commit;
+    return kind_of(run)->naive || (kind_of(run)->sequential && !kind_of(run)->commit);
 }
 
 static bool chosen(const struct run *run, const char *param, const char *word)
@@ -75,34 +75,18 @@ static bool chosen(const struct run *run, const char *param, const char *word)
 
 static void divide(struct disk_job *job)
 {
-    job->apart = job->sequential || job->verify;
+    job->apart = job->sequential || job->verify || job->naive;
     job->region_blocks = job->file_bytes / (job->apart ? job->threads : 1) / job->block_bytes;
     job->blocks = job->region_blocks * (job->apart ? job->threads : 1);
 }
 
-static void read_params(struct run *run, struct disk_job *job)
+/* Of all but the naive ones, which have none of these. */
+static void read_loop_params(struct run *run, struct disk_job *job)
 {
     const struct disk_kind *kind = kind_of(run);
-    *job = (struct disk_job){
-        .run = run,
-        .reads = kind->reads,
-        .writes = kind->writes,
-        .sequential = kind->sequential,
-        .commit = kind->commit,
-        .read_share = kind->reads,
-        .block_bytes = run_count(run, "block_bytes"),
-        .file_bytes = run_count(run, "file_bytes"),
-        .threads = run_threads(run),
-        .depth = 1,
-        .mode = CACHE_BUFFERED,
-        .rate = run_param_set(run, "rate") ? run_number(run, "rate") : 0,
-        .compressible = run_number(run, "compressible"),
-        .steady_state = chosen(run, "steady_state", "on"),
-        .alignment = 1,
-        .scratch = {.fd = -1},
-        .fill = {.fd = -1},
-        .fd = -1,
-    };
+    job->rate = run_param_set(run, "rate") ? run_number(run, "rate") : 0;
+    job->compressible = run_number(run, "compressible");
+    job->steady_state = chosen(run, "steady_state", "on");
     if (kind->reads && kind->writes)
         job->read_share = run_number(run, "read_share");
     if (!kind->commit) {
@@ -114,13 +98,47 @@ static void read_params(struct run *run, struct disk_job *job)
         job->zipf = chosen(run, "distribution", "zipf");
         job->zipf_theta = run_number(run, "zipf_theta");
     }
+}
+
+static void read_naive_params(struct run *run, struct disk_job *job)
+{
+    job->sequential = chosen(run, "pattern", "sequential");
+    job->read_share = !job->writes; /* a block that is read is written, too: all are writes */
+    read_mode(job, chosen(run, "sync", "each") ? "buffered+sync" : "buffered");
+}
+
+static void read_params(struct run *run, struct disk_job *job)
+{
+    const struct disk_kind *kind = kind_of(run);
+    *job = (struct disk_job){
+        .run = run,
+        .reads = kind->reads,
+        .writes = kind->writes,
+        .sequential = kind->sequential,
+        .commit = kind->commit,
+        .naive = kind->naive,
+        .read_share = kind->reads,
+        .block_bytes = run_count(run, "block_bytes"),
+        .file_bytes = run_count(run, "file_bytes"),
+        .threads = run_threads(run),
+        .depth = 1,
+        .mode = CACHE_BUFFERED,
+        .alignment = 1,
+        .scratch = {.fd = -1},
+        .fill = {.fd = -1},
+        .fd = -1,
+    };
+    if (kind->naive)
+        read_naive_params(run, job);
+    else
+        read_loop_params(run, job);
     divide(job);
 }
 
 /* The table asks this, too, before there are threads. */
 const char *disk_job_unsupported(const struct run *run)
 {
-    if (kind_of(run)->commit)
+    if (kind_of(run)->commit || kind_of(run)->naive)
         return NULL;
     const struct disk_job job = {
         .block_bytes = run_count(run, "block_bytes"),
@@ -250,7 +268,7 @@ static int settle_mode(struct disk_job *job)
 
 static int choose_engine(struct disk_job *job)
 {
-    return engine_choose(job->run, job);
+    return job->naive ? EXIT_OK : engine_choose(job->run, job);
 }
 
 static int open_measured(struct disk_job *job)
@@ -264,6 +282,15 @@ double disk_job_total(const struct disk_job *job)
     if (!run_param_set(job->run, "total_bytes"))
         return 0;
     return (double)(run_count(job->run, "total_bytes") / job->block_bytes);
+}
+
+void disk_job_tell_sample(const struct disk_job *job, double done)
+{
+    double total = disk_job_total(job), block_bytes = (double)job->block_bytes;
+    if (done < total)
+        run_warning(job->run, "sampled",
+                    "%.0f of %.0f bytes in the time: the figures are those of a sample",
+                    done * block_bytes, total * block_bytes);
 }
 
 /* ---- the write budget ----------------------------------------------------------------------- */

@@ -29,6 +29,15 @@ struct disk_kind {
     bool reads, writes;
     bool sequential;
     bool commit; /* each write is followed by fdatasync: fsync_latency */
+    bool naive;  /* by the calls of naive.h, past all of the engines; `pattern` says the order */
+};
+
+/* What one thread of a naive workload has done in the timed region, by the reports' clock. */
+struct naive_region {
+    double start_s, end_s; /* gettimeofday() */
+    uint64_t blocks;       /* moved; one that is read and written back counts once */
+    uint64_t last;         /* the number of the last one … */
+    const char *content;   /* … and what it holds */
 };
 
 /* Of one thread; each on cache lines of its own. */
@@ -38,19 +47,21 @@ struct disk_thread {
     struct steady steady;          /* of the timed region */
     double sync_s;                 /* what its file_sync() took */
     uint64_t left_over;            /* of an open loop: due in time and never begun */
+    struct naive_region region;    /* of a naive workload … */
+    _Atomic uint64_t moved;        /* … and its bytes in this phase, which outlive the thread */
 };
 
 /* Read by all threads, written by thread 0 between their meetings, except `own` and the atomics. */
 struct disk_job {
     struct run *run;
-    bool reads, writes, sequential, commit;
+    bool reads, writes, sequential, commit, naive;
     double read_share; /* of the operations; 1: reads only, 0: writes only */
     uint64_t block_bytes;
     uint64_t file_bytes; /* as asked for; blocks * block_bytes of them are used */
     uint64_t blocks;
     /* Each thread works on blocks [index * region_blocks, (index + 1) * region_blocks), otherwise
-     * all work on all: sequential workloads, and whatever is verified, where no block may be
-     * written and read at the same time (nor be twice in flight). */
+     * all work on all: sequential and naive workloads, and whatever is verified, where no block may
+     * be written and read at the same time (nor be twice in flight). */
     bool apart;
     uint64_t region_blocks; /* where they are not apart: all blocks */
     unsigned threads, depth;
@@ -88,6 +99,8 @@ void disk_job_close(struct run *run);
 int disk_job_check(struct run *run);
 /* Operations of total_bytes, of all threads together; 0: there is no total. */
 double disk_job_total(const struct disk_job *job);
+/* Warns where the time was over before the total was; `done` operations. */
+void disk_job_tell_sample(const struct disk_job *job, double done);
 /* Whether it writes and nobody waits for the disk: then it is the page cache that is measured. */
 bool disk_job_leaves_dirty(const struct disk_job *job);
 

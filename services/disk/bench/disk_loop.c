@@ -525,16 +525,6 @@ int disk_loop(struct thread *thread)
     return file_settle(thread);
 }
 
-/* The time was over before the total was. */
-static void tell_sample(const struct disk_job *job, double done)
-{
-    double total = disk_job_total(job), block_bytes = (double)job->block_bytes;
-    if (done < total)
-        run_warning(job->run, "sampled",
-                    "%.0f of %.0f bytes in the time: the figures are those of a sample",
-                    done * block_bytes, total * block_bytes);
-}
-
 double disk_loop_worked_s(const struct disk_job *job)
 {
     double sync_s = 0;
@@ -550,7 +540,7 @@ void disk_loop_report(const struct disk_job *job)
     uint64_t left = 0;
     if (job->reads && job->writes)
         done += (double)run_loop_operations(job->run, 1);
-    tell_sample(job, done);
+    disk_job_tell_sample(job, done);
     for (unsigned i = 0; i < job->threads; i++)
         left += job->own[i].left_over;
     /* Each thread's last one may have been due at the very end. */

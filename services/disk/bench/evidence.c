@@ -4,6 +4,7 @@
 #include "block_device.h"
 #include "disk.h"
 #include "monotonic.h"
+#include "naive.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,7 +66,8 @@ static void report(struct run *run, const char *name, double value, const char *
 static double moved_bytes(const struct disk_job *job, enum op op)
 {
     bool mix = job->reads && job->writes;
-    return (double)run_loop_operations(job->run, mix ? op : 0) * (double)job->block_bytes;
+    double blocks = job->naive ? naive_blocks(job) : run_loop_operations(job->run, mix ? op : 0);
+    return blocks * (double)job->block_bytes;
 }
 
 static double report_reads(const struct disk_job *job, const struct io_counters *after)
@@ -80,8 +82,11 @@ static double report_reads(const struct disk_job *job, const struct io_counters 
     return ratio;
 }
 
+/* A naive workload has no such metric. */
 static double report_writes(const struct disk_job *job, const struct io_counters *after)
 {
+    if (job->naive)
+        return NAN;
     if (!job->writes) {
         run_no_metric(job->run, "device_write_ratio", "the workload only reads");
         return NAN;
@@ -224,6 +229,8 @@ void evidence_report(struct disk_job *job)
     double cached_after = job->evidence.cached_after;
     report(job->run, "cached_ratio_after", cached_after, NO_RESIDENCY);
     report_fill(job);
+    if (job->naive)
+        return;
     report_threads(job);
     warn_of_cache(job, read_ratio);
     warn_of_no_evidence(job, read_ratio);

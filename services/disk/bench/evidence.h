@@ -24,7 +24,8 @@ struct evidence {
 void evidence_begin(struct disk_job *job);
 /* Right after it. */
 void evidence_end(struct disk_job *job);
-/* For finish(): the metrics, and warnings about what they mean. */
+/* For finish(): the metrics, and warnings about what they mean; a naive workload is to be the page
+ * cache, so there is nothing to warn of. */
 void evidence_report(struct disk_job *job);
 
 #endif

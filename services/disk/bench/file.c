@@ -3,6 +3,7 @@
 
 #include "content.h"
 #include "io_error.h"
+#include "load.h"
 #include "monotonic.h"
 #include "residency.h"
 
@@ -56,6 +57,8 @@ static bool has_blocks(const struct stat *status, double expected_bytes)
 static uint64_t usable_bytes(const struct disk_job *job, const struct marker *found)
 {
     bool headers = found->verify && found->block_bytes == job->block_bytes;
+    if (job->naive) /* out of the page cache, whatever it is */
+        return found->filled_bytes;
     if (job->reads && found->compressible != job->compressible)
         return 0;
     if (job->reads && job->verify && !headers)
@@ -173,11 +176,13 @@ static int allocate(struct disk_job *job)
 }
 
 /* Directly where that can be done: nothing to write back or to drop afterwards, and the disk's own
- * pace. */
+ * pace. A naive workload finds the file as it is when it was just made: in the page cache. */
 static int open_for_fill(struct disk_job *job)
 {
     uint64_t alignment = scratch_alignment(&job->scratch);
-    bool direct = alignment > 0 && job->fill.from % alignment == 0 && job->fill.to % alignment == 0;
+    bool aligned =
+        alignment > 0 && job->fill.from % alignment == 0 && job->fill.to % alignment == 0;
+    bool direct = aligned && !job->naive;
     job->fill.fd = scratch_reopen(&job->scratch, direct ? O_DIRECT : 0);
     return job->fill.fd < 0 ? io_error_of(job->run, "opening", errno) : EXIT_OK;
 }
@@ -371,6 +376,8 @@ static int end_of_fill(struct disk_job *job)
         if (!job->writes)
             marker_store(job->scratch.fd, &fill->content);
     }
+    if (job->naive)
+        return load_file(job);
     drop(job);
     return EXIT_OK;
 }
@@ -386,9 +393,14 @@ int file_fill(struct thread *thread)
 
 /* ---- around the timed region ---------------------------------------------------------------- */
 
+int file_flush(struct disk_job *job)
+{
+    return job->writes ? sync_file(job) : EXIT_OK;
+}
+
 int file_to_disk(struct disk_job *job)
 {
-    int failure = job->writes ? sync_file(job) : EXIT_OK;
+    int failure = file_flush(job);
     if (!failure && !run_stopping(job->run))
         drop(job);
     return failure;

@@ -1,8 +1,17 @@
 #include "disk_workloads.h"
 
 static const struct workload *const workloads[] = {
-    &seq_read_workload,   &seq_write_workload, &seq_rw_workload,        &rand_read_workload,
-    &rand_write_workload, &rand_rw_workload,   &fsync_latency_workload, NULL,
+    &seq_read_workload,
+    &seq_write_workload,
+    &seq_rw_workload,
+    &rand_read_workload,
+    &rand_write_workload,
+    &rand_rw_workload,
+    &fsync_latency_workload,
+    &naive_read_workload,
+    &naive_write_workload,
+    &naive_rw_workload,
+    NULL,
 };
 
 static const struct program program = {"disk-bench", "disk", workloads};

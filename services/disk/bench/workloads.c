@@ -4,12 +4,13 @@
 #include "disk_loop.h"
 #include "disk_workloads.h"
 #include "readback.h"
+#include "rows.h"
 
 #include <stddef.h>
 
 /* ---- parameters ----------------------------------------------------------------------------- */
 
-static const char *const all_cpus[] = {"all", NULL};
+const char *const disk_all_cpus[] = {"all", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 static const char *const engines[] = {"auto",  "io_uring_fixed", "io_uring", "libaio",
                                       "psync", "mmap",           NULL};
@@ -19,38 +20,9 @@ static const char *const write_modes[] = {
     "buffered+dsync", "buffered+sync", NULL};
 static const char *const distributions[] = {"uniform", "zipf", NULL};
 
-/* The harness's own would take one thread per CPU, and the disk's figures are told by depth. */
 #define PARAMS_ALL(block)                                                                          \
-    {.name = "block_bytes",                                                                        \
-     .type = PARAM_COUNT,                                                                          \
-     .unit = "byte",                                                                               \
-     .initial = block,                                                                             \
-     .min = 1,                                                                                     \
-     .max = 268435456,                                                                             \
-     .help = "Bytes of one operation. cache_mode direct wants a multiple of the logical block."},  \
-        {.name = "file_bytes",                                                                     \
-         .type = PARAM_COUNT,                                                                      \
-         .unit = "byte",                                                                           \
-         .initial = "1073741824",                                                                  \
-         .min = 4096,                                                                              \
-         .max = 1e15,                                                                              \
-         .help = "Size of the scratch file, filled by real writes before; whole blocks of it are " \
-                 "used (covered_bytes)."},                                                         \
-        {.name = "threads",                                                                        \
-         .type = PARAM_COUNT,                                                                      \
-         .initial = "1",                                                                           \
-         .min = 1,                                                                                 \
-         .max = 512,                                                                               \
-         .choices = all_cpus,                                                                      \
-         .help = "Threads to run; all: one per CPU this process may use."},                        \
-        {.name = "total_bytes",                                                                    \
-         .type = PARAM_COUNT,                                                                      \
-         .unit = "byte",                                                                           \
-         .min = 1,                                                                                 \
-         .max = 1e18,                                                                              \
-         .help = "Total to move, rounded down to whole blocks and split over the threads; with "   \
-                 "duration_s the trial ends at whichever is reached first, and without it when "   \
-                 "all is moved."},                                                                 \
+    PARAM_BLOCK_BYTES(block, "cache_mode direct wants a multiple of the logical block."),          \
+        PARAM_FILE_BYTES, PARAM_THREADS, PARAM_TOTAL_BYTES,                                        \
         {.name = "rate",                                                                           \
          .type = PARAM_NUMBER,                                                                     \
          .unit = "operation/s",                                                                    \
@@ -72,13 +44,7 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
          .initial = "off",                                                                         \
          .choices = switches,                                                                      \
          .help = "Whether to judge by SNIA's rule if the rate was steady; the time is the same."}, \
-        {.name = "scratch_fd",                                                                     \
-         .type = PARAM_COUNT,                                                                      \
-         .scope = SCOPE_HOST,                                                                      \
-         .min = 3,                                                                                 \
-         .max = 1048576,                                                                           \
-         .help = "File descriptor of an unnamed file that a job keeps between its trials. "        \
-                 "Default: one of its own in HOSTBENCH_SCRATCH."}
+        PARAM_SCRATCH_FD
 
 #define PARAMS_QUEUED(modes)                                                                       \
     {.name = "queue_depth",                                                                        \
@@ -152,39 +118,15 @@ static const struct param rand_rw_params[] = {PARAMS_ALL(SMALL_BLOCK),
 static const struct param commit_params[] = {PARAMS_ALL(SMALL_BLOCK), {.name = NULL}};
 
 /* total_bytes stands for work; there are no slices. */
-static const char *const excludes[] = {"work", "slice_s", NULL};
+const char *const disk_excludes[] = {"work", "slice_s", NULL};
 static const char *const mix_streams[] = {"read", "write", NULL};
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
 static const struct metric metrics[] = {
-    {"device_read_ratio", "1", HIGHER_IS_BETTER,
-     "Bytes that this process read from block devices (/proc/self/io) over those that the workload "
-     "read: 0 where the page cache had them, 1 or more (read-ahead) where it had not. A "
-     "hypervisor's cache is not seen."},
-    {"device_write_ratio", "1", LOWER_IS_BETTER,
-     "Bytes that this process sent to block devices, or made dirty, over those that the workload "
-     "wrote: more than 1 where blocks are parts of a page."},
-    {"cached_ratio_before", "1", LOWER_IS_BETTER,
-     "Share of the file in the page cache right before the timed region."},
-    {"cached_ratio_after", "1", LOWER_IS_BETTER, "The same at its end."},
-    {"diskstats_read_bytes", "byte", HIGHER_IS_BETTER,
-     "Bytes that the device read in the timed region, whoever asked for them."},
-    {"diskstats_write_bytes", "byte", HIGHER_IS_BETTER,
-     "Bytes that the device wrote in the timed region, whoever asked for it: journal and other "
-     "processes included."},
-    {"device_busy_ratio", "1", HIGHER_IS_BETTER,
-     "Share of the timed region in which the device had something to do."},
-    {"planned_write_bytes", "byte", LOWER_IS_BETTER,
-     "Bytes to be written, known before the trial: what was missing of the file, and the "
-     "workload's with parts of pages written as pages; at most so many of total_bytes where "
-     "duration_s ends the trial. None where the time alone does."},
-    {"prefilled_bytes", "byte", LOWER_IS_BETTER,
-     "Bytes of the file that were missing and were written before the trial."},
-    {"prefill_s", "s", LOWER_IS_BETTER, "Time that took, with the fsync behind it."},
-    {"covered_bytes", "byte", HIGHER_IS_BETTER,
-     "Bytes of the file that the blocks cover: whole blocks, of each thread's own part where it "
-     "has one."},
+    METRIC_READ_THERE,
+    METRIC_WRITTEN_THERE,
+    METRICS_EVIDENCE,
     {"fsync_s", "s", LOWER_IS_BETTER,
      "Time of the fdatasync at the end, inside the timed region; the longest of the threads."},
     {"steady_state_range_ratio", "1", LOWER_IS_BETTER,
@@ -225,11 +167,8 @@ static void finish(struct thread *thread)
     file_conclude(job);
 }
 
-/* A gibibyte, filled at some hundred megabytes a second. */
-#define FILL_S 3
-
 #define SHARED                                                                                     \
-    .excludes = excludes, .metrics = metrics, .setup_s = FILL_S, .work_param = "total_bytes",      \
+    .excludes = disk_excludes, .metrics = metrics, .setup_s = FILL_S, .work_param = "total_bytes", \
     .unsupported = disk_job_unsupported, .check = disk_job_check, .open = disk_job_open,           \
     .close = disk_job_close, .setup = setup, .loop = disk_loop, .verify = verify,                  \
     .finish = finish, .teardown = disk_loop_close
@@ -244,12 +183,6 @@ static const struct disk_kind rand_write = {.writes = true};
 static const struct disk_kind rand_rw = {.reads = true, .writes = true};
 static const struct disk_kind commit = {.writes = true, .sequential = true, .commit = true};
 
-#define BYTES_PER_SECOND(text)                                                                     \
-    {.name = "bytes_per_second",                                                                   \
-     .unit = "byte/s",                                                                             \
-     .description = text,                                                                          \
-     .combine = COMBINE_SUM,                                                                       \
-     .work = "byte"}
 #define OPERATIONS_PER_SECOND(text)                                                                \
     {.name = "operations_per_second",                                                              \
      .unit = "operation/s",                                                                        \

@@ -13,6 +13,7 @@ from services.disk.report.behaviour import behaviour_part
 from services.disk.report.cases import BLOCK, COMMITS, DEPTH, RANDOM, SEQUENTIAL, is_cached
 from services.disk.report.evidence import cautions, evidence_part
 from services.disk.report.latency import commits, percentiles
+from services.disk.report.naive import naive_evidence
 from services.disk.report.sweeps import operations, throughput
 
 INTRODUCTION = Paragraph(
@@ -65,6 +66,11 @@ def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemRe
             *peer_part(cases),
         ),
     )
+
+
+def naive(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
+    """See hostbench.report.subsystems."""
+    yield from naive_evidence(cases, of=len(document.cases))
 
 
 def _of(cases: Sequence[CaseResult], names: Sequence[str]) -> list[CaseResult]:

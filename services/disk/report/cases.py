@@ -8,6 +8,7 @@ from hostbench.units import exact_bytes, human
 SEQUENTIAL = ("seq_read", "seq_write", "seq_rw")
 RANDOM = ("rand_read", "rand_write", "rand_rw")
 COMMITS = "fsync_latency"
+NAIVE = ("naive_read", "naive_write", "naive_rw")
 
 BLOCK, DEPTH, FILE, TOTAL = "block_bytes", "queue_depth", "file_bytes", "total_bytes"
 MODE, ENGINE, RATE, SHARE = "cache_mode", "engine", "rate", "read_share"

@@ -5,16 +5,19 @@
  * SHIM_RANGE_ERRNO: what the latter fails with. SHIM_JOIN_S: how long joining a thread takes more.
  * SHIM_NAMES_TAKEN: how many new files have a name that is taken. SHIM_NO_ACCOUNTS: there is no
  * /proc/self/io. SHIM_NO_MINCORE: mincore() is refused. SHIM_LOST_WRITE: of so many writes of less
- * than 64 KiB each the last one is lost. */
+ * than 64 KiB each the last one is lost; of write() the place moves on. SHIM_BAD_READ: what read()
+ * gives has a wrong first byte. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -79,6 +82,30 @@ ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
     if (number("SHIM_LOST_WRITE") && bytes < 65536 && ++writes % number("SHIM_LOST_WRITE") == 0)
         return (ssize_t)bytes;
     return syscall(SYS_pwrite64, fd, from, bytes, offset);
+}
+
+/* The scratch file: it has no name. */
+static bool is_file(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0;
+}
+
+ssize_t write(int fd, const void *from, size_t bytes)
+{
+    static int writes;
+    int lost = number("SHIM_LOST_WRITE");
+    if (lost && is_file(fd) && ++writes % lost == 0)
+        return lseek(fd, (off_t)bytes, SEEK_CUR) < 0 ? -1 : (ssize_t)bytes;
+    return syscall(SYS_write, fd, from, bytes);
+}
+
+ssize_t read(int fd, void *into, size_t bytes)
+{
+    ssize_t got = syscall(SYS_read, fd, into, bytes);
+    if (got > 0 && number("SHIM_BAD_READ") && is_file(fd))
+        *(char *)into ^= 1;
+    return got;
 }
 
 int fsync(int fd)

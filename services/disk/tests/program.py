@@ -30,6 +30,7 @@ WORKLOADS = (
     "rand_rw",
     "fsync_latency",
 )
+NAIVE = ("naive_read", "naive_write", "naive_rw")
 READING = ("seq_read", "seq_rw", "rand_read", "rand_rw")
 # The longest anything here may take, on a machine whose CPUs others have.
 TIMEOUT_S = 60.0

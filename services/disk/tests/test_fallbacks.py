@@ -4,7 +4,6 @@ import ctypes
 import errno
 import mmap
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -30,27 +29,12 @@ from services.disk.tests.program import (
     scratch_file,
     table,
 )
+from services.disk.tests.shim import shim, shimmed
 from tests.seccomp import refusing
 
-SHIM = Path(__file__).with_name("file_shim.c")
+__all__ = ["shim"]  # a fixture
+
 NOBODY = 65534
-
-
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The library that stands in for the C library's calls."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no compiler to make the stand-in with")
-    library = tmp_path_factory.mktemp("shim") / "file_shim.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SHIM, "-ldl"], check=True)
-    return str(library)
-
-
-def shimmed(shim: str, **variables: int) -> dict[str, str]:
-    """The environment in which the stand-in does that."""
-    given = {f"SHIM_{name.upper()}": str(value) for name, value in variables.items()}
-    return os.environ | {"LD_PRELOAD": shim} | given
 
 
 # ---- a disk that loses a write ---------------------------------------------------------------

@@ -9,7 +9,7 @@ from hostbench.blockdevice import block_device
 from hostbench.errors import UsageError
 from hostbench.hostscratch import BANDWIDTH, OPERATIONS
 from hostbench.models.host import BlockDevice, Disk, ScratchPlace, Virtualisation
-from hostbench.models.limit import Limit
+from hostbench.models.limit import NAIVE_REASON, Limit
 from hostbench.verdict import above_limit
 from services.disk.limits import limits
 from tests.unit import block_devices
@@ -71,6 +71,11 @@ def test_the_link_bounds_bytes_and_operations(workload: str) -> None:
 
 def test_a_time_has_no_limit() -> None:
     assert found(place(SATA), "fsync_latency") == {}
+
+
+@pytest.mark.parametrize("workload", ["naive_read", "naive_write", "naive_rw"])
+def test_what_is_naive_is_held_against_no_limit(workload: str) -> None:
+    assert reasons(found(place(SATA), workload)) == NAIVE_REASON
 
 
 def test_several_disks_add_up() -> None:

@@ -28,6 +28,7 @@ from hostbench.report.content import (
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
 from hostbench.report.page import report_of
+from hostbench.report.subsystems import subsystem_reports
 from hostbench.report.timeline import time_section
 from services.disk.report import report
 from services.disk.report.behaviour import Kind, behaviour
@@ -539,3 +540,63 @@ def test_a_workload_that_the_section_does_not_know() -> None:
     odd = case.model_copy(update={"workload": "disk.trim"})
     blocks = flat(report((odd,), document).blocks)
     assert "Figures of disk.trim" in {b.caption for b in blocks if isinstance(b, Table)}
+
+
+# ---- naive workloads ----
+
+
+def naive_run() -> ResultDocument:
+    """One sound read, and one read and one write that went through memory."""
+    document = document_of(
+        ("seq_read", {}), ("seq_read", {"block_bytes": 8 * KIB}), ("seq_write", {})
+    )
+    sound, read, write = document.cases
+    reads = _in_memory(read, "naive_read", cached_ratio_before=1.0, device_read_ratio=0.0)
+    writes = _in_memory(
+        write, "naive_write", cached_ratio_before=1.0, device_read_ratio=None, sync_after_s=0.3
+    )
+    metrics = document.workloads["disk.seq_read"]
+    return document.model_copy(
+        update={
+            "cases": (sound, reads, writes),
+            "workloads": {
+                **document.workloads,
+                "disk.naive_read": metrics,
+                "disk.naive_write": metrics,
+            },
+        }
+    )
+
+
+def _in_memory(case: CaseResult, workload: str, **told: float | None) -> CaseResult:
+    """The case as if memory had served it; None: it has no such metric."""
+    metrics = dict(case.metrics)
+    like = metrics["cached_ratio_before"]
+    for name, value in told.items():
+        metrics.pop(name, None)
+        if value is not None:
+            statistics = like.statistics.model_copy(update={"median": value})
+            unit = "s" if name.endswith("_s") else "1"
+            metrics[name] = like.model_copy(update={"unit": unit, "statistics": statistics})
+    update = {"workload": f"disk.{workload}", "naive": True, "peers": (), "metrics": metrics}
+    return case.model_copy(update=update)
+
+
+def test_what_naive_figures_leave_out_stands_in_their_part() -> None:
+    document = naive_run()
+    part = subsystem_reports(document)["disk"].blocks[-1]
+    assert isinstance(part, Part) and part.title == "Naive"
+    found = {b.caption: b for b in flat(part.blocks) if isinstance(b, Table)}
+    cells = rows(found["Memory and disk behind the naive figures"])
+    by_case = {workload: row for (workload, _), row in cells.items()}
+    assert by_case["disk.naive_read"]["cached before"] == "100.0 %"
+    assert by_case["disk.naive_read"]["read there"] == "0.00 %"
+    assert by_case["disk.naive_read"]["after the clock"] == "–"
+    assert by_case["disk.naive_write"]["read there"] == "–"
+    assert by_case["disk.naive_write"]["after the clock"] == "300.0 ms"
+    said = markdown(report_of(document, "result.json"))
+    assert said.count("After the clock: how long an fsync took") == 1
+
+
+def test_without_naive_cases_nothing_is_said_of_them() -> None:
+    assert "After the clock" not in markdown(report_of(ALL, "result.json"))

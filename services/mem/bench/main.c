@@ -6,7 +6,8 @@ static const struct workload *const workloads[] = {
     &add_workload,           &triad_workload,
     &pointer_chase_workload, &loaded_latency_workload,
     &random_access_workload, &read_write_workload,
-    &memset_write_workload,  NULL,
+    &memset_write_workload,  &naive_copy_workload,
+    &naive_set_workload,     NULL,
 };
 
 static const struct program program = {"mem-bench", "mem", workloads};

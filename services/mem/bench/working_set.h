@@ -27,12 +27,13 @@ struct working_set {
     double huge_page_ratio;
 };
 
-/* Parameters of all workloads. */
+/* Parameters of all workloads; the pages are those of the default. */
 extern const char *const page_modes[], *const size_words[], *const node_words[];
-#define PARAMS_WORKING_SET                                                                         \
+#define PARAMS_WORKING_SET PARAMS_WORKING_SET_ON("huge")
+#define PARAMS_WORKING_SET_ON(default_pages)                                                       \
     {.name = "pages",                                                                              \
      .type = PARAM_CHOICE,                                                                         \
-     .initial = "huge",                                                                            \
+     .initial = (default_pages),                                                                   \
      .choices = page_modes,                                                                        \
      .help = "Pages of the arrays; huge: transparent ones of 2 MiB are asked for, and "            \
              "huge_page_ratio says how many there are; hugetlb: of the pool that the "             \

@@ -7,8 +7,10 @@ import pytest
 
 from hostbench.hostmemory import memory as memory_of
 from hostbench.models.host import Cache, Channels, HostInventory, Memory, Virtualisation
+from hostbench.models.limit import NAIVE_REASON
 from hostbench.verdict import above_limit
 from services.mem.limits import WORKLOADS, cache_bytes, limits
+from services.mem.params import NAIVE
 from tests.unit import smbios_tables as tables
 from tests.unit.records import end, host, placement, start
 
@@ -58,6 +60,13 @@ def test_channels_times_speed_times_width(workload: str) -> None:
 @pytest.mark.parametrize("workload", ["pointer_chase", "loaded_latency", "random_access", "no"])
 def test_times_have_no_limit(workload: str) -> None:
     assert limits(inventory(KNOWN), start(workload=workload), end()) == {}
+
+
+@pytest.mark.parametrize("workload", NAIVE)
+def test_a_naive_figure_is_held_against_none(workload: str) -> None:
+    found = limit(workload)
+    assert found.value is None and not found.factors
+    assert found.reason == NAIVE_REASON
 
 
 def test_what_the_user_tells_comes_first() -> None:

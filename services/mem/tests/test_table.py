@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from services.mem.tests.program import LIBRARY, MIB, STREAM, TIMES, table
+from services.mem.tests.program import LIBRARY, MIB, NAIVE, STREAM, TIMES, table
 from tests.machine_code import ROOT
 
-WORKLOADS = (*STREAM, *TIMES, *LIBRARY)
+WORKLOADS = (*STREAM, *TIMES, *LIBRARY, *NAIVE)
 COMMON = {
     *("threads", "cpus", "duration_s", "work", "warmup_s", "slice_s", "sample_interval_s"),
     "lifeline_fd",
@@ -23,6 +23,7 @@ OWN = {
     "random_access": {"operation", "block_bytes", "index"},
     "read_write": BLOCKS,
     "memset_write": BLOCKS,
+    **{name: BLOCKS | {"clock", "lock"} for name in NAIVE},
 }
 PLAIN_AND_NT = ["best", "plain", "nt"]
 CHOICES = {
@@ -45,6 +46,8 @@ DEFAULTS = {
     "index": "precomputed",
     "load": "read",
 }
+# The reports ran on small pages.
+OWN_DEFAULTS = {name: {"pages": "4k"} for name in NAIVE}
 BLOCK_TIMES = {f"block_time_s_{which}" for which in ("median", "p99", "p999", "max")}
 ALWAYS = {"huge_page_ratio", "overlap_ratio", "clean_slice_ratio"}
 BYTES = {f"bytes_per_second{which}" for which in ("", "_makespan", "_sum", "_best")} | {
@@ -68,20 +71,23 @@ def metrics(workload: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_workloads(workloads: dict[str, Any]) -> None:
-    assert list(workloads) == [*STREAM, *TIMES, *LIBRARY]
+    assert list(workloads) == list(WORKLOADS)
     assert all(workload["unsupported"] is None for workload in workloads.values())
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_parameters(workloads: dict[str, Any], name: str) -> None:
     found = params(workloads[name])
-    assert set(found) == COMMON | SHARED | OWN[name]
+    # A loop has no slices.
+    common = COMMON - {"slice_s"} if name in NAIVE else COMMON
+    assert set(found) == common | SHARED | OWN[name]
     for param, choices in CHOICES.items():
         if param in found:
             assert found[param]["choices"] == choices
     for param, default in DEFAULTS.items():
         if param in found:
-            assert found[param]["default"] == default
+            own = OWN_DEFAULTS.get(name, {}).get(param, default)
+            assert found[param]["default"] == own
     assert found["size_bytes"]["choices"] == ["auto"]
     assert found["memory_node"]["choices"] == ["local"]
     assert found["size_share"]["max"] == 0.9

@@ -221,6 +221,10 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("copy", "--store=libc", "memcpy"),
         ("read_write", "--block-bytes=4096", "memcpy"),
         ("memset_write", "--block-bytes=4096", "memset"),
+        ("naive_copy", "--block-bytes=4096", "memcpy"),
+        ("naive_copy", "--lock=each", "memcpy"),
+        ("naive_set", "--block-bytes=4096", "memset"),
+        ("naive_set", "--pattern=random", "memset"),
     ],
 )
 def test_a_wrong_bit_of_the_c_library_exits_5(
@@ -237,7 +241,7 @@ def test_the_wrong_library_does_no_harm_to_our_own_kernels(shim: dict[str, str])
     assert call("copy", "--store=plain", *BRIEF, env=environment).returncode == OK
 
 
-@pytest.mark.parametrize("workload", ["read", "copy", "triad", "pointer_chase"])
+@pytest.mark.parametrize("workload", ["read", "copy", "triad", "pointer_chase", "naive_copy"])
 def test_memory_that_changes_by_itself_is_no_figure(workload: str) -> None:
     """As a failing module does: single bits, in the middle of the arrays."""
     with subprocess.Popen(

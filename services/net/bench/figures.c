@@ -1,6 +1,6 @@
 #include "figures.h"
 
-#include "monotonic.h"
+#include "sums.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -107,135 +107,25 @@ const struct metric tcp_rr_metrics[] = {OF_ROUND_TRIPS, OF_TCP, {.name = NULL}};
 const struct metric udp_rr_metrics[] = {OF_ROUND_TRIPS, {.name = NULL}};
 const struct metric tcp_crr_metrics[] = {OF_ROUND_TRIPS, {.name = NULL}};
 
-/* ---- sums ----------------------------------------------------------------------------------- */
-
-double receiver_rate(const struct stream_counts *receiver)
-{
-    double took_s = receiver->last_s - receiver->first_s;
-    double bytes = (double)(receiver->bytes - receiver->first_bytes);
-    return bytes > 0 && took_s > 0 ? bytes / took_s : NAN;
-}
-
-/* One direction of the test, or both. */
-struct sums {
-    unsigned sockets;
-    struct stream_counts sent, received; /* added up; times, sizes and flags apart from that */
-    double sender_begin_s, sender_end_s;
-    double receiver_begin_s, receiver_end_s;
-    uint64_t first_bytes;
-    double congestion_windows_bytes;
-    uint64_t surplus; /* datagrams that a stream received more than were sent on it */
+const struct metric naive_stream_metrics[] = {
+    OF_ALL,
+    {"sender_bytes", "byte", HIGHER_IS_BETTER,
+     "Payload that the near end gave to the kernel in the timed region."},
+    {"receiver_bytes", "byte", HIGHER_IS_BETTER,
+     "Payload that arrived of it: at the far end, of mode echo back at the near end."},
+    {"arrived_bytes_per_second", "byte/s", HIGHER_IS_BETTER,
+     "Of mode send what arrived, by the receiver's clock, from behind its first byte to its last: "
+     "what the figure should have been."},
+    {"lost_datagrams", "1", LOWER_IS_BETTER,
+     "Datagrams that did not arrive; of mode echo the blocks that were not answered within a "
+     "second."},
+    {"lost_ratio", "1", LOWER_IS_BETTER, "Their share of those that were sent."},
+    {.name = NULL},
 };
-
-static uint32_t least(uint32_t so_far, uint32_t more)
-{
-    return so_far == 0 || (more > 0 && more < so_far) ? more : so_far;
-}
-
-static void add_sender(struct sums *sums, const struct stream_counts *one)
-{
-    struct stream_counts *all = &sums->sent;
-    all->bytes += one->bytes;
-    all->datagrams += one->datagrams;
-    all->refused += one->refused;
-    all->lost_operations += one->lost_operations;
-    all->retransmits += one->retransmits;
-    sums->congestion_windows_bytes += one->congestion_window_bytes;
-    all->tcp_rtt_s += one->tcp_rtt_s;
-    all->zerocopy_sent += one->zerocopy_sent;
-    all->zerocopy_copied += one->zerocopy_copied;
-    all->path_mtu_bytes = least(all->path_mtu_bytes, one->path_mtu_bytes);
-    all->mss_bytes = least(all->mss_bytes, one->mss_bytes);
-    all->send_buffer_bytes = least(all->send_buffer_bytes, one->send_buffer_bytes);
-    all->gso_segments =
-        sums->sockets ? least(all->gso_segments, one->gso_segments) : one->gso_segments;
-    sums->sender_begin_s = fmin(sums->sender_begin_s, one->first_s);
-    sums->sender_end_s = fmax(sums->sender_end_s, one->last_s);
-}
-
-static void add_receiver(struct sums *sums, const struct stream_counts *one)
-{
-    struct stream_counts *all = &sums->received;
-    all->bytes += one->bytes;
-    all->datagrams += one->datagrams;
-    all->duplicated += one->duplicated;
-    all->reordered += one->reordered;
-    all->dropped_by_receiver += one->dropped_by_receiver;
-    all->receive_buffer_bytes = least(all->receive_buffer_bytes, one->receive_buffer_bytes);
-    all->gro = one->gro && (all->gro || sums->sockets == 0);
-    if (one->bytes == 0)
-        return;
-    sums->first_bytes += one->first_bytes;
-    sums->receiver_begin_s = fmin(sums->receiver_begin_s, one->first_s);
-    sums->receiver_end_s = fmax(sums->receiver_end_s, one->last_s);
-}
-
-/* Of the test's own sockets on which the near end has this role, or of all (`any`). */
-static struct sums sum_up(const struct net_job *job, enum role near, bool any)
-{
-    struct sums sums = {.sender_begin_s = INFINITY,
-                        .sender_end_s = -INFINITY,
-                        .receiver_begin_s = INFINITY,
-                        .receiver_end_s = -INFINITY};
-    for (unsigned i = 0; i < test_own_sockets(&job->test); i++) {
-        if (!any && test_place(&job->test, i).near != near)
-            continue;
-        const struct stream_counts *sent = net_job_sender(job, i), *got = net_job_receiver(job, i);
-        add_sender(&sums, sent);
-        add_receiver(&sums, got);
-        sums.surplus += got->datagrams > sent->datagrams ? got->datagrams - sent->datagrams : 0;
-        sums.sockets++;
-    }
-    return sums;
-}
-
-/* From the first byte at any receiver to the last one, by the clock of that end. */
-static double arrived_rate(const struct sums *sums)
-{
-    double took_s = sums->receiver_end_s - sums->receiver_begin_s;
-    double bytes = (double)(sums->received.bytes - sums->first_bytes);
-    return bytes > 0 && took_s > 0 ? bytes / took_s : NAN;
-}
-
-static double offered_rate(const struct sums *sums)
-{
-    double took_s = sums->sender_end_s - sums->sender_begin_s;
-    return took_s > 0 ? (double)sums->sent.bytes / took_s : NAN;
-}
-
-/* Each of two directions has clocks of its own. */
-static double sum_of(const struct sums *one, double a, const struct sums *other, double b)
-{
-    return (one->sockets ? a : 0) + (other->sockets ? b : 0);
-}
-
-/* A surplus on one stream makes up for no loss on another. */
-static double lost_datagrams(const struct sums *sums)
-{
-    uint64_t there = sums->received.datagrams - sums->surplus;
-    return (double)(sums->sent.datagrams - there);
-}
-
-static double lost_ratio(const struct sums *sums)
-{
-    double sent = (double)sums->sent.datagrams;
-    return sent > 0 ? lost_datagrams(sums) / sent : NAN;
-}
-
-/* CPU time of the roles of the test itself at either end. */
-static double cpu_s(const struct net_job *job, bool far)
-{
-    double sum_s = 0;
-    for (unsigned i = 0; i < test_own_sockets(&job->test); i++) {
-        bool near_receives = test_place(&job->test, i).near == ROLE_RECEIVE;
-        sum_s += (near_receives == far ? net_job_sender(job, i) : net_job_receiver(job, i))->cpu_s;
-    }
-    return sum_s;
-}
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-static void tell(struct run *run, const char *name, double value, const char *why_not)
+void figures_tell(struct run *run, const char *name, double value, const char *why_not)
 {
     if (isfinite(value))
         run_metric(run, name, value);
@@ -248,30 +138,32 @@ static double known(double value)
     return value > 0 ? value : NAN;
 }
 
-static void tell_all(struct net_job *job, const struct sums *all)
+void figures_tell_all(struct net_job *job, const struct sums *all)
 {
     struct run *run = job->run;
-    tell(run, "turned_away", (double)session_report(job->session)->strangers, UNTOLD);
-    tell(run, "path_mtu_bytes", known(all->sent.path_mtu_bytes), UNTOLD);
-    tell(run, "send_buffer_in_force_bytes", known(all->sent.send_buffer_bytes), UNTOLD);
-    tell(run, "receive_buffer_in_force_bytes", known(all->received.receive_buffer_bytes), UNTOLD);
+    figures_tell(run, "turned_away", (double)session_report(job->session)->strangers, UNTOLD);
+    figures_tell(run, "path_mtu_bytes", known(all->sent.path_mtu_bytes), UNTOLD);
+    figures_tell(run, "send_buffer_in_force_bytes", known(all->sent.send_buffer_bytes), UNTOLD);
+    figures_tell(run, "receive_buffer_in_force_bytes", known(all->received.receive_buffer_bytes),
+                 UNTOLD);
 }
 
 static void tell_tcp(struct net_job *job, const struct sums *all)
 {
-    tell(job->run, "retransmits", (double)all->sent.retransmits, UNTOLD);
-    tell(job->run, "tcp_rtt_s", known(all->sent.tcp_rtt_s / all->sockets), UNTOLD);
-    tell(job->run, "mss_bytes", known(all->sent.mss_bytes), UNTOLD);
+    figures_tell(job->run, "retransmits", (double)all->sent.retransmits, UNTOLD);
+    figures_tell(job->run, "tcp_rtt_s", known(all->sent.tcp_rtt_s / all->sockets), UNTOLD);
+    figures_tell(job->run, "mss_bytes", known(all->sent.mss_bytes), UNTOLD);
 }
 
 static void tell_tcp_stream(struct net_job *job, const struct sums *all)
 {
     const struct stream_counts *sent = &all->sent;
     tell_tcp(job, all);
-    tell(job->run, "congestion_window_bytes", known(all->congestion_windows_bytes), UNTOLD);
+    figures_tell(job->run, "congestion_window_bytes", known(all->congestion_windows_bytes), UNTOLD);
     if (job->test.send_path == SEND_ZEROCOPY)
-        tell(job->run, "zerocopy_copied_ratio",
-             (double)sent->zerocopy_copied / (double)sent->zerocopy_sent, "no call was made");
+        figures_tell(job->run, "zerocopy_copied_ratio",
+                     (double)sent->zerocopy_copied / (double)sent->zerocopy_sent,
+                     "no call was made");
     else
         run_no_metric(job->run, "zerocopy_copied_ratio", "send_path is not zerocopy");
 }
@@ -282,18 +174,21 @@ static void tell_udp_stream(struct net_job *job, const struct sums *all, const s
     struct run *run = job->run;
     bool numbered = job->test.block_bytes >= STREAM_HEADER_BYTES;
     double sent = (double)all->sent.datagrams, received = (double)all->received.datagrams;
-    tell(run, "sent_datagrams", sent, UNTOLD);
-    tell(run, "received_datagrams", received, UNTOLD);
-    tell(run, "lost_datagrams", lost_datagrams(all), UNTOLD);
-    tell(run, "lost_ratio", lost_ratio(all), "no datagram was sent");
-    tell(run, "send_lost_ratio", lost_ratio(send), NO_WAY);
-    tell(run, "receive_lost_ratio", lost_ratio(receive), NO_WAY);
-    tell(run, "duplicated_datagrams", numbered ? (double)all->received.duplicated : NAN, NO_HEADER);
-    tell(run, "reordered_datagrams", numbered ? (double)all->received.reordered : NAN, NO_HEADER);
-    tell(run, "receiver_dropped_datagrams", (double)all->received.dropped_by_receiver, UNTOLD);
-    tell(run, "refused_datagrams", (double)all->sent.refused, UNTOLD);
-    tell(run, "gso_segments", all->sent.gso_segments, UNTOLD);
-    tell(run, "gro_active", all->received.gro, UNTOLD);
+    figures_tell(run, "sent_datagrams", sent, UNTOLD);
+    figures_tell(run, "received_datagrams", received, UNTOLD);
+    figures_tell(run, "lost_datagrams", lost_datagrams(all), UNTOLD);
+    figures_tell(run, "lost_ratio", lost_ratio(all), "no datagram was sent");
+    figures_tell(run, "send_lost_ratio", lost_ratio(send), NO_WAY);
+    figures_tell(run, "receive_lost_ratio", lost_ratio(receive), NO_WAY);
+    figures_tell(run, "duplicated_datagrams", numbered ? (double)all->received.duplicated : NAN,
+                 NO_HEADER);
+    figures_tell(run, "reordered_datagrams", numbered ? (double)all->received.reordered : NAN,
+                 NO_HEADER);
+    figures_tell(run, "receiver_dropped_datagrams", (double)all->received.dropped_by_receiver,
+                 UNTOLD);
+    figures_tell(run, "refused_datagrams", (double)all->sent.refused, UNTOLD);
+    figures_tell(run, "gso_segments", all->sent.gso_segments, UNTOLD);
+    figures_tell(run, "gro_active", all->received.gro, UNTOLD);
 }
 
 static void tell_streams(struct net_job *job, const struct sums *all, double offered)
@@ -302,15 +197,15 @@ static void tell_streams(struct net_job *job, const struct sums *all, double off
     struct sums send = sum_up(job, ROLE_SEND, false), receive = sum_up(job, ROLE_RECEIVE, false);
     double gigabytes = (double)all->received.bytes / GB;
     run_bulk_rate(run, sum_of(&send, arrived_rate(&send), &receive, arrived_rate(&receive)));
-    tell(run, "offered_bytes_per_second", offered, "nothing was sent");
-    tell(run, "sender_bytes", (double)all->sent.bytes, UNTOLD);
-    tell(run, "receiver_bytes", (double)all->received.bytes, UNTOLD);
-    tell(run, "send_bytes_per_second", send.sockets ? arrived_rate(&send) : NAN,
-         send.sockets ? NO_UNIT : NO_WAY);
-    tell(run, "receive_bytes_per_second", receive.sockets ? arrived_rate(&receive) : NAN,
-         receive.sockets ? NO_UNIT : NO_WAY);
-    tell(run, "cpu_seconds_per_gigabyte", cpu_s(job, false) / gigabytes, NO_UNIT);
-    tell(run, "far_cpu_seconds_per_gigabyte", cpu_s(job, true) / gigabytes, NO_UNIT);
+    figures_tell(run, "offered_bytes_per_second", offered, "nothing was sent");
+    figures_tell(run, "sender_bytes", (double)all->sent.bytes, UNTOLD);
+    figures_tell(run, "receiver_bytes", (double)all->received.bytes, UNTOLD);
+    figures_tell(run, "send_bytes_per_second", send.sockets ? arrived_rate(&send) : NAN,
+                 send.sockets ? NO_UNIT : NO_WAY);
+    figures_tell(run, "receive_bytes_per_second", receive.sockets ? arrived_rate(&receive) : NAN,
+                 receive.sockets ? NO_UNIT : NO_WAY);
+    figures_tell(run, "cpu_seconds_per_gigabyte", cpu_s(job, false) / gigabytes, NO_UNIT);
+    figures_tell(run, "far_cpu_seconds_per_gigabyte", cpu_s(job, true) / gigabytes, NO_UNIT);
     if (job->test.protocol == PROTOCOL_TCP)
         tell_tcp_stream(job, all);
     else
@@ -339,17 +234,17 @@ static void tell_load(struct net_job *job)
     const char *no_way = job->test.load_streams ? NO_WAY : NO_LOAD;
     const char *why = job->test.load_streams ? NO_UNIT : NO_LOAD;
     double all = (sends ? send : 0) + (receives ? receive : 0);
-    tell(job->run, "load_bytes_per_second", job->test.load_streams ? all : NAN, why);
-    tell(job->run, "load_send_bytes_per_second", send, sends ? why : no_way);
-    tell(job->run, "load_receive_bytes_per_second", receive, receives ? why : no_way);
+    figures_tell(job->run, "load_bytes_per_second", job->test.load_streams ? all : NAN, why);
+    figures_tell(job->run, "load_send_bytes_per_second", send, sends ? why : no_way);
+    figures_tell(job->run, "load_receive_bytes_per_second", receive, receives ? why : no_way);
 }
 
 static void tell_round_trips(struct net_job *job, const struct sums *all)
 {
     double millions = (double)(all->sent.datagrams - all->sent.lost_operations) / MILLION;
-    tell(job->run, "lost_operations", (double)all->sent.lost_operations, UNTOLD);
-    tell(job->run, "far_cpu_seconds_per_million_operations", cpu_s(job, true) / millions,
-         "no operation was done");
+    figures_tell(job->run, "lost_operations", (double)all->sent.lost_operations, UNTOLD);
+    figures_tell(job->run, "far_cpu_seconds_per_million_operations", cpu_s(job, true) / millions,
+                 "no operation was done");
     tell_load(job);
     if (job->test.protocol == PROTOCOL_TCP && job->test.kind == KIND_RR)
         tell_tcp(job, all);
@@ -407,21 +302,30 @@ static void warn_of_rate(struct net_job *job, double offered)
                     asked, offered);
 }
 
-static void warn_of_total(struct net_job *job, uint64_t sent)
+void figures_warn_of_total(struct net_job *job, uint64_t sent_bytes)
 {
-    if (sent < job->test.work_bytes)
+    if (sent_bytes < job->test.work_bytes)
         run_warning(job->run, "sampled",
                     "%" PRIu64 " of %" PRIu64
                     " bytes in the time: the figures are those of a sample",
-                    sent, job->test.work_bytes);
+                    sent_bytes, job->test.work_bytes);
+}
+
+void figures_warn_of_strangers(struct net_job *job)
+{
+    uint64_t strangers = session_report(job->session)->strangers;
+    if (strangers > 0)
+        run_warning(job->run, "strangers",
+                    "the far end turned away %" PRIu64 " connections or datagrams of strangers: "
+                    "somebody else sends to its ports",
+                    strangers);
 }
 
 static void warn(struct net_job *job, const struct sums *all, double offered)
 {
     const struct stream_counts *sent = &all->sent;
-    uint64_t strangers = session_report(job->session)->strangers;
     if (job->test.kind == KIND_STREAM) {
-        warn_of_total(job, sent->bytes);
+        figures_warn_of_total(job, sent->bytes);
         warn_of_rate(job, offered);
         warn_of_buffer(job, "send_buffer_bytes", job->test.send_buffer_bytes,
                        sent->send_buffer_bytes, "net.core.wmem_max");
@@ -436,11 +340,7 @@ static void warn(struct net_job *job, const struct sums *all, double offered)
                     " sends of send_path zerocopy all the same, as it does on a loopback: the "
                     "figure is not one of sending without copies",
                     sent->zerocopy_copied, sent->zerocopy_sent);
-    if (strangers > 0)
-        run_warning(job->run, "strangers",
-                    "the far end turned away %" PRIu64 " connections or datagrams of strangers: "
-                    "somebody else sends to its ports",
-                    strangers);
+    figures_warn_of_strangers(job);
 }
 
 void figures_finish(struct thread *thread)
@@ -449,7 +349,7 @@ void figures_finish(struct thread *thread)
     struct sums all = sum_up(job, ROLE_SEND, true);
     struct sums send = sum_up(job, ROLE_SEND, false), receive = sum_up(job, ROLE_RECEIVE, false);
     double offered = sum_of(&send, offered_rate(&send), &receive, offered_rate(&receive));
-    tell_all(job, &all);
+    figures_tell_all(job, &all);
     if (job->test.kind == KIND_STREAM)
         tell_streams(job, &all, offered);
     else

@@ -5,12 +5,19 @@
 #include "net.h"
 
 extern const struct metric tcp_stream_metrics[], udp_stream_metrics[], tcp_rr_metrics[],
-    udp_rr_metrics[], tcp_crr_metrics[];
+    udp_rr_metrics[], tcp_crr_metrics[], naive_stream_metrics[];
 
-/* Payload a second at one receiver, by its clock, from behind its first call to its last; NaN: all
- * came with one call. */
-double receiver_rate(const struct stream_counts *receiver);
-/* The table's finish(). */
+/* The table's finish(), of all but the naive workload. */
 void figures_finish(struct thread *thread);
+
+/* Parts of it that the naive workload tells alike. */
+
+struct sums;
+/* A value that is not finite is none, for the reason given, which must last. */
+void figures_tell(struct run *run, const char *name, double value, const char *why_not);
+/* What every workload of the table has. */
+void figures_tell_all(struct net_job *job, const struct sums *all);
+void figures_warn_of_total(struct net_job *job, uint64_t sent_bytes);
+void figures_warn_of_strangers(struct net_job *job);
 
 #endif

@@ -4,8 +4,13 @@
 #include <string.h>
 
 static const struct workload *const workloads[] = {
-    &tcp_stream_workload, &udp_stream_workload, &tcp_rr_workload,
-    &udp_rr_workload,     &tcp_crr_workload,    NULL,
+    &tcp_stream_workload,
+    &udp_stream_workload,
+    &tcp_rr_workload,
+    &udp_rr_workload,
+    &tcp_crr_workload,
+    &naive_stream_workload,
+    NULL,
 };
 
 static const struct program program = {"net-bench", "net", workloads};

@@ -1,9 +1,9 @@
 #include "near_loop.h"
 
-#include "figures.h"
 #include "monotonic.h"
 #include "net.h"
 #include "rr.h"
+#include "sums.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -14,25 +14,35 @@
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static const struct net_kind *kind_of(const struct run *run)
-{
-    return run_own(run);
-}
-
-static bool is_stream(const struct run *run)
-{
-    return kind_of(run)->kind == KIND_STREAM;
-}
-
-static bool is_tcp(const struct run *run)
-{
-    return kind_of(run)->protocol == PROTOCOL_TCP;
-}
-
 static bool chosen(const struct run *run, const char *param, const char *word)
 {
     const char *choice = run_choice(run, param);
     return choice && !strcmp(choice, word);
+}
+
+static struct net_kind kind_of(const struct run *run)
+{
+    struct net_kind kind = *(const struct net_kind *)run_own(run);
+    if (kind.naive) {
+        kind.protocol = chosen(run, "protocol", "udp") ? PROTOCOL_UDP : PROTOCOL_TCP;
+        kind.kind = chosen(run, "mode", "echo") ? KIND_RR : KIND_STREAM;
+    }
+    return kind;
+}
+
+static bool is_stream(const struct run *run)
+{
+    return kind_of(run).kind == KIND_STREAM;
+}
+
+static bool is_tcp(const struct run *run)
+{
+    return kind_of(run).protocol == PROTOCOL_TCP;
+}
+
+static bool is_naive(const struct run *run)
+{
+    return kind_of(run).naive;
 }
 
 static enum test_direction direction(const struct run *run, const char *param)
@@ -49,7 +59,7 @@ static uint64_t count_or_0(const struct run *run, const char *param)
 
 unsigned net_job_threads(const struct run *run)
 {
-    bool both = is_stream(run) && direction(run, "direction") == DIRECTION_BOTH;
+    bool both = is_stream(run) && !is_naive(run) && direction(run, "direction") == DIRECTION_BOTH;
     return (unsigned)run_count(run, "streams") * (both ? 2 : 1);
 }
 
@@ -73,7 +83,7 @@ const char *net_job_unsupported(const struct run *run)
         return why;
     if (chosen(run, "ip_version", "6") && !run_param_set(run, "session_fd") && !has_loopback_6())
         return "this host has no IPv6 loopback";
-    if (!is_tcp(run) || chosen(run, "congestion", "system"))
+    if (!is_tcp(run) || is_naive(run) || chosen(run, "congestion", "system"))
         return NULL;
     return endpoint_congestion_unsupported(run_choice(run, "congestion"));
 }
@@ -100,6 +110,15 @@ static void read_round_trip_params(struct run *run, struct test *test)
     test->load_direction = direction(run, "load_direction");
 }
 
+/* What a program does that asks the system for nothing more. */
+static void read_naive_params(struct run *run, struct test *test)
+{
+    test->direction = is_stream(run) ? DIRECTION_SEND : DIRECTION_BOTH;
+    test->work_bytes = count_or_0(run, "total_bytes");
+    test->send_path = SEND_COPY;
+    test->udp_path = UDP_SINGLE;
+}
+
 static bool copy_cpus(const struct cpulist *from, struct cpulist *to)
 {
     if (from->count == 0)
@@ -116,8 +135,8 @@ static bool copy_cpus(const struct cpulist *from, struct cpulist *to)
 static bool read_params(struct run *run, struct test *test)
 {
     *test = (struct test){
-        .protocol = kind_of(run)->protocol,
-        .kind = kind_of(run)->kind,
+        .protocol = kind_of(run).protocol,
+        .kind = kind_of(run).kind,
         .streams = (unsigned)run_count(run, "streams"),
         .block_bytes = (uint32_t)run_count(run, "block_bytes"),
         .send_buffer_bytes = (uint32_t)count_or_0(run, "send_buffer_bytes"),
@@ -125,11 +144,13 @@ static bool read_params(struct run *run, struct test *test)
         .duration_s = run_param_set(run, "duration_s") ? run_number(run, "duration_s") : 0,
         .ramp_s = run_number(run, "warmup_s"),
     };
-    if (is_stream(run))
+    if (is_naive(run))
+        read_naive_params(run, test);
+    else if (is_stream(run))
         read_stream_params(run, test);
     else
         read_round_trip_params(run, test);
-    if (is_tcp(run) && !chosen(run, "congestion", "system"))
+    if (is_tcp(run) && !is_naive(run) && !chosen(run, "congestion", "system"))
         snprintf(test->congestion, sizeof test->congestion, "%s", run_choice(run, "congestion"));
     return copy_cpus(run_cpu_list(run, "far_cpus"), &test->far_cpus);
 }
@@ -187,9 +208,24 @@ static int place_far_end(struct run *run)
     return EXIT_OK;
 }
 
+/* The other workloads have a bound of their own in the table. */
+static int check_block(struct run *run)
+{
+    uint64_t block = run_count(run, "block_bytes");
+    if (is_tcp(run) || block <= UDP_BLOCK_MOST)
+        return EXIT_OK;
+    run_reason(run,
+               "block_bytes %" PRIu64 " of protocol udp: a datagram takes %d at most; take smaller "
+               "blocks, or protocol tcp",
+               block, UDP_BLOCK_MOST);
+    return EXIT_USAGE;
+}
+
 int net_job_check(struct run *run)
 {
     int failure = check_target(run);
+    if (!failure)
+        failure = check_block(run);
     return failure ? failure : place_far_end(run);
 }
 
@@ -291,7 +327,7 @@ static void choose_tcp_paths(struct run *run)
 
 static int choose_paths(struct net_job *job)
 {
-    if (!is_stream(job->run))
+    if (!is_stream(job->run) || is_naive(job->run))
         return EXIT_OK;
     if (!is_tcp(job->run))
         return choose_udp_path(job);
@@ -342,6 +378,8 @@ static void name_congestion(struct net_job *job)
         return;
     endpoint_congestion_in_force(first->fd, in_force);
     run_fact(job->run, "congestion", in_force);
+    if (is_naive(job->run))
+        return;
     const char *sending = senders_congestion(job, in_force);
     for (size_t i = 0; words[i]; i++)
         if (chosen(job->run, "congestion", "system") && !strcmp(words[i], sending))

@@ -18,6 +18,7 @@
 struct net_kind {
     enum protocol protocol;
     enum kind kind;
+    bool naive; /* parameters of its own say the other two */
 };
 
 /* Of one harness thread, which has one socket of the test; on cache lines of its own. */
@@ -29,6 +30,8 @@ struct near_thread {
     struct driver driver;
     _Atomic uint64_t moved; /* in this phase */
     uint64_t done;          /* round trips of the timed phase */
+    int64_t naive_begin_us,
+        naive_end_us; /* of the naive workload: the time of day around its role */
 };
 
 /* Written by thread 0 between the meetings of all, except the atomics. */

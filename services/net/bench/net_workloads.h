@@ -8,6 +8,6 @@
 extern const char *const net_congestions[];
 
 extern const struct workload tcp_stream_workload, udp_stream_workload, tcp_rr_workload,
-    udp_rr_workload, tcp_crr_workload;
+    udp_rr_workload, tcp_crr_workload, naive_stream_workload;
 
 #endif

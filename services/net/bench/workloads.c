@@ -1,5 +1,6 @@
 /* The rows of the table. All workloads share their functions: what differs is data. */
 #include "figures.h"
+#include "naive.h"
 #include "near_loop.h"
 #include "net.h"
 #include "net_workloads.h"
@@ -14,6 +15,8 @@ static const char *const directions[] = {"send", "receive", "both", NULL};
 static const char *const send_paths[] = {"auto", "copy", "sendfile", "zerocopy", NULL};
 static const char *const receive_paths[] = {"auto", "copy", "truncate", NULL};
 static const char *const udp_paths[] = {"auto", "single", "mmsg", "gso", NULL};
+static const char *const protocols[] = {"tcp", "udp", NULL};
+static const char *const modes[] = {"send", "echo", NULL};
 static const char *const waits[] = {"block", "spin", NULL};
 const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dctcp",
                                        "vegas",  "htcp", "westwood", NULL};
@@ -77,6 +80,15 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .choices = net_congestions,                                                                   \
      .help = "Congestion control of TCP; system: the host's default."}
 
+#define PARAM_TOTAL                                                                                \
+    {.name = "total_bytes",                                                                        \
+     .type = PARAM_COUNT,                                                                          \
+     .unit = "byte",                                                                               \
+     .min = 1,                                                                                     \
+     .max = 1e18,                                                                                  \
+     .help = "Total to send, split over all streams; with duration_s the trial ends at whichever " \
+             "is reached first, and without it when all is sent."}
+
 #define PARAMS_STREAM                                                                              \
     {.name = "direction",                                                                          \
      .type = PARAM_CHOICE,                                                                         \
@@ -90,13 +102,7 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .max = 1e12,                                                                                  \
      .help = "Payload to send, all streams of a direction together. Not set: as fast as "          \
              "possible."},                                                                         \
-    {.name = "total_bytes",                                                                        \
-     .type = PARAM_COUNT,                                                                          \
-     .unit = "byte",                                                                               \
-     .min = 1,                                                                                     \
-     .max = 1e18,                                                                                  \
-     .help = "Total to send, split over all streams; with duration_s the trial ends at whichever " \
-             "is reached first, and without it when all is sent."}
+    PARAM_TOTAL
 
 #define PARAMS_ROUND_TRIP                                                                          \
     {.name = "wait",                                                                               \
@@ -155,21 +161,42 @@ static const struct param tcp_rr_params[] = {
 static const struct param udp_rr_params[] = {
     PARAMS_ALL("1", UDP_BLOCK_MOST, "4194304"), PARAMS_ROUND_TRIP, {.name = NULL}};
 
+static const struct param naive_stream_params[] = {
+    {.name = "protocol",
+     .type = PARAM_CHOICE,
+     .initial = "tcp",
+     .choices = protocols,
+     .help = "TCP, or UDP with a call a datagram."},
+    {.name = "mode",
+     .type = PARAM_CHOICE,
+     .initial = "send",
+     .choices = modes,
+     .help = "send: the bytes given to the kernel count, arrived or not; echo: each block goes "
+             "there and back and counts once."},
+    PARAMS_ALL("32768", TCP_BLOCK_MOST, NULL),
+    PARAM_TOTAL,
+    {.name = NULL},
+};
+
 static const char *const stream_excludes[] = {"threads", "work", NULL};
 static const char *const round_trip_excludes[] = {"threads", NULL};
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static const struct net_kind tcp_stream = {PROTOCOL_TCP, KIND_STREAM};
-static const struct net_kind udp_stream = {PROTOCOL_UDP, KIND_STREAM};
-static const struct net_kind tcp_rr = {PROTOCOL_TCP, KIND_RR};
-static const struct net_kind udp_rr = {PROTOCOL_UDP, KIND_RR};
-static const struct net_kind tcp_crr = {PROTOCOL_TCP, KIND_CRR};
+static const struct net_kind tcp_stream = {PROTOCOL_TCP, KIND_STREAM, false};
+static const struct net_kind udp_stream = {PROTOCOL_UDP, KIND_STREAM, false};
+static const struct net_kind tcp_rr = {PROTOCOL_TCP, KIND_RR, false};
+static const struct net_kind udp_rr = {PROTOCOL_UDP, KIND_RR, false};
+static const struct net_kind tcp_crr = {PROTOCOL_TCP, KIND_CRR, false};
+static const struct net_kind naive_stream = {.naive = true};
+
+#define OF_A_JOB                                                                                   \
+    .threads = net_job_threads, .unsupported = net_job_unsupported, .check = net_job_check,        \
+    .open = net_job_open, .close = net_job_close, .prepare = near_prepare
 
 #define SHARED                                                                                     \
-    .threads = net_job_threads, .unsupported = net_job_unsupported, .check = net_job_check,        \
-    .open = net_job_open, .close = net_job_close, .setup = near_setup, .prepare = near_prepare,    \
-    .loop = near_loop, .verify = near_verify, .finish = figures_finish
+    OF_A_JOB, .setup = near_setup, .loop = near_loop, .verify = near_verify,                       \
+        .finish = figures_finish
 
 #define BULK                                                                                       \
     .rate = {.name = "bytes_per_second",                                                           \
@@ -240,4 +267,30 @@ const struct workload tcp_crr_workload = {
     .metrics = tcp_crr_metrics,
     .own = &tcp_crr,
     SHARED,
+};
+
+const struct workload naive_stream_workload = {
+    .name = "naive_stream",
+    .description =
+        "Sends blocks, or has them come back, and divides what the sender counts by its time of "
+        "day: what waits in buffers, or was lost, is in the figure.",
+    .naive = true,
+    .rate = {.name = "bytes_per_second",
+             .unit = "byte/s",
+             .description =
+                 "Payload given to the kernel, whether or not it arrived, or that came back (mode "
+                 "echo, each block counted once), over the time of day around it at the near end.",
+             .combine = COMBINE_SUM,
+             .work = "byte"},
+    .params = naive_stream_params,
+    .metrics = naive_stream_metrics,
+    .excludes = stream_excludes,
+    .work_param = "total_bytes",
+    .own = &naive_stream,
+    OF_A_JOB,
+    .setup = naive_setup,
+    .loop = naive_loop,
+    .verify = naive_verify,
+    .moved = naive_moved,
+    .finish = naive_finish,
 };

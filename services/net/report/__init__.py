@@ -20,6 +20,7 @@ from services.net.report.cases import (
     target_of,
 )
 from services.net.report.ends import cautions, cpu, evidence, in_force, path
+from services.net.report.naive import counted_and_arrived
 from services.net.report.round_trips import connections, round_trips
 from services.net.report.throughput import loss, throughput
 
@@ -59,6 +60,11 @@ def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemRe
             *peer_part(cases),
         ),
     )
+
+
+def naive(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
+    """See hostbench.report.subsystems."""
+    yield from counted_and_arrived(cases, of=len(document.cases))
 
 
 def _others(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:

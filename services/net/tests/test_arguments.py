@@ -47,10 +47,21 @@ BAD = [
     ("tcp_rr", ["--wait=sleep"], ['"sleep"', "block, spin"]),
     ("tcp_rr", ["--direction=both"], ["--direction", "allowed:"]),
     ("tcp_stream", ["--session-fd=2"], ['"2"', "3 to"]),
+    ("naive_stream", ["--protocol=sctp"], ['"sctp"', "tcp, udp"]),
+    ("naive_stream", ["--mode=receive"], ['"receive"', "send, echo"]),
+    ("naive_stream", ["--block-bytes=1048577"], ['"1048577"', "1 to 1048576"]),
+    ("naive_stream", ["--rate=5"], ["--rate", "allowed:"]),
+    ("naive_stream", ["--threads=2"], ["--threads", "--streams"]),
+    ("naive_stream", ["--work=5"], ["--work", "--total-bytes"]),
     # Several together, and what is outside of the program.
     ("tcp_stream", ["--target=far_host"], ["target far_host", "two hosts", "--far-host"]),
     ("tcp_stream", ["--far-cpus=8000"], ["--far-cpus", "CPU 8000", "out of"]),
     ("tcp_stream", ["--session-fd=900"], ["--session-fd 900"]),
+    (
+        "naive_stream",
+        ["--protocol=udp", "--block-bytes=65508"],
+        ["block_bytes 65508", "protocol udp", "65507 at most", "protocol tcp"],
+    ),
 ]
 
 
@@ -121,7 +132,7 @@ def test_segments_larger_than_a_packet() -> None:
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_defaults(workload: str) -> None:
     params = {param["name"]: param["default"] for param in table()[workload]["params"]}
-    blocks = {"tcp_stream": 131072, "udp_stream": 1472}
+    blocks = {"tcp_stream": 131072, "udp_stream": 1472, "naive_stream": 32768}
     assert params["block_bytes"] == blocks.get(workload, 1)
     assert params["streams"] == 1 and params["target"] == "auto"
     udp = workload.startswith("udp")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hostbench.models.host import Interface, Network
-from hostbench.models.limit import Limit
+from hostbench.models.limit import NAIVE_REASON, Limit
 from hostbench.verdict import above_limit
 from services.net.goodput import FRAMING, tcp_share, udp_share
 from services.net.limits import limits
@@ -175,6 +175,11 @@ def test_what_the_user_tells_comes_first() -> None:
 @pytest.mark.parametrize("workload", ["tcp_rr", "udp_rr", "tcp_crr"])
 def test_times_and_connections_have_none(workload: str) -> None:
     assert found(workload=workload) == {}
+
+
+@pytest.mark.parametrize("target", ["loopback", "far_host"])
+def test_a_naive_figure_is_held_against_none(target: str) -> None:
+    assert reason(workload="naive_stream", target=target) == NAIVE_REASON
 
 
 @pytest.mark.parametrize("workload", ["tcp_stream", "udp_stream"])

@@ -25,6 +25,7 @@ from hostbench.report.content import (
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
 from hostbench.report.page import report_of
+from hostbench.report.subsystems import subsystem_reports
 from hostbench.report.timeline import time_section
 from services.net.report import report
 from tests.unit.net_documents import KIB, LOOPBACK, WIRE, Path, net_run, planned_net, run_of
@@ -450,3 +451,46 @@ def test_a_workload_that_the_section_does_not_know() -> None:
     odd = case.model_copy(update={"workload": "net.sctp_stream"})
     blocks = flat(report((odd,), document).blocks)
     assert "Figures of net.sctp_stream" in {b.caption for b in blocks if isinstance(b, Table)}
+
+
+# ---- workloads that mislead on purpose ----
+
+
+def naive(document: ResultDocument, *, arrived: float | None = 0.5) -> ResultDocument:
+    """The document as if its cases had counted what they sent, of which such a share arrived."""
+    return document.model_copy(
+        update={
+            "cases": tuple(counted_by_sender(case, arrived) for case in document.cases),
+            "workloads": {"net.naive_stream": document.workloads["net.udp_stream"]},
+        }
+    )
+
+
+def counted_by_sender(case: CaseResult, arrived: float | None) -> CaseResult:
+    figure = case.metrics["bytes_per_second"]
+    metrics = {"bytes_per_second": figure, "lost_ratio": case.metrics["lost_ratio"]}
+    if arrived is not None:
+        median = figure.statistics.median * arrived
+        told = figure.statistics.model_copy(update={"median": median})
+        metrics["arrived_bytes_per_second"] = figure.model_copy(update={"statistics": told})
+    update = {"workload": "net.naive_stream", "naive": True, "peers": (), "metrics": metrics}
+    return case.model_copy(update=update)
+
+
+def naive_tables(document: ResultDocument) -> dict[str, Table]:
+    part = subsystem_reports(document)["net"].blocks[-1]
+    assert isinstance(part, Part) and part.title == "Naive"
+    return {block.caption: block for block in flat((part,)) if isinstance(block, Table)}
+
+
+def test_what_a_sender_counts_stands_beside_what_arrived() -> None:
+    document = naive(document_of(("udp_stream", {"block_bytes": 1472}), ("udp_stream", {})))
+    found = rows(naive_tables(document)["Counted and arrived"])
+    assert len(found) == 2 and {row["times as much"] for row in found.values()} == {"2.00"}
+    for row in found.values():
+        assert row["counted"] != row["arrived"] and row["lost share"].endswith("%")
+
+
+def test_where_nobody_tells_what_arrived_there_is_no_such_table() -> None:
+    document = naive(document_of(("udp_stream", {})), arrived=None)
+    assert "Counted and arrived" not in naive_tables(document)

@@ -1,0 +1,1 @@
+"""The course report: published tables, row by row beside what this host gives."""

@@ -1,0 +1,44 @@
+"""What the naive figures leave out: that the file was in memory, and what the disk still had to do
+when their clock was stopped."""
+
+from collections.abc import Iterator, Sequence
+
+from hostbench.models.result import CaseResult
+from hostbench.report.cases import name_of, row_of, share, shown
+from hostbench.report.content import Block, Column, Paragraph, RowGroup, Table, Text
+from hostbench.report.figures import by_workload, folded, label, primary
+from services.disk.report.cases import NAIVE
+
+INTRODUCTION = Paragraph(
+    "The file was in the page cache before they began, as it is for a program that has just made "
+    "it, and what they wrote was left there. Read there: what the device read of the bytes that "
+    "were read. After the clock: how long an fsync took when the time was taken; with it: the same "
+    "bytes over both times."
+)
+_COLUMNS = (
+    ("cached_ratio_before", "cached before", share),
+    ("device_read_ratio", "read there", share),
+    ("bytes_per_second", "naive figure", shown),
+    ("sync_after_s", "after the clock", shown),
+    ("synced_bytes_per_second", "with it", shown),
+)
+
+
+def naive_evidence(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    """A row for each case of the disk's own that has a figure; nothing where there is none."""
+    measured = [case for case in cases if primary(case) and name_of(case) in NAIVE]
+    if not measured:
+        return
+    told = [one for one in _COLUMNS if row_of(measured, one[0])]
+
+    def row(case: CaseResult) -> tuple[Text, ...]:
+        return (label(case), *(said_as(case, metric) for metric, _, said_as in told))
+
+    columns = (Column("case"), *(Column(title, figures=True) for _, title, _ in told))
+    groups = tuple(
+        RowGroup(workload, tuple(row(case) for case in found))
+        for workload, found in by_workload(measured).items()
+    )
+    table = Table("Memory and disk behind the naive figures", columns, groups)
+    yield INTRODUCTION
+    yield folded(table, len(measured), of=of)

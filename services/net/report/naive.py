@@ -1,0 +1,45 @@
+"""What the naive workload counted beside what arrived: by how much its count misleads."""
+
+from collections.abc import Iterator, Sequence
+
+from hostbench.models.result import CaseResult
+from hostbench.report.cases import median, share, shown
+from hostbench.report.content import Block, Column, Paragraph, RowGroup, Table, Text
+from hostbench.report.figures import NOTHING, folded, label
+from hostbench.units import significant
+from services.net.report.cases import GOODPUT
+
+ARRIVED, LOST = "arrived_bytes_per_second", "lost_ratio"
+COUNTED = Paragraph(
+    "Counted is what the near end gave to its kernel, over its time of day; arrived is what the "
+    "receiver got in the same trials, by the receiver's clock. TCP makes up for the difference "
+    "when a send has to wait, so long transfers come close; UDP never does. Of mode echo what "
+    "counts came back."
+)
+
+
+def counted_and_arrived(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
+    """A row for each case of which both are known; nothing where there is none."""
+    rows = tuple(_row(case) for case in cases if median(case, ARRIVED))
+    if not rows:
+        return
+    columns = (
+        Column("case"),
+        Column("counted", figures=True),
+        Column("arrived", figures=True),
+        Column("times as much", figures=True),
+        Column("lost share", figures=True),
+    )
+    yield COUNTED
+    yield folded(Table("Counted and arrived", columns, (RowGroup(None, rows),)), len(rows), of=of)
+
+
+def _row(case: CaseResult) -> tuple[Text, ...]:
+    counted, arrived = median(case, GOODPUT), median(case, ARRIVED)
+    return (
+        label(case),
+        shown(case, GOODPUT),
+        shown(case, ARRIVED),
+        significant(counted / arrived, 3) if counted and arrived else NOTHING,
+        share(case, LOST),
+    )
