@@ -338,6 +338,11 @@ def test_a_sentence_has_figures_of_this_run(word: Shortcut) -> None:
     assert sentence != again
 
 
+def test_a_single_trial_has_the_spread_of_its_samples() -> None:
+    (told,) = shortcut_sentences(evidence(DOCUMENT, "samples", "one_run"))
+    assert "within the one trial of double, 8 threads 600 samples lie between" in told
+
+
 def test_shortcuts_that_the_same_figures_show_share_a_sentence() -> None:
     told = shortcut_sentences(evidence(DOCUMENT, "cpu", "loop_counted", "operands_in_memory"))
     assert len(told) == 1
