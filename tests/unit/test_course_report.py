@@ -26,7 +26,7 @@ from hostbench.report.content import (
     TimeChart,
     inlines,
 )
-from hostbench.report.course.arithmetic import agrees, divides_by_n, slips
+from hostbench.report.course.arithmetic import agrees, divides_by_n, slip_sentences, slips
 from hostbench.report.course.evidence import Evidence
 from hostbench.report.course.rows import rows_of
 from hostbench.report.course.section import course_section
@@ -196,6 +196,29 @@ def test_what_holds_is_not_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("efficiency", "said"),
+    [
+        # Less is better: the limit over the figure, 50 %.
+        (50.0, None),
+        (0.5, "is a ratio where it says percent in 1 row, most of all in copy, 8 B, 1 thread: 0.5"),
+        (200.0, "is figure and limit the wrong way round"),
+        (20.0, "20.00 is printed, 2.000 over 4.000 in percent is 50.00"),
+        (900.0, "900.0 is printed, 4.000 over 2.000 in percent is 200.0"),
+    ],
+)
+def test_an_efficiency_that_does_not_follow_is_told_by_its_kind(
+    efficiency: float, said: str | None
+) -> None:
+    changed = copy.deepcopy(PUBLISHED)
+    rows = (("copy", 8, 1, 4.0, 2.0, efficiency),)
+    changed["tables"] = ({**changed["tables"][1], "rows": rows},)
+    table = Published.model_validate(changed).tables[0]
+    told = list(slip_sentences(table, rows_of(table, DOCUMENT)))
+    assert len(told) == (said is not None)
+    assert all(said in one for one in told if said)
+
+
+@pytest.mark.parametrize(
     ("printed", "expected", "holds"),
     [
         (6.39, 6.386, True),
@@ -313,6 +336,11 @@ def test_a_sentence_has_figures_of_this_run(word: Shortcut) -> None:
     (again,) = shortcut_sentences(evidence(other, name, word))
     assert re.search(r"\d", sentence)
     assert sentence != again
+
+
+def test_a_single_trial_has_the_spread_of_its_samples() -> None:
+    (told,) = shortcut_sentences(evidence(DOCUMENT, "samples", "one_run"))
+    assert "within the one trial of double, 8 threads 600 samples lie between" in told
 
 
 def test_shortcuts_that_the_same_figures_show_share_a_sentence() -> None:

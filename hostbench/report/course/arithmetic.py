@@ -6,7 +6,7 @@ again; what differs by more than rounding is told, with both.
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -92,19 +92,25 @@ def _of_row(table: PublishedTable, row: CourseRow) -> Iterator[Slip]:
 def _of_efficiency(
     table: PublishedTable, row: CourseRow, column: str, figure: str, said: str
 ) -> Iterator[Slip]:
+    """Where an efficiency is neither right nor the wrong way round, the nearer of both is told."""
     printed, expected = row.number(column), efficiency_percent(row, table, figure)
     value = row.mean if figure == "mean" else row.number(figure)
     limit = row.number("limit")
-    if printed is None or not expected or not value or not limit or agrees(printed, expected):
+    if not printed or not expected or not value or not limit or agrees(printed, expected):
         return
-    over = (value, limit) if table.better == "higher" else (limit, value)
-    of = f"{fixed(over[0])} over {fixed(over[1])} in percent"
-    related: tuple[tuple[str, Callable[[float], float]], ...] = (
-        (f"The {said} is a ratio where it says percent", lambda one: one / PERCENT),
-        (f"The {said} is figure and limit the wrong way round", lambda one: PERCENT**2 / one),
-    )
-    kind = next((kind for kind, turn in related if agrees(printed, turn(expected))), None)
-    yield Slip(row, kind or f"The {said} does not follow from its row", printed, expected, of)
+    inverse = PERCENT**2 / expected
+    way = f"{fixed(value)} over {fixed(limit)} in percent"
+    back = f"{fixed(limit)} over {fixed(value)} in percent"
+    right, wrong = (way, back) if table.better == "higher" else (back, way)
+    if agrees(printed, expected / PERCENT):
+        yield Slip(row, f"The {said} is a ratio where it says percent", printed, expected, right)
+    elif agrees(printed, inverse):
+        kind = f"The {said} is figure and limit the wrong way round"
+        yield Slip(row, kind, printed, expected, right)
+    else:
+        distance = [abs(math.log(_size(printed / one))) for one in (expected, inverse)]
+        nearer = (expected, right) if distance[0] <= distance[1] else (inverse, wrong)
+        yield Slip(row, f"The {said} does not follow from its row", printed, *nearer)
 
 
 def divides_by_n(table: PublishedTable, rows: Sequence[CourseRow]) -> bool | None:

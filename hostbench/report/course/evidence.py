@@ -104,6 +104,8 @@ def _doubts(pair: Pair) -> str:
     """The verdicts that are not clean."""
     found = (("ours", pair.ours.case.verdict), ("the naive one", pair.naive.case.verdict))
     told = [f"{who} {verdict}" for who, verdict in found if verdict not in (None, Verdict.CLEAN)]
+    if len(told) == len(found) and pair.ours.case.verdict is pair.naive.case.verdict:
+        told = [f"both {pair.ours.case.verdict}"]
     return f" ({', '.join(told)})" if told else ""
 
 

@@ -36,7 +36,7 @@ from hostbench.report.summary import host_line, utc
 from hostbench.units import binary_bytes, exact_bytes, human, plural
 
 # Longer tables are folded; their charts show the most of them.
-ROWS_UNFOLDED = 16
+ROWS_UNFOLDED = 48
 READING = (
     "Each row holds the published figure beside three of this run: the naive way measures as the "
     "report's programs did, on purpose and wrong by as much as it differs; ours is the median of n "

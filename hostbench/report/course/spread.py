@@ -6,7 +6,8 @@ from hostbench.models.published import Shortcut
 from hostbench.report.course.evidence import Evidence, Told
 from hostbench.report.course.figures import Figure, fixed
 from hostbench.report.course.rows import CourseRow
-from hostbench.units import percent, plural
+from hostbench.report.course.samples import longest
+from hostbench.units import human, percent, plural
 from hostbench.verdict import is_disturbed
 
 NO_SPREAD = "no row of this run has several trials"
@@ -52,7 +53,7 @@ def _host_not_idle(evidence: Evidence) -> Told:
 def _scatter(evidence: Evidence) -> str:
     found = widest(evidence)
     if found is None:
-        return NO_SPREAD
+        return _within_a_trial(evidence) or NO_SPREAD
     row, figure = found
     low, high = figure.statistics.minimum, figure.statistics.maximum
     return (
@@ -60,6 +61,23 @@ def _scatter(evidence: Evidence) -> str:
         f"{fixed(low)} and {evidence.said(high)} here, with a standard deviation of "
         f"{percent(figure.variation)} of their mean, the most of all rows"
     )
+
+
+def _within_a_trial(evidence: Evidence) -> str | None:
+    """Of a single trial its samples."""
+    for row in evidence.rows:
+        case = row.ours.case
+        trial = longest(case) if case else None
+        if case is None or trial is None or case.primary not in case.metrics:
+            continue
+        found = [sample.metrics.get(case.primary) for sample in trial.samples]
+        values, unit = [one for one in found if one is not None], case.metrics[case.primary].unit
+        if values:
+            return (
+                f"within the one trial of {row.title} {plural(len(values), 'sample')} lie between "
+                f"{human(min(values), unit)} and {human(max(values), unit)} here"
+            )
+    return None
 
 
 def _published_scatter(evidence: Evidence) -> str:
