@@ -24,10 +24,11 @@ MEANINGS = {
     "workload works and says nothing about a GPU",
     "clock_throttled": "power, temperature or the supply held the clock down for a part of the "
     "time",
-    "in_cache": "the arrays fit into the card's L2 cache in part: the figure is the cache's in part",
+    "in_cache": "the arrays fit into the card's L2 cache in part, and so far the figure is the "
+    "cache's",
     "short_passes": "passes were short beside what a launch costs: the figure is below the memory's",
-    "far_numa_node": "the host's memory was on another node than the card: what joins the two is in "
-    "the figure",
+    "far_numa_node": "the host's memory was on another node than the card: what joins the two is "
+    "in the figure",
     "ptx": "the driver compiled the kernels for this device: its instructions are not those that "
     "were checked",
     "not_run_on_hardware": "nobody has confirmed this workload on such hardware yet: hold it "
