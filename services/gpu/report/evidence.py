@@ -26,7 +26,7 @@ MEANINGS = {
     "time",
     "in_cache": "the arrays fit into the card's L2 cache in part, and so far the figure is the "
     "cache's",
-    "short_passes": "passes were short beside what a launch costs: the figure is below the memory's",
+    "short_passes": "passes were short beside what a launch costs, which is in the figure",
     "far_numa_node": "the host's memory was on another node than the card: what joins the two is "
     "in the figure",
     "ptx": "the driver compiled the kernels for this device: its instructions are not those that "
