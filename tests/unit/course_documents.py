@@ -76,7 +76,7 @@ PUBLISHED: dict[str, Any] = {
                 ("double", 2, None, 2.298652, 0.029826, 36.64, 12.5),
                 ("double", 8, None, 2.319411, 0.04896, 36.64, None),
             ),
-            "theory": "2.29 GHz × 2 × 8",
+            "theory": "2.29 GHz × 2 × 8 = 36.64 GFLOPS",
             "remarks": ("It calls 30 operations one.",),
             "shortcuts": ("loop_counted", "operands_in_memory", "few_runs"),
             "trusted": (

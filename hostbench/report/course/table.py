@@ -74,10 +74,17 @@ def _cells(table: PublishedTable, rows: Sequence[CourseRow]) -> list[_Cells]:
     peer = f"{table.peer_title}, published" if table.peer_title else "outside tool, published"
     tools = {one.tool for row in rows if row.ours.figure for one in row.ours.figure.peers}
     alone = len(tools) == 1
+    # Of all rows the same, it stands in the sentence above the table.
+    limits = {row.number("limit") for row in rows} - {None}
+    one_theory = table.theory is not None and len(limits) == 1
     tool = f"{next(iter(tools))} here" if alone else "peer here"
     return [
         _figures("published", _published, lambda row: row.mean is not None),
-        _figures("their limit", _number("limit"), lambda row: row.number("limit") is not None),
+        _figures(
+            "their limit",
+            _number("limit"),
+            lambda row: row.number("limit") is not None and not one_theory,
+        ),
         _figures(
             "published of limit",
             lambda row: _published_efficiency(row, table),
@@ -225,7 +232,7 @@ def _marks(row: CourseRow, smaller: Sequence[str], letters: dict[str, str]) -> T
     words = [f"({letters[reason]})" for reason in _reasons(row)]
     words += [*smaller, *([f"naive: {naive}"] if naive is not ours else [])]
     told: Inline = Mark(ours) if row.ours.case else "not measured"
-    return (told, f" {_unbroken(', '.join(words))}" if words else "")
+    return (told, f" {', '.join(map(_unbroken, words))}" if words else "")
 
 
 def _unbroken(text: str) -> str:
