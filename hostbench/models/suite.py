@@ -198,8 +198,10 @@ class Suite(SuiteModel):
         if chosen not in self.scales:
             raise UsageError(self._no_such_scale(chosen))
         scale = self.scales[chosen]
+        said = f"Scale {chosen}: {scale.description}." if scale.description else ""
         return self.model_copy(
             update={
+                "description": " ".join(filter(None, (self.description, said))),
                 "repeats": scale.repeats.applied_to(self.repeats),
                 "peers": self.peers if scale.peers is None else scale.peers,
                 "cases": tuple(case.scaled(chosen, scale) for case in self.cases),

@@ -36,6 +36,8 @@ class _Layout:
     ticks: int
 
 
+# As many decades as a chart is tall enough to tell in three steps each.
+FINE_DECADES = 5
 WIDE = _Layout(width=WIDE_PX, plot=240, ticks=10)
 NARROW = _Layout(width=NARROW_PX, plot=200, ticks=5)
 
@@ -144,11 +146,17 @@ def _ticks(axis: Axis, of: CurveAxis, most: int) -> None:
     elif of.logarithmic and of.unit == "byte":
         axis.set_major_locator(FixedLocator(_powers_of_two(*axis.get_view_interval(), most)))
     elif of.logarithmic:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=most))
+        axis.set_major_locator(LogLocator(subs=_within_a_decade(axis), numticks=most))
     else:
         axis.set_major_locator(MaxNLocator(min(most, 6), steps=[1, 2, 2.5, 5, 10]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: _said(value, of)))
+
+
+def _within_a_decade(axis: Axis) -> tuple[float, ...]:
+    """1, 2 and 5 where not too many decades are shown: of more the locator would show none."""
+    low, high = axis.get_view_interval()
+    return (1.0, 2.0, 5.0) if high <= low * 10**FINE_DECADES else (1.0,)
 
 
 def _powers_of_two(low: float, high: float, most: int) -> list[float]:

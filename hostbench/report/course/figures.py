@@ -13,10 +13,13 @@ from hostbench.units import SHOWN_DIGITS, significant
 
 BLOCK = "block_bytes"
 
+# Below it the zeros are more than the digits.
+VERY_SMALL = 1e-6
+
 
 def fixed(value: float, digits: int = SHOWN_DIGITS) -> str:
-    """Rounded to so many digits, never in exponent form where it is small."""
-    if value == 0 or abs(value) >= 1:
+    """Rounded to so many digits, in exponent form only where it is very small or large."""
+    if value == 0 or abs(value) >= 1 or abs(value) < VERY_SMALL:
         return significant(value, digits)
     return f"{value:.{digits - 1 - math.floor(math.log10(abs(value)))}f}"
 

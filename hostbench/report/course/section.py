@@ -75,9 +75,9 @@ def course_section(document: ResultDocument) -> Section | None:
 
 def _introduction(document: ResultDocument, published: Published) -> str:
     tables = plural(len(published.tables), "table")
-    scale = f" at scale {document.suite.scale}" if document.suite.scale else ""
     return (
-        f"{sentence(published.title)} Its {tables}, row by row, measured again on this host{scale}."
+        f"{sentence(published.title)} Its {tables}, row by row, measured again on this host. "
+        f"{sentence(document.suite.description)}"
     )
 
 
