@@ -151,7 +151,7 @@ def _published_peer(row: CourseRow) -> str:
     """With its efficiency where that is printed."""
     value, efficiency = row.number("peer"), row.number("peer_efficiency")
     said = NOTHING if value is None else as_printed(value)
-    return said if efficiency is None else f"{said} ({efficiency:.3g} %)"
+    return said if efficiency is None else f"{said} ({_printed_percent(efficiency)})"
 
 
 def as_printed(value: float) -> str:
@@ -185,10 +185,15 @@ def _published_efficiency(row: CourseRow, table: PublishedTable) -> str:
     said, made = row.number("efficiency"), efficiency_percent(row, table)
     if said is None:
         return NOTHING if made is None else f"({percent(made / PERCENT)})"
-    shown = f"{said:.3g} %"
+    shown = _printed_percent(said)
     if made is None or agrees(said, made):
         return shown
     return f"{shown} ({percent(made / PERCENT)})"
+
+
+def _printed_percent(value: float) -> str:
+    """Of what a report prints, three digits, and all before the point."""
+    return f"{value:.0f} %" if abs(value) >= PERCENT else f"{value:.3g} %"
 
 
 def _mean_and_deviation(figure: Figure) -> str:
@@ -236,8 +241,8 @@ def _marks(row: CourseRow, smaller: Sequence[str], letters: dict[str, str]) -> T
 
 
 def _unbroken(text: str) -> str:
-    """In one line of a narrow column."""
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+    """In one line of a narrow column, a long one in two."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}than", " than")
 
 
 def _letters(rows: Sequence[CourseRow]) -> dict[str, str]:
