@@ -693,7 +693,10 @@ static int answer_next(struct trips *trips, const struct door *door, double *qui
                                                             : look_for_last(trips, quiet_since_s);
     int end = 0;
     *quiet_since_s = 0;
-    if (endpoint_same_host(&from, &door->allowed))
+    /* Who came before the listening socket had its time limits has inherited none. */
+    if (set_timeouts(fd))
+        end = failed(trips, errno, "preparing a connection");
+    else if (endpoint_same_host(&from, &door->allowed))
         end = answer_connection(trips, door, fd);
     else
         turn_away(door);
@@ -721,7 +724,7 @@ int crr_answer(int listen_fd, struct stream *stream, const struct sockaddr_stora
     int failure = trips_begin(&trips, RR_KEY_BYTES), on = 1;
     if (failure)
         return failure;
-    /* What is accepted inherits both options. */
+    /* accept() is to come back, and what is accepted inherits the other option. */
     if (wait_as_asked(&trips, listen_fd) ||
         setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) || set_timeouts(listen_fd))
         failure = failed(&trips, errno, "preparing the listening socket");

@@ -8,7 +8,8 @@
  *   stop=S            seconds until both ends are to give up
  *   far=answer        or corrupt, vanish (after one answer), silent
  *   early=K           UDP: the far end sends K datagrams of its own first
- *   wait=0            crr: prints {"port": …} and waits for a line before it begins
+ *   wait=0            crr: 1: prints {"port": …} and waits for a line before the near end begins,
+ *                     2: before either end begins
  *   phase=1           */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -278,6 +279,8 @@ int main(int argc, char **argv)
         return 2;
     options = argv + 2;
     prepare(argv[1]);
+    if (number("wait", 0) == 2)
+        wait_for_line();
     pid_t child = fork();
     must(child >= 0, "fork");
     if (!child)
@@ -285,7 +288,7 @@ int main(int argc, char **argv)
     close(ends->far.fd);
     if (option("cpus", NULL))
         pin(atoi(option("cpus", NULL)));
-    if (number("wait", 0) > 0)
+    if (number("wait", 0) == 1)
         wait_for_line();
     if (number("stop", 0) > 0)
         ends->stop_s = now_s() + number("stop", 0);

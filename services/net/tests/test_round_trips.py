@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ SOURCES = (
 # An answer that has not come by then is lost.
 ANSWER_S = 1.0
 TIMEOUT_S = 30.0
+HANGS_S = 20.0
 
 Found = dict[str, Any]
 
@@ -169,11 +173,32 @@ def test_a_silent_listener_is_given_up(probe: Path) -> None:
     assert found["near"]["seconds"] < 6
 
 
+@pytest.fixture
+def started(probe: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts the probe; one that hangs is killed, so that it ends a test and not all of them."""
+    timers: list[threading.Timer] = []
+
+    def start(*arguments: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [probe, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+        )
+        timers.append(threading.Timer(HANGS_S, os.killpg, (process.pid, signal.SIGKILL)))
+        timers[-1].start()
+        return process
+
+    yield start
+    for timer in timers:
+        timer.cancel()
+
+
+# A stranger may come as soon as the port is there, before the far end begins to answer.
+@pytest.mark.parametrize("before", ["wait=1", "wait=2"])
 @pytest.mark.parametrize("said", [b"", b"x", b"fedcba98765432101", b"0123456789abcdef"])
-def test_strangers_are_turned_away(probe: Path, said: bytes) -> None:
+def test_strangers_are_turned_away(
+    started: Callable[..., subprocess.Popen[bytes]], said: bytes, before: str
+) -> None:
     """Who shows no key, or a wrong one, or goes when it has shown it: none holds up the others."""
-    command = [str(probe), "crr", "operations=200", "wait=1"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with started("crr", "operations=200", before) as process:
         assert process.stdin is not None and process.stdout is not None
         port = json.loads(process.stdout.readline())["port"]
         with socket.create_connection(("127.0.0.1", port), timeout=5) as stranger:
