@@ -234,19 +234,6 @@ def test_a_job_from_post_to_result(api: httpx.Client) -> None:
     assert "cpu.fma" in table
 
 
-def test_a_course_report(api: httpx.Client) -> None:
-    job = post(api, suite="cs553/ec2-t2-micro", trials=1, peers="none", idle_policy="force")
-    document = ended(api, job, within_s=600)
-    assert document["suite"]["scale"] == "quick"
-    skipped = [case for case in document["cases"] if case["verdict"] == "skipped"]
-    # It is about two instances, and here is one host.
-    assert {case["params"]["target"] for case in skipped} == {"far_host"}
-    assert all(case["metrics"] for case in document["cases"] if case not in skipped)
-    page = api.get(f"/jobs/{job}/report").raise_for_status().text
-    for table in document["suite"]["published"]["tables"]:
-        assert table["title"] in page
-
-
 def median(case: dict[str, Any], metric: str) -> float:
     value: float = case["metrics"][metric]["statistics"]["median"]
     return value
@@ -422,6 +409,19 @@ def io_uring_is_allowed() -> bool:
     """Whether this host's kernel lets processes without privileges have it; older ones ask
     nobody."""
     return not IO_URING_DISABLED.exists() or IO_URING_DISABLED.read_text().strip() == "0"
+
+
+def test_a_course_report(api: httpx.Client) -> None:
+    job = post(api, suite="cs553/ec2-t2-micro", trials=1, peers="none", idle_policy="force")
+    document = ended(api, job, within_s=600)
+    assert document["suite"]["scale"] == "quick"
+    skipped = [case for case in document["cases"] if case["verdict"] == "skipped"]
+    # It is about two instances, and here is one host.
+    assert {case["params"]["target"] for case in skipped} == {"far_host"}
+    assert all(case["metrics"] for case in document["cases"] if case not in skipped)
+    page = api.get(f"/jobs/{job}/report").raise_for_status().text
+    for table in document["suite"]["published"]["tables"]:
+        assert table["title"] in page
 
 
 def test_the_disk_service_may_use_io_uring(stack: Stack, api: httpx.Client) -> None:
