@@ -26,7 +26,9 @@ from hostbench.options import (
     Param,
     Peers,
     Scale,
+    SuiteName,
     Trials,
+    Wait,
     Workload,
 )
 from hostbench.optionvalues import peer_choice, seconds, whole_number
@@ -90,10 +92,7 @@ def _common(
 
 @app.command(epilog=EPILOG)
 def run(
-    suite: Annotated[
-        str | None,
-        typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
-    ] = None,
+    suite: SuiteName = None,
     scale: Scale = None,
     workload: Workload = None,
     param: Param = None,
@@ -103,10 +102,7 @@ def run(
     resume: Annotated[
         str | None, typer.Option(help="Go on with an interrupted job, by its id or latest.")
     ] = None,
-    wait: Annotated[
-        str,
-        typer.Option(metavar="SECONDS", help="How long to wait for another run on this host."),
-    ] = "0",
+    wait: Wait = "0",
     far_host: FarHostUrl = None,
     far_key_file: FarKeyFile = None,
     far_ca: FarCaFile = None,
@@ -140,19 +136,13 @@ def run(
 
 @app.command(epilog=EPILOG)
 def plan(
-    suite: Annotated[
-        str | None,
-        typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
-    ] = None,
+    suite: SuiteName = None,
     scale: Scale = None,
     workload: Workload = None,
     param: Param = None,
     trials: Trials = None,
     peers: Peers = None,
-    wait: Annotated[
-        str,
-        typer.Option(metavar="SECONDS", help="How long to wait for another run on this host."),
-    ] = "0",
+    wait: Wait = "0",
     far_host: FarHostUrl = None,
     far_key_file: FarKeyFile = None,
     far_ca: FarCaFile = None,
@@ -173,11 +163,8 @@ def plan(
         workload=workload,
         params=tuple(param or ()),
         trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
-        idle_policy=None,
         peers=None if peers is None else peer_choice(peers),
-        resume=None,
         wait_s=seconds("--wait", wait),
-        results=None,
         far=far_options(far_host, far_key_file, far_ca),
     )
     found = plan_job(request)

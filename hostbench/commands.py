@@ -25,18 +25,18 @@ DEFAULT_SUITE = "quick"
 
 @dataclass(frozen=True)
 class RunRequest:
-    """The options of `hostbench run`."""
+    """The options of `hostbench run`; `hostbench plan` has some of them."""
 
     suite: str | None
     scale: str | None
     workload: str | None
     params: tuple[str, ...]
     trials: int | None
-    idle_policy: IdlePolicy | None
     peers: PeerChoice | None
-    resume: str | None
     wait_s: float
-    results: Path | None
+    idle_policy: IdlePolicy | None = None
+    resume: str | None = None
+    results: Path | None = None
     far: FarOptions | None = None
 
 

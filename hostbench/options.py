@@ -21,6 +21,13 @@ class IdlePolicy(StrEnum):
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Csv = Annotated[bool, typer.Option("--csv", help="CSV on standard output, base units.")]
+SuiteName = Annotated[
+    str | None,
+    typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
+]
+Wait = Annotated[
+    str, typer.Option(metavar="SECONDS", help="How long to wait for another run on this host.")
+]
 Workload = Annotated[
     str | None, typer.Option(help="Measure one workload instead, such as cpu.fma.")
 ]

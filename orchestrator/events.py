@@ -1,6 +1,5 @@
 """What a run tells its sinks, as events of the API."""
 
-import dataclasses
 import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
@@ -93,7 +92,7 @@ class EventSink:
             if self._state is StackState.WAITING:
                 self._enter(StackState.RUNNING)
         elif isinstance(notice, Timed):
-            event = EstimateEvent(**dataclasses.asdict(notice.estimate))
+            event = EstimateEvent(estimate=notice.estimate)
             fields = _estimate_fields(notice.estimate)
             self._record(fields=fields, events=[event.model_dump_json()])
         elif isinstance(notice, GateWaits):

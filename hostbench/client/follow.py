@@ -17,7 +17,7 @@ from hostbench.models.jobs import (
 )
 from hostbench.models.result import OWN_TOOL, PlannedCase
 from hostbench.notices import GateWaits, Notice, SampleTaken, Timed, TrialBegins
-from hostbench.plan import Estimate, Plan
+from hostbench.plan import Plan
 from hostbench.progress import PlainProgress
 
 
@@ -69,7 +69,7 @@ class Follower:
         if isinstance(event, GateEvent):
             return event.idle
         if isinstance(event, EstimateEvent):
-            return Timed(Estimate(**event.model_dump(exclude={"event"})))
+            return Timed(event.estimate)
         if case is None:
             return None
         if isinstance(event, TrialBeginsEvent):

@@ -21,6 +21,7 @@ from hostbench.models.result import (
 from hostbench.models.service import HostName
 from hostbench.models.suite import IdlePolicy, PeerChoice, ScaleName, Suite
 from hostbench.models.table import Metric, Table
+from hostbench.plan import Estimate
 from hostbench.services import Subsystem
 
 PRIORITY_MOST = 10
@@ -179,16 +180,10 @@ class PlanEvent(BodyModel):
 
 class EstimateEvent(BodyModel):
     """How long what is left will take, once the cases of a fixed work were run for a moment each:
-    in the place of what the plan told. Fields as of an Estimate of the plan."""
+    in the place of what the plan told."""
 
     event: Literal["estimate"] = "estimate"
-    low_s: float
-    high_s: float
-    trials_low: int
-    trials_high: int
-    peer_trials_low: int
-    peer_trials_high: int
-    complete: bool
+    estimate: Estimate
 
 
 class WaitingEvent(BodyModel):

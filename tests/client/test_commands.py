@@ -120,6 +120,20 @@ def test_waiting_shows_what_a_run_shows(measured: Ended, job: str) -> None:
     ]
 
 
+def test_the_time_of_a_fixed_work_is_told_before_it_is_measured(stack: Stack) -> None:
+    ended = stack.command.run(
+        "submit", "--workload", "cpu.clock", "--param", "threads=1", "--param", "work=200000000",
+        "--trials", "2", "--idle-policy", "force", "--wait",
+    )  # fmt: skip
+    lines = ended.errors.splitlines()
+    (estimate,) = (line for line in lines if line.startswith("estimate: "))
+    first = next(n for n, line in enumerate(lines) if line.startswith("[1/1]"))
+    assert re.fullmatch(r"estimate: 2 trials, .* s", estimate)
+    assert lines.index(estimate) < first
+    progress = stack.orchestrator.job(ended.output.strip())["progress"]
+    assert 0 < progress["estimate_low_s"] <= progress["estimate_high_s"] < 600
+
+
 def test_a_file_is_sent_in_full(stack: Stack, job: str) -> None:
     spec = stack.orchestrator.job(job)["spec"]
     assert spec["suite"]["name"] == "small" and len(spec["suite"]["cases"]) == 2
