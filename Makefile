@@ -1,7 +1,7 @@
 # `make help` lists what there is to call. Each target does its own set-up (scripts/).
 
 SUITE      ?= quick
-SUBSYSTEMS := cpu mem disk net gpu
+SUBSYSTEMS := $(patsubst services/%/subsystem.py,%,$(wildcard services/*/subsystem.py))
 
 # ---- the benchmark programs ----
 # One tree a variant: build/release/cpu-bench, build/asan/cpu-bench and so on.
@@ -45,6 +45,8 @@ build/$(1)/%.o: %.c Makefile pyproject.toml | packages
 build/$(1)/tests/%: build/$(1)/harness/tests/%.o $(call objects,$(1),$(HARNESS))
 	@mkdir -p $$(@D)
 	@$(2) $$(CFLAGS) $$(FLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS)
+
+c-tests-$(1): $(patsubst harness/%.c,build/$(1)/%,$(C_TESTS))
 endef
 
 define program_rules # VARIANT COMPILER SUBSYSTEM
@@ -90,15 +92,13 @@ build/fuzz/net-control: $(FUZZ_FILES) $(wildcard services/net/*/*.[ch] harness/*
 	@clang $(filter-out -MMD -MP,$(CPPFLAGS)) -Iservices/net/bench $(CFLAGS) -O1 $(FLAGS_asan) \
 	    -fsanitize=fuzzer -o $@ $(FUZZ_FILES) $(LDLIBS)
 
-c-tests: $(foreach v,release asan,$(patsubst harness/%.c,build/$(v)/%,$(C_TESTS)))
-
 -include $(wildcard build/*/harness/*.d build/*/harness/tests/*.d build/*/services/*/bench/*.d \
     build/*/build/gpu/*.d)
 
 # ---- set-up ----
 # Both scripts find out by themselves, in a few milliseconds, that there is nothing to do.
 
-ifneq ($(filter lint test e2e fuzz format docs lock,$(MAKECMDGOALS)),)
+ifneq ($(filter lint test test-all e2e fuzz format docs lock,$(MAKECMDGOALS)),)
 GROUPS       := run develop
 REQUIREMENTS := dev
 else
@@ -116,7 +116,7 @@ venv: packages ## make .venv with the command line, .venv/bin/hostbench
 
 help: ## this list
 	@echo "make TARGET [VARIABLE=VALUE ...]"
-	@sed -nE 's/^([a-z0-9]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
 
 run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking, NVRTC=none without CUDA
 	@.venv/bin/hostbench run $(SUITE) $(ARGS)
@@ -139,8 +139,19 @@ down: ## stop the stack; results and metrics stay
 
 programs: programs-release ## build the benchmark programs into build/release
 
-test: venv c-tests $(VARIANTS:%=programs-%) ## run all tests: ARGS="-k PATTERN" chooses
-	@.venv/bin/pytest $(ARGS)
+# With the flags of ours: what it counts must not be contracted or left out either.
+program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that stands elsewhere: FROM=its/folder TO=NAME-bench
+	$(if $(and $(FROM),$(TO)),,$(error give FROM=the folder of its C files and TO=the program))
+	@$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) -o "$(TO)" "$(FROM)"/*.c $^ $(LDLIBS)
+
+# Most tests wait for real processes most of the time: two lanes, a file in one of them.
+LANES := --numprocesses=2 --dist=loadfile
+
+test: venv c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
+	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)
+
+test-all: venv c-tests-release c-tests-asan $(VARIANTS:%=programs-%) ## test every build and every case too, in forty minutes
+	@.venv/bin/pytest $(LANES) $(ARGS)
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
 	@scripts/docker-engine.sh start
@@ -154,10 +165,12 @@ fuzz: packages build/fuzz/net-control ## try broken control messages on a networ
 	        ../../services/net/fuzz/seeds/$$target) || exit 1; \
 	done
 
-lint: venv programs-release programs-clang programs-aarch64 ## check formats, types and warnings
+lint: venv programs-release programs-clang programs-aarch64 ## check formats, types, layers and warnings
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+	.venv/bin/python scripts/c_layers.py
+	.venv/bin/lint-imports --no-cache
 	@echo "clang-format and shellcheck"
 	@.venv/bin/clang-format --dry-run --Werror $(C_FILES)
 	@shellcheck --external-sources $(SHELL_FILES)
@@ -183,13 +196,15 @@ distclean: clean ## remove .venv too
 
 C_FILES     := $(wildcard harness/*.[ch] harness/tests/*.[ch] services/*/bench/*.[ch] \
                  services/*/fuzz/*.[ch] services/*/kernels/emulation.[ch] services/*/tests/*.c \
-                 services/*/tests/*/*.[ch] \
+                 services/*/tests/*/*.[ch] tests/*/bench/*.c \
                  benchmarks/*/*.c)
-SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh tests/e2e/images/*/*.sh \
+SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.sh \
+                 tests/e2e/images/*/*.sh \
                  benchmarks/*/*.sh)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help run peers env farhost up down programs $(VARIANTS:%=programs-%) c-tests test e2e fuzz \
-    lint format docs lock clean distclean packages venv
+.PHONY: help run peers env farhost up down program programs \
+    $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
+    test-all e2e fuzz lint format docs lock clean distclean packages venv

@@ -1,17 +1,40 @@
 """What every benchmark of this directory says of its figures: spread, host, raw values kept."""
 
-import json
+import csv
+import datetime
+import itertools
 import os
 import platform
 import re
 import statistics
 import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.programs import program
-from hostbench.statistics import median_interval
+from hostbench.judge.statistics import median_interval
 
 ALL_THREADS = len(os.sched_getaffinity(0))
+BENCHMARKS = Path(__file__).parent
+
+Value = float | str | bool | None
+# What holds for an entry, or for all of a file: `name: value` in its head.
+Facts = Mapping[str, object]
+_FACT = re.compile(r"# (?:(\d+) )?(\w+): (.*)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The raw figures of one row of a table. `columns` has a value for each trial or pair of
+    trials; None: there was none."""
+
+    facts: Facts
+    columns: Mapping[str, Sequence[Value]]
+
+    def numbers(self, column: str) -> list[float]:
+        """A column of which every value is a number."""
+        return [float(value) for value in self.columns[column] if value is not None]
 
 
 def spread(values: list[float]) -> dict[str, float]:
@@ -44,11 +67,57 @@ def host(subsystem: str) -> dict[str, object]:
     }
 
 
-def save(name: str, figures: object) -> None:
-    """Keeps the raw figures of `cpu/NAME`, `mem/NAME` or `stack/NAME` beside their script."""
+def save(name: str, entries: Sequence[Entry], **facts: object) -> None:
+    """Keeps the raw figures of `cpu/NAME`, `mem/NAME` or `stack/NAME` as a CSV file beside their
+    script. Its head, lines with a #, has the host, the facts of all entries, and those of each by
+    its number; below, the column `entry` has that number."""
+    path = _file(name)
+    path.parent.mkdir(exist_ok=True)
+    subsystem = path.parent.parent.name
+    today = datetime.datetime.now(datetime.UTC).date()
+    shared = {"date": today, **host("cpu" if subsystem == "stack" else subsystem), **facts}
+    columns = list(dict.fromkeys(column for entry in entries for column in entry.columns))
+    with path.open("w", newline="") as file:
+        file.writelines(f"# {key}: {_fact(value)}\n" for key, value in shared.items())
+        for number, entry in enumerate(entries, start=1):
+            known = {key: value for key, value in entry.facts.items() if value is not None}
+            file.writelines(f"# {number} {key}: {_fact(value)}\n" for key, value in known.items())
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["entry", *columns])
+        for number, entry in enumerate(entries, start=1):
+            values = [entry.columns.get(column, ()) for column in columns]
+            rows.writerows([number, *row] for row in itertools.zip_longest(*values))
+
+
+def load(name: str) -> tuple[dict[str, str], list[Entry]]:
+    """What `save` has written: the facts of all entries, and the entries, whose facts are text."""
+    lines = _file(name).read_text().splitlines()
+    heads = [match for line in lines if (match := _FACT.fullmatch(line))]
+    facts: dict[str, dict[str, str]] = {}
+    for number, key, value in (match.groups() for match in heads):
+        facts.setdefault(number or "", {})[key] = value
+    columns: dict[str, dict[str, list[Value]]] = {}
+    for row in csv.DictReader(lines[len(heads) :]):
+        entry = columns.setdefault(row.pop("entry"), {column: [] for column in row})
+        for column, text in row.items():
+            entry[column].append(_value(text))
+    entries = [Entry(facts.get(number, {}), found) for number, found in columns.items()]
+    return facts.get("", {}), entries
+
+
+def _file(name: str) -> Path:
     subsystem, _, file = name.partition("/")
-    results = Path(__file__).parent / subsystem / "results"
-    results.mkdir(exist_ok=True)
-    measured = "cpu" if subsystem == "stack" else subsystem
-    document = json.dumps({"host": host(measured), "figures": figures}, indent=1)
-    (results / f"{file}.json").write_text(document + "\n")
+    return BENCHMARKS / subsystem / "results" / f"{file}.csv"
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={part}" for key, part in value.items())
+    return str(value)
+
+
+def _value(text: str) -> Value:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return text

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from benchmarks.figures import spread
+from benchmarks.figures import Entry, spread
 from benchmarks.quiet import quietly, quietly_with_a_disk
 
 Ours = TypeVar("Ours")
@@ -76,17 +76,10 @@ class Comparison:
             "holds" if self.met else "**misses**",
         ]
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self, **facts: object) -> Entry:
         """What is kept of it."""
-        return {
-            "ours": spread(list(self.ours)),
-            "theirs": spread(list(self.theirs)),
-            "ratio": spread(self.ratios),
-            "target": self.target.text,
-            "met": self.met,
-            "ours_raw": self.ours,
-            "theirs_raw": self.theirs,
-        }
+        columns = {"ours": self.ours, "theirs": self.theirs}
+        return Entry({**facts, "target": self.target.text}, columns)
 
 
 def print_row(cells: Sequence[str]) -> None:

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from hostbench.idle import CpuTimes, read_counters, window_between
+from hostbench.base.cpu_times import CpuTimes
+from hostbench.host.idle import read_counters, window_between
 
 IDLE_WINDOW_S = 0.5
 IDLE_WAIT_S = 1800.0

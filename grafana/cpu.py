@@ -46,6 +46,7 @@ from grafana.looks import (
     thresholds,
 )
 from grafana.overview import bars, shares_of_limit, tile
+from grafana.parameters import title
 from grafana.tables import results_table
 
 RATES = (
@@ -75,8 +76,8 @@ def cpu() -> dashboard.Dashboard:
         .with_panel(peer_ratios().grid_pos(GridPos(x=18, y=4, w=6, h=5)))
         .with_panel(results_table(14).grid_pos(GridPos(x=0, y=9, w=24, h=14)))
         .with_row(dashboard.Row("Rates by type, instruction set and threads"))
-        .with_panel(_matrix("isa", "instruction set"))
-        .with_panel(_matrix("threads", "number of threads"))
+        .with_panel(_matrix("isa"))
+        .with_panel(_matrix("threads"))
         .with_row(dashboard.Row("History of all chosen workloads"))
         .with_panel(share_history())
         .with_panel(peer_history())
@@ -142,8 +143,9 @@ def _clock() -> stat.Panel:
     )
 
 
-def _matrix(tag: str, name: str) -> barchart.Panel:
+def _matrix(tag: str) -> barchart.Panel:
     """The highest rate by one parameter, a bar for each type."""
+    name = title("cpu.fma", tag)
     typed = f"{RATES} AND {present('dtype')} AND {present(tag)}"
     return matrix(
         f"Highest rate by {name} and type",

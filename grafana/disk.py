@@ -33,9 +33,7 @@ from grafana.influxql import (
 )
 from grafana.looks import (
     BANDWIDTH,
-    BYTES,
     DISK,
-    NUMBER,
     OURS_COLOUR,
     RATE,
     SECONDS,
@@ -49,8 +47,10 @@ from grafana.looks import (
     thresholds,
 )
 from grafana.overview import bars, shares_of_limit, tile
+from grafana.parameters import axis, other_fields, tags
 from grafana.tables import results_table
-from hostbench.models.result import OWN_TOOL
+from hostbench.model.result import OWN_TOOL
+from services.disk.params import BLOCK, DEPTH
 
 DISKS = equals("subsystem", "disk")
 OURS = f"{SOUND} AND {DISKS} AND {equals('tool', OWN_TOOL)}"
@@ -60,7 +60,7 @@ THROUGHPUTS = f"{ACCESSES} AND {equals('metric', 'bytes_per_second')}"
 OPERATIONS = f"{ACCESSES} AND {equals('metric', 'operations_per_second')}"
 COMMITS = f"{PRIMARY} AND {DISKS} AND {equals('metric', 'commit_time_s')}"
 LATENCIES = f"{ACCESSES} AND {matches('metric', '^latency_p(50|90|99|99_9)_s$')}"
-ONE_AT_A_TIME = f'{LATENCIES} AND "threads" = \'1\' AND "queue_depth" = 1'
+ONE_AT_A_TIME = f'{LATENCIES} AND "threads" = \'1\' AND "{DEPTH}" = 1'
 # Rows are repeated for what has the same unit.
 STREAM, ACCESS = "stream", "access"
 OF_STREAM = f"{PRIMARY} AND {THROUGHPUTS} AND {one_of(STREAM, 'workload')}"
@@ -68,9 +68,9 @@ OF_ACCESS = f"{PRIMARY} AND {OPERATIONS} AND {one_of(ACCESS, 'workload')}"
 ALL_WORKLOADS = "disk[.].*"
 NOTHING = "No results of disks in the chosen time."
 
-BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
-DEPTH_AXIS = Axis("queue_depth", "queue depth", NUMBER, 2)
-LIMIT = "limit, what the link to the device transfers at most, or the operator told"
+# Reads and writes have the same parameters, as far as points tell of them.
+ANY_ACCESS = "disk.rand_read"
+LIMIT = "limit, what the link to the device transfers at most, or the operator set"
 
 
 def disk() -> dashboard.Dashboard:
@@ -94,10 +94,10 @@ def disk() -> dashboard.Dashboard:
         .with_panel(peer_ratios().grid_pos(GridPos(x=18, y=4, w=6, h=5)))
         .with_panel(results_table(14).grid_pos(GridPos(x=0, y=9, w=24, h=14)))
         .with_row(dashboard.Row("By block size, queue depth and cache mode"))
-        .with_panel(_over("Throughput", "block size", BLOCK_AXIS, BANDWIDTH, THROUGHPUTS))
-        .with_panel(_over("Operations", "block size", BLOCK_AXIS, RATE, OPERATIONS))
-        .with_panel(_over("Throughput", "queue depth", DEPTH_AXIS, BANDWIDTH, THROUGHPUTS))
-        .with_panel(_over("Operations", "queue depth", DEPTH_AXIS, RATE, OPERATIONS))
+        .with_panel(_over("Throughput", BLOCK, BANDWIDTH, THROUGHPUTS))
+        .with_panel(_over("Operations", BLOCK, RATE, OPERATIONS))
+        .with_panel(_over("Throughput", DEPTH, BANDWIDTH, THROUGHPUTS))
+        .with_panel(_over("Operations", DEPTH, RATE, OPERATIONS))
         .with_panel(_by_mode())
         .with_panel(_highest("rate", "rates of operations", RATE, OPERATIONS).height(10))
         .with_row(dashboard.Row("Latency"))
@@ -134,8 +134,8 @@ def _of_metric(metric: str) -> str:
 
 def _rows(name: str, metric: str, unit: str) -> dashboard.QueryVariable:
     condition = f"{PRIMARY} AND {SOUND} AND {DISKS} AND {equals('metric', metric)}"
-    said = f"Those of the chosen workloads whose figure is in {unit}."
-    return row_variable(name, condition, ALL_WORKLOADS, said)
+    description = f"Those of the chosen workloads whose figure is in {unit}."
+    return row_variable(name, condition, ALL_WORKLOADS, description)
 
 
 def _highest(name: str, names: str, unit: str, condition: str) -> bargauge.Panel:
@@ -164,7 +164,7 @@ def _of_limit() -> bargauge.Panel:
     return shares_of_limit(
         "Share of the limit, by workload",
         "The median over the latest results of all cases of a workload. Limit: what the link to "
-        "the device transfers at most, or what the operator told. A virtual disk has no link: "
+        "the device transfers at most, or what the operator set. A virtual disk has no link: "
         "there it must be given.",
         8,
         9,
@@ -188,19 +188,18 @@ def _commit_time() -> stat.Panel:
     )
 
 
-def _over(what: str, over: str, x: Axis, unit: str, condition: str) -> xychart.Panel:
-    """A line for each workload, cache mode, engine and number of threads, and for what the other
-    of block and queue depth is."""
-    other = "queue_depth" if x is BLOCK_AXIS else "block_bytes"
+def _over(what: str, param: str, unit: str, condition: str) -> xychart.Panel:
+    """A line for each workload and its other parameters that are tags or axes."""
+    x = axis(ANY_ACCESS, param)
     return curves(
-        f"{what} over the {over}",
-        f"The latest {what.lower()} of reads and writes over the {over}, a line for everything "
+        f"{what} over the {x.name}",
+        f"The latest {what.lower()} of reads and writes over the {x.name}, a line for everything "
         "else that tells cases apart. Both scales are logarithmic.",
         x,
         Axis("value", f"{what.lower()} a second", unit, 10),
-        ("workload", "cache_mode", "engine", "threads"),
+        ("workload", *tags(ANY_ACCESS)),
         condition,
-        fields=(other,),
+        fields=other_fields(ANY_ACCESS, param),
     )
 
 
@@ -237,11 +236,11 @@ def _latency() -> xychart.Panel:
         "Latency over the queue depth",
         "Percentiles of the latency of reads and writes over the queue depth: where more requests "
         "only wait, latency grows and operations a second do not. Both scales are logarithmic.",
-        DEPTH_AXIS,
+        axis(ANY_ACCESS, DEPTH),
         Axis("value", "latency", SECONDS, 10),
-        ("metric", "workload", "cache_mode", "engine", "threads"),
+        ("metric", "workload", *tags(ANY_ACCESS)),
         LATENCIES,
-        fields=("block_bytes",),
+        fields=other_fields(ANY_ACCESS, DEPTH),
     )
 
 

@@ -1,36 +1,35 @@
 """Writes the boards: `python -m grafana.generate`. What it wrote is committed; a test says when it
 is not what the code says."""
 
+import importlib
 import json
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
+from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from grafana.cpu import cpu
-from grafana.disk import disk
-from grafana.gpu import gpu
 from grafana.live import live
-from grafana.mem import mem
-from grafana.net import net
 from grafana.overview import overview
+from hostbench.model.registry import built_in_names
 
 DIRECTORY = Path(__file__).with_name("dashboards")
-BOARDS = {
-    "overview": overview,
-    "cpu": cpu,
-    "mem": mem,
-    "disk": disk,
-    "net": net,
-    "gpu": gpu,
-    "live": live,
-}
+
+
+def boards() -> Mapping[str, Callable[[], Dashboard]]:
+    """What makes each board. That of a subsystem is a function in a module here, both of its name;
+    a subsystem of another package has none."""
+    with_board = [name for name in built_in_names() if find_spec(f"grafana.{name}")]
+    own = {name: getattr(importlib.import_module(f"grafana.{name}"), name) for name in with_board}
+    return {"overview": overview, **own, "live": live}
 
 
 def generated() -> dict[str, str]:
     """The boards as JSON, by file name."""
     return {
         f"{name}.json": json.dumps(make().build(), cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
-        for name, make in BOARDS.items()
+        for name, make in boards().items()
     }
 
 

@@ -31,7 +31,6 @@ from grafana.influxql import (
 )
 from grafana.looks import (
     BANDWIDTH,
-    BYTES,
     CLOCK,
     GPU,
     OURS_COLOUR,
@@ -48,8 +47,9 @@ from grafana.looks import (
     thresholds,
 )
 from grafana.overview import bars, shares_of_limit, tile
+from grafana.parameters import axis, tags
 from grafana.tables import results_table
-from hostbench.models.result import OWN_TOOL
+from hostbench.model.result import OWN_TOOL
 
 GPUS = equals("subsystem", "gpu")
 OURS = f"{GPUS} AND {equals('tool', OWN_TOOL)}"
@@ -100,12 +100,12 @@ def gpu() -> dashboard.Dashboard:
         .with_panel(_transfers())
         .with_panel(_access_times())
         .with_row(dashboard.Row("What the card took for it"))
-        .with_panel(_told("Core clock", CLOCK, "core_clock_hertz", CORE_CLOCK))
-        .with_panel(_told("Power", POWER, "power_watts", WATTS))
-        .with_panel(_told("Temperature", TEMPERATURE, "temperature_celsius", HOTTEST))
-        .with_panel(_told("Throttled", SHARE, "throttled_ratio", THROTTLED))
-        .with_panel(_told("Operations a cycle", RATE, "operations_per_cycle", PER_CYCLE))
-        .with_panel(_told("Spread of the windows", SHARE, "rate_cv", WINDOWS))
+        .with_panel(_stat("Core clock", CLOCK, "core_clock_hertz", CORE_CLOCK))
+        .with_panel(_stat("Power", POWER, "power_watts", WATTS))
+        .with_panel(_stat("Temperature", TEMPERATURE, "temperature_celsius", HOTTEST))
+        .with_panel(_stat("Throttled", SHARE, "throttled_ratio", THROTTLED))
+        .with_panel(_stat("Operations a cycle", RATE, "operations_per_cycle", PER_CYCLE))
+        .with_panel(_stat("Spread of the windows", SHARE, "rate_cv", WINDOWS))
         .with_row(dashboard.Row("Second by second"))
         .with_panel(seconds("Rate, second by second", RATE, {"operations_per_second": ""}))
         .with_panel(seconds("Bandwidth, second by second", BANDWIDTH, {"bytes_per_second": ""}))
@@ -151,8 +151,8 @@ WINDOWS = (
 
 
 def _rows(name: str, condition: str, unit: str) -> dashboard.QueryVariable:
-    said = f"Those of the chosen workloads whose figure is {unit}."
-    return row_variable(name, condition, ALL_WORKLOADS, said)
+    description = f"Those of the chosen workloads whose figure is {unit}."
+    return row_variable(name, condition, ALL_WORKLOADS, description)
 
 
 def _highest() -> bargauge.Panel:
@@ -240,13 +240,13 @@ def _access_times() -> xychart.Panel:
         "Access time over the working set",
         "The time of an access that waits for the one before it (pointer_chase), over the size of "
         "what is accessed. Steps are where a cache ends. Both scales are logarithmic.",
-        Axis("size_bytes", "working set", BYTES, 2),
+        axis("gpu.pointer_chase", "size_bytes"),
         Axis("value", "access time", SECONDS, 10),
-        ("device", "backend"),
+        ("device", *tags("gpu.pointer_chase")),
         CHASE,
     )
 
 
-def _told(title: str, unit: str, metric: str, description: str) -> timeseries.Panel:
+def _stat(title: str, unit: str, metric: str, description: str) -> timeseries.Panel:
     condition = f"{OURS} AND {equals('metric', metric)}"
     return narrow_figures(title, unit, condition, description).axis_soft_min(0)

@@ -39,14 +39,14 @@ class Query(Dataquery, Builder[Dataquery]):
 
     def to_json(self) -> dict[str, object]:
         """As Grafana stores it."""
-        told: dict[str, object] = {
+        target: dict[str, object] = {
             "datasource": {"type": "influxdb", "uid": SOURCE_UID},
             "query": self.text,
             "rawQuery": True,
             "refId": self.ref,
             "resultFormat": self.form,
         }
-        return told if self.alias is None else {**told, "alias": self.alias}
+        return target if self.alias is None else {**target, "alias": self.alias}
 
 
 def series(text: str, alias: str, ref: str = "A") -> Query:

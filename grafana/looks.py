@@ -7,14 +7,13 @@ from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.models import common, dashboard
 
 from grafana.influxql import PRIMARY, one_of, source
-from hostbench.models.result import Verdict
+from hostbench.model.result import Verdict
 from orchestrator.influx.points import SAMPLES
 
 TAG = "hostbench"
 OVERVIEW, LIVE = "hostbench-overview", "hostbench-live"
 CPU, MEM, DISK, NET = "hostbench-cpu", "hostbench-mem", "hostbench-disk", "hostbench-net"
 GPU = "hostbench-gpu"
-WHOLE_WIDTH = 24
 ALL = ".*"
 
 # `si:` takes the prefixes of the SI; Grafana's own unit for a rate counts in K, M, B and T. Bytes a

@@ -32,7 +32,6 @@ from grafana.influxql import (
 )
 from grafana.looks import (
     BANDWIDTH,
-    BYTES,
     MEM,
     OURS_COLOUR,
     SECONDS,
@@ -46,8 +45,10 @@ from grafana.looks import (
     thresholds,
 )
 from grafana.overview import bars, shares_of_limit, tile
+from grafana.parameters import axis, tags, title
 from grafana.tables import results_table
-from hostbench.models.result import OWN_TOOL
+from hostbench.model.result import OWN_TOOL
+from services.mem.params import BLOCK, INTENSITY, PAGES, SIZE, THREADS
 
 MEMORY = equals("subsystem", "mem")
 RATES = f"{PRIMARY} AND {SOUND} AND {MEMORY} AND {equals('metric', 'bytes_per_second')}"
@@ -56,7 +57,7 @@ OURS = f"{MEMORY} AND {equals('tool', OWN_TOOL)}"
 STORES = f"{OURS} AND {matches('metric', '^bytes_per_second_(plain|nt|libc)$')}"
 CHASE = f"{TIMES} AND {equals('workload', 'mem.pointer_chase')}"
 LOADED = f"{TIMES} AND {equals('workload', 'mem.loaded_latency')}"
-BLOCKS = f'{RATES} AND "block_bytes" > 0'
+BLOCKS = f'{RATES} AND "{BLOCK}" > 0'
 RANDOM = (
     f"{OURS} AND {equals('workload', 'mem.random_access')} "
     f"AND {matches('metric', '^access_time_s(_net)?$')}"
@@ -69,7 +70,6 @@ NO_RATES = "No bandwidths in the chosen time."
 STORE_NAMES = {"plain": "plain", "nt": "non-temporal", "libc": "libc"}
 
 TIME_AXIS = Axis("value", "access time", SECONDS, 10)
-BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
 
 
 def mem() -> dashboard.Dashboard:
@@ -92,8 +92,8 @@ def mem() -> dashboard.Dashboard:
         .with_panel(peer_ratios().grid_pos(GridPos(x=18, y=4, w=6, h=5)))
         .with_panel(results_table(14).grid_pos(GridPos(x=0, y=9, w=24, h=14)))
         .with_row(dashboard.Row("Bandwidth by kernel, threads, pages and stores"))
-        .with_panel(_matrix("threads", "number of threads"))
-        .with_panel(_matrix("pages", "size of pages"))
+        .with_panel(_matrix(THREADS))
+        .with_panel(_matrix(PAGES))
         .with_panel(_stores())
         .with_row(dashboard.Row("Latency"))
         .with_panel(_latency())
@@ -121,8 +121,8 @@ def mem() -> dashboard.Dashboard:
 
 
 def _kernels() -> dashboard.QueryVariable:
-    said = "Those of the chosen workloads whose figure is a bandwidth."
-    return row_variable(KERNEL, RATES, ALL_WORKLOADS, said)
+    description = "Those of the chosen workloads whose figure is a bandwidth."
+    return row_variable(KERNEL, RATES, ALL_WORKLOADS, description)
 
 
 def _highest() -> bargauge.Panel:
@@ -176,7 +176,8 @@ def _access_time() -> stat.Panel:
     )
 
 
-def _matrix(tag: str, name: str) -> barchart.Panel:
+def _matrix(tag: str) -> barchart.Panel:
+    name = title("mem.read", tag)
     return matrix(
         f"Highest bandwidth by kernel and {name}",
         f"The highest of the latest bandwidths of each kernel, one bar a {name}: over all working "
@@ -208,9 +209,9 @@ def _latency() -> xychart.Panel:
         "Access time over the working set",
         "The time of an access that waits for the one before it (pointer_chase), over the size of "
         "what is accessed. Steps are where a cache ends. Both scales are logarithmic.",
-        Axis("size_bytes", "working set", BYTES, 2),
+        axis("mem.pointer_chase", SIZE),
         TIME_AXIS,
-        ("pages", "threads"),
+        tags("mem.pointer_chase"),
         CHASE,
     )
 
@@ -224,7 +225,7 @@ def _loaded_latency() -> xychart.Panel:
         Axis("value", "access time", SECONDS),
         ("load", "pages", "threads"),
         LOADED,
-        "intensity",
+        INTENSITY,
     )
 
 
@@ -233,7 +234,7 @@ def _blocks() -> xychart.Panel:
         "Bandwidth over the size of blocks",
         "The bandwidth of kernels that work block by block, one after the other or in random "
         "order. Both scales are logarithmic.",
-        BLOCK_AXIS,
+        axis("mem.read_write", BLOCK),
         Axis("value", "bandwidth", BANDWIDTH, 10),
         ("workload", "pattern", "pages", "threads"),
         BLOCKS,
@@ -245,9 +246,9 @@ def _random_access() -> xychart.Panel:
         "Time of a small random access",
         "The time of one of many accesses that do not wait for one another (random_access), over "
         "their size: as measured, and less the time of the loop without the access (net).",
-        BLOCK_AXIS,
+        axis("mem.random_access", BLOCK),
         TIME_AXIS,
-        ("metric", "operation", "index", "pages", "threads"),
+        ("metric", *tags("mem.random_access")),
         RANDOM,
     )
 

@@ -33,7 +33,6 @@ from grafana.influxql import (
 )
 from grafana.looks import (
     BANDWIDTH,
-    BYTES,
     NET,
     NUMBER,
     OURS_COLOUR,
@@ -49,12 +48,13 @@ from grafana.looks import (
     thresholds,
 )
 from grafana.overview import bars, shares_of_limit, tile
+from grafana.parameters import axis, other_fields, tags
 from grafana.tables import results_table
-from hostbench.models.result import OWN_TOOL
+from hostbench.model.result import OWN_TOOL
 
 NETWORKS = equals("subsystem", "net")
 OURS = f"{SOUND} AND {NETWORKS} AND {equals('tool', OWN_TOOL)}"
-# Of a case that was told its rate the throughput is that rate, and its share of the limit too.
+# Of a case that was given its rate the throughput is that rate, and its share of the limit too.
 UNPACED = equals("paced", "no")
 AT_ANY_RATE = f"{PRIMARY} AND {SOUND} AND {NETWORKS} AND {equals('metric', 'bytes_per_second')}"
 THROUGHPUTS = f"{AT_ANY_RATE} AND {UNPACED}"
@@ -76,21 +76,9 @@ OF_TRIP = f"{TRIPS} AND {one_of(TRIP, 'workload')}"
 ALL_WORKLOADS = "net[.].*"
 NOTHING = "No results of networks in the chosen time."
 
-BLOCK_AXIS = Axis("block_bytes", "block", BYTES, 2)
-STREAMS_AXIS = Axis("streams", "number of streams", NUMBER, 2)
+BLOCK, STREAMS = "block_bytes", "streams"
 OFFERED_AXIS = Axis("offered_bytes_per_second", "offered", BANDWIDTH)
-TAGS = (
-    "workload",
-    "target",
-    "far_host",
-    "direction",
-    "ip_version",
-    "send_path",
-    "receive_path",
-    "udp_path",
-    "congestion",
-)
-LIMIT = "limit, what the link carries of payload at its MTU, or the operator told"
+LIMIT = "limit, what the link carries of payload at its MTU, or the operator set"
 
 
 def net() -> dashboard.Dashboard:
@@ -114,8 +102,8 @@ def net() -> dashboard.Dashboard:
         .with_panel(peer_ratios().grid_pos(GridPos(x=18, y=4, w=6, h=5)))
         .with_panel(results_table(14).grid_pos(GridPos(x=0, y=9, w=24, h=14)))
         .with_row(dashboard.Row("Throughput"))
-        .with_panel(_over("block size", BLOCK_AXIS, "streams"))
-        .with_panel(_over("number of streams", STREAMS_AXIS, "block_bytes"))
+        .with_panel(_over(BLOCK))
+        .with_panel(_over(STREAMS))
         .with_panel(_by("target", "target", BY_TARGET))
         .with_panel(_by("direction", "direction", BY_DIRECTION))
         .with_row(dashboard.Row("Loss of datagrams"))
@@ -127,9 +115,9 @@ def net() -> dashboard.Dashboard:
         .with_panel(_under_load())
         .with_panel(_connections())
         .with_row(dashboard.Row("What it cost, and what TCP did"))
-        .with_panel(_told("CPU time, near end", SECONDS, "cpu_seconds_per_gigabyte", NEAR))
-        .with_panel(_told("CPU time, far end", SECONDS, "far_cpu_seconds_per_gigabyte", FAR))
-        .with_panel(_told("Retransmits", NUMBER, "retransmits", RETRANSMITS))
+        .with_panel(_stat("CPU time, near end", SECONDS, "cpu_seconds_per_gigabyte", NEAR))
+        .with_panel(_stat("CPU time, far end", SECONDS, "far_cpu_seconds_per_gigabyte", FAR))
+        .with_panel(_stat("Retransmits", NUMBER, "retransmits", RETRANSMITS))
         .with_row(dashboard.Row("Second by second"))
         .with_panel(seconds("Throughput, second by second", BANDWIDTH, {"bytes_per_second": ""}))
         .with_panel(seconds("Operations, second by second", RATE, {"operations_per_second": ""}))
@@ -170,8 +158,8 @@ RETRANSMITS = "Segments that TCP sent again in a trial. On the loopback there sh
 
 def _rows(name: str, metric: str, unit: str) -> dashboard.QueryVariable:
     condition = f"{PRIMARY} AND {SOUND} AND {NETWORKS} AND {equals('metric', metric)}"
-    said = f"Those of the chosen workloads whose figure is {unit}."
-    return row_variable(name, condition, ALL_WORKLOADS, said)
+    description = f"Those of the chosen workloads whose figure is {unit}."
+    return row_variable(name, condition, ALL_WORKLOADS, description)
 
 
 def _highest() -> bargauge.Panel:
@@ -198,8 +186,8 @@ def _of_limit() -> bargauge.Panel:
     text = over_latest('median("efficiency")', '"efficiency"', ("workload",), of=SHARES)
     return shares_of_limit(
         "Share of the limit, by workload",
-        "The median over the latest results of all cases of a workload but those that were told "
-        "a rate. Limit: what a physical link carries of payload, or what the operator told. The "
+        "The median over the latest results of all cases of a workload but those that were given "
+        "a rate. Limit: what a physical link carries of payload, or what the operator set. The "
         "loopback and virtual interfaces have none.",
         8,
         9,
@@ -222,17 +210,18 @@ def _round_trip() -> stat.Panel:
     )
 
 
-def _over(over: str, x: Axis, other: str) -> xychart.Panel:
-    """A line for all else that tells cases apart, among it the `other` of block and streams."""
+def _over(param: str) -> xychart.Panel:
+    """A line for all else that tells cases apart."""
+    x = axis("net.tcp_stream", param)
     return curves(
-        f"Throughput over the {over}",
-        f"The latest throughput, payload at the receiver, over the {over}, a line for everything "
+        f"Throughput over the {x.name}",
+        f"The latest throughput, payload at the receiver, over the {x.name}, a line for everything "
         "else that tells cases apart. Both scales are logarithmic.",
         x,
         Axis("value", "throughput", BANDWIDTH, 10),
-        TAGS,
+        ("workload", "far_host", *tags("net.tcp_stream", "net.udp_stream")),
         THROUGHPUTS,
-        fields=(other,),
+        fields=other_fields("net.tcp_stream", param),
     )
 
 
@@ -257,7 +246,7 @@ def _over_offered(
         Axis("value", name, unit),
         ("target", "far_host", "direction", "ip_version", "udp_path"),
         condition,
-        fields=("block_bytes", "streams"),
+        fields=(BLOCK, STREAMS),
     )
 
 
@@ -281,11 +270,11 @@ def _trips_over_blocks() -> xychart.Panel:
         "Round trip over the block size",
         "Percentiles of the time there and back without load over the block size, both ways of "
         "the same size. Both scales are logarithmic.",
-        BLOCK_AXIS,
+        axis("net.tcp_rr", BLOCK),
         Axis("value", "round trip", SECONDS, 10),
         ("metric", "workload", "target", "far_host", "wait"),
         QUIET,
-        fields=("streams",),
+        fields=(STREAMS,),
     )
 
 
@@ -300,7 +289,7 @@ def _under_load() -> xychart.Panel:
         ("metric", "workload", "target", "far_host", "wait"),
         f'{LATENCIES} AND "load_streams" > 0',
         order="load_streams",
-        fields=("block_bytes", "streams"),
+        fields=(BLOCK, STREAMS),
     )
 
 
@@ -309,14 +298,14 @@ def _connections() -> xychart.Panel:
         "Connections over the number of streams",
         "The latest rates of connect, ask, answer and close, over the number of streams that do "
         "so at a time.",
-        STREAMS_AXIS,
+        axis("net.tcp_crr", STREAMS),
         Axis("value", "connections a second", RATE),
         ("workload", "target", "far_host"),
         CONNECTIONS,
-        fields=("block_bytes",),
+        fields=(BLOCK,),
     )
 
 
-def _told(title: str, unit: str, metric: str, description: str) -> timeseries.Panel:
+def _stat(title: str, unit: str, metric: str, description: str) -> timeseries.Panel:
     condition = f"{OURS} AND {equals('metric', metric)}"
     return narrow_figures(title, unit, condition, description).axis_soft_min(0)

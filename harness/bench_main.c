@@ -3,6 +3,7 @@
 #include "events.h"
 #include "output.h"
 #include "table.h"
+#include "trial.h"
 
 #include <errno.h>
 #include <math.h>
@@ -175,10 +176,10 @@ static void warn_if_short(const struct run *run, const struct trial *trial)
     for (unsigned i = 0; i < run->threads; i++)
         elapsed_s = fmax(elapsed_s, trial->workers[i].stop_s - trial->workers[i].start_s);
     if (elapsed_s < slice_s)
-        event_warning("too_short",
-                      "the work took %.3g s, less than a slice of %.3g s: the figure is mostly "
-                      "overhead, ask for more work",
-                      elapsed_s, slice_s);
+        run_warning(run, "too_short",
+                    "the work took %.3g s, less than a slice of %.3g s: the figure is mostly "
+                    "overhead, ask for more work",
+                    elapsed_s, slice_s);
 }
 
 static int conclude(struct run *run, const struct trial *trial)

@@ -170,11 +170,12 @@ static void add_waiting(const struct line *line)
     pthread_mutex_unlock(&waiting.lock);
 }
 
-void event_warning(const char *code, const char *format, ...)
+void run_warning(const struct run *run, const char *code, const char *format, ...)
 {
     struct line line;
     char message[512];
     va_list arguments;
+    (void)run; /* there is one in a process */
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);

@@ -11,8 +11,6 @@ struct sampled {
 
 /* All return false when stdout is gone. The main thread alone prints. */
 bool event_start(const struct run *run);
-/* By any thread: printed before the next event or, until there is a start event, right behind it. */
-void event_warning(const char *code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool event_sample(double t_s, double dt_s, const struct sampled *metrics, size_t count);
 bool event_end(const struct trial *trial);
 bool event_skip(const struct program *program, const char *reason);

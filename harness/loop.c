@@ -7,7 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ALIGNMENT = 128 }; /* no cache line of two threads */
+enum {
+    ALIGNMENT = 128, /* no cache line of two threads */
+    STREAMS_MAX = 4,
+};
 
 bool loop_in_bulk(const struct workload *workload)
 {

@@ -6,8 +6,6 @@
 #include "histogram.h"
 #include "run.h"
 
-enum { STREAMS_MAX = 4 };
-
 /* Of one thread. */
 struct loop {
     uint64_t share; /* operations it may begin; UINT64_MAX: time decides */

@@ -292,12 +292,13 @@ static void fill_disturbance(const struct run *run, const struct totals *totals,
         summary->cpu_ratio = NAN;
     summary->cpu_ratio_reason = sharing
                                     ? "threads share a CPU and wait for one another: whether for "
-                                      "others too cannot be told"
+                                      "others too are unknown"
                                     : "the kernel keeps no run-queue statistics";
     summary->clean_slice_ratio = NAN;
     summary->clean_slice_ratio_reason = "a loop has no slices";
     summary->harness_ratio = NAN;
-    summary->harness_ratio_reason = "in a loop the harness's part is not told from the workload's";
+    summary->harness_ratio_reason =
+        "in a loop the harness's part cannot be separated from the workload's";
 }
 
 void loop_summarise(const struct trial *trial, const struct totals *totals, struct summary *summary)

@@ -2,7 +2,6 @@
 #ifndef HOSTBENCH_LOOP_SUMMARY_H
 #define HOSTBENCH_LOOP_SUMMARY_H
 
-#include "summary.h"
 #include "totals.h"
 
 /* As harness_metrics() and harness_metric(), of loops. */

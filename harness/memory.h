@@ -29,7 +29,5 @@ bool memory_nodes_allowed(struct cpulist *nodes, const char *proc);
 
 /* memory_budget_read() of this host. */
 bool run_memory_budget(const struct run *run, struct memory_budget *budget);
-/* What the harness takes for the threads of this run: stacks and the records of their slices. */
-double run_thread_bytes(const struct run *run);
 
 #endif

@@ -23,6 +23,8 @@ static const struct param common_params[] = {
      .min = 1,
      .max = THREADS_MAX,
      .choices = all_cpus,
+     .roles = ROLE_AXIS | ROLE_TAG,
+     .noun = "thread",
      .help = "Threads to run; all: one per CPU this process may use."},
     {.name = "cpus",
      .type = PARAM_CPU_LIST,
@@ -30,19 +32,23 @@ static const struct param common_params[] = {
     {.name = "duration_s",
      .type = PARAM_NUMBER,
      .unit = "s",
+     .roles = ROLE_HOW,
      .initial = "1",
      .min = 0.01,
      .max = 604800,
-     .help = "Fixed time to measure for. Not together with work."},
+     .help = "Fixed time to measure for."},
     {.name = WORK,
      .type = PARAM_COUNT,
      .unit = "operation",
      .min = 1,
      .max = 1e18,
+     .excludes = "duration_s",
+     .ends_trial = true,
      .help = "Fixed total work, split over the threads (strong scaling)."},
     {.name = "warmup_s",
      .type = PARAM_NUMBER,
      .unit = "s",
+     .roles = ROLE_HOW,
      .initial = "0.1",
      .min = 0,
      .max = 60,
@@ -50,13 +56,15 @@ static const struct param common_params[] = {
     {.name = "slice_s",
      .type = PARAM_NUMBER,
      .unit = "s",
+     .roles = ROLE_HOW,
      .initial = "0.003",
      .min = 0.003,
      .max = 0.01,
-     .help = "Target length of the slices that are told clean or disturbed."},
+     .help = "Target length of the slices that are judged clean or disturbed."},
     {.name = "sample_interval_s",
      .type = PARAM_NUMBER,
      .unit = "s",
+     .roles = ROLE_HOW,
      .initial = "1",
      .min = 0.1,
      .max = 3600,
@@ -76,6 +84,8 @@ static const struct param work_bytes = {.name = WORK,
                                         .unit = "byte",
                                         .min = 1,
                                         .max = 1e18,
+                                        .excludes = "duration_s",
+                                        .ends_trial = true,
                                         .help = "Fixed total of bytes, split over the threads "
                                                 "(strong scaling)."};
 
@@ -117,7 +127,7 @@ static bool parse_value(const struct param *param, const char *text, struct valu
 
 void options_init(struct options *options, const struct workload *workload)
 {
-    *options = (struct options){.work_param = workload->work_param ? workload->work_param : WORK};
+    *options = (struct options){0};
     for (const struct param *own = workload->params; own && own->name; own++)
         add_param(options, own);
     add_common(options, workload, false);
@@ -127,6 +137,11 @@ void options_init(struct options *options, const struct workload *workload)
         const struct param *param = options->params[i];
         if (param->initial && !parse_value(param, param->initial, &options->values[i]))
             assert(!"the default of a parameter is out of its own range");
+    }
+    /* Its own ones come first, and the common one is always there. */
+    while (!options->params[options->work]->ends_trial) {
+        options->work++;
+        assert(options->work < options->total);
     }
 }
 
@@ -308,23 +323,20 @@ static bool take_option(struct options *options, size_t i, const char *text, cha
     return false;
 }
 
-/* A fixed work has no end by time; a total of the workload's own may have both. */
-static bool work_or_duration(struct options *options, const bool given[OPTIONS_MAX], char *message,
-                             size_t size)
+/* Whether no two are given that exclude one another. */
+static bool compatible(const struct options *options, const bool given[OPTIONS_MAX], char *message,
+                       size_t size)
 {
-    size_t work = index_of(options, options->work_param);
-    size_t duration = index_of(options, "duration_s");
-    char name[64];
-    if (!options->values[work].set || (given[duration] && strcmp(options->work_param, WORK) != 0))
-        return true;
-    option_name(options->params[work], name, sizeof name);
-    if (given[duration]) {
-        snprintf(message, size,
-                 "%s and --duration-s are both given: give one, the work is fixed or the time is",
-                 name);
+    for (size_t i = 0; i < options->count; i++) {
+        const char *excludes = options->params[i]->excludes;
+        if (!given[i] || !excludes || !given[index_of(options, excludes)])
+            continue;
+        char name[64], other[64];
+        option_name(options->params[i], name, sizeof name);
+        option_name(options->params[index_of(options, excludes)], other, sizeof other);
+        snprintf(message, size, "%s and %s are both given: give one of them", name, other);
         return false;
     }
-    options->values[duration].set = false;
     return true;
 }
 
@@ -347,7 +359,12 @@ bool options_parse(struct options *options, int argc, char **argv, char *message
         if (!take_option(options, i, text, message, size))
             return false;
     }
-    return work_or_duration(options, given, message, size);
+    if (!compatible(options, given, message, size))
+        return false;
+    size_t duration = index_of(options, "duration_s");
+    if (options->values[options->work].set && !given[duration])
+        options->values[duration].set = false;
+    return true;
 }
 
 void options_free(struct options *options)

@@ -20,7 +20,7 @@ struct value {
 struct options {
     size_t count;
     size_t total;
-    const char *work_param; /* the one that fixes or bounds the work */
+    size_t work; /* index of the one that fixes or bounds the work */
     const struct param *params[OPTIONS_MAX];
     struct value values[OPTIONS_MAX];
 };

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "reporter.h"
 
-#include "announce.h"
 #include "events.h"
 #include "loop.h"
 
@@ -12,6 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static const double COARSE_CLOCK_S = 1e-6; /* 1/3000 of the shortest slice */
+
+/* What all threads had done when the last sample was taken, and since. */
+struct loop_seen {
+    double at_s;
+    struct histogram last, interval;
+};
 
 int reporter_allocate(struct reporter *reporter, const struct run *run)
 {
@@ -275,6 +282,37 @@ static void wait_until(double at_s, struct trial *trial)
     if ((fds[0].revents & POLLIN) && read(trial->wake_fd, &count, sizeof count) < 0)
         abort();
     ending_take(&trial->run->ending, fds + 1);
+}
+
+/* The conditions that the reader of the figures should know of although they do not stop the trial. */
+static void warn(const struct run *run)
+{
+    const char *unconfirmed = run->workload->unconfirmed ? run->workload->unconfirmed(run) : NULL;
+    if (unconfirmed)
+        run_warning(run, "not_run_on_hardware", "%s", unconfirmed);
+    bool waits = run->workload->loop;
+    if (run->placement.oversubscribed)
+        run_warning(run, "oversubscribed", "%u threads share %u CPUs: %s", run->threads, run->cpus,
+                    waits ? "their figures hold the waiting for one"
+                          : "figures that add up over threads are those of the whole run, not "
+                            "of clean slices");
+    if (run->cgroup.quota_cpus > 0 && run->cgroup.quota_cpus < run->threads)
+        run_warning(run, "quota", "the cgroup allows %.2f CPUs to %u threads: they %s be throttled",
+                    run->cgroup.quota_cpus, run->threads, waits ? "may" : "will");
+    if (run->clock.resolution_s > COARSE_CLOCK_S)
+        run_warning(run, "coarse_clock", "CLOCK_MONOTONIC moves in steps of %.3g s: %s are blurred",
+                    run->clock.resolution_s, waits ? "latencies" : "slices");
+}
+
+/* 0 or an exit_code with its reason. */
+static int announce(struct run *run)
+{
+    warn(run);
+    if (event_start(run))
+        return EXIT_OK;
+    run_reason(run, "the output cannot be written (%s): give stdout a reader or a file with room",
+               strerror(errno));
+    return EXIT_FAILED;
 }
 
 static void announce_when_ready(struct trial *trial)

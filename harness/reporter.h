@@ -2,14 +2,7 @@
 #ifndef HOSTBENCH_REPORTER_H
 #define HOSTBENCH_REPORTER_H
 
-#include "histogram.h"
 #include "run.h"
-
-/* What all threads had done when the last sample was taken, and since. */
-struct loop_seen {
-    double at_s;
-    struct histogram last, interval;
-};
 
 struct reporter {
     struct progress *last; /* one a worker, as of the last sample */

@@ -1,7 +1,5 @@
 #include "run.h"
 
-#include "events.h"
-
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -170,17 +168,6 @@ void run_reason(struct run *run, const char *format, ...)
         vsnprintf(run->reason, sizeof run->reason, format, arguments);
     pthread_mutex_unlock(&run->lock);
     va_end(arguments);
-}
-
-void run_warning(const struct run *run, const char *code, const char *format, ...)
-{
-    char message[512];
-    va_list arguments;
-    (void)run; /* there is one in a process */
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
-    event_warning(code, "%s", message);
 }
 
 void run_fail(struct run *run, int exit_code)

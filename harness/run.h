@@ -154,13 +154,6 @@ struct trial {
     double empty_loop_ratio;
 };
 
-/* Runs the trial and emits its samples. When it comes back while workers are still at work, the
- * process must end with them. */
-void trial_execute(struct trial *trial, struct run *run);
-/* Whether all threads have been joined; otherwise nothing of the trial may be freed. */
-bool trial_ended(const struct trial *trial);
-void trial_free(struct trial *trial);
-
 /* Notes a failure; the first one wins. `exit_code` EXIT_OK changes nothing. */
 void run_fail(struct run *run, int exit_code);
 

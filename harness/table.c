@@ -71,26 +71,90 @@ static void choices(struct json *json, const struct program *program,
     json_close_object(json);
 }
 
+static void words(struct json *json, const char *name, const char *const *words)
+{
+    json_open_array(json, name);
+    for (; *words; words++)
+        json_string(json, NULL, *words);
+    json_close_array(json);
+}
+
+static void roles(struct json *json, unsigned roles)
+{
+    static const char *const names[] = {"axis", "tag", "how"};
+    json_open_array(json, "roles");
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (roles & 1U << i)
+            json_string(json, NULL, names[i]);
+    json_close_array(json);
+}
+
+static bool has_choice(const struct param *param, const char *word)
+{
+    const char *const *choice = param->choices;
+    while (choice && *choice && strcmp(*choice, word))
+        choice++;
+    return choice && *choice;
+}
+
+static void fallbacks(struct json *json, const struct param *param)
+{
+    json_open_object(json, "fallbacks");
+    for (const char *const *pair = param->fallbacks; *pair; pair += 2)
+        if (has_choice(param, pair[0]))
+            json_string(json, pair[0], pair[1]);
+    json_close_object(json);
+}
+
+/* What is behind the words of a parameter; only what there is to say. */
+static void meaning(struct json *json, const struct param *param)
+{
+    const char *const facts[] = {param->facts[0], param->facts[1], NULL};
+    const char *const resolved[] = {param->resolved, NULL};
+    bool number = param->type == PARAM_COUNT || param->type == PARAM_NUMBER;
+    if (param->roles)
+        roles(json, param->roles);
+    if (param->title)
+        json_string(json, "title", param->title);
+    if (param->noun)
+        json_string(json, "noun", param->noun);
+    if (param->named)
+        json_bool(json, "named", true);
+    if (param->resolved || (number && param->choices))
+        words(json, "resolved", number ? param->choices : resolved);
+    if (param->resolved_once)
+        json_bool(json, "resolved_once", true);
+    if (param->fallbacks)
+        fallbacks(json, param);
+    if (param->facts[0])
+        words(json, "facts", facts);
+    if (param->excludes)
+        json_string(json, "excludes", param->excludes);
+    if (param->ends_trial)
+        json_bool(json, "ends_trial", true);
+}
+
 static void param_object(struct json *json, const struct program *program,
                          const struct workload *workload, const struct param *param)
 {
-    bool bounded = param->type == PARAM_COUNT || param->type == PARAM_NUMBER;
+    bool number = param->type == PARAM_COUNT || param->type == PARAM_NUMBER;
     json_open_object(json, NULL);
     json_string(json, "name", param->name);
     json_string(json, "type", type_name(param->type));
     json_string(json, "unit", param->unit);
     default_value(json, param);
-    if (bounded)
+    if (number)
         json_number(json, "min", param->min);
     else
         json_null(json, "min");
-    if (bounded)
+    if (number || param->max > 0)
         json_number(json, "max", param->max);
     else
         json_null(json, "max");
     choices(json, program, workload, param);
     json_string(json, "scope", param->scope == SCOPE_HOST ? "host" : "request");
     json_string(json, "help", param->help);
+    meaning(json, param);
     json_close_object(json);
 }
 
@@ -183,6 +247,10 @@ void table_print_workload_help(const struct program *program, const struct workl
         printf("  %s  %s\n      %s", name, param->help, allowed);
         if (param->initial)
             printf("; default %s", param->initial);
+        if (param->excludes) {
+            option_name(&(struct param){.name = param->excludes}, name, sizeof name);
+            printf("; not together with %s", name);
+        }
         putchar('\n');
     }
     printf("\nmetrics:\n");

@@ -1,6 +1,8 @@
 #include "totals.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void column_add(struct column *column, double value)
@@ -73,4 +75,13 @@ void totals_free(struct totals *totals)
     free(totals->bests.values);
     free(totals->clocks.values);
     free(totals->ratios.values);
+}
+
+void summary_add(struct summary *summary, const char *name, double value, const char *reason)
+{
+    assert(summary->count < SUMMARY_METRICS_MAX);
+    struct figure *figure = &summary->metrics[summary->count++];
+    snprintf(figure->name, sizeof figure->name, "%s", name);
+    figure->value = value;
+    figure->reason = reason;
 }

@@ -1,4 +1,4 @@
-/* What the threads measured, added up: what the figures of a trial are made from. */
+/* What the threads measured, added up, and the figures of the trial that are made from it. */
 #ifndef HOSTBENCH_TOTALS_H
 #define HOSTBENCH_TOTALS_H
 
@@ -24,5 +24,25 @@ double column_median(const struct column *column);
 /* Of the measured threads: a background thread is no part of any figure. To be freed. */
 struct totals totals_collect(const struct trial *trial);
 void totals_free(struct totals *totals);
+
+enum { SUMMARY_METRICS_MAX = 96 };
+
+struct figure {
+    char name[64];
+    double value;
+    const char *reason; /* why it is NaN */
+};
+
+struct summary {
+    size_t count;
+    struct figure metrics[SUMMARY_METRICS_MAX];
+    const char *basis;
+    double first_start_s; /* of the monotonic clock */
+    double cpu_ratio, wait_s, clean_slice_ratio, harness_ratio, elapsed_s;
+    const char *cpu_ratio_reason, *clean_slice_ratio_reason, *harness_ratio_reason;
+    uint64_t involuntary_switches;
+};
+
+void summary_add(struct summary *summary, const char *name, double value, const char *reason);
 
 #endif

@@ -1,6 +1,6 @@
-/* The life of the workers: each warms up, meets the others at a barrier, runs its slices and works
- * out its figures. */
 #define _GNU_SOURCE
+#include "trial.h"
+
 #include "events.h"
 #include "loop.h"
 #include "memory.h"
@@ -93,11 +93,10 @@ static void warn_of_empty_loop(const struct trial *trial)
     bool part = rate->time || rate_in_bytes(rate);
     if (!part || !(trial->empty_loop_ratio > MUCH_EMPTY_LOOP))
         return;
-    event_warning(
-        "empty_loop",
-        "the bare loop takes %.0f %% of the time, more than %.0f %%: the access itself is "
-        "too short to be told from it",
-        100 * trial->empty_loop_ratio, 100 * MUCH_EMPTY_LOOP);
+    run_warning(trial->run, "empty_loop",
+                "the bare loop takes %.0f %% of the time, more than %.0f %%: the access itself is "
+                "too short to be measured beside it",
+                100 * trial->empty_loop_ratio, 100 * MUCH_EMPTY_LOOP);
 }
 
 static void wake_reporter(struct trial *trial)

@@ -24,15 +24,46 @@ enum param_type { PARAM_COUNT, PARAM_NUMBER, PARAM_CHOICE, PARAM_CPU_LIST, PARAM
 /* SCOPE_HOST: set by whoever starts the program on this host, never by a request. */
 enum param_scope { SCOPE_REQUEST, SCOPE_HOST };
 
+/* What a parameter is for the figures of a case. Without a role it is part of what is measured and
+ * stands in the case's label, and so does an axis or a tag; both may be one parameter. */
+enum param_role {
+    ROLE_AXIS = 1, /* charts are drawn over it; without ROLE_TAG, a field of points */
+    ROLE_TAG = 2,  /* it takes few values: series are told apart by it; a tag of points */
+    ROLE_HOW = 4,  /* how is measured, not what: in no label, no axis and no tag */
+};
+
 struct param {
     const char *name; /* snake_case; the option is --kebab-case */
     enum param_type type;
     enum param_scope scope;
-    const char *unit;           /* NULL: none */
-    const char *initial;        /* default as text; NULL: not set */
-    double min, max;            /* PARAM_COUNT and PARAM_NUMBER, both inclusive */
+    const char *unit;    /* NULL: none */
+    const char *initial; /* default as text; NULL: not set */
+    /* Of PARAM_COUNT and PARAM_NUMBER, both inclusive. PARAM_CPU_LIST: a max stands where the CPUs
+     * may be another host's, and is the highest number; 0: they are those that this process may
+     * use. */
+    double min, max;
     const char *const *choices; /* NULL-terminated; words a number takes too */
     const char *help;
+
+    unsigned roles;    /* of enum param_role */
+    const char *title; /* in words, for axes: "instruction set"; NULL: made of the name */
+    const char *noun;  /* what its number counts, in labels: "thread"; NULL: it counts nothing */
+    bool named;        /* its words mean nothing without its name: "lock each" */
+    /* The word that the program replaces by what it stands for here; NULL: none. Words that a number
+     * takes too are all replaced by a number. */
+    const char *resolved;
+    /* The later trials of a case are called with what the first one put in the place of such a
+     * word. */
+    bool resolved_once;
+    /* Choices that the host may lack, each followed by the one that is measured in its place, with
+     * the warning direct_unavailable; NULL-terminated; NULL: none. */
+    const char *const *fallbacks;
+    const char *facts[2]; /* PARAM_TEXT: facts of the start event that name the same thing */
+    const char *excludes; /* the parameter that cannot be given beside it; NULL: none */
+    /* It fixes or bounds the work: given, the default of duration_s does not hold. A workload has
+     * one such parameter, so that one of its own excludes the common `work`. When its unit is not
+     * that of the rate, check() makes run_set_count(run, "work", …) of it. */
+    bool ends_trial;
 };
 
 enum direction { HIGHER_IS_BETTER, LOWER_IS_BETTER };
@@ -118,11 +149,6 @@ struct workload {
     unsigned (*threads)(const struct run *);
     /* Of each thread, where its functions call what needs much, such as a compiler; 0: 256 KiB. */
     size_t stack_bytes;
-    /* Its own parameter that bounds the work in the place of the common one, which it excludes, such
-     * as total_bytes. When it is set, check() makes run_set_count(run, "work", …) of it. Together
-     * with duration_s, which needs a loop, whichever is reached first ends the trial. NULL: the
-     * common one, or none. */
-    const char *work_param;
 
     /* Replaces `best` choices by what they stand for. May be NULL. */
     void (*resolve)(struct run *);
@@ -195,6 +221,21 @@ struct program {
     const struct workload *const *workloads; /* NULL-terminated */
 };
 
+/* Defines a row of the table of registered_workloads(): WORKLOAD(fma) = {.name = "fma", …}; in a C
+ * file that is linked into the program, and nowhere else. */
+#define WORKLOAD(id)                                                                               \
+    static const struct workload id##_workload;                                                    \
+    __attribute__((constructor)) static void id##_register(void)                                   \
+    {                                                                                              \
+        workload_register(&id##_workload);                                                         \
+    }                                                                                              \
+    static const struct workload id##_workload
+
+/* For WORKLOAD. */
+void workload_register(const struct workload *workload);
+/* The rows of WORKLOAD in the order of their names; ends with a NULL. */
+const struct workload *const *registered_workloads(void);
+
 /* The whole life of a benchmark program; returns its exit code. */
 int bench_main(const struct program *program, int argc, char **argv);
 
@@ -235,6 +276,8 @@ void run_fact(struct run *run, const char *name, const char *text);
 /* Operations (of a byte rate: bytes) that one unit of step() stands for, and the largest batch
  * step() may be given. */
 void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);
+/* What the harness takes for the threads of this run: stacks and the records of their slices. */
+double run_thread_bytes(const struct run *run);
 /* What one reading of the clock costs, in seconds. */
 double run_clock_read_s(const struct run *run);
 /* In finish(): operations (of a byte rate: bytes) a second of all measured threads together, of the

@@ -6,18 +6,19 @@ written.
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import DictSchema
 
-from hostbench.errors import HostbenchError
-from hostbench.exitcode import ExitCode
-from hostbench.models.events import EVENT, PROTOCOL_SCHEMA
-from hostbench.models.table import Metric, Param, Table, Workload
-from hostbench.params import allowed
-from hostbench.program import CHECKOUT, SUBSYSTEMS, load_program
+from hostbench.base.errors import HostbenchError
+from hostbench.base.exitcode import ExitCode
+from hostbench.model.events import EVENT, PROTOCOL_SCHEMA
+from hostbench.model.registry import subsystem_names
+from hostbench.model.table import Metric, Param, Table, Workload
+from hostbench.programs.params import allowed
+from hostbench.programs.program import CHECKOUT, load_program
 
 DOCS = CHECKOUT / "docs"
 SCHEMA_PAGE = DOCS / "kernel-protocol.schema.json"
@@ -57,7 +58,9 @@ def workloads_page(tables: Iterable[Table]) -> str:
         "",
         "Generated from the programs' tables (`cpu-bench --list` and its siblings) by "
         "`python -m hostbench.docs`. Do not edit. The metric in bold is the one that has a limit, "
-        "a verdict and a line in the table.",
+        "a verdict and a line in the table. The role of a parameter: charts are drawn over an "
+        "axis, series of points are told apart by a tag, and what says how a case is measured "
+        "stands in no label.",
     ]
     for table in tables:
         lines += _program_lines(table)
@@ -108,12 +111,26 @@ def _shared(workloads: Iterable[Workload]) -> tuple[list[Param], list[Metric]]:
 
 
 def _param_rows(params: Iterable[Param]) -> list[str]:
-    rows = ["| parameter | values | default | meaning |", "|---|---|---|---|"]
+    rows = ["| parameter | values | default | role | meaning |", "|---|---|---|---|---|"]
     for param in params:
         default = "–" if param.default is None else f"`{param.default}`"
-        scope = " Set by the operator of the host only." if param.scope == "host" else ""
-        rows.append(f"| `{param.name}` | {allowed(param)} | {default} | {param.help}{scope} |")
+        role = ", ".join(param.roles) or "–"
+        text = " ".join([param.help.strip(), *_remarks(param)])
+        rows.append(f"| `{param.name}` | {allowed(param)} | {default} | {role} | {text} |")
     return rows
+
+
+def _remarks(param: Param) -> Iterator[str]:
+    """What the table says of a parameter beside its help."""
+    if param.excludes:
+        yield f"Not together with `{param.excludes}`."
+    if param.resolved_once:
+        yield "Later trials of a case take over what the first one chose."
+    if param.fallbacks:
+        pairs = (f"`{wanted}`: `{taken}`" for wanted, taken in param.fallbacks.items())
+        yield f"Where the host lacks it, with a warning: {', '.join(pairs)}."
+    if param.scope == "host":
+        yield "Set by the operator of the host only."
 
 
 def _metric_rows(metrics: Iterable[Metric]) -> list[str]:
@@ -145,7 +162,7 @@ def _tables() -> list[Table]:
     """The tables of all programs this checkout has the sources of."""
     return [
         load_program(subsystem).table
-        for subsystem in SUBSYSTEMS
+        for subsystem in subsystem_names()
         if (SERVICES / subsystem / "bench").is_dir()
     ]
 

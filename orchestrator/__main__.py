@@ -2,7 +2,8 @@
 
 import sys
 
-from hostbench.errors import HostbenchError
+from hostbench.base.errors import HostbenchError
+from hostbench.base.packages import needs_packages
 
 # What an answer under way is given; jobs have their own time.
 GRACE_S = 2
@@ -13,12 +14,13 @@ def main() -> int:
     """Serves until SIGTERM; the exit code."""
     try:
         # Imported here, so that a bad setting is said as quickly as it can be.
-        from orchestrator.settings import Settings
-
+        with needs_packages("orchestrator"):
+            from orchestrator.settings import Settings
         settings = Settings.from_environment()
-        from hostbench.web.log import configure_logging
-        from hostbench.web.server import serve
-        from orchestrator.app import create_app
+        with needs_packages("orchestrator"):
+            from hostbench.web.log import configure_logging
+            from hostbench.web.server import serve
+            from orchestrator.app import create_app
 
         configure_logging()
         app = create_app(settings)
@@ -27,8 +29,8 @@ def main() -> int:
             settings.listen,
             app.state.core.stop,
             GRACE_S,
-            ssl_certfile=settings.tls and str(settings.tls.certificate),
-            ssl_keyfile=settings.tls and str(settings.tls.key),
+            ssl_certfile=settings.tls_cert_file,
+            ssl_keyfile=settings.tls_key_file,
             limit_concurrency=CONNECTIONS_MOST,
         )
     except HostbenchError as error:

@@ -9,8 +9,8 @@ from redis.exceptions import RedisError
 from starlette.concurrency import run_in_threadpool
 
 import hostbench
-from hostbench.models.jobs import JobSpec
-from hostbench.models.service import Registration
+from hostbench.model.jobs import JobSpec
+from hostbench.model.service import Registration
 from hostbench.web.body import BodyLimit, describe_bodies
 from hostbench.web.keys import requires
 from hostbench.web.problem import Problem, install_problem_handlers
@@ -48,12 +48,12 @@ def create_app(settings: Settings) -> FastAPI:
 
 def _add_calls(app: FastAPI, settings: Settings) -> None:
     app.include_router(state.open_calls)
-    keyed = [Depends(requires(settings.api_key))]
+    keyed = [Depends(requires(settings.api_key.get_secret_value()))]
     for module in (jobs, events, results, hosts, suites, points, state):
         app.include_router(module.router, dependencies=keyed)
-    in_browsers = [Depends(requires(settings.api_key, in_browsers=True))]
+    in_browsers = [Depends(requires(settings.api_key.get_secret_value(), in_browsers=True))]
     app.include_router(results.pages, dependencies=in_browsers)
-    service_keyed = [Depends(requires(settings.service_key))]
+    service_keyed = [Depends(requires(settings.service_key.get_secret_value()))]
     app.include_router(hosts.registrations, dependencies=service_keyed)
 
 

@@ -5,31 +5,29 @@ import secrets
 
 import structlog
 
-from hostbench.models.jobs import TERMINAL, PartHealth, StackState
-from hostbench.results import ResultsStore
-from hostbench.services import load_service_modules
-from orchestrator.acceptance import Acceptance
-from orchestrator.archive import Archive
-from orchestrator.catalogue import Catalogue
-from orchestrator.health import Check, redis_check, results_check, thread_check
-from orchestrator.influx.client import InfluxClient
+from hostbench.model.jobs import TERMINAL, PartHealth, StackState
+from hostbench.model.registry import subsystems
+from hostbench.results.store import ResultsStore
 from orchestrator.influx.outbox import Outbox, OutboxStatus
 from orchestrator.influx.writer import BLOCK_S, OutboxWriter
-from orchestrator.keeper import Keeper, Stop
-from orchestrator.links import Links
-from orchestrator.listener import Listener
-from orchestrator.live import LivePublisher
-from orchestrator.metrics import Metrics
-from orchestrator.registration import Registrar
-from orchestrator.reporting import Reporter
-from orchestrator.runner import Runner, Surroundings
-from orchestrator.scheduler import Scheduler
-from orchestrator.settings import InfluxSettings, Settings
-from orchestrator.store.connection import connect, connect_async
-from orchestrator.store.hosts import HostStore
-from orchestrator.store.jobs import JobStore
-from orchestrator.store.record import StartedJob
-from orchestrator.usage import control_plane_meter
+from orchestrator.observe.health import Check, redis_check, results_check, thread_check
+from orchestrator.observe.metrics import Metrics
+from orchestrator.observe.usage import control_plane_meter
+from orchestrator.queue.acceptance import Acceptance
+from orchestrator.queue.connection import connect, connect_async
+from orchestrator.queue.hosts import HostStore
+from orchestrator.queue.jobs import JobStore
+from orchestrator.queue.keeper import Keeper, Stop
+from orchestrator.queue.plans import Plans
+from orchestrator.queue.record import StartedJob
+from orchestrator.queue.scheduler import Listener, Scheduler
+from orchestrator.results.archive import Archive
+from orchestrator.results.catalogue import Catalogue
+from orchestrator.results.reporting import Reporter
+from orchestrator.run.events import LivePublisher
+from orchestrator.run.links import Links, Registrar
+from orchestrator.run.runner import Runner, Surroundings
+from orchestrator.settings import Settings
 
 # For what had better try again soon than wait: each round trip, of which a new connection has
 # several.
@@ -53,11 +51,12 @@ class Orchestrator:
         self.jobs, self.hosts = JobStore(client), HostStore(client)
         self.archive = Archive(ResultsStore(settings.results))
         self.catalogue = Catalogue(self.jobs, self.archive)
-        self.acceptance = Acceptance(self.hosts)
-        links = Links(settings.service_key, settings.ca)
+        plans = Plans()
+        self.acceptance = Acceptance(self.hosts, plans)
+        links = Links(settings.service_key.get_secret_value(), settings.ca_file)
         self.registrar = Registrar(self.hosts, links)
         self.reporter = Reporter()
-        self.points = Points(settings.influx, settings) if settings.influx else None
+        self.points = Points(settings) if settings.influxdb_url else None
         self._keeper = Keeper(JobStore(quick).renew)
         self._live = LivePublisher(JobStore(quick).publish)
         self.metrics = Metrics(self.jobs, lambda: self._keeper.count, self._outbox_figures)
@@ -67,6 +66,7 @@ class Orchestrator:
                 hosts=self.hosts,
                 archive=self.archive,
                 links=links,
+                plans=plans,
                 keeper=self._keeper,
                 live=self._live,
                 outbox=self.points.outbox if self.points else None,
@@ -85,7 +85,8 @@ class Orchestrator:
 
     def start(self) -> None:
         """Begins to run jobs."""
-        load_service_modules()
+        for subsystem in subsystems().values():
+            subsystem.load()
         self._keeper.start()
         self._live.start()
         if self.points is not None:
@@ -109,12 +110,12 @@ class Orchestrator:
             self.points.writer.stop()
         self._keeper.close()
 
-    def _start_job(self, job: StartedJob, asked_s: float) -> bool:
+    def _start_job(self, job: StartedJob, requested_s: float) -> bool:
         self.metrics.dispatch_seconds.observe(job.dispatch_s)
-        return self._runner.start(job, asked_s)
+        return self._runner.start(job, requested_s)
 
     def _keep_reaped(self, job_id: str, state: StackState) -> None:
-        """What nobody else writes down: its orchestrator is dead."""
+        """Records what the dead orchestrator of the job no longer can."""
         if state in TERMINAL and (view := self.jobs.view(job_id)) is not None:
             self.archive.keep(view)
 
@@ -141,24 +142,24 @@ class Orchestrator:
 class Points:
     """The outbox of points for InfluxDB, and who empties it."""
 
-    def __init__(self, influx: InfluxSettings, settings: Settings) -> None:
+    def __init__(self, settings: Settings) -> None:
         url, password = settings.redis_url, settings.redis_password
         self.outbox = Outbox(connect(url, password))
         # It waits in Redis for something to write.
         patient = connect(url, password, answer_timeout_s=2 * BLOCK_S)
-        ca = str(settings.ca) if settings.ca and influx.url.startswith("https:") else None
-        client = InfluxClient(influx.url, influx.database, influx.user, influx.password, ca_file=ca)
-        self.writer = OutboxWriter(patient, client)
+        self.writer = OutboxWriter(patient, settings.influx_client(settings.ca_file))
 
     async def check(self) -> PartHealth:
-        """Whether the points arrive. Raises nothing: without Redis nobody knows."""
+        """Whether the points arrive. Raises nothing: without Redis that is unknown."""
         from redis.exceptions import RedisError
 
         try:
             status = await asyncio.to_thread(self.outbox.status, self.writer.error)
         except RedisError:
             return PartHealth(status="degraded", detail="the outbox is in Redis, which is away")
-        return PartHealth(status="ok" if status.healthy else "degraded", detail=_told(status))
+        return PartHealth(
+            status="ok" if status.healthy else "degraded", detail=_outbox_text(status)
+        )
 
     def figures(self) -> dict[str, float]:
         """For /metrics. Raises RedisError."""
@@ -171,14 +172,16 @@ class Points:
         }
 
 
-def _told(status: OutboxStatus) -> str:
+def _outbox_text(status: OutboxStatus) -> str:
     parts = [f"{status.entries} entries wait in the outbox"]
     if status.oldest_s is not None:
         parts.append(f"the oldest for {status.oldest_s:.0f} s")
     if status.dead_letters:
         parts.append(f"{status.dead_letters} points were rejected: see GET /points/rejected")
     if status.left_out:
-        parts.append(f"{status.left_out} points were left out: run hostbench reindex")
+        parts.append(
+            f"{status.left_out} points were left out: run python -m orchestrator.influx.reindex"
+        )
     if status.error:
         parts.append(status.error)
     return ", ".join(parts)

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from hostbench.suite import find_suite, load_suite
+from hostbench.plan.suite import find_suite, load_suite
 
 
 def block(suite: str, scale: str, position: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.cpu.trials import cpu_bench
-from benchmarks.figures import ALL_THREADS, save, spread
+from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
 
 SOURCE = Path(__file__).with_name("dgemm_loop.c")
@@ -62,18 +62,13 @@ def main() -> None:
                         f"| {min(ratios):.3f} – {max(ratios):.3f} | {pairs} |",
                         flush=True,
                     )
-                    figures.append(
-                        {
-                            "command": f"cpu-bench {command}",
-                            "plain_command": f"OPENBLAS_NUM_THREADS={threads} "
-                            f"taskset -c 0-{threads - 1} dgemm_loop {letter} {n} {SECONDS}",
-                            "library": library,
-                            **row,
-                            "ours_raw": ours,
-                            "plain_raw": theirs,
-                        }
-                    )
-                    save("cpu/against_dgemm", figures)
+                    facts = {
+                        "command": f"cpu-bench {command}",
+                        "plain_command": f"OPENBLAS_NUM_THREADS={threads} "
+                        f"taskset -c 0-{threads - 1} dgemm_loop {letter} {n} {SECONDS}",
+                    }
+                    figures.append(Entry(facts, {"ours": ours, "plain": theirs}))
+                    save("cpu/against_dgemm", figures, library=library)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.cpu.trials import cpu_bench
-from benchmarks.figures import ALL_THREADS, save, spread
+from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
-from hostbench.peertools.hpcc import HPL_INPUT
+from hostbench.programs.tools.hpcc import HPL_INPUT
 
 BLOCK_SIZES = (128, 192, 256, 384)
 SWEEPS = 2
@@ -126,19 +126,14 @@ def main() -> None:
             f"| {pairs} |",
             flush=True,
         )
-        figures.append(
-            {
-                "command": f"cpu-bench {command}",
-                "hpl_command": f"mpirun -np {shape.p * shape.q} {'xhpl' if XHPL else 'hpcc'} "
-                f"(N {n}, NB {size}, {shape})",
-                "library": library,
-                "hpl_sweep": tried,
-                **row,
-                "ours_raw": ours,
-                "hpl_raw": theirs,
-            }
-        )
-        save("cpu/against_hpl", figures)
+        facts = {
+            "command": f"cpu-bench {command}",
+            "hpl_command": f"mpirun -np {shape.p * shape.q} {'xhpl' if XHPL else 'hpcc'} "
+            f"(N {n}, NB {size}, {shape})",
+            "hpl_sweep": tried,
+        }
+        figures.append(Entry(facts, {"ours": ours, "hpl": theirs}))
+        save("cpu/against_hpl", figures, library=library)
 
 
 if __name__ == "__main__":

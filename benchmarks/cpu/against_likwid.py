@@ -7,7 +7,7 @@ Needs the Debian package likwid.
 import sys
 
 from benchmarks.cpu.trials import cpu_bench, likwid_bench
-from benchmarks.figures import ALL_THREADS, save, spread
+from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
 
 KERNELS = {
@@ -47,15 +47,8 @@ def main() -> None:
                 f"| {min(ratios):.3f} – {max(ratios):.3f} | {pairs} |",
                 flush=True,
             )
-            figures.append(
-                {
-                    "command": f"cpu-bench {command}",
-                    "kernel": kernel,
-                    **row,
-                    "ours_raw": ours,
-                    "likwid_raw": theirs,
-                }
-            )
+            facts = {"command": f"cpu-bench {command}", "kernel": kernel}
+            figures.append(Entry(facts, {"ours": ours, "likwid": theirs}))
     save("_".join(["cpu/against_likwid", *sys.argv[2:]]), figures)
 
 

@@ -10,13 +10,12 @@ of one of them all.
 import itertools
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from benchmarks.cpu.trials import Unsupported, cpu_bench
-from benchmarks.figures import ALL_THREADS, save, spread
+from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import wait_until_idle
-from hostbench.host import inventory
-from hostbench.program import load_program
+from hostbench.host.inventory import inventory
+from hostbench.programs.program import load_program
 from services.cpu.limits import trial_limits
 from services.cpu.microarchitecture import CpuIdentity
 
@@ -79,9 +78,10 @@ def row(command: str, pairs: list[tuple[float, float | None]]) -> str:
     return f"| {command} | {rate:.2f} | {shown} | {len(pairs)} |"
 
 
-def entry(command: str, pairs: list[tuple[float, float | None]]) -> dict[str, Any]:
+def entry(command: str, pairs: list[tuple[float, float | None]]) -> Entry:
     rates, efficiencies = zip(*pairs, strict=True)
-    return {"command": f"cpu-bench {command}", "rates": rates, "efficiencies": efficiencies}
+    columns = {"rate": rates, "efficiency": efficiencies}
+    return Entry({"command": f"cpu-bench {command}"}, columns)
 
 
 if __name__ == "__main__":

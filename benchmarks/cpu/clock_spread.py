@@ -7,7 +7,7 @@ import sys
 import time
 
 from benchmarks.cpu.trials import cpu_bench
-from benchmarks.figures import save, spread
+from benchmarks.figures import Entry, save, spread
 
 
 def main() -> None:
@@ -19,17 +19,14 @@ def main() -> None:
         end = cpu_bench("fma --duration-s 1")["end"]
         walls.append(time.monotonic() - began)
         harness.append(end["disturbance"]["harness_ratio"])
-    figures = {
-        "clock_hertz": spread(clocks),
-        "wall_s_of_a_1_s_trial": spread(walls),
-        "harness_ratio": spread(harness),
-    }
-    for name, values in figures.items():
+    figures = {"clock_hertz": clocks, "wall_s_of_a_1_s_trial": walls, "harness_ratio": harness}
+    for name, raw in figures.items():
+        values = spread(raw)
         print(
             f"{name}: median {values['median']:.6g}, MAD {values['mad_relative']:.2%}, "
             f"min {values['min']:.6g}, max {values['max']:.6g}, n {values['n']}"
         )
-    save("cpu/clock_spread", {**figures, "clocks_raw": clocks, "walls_raw": walls})
+    save("cpu/clock_spread", [Entry({}, figures)])
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ import sys
 import time
 
 from benchmarks.cpu.trials import Events, cpu_bench
-from benchmarks.figures import ALL_THREADS, save
-from hostbench.models.events import EndEvent, StartEvent
-from hostbench.verdict import trial_disturbances
+from benchmarks.figures import ALL_THREADS, Entry, save
+from hostbench.judge.trial import trial_disturbances
+from hostbench.model.events import EndEvent, StartEvent
 
 COMMAND = "fma --duration-s 1"
 
@@ -48,6 +48,14 @@ def show(name: str, trials: list[Events], quiet: float) -> None:
         )
 
 
+def entry(load: str, trials: list[Events]) -> Entry:
+    columns = {name: [one[name] for one in trials] for name in trials[0]}
+    return Entry(
+        {"load": load, "command": f"cpu-bench {COMMAND}"},
+        {**columns, "disturbed": [" ".join(codes) for codes in columns["disturbed"]]},
+    )
+
+
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     quiet = [trial() for _ in range(2 * count)]
@@ -61,7 +69,7 @@ def main() -> None:
     middle = statistics.median(one["operations_per_second"] for one in quiet)
     show("quiet", quiet, middle)
     show("loaded", loaded, middle)
-    save("cpu/under_load", {"quiet": quiet, "loaded": loaded})
+    save("cpu/under_load", [entry("none", quiet), entry("stress-ng", loaded)])
 
 
 if __name__ == "__main__":

@@ -18,11 +18,10 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 from benchmarks.awake import cpus_awake
 from benchmarks.disk.trials import Figures, ScratchFile
-from benchmarks.figures import save, spread
+from benchmarks.figures import Entry, save, spread
 from benchmarks.pairs import Comparison, Target, interleaved, print_header, print_row
 
 CASES = (
@@ -53,7 +52,7 @@ WORDS = ("rate", "p50", "p99", "CPU time")
 Pairs = list[tuple[Figures, Figures]]
 
 
-def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, Any]]:
+def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, str]]:
     """The pairs of one case, and the two commands that gave them."""
     command = f"{case} --duration-s {SECONDS}"
     # Fills the file, and tells on which CPUs it ran.
@@ -88,6 +87,18 @@ def comparisons(found: Pairs, targets: Mapping[str, Target]) -> dict[str, Compar
         target = targets[field.name]
         rows[field.name] = Comparison(target, tuple(ours), tuple(theirs)) if told else None
     return rows
+
+
+def entry(commands: dict[str, str], found: Pairs, targets: Mapping[str, Target]) -> Entry:
+    """What is kept of the pairs of a case."""
+    aims = {f"target_{name}": target.text for name, target in targets.items()}
+    sides = {"ours": [mine for mine, _ in found], "theirs": [its for _, its in found]}
+    columns = {
+        f"{side}_{field.name}": [getattr(figures, field.name) for figures in values]
+        for field in fields(Figures)
+        for side, values in sides.items()
+    }
+    return Entry({**commands, **aims}, columns)
 
 
 def cell(row: Comparison | None) -> str:
@@ -125,7 +136,7 @@ def main() -> None:
                 "holds" if met else "**misses**",
             ]
         )
-        figures.append({**commands, **{what: row and row.entry() for what, row in rows.items()}})
+        figures.append(entry(commands, found, targets))
         save(f"disk/{name}", figures)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.disk.trials import ScratchFile
-from benchmarks.figures import save
+from benchmarks.figures import Entry, Value, save
 from benchmarks.pairs import print_header, print_row
 
 FILE_BYTES = 64 << 20
@@ -32,25 +32,21 @@ def in_memory(descriptor: int) -> Iterator[None]:
         yield
 
 
-def measured(file: ScratchFile, command: str, runs: int, *, planted: bool) -> dict[str, object]:
-    """How many of the runs were flagged, and what each had for evidence."""
-    flagged, evidence = 0, []
+def measured(file: ScratchFile, command: str, runs: int, *, planted: bool) -> Entry:
+    """Which of the runs were flagged, and what each had for evidence."""
+    found = []
     for _ in range(runs):
         if planted:
             with in_memory(file.descriptor):
-                events = file.disk_bench(command)
+                found.append(file.disk_bench(command))
         else:
-            events = file.disk_bench(command)
-        flagged += WARNING in events["warnings"]
-        evidence.append({name: events["end"]["metrics"][name] for name in EVIDENCE})
-    return {
-        "command": f"disk-bench {command}",
-        "planted": planted,
-        "runs": runs,
-        "flagged": flagged,
-        "flagged_wanted": runs if planted else 0,
-        "evidence": evidence,
+            found.append(file.disk_bench(command))
+    columns: dict[str, list[Value]] = {
+        "flagged": [int(WARNING in events["warnings"]) for events in found]
     }
+    for name in EVIDENCE:
+        columns[name] = [events["end"]["metrics"][name] for events in found]
+    return Entry({"command": f"disk-bench {command}", "planted": planted}, columns)
 
 
 def main() -> None:
@@ -65,14 +61,9 @@ def main() -> None:
         ("direct", DIRECT, False),
     ):
         figure = measured(file, command, runs, planted=planted)
-        holds = figure["flagged"] == figure["flagged_wanted"]
-        print_row(
-            [
-                title,
-                *(str(figure[name]) for name in ("runs", "flagged", "flagged_wanted")),
-                "holds" if holds else "**misses**",
-            ]
-        )
+        flagged, wanted = int(sum(figure.numbers("flagged"))), runs if planted else 0
+        holds = "holds" if flagged == wanted else "**misses**"
+        print_row([title, f"{runs}", f"{flagged}", f"{wanted}", holds])
         figures.append(figure)
         save("disk/contamination", figures)
 

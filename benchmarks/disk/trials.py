@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from benchmarks.programs import Events, trial
-from hostbench.scratch import Scratch
-from hostbench.trial import Beside
+from hostbench.host.scratch import Scratch
+from hostbench.model.trial import Beside
 from services.disk.peers import fio
 from services.disk.peers.case import Case
 from services.disk.peers.fio_output import Report, read_report
@@ -45,7 +45,7 @@ class ScratchFile:
         """fio for the same measurement as a trial of ours, on the same CPUs."""
         start = ours["start"]
         cpus = tuple(start["placement"]["cpus"])
-        beside = Beside(cpus, rate=1.0, elapsed_s=elapsed_s, scratch_fd=self.descriptor)
+        beside = Beside(cpus=cpus, rate=1.0, elapsed_s=elapsed_s, scratch_fd=self.descriptor)
         return fio.Fio(Case.of(start["workload"], start["params"])).command(beside).arguments
 
 

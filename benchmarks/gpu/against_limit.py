@@ -18,7 +18,7 @@ from benchmarks.gpu.trials import (
 from benchmarks.pairs import Comparison, Target
 from benchmarks.programs import Unsupported
 from benchmarks.quiet import quietly
-from hostbench.models.limit import Limit
+from hostbench.model.limit import Limit
 
 PER_CYCLE = "operations_per_cycle"
 # What has to be reached; the others are told and have no target.

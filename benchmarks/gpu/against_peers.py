@@ -10,8 +10,8 @@ from functools import partial
 from benchmarks.gpu.trials import Row, Table, at_least, device, giga, gpu_bench
 from benchmarks.pairs import Comparison, Target, interleaved
 from benchmarks.programs import Unsupported
-from hostbench.peers import BadOutput, Params, Peer
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import BadOutput, Params, Peer
 from services.gpu.peers import peers
 
 PINNED, PAGEABLE = "--host-memory pinned", "--host-memory pageable"

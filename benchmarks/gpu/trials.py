@@ -8,16 +8,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from benchmarks.figures import save
+from benchmarks.figures import Entry, save
 from benchmarks.pairs import RATIO_COLUMNS, Comparison, Target, print_header, print_row
 from benchmarks.programs import Events, program, trial
-from hostbench.host import inventory
-from hostbench.hostgpu import ListedDevice, list_devices
-from hostbench.models.events import EndEvent, StartEvent
-from hostbench.models.host import HostInventory
-from hostbench.models.limit import Limit
+from hostbench.host.gpu import ListedDevice, list_devices
+from hostbench.host.inventory import inventory
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import HostInventory
+from hostbench.model.limit import Limit
 from services.gpu.limits import limits
 from services.gpu.peers.device import is_named
 
@@ -72,11 +72,11 @@ class Row:
 
 
 class Table:
-    """Comparisons of one script, printed as they come and kept in results/NAME.json."""
+    """Comparisons of one script, printed as they come and kept in results/NAME.csv."""
 
     def __init__(self, name: str, columns: Sequence[str]) -> None:
         self._name = name
-        self._entries: list[dict[str, Any]] = []
+        self._entries: list[Entry] = []
         self.met = True
         print_header([*columns, *RATIO_COLUMNS])
 
@@ -84,10 +84,8 @@ class Table:
         """Prints it and keeps everything that was measured so far."""
         print_row([*row.cells, *row.compared.cells()])
         self.met = self.met and row.compared.met
-        card = device().model_dump()
-        entry = {"commands": row.commands, "device": card, **row.compared.entry()}
-        self._entries.append(entry)
-        save(f"gpu/{self._name}", self._entries)
+        self._entries.append(row.compared.entry(commands="; ".join(row.commands)))
+        save(f"gpu/{self._name}", self._entries, device=device().model_dump())
 
     def end(self) -> None:
         """Ends the script: exit code 1 where a target was missed, 2 where nothing was compared."""

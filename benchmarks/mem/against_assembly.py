@@ -14,6 +14,7 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 from benchmarks.figures import save, spread
 from benchmarks.mem.trials import mem_bench, require_pages
@@ -90,25 +91,23 @@ def main() -> None:
                     tuple(events["end"]["metrics"][METRIC] for events in ends),
                     tuple(time_s for _, time_s in found),
                 )
-                entry = {
-                    "command": f"mem-bench {command}",
-                    "loop_command": shlex.join([*theirs[:3], program.name, *theirs[4:]]),
-                    "loop_huge_page_share": share,
-                    **row.entry(),
-                    "empty_loop": empty_loop(ends),
-                }
+                entry = row.entry(
+                    command=f"mem-bench {command}",
+                    loop_command=shlex.join([*theirs[:3], program.name, *theirs[4:]]),
+                    empty_loop=empty_loop(ends),
+                )
                 print_row(
                     [
                         operation,
                         index,
-                        f"{entry['ours']['median'] * 1e9:.2f}",
-                        f"{entry['theirs']['median'] * 1e9:.2f}",
+                        f"{median(row.ours) * 1e9:.2f}",
+                        f"{median(row.theirs) * 1e9:.2f}",
                         *row.cells(),
                         empty_loop(ends),
                     ]
                 )
                 figures.append(entry)
-                save("mem/against_assembly", figures)
+                save("mem/against_assembly", figures, loop_huge_page_share=share)
 
 
 if __name__ == "__main__":

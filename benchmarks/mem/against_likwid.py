@@ -17,6 +17,7 @@ import shlex
 import subprocess
 import sys
 from functools import partial
+from statistics import median
 
 from benchmarks.figures import save
 from benchmarks.mem.trials import (
@@ -104,26 +105,28 @@ def main() -> None:
                 pairs, partial(metric, command, METRIC), partial(likwid_bench, theirs, environment)
             )
             row = Comparison(TARGET, *zip(*found, strict=True))
-            entry = {
-                "command": f"mem-bench {command}",
-                "likwid_command": shlex.join(theirs),
-                "likwid_environment": environment,
-                "likwid_huge_page_share": share,
-                "likwid_sweep": {name: rates[name] for name in kernels_of(FAMILIES[kernel])},
-                **row.entry(),
-            }
+            entry = row.entry(
+                command=f"mem-bench {command}",
+                likwid_command=shlex.join(theirs),
+                likwid_sweep={name: rates[name] for name in kernels_of(FAMILIES[kernel])},
+            )
             print_row(
                 [
                     kernel,
                     str(threads),
-                    f"{entry['ours']['median'] / 1e9:.1f}",
+                    f"{median(row.ours) / 1e9:.1f}",
                     best,
-                    f"{entry['theirs']['median'] / 1e9:.1f}",
+                    f"{median(row.theirs) / 1e9:.1f}",
                     *row.cells(),
                 ]
             )
             figures.append(entry)
-            save(f"mem/against_likwid{'_huge' * (pages == 'huge')}", figures)
+            save(
+                f"mem/against_likwid{'_huge' * (pages == 'huge')}",
+                figures,
+                likwid_environment=environment,
+                likwid_huge_page_share=share,
+            )
 
 
 if __name__ == "__main__":

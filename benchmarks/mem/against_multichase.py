@@ -11,6 +11,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 from benchmarks.figures import save
 from benchmarks.mem.trials import existing, metric, require_pages
@@ -59,17 +60,16 @@ def main() -> None:
         share = require_pages(pages, theirs, {})
         found = interleaved(pairs, partial(metric, command, METRIC), partial(multichase, theirs))
         row = Comparison(TARGET, *zip(*found, strict=True))
-        entry = {
-            "command": f"mem-bench {command}",
-            "multichase_command": shlex.join(["multichase", *theirs[1:]]),
-            "multichase_huge_page_share": share,
-            **row.entry(),
-        }
+        entry = row.entry(
+            command=f"mem-bench {command}",
+            multichase_command=shlex.join(["multichase", *theirs[1:]]),
+            multichase_huge_page_share=share,
+        )
         print_row(
             [
                 pages,
-                f"{entry['ours']['median'] * 1e9:.1f}",
-                f"{entry['theirs']['median'] * 1e9:.1f}",
+                f"{median(row.ours) * 1e9:.1f}",
+                f"{median(row.theirs) * 1e9:.1f}",
                 *row.cells(),
             ]
         )

@@ -18,8 +18,9 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from statistics import median
 
-from benchmarks.figures import save, spread
+from benchmarks.figures import Entry, save
 from benchmarks.mem.trials import (
     ARRAYS,
     CACHES_LEAST,
@@ -125,30 +126,29 @@ def main() -> None:
                 tuple(mine[kernel][0] for mine, _ in found),
                 tuple(its[kernel][0] for _, its in found),
             )
-            over_best = spread([mine[kernel][1] / its[kernel][1] for mine, its in found])
-            entry = {
-                "command": f"mem-bench {our_command(kernel, threads, elements)}",
-                "stream_command": shlex.join([*command[:-1], "stream"]),
-                "stream_environment": environment,
-                "stream_elements": elements,
-                "stream_huge_page_share": share,
-                **row.entry(),
-                "figure_over_best_pass": over_best,
-                "ours_figure_raw": [mine[kernel][1] for mine, _ in found],
-                "stream_best_raw": [its[kernel][1] for _, its in found],
+            compared = row.entry(
+                command=f"mem-bench {our_command(kernel, threads, elements)}",
+                stream_command=shlex.join([*command[:-1], "stream"]),
+                stream_environment=environment,
+                stream_huge_page_share=share,
+            )
+            best = {
+                "ours_figure": [mine[kernel][1] for mine, _ in found],
+                "stream_best": [its[kernel][1] for _, its in found],
             }
+            over_best = median(a / b for a, b in zip(*best.values(), strict=True))
             print_row(
                 [
                     kernel,
                     str(threads),
-                    f"{entry['ours']['median'] / 1e9:.1f}",
-                    f"{entry['theirs']['median'] / 1e9:.1f}",
+                    f"{median(row.ours) / 1e9:.1f}",
+                    f"{median(row.theirs) / 1e9:.1f}",
                     *row.cells(),
-                    f"{over_best['median']:.3f}",
+                    f"{over_best:.3f}",
                 ]
             )
-            figures.append(entry)
-            save("mem/against_stream", figures)
+            figures.append(Entry(compared.facts, {**compared.columns, **best}))
+            save("mem/against_stream", figures, stream_elements=elements)
 
 
 if __name__ == "__main__":

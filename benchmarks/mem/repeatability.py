@@ -14,12 +14,12 @@ from typing import Any
 
 import yaml
 
-from benchmarks.figures import save
+from benchmarks.figures import Entry, Value, save
 from benchmarks.pairs import print_header, print_row
 from benchmarks.programs import ROOT
 from benchmarks.quiet import wait_until_idle
-from hostbench.models.result import CaseResult, ResultDocument, Verdict
-from hostbench.suite import find_suite
+from hostbench.model.result import CaseResult, ResultDocument, Verdict
+from hostbench.plan.suite import find_suite
 
 RUNS = 2
 DIFFERENCE_MOST = 0.05
@@ -72,6 +72,17 @@ def entry(runs: tuple[CaseResult, ...]) -> dict[str, Any]:
     }
 
 
+def columns(figures: list[dict[str, Any]]) -> dict[str, list[Value]]:
+    """What is kept of all cases: those of both runs in columns of their own."""
+    kept: dict[str, list[Value]] = {
+        name: [figure[name] for figure in figures] for name in ("case", "metric")
+    }
+    for name in ("medians", "trials", "verdicts"):
+        for run in range(RUNS):
+            kept[f"{name}_{run + 1}"] = [figure[name][run] for figure in figures]
+    return kept
+
+
 def main() -> None:
     suite = sys.argv[1] if len(sys.argv) > 1 else "quick"
     with tempfile.TemporaryDirectory() as scratch:
@@ -94,7 +105,7 @@ def main() -> None:
             ]
         )
         figures.append(figure)
-    save("mem/repeatability", figures)
+    save("mem/repeatability", [Entry({"suite": suite}, columns(figures))])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.figures import ALL_THREADS
 from benchmarks.programs import Events, trial
-from hostbench.host import inventory
+from hostbench.host.inventory import inventory
 
 BANDWIDTH_KERNELS = ("copy", "scale", "add", "triad", "read", "write")
 ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3, "read": 1, "write": 1}

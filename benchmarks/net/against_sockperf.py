@@ -12,10 +12,9 @@ to sleep takes several times a round trip to wake up, and who meets one is a mat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.awake import cpus_awake
-from benchmarks.figures import save, spread
+from benchmarks.figures import Entry, save, spread
 from benchmarks.net.trials import (
     SOCKPERF_LEAST_BYTES,
     Placement,
@@ -66,7 +65,7 @@ class Case:
         """The median of a run, in seconds."""
         return sockperf(way, self.placement, tcp=self.tcp, seconds=SECONDS)
 
-    def entry(self, way: Way, wait: str) -> dict[str, Any]:
+    def facts(self, way: Way, wait: str) -> dict[str, object]:
         """What is kept of it besides figures."""
         return {
             "way": way.name,
@@ -84,7 +83,7 @@ def cases() -> Iterator[Case]:
         yield Case(workload, "one CPU", together())
 
 
-def blocking(way: Way, case: Case, pairs: int) -> dict[str, Any]:
+def blocking(way: Way, case: Case, pairs: int) -> Entry:
     """A row of the table, and what is kept of it."""
     found = interleaved(pairs, lambda: case.ours(way), lambda: case.theirs(way), disk=True)
     comparison = Comparison(
@@ -100,14 +99,15 @@ def blocking(way: Way, case: Case, pairs: int) -> dict[str, Any]:
             *comparison.cells(),
         ]
     )
-    return {**case.entry(way, "block"), **comparison.entry()}
+    return comparison.entry(**case.facts(way, "block"))
 
 
-def spinning(way: Way, case: Case, runs: int) -> dict[str, Any]:
+def spinning(way: Way, case: Case, runs: int) -> Entry:
     """The same of a case without a counterpart."""
     found = [quietly_with_a_disk(case.ours, way, "spin") for _ in range(runs)]
     figure = spread(found)
     met = figure["median"] <= SPINNING_MOST_S
+    target = f"≤ {SPINNING_MOST_S * MICRO:.0f} µs"
     print_row(
         [
             way.name,
@@ -118,11 +118,12 @@ def spinning(way: Way, case: Case, runs: int) -> dict[str, Any]:
             f"{figure['low'] * MICRO:.2f} – {figure['high'] * MICRO:.2f} µs",
             f"{figure['mad_relative']:.1%}",
             f"{figure['n']}",
-            f"≤ {SPINNING_MOST_S * MICRO:.0f} µs",
+            target,
             "holds" if met else "**misses**",
         ]
     )
-    return {**case.entry(way, "spin"), "ours": figure, "ours_raw": found, "met": met}
+    facts = {**case.facts(way, "spin"), "target": target}
+    return Entry(facts, {"ours": found})
 
 
 def main() -> None:
@@ -130,17 +131,17 @@ def main() -> None:
     version = sockperf_version()
     print(f"{version}\n")
     print_header(("way", "case", "ours, µs", "sockperf", *RATIO_COLUMNS))
-    figures: list[dict[str, Any]] = []
+    figures: list[Entry] = []
     with ways() as found, cpus_awake():
         for way in found:
             for case in cases():
-                figures.append({"version": version, **blocking(way, case, pairs)})
-                save("net/against_sockperf", figures)
+                figures.append(blocking(way, case, pairs))
+                save("net/against_sockperf", figures, version=version)
         for case in cases():
             if case.placement.near == case.placement.far:
                 continue  # who spins keeps the other from the CPU
             figures.append(spinning(found[0], case, pairs))
-            save("net/against_sockperf", figures)
+            save("net/against_sockperf", figures, version=version)
 
 
 if __name__ == "__main__":

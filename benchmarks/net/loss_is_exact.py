@@ -24,7 +24,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import save
+from benchmarks.figures import Entry, save
 from benchmarks.net.trials import Way
 from benchmarks.pairs import print_header, print_row
 from benchmarks.programs import program
@@ -126,7 +126,7 @@ def metrics_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return found
 
 
-def filtered_once(path: str, every: int, alone: Namespace) -> dict[str, Any]:
+def filtered_once(path: str, every: int, alone: Namespace) -> dict[str, int]:
     """One run behind the filter: what was really lost, and what was told."""
     command = (
         f"nsenter --net={alone.path} {program('net')} udp_stream --udp-path {path} "
@@ -142,7 +142,7 @@ def filtered_once(path: str, every: int, alone: Namespace) -> dict[str, Any]:
     return result(metrics, real=-(-metrics["sent_datagrams"] // every))
 
 
-def filtered(path: str, every: int) -> dict[str, Any]:
+def filtered(path: str, every: int) -> dict[str, int]:
     """The same, and nothing was lost besides."""
     for _ in range(ATTEMPTS):
         with namespaces.namespace() as alone:
@@ -152,11 +152,10 @@ def filtered(path: str, every: int) -> dict[str, Any]:
     raise SystemExit(f"the receiver's buffer overflowed in each of {ATTEMPTS} runs")
 
 
-def result(metrics: dict[str, Any], real: int) -> dict[str, Any]:
+def result(metrics: dict[str, Any], real: int) -> dict[str, int]:
     """What is kept of a run."""
-    names = ("sent_datagrams", "received_datagrams", "lost_datagrams", "lost_ratio")
-    kept = {name: metrics[name] for name in (*names, "receiver_dropped_datagrams")}
-    return {**kept, "really_lost": real, "exact": metrics["lost_datagrams"] == real}
+    names = ("sent_datagrams", "received_datagrams", "lost_datagrams", "receiver_dropped_datagrams")
+    return {**{name: metrics[name] for name in names}, "really_lost": real}
 
 
 def counter(namespace: Namespace, protocol: str, name: str) -> int:
@@ -166,7 +165,7 @@ def counter(namespace: Namespace, protocol: str, name: str) -> int:
     return int(values[names.index(name)])
 
 
-def queued(path: str, offered_mbit: int) -> dict[str, Any]:
+def queued(path: str, offered_mbit: int) -> dict[str, int]:
     """One run through the token bucket."""
     for _ in range(ATTEMPTS):
         with namespaces.chain() as (near, middle, far):
@@ -185,7 +184,7 @@ def queued(path: str, offered_mbit: int) -> dict[str, Any]:
     raise SystemExit(f"the control connection lost packets in each of {ATTEMPTS} runs")
 
 
-def rows(runs: int) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+def rows(runs: int) -> Iterator[tuple[str, str, list[dict[str, int]]]]:
     """What drops, what is sent, and its runs."""
     for path in ("single", "mmsg"):
         for every in EVERY:
@@ -207,8 +206,9 @@ def main() -> None:
     )
     figures = []
     for name, path, found in rows(runs):
-        exact = sum(run["exact"] for run in found)
-        total = {key: sum(run[key] for run in found) for key in found[0] if key != "exact"}
+        exact = sum(run["lost_datagrams"] == run["really_lost"] for run in found)
+        columns = {key: [run[key] for run in found] for key in found[0]}
+        total = {key: sum(column) for key, column in columns.items()}
         print_row(
             [
                 name,
@@ -221,7 +221,7 @@ def main() -> None:
                 f"{exact} of {runs}" if exact == runs else f"**{exact} of {runs}**",
             ]
         )
-        figures.append({"drops": name, "udp_path": path, "runs": found})
+        figures.append(Entry({"drops": name, "udp_path": path}, columns))
         save("net/loss_is_exact", figures)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from hostbench.models.jobs import TERMINAL
+from hostbench.model.jobs import TERMINAL
 
 URL = os.environ.get("HOSTBENCH_URL", "http://127.0.0.1:8000")
 KEY_FILE = Path(os.environ.get("HOSTBENCH_API_KEY_FILE", "secrets/api_key"))

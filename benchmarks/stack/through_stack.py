@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.figures import save, spread
+from benchmarks.figures import Entry, save, spread
 from benchmarks.quiet import wait_until_idle
 from benchmarks.stack.jobs import client, result
 
@@ -41,18 +41,19 @@ def alone() -> float:
 def main() -> None:
     """Prints the ratios and keeps the raw figures."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
-    figures = []
+    stack: list[float] = []
+    program: list[float] = []
     with client() as api:
         for index in range(pairs):
             wait_until_idle()
-            ours = through_stack(api)
+            stack.append(through_stack(api))
             wait_until_idle()
-            other = alone()
-            figures.append({"stack": ours, "alone": other, "ratio": ours / other})
+            program.append(alone())
+            ours, other = stack[-1], program[-1]
             print(f"{index + 1:>2}: {ours / 1e9:.2f} {other / 1e9:.2f} {ours / other:.4f}")
-    ratios = spread([figure["ratio"] for figure in figures])
+    ratios = spread([a / b for a, b in zip(stack, program, strict=True)])
     print(f"ratio: median {ratios['median']:.4f}, {ratios['min']:.4f} to {ratios['max']:.4f}")
-    save("stack/through_stack", {"ratio": ratios, "pairs": figures})
+    save("stack/through_stack", [Entry({}, {"stack": stack, "alone": program})])
 
 
 if __name__ == "__main__":

@@ -28,8 +28,21 @@ static int spin_step(struct thread *thread, uint64_t batch)
 
 static const char *const stores[] = {"best", "plain", "nt", NULL};
 static const char *const automatic[] = {"auto", NULL};
+static const char *const without_nt[] = {"nt", "plain", "libc", "plain", NULL};
 static const struct param byte_params[] = {
-    {.name = "store", .type = PARAM_CHOICE, .choices = stores, .initial = "best", .help = "h"},
+    {.name = "store",
+     .type = PARAM_CHOICE,
+     .choices = stores,
+     .initial = "best",
+     .roles = ROLE_AXIS | ROLE_TAG,
+     .title = "way of storing",
+     .noun = "store",
+     .named = true,
+     .resolved = "best",
+     .resolved_once = true,
+     .fallbacks = without_nt,
+     .facts = {"unit", "bus"},
+     .help = "h"},
     {.name = "size_bytes",
      .type = PARAM_COUNT,
      .min = 1,
@@ -37,7 +50,12 @@ static const struct param byte_params[] = {
      .choices = automatic,
      .initial = "auto",
      .help = "h"},
-    {.name = "share", .type = PARAM_NUMBER, .min = 0, .max = 1, .help = "h"},
+    {.name = "share",
+     .type = PARAM_NUMBER,
+     .min = 0,
+     .max = 1,
+     .excludes = "size_bytes",
+     .help = "h"},
     {.name = "duration_s",
      .type = PARAM_NUMBER,
      .min = 0.01,
@@ -269,6 +287,28 @@ static void what_is_excluded_is_unknown(const char *root)
     CHECK(lines_of(output) == 1 && strstr(output, "unknown parameter"));
 }
 
+static void two_that_exclude_one_another_are_refused(const char *root)
+{
+    CHECK(call(root, "bytes --size-bytes 4096 --share 0.5", output) == EXIT_USAGE);
+    CHECK(lines_of(output) == 1 && strstr(output, "--share and --size-bytes are both given"));
+    CHECK(call(root, "bytes --share 0.5 --work 1000", output) == EXIT_OK);
+    CHECK(strstr(output, "\"duration_s\":null"));
+}
+
+static void the_list_says_what_parameters_mean(const char *root)
+{
+    CHECK(call(root, "--list", output) == EXIT_OK);
+    CHECK(strstr(output, "\"help\":\"h\",\"roles\":[\"axis\",\"tag\"],"
+                         "\"title\":\"way of storing\",\"noun\":\"store\",\"named\":true,"
+                         "\"resolved\":[\"best\"],\"resolved_once\":true,"
+                         /* No fallback of a choice that it does not have. */
+                         "\"fallbacks\":{\"nt\":\"plain\"},\"facts\":[\"unit\",\"bus\"]}"));
+    CHECK(strstr(output, "\"help\":\"h\",\"resolved\":[\"auto\"]}"));
+    CHECK(strstr(output, "\"help\":\"h\",\"excludes\":\"size_bytes\"}"));
+    CHECK(strstr(output, "\"excludes\":\"duration_s\",\"ends_trial\":true}"));
+    CHECK(strstr(output, "\"help\":\"its own\"}"));
+}
+
 static void check_refuses_before_anything_starts(const char *root)
 {
     CHECK(call(root, "bytes --share 0.95", output) == EXIT_USAGE);
@@ -328,6 +368,8 @@ int main(void)
     a_rate_in_bytes_is_told_in_bytes(root);
     a_fixed_work_is_rounded_up_to_units(root);
     what_is_excluded_is_unknown(root);
+    two_that_exclude_one_another_are_refused(root);
+    the_list_says_what_parameters_mean(root);
     check_refuses_before_anything_starts(root);
     a_time_is_that_of_one_operation(root);
     background_threads_are_no_part_of_the_figures(root);

@@ -78,6 +78,7 @@ static const struct param block_params[] = {{.name = "total_bytes",
                                              .unit = "byte",
                                              .min = 1,
                                              .max = 1e15,
+                                             .ends_trial = true,
                                              .help = "h"},
                                             {.name = NULL}};
 static const char *const no_work[] = {"work", NULL};
@@ -118,7 +119,6 @@ static const struct workload block_workload = {
              .work = "byte"},
     .params = block_params,
     .excludes = no_work,
-    .work_param = "total_bytes",
     .check = block_check,
     .setup = block_setup,
     .loop = waiting_loop,

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from hostbench.errors import UsageError, shown
-from hostbench.web.listen import is_loopback
+from hostbench.base.errors import UsageError, shown
+from hostbench.base.listen import is_loopback
 
 
 @dataclass(frozen=True)

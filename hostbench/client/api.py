@@ -12,6 +12,7 @@ import httpx_sse
 from pydantic import BaseModel, ValidationError
 
 import hostbench
+from hostbench.base.errors import HostbenchError, ResourceError, UsageError
 from hostbench.client.connection import Connection
 from hostbench.client.failures import (
     LostContact,
@@ -20,8 +21,7 @@ from hostbench.client.failures import (
     refusal,
     undecodable,
 )
-from hostbench.errors import HostbenchError, ResourceError, UsageError
-from hostbench.models.jobs import HostList, JobList, JobSpec, JobView
+from hostbench.model.jobs import HostList, JobList, JobSpec, JobView
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0
@@ -79,8 +79,8 @@ class Orchestrator:
         before: str | None = None
         while True:
             page = min(limit - len(found), PAGE_JOBS) if limit else PAGE_JOBS
-            asked = {"state": state, "host": host, "limit": page, "before": before}
-            params = {name: value for name, value in asked.items() if value is not None}
+            query = {"state": state, "host": host, "limit": page, "before": before}
+            params = {name: value for name, value in query.items() if value is not None}
             answer = self._ask(JobList, "GET", "/jobs", params=params)
             found += answer.jobs
             before = answer.next

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hostbench.base.errors import UsageError
 from hostbench.client.address import Address
-from hostbench.errors import UsageError
-from hostbench.program import CHECKOUT
+from hostbench.programs.program import CHECKOUT
 
 ENVIRONMENT = ".env"
 # As in compose.yaml.
@@ -91,7 +91,7 @@ class Checkout:
 
 
 def _check_owner(path: Path) -> None:
-    """Raises DistrustError unless nobody but the caller and root may write there."""
+    """Raises DistrustError where others than the caller and root may write."""
     found = path.stat()
     if found.st_uid not in (0, os.geteuid()):
         raise _distrust(path, f"belongs to user {_user(found.st_uid)}")
@@ -103,8 +103,9 @@ def _check_owner(path: Path) -> None:
 
 def _distrust(path: Path, why: str) -> DistrustError:
     return DistrustError(
-        f"{path.absolute()} {why}, and would say where which key is sent; give that yourself with "
-        "--url and --key-file, work in another directory, or make it yours alone"
+        f"{path.absolute()} {why}, and would decide where the key is sent; "
+        "give the address and the key with --url and --key-file, work in another directory, or "
+        "make it yours alone"
     )
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hostbench.base.errors import ResourceError, UsageError, did_you_mean, listing, shown
 from hostbench.client.address import Address
 from hostbench.client.checkout import Checkout, DistrustError
-from hostbench.errors import ResourceError, UsageError, did_you_mean, listing, shown
 
 CONFIG_BYTES_MOST = 65_536
 KEY_BYTES_MOST = 4096
@@ -32,7 +32,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Connection:
-    """How the orchestrator is reached; `named_by` and `key_from` say who said so, for messages.
+    """How the orchestrator is reached; `named_by` and `key_from` name their sources, for messages.
     `ca_file` None: the authorities this system trusts."""
 
     address: Address

@@ -8,7 +8,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from hostbench.client.api import Orchestrator
 from hostbench.client.failures import LostContact
-from hostbench.models.jobs import TERMINAL, JobEvent, StateEvent
+from hostbench.model.job_events import JobEvent, StateEvent
+from hostbench.model.jobs import TERMINAL
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 10.0

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
+from hostbench.base.errors import HostbenchError, UnreachableError, UsageError, shown
 from hostbench.client.connection import Connection
-from hostbench.errors import HostbenchError, UnreachableError, UsageError, shown
 
 PROBLEM = "application/problem+json"
 TOO_MANY = 429
@@ -51,13 +51,13 @@ def lost_contact(connection: Connection, error: httpx.TransportError) -> Unreach
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         why, remedy = f"there is no host {shown(connection.address.host)}", "correct"
     elif isinstance(error, httpx.ConnectTimeout):
-        why, remedy = "nobody answers there", "look whether the host is up, or correct"
+        why, remedy = "no answer from there", "check that the host is up, or correct"
     elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         why, remedy = "nothing listens there", "start the stack (make up), or correct"
     elif isinstance(error, httpx.TimeoutException):
         why, remedy = "it took the call and gave no answer in time", "look at its log, or correct"
     elif isinstance(error, httpx.ConnectError):
-        why, remedy = _last_words(causes), "look whether the stack is up, or correct"
+        why, remedy = _last_words(causes), "check that the stack is up, or correct"
     else:
         why = f"it broke off the connection ({_last_words(causes)})"
         remedy = "look at its log, use https:// if it speaks TLS, or correct"
@@ -77,7 +77,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _last_words(causes: list[BaseException]) -> str:
-    """What the operating system said, or else whoever said something first."""
+    """The operating system's reason, or else the first one given."""
     system = [c for c in causes if isinstance(c, OSError) and c.strerror]
     if system:
         return str(system[-1].strerror)
@@ -93,8 +93,9 @@ def _certificate(connection: Connection, error: ssl.SSLCertVerificationError) ->
         return f"the certificate of {url} is not valid now: {why}; renew it, or set the clock"
     by = f"by those in {connection.ca_file}" if connection.ca_file else "here"
     return (
-        f"the certificate of {url} is signed by nobody trusted {by}: {why}; name the authority's "
-        "file with --ca-file or HOSTBENCH_CA_FILE (make env makes secrets/ca.pem)"
+        f"the certificate of {url} is not signed by an authority trusted {by}: {why}; "
+        "name the authority's file with --ca-file or HOSTBENCH_CA_FILE (make env makes "
+        "secrets/ca.pem)"
     )
 
 

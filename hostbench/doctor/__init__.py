@@ -1,6 +1,6 @@
 """`hostbench doctor`: what on this host disturbs or limits measurements.
 
 Every check is a row of a table: each topic is one module with its `CHECKS`, and a subsystem adds
-its own in `services.<subsystem>.doctor`. A check reads; nothing here writes, locks, connects or
+its own (hostbench.model.subsystem). A check reads; nothing here writes, locks, connects or
 changes a setting.
 """

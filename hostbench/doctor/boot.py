@@ -4,10 +4,6 @@ import re
 
 from hostbench.doctor.check import (
     ALL,
-    CPU,
-    DISK,
-    MEM,
-    NET,
     Advice,
     Check,
     Outcome,
@@ -19,7 +15,7 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Evidence
+from hostbench.model.doctor import Evidence
 
 COMMAND_LINE = "/proc/cmdline"
 # What each mitigation slows down: docs.kernel.org/admin-guide/hw-vuln/.
@@ -96,15 +92,15 @@ def kernel_command_line(view: View) -> Outcome:
     if line.text is None:
         return unreadable(line)
     words = line.text.split(" -- ")[0].split()
-    telling = [word for word in words if word.partition("=")[0].replace("-", "_") in OPTIONS]
-    if not telling:
+    relevant = [word for word in words if word.partition("=")[0].replace("-", "_") in OPTIONS]
+    if not relevant:
         return ok("nothing that figures depend on", line.saying("none of those that matter"))
-    text = "figures depend on " + ", ".join(word.partition("=")[0] for word in telling)
+    text = "figures depend on " + ", ".join(word.partition("=")[0] for word in relevant)
     advice = Advice("compare only with hosts started alike", Reach.OWN)
-    return notice(text, line.saying(" ".join(telling)), advice=advice)
+    return notice(text, line.saying(" ".join(relevant)), advice=advice)
 
 
 CHECKS = (
-    Check("mitigations", Topic.KERNEL, "Mitigations", (CPU, MEM, DISK, NET), mitigations),
+    Check("mitigations", Topic.KERNEL, "Mitigations", ("cpu", "mem", "disk", "net"), mitigations),
     Check("kernel_command_line", Topic.KERNEL, "Kernel options", ALL, kernel_command_line),
 )

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from hostbench.doctor.view import Reading, Tally, View
-from hostbench.models.doctor import Evidence, Place, Remedy, State
-from hostbench.models.host import Virtualisation
-from hostbench.services import Subsystem
+from hostbench.model.doctor import Evidence, Place, Remedy, State
+from hostbench.model.host import Virtualisation
 
-CPU, MEM, DISK, NET, GPU = Subsystem
-ALL = tuple(Subsystem)
+# The subsystems of a check that touches each there is.
+ALL: tuple[str, ...] = ()
 
 Seen = Reading | Tally | Evidence
 
@@ -93,13 +92,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """One row of the table. `name` is its heading in docs/doctor.md."""
+    """One row of the table. `name` is its heading in docs/doctor.md; `subsystems`: those whose
+    figures depend on it, by name."""
 
     name: str
     topic: Topic
     title: str
-    subsystems: tuple[Subsystem, ...]
+    subsystems: tuple[str, ...]
     look: Callable[[View], Outcome]
+
+    def touches(self, subsystem: str) -> bool:
+        """Whether figures of this subsystem depend on what it checks."""
+        return self.subsystems == ALL or subsystem in self.subsystems
 
 
 def ok(text: str, *seen: Seen) -> Outcome:
@@ -118,12 +122,12 @@ def problem(text: str, *seen: Seen, advice: Advice | None = None) -> Outcome:
 
 
 def unknown(reason: str, *seen: Seen, advice: Advice | None = None) -> Outcome:
-    """It cannot be told here, and why."""
+    """The finding is unknown here, and why."""
     return Outcome(State.UNKNOWN, reason, _evidence(seen), advice)
 
 
 def unreadable(reading: Reading) -> Outcome:
-    """What one file would have told cannot be told."""
+    """The finding is unknown, for its file cannot be read."""
     if reading.reason is not None:
         return unknown("cannot be read", reading)
     return unknown("says nothing that is known here", reading)

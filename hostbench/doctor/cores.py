@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable
 
+from hostbench.base.files import cpu_list
 from hostbench.doctor.check import (
     ALL,
-    CPU,
-    MEM,
-    NET,
     Advice,
     Check,
     Outcome,
@@ -18,8 +16,7 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import Tally, View
-from hostbench.models.doctor import Evidence
-from hostbench.smallfiles import cpu_list
+from hostbench.model.doctor import Evidence
 
 CPUS = "/sys/devices/system/cpu"
 STATUS = "/proc/self/status"
@@ -149,7 +146,7 @@ def core_types(view: View) -> Outcome:
     if used:
         return ok(f"{used[0]} cores only", fast, slow)
     if view.may_be_virtual:
-        return unknown("none are told apart; a hypervisor may hide them", fast, slow)
+        return unknown("none are distinguished; a hypervisor may hide them", fast, slow)
     return ok("one", fast, slow)
 
 
@@ -169,10 +166,10 @@ def numa_nodes(view: View) -> Outcome:
 
 
 CHECKS = (
-    Check("smt", Topic.CORES, "Simultaneous multithreading", (CPU, MEM), smt),
+    Check("smt", Topic.CORES, "Simultaneous multithreading", ("cpu", "mem"), smt),
     Check("cpuset", Topic.SHARE, "CPUs allowed", ALL, cpuset),
-    Check("offline_cpus", Topic.CORES, "Offline CPUs", (CPU, MEM), offline_cpus),
+    Check("offline_cpus", Topic.CORES, "Offline CPUs", ("cpu", "mem"), offline_cpus),
     Check("isolated_cpus", Topic.CORES, "Isolated CPUs", ALL, isolated_cpus),
-    Check("core_types", Topic.CORES, "Kinds of cores", (CPU, MEM, NET), core_types),
+    Check("core_types", Topic.CORES, "Kinds of cores", ("cpu", "mem", "net"), core_types),
     Check("numa_nodes", Topic.CORES, "NUMA nodes", ALL, numa_nodes),
 )

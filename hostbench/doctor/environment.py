@@ -4,10 +4,6 @@ import errno
 
 from hostbench.doctor.check import (
     ALL,
-    CPU,
-    DISK,
-    MEM,
-    NET,
     Advice,
     Check,
     Outcome,
@@ -19,7 +15,7 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Evidence
+from hostbench.model.doctor import Evidence
 
 EVENT_SOURCES = "/sys/bus/event_source/devices"
 CORE_COUNTERS = ("cpu", "cpu_core", "cpu_atom", "cpum_cf")
@@ -35,7 +31,7 @@ def virtual_machine(view: View) -> Outcome:
     found = view.host.virtualisation
     dmi = view.read("/sys/class/dmi/id/product_name")
     if found.hypervisor is None:
-        return unknown("processors of this architecture do not tell", dmi)
+        return unknown("processors of this architecture do not report it", dmi)
     seen = Evidence(
         source="/proc/cpuinfo", value=f"flags {'have' if found.hypervisor else 'lack'} hypervisor"
     )
@@ -127,19 +123,19 @@ def perf_event_paranoid(view: View) -> Outcome:
 CHECKS = (
     Check("virtual_machine", Topic.ENVIRONMENT, "Virtual machine", ALL, virtual_machine),
     Check("container", Topic.ENVIRONMENT, "Container", ALL, container),
-    Check("io_uring", Topic.ENVIRONMENT, "io_uring", (DISK,), io_uring),
+    Check("io_uring", Topic.ENVIRONMENT, "io_uring", ("disk",), io_uring),
     Check(
         "hardware_counters",
         Topic.ENVIRONMENT,
         "Hardware counters",
-        (CPU, MEM),
+        ("cpu", "mem"),
         hardware_counters,
     ),
     Check(
         "perf_event_paranoid",
         Topic.ENVIRONMENT,
         "Use of perf events",
-        (CPU, MEM, NET),
+        ("cpu", "mem", "net"),
         perf_event_paranoid,
     ),
 )

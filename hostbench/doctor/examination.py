@@ -25,12 +25,13 @@ from hostbench.doctor import (
 )
 from hostbench.doctor.check import Check, Topic
 from hostbench.doctor.observation import WINDOW_S, observe
+from hostbench.doctor.subsystem import HasChecks
 from hostbench.doctor.view import View
-from hostbench.host import inventory
-from hostbench.hostgpu import has_driver
-from hostbench.models.doctor import DOCTOR_SCHEMA, DoctorReport, Finding, State
-from hostbench.scratch import scratch_directory
-from hostbench.services import Subsystem, service_module
+from hostbench.host.gpu import has_driver
+from hostbench.host.inventory import inventory
+from hostbench.host.scratch import scratch_directory
+from hostbench.model.doctor import DOCTOR_SCHEMA, DoctorReport, Finding, State
+from hostbench.model.registry import find_subsystem, subsystem_names, subsystems
 
 MODULES = (
     noise,
@@ -54,33 +55,33 @@ _STATES, _TOPICS = list(State), list(Topic)
 def all_checks() -> tuple[Check, ...]:
     """The whole table: the topics' checks, then those of the subsystems."""
     own = [check for module in MODULES for check in module.CHECKS]
-    for subsystem in Subsystem:
-        module = service_module(subsystem, "doctor")
-        own += module.CHECKS if module is not None else ()
+    for subsystem in subsystems().values():
+        if isinstance(subsystem, HasChecks):
+            own += subsystem.checks()
     names = Counter(check.name for check in own)
     assert max(names.values()) == 1, f"two checks of one name: {names.most_common(1)}"
     return tuple(own)
 
 
-def checks_for(subsystem: Subsystem | None) -> tuple[Check, ...]:
+def checks_for(subsystem: str | None) -> tuple[Check, ...]:
     """Those that touch a subsystem; None: all."""
-    return tuple(
-        check for check in all_checks() if subsystem is None or subsystem in check.subsystems
-    )
+    return tuple(check for check in all_checks() if subsystem is None or check.touches(subsystem))
 
 
-def examine(results: Path, subsystem: Subsystem | None) -> DoctorReport:
-    """Watches this host for a second, looks at everything else, and reports."""
+def examine(results: Path, subsystem: str | None) -> DoctorReport:
+    """Watches this host for a second, looks at everything else, and reports. Raises UsageError for
+    an unknown subsystem."""
+    examined = subsystems().values() if subsystem is None else [find_subsystem(subsystem)]
     root, checks = Path("/"), checks_for(subsystem)
     observation = observe(root, WINDOW_S)
     # Drivers open files of theirs for writing: they are asked where there is a card.
-    gpu = subsystem in (None, Subsystem.GPU) and has_driver(root)
+    gpu = any(one.has_devices for one in examined) and has_driver(root)
     host = inventory(root, gpu=gpu)
     view = View(root, host, results, scratch_directory(), calls.ask(), observation)
     return report(view, checks, subsystem)
 
 
-def report(view: View, checks: Iterable[Check], subsystem: Subsystem | None) -> DoctorReport:
+def report(view: View, checks: Iterable[Check], subsystem: str | None) -> DoctorReport:
     """What the checks say of a view."""
     findings = sorted((_finding(view, check) for check in checks), key=_order)
     counts = Counter(finding.state for finding in findings)
@@ -109,7 +110,7 @@ def _finding(view: View, check: Check) -> Finding:
         text=outcome.text,
         evidence=outcome.evidence,
         remedy=advice.placed(view.host.virtualisation) if advice else None,
-        subsystems=check.subsystems,
+        subsystems=check.subsystems or subsystem_names(),
     )
 
 

@@ -6,6 +6,7 @@ import sysconfig
 from pathlib import Path
 
 from hostbench import __version__
+from hostbench.base.errors import ResourceError
 from hostbench.doctor.check import (
     ALL,
     Advice,
@@ -18,10 +19,10 @@ from hostbench.doctor.check import (
     problem,
 )
 from hostbench.doctor.view import View
-from hostbench.errors import ResourceError
-from hostbench.models.doctor import Evidence
-from hostbench.program import SUBSYSTEMS, find_program, load_program, stated_version
-from hostbench.services import Subsystem
+from hostbench.model.doctor import Evidence
+from hostbench.model.registry import subsystems
+from hostbench.model.subsystem import Subsystem
+from hostbench.programs.program import find_program, load_program, remedy_for, stated_version
 
 PYTHON_LEAST = (3, 11)
 BUILD = Advice("make programs", Reach.OWN)
@@ -31,29 +32,30 @@ def programs(view: View) -> Outcome:
     """Whether the benchmark programs are built, start, and are of this version."""
     del view  # the programs are found as a run finds them
     seen, failures, versions = [], [], set()
-    for subsystem in SUBSYSTEMS:
+    for subsystem in subsystems().values():
         try:
             path, told = _startable(subsystem)
         except ResourceError as error:
             failures.append(error.message)
             continue
-        versions.add(told.rpartition(" ")[2])
+        if subsystem.directory is None:
+            versions.add(told.rpartition(" ")[2])
         seen.append(Evidence(source=str(path), value=told))
     if failures:
         return problem("; ".join(failures), *seen, advice=BUILD)
-    if versions != {__version__}:
+    if versions - {__version__}:
         text = f"built from version {', '.join(sorted(versions))}, while this is {__version__}"
         return notice(text, *seen, advice=BUILD)
-    return ok(f"{len(seen)} of {len(SUBSYSTEMS)} built", *seen)
+    return ok(f"{len(seen)} of {len(subsystems())} built", *seen)
 
 
-def _startable(subsystem: str) -> tuple[Path, str]:
+def _startable(subsystem: Subsystem) -> tuple[Path, str]:
     """A program, and what it calls itself. Raises ResourceError when it is not usable."""
-    if subsystem == Subsystem.GPU:
+    if subsystem.has_devices:
         # For its table it starts the drivers, which make and open files of theirs.
-        path = find_program(subsystem)
-        return path, stated_version(path)
-    program = load_program(subsystem)
+        path = find_program(subsystem.name)
+        return path, stated_version(path, remedy_for(subsystem))
+    program = load_program(subsystem.name)
     return program.path, f"{program.table.program} {program.table.version}"
 
 
@@ -70,9 +72,7 @@ def python(view: View) -> Outcome:
     return ok(platform.python_version(), seen)
 
 
-_HERE = tuple(Subsystem(name) for name in SUBSYSTEMS)
-
 CHECKS = (
-    Check("programs", Topic.INSTALLATION, "Benchmark programs", _HERE, programs),
+    Check("programs", Topic.INSTALLATION, "Benchmark programs", ALL, programs),
     Check("python", Topic.INSTALLATION, "Python", ALL, python),
 )

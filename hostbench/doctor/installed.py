@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from hostbench.doctor.check import Advice, Outcome, Reach, notice, ok
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Evidence
+from hostbench.model.doctor import Evidence
 
 LIBRARY_DIRECTORIES = ("/usr/lib", "/usr/lib/*", "/usr/lib64", "/usr/local/lib", "/lib/*")
 

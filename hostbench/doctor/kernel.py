@@ -2,10 +2,9 @@
 
 import re
 
+from hostbench.base.units import bound, human
 from hostbench.doctor.check import (
     ALL,
-    CPU,
-    MEM,
     Advice,
     Check,
     Outcome,
@@ -18,8 +17,7 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Evidence
-from hostbench.units import bound, human
+from hostbench.model.doctor import Evidence
 
 VERSION = "/proc/version"
 COMMAND_LINE = "/proc/cmdline"
@@ -85,9 +83,9 @@ def _preemption_mode(view: View) -> tuple[str, Evidence] | None:
     if chosen:
         return chosen[1], dynamic.evidence
     line = view.read(COMMAND_LINE)
-    asked = re.search(r"(?:^|\s)preempt=(\w+)", line.text or "")
-    if asked:
-        return asked[1], line.saying(asked[0].strip())
+    requested = re.search(r"(?:^|\s)preempt=(\w+)", line.text or "")
+    if requested:
+        return requested[1], line.saying(requested[0].strip())
     config = view.kernel_config
     if config is None:
         return None
@@ -139,6 +137,6 @@ CHECKS = (
     Check("clocksource", Topic.KERNEL, "Clock source", ALL, clocksource),
     Check("timer_resolution", Topic.KERNEL, "Timer resolution", ALL, timer_resolution),
     Check("preemption", Topic.KERNEL, "Preemption", ALL, preemption),
-    Check("timer_frequency", Topic.KERNEL, "Timer ticks", (CPU, MEM), timer_frequency),
+    Check("timer_frequency", Topic.KERNEL, "Timer ticks", ("cpu", "mem"), timer_frequency),
     Check("realtime_throttling", Topic.KERNEL, "Real-time throttling", ALL, realtime_throttling),
 )

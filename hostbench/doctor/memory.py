@@ -2,12 +2,9 @@
 
 import re
 
+from hostbench.base.units import bound, percent, significant
 from hostbench.doctor.check import (
     ALL,
-    CPU,
-    DISK,
-    GPU,
-    MEM,
     Advice,
     Check,
     Outcome,
@@ -20,8 +17,7 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Evidence
-from hostbench.units import bound, percent, significant
+from hostbench.model.doctor import Evidence
 
 SYSCTL_VM = "/proc/sys/vm"
 HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-*kB"
@@ -156,7 +152,7 @@ def memory_available(view: View) -> Outcome:
     meminfo, total = view.read("/proc/meminfo"), view.host.memory_bytes
     match = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.text or "", re.MULTILINE | re.ASCII)
     if match is None or not total:
-        return unknown("MemAvailable or MemTotal is not told", meminfo)
+        return unknown("MemAvailable or MemTotal is missing", meminfo)
     available = int(match[1]) * 1024
     text = f"{significant(available / GIB)} GiB, {percent(available / total)} of all"
     seen = meminfo.saying(f"MemAvailable {match[1]} kB")
@@ -167,17 +163,23 @@ def memory_available(view: View) -> Outcome:
 
 
 CHECKS = (
-    Check("memory_available", Topic.MEMORY, "Memory available", (CPU, MEM, GPU), memory_available),
+    Check(
+        "memory_available",
+        Topic.MEMORY,
+        "Memory available",
+        ("cpu", "mem", "gpu"),
+        memory_available,
+    ),
     Check(
         "transparent_huge_pages",
         Topic.MEMORY,
         "Transparent huge pages",
-        (CPU, MEM),
+        ("cpu", "mem"),
         transparent_huge_pages,
     ),
-    Check("hugetlb_pool", Topic.MEMORY, "Huge page pool", (MEM,), hugetlb_pool),
-    Check("numa_balancing", Topic.MEMORY, "NUMA balancing", (CPU, MEM), numa_balancing),
+    Check("hugetlb_pool", Topic.MEMORY, "Huge page pool", ("mem",), hugetlb_pool),
+    Check("numa_balancing", Topic.MEMORY, "NUMA balancing", ("cpu", "mem"), numa_balancing),
     Check("swap_in_use", Topic.MEMORY, "Swap", ALL, swap_in_use),
-    Check("swappiness", Topic.MEMORY, "Swappiness", (MEM, DISK), swappiness),
-    Check("overcommit", Topic.MEMORY, "Overcommit", (MEM,), overcommit),
+    Check("swappiness", Topic.MEMORY, "Swappiness", ("mem", "disk"), swappiness),
+    Check("overcommit", Topic.MEMORY, "Overcommit", ("mem",), overcommit),
 )

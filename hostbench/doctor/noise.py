@@ -2,12 +2,9 @@
 
 import re
 
+from hostbench.base.units import percent
 from hostbench.doctor.check import (
     ALL,
-    CPU,
-    DISK,
-    MEM,
-    NET,
     PROCESSES_HIDDEN,
     Advice,
     Check,
@@ -21,14 +18,13 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import View
-from hostbench.idle import PSI_RATIO_MOST, read_counters
-from hostbench.models.doctor import Evidence
-from hostbench.models.result import IdleWindow
-from hostbench.units import percent
+from hostbench.host.idle import PSI_RATIO_MOST, read_counters
+from hostbench.model.doctor import Evidence
+from hostbench.model.result import IdleWindow
 
 LOAD_A_CPU_LEAST = 0.5
 END_IT = Advice("end what need not run now, or measure at another time", Reach.OWN)
-_NOT_WATCHED = "nobody watched the host"
+_NOT_WATCHED = "the host was not watched"
 
 
 def _window(view: View) -> IdleWindow | None:
@@ -77,7 +73,7 @@ def steal(view: View) -> Outcome:
         return problem(reason, seen, advice=advice)
     since_boot = _steal_ticks(view) if view.is_virtual else None
     if since_boot == 0:
-        text = "none since boot; not every hypervisor tells"
+        text = "none since boot; not every hypervisor reports it"
         return unknown(text, seen, Evidence(source="/proc/stat", value="steal 0 since boot"))
     return ok("none worth naming", seen)
 
@@ -93,7 +89,7 @@ def cpu_pressure(view: View) -> Outcome:
         return unreadable(view.read("/proc/pressure/cpu"))
     seen = _over(window, "/proc/pressure/cpu", window.psi_cpu_ratio)
     reason = _reason(window, "cpu_pressure")
-    return problem(reason, seen, advice=END_IT) if reason else ok("nobody waits", seen)
+    return problem(reason, seen, advice=END_IT) if reason else ok("no task waits", seen)
 
 
 def memory_pressure(view: View) -> Outcome:
@@ -117,8 +113,8 @@ def _pressure(view: View, path: str, what: str, advice: Advice) -> Outcome:
     ratio = max(0, after - before) / 1e6 / window.seconds
     seen = _over(window, path, ratio)
     if ratio >= PSI_RATIO_MOST:
-        return problem(f"somebody waited {what} {percent(ratio)} of the time", seen, advice=advice)
-    return ok("nobody waits", seen)
+        return problem(f"a task waited {what} {percent(ratio)} of the time", seen, advice=advice)
+    return ok("no task waits", seen)
 
 
 def _total_us(text: str | None) -> int | None:
@@ -169,9 +165,9 @@ CHECKS = (
     Check("busy_cpus", Topic.NOISE, "Busy CPUs", ALL, busy_cpus),
     Check("steal", Topic.NOISE, "CPU time stolen", ALL, steal),
     Check("cpu_pressure", Topic.NOISE, "CPU pressure", ALL, cpu_pressure),
-    Check("memory_pressure", Topic.NOISE, "Memory pressure", (MEM, DISK), memory_pressure),
-    Check("io_pressure", Topic.NOISE, "Disk pressure", (DISK,), io_pressure),
+    Check("memory_pressure", Topic.NOISE, "Memory pressure", ("mem", "disk"), memory_pressure),
+    Check("io_pressure", Topic.NOISE, "Disk pressure", ("disk",), io_pressure),
     Check("load_average", Topic.NOISE, "Load average", ALL, load_average),
-    Check("irqbalance", Topic.NOISE, "Interrupt balancing", (DISK, NET), irqbalance),
-    Check("same_page_merging", Topic.NOISE, "Same-page merging", (CPU, MEM), same_page_merging),
+    Check("irqbalance", Topic.NOISE, "Interrupt balancing", ("disk", "net"), irqbalance),
+    Check("same_page_merging", Topic.NOISE, "Same-page merging", ("cpu", "mem"), same_page_merging),
 )

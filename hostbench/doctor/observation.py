@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hostbench.host import cgroup_groups
-from hostbench.idle import ProcessTimes, read_counters, window_between
-from hostbench.models.result import Busy, IdleWindow
+from hostbench.host.idle import ProcessTimes, read_counters, window_between
+from hostbench.host.inventory import cgroup_groups
+from hostbench.model.result import Busy, IdleWindow
 
 WINDOW_S = 1.0
 COUNTED = (
@@ -19,7 +19,7 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Observation:
-    """How busy the host was, and what some files said before and after, by path."""
+    """How busy the host was, and the content of some files before and after, by path."""
 
     window: IdleWindow
     busiest: tuple[Busy, ...]

@@ -2,9 +2,7 @@
 
 from hostbench.doctor.check import (
     ALL,
-    DISK,
     KEPT_BY_HYPERVISOR,
-    NET,
     PROCESSES_HIDDEN,
     Advice,
     Check,
@@ -19,7 +17,7 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Evidence
+from hostbench.model.doctor import Evidence
 
 IDLE = "/sys/devices/system/cpu/cpuidle"
 STATES = "/sys/devices/system/cpu/cpu0/cpuidle/state[0-9]*"
@@ -33,7 +31,7 @@ CSTATE_LIMITS = (
 DEEP_MICROSECONDS = 20
 # To open it is to file a request: docs.kernel.org/power/pm_qos_interface.html.
 NOT_OPENED = Evidence(
-    source="/dev/cpu_dma_latency", reason="not opened: whoever opens it files a latency request"
+    source="/dev/cpu_dma_latency", reason="not opened: opening it files a latency request"
 )
 
 
@@ -113,7 +111,7 @@ def power_profile(view: View) -> Outcome:
         return ok(platform.text or f"tuned, {tuned.text or 'profile unknown'}", *seen)
     if not view.sees_all_processes:
         return unknown(PROCESSES_HIDDEN, platform, daemons)
-    return ok("nobody manages it", platform, daemons)
+    return ok("no daemon manages it", platform, daemons)
 
 
 SUPPLIES = "/sys/class/power_supply"
@@ -142,7 +140,7 @@ def battery(view: View) -> Outcome:
 
 
 CHECKS = (
-    Check("idle_states", Topic.POWER, "Idle states", (DISK, NET), idle_states),
+    Check("idle_states", Topic.POWER, "Idle states", ("disk", "net"), idle_states),
     Check("power_profile", Topic.POWER, "Power profile", ALL, power_profile),
     Check("battery", Topic.POWER, "Battery", ALL, battery),
 )

@@ -3,13 +3,9 @@
 import re
 from collections.abc import Iterable
 
+from hostbench.base.units import human
 from hostbench.doctor.check import (
     ALL,
-    CPU,
-    DISK,
-    GPU,
-    MEM,
-    NET,
     Advice,
     Check,
     Outcome,
@@ -22,8 +18,7 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import Reading, View, number
-from hostbench.host import cgroup_groups
-from hostbench.units import human
+from hostbench.host.inventory import cgroup_groups
 
 LIMITS = "/proc/self/limits"
 # What a default container refuses without them, or a large locked buffer needs.
@@ -124,7 +119,7 @@ def _below(limit: str, least: int) -> bool:
 
 
 def priority(view: View) -> Outcome:
-    """Whether this process was told to stand back for others."""
+    """Whether this process has a lower priority than others."""
     stat = view.read("/proc/self/stat")
     # The command stands in parentheses and may hold any character.
     fields = (stat.text or "").rpartition(")")[2].split()
@@ -149,9 +144,17 @@ def _field(fields: Iterable[str], index: int) -> str | None:
 
 
 CHECKS = (
-    Check("capabilities", Topic.RIGHTS, "Capabilities", (MEM, DISK), capabilities),
-    Check("open_files", Topic.RIGHTS, "Open files", (DISK, NET), open_files),
-    Check("locked_memory", Topic.RIGHTS, "Locked memory", (MEM, DISK, NET, GPU), locked_memory),
-    Check("process_count", Topic.RIGHTS, "Number of threads", (CPU, MEM, DISK, NET), process_count),
+    Check("capabilities", Topic.RIGHTS, "Capabilities", ("mem", "disk"), capabilities),
+    Check("open_files", Topic.RIGHTS, "Open files", ("disk", "net"), open_files),
+    Check(
+        "locked_memory", Topic.RIGHTS, "Locked memory", ("mem", "disk", "net", "gpu"), locked_memory
+    ),
+    Check(
+        "process_count",
+        Topic.RIGHTS,
+        "Number of threads",
+        ("cpu", "mem", "disk", "net"),
+        process_count,
+    ),
     Check("priority", Topic.RIGHTS, "Own priority", ALL, priority),
 )

@@ -18,8 +18,8 @@ from hostbench.doctor.check import (
     unreadable,
 )
 from hostbench.doctor.view import View
-from hostbench.lock import holder_text, lock_path, peek
-from hostbench.models.doctor import Evidence
+from hostbench.host.lock import holder_text, lock_path, peek
+from hostbench.model.doctor import Evidence
 
 LOCKS = "/proc/locks"
 
@@ -56,7 +56,7 @@ def _entry(locks: str, status: os.stat_result) -> str | None:
 
 
 def _holder(path: Path) -> str:
-    return holder_text(peek(path).get("holder")) or "does not say who holds it"
+    return holder_text(peek(path).get("holder")) or "does not name its holder"
 
 
 CHECKS = (Check("other_run", Topic.NOISE, "Another hostbench run", ALL, other_run),)

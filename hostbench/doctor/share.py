@@ -3,12 +3,9 @@
 import re
 from pathlib import Path
 
+from hostbench.base.units import significant
 from hostbench.doctor.check import (
     ALL,
-    CPU,
-    DISK,
-    MEM,
-    NET,
     Advice,
     Check,
     Outcome,
@@ -20,9 +17,8 @@ from hostbench.doctor.check import (
     unknown,
 )
 from hostbench.doctor.view import Reading, View
-from hostbench.host import cgroup_groups, memory_limit_of, quota_of
-from hostbench.models.doctor import Evidence
-from hostbench.units import significant
+from hostbench.host.inventory import cgroup_groups, memory_limit_of, quota_of
+from hostbench.model.doctor import Evidence
 
 GROUPS = "/sys/fs/cgroup"
 ABOVE_HIDDEN = "; groups above the container cannot be seen"
@@ -148,5 +144,5 @@ def _gib(size: int | None) -> str:
 CHECKS = (
     Check("cpu_quota", Topic.SHARE, "CPU quota", ALL, cpu_quota),
     Check("cgroup_throttling", Topic.SHARE, "Throttling by quota", ALL, cgroup_throttling),
-    Check("memory_limit", Topic.SHARE, "Memory limit", (CPU, MEM, DISK, NET), memory_limit),
+    Check("memory_limit", Topic.SHARE, "Memory limit", ("cpu", "mem", "disk", "net"), memory_limit),
 )

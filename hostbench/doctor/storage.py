@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from hostbench.base.units import significant
 from hostbench.doctor.check import (
     ALL,
     Advice,
@@ -16,12 +17,11 @@ from hostbench.doctor.check import (
     unknown,
 )
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Evidence
-from hostbench.mounts import MOUNTS, Mount, mount_of, nearest, parse_mounts
-from hostbench.units import significant
+from hostbench.host.scratch import MOUNTS, Mount, mount_of, nearest, parse_mounts
+from hostbench.model.doctor import Evidence
 
 GIB = 1 << 30
-# A job of thousands of trials takes some hundreds of MB: TRIAL_BYTES in hostbench/results.py.
+# A job of thousands of trials takes some hundreds of MB: TRIAL_BYTES in hostbench/results/store.py.
 FREE_BYTES_LEAST, FREE_BYTES_ENOUGH = 100 << 20, 1 << 30
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 REMOTE_FILE_SYSTEMS = frozenset(

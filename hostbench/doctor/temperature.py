@@ -17,7 +17,7 @@ from hostbench.doctor.check import (
     unknown,
 )
 from hostbench.doctor.view import View, number
-from hostbench.models.doctor import Evidence
+from hostbench.model.doctor import Evidence
 
 THROTTLE_COUNTS = "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle"
 ZONES = "/sys/class/thermal/thermal_zone[0-9]*"

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hostbench.base.files import cpu_list
 from hostbench.doctor.calls import Calls
 from hostbench.doctor.observation import Observation
-from hostbench.models.doctor import Evidence
-from hostbench.models.host import HostInventory
-from hostbench.smallfiles import cpu_list
+from hostbench.model.doctor import Evidence
+from hostbench.model.host import HostInventory
 
 MOST_BYTES = 1 << 20
 SHOWN_CHARACTERS = 160
@@ -36,7 +36,7 @@ def number(text: str | None) -> int | None:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file said: `text`, stripped; or None with the reason."""
+    """The content of a file: `text`, stripped; or None with the reason."""
 
     path: str
     text: str | None

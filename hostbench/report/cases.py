@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.base.units import human, percent, plural
+from hostbench.model.result import CaseResult
 from hostbench.report.content import Block, Bullets
-from hostbench.report.figures import NOTHING, sentence, some
+from hostbench.report.figures import NOTHING, first_names, sentence
 from hostbench.report.grouping import Params, resolved
-from hostbench.units import human, percent, plural
 
 WORKLOAD = "workload"
 
@@ -16,7 +16,7 @@ def name_of(case: CaseResult) -> str:
     return case.workload.partition(".")[2]
 
 
-def asked(case: CaseResult) -> Params:
+def requested(case: CaseResult) -> Params:
     """What the suite asked for, and the workload."""
     return {WORKLOAD: name_of(case), **case.params}
 
@@ -27,13 +27,13 @@ def number(case: CaseResult, param: str) -> float | None:
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
-def said(case: CaseResult, param: str) -> str:
+def resolved_text(case: CaseResult, param: str) -> str:
     """A parameter as the program resolved it, beside what was asked for where that differs."""
     effective, wanted = resolved(case).get(param), case.params.get(param)
     if effective is None:
         return NOTHING
     same = effective == wanted or wanted in (None, "auto")
-    return str(effective) if same else f"{effective} ({wanted} was asked for)"
+    return str(effective) if same else f"{effective} ({wanted} was requested)"
 
 
 def median(case: CaseResult, metric: str) -> float | None:
@@ -84,14 +84,14 @@ def row_of(cases: Sequence[CaseResult], *metrics: str) -> bool:
 
 def caution_blocks(cases: Sequence[CaseResult], meanings: Mapping[str, str]) -> Iterator[Block]:
     """What the programs warned of, case by case. `meanings`: what a code means for the figure, the
-    gravest first; of all others the program's own words are told."""
+    gravest first; of all others the program's own words are shown."""
     found: dict[str, list[str]] = {meaning: [] for meaning in meanings.values()}
     for case in cases:
         for code, message in warnings_of(case).items():
             found.setdefault(meanings.get(code, message), []).append(case.title)
     items = tuple(
-        f"{plural(len(titles), 'case')} ({some(titles)}): {sentence(said)}"
-        for said, titles in found.items()
+        f"{plural(len(titles), 'case')} ({first_names(titles)}): {sentence(resolved_text)}"
+        for resolved_text, titles in found.items()
         if titles
     )
     if items:

@@ -7,7 +7,7 @@ of a limit) is in its type, and how that looks is the renderer's business.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hostbench.models.result import Verdict
+from hostbench.model.result import Verdict
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class CurveAxis:
-    """What is told along an axis, which begins at zero unless it is `logarithmic`; bytes on a
+    """What an axis shows, which begins at zero unless it is `logarithmic`; bytes on a
     logarithmic axis are told in powers of two. `ticks`: where it has its ticks, if not at round
     values."""
 
@@ -317,7 +317,7 @@ class InBrief(StrEnum):
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that are shown when asked for. `on_paper`: shown there, where nobody can ask."""
+    """Blocks that the reader unfolds. `on_paper`: shown there, too."""
 
     title: str
     blocks: tuple["Block", ...]

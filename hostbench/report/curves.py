@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hostbench.models.result import CaseResult, MetricResult
+from hostbench.base.units import binary_bytes, exact_bytes, human, tick
+from hostbench.model.result import CaseResult, MetricResult
 from hostbench.report.content import (
     Chart,
     Column,
@@ -16,8 +17,13 @@ from hostbench.report.content import (
     Table,
 )
 from hostbench.report.figures import primary, sentence
-from hostbench.report.grouping import Layout, Params, group_name, telling_params
-from hostbench.units import binary_bytes, exact_bytes, human, tick
+from hostbench.report.grouping import (
+    Layout,
+    Params,
+    distinguishing_params,
+    group_name,
+    param_meanings,
+)
 
 CURVES_A_CHART = 8
 MARKS_ARE = "size of a cache"
@@ -52,12 +58,12 @@ def curve_charts(
         return
     pages = [curves[i : i + CURVES_A_CHART] for i in range(0, len(curves), CURVES_A_CHART)]
     for number, page in enumerate(pages, start=1):
-        said = f"{title} ({number} of {len(pages)})" if len(pages) > 1 else title
+        page_title = f"{title} ({number} of {len(pages)})" if len(pages) > 1 else title
         yield Chart(
-            title=said,
-            description=_said(page, along.axis, y),
+            title=page_title,
+            description=_description(page, along.axis, y),
             drawing=CurveChart(along.axis, y, tuple(page), marks, MARKS_ARE),
-            numbers=numbers or _numbers(said, page, along.axis, y),
+            numbers=numbers or _numbers(page_title, page, along.axis, y),
         )
 
 
@@ -65,17 +71,18 @@ def _curves(
     cases: Sequence[tuple[CaseResult, Params]], layout: Layout, along: Along, y: CurveAxis
 ) -> list[Curve]:
     """A curve for each set of cases that differ in nothing but what they are laid out along."""
-    shown: list[tuple[Params, CurvePoint]] = []
+    shown: list[tuple[CaseResult, Params, CurvePoint]] = []
     for case, params in cases:
         metric, x = primary(case), along.of(case)
         if metric is None or x is None or not _fits(metric, y):
             continue
         told = {name: value for name, value in params.items() if name not in along.left_out}
-        shown.append((told, _point(x, metric)))
-    names = telling_params([params for params, _ in shown], layout)
+        shown.append((case, told, _point(x, metric)))
+    meanings = param_meanings([(case, params) for case, params, _ in shown])
+    names = distinguishing_params([params for _, params, _ in shown], layout, meanings)
     points: dict[str, list[CurvePoint]] = {}
-    for params, point in shown:
-        points.setdefault(group_name(params, names, layout), []).append(point)
+    for _, params, point in shown:
+        points.setdefault(group_name(params, names, layout, meanings), []).append(point)
     order = (lambda _: 0.0) if along.as_given else (lambda point: point.x)
     return [Curve(name, tuple(sorted(found, key=order))) for name, found in points.items()]
 
@@ -97,16 +104,16 @@ def _place(value: float, axis: CurveAxis) -> str:
     return tick(value, axis.unit) if axis.unit == "1" else human(value, axis.unit)
 
 
-def _said(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> str:
+def _description(curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> str:
     """The ends of each curve in a sentence."""
-    said = []
+    sentences = []
     for curve in curves:
         first, last = curve.points[0], curve.points[-1]
         ends = f"{human(first.y, y.unit)} at {_place(first.x, x)}"
         if len(curve.points) > 1:
             ends = f"from {ends} to {human(last.y, y.unit)} at {_place(last.x, x)}"
-        said.append(sentence(f"{curve.label}: {ends}" if curve.label else ends.capitalize()))
-    return " ".join(said)
+        sentences.append(sentence(f"{curve.label}: {ends}" if curve.label else ends.capitalize()))
+    return " ".join(sentences)
 
 
 def _numbers(title: str, curves: Sequence[Curve], x: CurveAxis, y: CurveAxis) -> Table:

@@ -1,9 +1,10 @@
 """What every section says of cases: tables, bars, peers. Subsystems build theirs of these parts."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from hostbench.models.result import WITH_FIGURE, CaseResult, MetricResult, PeerResult, Verdict
+from hostbench.base.units import human, percent, plural, significant
+from hostbench.model.result import WITH_FIGURE, CaseResult, MetricResult, PeerResult, Verdict
 from hostbench.report.content import (
     Bar,
     BarChart,
@@ -22,7 +23,6 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.units import human, percent, plural, significant
 
 # A drawing must fit on a printed page.
 ROWS_A_CHART = 36
@@ -145,7 +145,7 @@ def bar_charts(
         of = f" ({number} of {len(pages)})" if len(pages) > 1 else ""
         yield Chart(
             title=f"{title}{of}",
-            description=_said(page, unit, has_limits=has_limits),
+            description=_description(page, unit, has_limits=has_limits),
             drawing=BarChart(unit, tuple(page), has_limits),
         )
 
@@ -166,15 +166,15 @@ def _batches(bars: tuple[Bar, ...], most: int) -> Iterator[tuple[Bar, ...]]:
     return (bars[i : i + most] for i in range(0, len(bars), most))
 
 
-def _said(groups: Sequence[BarGroup], unit: str, *, has_limits: bool) -> str:
+def _description(groups: Sequence[BarGroup], unit: str, *, has_limits: bool) -> str:
     """The chart in a sentence."""
     bars = [bar for group in groups for bar in group.bars]
     low, high = (human(f(bar.value for bar in bars), unit) for f in (min, max))
     shares = [bar.efficiency for bar in bars if bar.efficiency is not None]
-    said = f"{plural(len(bars), 'case')} from {low} to {high}"
+    text = f"{plural(len(bars), 'case')} from {low} to {high}"
     if not shares:
-        return f"{said}; no limit is known." if has_limits else f"{said}."
-    return f"{said}; {percent(min(shares))} to {percent(max(shares))} of the limit."
+        return f"{text}; no limit is known." if has_limits else f"{text}."
+    return f"{text}; {percent(min(shares))} to {percent(max(shares))} of the limit."
 
 
 # ---- peers ----
@@ -283,13 +283,8 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
+def first_names(names: Sequence[str], most: int = 3) -> str:
     """`a, b, c and 4 more`."""
     if len(names) <= most + 1:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more"
-
-
-def counted_words(numbers: Mapping[str, int]) -> str:
-    """`3 clean, 1 noisy`."""
-    return ", ".join(f"{number} {word}" for word, number in numbers.items())

@@ -1,41 +1,42 @@
 """Cases of one quantity side by side: what tells them apart, in bars and in the names of groups."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hostbench.models.result import CaseResult
+from hostbench.model.result import CaseResult
+from hostbench.model.table import ParamMeaning
+from hostbench.plan.label import param_title, param_word
 from hostbench.report.content import Bar, BarGroup, Chart
 from hostbench.report.figures import bar, bar_charts, primary, quantity
 
 THREADS = "threads"
-# How it was measured rather than what: never a label.
-_UNLABELLED = frozenset({"duration_s", "warmup_s", "slice_s", "sample_interval_s"})
 
 Params = Mapping[str, object]
-
-
-def word(name: str, value: object) -> str:
-    """How the value of a parameter is called: `2 threads`, `avx2`, `n=4096`."""
-    if name == THREADS:
-        return "1 thread" if value == 1 else f"{value} threads"
-    if isinstance(value, str) and value[:1].isalpha():
-        return value
-    if isinstance(value, tuple):
-        return f"{name}={','.join(str(one) for one in value)}"
-    if value is None:
-        return f"{name} not set"
-    return f"{name}={value}"
+Meanings = Mapping[str, ParamMeaning]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How cases are told apart. `axes`: parameters and what they are called in titles; of them the
-    first with several values is what bars next to one another differ in. `first`: what leads in the
-    name of a group. `word` names a value; an empty word is left out."""
+    """How cases differ. `axes`: parameters of which the first with several values is what
+    bars next to one another differ in. `first`: what leads in the name of a group."""
 
-    axes: Mapping[str, str]
+    axes: tuple[str, ...]
     first: tuple[str, ...] = ()
-    word: Callable[[str, object], str] = word
+
+
+def param_meanings(cases: Sequence[tuple[CaseResult, Params]]) -> Meanings:
+    """What the parameters of these cases mean: of each the first case that has it says so."""
+    meanings: dict[str, ParamMeaning] = {}
+    for case, params in cases:
+        for name in params:
+            meanings.setdefault(name, case.meaning(name))
+    return meanings
+
+
+def word(param: ParamMeaning, value: object) -> str:
+    """How a value is called among those of other cases; one that is not set, or was left to the
+    program, is not."""
+    return "" if value is None or value in param.resolved else param_word(param, value)
 
 
 def resolved(case: CaseResult) -> Params:
@@ -56,21 +57,22 @@ def charts(
     shown = [(case, params) for case, params in cases if primary(case)]
     if not shown:
         return
-    names = telling_params([params for _, params in shown], layout)
+    meanings = param_meanings(shown)
+    names = distinguishing_params([params for _, params in shown], layout, meanings)
     axis = names[0] if names else None
     groups: dict[str, list[Bar]] = {}
     for case, params in shown:
-        name = layout.word(axis, params.get(axis)) if axis else case.label or case.workload
+        name = param_word(meanings[axis], params.get(axis)) if axis else case.label or case.workload
         one = bar(case, name)
         if one is not None:
-            of = group_name(params, [name for name in names if name != axis], layout)
+            of = group_name(params, [name for name in names if name != axis], layout, meanings)
             groups.setdefault(of, []).append(one)
     (first, _), metric = shown[0], primary(shown[0][0])
     assert metric is not None
-    said = title or quantity(first.primary).capitalize()
-    said = f"{said} by {layout.axes.get(axis, axis)}" if axis else said
+    heading = title or quantity(first.primary).capitalize()
+    heading = f"{heading} by {param_title(meanings[axis])}" if axis else heading
     yield from bar_charts(
-        said,
+        heading,
         metric.unit,
         [BarGroup(name, tuple(bars)) for name, bars in groups.items()],
         # What is to be low is bounded by nothing that we know.
@@ -78,23 +80,25 @@ def charts(
     )
 
 
-def group_name(params: Params, names: Sequence[str], layout: Layout) -> str:
+def group_name(params: Params, names: Sequence[str], layout: Layout, meanings: Meanings) -> str:
     """`fp64, 2 threads, avx512`."""
     order = {name: position for position, name in enumerate(layout.first)}
     ordered = sorted(names, key=lambda name: order.get(name, len(order)))
-    words = (layout.word(name, params.get(name)) for name in ordered)
+    words = (word(meanings[name], params.get(name)) for name in ordered)
     return ", ".join(word for word in words if word)
 
 
-def telling_params(all_params: Sequence[Params], layout: Layout) -> list[str]:
+def distinguishing_params(
+    all_params: Sequence[Params], layout: Layout, meanings: Meanings
+) -> list[str]:
     """The parameters in which cases differ, and the usual ones that they share."""
-    names = dict.fromkeys(name for params in all_params for name in params)
     differing = [
         name
-        for name in names
-        if name not in _UNLABELLED and len({str(params.get(name)) for params in all_params}) > 1
+        for name in meanings
+        if "how" not in meanings[name].roles
+        and len({str(params.get(name)) for params in all_params}) > 1
     ]
-    usual = [name for name in layout.axes if name in names and name not in differing]
+    usual = [name for name in layout.axes if name in meanings and name not in differing]
     return (
         [name for name in layout.axes if name in differing]
         + [name for name in differing if name not in layout.axes]

@@ -5,6 +5,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+from hostbench.base.units import percent
 from hostbench.report.content import (
     BarChart,
     Chart,
@@ -17,7 +18,6 @@ from hostbench.report.content import (
     inlines,
 )
 from hostbench.report.plaintext import one_line
-from hostbench.units import percent
 
 _HERE = Path(__file__).parent
 

@@ -1,6 +1,7 @@
 """What the host is."""
 
-from hostbench.models.host import (
+from hostbench.base.units import binary_bytes, human, plural
+from hostbench.model.host import (
     Cpu,
     Disk,
     Gpu,
@@ -12,7 +13,7 @@ from hostbench.models.host import (
     PcieLink,
     ScratchPlace,
 )
-from hostbench.models.result import FarHostRecord
+from hostbench.model.result import FarHostRecord
 from hostbench.report.content import (
     Block,
     Code,
@@ -26,7 +27,6 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.units import binary_bytes, human, plural
 
 UNKNOWN = "not known"
 DOWN = "down"
@@ -73,7 +73,7 @@ def _system(host: HostInventory) -> tuple[tuple[str, Text], ...]:
     return (
         ("Name", Code(host.hostname)),
         ("Machine", Code(host.machine) if host.machine else UNKNOWN),
-        ("Distribution", _said(host.distribution)),
+        ("Distribution", _shown(host.distribution)),
         ("Kernel", Code(host.kernel)),
         ("Memory", _bytes(host.memory_bytes)),
         ("Made by", made_by or UNKNOWN),
@@ -84,7 +84,7 @@ def _system(host: HostInventory) -> tuple[tuple[str, Text], ...]:
 
 def _processor(cpu: Cpu) -> tuple[Block, ...]:
     names: list[tuple[str, Text]] = [
-        ("Model", _said(cpu.model_name)),
+        ("Model", _shown(cpu.model_name)),
         ("Architecture", cpu.architecture),
     ]
     numbers = {
@@ -100,11 +100,11 @@ def _processor(cpu: Cpu) -> tuple[Block, ...]:
     # x86 and Arm processors name themselves with different numbers.
     names += [(name, f"{value}") for name, value in numbers.items() if value is not None]
     names += [
-        ("Microcode", _said(cpu.microcode)),
-        ("CPUs online", _said(cpu.online_cpus)),
-        ("Cores", _said(cpu.cores)),
-        ("Sockets", _said(cpu.sockets)),
-        ("NUMA nodes", _said(cpu.numa_nodes)),
+        ("Microcode", _shown(cpu.microcode)),
+        ("CPUs online", _shown(cpu.online_cpus)),
+        ("Cores", _shown(cpu.cores)),
+        ("Sockets", _shown(cpu.sockets)),
+        ("NUMA nodes", _shown(cpu.numa_nodes)),
         ("SMT", _yes_no(cpu.smt_active, "active", "not active")),
     ]
     for kind, cpus in (
@@ -144,10 +144,10 @@ def _memory(memory: Memory | None) -> tuple[Block, ...]:
     bandwidth = memory.user_bytes_per_second
     facts: list[tuple[str, Text]] = [
         ("Channels", memory.channels_source or memory.channels_reason or UNKNOWN),
-        ("Bandwidth told", _told(bandwidth, "byte/s")),
+        ("Bandwidth set", _rating(bandwidth, "byte/s")),
         ("Last-level cache, C library", _bytes(memory.library_cache_bytes)),
-        ("Transparent huge pages", _said(memory.transparent_huge_pages)),
-        ("Their defragmentation", _said(memory.transparent_huge_page_defrag)),
+        ("Transparent huge pages", _shown(memory.transparent_huge_pages)),
+        ("Their defragmentation", _shown(memory.transparent_huge_page_defrag)),
     ]
     facts += [
         (f"Pool of {_bytes(pool.page_bytes)} pages", plural(pool.pages, "page"))
@@ -170,21 +170,21 @@ def _scratch(scratch: ScratchPlace | None) -> tuple[Block, ...]:
     why = device.link_reason if device else scratch.device_reason
     facts: list[tuple[str, Text]] = [
         ("Directory", Code(scratch.directory)),
-        ("File system", _said(scratch.file_system)),
+        ("File system", _shown(scratch.file_system)),
         ("Its size", _bytes(scratch.size_bytes)),
         ("Free at the start", _bytes(scratch.free_bytes)),
         ("Device", found or scratch.device_reason or UNKNOWN),
         *((f"Disk {disk.name}", _disk(disk)) for disk in (device.disks if device else ())),
         ("Link", human(link, "byte/s") if link is not None else why or UNKNOWN),
-        ("Throughput told", _told(scratch.user_bytes_per_second, "byte/s")),
-        ("Operations told", _told(scratch.user_operations_per_second, "operation/s")),
+        ("Throughput set", _rating(scratch.user_bytes_per_second, "byte/s")),
+        ("Operations set", _rating(scratch.user_operations_per_second, "operation/s")),
     ]
     return (Part("Disk", (Facts(tuple(facts)),)),)
 
 
 def _disk(disk: Disk) -> str:
-    """What the kernel knows of it; of rotation what it was told, which a virtual disk makes up."""
-    turns = _yes_no(disk.rotational, "said to rotate", "said not to rotate")
+    """What the kernel knows of it; of rotation what the device claims (virtual: made up)."""
+    turns = _yes_no(disk.rotational, "reported to rotate", "reported not to rotate")
     words = (disk.model, disk.transport, turns if disk.rotational is not None else None)
     return ", ".join(word for word in words if word) or UNKNOWN
 
@@ -195,7 +195,7 @@ def _network(network: Network | None) -> tuple[Block, ...]:
         return ()
     facts: tuple[tuple[str, Text], ...] = (
         ("TCP timestamps", _yes_no(network.tcp_timestamps, "offered", "not offered")),
-        ("Bandwidth told", _told(network.user_bytes_per_second, "byte/s")),
+        ("Bandwidth set", _rating(network.user_bytes_per_second, "byte/s")),
     )
     columns = (
         Column("interface"),
@@ -222,9 +222,9 @@ def _interface(one: Interface) -> tuple[Text, ...]:
     return (
         Code(one.name),
         one.kind if one.physical else f"{one.kind}, virtual",
-        _said(one.driver),
-        _said(one.state),
-        _said(one.mtu_bytes),
+        _shown(one.driver),
+        _shown(one.state),
+        _shown(one.mtu_bytes),
         " / ".join("?" if count is None else str(count) for count in queues),
         speed or UNKNOWN,
     )
@@ -248,8 +248,8 @@ def _gpu(one: Gpu) -> tuple[tuple[str, Text], ...]:
         ("UUID", Code(one.uuid) if one.uuid else UNKNOWN),
         ("PCI address", Code(one.pci) if one.pci else UNKNOWN),
         ("Driver", f"{one.backend}, {one.driver or 'version not known'}"),
-        ("Compute capability", _said(one.compute_capability)),
-        ("Compute units", _said(one.compute_units)),
+        ("Compute capability", _shown(one.compute_capability)),
+        ("Compute units", _shown(one.compute_units)),
         ("Highest clock", _hertz(one.clock_hertz)),
         ("Highest memory clock", f"{_hertz(one.memory_clock_hertz)}{bus}"),
         ("L2 cache", _bytes(one.l2_bytes)),
@@ -267,15 +267,15 @@ def _link(link: PcieLink) -> str:
     )
 
 
-def _told(value: float | None, unit: str) -> str:
+def _rating(value: float | None, unit: str) -> str:
     return "none" if value is None else human(value, unit)
 
 
 def _clock(host: HostInventory) -> tuple[tuple[str, Text], ...]:
     frequency = host.frequency
     return (
-        ("Driver", _said(frequency.driver)),
-        ("Governor", _said(frequency.governor)),
+        ("Driver", _shown(frequency.driver)),
+        ("Governor", _shown(frequency.governor)),
         ("Turbo", _yes_no(frequency.turbo, "on", "off")),
         ("Lowest clock", _hertz(frequency.min_hertz)),
         ("Highest clock", _hertz(frequency.max_hertz)),
@@ -291,7 +291,7 @@ def _limits(host: HostInventory) -> tuple[tuple[str, Text], ...]:
         ("Control groups", UNKNOWN if cgroup.version is None else f"version {cgroup.version}"),
         ("CPU quota", quota),
         ("Memory limit", memory),
-        ("CPU set", _said(cgroup.cpuset)),
+        ("CPU set", _shown(cgroup.cpuset)),
     )
 
 
@@ -320,7 +320,7 @@ def cpu_list(cpus: tuple[int, ...]) -> str:
     return ",".join(parts) or "none"
 
 
-def _said(value: object) -> str:
+def _shown(value: object) -> str:
     return UNKNOWN if value is None else str(value)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from hostbench.base.units import percent
 from hostbench.report.content import (
     Block,
     Bullets,
@@ -26,7 +27,6 @@ from hostbench.report.content import (
     inlines,
 )
 from hostbench.report.plaintext import one_line
-from hostbench.units import percent
 
 # An underscore within a word is none to Markdown.
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>#|~!&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")

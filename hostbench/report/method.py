@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hostbench.models.limit import Factor
-from hostbench.models.result import CaseResult, IdleRecord, ResultDocument
-from hostbench.models.table import Metric
+from hostbench.base.units import bound, duration, human, percent, plural, significant
+from hostbench.model.limit import Factor
+from hostbench.model.result import CaseResult, IdleRecord, ResultDocument
+from hostbench.model.table import Metric
 from hostbench.report.content import (
     Block,
     Bullets,
@@ -23,9 +24,16 @@ from hostbench.report.content import (
     Table,
     Text,
 )
-from hostbench.report.figures import NOTHING, by_workload, label, primary, quantity, sentence, some
+from hostbench.report.figures import (
+    NOTHING,
+    by_workload,
+    first_names,
+    label,
+    primary,
+    quantity,
+    sentence,
+)
 from hostbench.report.summary import utc
-from hostbench.units import bound, duration, human, percent, plural, significant
 
 SOURCES_UNFOLDED = 12
 # Not behind "e.g." and the like, where a small letter follows.
@@ -52,7 +60,7 @@ METHOD = (
     "A limit is the product of its factors: for the CPU the clock measured in the same trial, the "
     "operations per cycle of the micro-architecture and the distinct cores used; for memory what "
     "its channels transfer; for disks what their link transfers, for networks what a physical "
-    "link carries of payload, or of either what the operator told. A figure above its limit by "
+    "link carries of payload, or of either what the operator set. A figure above its limit by "
     "more than the tolerance is invalid. "
     "Disturbed trials are kept and shown; they count only where there are fewer undisturbed ones "
     "than the suite asks for.",
@@ -133,13 +141,15 @@ def _factor_rows(cases: Sequence[CaseResult], sources: _Sources) -> Iterator[tup
     for (name, unit, source), pairs in sorted(found.items(), key=lambda i: order.index(i[0][0])):
         values = [factor.value for _, factor in pairs]
         low, high = min(values), max(values)
-        said = _factor_value(low, unit, name)
+        text = _factor_value(low, unit, name)
         if high != low:
-            said = f"{said} to {_factor_value(high, unit, name)}"
-        which = "all" if len(pairs) == len(cases) else some([label(case) for case, _ in pairs])
+            text = f"{text} to {_factor_value(high, unit, name)}"
+        which = (
+            "all" if len(pairs) == len(cases) else first_names([label(case) for case, _ in pairs])
+        )
         yield (
             quantity(name),
-            said,
+            text,
             which,
             sources.references(source),
         )
@@ -149,8 +159,8 @@ def _factor_value(value: float, unit: str, name: str) -> str:
     if unit == "Hz":
         return human(value, unit)
     # "2 core" of a factor that is called cores says nothing more than 2.
-    said = f"{value:.0f}" if value.is_integer() else significant(value)
-    return said if name == f"{unit}s" else f"{said} {unit}"
+    text = f"{value:.0f}" if value.is_integer() else significant(value)
+    return text if name == f"{unit}s" else f"{text} {unit}"
 
 
 def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Block]:
@@ -161,7 +171,9 @@ def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Block]:
             continue
         reason = metric.limit.reason if metric.limit else None
         reasons.setdefault(reason or "no limit is known for this workload", []).append(case.title)
-    items = tuple(f"{some(titles)}: {sentence(reason)}" for reason, titles in reasons.items())
+    items = tuple(
+        f"{first_names(titles)}: {sentence(reason)}" for reason, titles in reasons.items()
+    )
     if items:
         yield Paragraph("Without a limit:")
         yield Bullets(items)
@@ -176,7 +188,7 @@ def _idle_blocks(document: ResultDocument) -> Iterator[Block]:
     yield Paragraph(
         f"The suite asks for {repeats.min_trials} to {repeats.max_trials} trials a case, until the "
         f"interval of the median is within ± {bound(repeats.target_half_width)}, for at most "
-        f"{duration(repeats.max_time_s)}; single entries may ask otherwise. The idle gate is asked "
+        f"{duration(repeats.max_time_s)}; single entries may differ. The idle gate is checked "
         f"once a {idle.per}, waits {duration(idle.timeout_s)} at most, and its policy is "
         f"{idle.policy}."
     )
@@ -208,11 +220,11 @@ def _idle_row(record: IdleRecord) -> tuple[Text, ...]:
     busiest = ", ".join(
         f"{busy.command} (pid {busy.pid}) {percent(busy.cpu_ratio)}" for busy in record.busiest
     )
-    said = {True: "yes", False: "no", None: "not asked" if window is None else "unknown"}
+    text = {True: "yes", False: "no", None: "not checked" if window is None else "unknown"}
     return (
         utc(record.time_unix_s, date=False),
         str(len(record.cases)),
-        said[record.idle],
+        text[record.idle],
         human(record.waited_s, "s"),
         percent(window.busy_ratio if window else None),
         percent(window.busiest_cpu_ratio if window else None),

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.base.units import human
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import shown
 from hostbench.report.content import (
     Chart,
@@ -16,7 +17,6 @@ from hostbench.report.content import (
 )
 from hostbench.report.curves import CURVES_A_CHART
 from hostbench.report.figures import sentence
-from hostbench.units import human
 
 TOO_FEW = Paragraph(
     "A percentile without a figure had too few operations: 90 % takes 64 of them, 95 % 130, 99 % "
@@ -88,12 +88,12 @@ def percentile_charts(
         of = f" ({first // CURVES_A_CHART + 1} of {pages})" if pages > 1 else ""
         yield Chart(
             title=f"{title}{of}",
-            description=" ".join(_said(curve, y) for curve in page),
+            description=" ".join(_description(curve, y) for curve in page),
             drawing=CurveChart(RARITY, y, page, MARKS, "share that was at most as slow"),
         )
 
 
-def _said(curve: Curve, y: CurveAxis) -> str:
+def _description(curve: Curve, y: CurveAxis) -> str:
     """The ends of a curve in a sentence."""
     names = {place: TITLES[name] for name, place in QUANTILES.items()}
     ends = (

@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from hostbench.local import command_line
-from hostbench.models.result import CaseResult, ResultDocument, TrialRecord
+from hostbench.base.units import human, percent, plural
+from hostbench.model.result import CaseResult, ResultDocument, TrialRecord
 from hostbench.report.content import (
     Block,
     Code,
@@ -19,7 +19,7 @@ from hostbench.report.content import (
 )
 from hostbench.report.figures import NOTHING, peer_name, primary
 from hostbench.report.summary import utc
-from hostbench.units import human, percent, plural
+from hostbench.run.local import command_line
 
 # A page is to open at once; the document has them all.
 TRIALS_MOST = 5000

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.base.units import human, percent, plural
+from hostbench.judge.trial import is_disturbed
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import (
     Chart,
     Column,
@@ -19,8 +21,6 @@ from hostbench.report.content import (
     Text,
 )
 from hostbench.report.figures import NOTHING, ROWS_A_CHART, by_workload, label, primary
-from hostbench.units import human, percent, plural
-from hostbench.verdict import is_disturbed
 
 # A page is to open at once; the table has them all.
 CASES_DRAWN_MOST = 400
@@ -60,7 +60,7 @@ def _charts(workload: str, cases: Sequence[CaseResult]) -> Iterator[Chart]:
         of = f" ({number} of {len(pages)})" if len(pages) > 1 else ""
         yield Chart(
             title=f"Trials around their medians{of}",
-            description=_said(rows),
+            description=_description(rows),
             drawing=SpreadChart((SpreadGroup("", rows),)),
             numbers=_table(f"Statistics of {workload}{of}", page),
         )
@@ -85,7 +85,7 @@ def _spread_row(case: CaseResult) -> SpreadRow | None:
     )
 
 
-def _said(rows: Sequence[SpreadRow]) -> str:
+def _description(rows: Sequence[SpreadRow]) -> str:
     points = [point for row in rows for point in row.points]
     counted = [abs(p.deviation) for p in points if p.kind is not PointKind.LEFT_OUT]
     left_out = len(points) - len(counted)

@@ -1,29 +1,10 @@
-"""Each subsystem's own section.
-
-A subsystem that has more to say than the plain section below has a module
-`services.<subsystem>.report` with one function:
-
-    def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport
-
-`cases` are the document's cases of this subsystem, in its order, without those of naive workloads:
-these have a part of their own at the end, the same in all subsystems, and are never a headline. A
-subsystem of which only naive ones were measured is asked with no cases. `document` is for what else
-the section needs, such as the descriptions of the metrics. It returns content (content.py), never
-HTML or Markdown: tables, charts and paragraphs, most of which figures.py builds from cases.
-Whatever it says must hold for any document of the schema: cases without a figure, without a limit,
-without a trial, with peers and without. It reads nothing but its arguments.
-
-It may have a second function, for what stands in the part of the naive workloads below their
-figures, such as what a method leaves out:
-
-    def naive(cases: Sequence[CaseResult], document: ResultDocument) -> Iterable[Block]
-"""
+"""Each subsystem's own section: what it declares (subsystem.py), or the plain one."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from hostbench.models.result import CaseResult, ResultDocument, Verdict
-from hostbench.plan import param_word
+from hostbench.model.registry import subsystems
+from hostbench.model.result import CaseResult, ResultDocument, Verdict
 from hostbench.report.content import BarGroup, Block, Code, Paragraph, Part, Section
 from hostbench.report.figures import (
     PEER_INTRODUCTION,
@@ -36,8 +17,8 @@ from hostbench.report.figures import (
     sentence,
     workload_table,
 )
-from hostbench.report.grouping import THREADS, Layout, charts, resolved, word
-from hostbench.services import service_module
+from hostbench.report.grouping import THREADS, Layout, charts, resolved
+from hostbench.report.subsystem import HasReport, SubsystemReport
 
 HEADLINES_MOST = 16
 
@@ -46,15 +27,6 @@ NAIVE_INTRODUCTION = Paragraph(
     "stands here is what the method tells, not what the hardware does: it is held against no limit "
     "and no other tool, and is nowhere among the best figures."
 )
-
-
-@dataclass(frozen=True)
-class SubsystemReport:
-    """A subsystem's part of the report. `headline`: the few cases that the summary shows."""
-
-    title: str
-    headline: tuple[CaseResult, ...]
-    blocks: tuple[Block, ...]
 
 
 def subsystem_reports(document: ResultDocument) -> dict[str, SubsystemReport]:
@@ -75,11 +47,11 @@ def _report_of(name: str, cases: Sequence[CaseResult], document: ResultDocument)
 def _sound_report_of(
     name: str, cases: Sequence[CaseResult], document: ResultDocument
 ) -> SubsystemReport:
-    module = service_module(name, "report")
-    if module is None:
-        return plain_report(name, cases)
-    report: SubsystemReport = module.report(cases, document)
-    return report
+    # A document may be of a subsystem that is not installed here.
+    known = subsystems().get(name)
+    if known and isinstance(known, HasReport):
+        return known.report(cases, document)
+    return plain_report(known.title if known else name, cases)
 
 
 def section_of(name: str, report: SubsystemReport) -> Section:
@@ -87,14 +59,14 @@ def section_of(name: str, report: SubsystemReport) -> Section:
     return Section(anchor=name, title=report.title, blocks=report.blocks)
 
 
-def plain_report(name: str, cases: Sequence[CaseResult]) -> SubsystemReport:
+def plain_report(title: str, cases: Sequence[CaseResult]) -> SubsystemReport:
     """The section of a subsystem that has none of its own: bars and a table a workload."""
     parts: list[Block] = [
         Part(workload, (*_bars(workload, found), workload_table(workload, found, of=len(cases))))
         for workload, found in by_workload(cases).items()
     ]
     parts += peer_part(cases)
-    return SubsystemReport(title=name, headline=best_of_each(cases), blocks=tuple(parts))
+    return SubsystemReport(title=title, headline=best_of_each(cases), blocks=tuple(parts))
 
 
 def _bars(workload: str, cases: Sequence[CaseResult]) -> tuple[Block, ...]:
@@ -103,14 +75,7 @@ def _bars(workload: str, cases: Sequence[CaseResult]) -> tuple[Block, ...]:
     return tuple(bar_charts(workload, unit, [BarGroup("", bars)]))
 
 
-def _naive_word(name: str, value: object) -> str:
-    return word(name, value) if value is None else param_word(name, value)
-
-
-_NAIVE_LAYOUT = Layout(
-    axes={THREADS: "number of threads", "streams": "number of streams", "block_bytes": "block"},
-    word=_naive_word,
-)
+_NAIVE_LAYOUT = Layout(axes=(THREADS, "streams", "block_bytes"))
 
 
 def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument) -> list[Block]:
@@ -119,12 +84,12 @@ def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument)
     for workload, found in by_workload(cases).items():
         metric = next(metric for metric in document.workloads[workload] if metric.primary)
         blocks.append(Paragraph((Code(workload), f": {sentence(metric.description)}")))
-        told = [(case, resolved(case)) for case in found]
-        blocks += charts(told, _NAIVE_LAYOUT, title=workload, has_limits=False)
+        with_params = [(case, resolved(case)) for case in found]
+        blocks += charts(with_params, _NAIVE_LAYOUT, title=workload, has_limits=False)
         blocks.append(workload_table(workload, found, of=len(document.cases)))
-    own = getattr(service_module(name, "report"), "naive", None)
-    if blocks and own:
-        blocks += own(cases, document)
+    subsystem = subsystems().get(name)
+    if blocks and subsystem and isinstance(subsystem, HasReport):
+        blocks += subsystem.naive_blocks(cases, document)
     return [Part("Naive", (NAIVE_INTRODUCTION, *blocks))] if blocks else []
 
 

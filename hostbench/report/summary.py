@@ -3,9 +3,16 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from hostbench.models.host import HostInventory
-from hostbench.models.result import CaseResult, JobState, ResultDocument, Verdict
-from hostbench.reasons import reason_paragraphs
+from hostbench.base.units import duration, plural
+from hostbench.judge.reasons import reason_paragraphs
+from hostbench.model.host import HostInventory
+from hostbench.model.result import (
+    UNSEALED_SCHEMA,
+    CaseResult,
+    JobState,
+    ResultDocument,
+    Verdict,
+)
 from hostbench.report.content import (
     Block,
     Bullets,
@@ -18,9 +25,9 @@ from hostbench.report.content import (
     Section,
     Text,
 )
-from hostbench.report.figures import by_workload, case_table, sentence, some
-from hostbench.report.subsystems import SubsystemReport
-from hostbench.units import duration, plural
+from hostbench.report.figures import by_workload, case_table, first_names, sentence
+from hostbench.report.subsystem import SubsystemReport
+from hostbench.results.sealed import UNSEALED
 
 REASONS_SHOWN = 8
 
@@ -73,7 +80,7 @@ def job_facts(document: ResultDocument) -> Facts:
     """What was run, when, with what."""
     job = document.job
     trials = sum(len(case.trials) for case in document.cases)
-    workloads = some(list(by_workload(document.cases)), most=6)
+    workloads = first_names(list(by_workload(document.cases)), most=6)
     took = ""
     if job.finished_unix_s is not None:
         took = f", {duration(max(0.0, job.finished_unix_s - job.created_unix_s))} long"
@@ -107,6 +114,8 @@ def notices(document: ResultDocument) -> tuple[Notice, ...]:
 def _notices(document: ResultDocument) -> Iterator[Notice]:
     if document.job.state is not JobState.SUCCEEDED:
         yield _job_notice(document)
+    if document.schema_version == UNSEALED_SCHEMA:
+        yield Notice(UNSEALED, serious=False)
     for verdict in (
         Verdict.FAILED,
         Verdict.INVALID,
@@ -116,7 +125,7 @@ def _notices(document: ResultDocument) -> Iterator[Notice]:
     ):
         cases = [case for case in document.cases if case.verdict is verdict]
         if cases:
-            which = some([case.title for case in cases])
+            which = first_names([case.title for case in cases])
             yield Notice(
                 f"{plural(len(cases), 'case')} of {len(document.cases)} "
                 f"{'is' if len(cases) == 1 else 'are'} {verdict}: {_MEANING[verdict]} ({which}).",

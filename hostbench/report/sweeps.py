@@ -4,12 +4,13 @@ else."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hostbench.models.result import CaseResult
-from hostbench.report.cases import asked, number
+from hostbench.model.result import CaseResult
+from hostbench.plan.label import param_title
+from hostbench.report.cases import number, requested
 from hostbench.report.content import BarGroup, Chart, CurveAxis
 from hostbench.report.curves import Along, curve_charts
 from hostbench.report.figures import bar, bar_charts, by_workload, label, primary
-from hostbench.report.grouping import Layout, Params, charts, group_name
+from hostbench.report.grouping import Layout, Params, charts, group_name, param_meanings
 
 # Two cases are a comparison, which bars show better.
 SWEEP_LEAST = 3
@@ -17,12 +18,10 @@ SWEEP_LEAST = 3
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a suite may vary: the parameter, and the axis that it is drawn along. `steep`: figures
-    grow by orders of magnitude with it."""
+    """A parameter that a suite may vary: figures are drawn along it. `steep`: they grow by orders
+    of magnitude with it."""
 
     param: str
-    over: str
-    axis: CurveAxis
     steep: bool = False
 
 
@@ -31,20 +30,20 @@ Bars = Callable[[Sequence[CaseResult], str], Iterator[Chart]]
 
 @dataclass(frozen=True)
 class Sweeps:
-    """How the cases of a section are drawn: what may be swept, how curves are told apart, the bars
+    """How the cases of a section are drawn: what may be swept, how curves are named, the bars
     of all other cases under a title, and what tells a case apart at all."""
 
     sweeps: Sequence[Sweep]
     curves: Layout
     bars: Bars
-    params: Callable[[CaseResult], Params] = asked
+    params: Callable[[CaseResult], Params] = requested
 
 
 def laid_out(layout: Layout) -> Bars:
     """Bars that stand side by side where cases differ in one of the layout's axes."""
 
     def bars(cases: Sequence[CaseResult], title: str) -> Iterator[Chart]:
-        yield from charts([(case, asked(case)) for case in cases], layout, title=title)
+        yield from charts([(case, requested(case)) for case in cases], layout, title=title)
 
     return bars
 
@@ -57,12 +56,15 @@ def by_label(layout: Layout) -> Bars:
         shown = [case for case in cases if primary(case)]
         groups = []
         for found in by_workload(shown).values():
-            params = [asked(case) for case in found]
+            params = [requested(case) for case in found]
             common = [
-                name for name in layout.axes if len({str(one.get(name)) for one in params}) == 1
+                name
+                for name in layout.axes
+                if name in params[0] and len({str(one.get(name)) for one in params}) == 1
             ]
             drawn = tuple(one for case in found if (one := bar(case, label(case))))
-            groups.append(BarGroup(group_name(params[0], common, layout), drawn))
+            meanings = param_meanings(list(zip(found, params, strict=True)))
+            groups.append(BarGroup(group_name(params[0], common, layout, meanings), drawn))
         if shown:
             metric = primary(shown[0])
             assert metric is not None
@@ -85,7 +87,7 @@ def sweep_charts(
 
 
 def swept(
-    cases: Sequence[CaseResult], param: str, params: Callable[[CaseResult], Params] = asked
+    cases: Sequence[CaseResult], param: str, params: Callable[[CaseResult], Params] = requested
 ) -> list[CaseResult]:
     """The cases with enough others that differ from them in nothing but `param`."""
     rows: dict[frozenset[tuple[str, str]], list[CaseResult]] = {}
@@ -99,13 +101,20 @@ def swept(
 def _curves(
     cases: Sequence[CaseResult], sweep: Sweep, how: Sweeps, title: str, y: CurveAxis
 ) -> Iterator[Chart]:
-    def place(case: CaseResult) -> float | None:
-        return number(case, sweep.param)
-
+    if not cases:
+        return
+    along = along_param(cases, sweep.param)
     yield from curve_charts(
-        f"{title} over {sweep.over}",
+        f"{title} over the {along.axis.title}",
         [(case, how.params(case)) for case in cases],
         how.curves,
-        Along(sweep.axis, place, left_out=(sweep.param,)),
+        along,
         replace(y, logarithmic=y.logarithmic or sweep.steep),
     )
+
+
+def along_param(cases: Sequence[CaseResult], name: str) -> Along:
+    """The numbers of a parameter, which at least one of the cases has, on a logarithmic axis."""
+    param = next((case for case in cases if name in case.params), cases[0]).meaning(name)
+    axis = CurveAxis(param_title(param), param.unit or "1", logarithmic=True)
+    return Along(axis, lambda case: number(case, name), left_out=(name,))

@@ -3,8 +3,9 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult, ResultDocument, TrialRecord, Verdict
-from hostbench.models.table import Metric
+from hostbench.base.units import human, percent, plural
+from hostbench.model.result import CaseResult, ResultDocument, TrialRecord, Verdict
+from hostbench.model.table import Metric
 from hostbench.report.content import (
     Block,
     Chart,
@@ -22,7 +23,6 @@ from hostbench.report.content import (
     TimeChart,
 )
 from hostbench.report.figures import NOTHING, quantity
-from hostbench.units import human, percent, plural
 
 SAMPLES_LEAST = 3
 # Each may take 40 KB: a page is to open at once.
@@ -68,10 +68,10 @@ def sampled_trials(case: CaseResult) -> list[TrialRecord]:
 def _introduction(document: ResultDocument, drawn: int, of: int) -> Text:
     text = (
         "Each point is one sample: the work of one interval over its time, all of it included. "
-        "Below stands, on the same axis, what else a sample tells: the share of slices that nobody "
-        "interrupted and the core clock; of disks and round trips the latency; of a GPU its clock, "
-        "power and temperature. Steal and pressure are known for a trial as a whole: they are in "
-        "the tables."
+        "Below stands, on the same axis, what else a sample holds: the share of slices that "
+        "nothing interrupted and the core clock; of disks and round trips the latency; of a GPU "
+        "its clock, power and temperature. Steal and pressure are known for a trial as a whole: "
+        "they are in the tables."
     )
     if drawn < of:
         text += (
@@ -116,25 +116,25 @@ def _chart(case: CaseResult, metrics: Sequence[Metric]) -> Chart:
     seconds = _offset_s(trials[-1], trials) + trials[-1].samples[-1].t_s
     return Chart(
         title=case.title,
-        description=_said(trials, primary, values),
+        description=_description(trials, primary, values),
         drawing=TimeChart(seconds, tuple(panel for panel in panels if panel.lines)),
         numbers=_table(f"Trials of {case.title}", [case]),
     )
 
 
-def _said(trials: Sequence[TrialRecord], primary: Metric, values: Sequence[float]) -> str:
+def _description(trials: Sequence[TrialRecord], primary: Metric, values: Sequence[float]) -> str:
     if not values:
         return "No sample has a figure."
     low, high = (human(f(values), primary.unit) for f in (min, max))
-    said = f"{plural(len(trials), 'trial')} with {plural(len(values), 'sample')}: {low} to {high}."
+    text = f"{plural(len(trials), 'trial')} with {plural(len(values), 'sample')}: {low} to {high}."
     limits = [
         limit.value
         for trial in trials
         if (limit := trial.limits.get(primary.name)) and limit.value is not None
     ]
     if limits and min(limits) > max(values) * LIMIT_SHOWN:
-        said += f" The limit, {human(min(limits), primary.unit)}, is far above what is drawn."
-    return said
+        text += f" The limit, {human(min(limits), primary.unit)}, is far above what is drawn."
+    return text
 
 
 def _panel(trials: Sequence[TrialRecord], metric: Metric, case: CaseResult) -> Panel:

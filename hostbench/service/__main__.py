@@ -4,8 +4,9 @@ import os
 import signal
 import sys
 
-from hostbench.errors import HostbenchError, UsageError, listing
-from hostbench.program import SUBSYSTEMS
+from hostbench.base.errors import HostbenchError, UsageError, listing
+from hostbench.base.packages import needs_packages
+from hostbench.model.registry import subsystem_names
 
 # The longest grace of a trial, a peer's, and a little.
 GRACE_S = 15
@@ -17,11 +18,12 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         if len(arguments) != 1:
-            raise UsageError(f"give one subsystem: {listing(sorted(SUBSYSTEMS))}")
+            raise UsageError(f"give one subsystem: {listing(sorted(subsystem_names()))}")
         # Imported here, so that the message above comes at once.
-        from hostbench.service.app import create_app
-        from hostbench.web.log import configure_logging
-        from hostbench.web.server import serve
+        with needs_packages("service"):
+            from hostbench.service.app import create_app
+            from hostbench.web.log import configure_logging
+            from hostbench.web.server import serve
 
         configure_logging()
         app = create_app(arguments[0])
@@ -34,8 +36,8 @@ def main(arguments: list[str]) -> int:
             settings.listen,
             service.end,
             GRACE_S,
-            ssl_certfile=settings.tls and str(settings.tls.certificate),
-            ssl_keyfile=settings.tls and str(settings.tls.key),
+            ssl_certfile=settings.tls_cert_file,
+            ssl_keyfile=settings.tls_key_file,
         )
     except HostbenchError as error:
         sys.stderr.write(f"hostbench.service: {error.message}\n")

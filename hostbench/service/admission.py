@@ -1,30 +1,34 @@
-"""Whether a trial that is asked for is one that this host can be asked for: fields by name."""
+"""Whether this host can run a requested trial: the checks of the fields, each by name."""
 
 import os
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 
-from hostbench.errors import UsageError, did_you_mean, listing, shown
-from hostbench.handover import takes_session
-from hostbench.lock import fence_most
-from hostbench.models.events import ParamValue
-from hostbench.models.result import OWN_TOOL
-from hostbench.models.service import (
+from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.host.lock import fence_most
+from hostbench.model.events import ParamValue
+from hostbench.model.result import OWN_TOOL
+from hostbench.model.service import (
     SESSION_S_MOST,
     BesideRequest,
     Refusal,
     SessionPlace,
     TrialRequest,
 )
-from hostbench.models.table import Workload
-from hostbench.params import EXCLUSIVE, check_params, check_value, cpu_ranges, known_param
-from hostbench.peers import known_tools, peers_of
-from hostbench.program import Program
-from hostbench.trial import Beside, Trial
+from hostbench.model.table import Workload
+from hostbench.model.trial import Trial
+from hostbench.plan.workloads import LOOPBACK, TARGET
+from hostbench.programs.handover import takes_session
+from hostbench.programs.params import (
+    check_params,
+    check_value,
+    cpu_ranges,
+    excluding,
+    known_param,
+)
+from hostbench.programs.program import Program
+from hostbench.programs.subsystem import peers_of, tools_of
 from hostbench.web.problem import Problem
-
-# The word of parameter target for a far end on the same host.
-LOOPBACK = "loopback"
 
 
 def admitted(request: TrialRequest, program: Program) -> Trial:
@@ -37,18 +41,12 @@ def admitted(request: TrialRequest, program: Program) -> Trial:
     if own and request.beside is not None:
         raise invalid("beside", "beside stands in a peer's trial only; remove it, or name a tool")
     _check_session(request, workload)
-    params = _own_params(request, workload) if own else _peer_params(request, workload)
-    return Trial(
-        tool=request.tool,
-        subsystem=subsystem,
-        workload=workload.name,
-        params=params,
-        primary=workload.primary.name,
-        timeout_s=request.timeout_s,
-        beside=None if own else _peer_beside(request, subsystem),
-        name=request.id,
-        session=request.session,
-    )
+    known = {
+        "params": _own_params(request, workload) if own else _peer_params(request, workload),
+        "beside": None if own else _peer_beside(request, subsystem),
+        "subsystem": subsystem,
+    }
+    return Trial(**(dict(request) | known))
 
 
 def _check_session(request: TrialRequest, workload: Workload) -> None:
@@ -61,7 +59,7 @@ def _check_session(request: TrialRequest, workload: Workload) -> None:
         raise invalid("session.token", "is missing; give the token of the session")
     if request.tool != OWN_TOOL:
         _check_peer_session(request, session)
-    if request.params.get("target") == LOOPBACK:
+    if request.params.get(TARGET) == LOOPBACK:
         raise invalid(
             "session",
             "target loopback has its far end on this host; give target auto or far_host, or remove "
@@ -70,7 +68,7 @@ def _check_session(request: TrialRequest, workload: Workload) -> None:
 
 
 def _check_peer_session(request: TrialRequest, session: SessionPlace) -> None:
-    """A tool asks nobody for a token: where it is aimed, and for how long, has narrower bounds."""
+    """A tool checks no token: where it is aimed, and for how long, has narrower bounds."""
     if ip_address(session.address).is_link_local:
         raise invalid(
             "session.address",
@@ -91,7 +89,7 @@ def check_program(sha256: str | None, program: Program) -> None:
         raise Problem(
             409,
             Refusal.PROGRAM_CHANGED,
-            f"{program.table.program} here is another build than the one asked for; "
+            f"{program.table.program} here is another build than the one of the request; "
             "start the job again",
             sha256=program.sha256,
         )
@@ -132,12 +130,11 @@ def _own_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVal
             params |= check_params(workload, {name: value}, allowed_cpus)
         except UsageError as error:
             raise invalid(f"params.{name}", error.message) from None
-    both = next((pair for *pair, _ in EXCLUSIVE if set(pair) <= set(params)), None)
-    if both is not None:
+    for param in excluding(workload, params):
         try:
             check_params(workload, params, allowed_cpus)
         except UsageError as error:
-            raise invalid(f"params.{both[1]}", error.message) from None
+            raise invalid(f"params.{param.name}", error.message) from None
     return params
 
 
@@ -162,7 +159,7 @@ def checked_peer_params(
 
 def check_peer(tool: str, subsystem: str, workload: str, params: Mapping[str, ParamValue]) -> None:
     """Raises Problem for a tool that does not stand beside this."""
-    tools = known_tools(subsystem)
+    tools = tools_of(subsystem)
     if tool not in tools:
         raise invalid(
             "tool",
@@ -178,7 +175,7 @@ def check_peer(tool: str, subsystem: str, workload: str, params: Mapping[str, Pa
         )
 
 
-def _peer_beside(request: TrialRequest, subsystem: str) -> Beside:
+def _peer_beside(request: TrialRequest, subsystem: str) -> BesideRequest:
     check_peer(request.tool, subsystem, request.workload, request.params)
     if request.beside is None:
         raise invalid(
@@ -187,7 +184,7 @@ def _peer_beside(request: TrialRequest, subsystem: str) -> Beside:
     return _beside(request.beside)
 
 
-def _beside(beside: BesideRequest) -> Beside:
+def _beside(beside: BesideRequest) -> BesideRequest:
     allowed = os.sched_getaffinity(0)
     outside = sorted(set(beside.cpus) - allowed)
     if outside:
@@ -198,4 +195,4 @@ def _beside(beside: BesideRequest) -> Beside:
         )
     # A server of the peer's that runs here is kept to CPUs that it may use.
     far_cpus = tuple(cpu for cpu in beside.far_cpus if cpu in allowed)
-    return Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s, far_cpus=far_cpus)
+    return beside.model_copy(update={"far_cpus": far_cpus})

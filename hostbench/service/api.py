@@ -8,10 +8,12 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from hostbench.host import inventory
-from hostbench.lock import Claim, check_lock
-from hostbench.models.host import HostInventory
-from hostbench.models.service import (
+from hostbench.host.inventory import inventory
+from hostbench.host.lock import Claim, check_lock
+from hostbench.host.scratch import check_scratch, has_scratch
+from hostbench.model.host import HostInventory
+from hostbench.model.registry import find_subsystem
+from hostbench.model.service import (
     IdleAnswer,
     IpAddress,
     RouteAnswer,
@@ -19,21 +21,18 @@ from hostbench.models.service import (
     SessionRequest,
     TrialRequest,
 )
-from hostbench.peers import known_tools
-from hostbench.program import Program
-from hostbench.scratch import check_scratch, has_scratch
+from hostbench.programs.program import Program
+from hostbench.programs.subsystem import tools_of
 from hostbench.service.admission import admitted
-from hostbench.service.looks import Looks
+from hostbench.service.idle_probes import IdleProbes
 from hostbench.service.metrics import SESSION, TRIAL, Metrics
-from hostbench.service.program import InstalledProgram
 from hostbench.service.registration import Registrar
 from hostbench.service.runner import TrialRunner
 from hostbench.service.sessions import admitted_session, route
 from hostbench.service.settings import Settings
 from hostbench.service.stream import NDJSON, TrialStream
-from hostbench.service.trial import Asked, Work
-from hostbench.service.work import TrialWork
-from hostbench.services import Subsystem
+from hostbench.service.trial import AdmittedCall, Work
+from hostbench.service.work import InstalledProgram, TrialWork
 from hostbench.web.body import accepts, json_body
 from hostbench.web.keys import requires
 from hostbench.web.problem import Problem, problem_responses
@@ -115,6 +114,7 @@ class Service:
         """Raises ResourceError when the program, the lock file or the scratch directory, where the
         program needs one, cannot be used."""
         self.settings = settings
+        self.subsystem = find_subsystem(settings.subsystem)
         check_lock(settings.lock)
         self.program = InstalledProgram(settings.subsystem)
         if self.has_scratch:
@@ -122,7 +122,7 @@ class Service:
         version = self.program.as_loaded.version
         self.metrics = Metrics(settings.host, version, settings.lock)
         self.runner = TrialRunner(self.metrics)
-        self.looks = Looks()
+        self.idle_probes = IdleProbes()
         self.registrar: Registrar | None = None
         if settings.orchestrator_url is not None:
             self.registrar = Registrar(settings, self.runner, self.metrics)
@@ -140,14 +140,14 @@ class Service:
     def end(self) -> None:
         """Ends what runs and begins nothing new; returns at once."""
         self.runner.end_all()
-        self.looks.end_all()
+        self.idle_probes.end_all()
 
     def stream(self, kind: str, request: TrialRequest | SessionRequest, work: Work) -> Response:
         """Begins one of hostbench.service.metrics.KINDS. Raises Problem or ResourceError."""
         settings = self.settings
         claim = Claim(request.id, settings.subsystem, settings.host, request.fence)
-        asked = Asked(request.id, kind, request.tool, claim, settings.lock, work)
-        return TrialStream(*self.runner.begin(asked))
+        call = AdmittedCall(kind, request, claim, settings.lock, work)
+        return TrialStream(*self.runner.begin(call))
 
     async def current_program(self) -> Program:
         """Off the event loop only when its file was replaced, which is rare."""
@@ -157,10 +157,10 @@ class Service:
 def add_calls(app: FastAPI, service: Service) -> None:
     """Adds all calls to `app`."""
     app.include_router(_open_calls(service))
-    keyed = [Depends(requires(service.settings.key))]
+    keyed = [Depends(requires(service.settings.service_key.get_secret_value()))]
     app.include_router(_trial_calls(service), dependencies=keyed)
     app.include_router(_host_calls(service), dependencies=keyed)
-    if service.settings.subsystem is Subsystem.NET:
+    if service.subsystem.has_far_ends:
         app.include_router(_session_calls(service), dependencies=keyed)
 
 
@@ -199,8 +199,7 @@ def _trial_calls(service: Service) -> APIRouter:
         request: Annotated[TrialRequest, Depends(json_body(TrialRequest))],
     ) -> Response:
         program = await service.current_program()
-        trial = admitted(request, program)
-        work = TrialWork(trial, program, service.runner.scratch, request.fence)
+        work = TrialWork(admitted(request, program), program, service.runner.scratch)
         return service.stream(TRIAL, request, work)
 
     @router.put(
@@ -266,20 +265,19 @@ def _host_calls(service: Service) -> APIRouter:
     async def workloads() -> ServiceTable:
         program = await service.current_program()
         return ServiceTable(
-            subsystem=service.settings.subsystem,
+            subsystem=service.subsystem.name,
             program=program.version,
             table=program.table,
-            peers=known_tools(service.settings.subsystem),
+            peers=tools_of(service.subsystem.name),
         )
 
     @router.get("/host", summary="The inventory of this host", responses=problem_responses([401]))
     async def host() -> HostInventory:
-        measured = service.settings.subsystem
         seen = await asyncio.to_thread(
             inventory,
             scratch=service.has_scratch,
-            network=measured is Subsystem.NET,
-            gpu=measured is Subsystem.GPU,
+            network=service.subsystem.has_far_ends,
+            gpu=service.subsystem.has_devices,
         )
         # In a container the kernel's name of the host is a random one.
         return seen.model_copy(update={"hostname": service.settings.host})
@@ -294,7 +292,7 @@ def _host_calls(service: Service) -> APIRouter:
             float, Query(ge=WINDOW_S_LEAST, le=WINDOW_S_MOST, allow_inf_nan=False)
         ] = 1.0,
     ) -> IdleAnswer:
-        return await service.looks.look(seconds)
+        return await service.idle_probes.look(seconds)
 
     @router.get(
         "/metrics",

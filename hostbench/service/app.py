@@ -8,11 +8,10 @@ import structlog
 from fastapi import Depends, FastAPI
 
 import hostbench
-from hostbench.models.service import SessionRequest, TrialRequest
-from hostbench.models.table import Table
+from hostbench.model.service import SessionRequest, TrialRequest
+from hostbench.model.table import Table
 from hostbench.service.api import Service, add_calls
 from hostbench.service.settings import Settings, read_settings
-from hostbench.services import Subsystem
 from hostbench.web.body import BodyLimit, describe_bodies
 from hostbench.web.keys import requires
 from hostbench.web.problem import install_problem_handlers
@@ -40,12 +39,12 @@ def create_app(name: str, settings: Settings | None = None) -> FastAPI:
     app.add_middleware(BodyLimit, most=BODY_BYTES_MOST)
     install_problem_handlers(app)
     add_calls(app, service)
-    sessions = [SessionRequest] if service.settings.subsystem is Subsystem.NET else []
+    sessions = [SessionRequest] if service.subsystem.has_far_ends else []
     describe_bodies(app, TrialRequest, *sessions)
     app.add_api_route(
         "/openapi.json",
         lambda: app.openapi(),
-        dependencies=[Depends(requires(service.settings.key))],
+        dependencies=[Depends(requires(service.settings.service_key.get_secret_value()))],
         include_in_schema=False,
     )
     return app

@@ -5,11 +5,9 @@ from collections.abc import Generator
 
 from pydantic import ValidationError
 
-from hostbench.child import Child
-from hostbench.errors import shown
-from hostbench.handover import text_descriptor
-from hostbench.interrupt import Interrupt
-from hostbench.models.service import (
+from hostbench.base.errors import shown
+from hostbench.base.interrupt import Interrupt
+from hostbench.model.service import (
     FAR_END_EVENT,
     FarEndEvent,
     ListeningEvent,
@@ -17,9 +15,11 @@ from hostbench.models.service import (
     SessionEvent,
     SessionRequest,
 )
-from hostbench.program import Program
-from hostbench.service.trial import Said
-from hostbench.trial import TrialFailed
+from hostbench.model.trial import TrialFailed
+from hostbench.programs.child import Child
+from hostbench.programs.handover import text_descriptor
+from hostbench.programs.program import Program
+from hostbench.service.trial import WorkEvent
 
 TOKEN_BYTES = 16
 # The far end heeds its caps by itself; one that does not is ended.
@@ -35,13 +35,15 @@ class FarEndWork:
         self._request = request
         self._bind = bind
 
-    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[Said, None, None]:
+    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
         """`session` first, `session_end` last."""
         token = secrets.token_hex(TOKEN_BYTES)
         seconds = self._request.expiry_s + self._request.duration_s + OVERTIME_S
-        with text_descriptor("session", far_end_text(self._request, self._bind, token)) as told:
-            arguments = ["far-end", f"--session-fd={told}"]
-            inherited = (lock_descriptor, told)
+        with text_descriptor(
+            "session", far_end_text(self._request, self._bind, token)
+        ) as descriptor:
+            arguments = ["far-end", f"--session-fd={descriptor}"]
+            inherited = (lock_descriptor, descriptor)
             with Child(self._program.path, arguments, interrupt, inherited) as child:
                 reading = _Reading(token)
                 try:
@@ -92,11 +94,11 @@ class _Reading:
 
     def finish(self, exit_code: int, stderr: str) -> None:
         """Called when its output ended. Raises TrialFailed unless it was complete."""
-        said = f"; it said: {stderr}" if stderr else ""
+        output = f"; its output: {stderr}" if stderr else ""
         if exit_code < 0:
-            raise TrialFailed("killed", f"killed by signal {-exit_code}{said}")
+            raise TrialFailed("killed", f"killed by signal {-exit_code}{output}")
         if not self._ended:
-            raise TrialFailed("no_last_event", f"exit code {exit_code} without an end{said}")
+            raise TrialFailed("no_last_event", f"exit code {exit_code} without an end{output}")
 
 
 def _event(line: bytes) -> FarEndEvent:

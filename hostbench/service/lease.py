@@ -4,8 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from hostbench.lock import FENCE_LOOK_S, HostLock
-from hostbench.models.service import LEASE_S, Ending
+from hostbench.host.lock import FENCE_LOOK_S, HostLock
+from hostbench.model.service import LEASE_S, Ending
 
 # What still lives so long after its end was asked for is killed: a second after its lease ran
 # out nothing may be left of a trial, and whoever has the higher fence waits.

@@ -5,10 +5,10 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
-from hostbench.lock import fence_of
-from hostbench.models.result import ProgramVersion
+from hostbench.host.lock import fence_of
+from hostbench.model.result import ProgramVersion
 
-# What a service runs: `Asked.kind`.
+# What a service runs: `AdmittedCall.kind`.
 KINDS = (TRIAL, SESSION) = ("trial", "session")
 
 

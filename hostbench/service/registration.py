@@ -7,12 +7,12 @@ import secrets
 import httpx
 import structlog
 
-from hostbench.models.service import Registered, Registration
-from hostbench.remote import ANSWER_S_MOST, HOST_S_MOST
+from hostbench.base.tls import trusting
+from hostbench.model.service import Registered, Registration
+from hostbench.remote.client import ANSWER_S_MOST, HOST_S_MOST
 from hostbench.service.metrics import Metrics
 from hostbench.service.runner import TrialRunner
 from hostbench.service.settings import Settings
-from hostbench.tls import trusting
 
 RENEW_S = 15.0
 RENEW_S_LEAST = 1.0
@@ -34,7 +34,8 @@ class Registrar:
         self._ca_file = settings.ca_file
         self._runner = runner
         self._metrics = metrics
-        self._headers = {"Authorization": f"Bearer {settings.key}"}
+        key = settings.service_key.get_secret_value()
+        self._headers = {"Authorization": f"Bearer {key}"}
         self._registration = Registration(
             host=settings.host,
             subsystem=settings.subsystem,

@@ -9,10 +9,10 @@ import contextlib
 
 import structlog
 
-from hostbench.models.service import Ending, Refusal
+from hostbench.model.service import Ending, Refusal
 from hostbench.service.metrics import Metrics
-from hostbench.service.scratch import KeptScratch
-from hostbench.service.trial import Asked, Item, RunningTrial
+from hostbench.service.trial import AdmittedCall, Item, RunningTrial
+from hostbench.service.work import KeptScratch
 from hostbench.web.problem import Problem
 
 # A caller that reads so much slower than its trial speaks is given up.
@@ -31,18 +31,18 @@ class TrialRunner:
         self._quiet = asyncio.Event()
         self._quiet.set()
 
-    def begin(self, asked: Asked) -> tuple[RunningTrial, "asyncio.Queue[Item]"]:
+    def begin(self, call: AdmittedCall) -> tuple[RunningTrial, "asyncio.Queue[Item]"]:
         """Starts a trial or session; what it says appears in the queue, `None` last.
 
         Raises Problem when the service ends or one of that name runs, or ResourceError.
         """
         if self._ending:
             raise Problem(503, Refusal.LACKING, "the service is about to end; try another time")
-        if asked.id in self._trials:
+        if call.id in self._trials:
             raise Problem(
                 409,
                 Refusal.BUSY,
-                f"{asked.kind} {asked.id} runs already; give each an id of its own",
+                f"{call.kind} {call.id} runs already; give each an id of its own",
             )
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[Item] = asyncio.Queue()
@@ -61,21 +61,23 @@ class TrialRunner:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._forget, trial, outcome)
 
-        trial = RunningTrial(asked, put, finished, self._busy_for_s)
+        trial = RunningTrial(call, put, finished, self._busy_for_s)
         trial.start()
         # Only now: it may not have started. It cannot be forgotten yet, for that happens here too.
-        self._trials[asked.id] = trial
+        self._trials[call.id] = trial
         self._quiet.clear()
         self._metrics.running.inc()
-        _log.info(f"{asked.kind}_begins", trial=asked.id, tool=asked.tool, fence=asked.claim.fence)
+        _log.info(
+            f"{call.kind}_begins", trial=call.id, tool=call.request.tool, fence=call.claim.fence
+        )
         return trial, items
 
     def _forget(self, trial: RunningTrial, outcome: str) -> None:
-        asked = trial.asked
-        del self._trials[asked.id]
+        call = trial.call
+        del self._trials[call.id]
         self._metrics.running.dec()
-        self._metrics.count(asked.kind, asked.tool, outcome)
-        _log.info(f"{asked.kind}_ends", trial=asked.id, outcome=outcome)
+        self._metrics.count(call.kind, call.request.tool, outcome)
+        _log.info(f"{call.kind}_ends", trial=call.id, outcome=outcome)
         if not self._trials:
             self._quiet.set()
 

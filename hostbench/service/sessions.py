@@ -1,12 +1,11 @@
 """Whether a session that is asked for is one that this host can open, and where it would be."""
 
-from hostbench.errors import UsageError, listing, shown
-from hostbench.models.result import OWN_TOOL
-from hostbench.models.service import Refusal, RouteAnswer, SessionRequest
-from hostbench.params import FAR_CPU_MOST
-from hostbench.peers import known_tools
-from hostbench.program import Program
-from hostbench.route import family_of, interface_towards, is_own_address, source_address
+from hostbench.base.errors import UsageError, listing, shown
+from hostbench.host.route import family_of, interface_towards, is_own_address, source_address
+from hostbench.model.result import OWN_TOOL
+from hostbench.model.service import Refusal, RouteAnswer, SessionRequest
+from hostbench.programs.program import Program
+from hostbench.programs.subsystem import tools_of
 from hostbench.service.admission import (
     check_fence,
     check_peer,
@@ -20,6 +19,9 @@ from hostbench.service.toolserver import ToolServerWork
 from hostbench.service.trial import Work
 from hostbench.web.problem import Problem
 
+# As many as a list of a program may name: CPULIST_MAX of harness/cpulist.h.
+CPUS_MOST = 8192
+
 
 def admitted_session(request: SessionRequest, program: Program, net_address: str | None) -> Work:
     """The session. Raises Problem naming the first field that is wrong. `net_address`: see
@@ -30,12 +32,13 @@ def admitted_session(request: SessionRequest, program: Program, net_address: str
         check_program(request.sha256, program)
         return FarEndWork(program, request, bind)
     _check_peer(request, program)
-    return ToolServerWork(request, bind)
+    return ToolServerWork(request, program.table.subsystem, bind)
 
 
 def _check_peer(request: SessionRequest, program: Program) -> None:
     """A tool's server stands beside a trial of ours as its client does."""
-    tools = known_tools(program.table.subsystem)
+    subsystem = program.table.subsystem
+    tools = tools_of(subsystem)
     if request.tool not in tools:
         raise invalid(
             "tool", f"there is no tool {shown(request.tool)}; give {listing([OWN_TOOL, *tools])}"
@@ -44,8 +47,8 @@ def _check_peer(request: SessionRequest, program: Program) -> None:
         raise invalid("workload", "is missing; give the workload of the peer's trial")
     workload = known_workload(request.workload, program)
     # Its CPUs are the near host's.
-    checked_peer_params(request.params, workload, range(FAR_CPU_MOST + 1))
-    check_peer(request.tool, program.table.subsystem, workload.name, request.params)
+    checked_peer_params(request.params, workload, range(CPUS_MOST))
+    check_peer(request.tool, subsystem, workload.name, request.params)
 
 
 def _bind(allowed: str, net_address: str | None) -> str:

@@ -5,7 +5,7 @@ import asyncio
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hostbench.models.service import Ending
+from hostbench.model.service import Ending
 from hostbench.service.trial import Item, RunningTrial
 from hostbench.web.problem import Problem
 

@@ -9,40 +9,41 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from hostbench.child import Child
-from hostbench.errors import ResourceError, UsageError, shown
-from hostbench.interrupt import Interrupt
-from hostbench.models.service import (
+from hostbench.base.errors import ResourceError, UsageError
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.route import family_of
+from hostbench.model.service import (
     Refusal,
     SessionEndEvent,
     SessionEvent,
     SessionOutcome,
     SessionRequest,
 )
-from hostbench.peers import Command
-from hostbench.peertrial import SUPERVISOR, SUPERVISOR_GRACE_S
-from hostbench.route import family_of
+from hostbench.model.trial import TrialFailed
+from hostbench.programs.child import Child
+from hostbench.programs.peer import Command
+from hostbench.programs.peer_trial import SUPERVISOR, SUPERVISOR_GRACE_S
+from hostbench.programs.subsystem import server_of
 from hostbench.service.admission import invalid
-from hostbench.service.trial import Said
-from hostbench.services import service_module
-from hostbench.trial import TrialFailed
+from hostbench.service.trial import WorkEvent
 from hostbench.web.problem import Problem
 
 READY_S_MOST = 5.0
 POLL_S = 0.02
 PORT_TRIES = 20
-SAID_CHARACTERS_MOST = 400
+OUTPUT_CHARACTERS_MOST = 400
 # include/net/tcp_states.h: TCP_LISTEN, and TCP_CLOSE, in which a bound datagram socket is.
 _TAKING = {"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"}
 
 
 class ToolServerWork:
-    """See hostbench.service.trial.Work. A tool has no token: it serves whoever reaches its port, as
+    """See hostbench.service.trial.Work. A tool has no token: it serves all that reach its port, as
     long as the session lasts."""
 
-    def __init__(self, request: SessionRequest, bind: str) -> None:
+    def __init__(self, request: SessionRequest, subsystem: str, bind: str) -> None:
         """Raises Problem where the tool has no server for this, or is not installed."""
         self._request = request
+        self._subsystem = subsystem
         self._bind = bind
         self._command(port=1)
         if shutil.which(request.tool) is None:
@@ -53,20 +54,23 @@ class ToolServerWork:
             )
 
     def _command(self, port: int) -> Command:
-        """The server's command line, which the subsystem knows and nobody else tells."""
+        """The server's command line, which the subsystem alone knows."""
         request = self._request
-        tell = getattr(service_module("net", "peers"), "server", None)
         try:
-            if tell is None or request.workload is None:
-                raise UsageError(f"{shown(request.tool)} has no server here")
-            command: Command = tell(
-                request.tool, request.workload, request.params, self._bind, port
+            if request.workload is None:
+                raise UsageError("is given without a workload; give that of the peer's trial")
+            return server_of(
+                self._subsystem,
+                request.tool,
+                request.workload,
+                request.params,
+                self._bind,
+                port,
             )
         except UsageError as error:
             raise invalid("tool", error.message) from None
-        return command
 
-    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[Said, None, None]:
+    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
         """`session` once it listens, `session_end` last."""
         port = free_port(self._bind)
         seconds = self._request.expiry_s + self._request.duration_s
@@ -132,9 +136,9 @@ def _end(lines: list[bytes]) -> SessionEndEvent:
     elif ended["exit_code"] == 0:
         outcome, reason = SessionOutcome.DONE, None
     else:
-        said = " ".join(ended["output"].split())[-SAID_CHARACTERS_MOST:]
+        output = " ".join(ended["output"].split())[-OUTPUT_CHARACTERS_MOST:]
         outcome = SessionOutcome.FAILED
-        reason = f"exit code {ended['exit_code']}; it said: {said}"
+        reason = f"exit code {ended['exit_code']}; its output: {output}"
     return SessionEndEvent(outcome=outcome, reason=reason, cpu_s=ended["cpu_s"])
 
 

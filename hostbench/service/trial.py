@@ -1,5 +1,5 @@
-"""One trial, or session, that was asked for: a thread that takes the lock, does the work and says
-what came of it.
+"""One admitted trial or session: a thread that takes the lock, does the work and reports what came
+of it.
 
 Whatever happens, the last thing it says is `None`, and by then nothing of the trial runs and the
 lock is free. It never waits for the caller.
@@ -15,30 +15,31 @@ from typing import Protocol
 
 import structlog
 
-from hostbench.errors import ResourceError
-from hostbench.exitcode import ExitCode
-from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.lock import Claim, HostBusyError, HostLock, StaleFenceError
-from hostbench.models.control_plane import ControlPlaneEvent
-from hostbench.models.events import SkipEvent
-from hostbench.models.peer import TrialEvent
-from hostbench.models.service import (
+from hostbench.base.errors import ResourceError
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.host.lock import Claim, HostBusyError, HostLock, StaleFenceError
+from hostbench.host.usage import ProcessMeter
+from hostbench.model.events import ControlPlaneEvent, SkipEvent
+from hostbench.model.peer import TrialEvent
+from hostbench.model.service import (
     Ending,
     FailureEvent,
     Refusal,
     SessionEndEvent,
     SessionEvent,
+    SessionRequest,
+    TrialRequest,
 )
+from hostbench.model.trial import TrialFailed
 from hostbench.service.lease import Guard, Lease
-from hostbench.trial import TrialFailed
-from hostbench.usage import ProcessMeter
 from hostbench.web.problem import Problem
 
 SENTENCES = {
-    Ending.LEASE_LOST: "nobody renewed the lease in time",
+    Ending.LEASE_LOST: "the caller did not renew the lease in time",
     Ending.CALLER_GONE: "the connection of the caller was closed",
     Ending.PREEMPTED: "a job with a higher fence took this host",
-    Ending.SERVICE_ENDS: "the service was told to end",
+    Ending.SERVICE_ENDS: "the service was asked to stop",
 }
 # How a trial went that was neither refused nor ended from outside.
 MEASURED, SKIPPED, FAILED, CRASHED = "measured", "skipped", "failed", "crashed"
@@ -46,14 +47,14 @@ _log = structlog.get_logger()
 
 # A line of the stream, a refusal in place of all lines, or None: that was all.
 Item = bytes | Problem | None
-# What a trial or a session says by itself.
-Said = TrialEvent | SessionEvent | SessionEndEvent
+# What a trial or a session reports by itself.
+WorkEvent = TrialEvent | SessionEvent | SessionEndEvent
 
 
 class Work(Protocol):
     """What is done while the host's lock is held."""
 
-    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[Said, None, None]:
+    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
         """What there is to say, as it comes. Whatever is started inherits `lock_descriptor`, and
         nothing of it runs on when this is left. Raises TrialFailed, ResourceError or Interrupted.
         """
@@ -61,16 +62,20 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One trial or session as it was asked for and found to be possible here. `kind`: which of the
-    two, for people and counters; `tool`: ours or a peer's."""
+class AdmittedCall:
+    """One POST of a trial or a session that is possible here. `kind`: which of the two, for people
+    and counters."""
 
-    id: str
     kind: str
-    tool: str
+    request: TrialRequest | SessionRequest
     claim: Claim
     lock: Path
     work: Work
+
+    @property
+    def id(self) -> str:
+        """The caller's name of the trial or session."""
+        return self.request.id
 
 
 class RunningTrial:
@@ -78,7 +83,7 @@ class RunningTrial:
 
     def __init__(
         self,
-        asked: Asked,
+        call: AdmittedCall,
         put: Callable[[Item], None],
         finished: Callable[["RunningTrial", str], None],
         busy_for_s: Callable[[], float | None],
@@ -86,7 +91,7 @@ class RunningTrial:
         """`put` takes what there is to say, `finished` hears the outcome before the last of it;
         `busy_for_s` says how long whoever has the lock may keep it without a word, None: unknown.
         """
-        self.asked = asked
+        self.call = call
         self.lease = Lease()
         self.holds_lock = False
         self._put = put
@@ -97,7 +102,7 @@ class RunningTrial:
         self._mutex = threading.Lock()
         self._interrupt: Interrupt | None = Interrupt()
         self._thread = threading.Thread(
-            target=self._main, name=f"{asked.kind} {asked.id}", daemon=True
+            target=self._main, name=f"{call.kind} {call.id}", daemon=True
         )
 
     def start(self) -> None:
@@ -130,7 +135,7 @@ class RunningTrial:
         self._put(None)
 
     def _outcome(self) -> tuple[str, FailureEvent | Problem | None]:
-        """How it went in a word, and what is still to be said of it."""
+        """How it went in a word, and the last event about it."""
         try:
             return self._run(), None
         except HostBusyError as error:
@@ -147,7 +152,7 @@ class RunningTrial:
                 return Refusal.LACKING, Problem(503, Refusal.LACKING, error.message)
             return FAILED, _failure(Refusal.LACKING, error.message, error.exit_code)
         except Exception:  # noqa: BLE001 - a thread has nobody else to tell
-            _log.exception("trial_crashed", trial=self.asked.id, kind=self.asked.kind)
+            _log.exception("trial_crashed", trial=self.call.id, kind=self.call.kind)
             return CRASHED, None if self._begun else Problem(500, CRASHED, "see the service's log")
 
     def _run(self) -> str:
@@ -155,10 +160,10 @@ class RunningTrial:
         interrupt = self._interrupt
         assert interrupt is not None
         try:
-            with contextlib.closing(HostLock(self.asked.lock)) as lock:
-                fence = self.asked.claim.fence
+            with contextlib.closing(HostLock(self.call.lock)) as lock:
+                fence = self.call.claim.fence
                 with Guard(self.lease, fence, lock, self.end):
-                    lock.claim(self.asked.claim, interrupt)
+                    lock.claim(self.call.claim, interrupt)
                     self.holds_lock = True
                     return self._measure(interrupt, lock)
         finally:
@@ -173,7 +178,7 @@ class RunningTrial:
 
     def _measure(self, interrupt: Interrupt, lock: HostLock) -> str:
         outcome = MEASURED
-        with contextlib.closing(self.asked.work.run(interrupt, lock.descriptor)) as said:
+        with contextlib.closing(self.call.work.run(interrupt, lock.descriptor)) as said:
             for event in said:
                 self._say(event)
                 if isinstance(event, SkipEvent):
@@ -182,7 +187,7 @@ class RunningTrial:
                     outcome = event.outcome
         return outcome
 
-    def _say(self, event: Said | FailureEvent) -> None:
+    def _say(self, event: WorkEvent | FailureEvent) -> None:
         self._begun = True
         self._put(event.model_dump_json().encode() + b"\n")
 

@@ -1,30 +1,133 @@
-"""The work of a trial: our program, or a peer beside it."""
+"""The work of a trial: our program, or a peer beside it, on the file that is kept for its job."""
 
-from collections.abc import Generator
+import contextlib
+import threading
+import time
+from collections.abc import Generator, Iterator
 
-from hostbench.interrupt import Interrupt
-from hostbench.local import LocalTransport
-from hostbench.program import Program
-from hostbench.service.scratch import KeptScratch
-from hostbench.service.trial import Said
-from hostbench.trial import Trial
+from hostbench.base.errors import ResourceError
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.scratch import Scratch
+from hostbench.model.trial import Trial
+from hostbench.programs.program import Program, load_program
+from hostbench.run.local import LocalTransport
+from hostbench.service.trial import WorkEvent
+
+# Nobody tells a service that a job is over: its space comes back when another one begins, else so
+# long after its last trial. Between two trials a job may wait for an idle host, or measure cases of
+# another subsystem.
+KEPT_S = 600.0
+
+
+class InstalledProgram:
+    """The program as it is on this host now."""
+
+    def __init__(self, subsystem: str) -> None:
+        """Raises ResourceError when there is none."""
+        self._subsystem = subsystem
+        self._mutex = threading.Lock()
+        self._program = load_program(subsystem)
+
+    @property
+    def as_loaded(self) -> Program:
+        """As it was when it was last read."""
+        return self._program
+
+    def now(self) -> Program:
+        """The program with its table; takes some time when it was replaced, so never on the event
+        loop. Raises ResourceError."""
+        with self._mutex:
+            if not self.unchanged():
+                self._program = load_program(self._subsystem)
+            return self._program
+
+    def unchanged(self) -> bool:
+        """Whether its file is the one that was read. Raises ResourceError when it is gone."""
+        path = self._program.path
+        try:
+            return Program.fingerprint_of(path.stat()) == self._program.fingerprint
+        except OSError as error:
+            raise ResourceError(
+                f"{path}: {error.strerror}; build it again with make programs"
+            ) from None
+
+
+class KeptScratch:
+    """Lends the file to one trial at a time: the one that holds the host's lock. A job is known by
+    its fence. With the process the file goes by itself."""
+
+    def __init__(self, kept_s: float = KEPT_S) -> None:
+        """`kept_s`: how long it is kept without a trial."""
+        self._kept_s = kept_s
+        self._mutex = threading.Lock()
+        self._scratch = Scratch()
+        self._fence: int | None = None
+        self._lent = False
+        self._until_s = 0.0
+        self._timer: threading.Timer | None = None
+
+    @contextlib.contextmanager
+    def lent(self, fence: int | None) -> Iterator[Scratch]:
+        """The file of the job with this fence; None: a trial by hand, whose file ends with it, and
+        which needs the room of the one that is kept."""
+        if fence is None:
+            self._let_go()
+            with contextlib.closing(Scratch()) as own:
+                yield own
+            return
+        self._take(fence)
+        try:
+            yield self._scratch
+        finally:
+            self._give_back()
+
+    def _take(self, fence: int) -> None:
+        with self._mutex:
+            assert not self._lent, "the host's lock lets one trial through at a time"
+            self._cancel()
+            if fence != self._fence:
+                self._scratch.close()
+            self._fence, self._lent = fence, True
+
+    def _let_go(self) -> None:
+        with self._mutex:
+            if not self._lent:
+                self._cancel()
+                self._scratch.close()
+
+    def _give_back(self) -> None:
+        with self._mutex:
+            self._lent = False
+            self._until_s = time.monotonic() + self._kept_s
+            self._timer = threading.Timer(self._kept_s, self._expire)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _cancel(self) -> None:
+        """Ends the timer's thread, which would sleep on for each trial of a job."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def _expire(self) -> None:
+        """Closes the file, unless a trial has come meanwhile."""
+        with self._mutex:
+            if not self._lent and time.monotonic() >= self._until_s:
+                self._scratch.close()
 
 
 class TrialWork:
     """See hostbench.service.trial.Work."""
 
-    def __init__(
-        self, trial: Trial, program: Program, scratch: KeptScratch, fence: int | None
-    ) -> None:
-        """`scratch` is the service's; `fence` says whose file of it the trial works on."""
+    def __init__(self, trial: Trial, program: Program, scratch: KeptScratch) -> None:
+        """`scratch` is the service's; the trial's fence says whose file the trial works on."""
         self._trial = trial
         self._program = program
         self._scratch = scratch
-        self._fence = fence
 
-    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[Said, None, None]:
+    def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
         """The events of the trial."""
         programs = {self._trial.subsystem: self._program}
-        with self._scratch.lent(self._fence) as scratch:
+        with self._scratch.lent(self._trial.fence) as scratch:
             transport = LocalTransport(programs, interrupt, lock_descriptor, scratch)
             yield from transport.run(self._trial)

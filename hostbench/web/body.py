@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hostbench.errors import listing
+from hostbench.base.errors import listing
 from hostbench.web.problem import Problem
 
 Body = TypeVar("Body", bound=BaseModel)

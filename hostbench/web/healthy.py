@@ -34,7 +34,7 @@ def status_line(connection: socket.socket) -> str:
 
 
 def secured(connection: socket.socket, certificate: str) -> socket.socket:
-    """The connection with TLS, to whoever has just this certificate, whatever it is made out to."""
+    """The connection with TLS, to the server with just this certificate, whatever its name."""
     import ssl
 
     context = ssl.create_default_context(cafile=certificate)

@@ -4,27 +4,31 @@ import base64
 import binascii
 import hmac
 from collections.abc import Awaitable, Callable
+from typing import Annotated
 
 from fastapi import Request
+from pydantic import AfterValidator, Field, SecretStr
 
-from hostbench.errors import UsageError
-from hostbench.secret import secret
 from hostbench.web.problem import Problem
 
 KEY_CHARACTERS_LEAST = 16
 
 
-def required_key(name: str) -> str:
-    """The key called `name`. Raises UsageError when it is not set or too short to be one."""
-    key = secret(name)
-    if key is None:
-        raise UsageError(f"{name}_FILE is not set; name a file with the key (make env makes one)")
+def _long_enough(key: SecretStr) -> SecretStr:
     if len(key) < KEY_CHARACTERS_LEAST:
-        raise UsageError(
-            f"{name} has {len(key)} characters, {KEY_CHARACTERS_LEAST} are the least; "
+        raise ValueError(
+            f"has {len(key)} characters, {KEY_CHARACTERS_LEAST} are the least; "
             "make env makes a good one"
         )
     return key
+
+
+# A field of hostbench.base.config.EnvironmentSettings.
+Key = Annotated[
+    SecretStr,
+    AfterValidator(_long_enough),
+    Field(description="name a file with the key (make env makes one)"),
+]
 
 
 def requires(*keys: str, in_browsers: bool = False) -> Callable[[Request], Awaitable[None]]:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
-from hostbench.errors import HostbenchError, ResourceError, UsageError, shown
+from hostbench.base.errors import HostbenchError, ResourceError, UsageError, shown
 
 MEDIA_TYPE = "application/problem+json"
 

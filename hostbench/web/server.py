@@ -16,8 +16,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.server import HANDLED_SIGNALS
 
-from hostbench.errors import ResourceError
-from hostbench.web.listen import Listen
+from hostbench.base.errors import ResourceError
+from hostbench.base.listen import Listen
 
 # Between two calls of a caller on one connection. Longer than any client of ours keeps one, so
 # that it is never closed under a request.
@@ -36,14 +36,14 @@ class QuietServer(uvicorn.Server):
         super().__init__(config)
         self._end = end
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._told_to_end = asyncio.Event()
+        self._stop_requested = asyncio.Event()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Unlike uvicorn's own, does not die of the signal afterwards. Inside a signal handler, so
         it only wakes the loop."""
         self.should_exit = True
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._told_to_end.set)
+            self._loop.call_soon_threadsafe(self._stop_requested.set)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -61,7 +61,7 @@ class QuietServer(uvicorn.Server):
         """What uvicorn does here at each tick is for options that serve() does not set."""
         self._loop = asyncio.get_running_loop()
         if not self.should_exit:
-            await self._told_to_end.wait()
+            await self._stop_requested.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """First ends what runs: uvicorn waits for the answers under way."""

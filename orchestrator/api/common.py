@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request
 
-from hostbench.models.jobs import JobView
+from hostbench.model.jobs import JobView
 from orchestrator.core import Orchestrator
 
 

@@ -12,12 +12,13 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from redis.exceptions import RedisError
 from starlette.concurrency import run_in_threadpool
 
-from hostbench.models.jobs import TERMINAL, JobView, StackState, StateEvent
+from hostbench.model.job_events import StateEvent
+from hostbench.model.jobs import TERMINAL, JobView, StackState
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job
 from orchestrator.api.examples import EVENTS
 from orchestrator.core import Orchestrator
-from orchestrator.store.connection import key
+from orchestrator.queue.connection import key
 
 REPLAY_BATCH = 200
 # After so much silence the stream is looked at all the same: a message may have been missed.
@@ -55,8 +56,8 @@ class Watchers:
     "/jobs/{job_id}/events",
     summary="Follow a job live",
     description=(
-        "Events with an id stand in the job's record: whoever reconnects with Last-Event-ID gets "
-        "what it missed. Those without are live only. The stream ends after a terminal state."
+        "Events with an id stand in the job's record: a client that reconnects with Last-Event-ID "
+        "gets what it missed. Those without are live only. The stream ends after a terminal state."
     ),
     response_class=EventSourceResponse,
     dependencies=[Depends(Watchers())],

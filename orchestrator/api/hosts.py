@@ -4,14 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from hostbench.models.jobs import HostList, HostView, ServiceView, WorkloadList
-from hostbench.models.service import Registered, Registration
-from hostbench.services import Subsystem
+from hostbench.model.jobs import HostList, HostView, ServiceView, WorkloadList
+from hostbench.model.service import Registered, Registration
 from hostbench.web.body import accepts, json_body
 from hostbench.web.problem import problem_responses
 from orchestrator.api.common import Core
 from orchestrator.api.examples import REGISTRATION
-from orchestrator.store.hosts import HostFacts, HostState
+from orchestrator.queue.hosts import HostFacts, HostState
 
 router = APIRouter(tags=["hosts"])
 # With the services' key.
@@ -56,7 +55,7 @@ def _services(state: HostState, facts: HostFacts | None) -> list[ServiceView]:
         return []
     return [
         ServiceView(
-            subsystem=Subsystem(service.subsystem),
+            subsystem=service.subsystem,
             url=service.url,
             program=facts.tables[service.subsystem].program,
             renewed_unix_s=service.renewed_unix_s,

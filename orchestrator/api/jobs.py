@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 
-from hostbench.models.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
+from hostbench.model.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
 from hostbench.web.body import accepts, json_body
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job, JobId
 from orchestrator.api.examples import SUBMISSIONS
 from orchestrator.core import Orchestrator
-from orchestrator.store.jobs import QUEUED_MOST, Answered, Enqueued
+from orchestrator.queue.jobs import QUEUED_MOST, Answered, Enqueued
 
 LIMIT_DEFAULT, LIMIT_MOST = 50, 500
 # Ids of one second differ by four digits.

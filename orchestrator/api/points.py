@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from hostbench.models.jobs import RejectedPoint, RejectedPoints
+from hostbench.model.jobs import RejectedPoint, RejectedPoints
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core
 from orchestrator.core import Orchestrator

@@ -8,10 +8,10 @@ from typing import Annotated, Any, BinaryIO, Literal
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
-from hostbench.csvtable import case_table
-from hostbench.models.jobs import TERMINAL, JobView
-from hostbench.models.result import ResultDocument
-from hostbench.results import CSV, JobDirectory
+from hostbench.model.jobs import TERMINAL, JobView
+from hostbench.model.result import ResultDocument
+from hostbench.results.csv import case_table
+from hostbench.results.store import CSV, JobDirectory
 from hostbench.web.body import JSON
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job

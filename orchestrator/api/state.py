@@ -4,10 +4,10 @@ from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from hostbench.models.jobs import Health
+from hostbench.model.jobs import Health
 from hostbench.web.problem import problem_responses
 from orchestrator.api.common import Core
-from orchestrator.health import health
+from orchestrator.observe.health import health
 
 # Without a key: what watches over containers has none.
 open_calls = APIRouter(tags=["health"])

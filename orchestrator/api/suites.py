@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from hostbench.errors import UsageError, did_you_mean, listing, shown
-from hostbench.models.jobs import SuiteList, SuiteView
-from hostbench.models.suite import Suite
-from hostbench.suite import built_in_suites, load_known_suite
+from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.model.jobs import SuiteList, SuiteView
+from hostbench.model.suite import Suite
+from hostbench.plan.suite import built_in_suites, load_known_suite
 from hostbench.web.problem import Problem, problem_responses
 
 router = APIRouter(tags=["suites"])

@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hostbench.errors import HostbenchError
-from hostbench.exitcode import ExitCode
+from hostbench.base.errors import HostbenchError
+from hostbench.base.exitcode import ExitCode
 from orchestrator.influx.client import (
     InfluxClient,
     InfluxError,
@@ -22,9 +22,8 @@ from orchestrator.influx.client import (
     Rejected,
     Unauthorized,
 )
-from orchestrator.influx.lineprotocol import line
 from orchestrator.influx.options import add_options, options_of
-from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point
+from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, line
 from orchestrator.influx.setup import ensure_database
 
 MEASUREMENT = "hostbench_check"
@@ -80,7 +79,7 @@ class Check:
             ("results are kept for years", self._keeps_results),
             (f"samples are dropped after {SAMPLES_RETENTION_DAYS} days", self._drops_samples),
             ("writing a point twice changes nothing", self._twice),
-            ("a point of the wrong type is refused, and said so", self._refuses),
+            ("a point of the wrong type is refused, with the reason", self._refuses),
             ("answers what boards ask", self._boards),
         ]
         if self._reader is not None:

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import httpx
 
-from hostbench.errors import HostbenchError
+from hostbench.base.errors import HostbenchError
 
 CONNECT_S = 3.0
 # A server that flushes its cache to a slow disk answers late.
 ANSWER_S = 30.0
-SAID_CHARACTERS = 300
+ANSWER_CHARACTERS = 300
 # Bad points: 1.x, too many of them at once, bad points: 2.x. Everything else may pass.
 _REJECTED = frozenset({400, 413, 422})
 _NOT_ALLOWED = frozenset({401, 403})
@@ -124,13 +124,13 @@ class InfluxClient:
 
     def write(self, lines: Sequence[str], retention: str | None = None) -> None:
         """Writes points. Raises Rejected when the server refuses some of them, or another
-        InfluxError when it has taken none or nobody knows; writing them again is harmless."""
+        InfluxError when it has taken none or that is unknown; writing them again is harmless."""
         params = {"db": self.database, "precision": "ms"}
         if retention is not None:
             params["rp"] = retention
         answer = self._ask("POST", "/write", params=params, content="\n".join(lines).encode())
         if answer.status_code != httpx.codes.NO_CONTENT:
-            raise Unreachable(f"{self.url} does not answer like InfluxDB: {_said(answer)}")
+            raise Unreachable(f"{self.url} does not answer like InfluxDB: {_reason(answer)}")
 
     def write_each(self, lines: Sequence[str], retention: str | None = None) -> list[RejectedLine]:
         """Writes all points that the server takes, halving what it refuses until each bad one
@@ -169,7 +169,7 @@ class InfluxClient:
             result: dict[str, Any] = content["results"][0] if content else {}
         except (ValueError, KeyError, IndexError, TypeError):
             raise Unreachable(
-                f"{self.url} does not answer like InfluxDB: {_said(answer)}"
+                f"{self.url} does not answer like InfluxDB: {_reason(answer)}"
             ) from None
         if "error" in result:
             raise _query_error(result["error"])
@@ -192,18 +192,18 @@ class InfluxClient:
         raise self._error(answer)
 
     def _error(self, answer: httpx.Response) -> InfluxError:
-        status, said = answer.status_code, _said(answer)
+        status, reason = answer.status_code, _reason(answer)
         if status in _REJECTED:
-            return Rejected(said)
+            return Rejected(reason)
         if status in _NOT_ALLOWED:
-            return Unauthorized(f"InfluxDB at {self.url} does not allow it: {said}")
+            return Unauthorized(f"InfluxDB at {self.url} does not allow it: {reason}")
         # 1.x answers 500 when a retention policy does not exist.
-        if status == _NOT_FOUND or _MISSING in said:
-            return NoDatabase(f"InfluxDB at {self.url} has no place for the points: {said}")
-        return Unreachable(f"InfluxDB at {self.url} cannot do it now ({status}): {said}")
+        if status == _NOT_FOUND or _MISSING in reason:
+            return NoDatabase(f"InfluxDB at {self.url} has no place for the points: {reason}")
+        return Unreachable(f"InfluxDB at {self.url} cannot do it now ({status}): {reason}")
 
 
-def _said(answer: httpx.Response) -> str:
+def _reason(answer: httpx.Response) -> str:
     """What the server's answer says, as one short line."""
     text = answer.text
     try:
@@ -212,7 +212,7 @@ def _said(answer: httpx.Response) -> str:
             text = str(content.get("error") or content.get("message") or text)
     except ValueError:
         pass
-    return " ".join(text.split())[:SAID_CHARACTERS] or f"status {answer.status_code}"
+    return " ".join(text.split())[:ANSWER_CHARACTERS] or f"status {answer.status_code}"
 
 
 def _query_error(text: str) -> InfluxError:

@@ -1,23 +1,59 @@
 """Which InfluxDB a command talks to: options first, then the orchestrator's own environment."""
 
 import argparse
-import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from hostbench.errors import UsageError
-from hostbench.secret import read_secret, secret
+from pydantic import AfterValidator, SecretStr
+
+from hostbench.base.config import EnvironmentSettings, Option, read_secret, url_of
+from hostbench.base.errors import UsageError
 from orchestrator.influx.client import InfluxClient
 
-DATABASE = "hostbench"
-USER = "hostbench"
-_VARIABLE = "HOSTBENCH_INFLUXDB_{}"
+
+def _without_credentials(url: str) -> str:
+    # It is shown in logs, and in the answer to how InfluxDB is.
+    if "@" in url:
+        raise ValueError(
+            "has a user or password in it; give those by HOSTBENCH_INFLUXDB_USER and "
+            "HOSTBENCH_INFLUXDB_PASSWORD_FILE, and the address without them"
+        )
+    return url
+
+
+class InfluxSettings(EnvironmentSettings):
+    """The InfluxDB that points are written to; `influxdb_url` None: there is none."""
+
+    influxdb_url: (
+        Annotated[str, AfterValidator(_without_credentials), url_of("http", "https")] | None
+    ) = None
+    influxdb_database: str = "hostbench"
+    influxdb_user: str = "hostbench"
+    influxdb_password: SecretStr = SecretStr("")
+
+    def influx_client(self, ca_file: Path | None) -> InfluxClient:
+        """A client of it. `ca_file`: the certificates to trust instead of the system's. Raises
+        UsageError without an address."""
+        if self.influxdb_url is None:
+            raise UsageError(
+                "the address of InfluxDB is missing; give it, such as http://localhost:8086, "
+                "or set HOSTBENCH_INFLUXDB_URL"
+            )
+        encrypted = self.influxdb_url.startswith("https:")
+        return InfluxClient(
+            self.influxdb_url,
+            self.influxdb_database,
+            self.influxdb_user,
+            self.influxdb_password.get_secret_value(),
+            ca_file=str(ca_file) if ca_file and encrypted else None,
+        )
 
 
 @dataclass(frozen=True)
 class InfluxOptions:
-    """As given; None: as HOSTBENCH_INFLUXDB_URL, _DATABASE, _USER, _PASSWORD_FILE or _PASSWORD
-    say. `ca_file`: the certificates to trust instead of the system's."""
+    """The options of a command; None: as the environment has it, see InfluxSettings. `ca_file`: the
+    certificates to trust instead of the system's."""
 
     url: str | None = None
     database: str | None = None
@@ -27,41 +63,17 @@ class InfluxOptions:
 
     def client(self) -> InfluxClient:
         """A client of it. Raises UsageError or ResourceError for what is wrong or missing."""
-        url = self.url or _environment("URL")
-        if not url:
-            raise UsageError(
-                "nobody says where InfluxDB is; give its address, such as http://localhost:8086, "
-                f"or set {_VARIABLE.format('URL')}"
-            )
-        refuse_credentials(url, "the address of InfluxDB")
         if self.ca_file is not None and not self.ca_file.is_file():
             raise UsageError(f"there is no file {self.ca_file}; give one with certificates")
-        return InfluxClient(
-            url,
-            self.database or _environment("DATABASE") or DATABASE,
-            self.user or _environment("USER") or USER,
-            self._password(),
-            ca_file=str(self.ca_file) if self.ca_file else None,
+        file = self.password_file
+        password = file and SecretStr(read_secret(file, "the password file") or "")
+        settings = InfluxSettings.from_environment(
+            influxdb_url=Option("the address of InfluxDB", self.url),
+            influxdb_database=Option("--database", self.database),
+            influxdb_user=Option("--user", self.user),
+            influxdb_password=Option("--password-file", password),
         )
-
-    def _password(self) -> str:
-        if self.password_file is not None:
-            return read_secret(self.password_file, "the password file") or ""
-        return secret(_VARIABLE.format("PASSWORD")) or ""
-
-
-def refuse_credentials(url: str, name: str) -> None:
-    """An address is shown in logs, and to whoever asks how InfluxDB is: no password belongs there.
-    Raises UsageError, without the address."""
-    if "@" in url:
-        raise UsageError(
-            f"{name} has a user or password in it; give those by {_VARIABLE.format('USER')} and "
-            f"{_VARIABLE.format('PASSWORD_FILE')}, and the address without them"
-        )
-
-
-def _environment(name: str) -> str | None:
-    return os.environ.get(_VARIABLE.format(name)) or None
+        return settings.influx_client(self.ca_file)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

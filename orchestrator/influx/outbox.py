@@ -14,8 +14,7 @@ from typing import Any, cast
 import redis
 from pydantic import BaseModel
 
-from orchestrator.influx.lineprotocol import line
-from orchestrator.influx.points import Point
+from orchestrator.influx.points import Point, line
 
 STREAM = "{hostbench}:points"
 DEAD = "{hostbench}:points:dead"
@@ -31,8 +30,8 @@ class OutboxStatus(BaseModel):
     """How the outbox is, for /healthz. `entries` wait, the oldest since `oldest_s` seconds.
     `dead_letters`: points that InfluxDB refused; `expired`: those that were too old for their
     retention policy; `left_out`: those that found the outbox full or Redis away for too long:
-    `hostbench reindex` writes them. `error`: why this orchestrator's last attempt failed, None when
-    it did not."""
+    orchestrator.influx.reindex writes them. `error`: why this orchestrator's last attempt failed,
+    None when it did not."""
 
     entries: int
     oldest_s: float | None
@@ -56,7 +55,7 @@ class Outbox:
         self._counting = threading.Lock()
 
     def put(self, points: Iterable[Point]) -> None:
-        """Hands points over, in one write. Raises redis.RedisError: then nobody knows whether
+        """Hands points over, in one write. Raises redis.RedisError: then it is unknown whether
         Redis has them, and handing them over again is harmless."""
         entries = list(_entries(points))
         if not entries:
@@ -130,7 +129,7 @@ class Outbox:
 
 
 class NoOutbox(Outbox):
-    """Where nobody wants points."""
+    """An outbox for a stack without InfluxDB."""
 
     def __init__(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What InfluxDB is told: points made from the records of a job, and from nothing else.
+"""The points for InfluxDB: made from the records of a job, and from nothing else.
 
 A running job and `reindex` call the same functions, so both give the same points: the same series,
 the same frozen time, the same values. Writing one twice changes nothing. docs/influxdb.md lists
@@ -6,14 +6,14 @@ measurements, tags and fields.
 """
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from hostbench.betweenhosts import FAR_HOST, TARGET
-from hostbench.document import planned_label
-from hostbench.models.events import Disturbance, SampleEvent
-from hostbench.models.result import (
+from hostbench.model.events import Disturbance, SampleEvent
+from hostbench.model.registry import subsystems
+from hostbench.model.result import (
     OWN_TOOL,
     CaseResult,
     FarHostRecord,
@@ -23,57 +23,23 @@ from hostbench.models.result import (
     Statistics,
     TrialRecord,
 )
-from hostbench.models.table import Metric
-from hostbench.services import Subsystem
+from hostbench.model.table import Metric
+from hostbench.plan.workloads import FAR_HOST, TARGET
+from hostbench.results.document import planned_label
 
 # The retention policy of what is only of interest for some weeks; the default policy has no name.
 SAMPLES = "samples"
 SAMPLES_RETENTION_DAYS = 30
-
-# Parameters that take few values and that boards tell series apart by. A parameter of a later
-# subsystem is added here. Not `store`: what `best` is may change from one job to the next.
-TAGGED_PARAMS = (
-    "dtype",
-    "isa",
-    "threads",
-    "pages",
-    "pattern",
-    "load",
-    "operation",
-    "index",
-    "cache_mode",
-    "engine",
-    "target",
-    "direction",
-    "ip_version",
-    "send_path",
-    "receive_path",
-    "udp_path",
-    "congestion",
-    "wait",
-    "backend",
-    "instruction",
-    "host_memory",
-    "mode",
-    "path",
-)
-# Parameters and secondary metrics that boards draw a figure over.
-NUMBERED_PARAMS = (
-    "size_bytes",
-    "block_bytes",
-    "intensity",
-    "queue_depth",
-    "streams",
-    "load_streams",
-    "rate",
-)
-# What `best` became of it is told, and no series is told apart by it.
-CHOSEN_WORDS = ("store",)
+# Secondary metrics that boards draw a figure over.
 NUMBERED_METRICS = ("load_bytes_per_second", "offered_bytes_per_second")
 # The metric of a peer's figure that is held against none of ours.
 CONTEXT_METRIC = "figure"
 REASON_CHARACTERS = 300
 MILLISECONDS = 1000
+# In names and tag values a backslash escapes only what follows it here.
+_NAME = str.maketrans({",": r"\,", " ": r"\ ", "=": r"\="})
+_MEASUREMENT = str.maketrans({",": r"\,", " ": r"\ "})
+_STRING = str.maketrans({'"': r"\"", "\\": r"\\"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +167,6 @@ def case_points(job: JobContext, case: CaseResult) -> list[Point]:
                 **_metric_fields(case, metric),
                 **_outcome(job, case, metric),
                 **_abscissas(case),
-                **_choices(case),
             },
             time_ms,
         )
@@ -227,7 +192,9 @@ def document_points(document: ResultDocument) -> Iterator[Point]:
 
 
 def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:
-    resolved = {name: _resolved(case, name) for name in TAGGED_PARAMS}
+    resolved = {
+        name: _resolved(case, name) for name in case.params if "tag" in case.meaning(name).roles
+    }
     device = {"device": _device(case)}
     network = {"far_host": _far_host(job, case), "paced": _paced(case)}
     return {
@@ -245,19 +212,18 @@ def _far_host(job: JobContext, case: CaseResult) -> str:
 
 
 def _paced(case: CaseResult) -> str:
-    """Whether a network case was told its rate, which its throughput then is; nothing of others."""
-    if not case.workload.startswith(f"{Subsystem.NET}."):
+    """Whether a network case has a set rate, which its throughput then is; nothing of others."""
+    subsystem = subsystems().get(case.workload.partition(".")[0])
+    if subsystem is None or not subsystem.has_far_ends:
         return ""
     return "yes" if case.params.get("rate") else "no"
 
 
 def _resolved(case: CaseResult, name: str) -> str:
     """A parameter as the program understood it, such as the instruction set that `best` is."""
-    if name not in case.params:
-        return ""
     start = next((trial.start for trial in case.trials if trial.start), None)
     resolved = start.params.get(name) if start is not None else None
-    return str(case.params[name] if resolved is None else resolved)
+    return str(case.params.get(name, "") if resolved is None else resolved)
 
 
 def _device(case: CaseResult) -> str:
@@ -268,25 +234,21 @@ def _device(case: CaseResult) -> str:
 
 
 def _abscissas(case: CaseResult) -> dict[str, float | str]:
-    """What the figures of a case may be drawn over."""
-    found = _numbers_of(case, NUMBERED_PARAMS)
+    """What the figures of a case may be drawn over: parameters that are an axis and no tag, as
+    numbers where they are such, and metrics. A word that was never resolved is no number."""
+    found: dict[str, float | str] = {}
+    for name in case.params:
+        param, resolved = case.meaning(name), _resolved(case, name)
+        if "axis" not in param.roles or "tag" in param.roles:
+            continue
+        if not param.is_number:
+            found[name] = resolved
+            continue
+        with contextlib.suppress(ValueError):
+            found[name] = float(resolved)
     for name in NUMBERED_METRICS:
         if name in case.metrics:
             found[name] = float(case.metrics[name].statistics.median)
-    return found
-
-
-def _choices(case: CaseResult) -> dict[str, float | str]:
-    words = {name: _resolved(case, name) for name in CHOSEN_WORDS}
-    return dict(_without_empty(words))
-
-
-def _numbers_of(case: CaseResult, names: Sequence[str]) -> dict[str, float | str]:
-    """Parameters as numbers; a word that was never resolved is none."""
-    found: dict[str, float | str] = {}
-    for name in names:
-        with contextlib.suppress(ValueError):
-            found[name] = float(_resolved(case, name))
     return found
 
 
@@ -379,3 +341,36 @@ def _numbers(disturbance: Disturbance) -> dict[str, float | str]:
 def _known(numbers: Mapping[str, float | int | None]) -> dict[str, float | str]:
     """Those that could be had, all of them floats: a field never changes its type."""
     return {name: float(value) for name, value in numbers.items() if value is not None}
+
+
+def line(point: Point) -> str:
+    """The point as one line, without its end. Equal points give equal lines."""
+    assert point.fields, "a point has at least one field"
+    tags = "".join(
+        f",{_plain(name).translate(_NAME)}={_plain(value).translate(_NAME)}"
+        for name, value in sorted(point.tags.items())
+    )
+    fields = ",".join(
+        f"{_plain(name).translate(_NAME)}={_field(value)}"
+        for name, value in sorted(point.fields.items())
+    )
+    return f"{_plain(point.measurement).translate(_MEASUREMENT)}{tags} {fields} {point.time_ms}"
+
+
+def _plain(text: str) -> str:
+    """`text` without what a name or a tag value cannot hold: a line ends at a line feed, and a
+    backslash at the end would escape the comma behind it, with no way to escape that."""
+    return _printable(text, "_").replace("\\", "_")
+
+
+def _printable(text: str, instead: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else instead for character in text)
+
+
+def _field(value: float | str) -> str:
+    if isinstance(value, str):
+        return f'"{_printable(value, " ").translate(_STRING)}"'
+    assert math.isfinite(value), "models refuse what is not finite"
+    return repr(float(value))

@@ -1,38 +1,37 @@
 """Writes every point of a results directory to InfluxDB: after a wiped or a new InfluxDB, or when
 an outage lasted longer than the outbox keeps. Running it again changes nothing.
 
-`python -m orchestrator.influx.reindex` does it where the stack keeps its results;
-`hostbench reindex` is the same command on any host.
+Beside the results of `hostbench run` it needs no more packages than that; in the stack, whose
+outbox counts the points it left out, it needs redis too.
 """
 
 import argparse
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from redis.exceptions import RedisError
-
-from hostbench.errors import HostbenchError, UsageError
-from hostbench.exitcode import ExitCode
-from hostbench.results import ResultsStore, results_directory
-from hostbench.secret import secret
-from hostbench.units import plural
+from hostbench.base.errors import HostbenchError, UsageError
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.packages import needs_packages
+from hostbench.base.units import plural
+from hostbench.results.store import ResultsStore, results_directory
 from orchestrator.influx.client import InfluxClient, RejectedLine
-from orchestrator.influx.lineprotocol import line
 from orchestrator.influx.options import add_options, options_of
-from orchestrator.influx.outbox import Outbox
-from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, document_points
+from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, document_points, line
 from orchestrator.influx.setup import ensure_database
-from orchestrator.store.connection import connect
+from orchestrator.queue.address import RedisSettings
+
+if TYPE_CHECKING:
+    from orchestrator.influx.outbox import Outbox
 
 # What InfluxDB's documentation recommends at once.
 LINES_A_WRITE = 5_000
 SECONDS_A_DAY = 86_400
-SAID_EVERY_S = 2.0
+PRINTED_EVERY_S = 2.0
 REJECTED_SHOWN = 3
 
 
@@ -142,23 +141,33 @@ def run(results: Path | None, influx: InfluxClient) -> ExitCode:
     if done.rejected or done.unreadable:
         return ExitCode.CASE_FAILED
     if outbox is not None and left_out:
+        from redis.exceptions import RedisError
+
         with contextlib.suppress(RedisError):
             outbox.made_up_for(left_out)
     return ExitCode.OK
 
 
-def _outbox() -> Outbox | None:
+def _outbox() -> "Outbox | None":
     """The outbox of the stack that this runs in, whose health names the points it left out."""
-    url = os.environ.get("HOSTBENCH_REDIS_URL")
-    return Outbox(connect(url, secret("HOSTBENCH_REDIS_PASSWORD"))) if url else None
+    stack = RedisSettings.from_environment()
+    if stack.redis_url is None:
+        return None
+    with needs_packages("orchestrator"):
+        from orchestrator.influx.outbox import Outbox
+        from orchestrator.queue.connection import connect
+    return Outbox(connect(stack.redis_url, stack.redis_password))
 
 
-def _left_out(outbox: Outbox | None) -> int:
+def _left_out(outbox: "Outbox | None") -> int:
     """How many points it had left out before those of the results were read; what comes later is
     not made up for."""
-    if outbox is not None:
-        with contextlib.suppress(RedisError):
-            return outbox.left_out()
+    if outbox is None:
+        return 0
+    from redis.exceptions import RedisError
+
+    with contextlib.suppress(RedisError):
+        return outbox.left_out()
     return 0
 
 
@@ -166,11 +175,11 @@ class _Progress:
     """A line now and then."""
 
     def __init__(self) -> None:
-        self._said_s = time.monotonic()
+        self._printed_s = time.monotonic()
 
     def say(self, number: int, jobs: int, done: Reindexed) -> None:
-        if time.monotonic() - self._said_s >= SAID_EVERY_S:
-            self._said_s = time.monotonic()
+        if time.monotonic() - self._printed_s >= PRINTED_EVERY_S:
+            self._printed_s = time.monotonic()
             _print(f"{number} of {plural(jobs, 'job')} read, {done.points} points written")
 
 

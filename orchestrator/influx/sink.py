@@ -6,16 +6,22 @@ from collections.abc import Callable
 import redis
 import structlog
 
-from hostbench.document import Progress, case_result
-from hostbench.models.result import (
+from hostbench.model.job_events import (
+    CaseEndedEvent,
+    GateEvent,
+    JobEvent,
+    SampleTakenEvent,
+    TrialEndedEvent,
+)
+from hostbench.model.registry import find_subsystem
+from hostbench.model.result import (
     CaseRecord,
-    IdleRecord,
     PlannedCase,
     ResultDocument,
     SessionRecord,
     TrialRecord,
 )
-from hostbench.notices import Notice, SampleTaken
+from hostbench.results.document import Progress, case_result
 from orchestrator.influx.outbox import Outbox
 from orchestrator.influx.points import (
     CaseTags,
@@ -29,17 +35,15 @@ from orchestrator.influx.points import (
 
 HAND_OVER_S = 5.0
 RETRY_S = 0.5
-# While these measure, nothing of ours writes to disk, and Redis writes what it is told to.
-SILENT = frozenset({"disk"})
-# Of a job whose Redis is away for hours; what is beyond that, `hostbench reindex` writes.
+# Of a job whose Redis is away for hours; what is beyond that, orchestrator.influx.reindex writes.
 HELD_MOST = 200_000
 
 log = structlog.get_logger(__name__)
 
 
 class PointSink:
-    """A hostbench.notices.Sink for one session of a job. Redis being away costs the job nothing:
-    its points are held and handed over with the next ones.
+    """A hostbench.model.job_events.Sink for one session of a job. Redis being away costs the job
+    nothing: its points are held and handed over with the next ones.
     """
 
     def __init__(
@@ -54,16 +58,16 @@ class PointSink:
         self._hand_over_s = hand_over_s
         self._handed_over_s = time.monotonic()
 
-    def take(self, notice: Notice) -> None:
-        """See hostbench.notices.Sink.take."""
-        if isinstance(notice, SampleTaken):
-            self._sample(notice)
-        elif isinstance(notice, TrialRecord):
-            self._trial(notice)
-        elif isinstance(notice, CaseRecord):
-            self._case(notice)
-        elif isinstance(notice, IdleRecord):
-            self._progress.take(notice)
+    def take(self, event: JobEvent) -> None:
+        """See hostbench.model.job_events.Sink.take."""
+        if isinstance(event, SampleTakenEvent):
+            self._sample(event)
+        elif isinstance(event, TrialEndedEvent):
+            self._trial(event.trial)
+        elif isinstance(event, CaseEndedEvent):
+            self._case(event.record)
+        elif isinstance(event, GateEvent):
+            self._progress.take(event.idle)
 
     def repeat(self, document: ResultDocument) -> None:
         """Hands over what earlier sessions measured: they may have ended before they had. Points
@@ -82,11 +86,13 @@ class PointSink:
         self._leave_out(len(self._held))
         self._held = []
 
-    def _sample(self, notice: SampleTaken) -> None:
-        tags = _tags(notice.case)
-        self._hold(sample_points(self._job, tags, notice.index, notice.time_unix_s, notice.sample))
+    def _sample(self, event: SampleTakenEvent) -> None:
+        case = self._cases[event.case]
+        tags = _tags(case)
+        self._hold(sample_points(self._job, tags, event.index, event.time_unix_s, event.sample))
         due = time.monotonic() - self._handed_over_s >= self._hand_over_s
-        if due and notice.case.subsystem not in SILENT:
+        # Redis writes to disk what it is handed.
+        if due and not find_subsystem(case.subsystem).is_quiet:
             self._hand_over()
 
     def _trial(self, trial: TrialRecord) -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import redis
 import structlog
 
-from hostbench.errors import HostbenchError
+from hostbench.base.errors import HostbenchError
 from orchestrator.influx.client import InfluxClient, InfluxError, Rejected, RejectedLine
 from orchestrator.influx.outbox import COUNTS, DEAD, DEAD_LETTERS_KEPT, STREAM, text_of
 from orchestrator.influx.setup import ensure_database
@@ -158,7 +158,7 @@ class OutboxWriter:
         return [_entry(*entry) for _, entries in answer or () for entry in entries]
 
     def _block_ms(self) -> int:
-        """Well below the client's own patience, which is five seconds where nobody set it."""
+        """Well below the client's own patience, which is five seconds by default."""
         patience_s = self._redis.get_connection_kwargs().get("socket_timeout") or BLOCK_S
         return int(1000 * min(BLOCK_S, patience_s / 2))
 
@@ -202,10 +202,12 @@ class OutboxWriter:
 
 def _entry(entry_id: bytes | str, fields: Mapping[bytes | str, bytes | str] | None) -> Entry:
     """An entry as Redis gives it; of one that somebody deleted only its id is left."""
-    told = {text_of(name): text_of(value) for name, value in (fields or {}).items()}
-    lines = told.get("lines")
+    values = {text_of(name): text_of(value) for name, value in (fields or {}).items()}
+    lines = values.get("lines")
     return Entry(
-        text_of(entry_id), told.get("retention") or None, tuple(lines.split("\n")) if lines else ()
+        text_of(entry_id),
+        values.get("retention") or None,
+        tuple(lines.split("\n")) if lines else (),
     )
 
 

@@ -1,7 +1,6 @@
 """What `hostbench doctor` asks for the cpu subsystem alone."""
 
 from hostbench.doctor.check import (
-    CPU,
     Advice,
     Check,
     Outcome,
@@ -12,7 +11,7 @@ from hostbench.doctor.check import (
 )
 from hostbench.doctor.installed import library_installed, peers_installed
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Evidence
+from hostbench.model.doctor import Evidence
 from services.cpu.microarchitecture import CpuIdentity, Unknown, identify
 from services.cpu.peers import PACKAGES
 
@@ -45,7 +44,7 @@ def openblas(view: View) -> Outcome:
 
 
 CHECKS = (
-    Check("micro_architecture", Topic.CORES, "Processor model", (CPU,), micro_architecture),
-    Check("peers", Topic.INSTALLATION, "Peers of the CPU", (CPU,), peers),
-    Check("openblas", Topic.INSTALLATION, "OpenBLAS", (CPU,), openblas),
+    Check("micro_architecture", Topic.CORES, "Processor model", ("cpu",), micro_architecture),
+    Check("peers", Topic.INSTALLATION, "Peers of the CPU", ("cpu",), peers),
+    Check("openblas", Topic.INSTALLATION, "OpenBLAS", ("cpu",), openblas),
 )

@@ -8,9 +8,9 @@ None and says why, never a guess.
 import math
 from collections.abc import Iterable, Mapping
 
-from hostbench.models.events import EndEvent, StartEvent
-from hostbench.models.host import HostInventory
-from hostbench.models.limit import NAIVE_REASON, Factor, Limit
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import HostInventory
+from hostbench.model.limit import NAIVE_REASON, Factor, Limit
 from services.cpu.microarchitecture import (
     ARM,
     CpuIdentity,
@@ -21,7 +21,7 @@ from services.cpu.microarchitecture import (
     identify,
 )
 from services.cpu.ports import Bound, Usage, bound, in_words
-from services.cpu.sequences import WORKLOADS, Kernel, Sequence, Step, sequence
+from services.cpu.sequences import Kernel, Sequence, Step, sequence, workloads
 
 TOLERANCE = 0.02
 
@@ -63,7 +63,7 @@ def trial_limits(
         return {"clock_hertz": _null("Hz", CLOCK_UNKNOWN)}
     if workload in NAIVE_WORKLOADS:
         return {"operations_per_second": _null("operation/s", NAIVE_REASON)}
-    if workload not in WORKLOADS | LIBRARY_WORKLOADS:
+    if workload not in workloads() | LIBRARY_WORKLOADS:
         return {}
     factors = (
         _clock(metrics),

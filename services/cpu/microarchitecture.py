@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from hostbench.models.host import Cpu, HostInventory
+from hostbench.model.host import Cpu, HostInventory
 from services.cpu.ports import PortUsage, Usage
 
 TABLE_PATH = Path(__file__).with_name("microarchitectures.yaml")
@@ -273,10 +273,22 @@ class FeatureRule(TableModel):
         )
 
 
+class WorkloadSequence(TableModel):
+    """What one register full of lanes takes in a workload, whatever the instruction set.
+
+    `steps`: instructions by class. `operations_per_lane`: what each lane then did.
+    """
+
+    dtypes: Literal["integer", "float"]
+    steps: dict[str, int]
+    operations_per_lane: int
+
+
 class Table(TableModel):
     """microarchitectures.yaml, with the text of every source in place of its short name."""
 
     sources: dict[str, str]
+    sequences: dict[str, WorkloadSequence]
     microarchitectures: tuple[Microarchitecture, ...]
     feature_rules: tuple[FeatureRule, ...]
     virtual_model_names: tuple[str, ...]

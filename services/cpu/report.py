@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import Block, Paragraph, Part
 from hostbench.report.figures import by_workload, sentence, workload_table
 from hostbench.report.grouping import THREADS, Layout, charts, resolved
-from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part
+from hostbench.report.subsystem import SubsystemReport
+from hostbench.report.subsystems import best_of_each, peer_part
 
 ISA, DTYPE = "isa", "dtype"
 LAYOUT = Layout(
-    axes={ISA: "instruction set", THREADS: "number of threads", DTYPE: "data type"},
+    axes=(ISA, THREADS, DTYPE),
     # One kind of thing a group: first the data type, then how many threads.
     first=(DTYPE, THREADS),
 )
 
 
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
-    """See hostbench.report.subsystems."""
+    """See hostbench.report.subsystem.HasReport."""
     parts = [
         Part(workload, tuple(_workload_blocks(workload, found, document)))
         for workload, found in by_workload(cases).items()

@@ -1,14 +1,15 @@
 """The instructions that one register full of lanes takes in each workload, by class.
 
-A test holds them against the instruction counts of every kernel, which in turn are held against
-the disassembly.
+microarchitectures.yaml says it of workloads that execute the same classes with every instruction
+set, functions here say it of the others. A test holds both against the instruction counts of every
+kernel, which in turn are held against the disassembly.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from services.cpu.microarchitecture import ARM, X86, Microarchitecture, Unknown, Width
+from services.cpu.microarchitecture import ARM, X86, Microarchitecture, Unknown, Width, table
 
 INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 FLOAT_BITS = {"fp32": 32, "fp64": 64}
@@ -97,8 +98,7 @@ def sequence(kernel: Kernel) -> Sequence | Unknown:
         return Unknown(f"no operand width is known for isa {kernel.isa!r} on {kernel.architecture}")
     if kernel.isa == "sve" and kernel.sve_bits is None:
         return Unknown("no source in the table for the length of its SVE registers")
-    known = kernel.dtype in DTYPE_BITS and kernel.workload not in ABSENT.get(kernel.isa, ())
-    instructions = _SEQUENCES[kernel.workload](kernel) if known else None
+    instructions = _instructions(kernel)
     if instructions is None:
         return Unknown(
             f"no instruction is known for workload {kernel.workload!r} with dtype {kernel.dtype!r}"
@@ -107,11 +107,26 @@ def sequence(kernel: Kernel) -> Sequence | Unknown:
     return instructions
 
 
+def workloads() -> frozenset[str]:
+    """The workloads whose instructions are known."""
+    return frozenset(_SEQUENCES.keys() | table().sequences.keys())
+
+
+def _instructions(kernel: Kernel) -> Sequence | None:
+    if kernel.dtype not in DTYPE_BITS or kernel.workload in ABSENT.get(kernel.isa, ()):
+        return None
+    if kernel.isa in MATRIX_ISAS and kernel.workload != "dot":
+        return None
+    of_all_isas = table().sequences.get(kernel.workload)
+    if of_all_isas is None:
+        return _SEQUENCES[kernel.workload](kernel)
+    if kernel.dtype not in (INTEGER_BITS if of_all_isas.dtypes == "integer" else FLOAT_BITS):
+        return None
+    steps = tuple(Step(name, count) for name, count in of_all_isas.steps.items())
+    return Sequence(steps, of_all_isas.operations_per_lane)
+
+
 # ---- one function a workload ----
-
-
-def _fma(kernel: Kernel) -> Sequence | None:
-    return Sequence((Step("fp_fma"),), 2) if kernel.dtype in FLOAT_BITS else None
 
 
 def _add_sub(kernel: Kernel) -> Sequence | None:
@@ -120,22 +135,12 @@ def _add_sub(kernel: Kernel) -> Sequence | None:
     return Sequence((Step("int_add" if kernel.dtype in INTEGER_BITS else "fp_add"),), 1)
 
 
-def _int_add(kernel: Kernel) -> Sequence | None:
-    return _add_sub(kernel) if kernel.dtype in INTEGER_BITS else None
-
-
 def _fma_add(kernel: Kernel) -> Sequence | None:
     mixes = {"1:1": (1, 1), "2:1": (2, 1)}
     if kernel.dtype not in FLOAT_BITS or kernel.mix not in mixes:
         return None
     fmas, adds = mixes[kernel.mix]
     return Sequence((Step("fp_fma", fmas), Step("fp_add", adds)), 2 * fmas + adds)
-
-
-def _mul_add(kernel: Kernel) -> Sequence | None:
-    if kernel.dtype not in FLOAT_BITS:
-        return None
-    return Sequence((Step("fp_mul"), Step("fp_add")), 2)
 
 
 # x86 multiplies no vectors of 8-bit lanes: the even and the odd ones as 16 bits each, then joined.
@@ -205,20 +210,13 @@ def _vector_compare(kernel: Kernel, comparison: str) -> tuple[Step, ...]:
 
 
 _SEQUENCES: dict[str, Callable[[Kernel], Sequence | None]] = {
-    "fma": _fma,
     "add_sub": _add_sub,
     "fma_add": _fma_add,
-    "mul_add": _mul_add,
-    "int_add": _int_add,
     "int_mul": _int_mul,
     "int_mul_add": _int_mul_add,
     "dot": _dot,
     "compare": _compare,
 }
-WORKLOADS = frozenset(_SEQUENCES)
-# Workloads that have no kernels for an isa.
-ABSENT = {
-    "amx": WORKLOADS - {"dot"},
-    "mmla": WORKLOADS - {"dot"},
-    "sve": {"dot", "compare"},
-}
+# Workloads that have no kernels for an isa; of matrix instructions there is `dot` alone.
+ABSENT = {"sve": {"dot", "compare"}}
+MATRIX_ISAS = {"amx", "mmla"}

@@ -3,8 +3,10 @@
 import os
 import re
 
+from hostbench.base.errors import ResourceError
+from hostbench.base.files import whole_number
+from hostbench.base.units import human, significant
 from hostbench.doctor.check import (
-    DISK,
     Advice,
     Check,
     Outcome,
@@ -18,13 +20,9 @@ from hostbench.doctor.check import (
 from hostbench.doctor.installed import peers_installed
 from hostbench.doctor.storage import REMOTE_FILE_SYSTEMS, mount_below, mount_evidence
 from hostbench.doctor.view import Reading, View
-from hostbench.errors import ResourceError
-from hostbench.hostscratch import BANDWIDTH, INFERRED
-from hostbench.models.doctor import Evidence
-from hostbench.mounts import MOUNTS, nearest
-from hostbench.scratch import VARIABLE, default_directory, open_directory
-from hostbench.smallfiles import whole_number
-from hostbench.units import human, significant
+from hostbench.host.disk import BANDWIDTH, INFERRED
+from hostbench.host.scratch import MOUNTS, VARIABLE, default_directory, nearest, open_directory
+from hostbench.model.doctor import Evidence
 from services.disk.peers import PACKAGES
 
 GIB = 1 << 30
@@ -35,7 +33,7 @@ ROOM_LEAST, ROOM_ENOUGH = 1 * GIB, 10 * GIB
 ELSEWHERE = Advice(f"choose another directory: {VARIABLE}", Reach.OWN)
 # Those whose files can be opened with O_DIRECT, past the page cache, on a disk that allows it.
 DIRECT_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
-DEVICE_UNKNOWN = "the device below the scratch directory cannot be told"
+DEVICE_UNKNOWN = "the device below the scratch directory is unknown"
 STACKED_MOST = 8
 
 
@@ -101,8 +99,8 @@ def disk_limit(view: View) -> Outcome:
     place = view.host.scratch
     assert place is not None, "the inventory of this host has it"
     if place.user_bytes_per_second is not None:
-        told = Evidence(source=BANDWIDTH.variable, value=f"{place.user_bytes_per_second:g}")
-        return ok(f"told by you: {human(place.user_bytes_per_second, 'byte/s')}", told)
+        rated = Evidence(source=BANDWIDTH.variable, value=f"{place.user_bytes_per_second:g}")
+        return ok(f"set by you: {human(place.user_bytes_per_second, 'byte/s')}", rated)
     advice = Advice(f"{BANDWIDTH.variable}=… in byte/s, from the data sheet", Reach.OWN)
     if place.device is None:
         seen = Evidence(source="/sys/dev/block", reason=place.device_reason or "not looked at")
@@ -142,18 +140,18 @@ def _queues_below(view: View, device: str, depth: int) -> list[str]:
 
 
 def _settings(view: View, name: str) -> tuple[list[Reading], Outcome | None]:
-    """What the queues say of `name`; or that nobody knows."""
+    """What the queues say of `name`; or that it is unknown."""
     readings = [view.read(f"{queue}/{name}") for queue in _queues(view)]
     known = [reading for reading in readings if reading.text]
-    nobody = unknown(DEVICE_UNKNOWN, *(readings or (view.read(MOUNTS),)))
-    return known, None if known else nobody
+    missing = unknown(DEVICE_UNKNOWN, *(readings or (view.read(MOUNTS),)))
+    return known, None if known else missing
 
 
 def write_cache(view: View) -> Outcome:
     """Whether the device may answer before data are safe."""
-    known, nobody = _settings(view, "write_cache")
-    if nobody is not None:
-        return nobody
+    known, missing = _settings(view, "write_cache")
+    if missing is not None:
+        return missing
     if any(reading.text == "write back" for reading in known):
         text = "volatile: writes without fsync measure the device's memory"
         advice = Advice(
@@ -165,11 +163,11 @@ def write_cache(view: View) -> Outcome:
 
 def io_scheduler(view: View) -> Outcome:
     """Who orders the requests."""
-    known, nobody = _settings(view, "scheduler")
+    known, missing = _settings(view, "scheduler")
     names = {match[1] for one in known if (match := re.search(r"\[([\w-]+)\]", one.text or ""))}
     names |= {"none" for reading in known if reading.text == "none"}
-    if nobody is not None or not names:
-        return nobody or unknown(DEVICE_UNKNOWN, *known)
+    if missing is not None or not names:
+        return missing or unknown(DEVICE_UNKNOWN, *known)
     if names & {"bfq", "cfq"}:
         text = f"{', '.join(sorted(names))}: it trades throughput for fairness"
         advice = Advice(f"echo none > {known[0].path}", Reach.KERNEL)
@@ -184,11 +182,11 @@ def disk_peers(view: View) -> Outcome:
 
 
 CHECKS = (
-    Check("scratch_directory", Topic.SCRATCH, "Scratch directory", (DISK,), scratch_directory),
-    Check("scratch_space", Topic.SCRATCH, "Room for files", (DISK,), scratch_space),
-    Check("direct_io", Topic.SCRATCH, "Direct I/O", (DISK,), direct_io),
-    Check("disk_limit", Topic.SCRATCH, "Limit of the disk", (DISK,), disk_limit),
-    Check("write_cache", Topic.SCRATCH, "Write cache", (DISK,), write_cache),
-    Check("io_scheduler", Topic.SCRATCH, "I/O scheduler", (DISK,), io_scheduler),
-    Check("disk_peers", Topic.INSTALLATION, "Peers of disks", (DISK,), disk_peers),
+    Check("scratch_directory", Topic.SCRATCH, "Scratch directory", ("disk",), scratch_directory),
+    Check("scratch_space", Topic.SCRATCH, "Room for files", ("disk",), scratch_space),
+    Check("direct_io", Topic.SCRATCH, "Direct I/O", ("disk",), direct_io),
+    Check("disk_limit", Topic.SCRATCH, "Limit of the disk", ("disk",), disk_limit),
+    Check("write_cache", Topic.SCRATCH, "Write cache", ("disk",), write_cache),
+    Check("io_scheduler", Topic.SCRATCH, "I/O scheduler", ("disk",), io_scheduler),
+    Check("disk_peers", Topic.INSTALLATION, "Peers of disks", ("disk",), disk_peers),
 )

@@ -8,11 +8,11 @@ then the figure is not the disk's alone; whether it was is a matter of the trial
 import math
 from dataclasses import dataclass
 
-from hostbench.hostscratch import BANDWIDTH, INFERRED, OPERATIONS
-from hostbench.models.events import EndEvent, ParamValue, StartEvent
-from hostbench.models.host import HostInventory, ScratchPlace
-from hostbench.models.limit import NAIVE_REASON, Factor, Limit
-from hostbench.rating import Rating
+from hostbench.base.rating import Rating
+from hostbench.host.disk import BANDWIDTH, INFERRED, OPERATIONS
+from hostbench.model.events import EndEvent, ParamValue, StartEvent
+from hostbench.model.host import HostInventory, ScratchPlace
+from hostbench.model.limit import NAIVE_REASON, Factor, Limit
 
 BYTES, BYTES_UNIT = "bytes_per_second", "byte/s"
 OPERATIONS_METRIC, OPERATIONS_UNIT = "operations_per_second", "operation/s"
@@ -28,7 +28,7 @@ SYNCED_AT_END = "buffered+fsync_end"
 # Of what was written, the share that left the page cache: less, and it kept some back.
 WRITTEN_RATIO_LEAST = 0.95
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at its disks"
-TELL = f"tell what the disk can do with {BANDWIDTH.variable} in byte/s"
+TELL = f"set what the disk can do with {BANDWIDTH.variable} in byte/s"
 
 
 class Unlimited(Exception):
@@ -36,7 +36,7 @@ class Unlimited(Exception):
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Conditions:
     """What of a trial decides about its limit."""
 
     workload: str
@@ -51,7 +51,7 @@ class _Asked:
         return 0 < self.read_share < 1
 
     @classmethod
-    def of(cls, start: StartEvent) -> "_Asked":
+    def of(cls, start: StartEvent) -> "_Conditions":
         """By the parameters as they were resolved."""
         params = start.params
         return cls(
@@ -72,17 +72,17 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
         }
     if start.workload not in READING | WRITING | MIXED:
         return {}
-    asked = _Asked.of(start)
+    conditions = _Conditions.of(start)
     try:
-        _refuse_page_cache(asked, end)
+        _refuse_page_cache(conditions, end)
     except Unlimited as unlimited:
         return {
             BYTES: _null(BYTES_UNIT, unlimited),
             OPERATIONS_METRIC: _null(OPERATIONS_UNIT, unlimited),
         }
     return {
-        BYTES: _bytes_limit(host.scratch, asked),
-        OPERATIONS_METRIC: _operations_limit(host.scratch, asked),
+        BYTES: _bytes_limit(host.scratch, conditions),
+        OPERATIONS_METRIC: _operations_limit(host.scratch, conditions),
     }
 
 
@@ -96,16 +96,16 @@ def _share_of_reads(workload: str, told: ParamValue | tuple[ParamValue, ...] | N
     return 1.0 if workload in READING else 0.0
 
 
-def _refuse_page_cache(asked: _Asked, end: EndEvent) -> None:
+def _refuse_page_cache(conditions: _Conditions, end: EndEvent) -> None:
     """Raises Unlimited where not every byte of the figure was one of the disk."""
-    if asked.mode.startswith(DIRECT):
+    if conditions.mode.startswith(DIRECT):
         return
-    if asked.mode == BUFFERED:
+    if conditions.mode == BUFFERED:
         raise Unlimited("cache_mode buffered: the page cache takes part in the figure")
-    if asked.read_share > 0:
+    if conditions.read_share > 0:
         # O_DSYNC and fsync are about what is written.
-        raise Unlimited(f"cache_mode {asked.mode}: the page cache takes part in what is read")
-    if asked.mode == SYNCED_AT_END:
+        raise Unlimited(f"cache_mode {conditions.mode}: the page cache takes part in what is read")
+    if conditions.mode == SYNCED_AT_END:
         written = end.metrics.get("device_write_ratio")
         if written is None or written < WRITTEN_RATIO_LEAST:
             raise Unlimited(
@@ -114,19 +114,19 @@ def _refuse_page_cache(asked: _Asked, end: EndEvent) -> None:
             )
 
 
-def _bandwidth(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:
+def _bandwidth(place: ScratchPlace | None, conditions: _Conditions) -> tuple[Factor, ...]:
     """Whose product is the bandwidth. Raises Unlimited where it is not known."""
     if place is None:
         raise Unlimited(NOT_LOOKED)
     if place.user_bytes_per_second is not None:
-        if asked.mixes:
+        if conditions.mixes:
             raise Unlimited(_of_one_direction(BANDWIDTH))
         return (
             Factor(
                 name="disk_bandwidth",
                 value=place.user_bytes_per_second,
                 unit=BYTES_UNIT,
-                source=f"told by {BANDWIDTH.variable}",
+                source=f"set by {BANDWIDTH.variable}",
             ),
         )
     if place.device is None:
@@ -136,11 +136,11 @@ def _bandwidth(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:
     link = place.device.link_bytes_per_second
     if link is None:
         raise Unlimited(f"{place.device.link_reason or NOT_LOOKED}; {TELL}")
-    if asked.compressible > 0:
+    if conditions.compressible > 0:
         raise Unlimited(f"what can be compressed may be smaller on the link; {TELL}")
     source = " + ".join(disk.link_source or disk.name for disk in place.device.disks)
     factors = (Factor(name="link_ceiling", value=link, unit=BYTES_UNIT, source=source),)
-    busier = max(asked.read_share, 1 - asked.read_share)
+    busier = max(conditions.read_share, 1 - conditions.read_share)
     if busier == 1 or not all(disk.link_duplex for disk in place.device.disks):
         return factors
     return (
@@ -158,25 +158,25 @@ def _of_one_direction(rating: Rating) -> str:
     return f"what {rating.variable} tells is of reads or of writes, and a mix of both may do more"
 
 
-def _bytes_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
+def _bytes_limit(place: ScratchPlace | None, conditions: _Conditions) -> Limit:
     try:
-        return _product(BYTES_UNIT, _bandwidth(place, asked))
+        return _product(BYTES_UNIT, _bandwidth(place, conditions))
     except Unlimited as unlimited:
         return _null(BYTES_UNIT, unlimited)
 
 
-def _operations_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
+def _operations_limit(place: ScratchPlace | None, conditions: _Conditions) -> Limit:
     """The smaller of what the disk's rating allows and what the blocks leave of the bandwidth."""
     rating = None if place is None else place.user_operations_per_second
     known: list[tuple[Factor, ...]] = []
     # Of neighbouring blocks several may become one request of the disk.
-    if rating is not None and asked.workload in RANDOM:
-        if asked.mixes:
-            return _mixed_operations_limit(place, asked)
-        source = f"told by {OPERATIONS.variable}"
+    if rating is not None and conditions.workload in RANDOM:
+        if conditions.mixes:
+            return _mixed_operations_limit(place, conditions)
+        source = f"set by {OPERATIONS.variable}"
         known.append((Factor(name="disk_rate", value=rating, unit=OPERATIONS_UNIT, source=source),))
     try:
-        known.append(_bandwidth_in_blocks(place, asked))
+        known.append(_bandwidth_in_blocks(place, conditions))
     except Unlimited as unlimited:
         if not known:
             return _null(OPERATIONS_UNIT, unlimited)
@@ -184,23 +184,23 @@ def _operations_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
     return min(products, key=lambda limit: limit.value or math.inf)
 
 
-def _mixed_operations_limit(place: ScratchPlace | None, asked: _Asked) -> Limit:
+def _mixed_operations_limit(place: ScratchPlace | None, conditions: _Conditions) -> Limit:
     try:
-        return _product(OPERATIONS_UNIT, _bandwidth_in_blocks(place, asked))
+        return _product(OPERATIONS_UNIT, _bandwidth_in_blocks(place, conditions))
     except Unlimited:
         return _null(OPERATIONS_UNIT, Unlimited(_of_one_direction(OPERATIONS)))
 
 
-def _bandwidth_in_blocks(place: ScratchPlace | None, asked: _Asked) -> tuple[Factor, ...]:
-    if not asked.block_bytes:
-        raise Unlimited("the trial does not say how large its blocks are (block_bytes)")
+def _bandwidth_in_blocks(place: ScratchPlace | None, conditions: _Conditions) -> tuple[Factor, ...]:
+    if not conditions.block_bytes:
+        raise Unlimited("the trial does not report how large its blocks are (block_bytes)")
     per_byte = Factor(
         name="operations_per_byte",
-        value=1 / asked.block_bytes,
+        value=1 / conditions.block_bytes,
         unit="operation/byte",
-        source=f"an operation transfers {asked.block_bytes:.0f} bytes",
+        source=f"an operation transfers {conditions.block_bytes:.0f} bytes",
     )
-    return (*_bandwidth(place, asked), per_byte)
+    return (*_bandwidth(place, conditions), per_byte)
 
 
 def _product(unit: str, factors: tuple[Factor, ...]) -> Limit:

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from hostbench import pcie
 from hostbench.doctor.check import (
-    GPU,
     Advice,
     Check,
     Outcome,
@@ -18,9 +16,10 @@ from hostbench.doctor.check import (
 )
 from hostbench.doctor.installed import peers_installed
 from hostbench.doctor.view import View, one_line
-from hostbench.hostgpu import DEVICE_FILES, GUEST, LOADED
-from hostbench.models.doctor import Evidence
-from hostbench.models.host import Gpu
+from hostbench.host import pcie
+from hostbench.host.gpu import DEVICE_FILES, GUEST, LOADED
+from hostbench.model.doctor import Evidence
+from hostbench.model.host import Gpu
 from services.gpu import smi
 from services.gpu.peers import PACKAGES
 
@@ -61,9 +60,9 @@ def gpu_devices(view: View) -> Outcome:
         return notice(text, *seen, advice=advice)
     source = "gpu-bench --list-devices"
     if found.reason is not None:
-        return unknown("cannot be told", Evidence(source=source, reason=one_line(found.reason)))
-    said = [text for text in found.looked if text] or ["nothing"]
-    seen = [Evidence(source=source, value=one_line(text)) for text in said]
+        return unknown("cannot be read", Evidence(source=source, reason=one_line(found.reason)))
+    looked = [text for text in found.looked if text] or ["nothing"]
+    seen = [Evidence(source=source, value=one_line(text)) for text in looked]
     gpus = [one for one in found.devices if one.type == "gpu"]
     if gpus:
         return ok("; ".join(_named(one) for one in gpus), *seen)
@@ -130,7 +129,7 @@ def _of_cards(view: View) -> tuple[smi.Answer, Outcome | None]:
     if answer.rows:
         return answer, None
     reason = answer.reason or "it names no card"
-    return answer, unknown("nobody tells", Evidence(source=smi.TOOL, reason=reason))
+    return answer, unknown("not reported", Evidence(source=smi.TOOL, reason=reason))
 
 
 def _evidence(answer: smi.Answer, field: str) -> list[Evidence]:
@@ -193,7 +192,7 @@ def gpu_throttling(view: View) -> Outcome:
     seen = _evidence(answer, "reasons")
     masks = [(row["name"], _mask(row["reasons"])) for row in answer.rows]
     if any(mask is None for _, mask in masks):
-        return unknown("a card does not tell", *seen)
+        return unknown("a card does not report it", *seen)
     held = [f"{name}: {_words(mask, HELD_DOWN)}" for name, mask in masks if _words(mask, HELD_DOWN)]
     if held:
         action = "cooling, the power supply; nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"
@@ -246,7 +245,7 @@ def gpu_processes(view: View) -> Outcome:
     answer = smi.processes(view)
     source = f"{smi.TOOL} --query-compute-apps"
     if answer.reason is not None:
-        return unknown("nobody tells", Evidence(source=source, reason=answer.reason))
+        return unknown("not reported", Evidence(source=source, reason=answer.reason))
     if not answer.rows:
         if not view.sees_all_processes:
             hidden = Evidence(source=source, reason="those of other containers are not shown here")
@@ -265,12 +264,12 @@ def gpu_peers(view: View) -> Outcome:
 
 
 CHECKS = (
-    Check("gpu_devices", Topic.GPU, "GPUs", (GPU,), gpu_devices),
-    Check("gpu_driver", Topic.GPU, "Driver of NVIDIA's cards", (GPU,), gpu_driver),
-    Check("gpu_persistence", Topic.GPU, "Persistence mode", (GPU,), gpu_persistence),
-    Check("gpu_ecc", Topic.GPU, "ECC", (GPU,), gpu_ecc),
-    Check("gpu_throttling", Topic.GPU, "What holds the clock down", (GPU,), gpu_throttling),
-    Check("gpu_link", Topic.GPU, "PCI Express link", (GPU,), gpu_link),
-    Check("gpu_processes", Topic.GPU, "Others on the card", (GPU,), gpu_processes),
-    Check("gpu_peers", Topic.INSTALLATION, "Peers of GPUs", (GPU,), gpu_peers),
+    Check("gpu_devices", Topic.GPU, "GPUs", ("gpu",), gpu_devices),
+    Check("gpu_driver", Topic.GPU, "Driver of NVIDIA's cards", ("gpu",), gpu_driver),
+    Check("gpu_persistence", Topic.GPU, "Persistence mode", ("gpu",), gpu_persistence),
+    Check("gpu_ecc", Topic.GPU, "ECC", ("gpu",), gpu_ecc),
+    Check("gpu_throttling", Topic.GPU, "What holds the clock down", ("gpu",), gpu_throttling),
+    Check("gpu_link", Topic.GPU, "PCI Express link", ("gpu",), gpu_link),
+    Check("gpu_processes", Topic.GPU, "Others on the card", ("gpu",), gpu_processes),
+    Check("gpu_peers", Topic.INSTALLATION, "Peers of GPUs", ("gpu",), gpu_peers),
 )

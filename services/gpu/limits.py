@@ -11,11 +11,11 @@ import math
 import re
 from dataclasses import dataclass
 
-from hostbench import pcie
-from hostbench.models.events import EndEvent, StartEvent
-from hostbench.models.host import Gpu, Gpus, HostInventory
-from hostbench.models.limit import Factor, Limit
-from hostbench.units import human
+from hostbench.base.units import human
+from hostbench.host import pcie
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import Gpu, Gpus, HostInventory
+from hostbench.model.limit import Factor, Limit
 from services.gpu.architecture import Rate, rate
 
 OPERATIONS, PER_CYCLE, BYTES = "operations_per_second", "operations_per_cycle", "bytes_per_second"
@@ -81,7 +81,7 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
     bounded = {name for names, of in _BOUNDED.items() if start.workload in of for name in names}
     try:
         if start.workload == PEERS:
-            raise Unlimited("the drivers do not tell how the cards are joined, by NVLink or PCIe")
+            raise Unlimited("the drivers do not report how the cards are joined, by NVLink or PCIe")
         return _of_device(_Device.of(host.gpus, start.facts), start, end) if bounded else {}
     except Unlimited as unlimited:
         reason = str(unlimited)
@@ -114,7 +114,7 @@ def _arithmetic(device: _Device, start: StartEvent, end: EndEvent) -> dict[str, 
     if not device.capability:
         raise Unlimited(f"{device.name} has no compute capability of CUDA: its rates are not known")
     if not device.units:
-        raise Unlimited(f"the driver does not tell how many multiprocessors {device.name} has")
+        raise Unlimited(f"the driver does not report how many multiprocessors {device.name} has")
     found = _rate(device, start)
     if found.per_clock is None:
         raise Unlimited(f"{device.name}, {start.workload} {_dtype(start)}: {found.reason}")
@@ -153,13 +153,15 @@ def _rate(device: _Device, start: StartEvent) -> Rate:
 
 def _at_clock(device: _Device, factors: tuple[Factor, ...], observed: float | None) -> Limit:
     """At the highest clock, which cards exceed by themselves where there is room for it."""
-    told = device.gpu.clock_hertz
-    if told is None and observed is None:
-        reason = f"the driver does not tell the highest clock of {device.name}"
+    stated = device.gpu.clock_hertz
+    if stated is None and observed is None:
+        reason = f"the driver does not report the highest clock of {device.name}"
         return Limit(value=None, unit=UNITS[OPERATIONS], reason=reason)
-    clock, source = told or 0.0, "the highest, as the driver tells it"
+    clock, source = stated or 0.0, "the highest, as the driver reports it"
     if observed is not None and observed > clock:
-        above = f", above the {human(told, 'Hz')} that the driver calls the highest" if told else ""
+        above = (
+            f", above the {human(stated, 'Hz')} that the driver calls the highest" if stated else ""
+        )
         clock, source = observed, f"observed during the trial{above}"
     factor = Factor(name="clock_hertz", value=clock, unit="cycle/s", source=source)
     return _product(OPERATIONS, (*factors, factor))
@@ -173,39 +175,41 @@ def _memory(device: _Device, start: StartEvent) -> dict[str, Limit]:
     gpu = device.gpu
     if (gpu.uuid or "").startswith(MIG):
         raise Unlimited(
-            f"{device.name} is a part of a card (MIG), and its share of the memory is not told"
+            f"{device.name} is a part of a card (MIG), and its share of the memory is unknown"
         )
     if not gpu.memory_clock_hertz or not gpu.bus_width_bits:
-        raise Unlimited(f"the driver does not tell the memory clock and bus width of {device.name}")
+        raise Unlimited(
+            f"the driver does not report the memory clock and bus width of {device.name}"
+        )
     size, cache = start.params.get("size_bytes"), gpu.l2_bytes
     if not cache:
         raise Unlimited("the size of the L2 cache is not known, so it may hold all of it")
     if not isinstance(size, int | float) or size <= 0:
-        raise Unlimited("the trial does not say how large its buffers are (size_bytes)")
+        raise Unlimited("the trial does not report how large its buffers are (size_bytes)")
     if size < CACHES_LEAST * cache * (1 - ROUNDING):
         raise Unlimited(
             f"{human(size, 'byte')} are less than {CACHES_LEAST} times the L2 cache "
             f"({human(cache, 'byte')}), which has a part in the figure"
         )
-    ecc = {True: "ECC is on", False: "ECC is off", None: "nobody tells whether ECC is on"}[gpu.ecc]
+    ecc = {True: "ECC is on", False: "ECC is off", None: "whether ECC is on is unknown"}[gpu.ecc]
     factors = (
         Factor(
             name="transfers_per_clock",
             value=2.0,
             unit="transfer/cycle",
-            source="double data rate: GDDR and HBM at the clock that the driver tells",
+            source="double data rate: GDDR and HBM at the clock that the driver reports",
         ),
         Factor(
             name="memory_clock_hertz",
             value=gpu.memory_clock_hertz,
             unit="cycle/s",
-            source="the highest, as the driver tells it",
+            source="the highest, as the driver reports it",
         ),
         Factor(
             name="bus_width",
             value=gpu.bus_width_bits / 8,
             unit="byte/transfer",
-            source=f"{gpu.bus_width_bits} bits, as the driver tells it; {ecc}, and what it costs "
+            source=f"{gpu.bus_width_bits} bits, as the driver reports it; {ecc}, and what it costs "
             "is no part of the limit",
         ),
     )
@@ -244,16 +248,16 @@ def _transfer(device: _Device, start: StartEvent) -> dict[str, Limit]:
     return {BYTES: _product(BYTES, tuple(factors))}
 
 
-def _link(device: _Device, told: str) -> tuple[float, int, str]:
+def _link(device: _Device, stated: str) -> tuple[float, int, str]:
     """GT/s and lanes under load. NVML asks the card itself, so what it says holds in a virtual
     machine too. An idle card lowers the generation alone: of the lanes those in use count, which
     a slot may have fewer of than the card. Raises Unlimited."""
-    found = LINK.search(told)
+    found = LINK.search(stated)
     if found is not None:
         now, lanes, most = (int(one) for one in found.groups(default="0"))
         generation = most or now
         if 1 <= generation <= len(pcie.GENERATIONS) and lanes:
-            return pcie.GENERATIONS[generation - 1], lanes, f"NVML: {told}"
+            return pcie.GENERATIONS[generation - 1], lanes, f"NVML: {stated}"
     link = device.gpu.link
     if link is None:
         raise Unlimited(device.gpu.link_reason or NOT_LOOKED)

@@ -1,4 +1,4 @@
-"""What nvidia-smi, NVIDIA's own tool, says of the cards. It is asked, never told anything."""
+"""What nvidia-smi, NVIDIA's own tool, says of the cards. It only reads."""
 
 import csv
 import subprocess
@@ -40,7 +40,7 @@ def cards(view: View) -> Answer:
     """All cards, with the fields CARD and `reasons`, a bit mask in hexadecimal."""
     answer = Answer("")
     for reasons in REASONS:
-        answer = _asked(view, "gpu", (*CARD, reasons))
+        answer = _query(view, "gpu", (*CARD, reasons))
         if answer.rows:
             break
     rows = tuple(
@@ -52,10 +52,10 @@ def cards(view: View) -> Answer:
 
 def processes(view: View) -> Answer:
     """What computes on any card, with the fields PROCESS."""
-    return _asked(view, "compute-apps", PROCESS)
+    return _query(view, "compute-apps", PROCESS)
 
 
-def _asked(view: View, what: str, fields: Sequence[str]) -> Answer:
+def _query(view: View, what: str, fields: Sequence[str]) -> Answer:
     arguments = (f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits")
     command = " ".join((TOOL, *arguments))
     if view.read(LOADED).text is None:
@@ -66,13 +66,13 @@ def _asked(view: View, what: str, fields: Sequence[str]) -> Answer:
     rows = []
     for values in csv.reader(text.splitlines(), skipinitialspace=True):
         if len(values) != len(fields):
-            return Answer(command, reason=f"it said: {one_line(','.join(values))}")
+            return Answer(command, reason=f"its output: {one_line(','.join(values))}")
         rows.append(dict(zip(fields, (value.strip() for value in values), strict=True)))
     return Answer(command, tuple(rows))
 
 
 def here(view: View) -> bool:
-    """Whether the view is of this host: of one that is made of files nobody can be asked."""
+    """Whether the view is of this host: one that is made of files has no tool to run."""
     return view.root == Path("/")
 
 
@@ -94,6 +94,6 @@ def run(arguments: Sequence[str]) -> tuple[str | None, str | None]:
     except subprocess.TimeoutExpired:
         return None, f"{TOOL} did not answer within {TIMEOUT_S:.0f} s"
     if answer.returncode != 0:
-        said = one_line(answer.stdout or answer.stderr)
-        return None, f"{TOOL} ended with exit code {answer.returncode}: {said}"
+        output = one_line(answer.stdout or answer.stderr)
+        return None, f"{TOOL} ended with exit code {answer.returncode}: {output}"
     return answer.stdout, None

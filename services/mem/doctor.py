@@ -1,7 +1,7 @@
 """What `hostbench doctor` asks for the mem subsystem alone."""
 
+from hostbench.base.units import human
 from hostbench.doctor.check import (
-    MEM,
     Advice,
     Check,
     Outcome,
@@ -13,11 +13,9 @@ from hostbench.doctor.check import (
 )
 from hostbench.doctor.installed import library_installed, peers_installed
 from hostbench.doctor.view import View
-from hostbench.hostmemory import BANDWIDTH_VARIABLE
-from hostbench.memorychannels import TABLE
-from hostbench.models.doctor import Evidence
-from hostbench.models.host import Memory
-from hostbench.units import human
+from hostbench.host.memory import BANDWIDTH_VARIABLE, TABLE
+from hostbench.model.doctor import Evidence
+from hostbench.model.host import Memory
 from services.mem.peers import PACKAGES
 
 LIBNUMA, LIBNUMA_PACKAGE = "libnuma.so.1", "libnuma1"
@@ -27,12 +25,12 @@ def memory_channels(view: View) -> Outcome:
     """Whether the bandwidth limit is known, and whether all channels have memory."""
     memory = view.host.memory or Memory()
     if memory.user_bytes_per_second is not None:
-        told = Evidence(source=BANDWIDTH_VARIABLE, value=f"{memory.user_bytes_per_second:g}")
-        return ok(f"told by you: {human(memory.user_bytes_per_second, 'byte/s')}", told)
+        rated = Evidence(source=BANDWIDTH_VARIABLE, value=f"{memory.user_bytes_per_second:g}")
+        return ok(f"set by you: {human(memory.user_bytes_per_second, 'byte/s')}", rated)
     if memory.channels is None:
         reason = memory.channels_reason or "not looked at"
         advice = Advice(f"{BANDWIDTH_VARIABLE}=… in byte/s, from the data sheet", Reach.OWN)
-        seen = Evidence(source=f"/{TABLE}", reason="tells nothing to go by")
+        seen = Evidence(source=f"/{TABLE}", reason="has nothing to go by")
         return unknown(f"limits will be empty: {reason}", seen, advice=advice)
     seen = Evidence(source=f"/{TABLE}", value=memory.channels_source)
     count = sum(one.count for one in memory.channels)
@@ -60,7 +58,7 @@ def mem_peers(view: View) -> Outcome:
 
 
 CHECKS = (
-    Check("memory_channels", Topic.MEMORY, "Memory channels", (MEM,), memory_channels),
-    Check("libnuma", Topic.INSTALLATION, "libnuma", (MEM,), libnuma),
-    Check("mem_peers", Topic.INSTALLATION, "Peers of memory", (MEM,), mem_peers),
+    Check("memory_channels", Topic.MEMORY, "Memory channels", ("mem",), memory_channels),
+    Check("libnuma", Topic.INSTALLATION, "libnuma", ("mem",), libnuma),
+    Check("mem_peers", Topic.INSTALLATION, "Peers of memory", ("mem",), mem_peers),
 )

@@ -8,12 +8,12 @@ store comes on top.
 
 from collections.abc import Iterable
 
-from hostbench.hostmemory import BANDWIDTH_VARIABLE
-from hostbench.models.events import EndEvent, StartEvent
-from hostbench.models.host import Cache, Channels, HostInventory, Memory
-from hostbench.models.limit import NAIVE_REASON, Factor, Limit
-from hostbench.smallfiles import cpu_list
-from hostbench.units import human
+from hostbench.base.files import cpu_list
+from hostbench.base.units import human
+from hostbench.host.memory import BANDWIDTH_VARIABLE
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import Cache, Channels, HostInventory, Memory
+from hostbench.model.limit import NAIVE_REASON, Factor, Limit
 from services.mem.params import BLOCK_KERNELS, KERNELS, NAIVE, SIZE
 
 METRIC, UNIT = "bytes_per_second", "byte/s"
@@ -47,7 +47,7 @@ def bandwidth_limit(memory: Memory | None, size: object, cache: int | None) -> L
     if cache is None:
         return _null("the size of the last-level cache is not known, so it may hold all of it")
     if not isinstance(size, int | float) or size <= 0:
-        return _null("the trial does not say how large its working set is (size_bytes)")
+        return _null("the trial does not report how large its working set is (size_bytes)")
     if size < CACHES_LEAST * cache * (1 - ROUNDING):
         return _null(
             f"a working set of {human(size, 'byte')} is less than {CACHES_LEAST} times the "
@@ -80,7 +80,7 @@ def _bytes_of(cache: Cache, used: set[int]) -> int:
 def _factors(memory: Memory) -> tuple[Factor, ...]:
     """Whose product is the bandwidth; empty where it is not known."""
     if memory.user_bytes_per_second is not None:
-        return (_whole(memory.user_bytes_per_second, f"told by {BANDWIDTH_VARIABLE}"),)
+        return (_whole(memory.user_bytes_per_second, f"set by {BANDWIDTH_VARIABLE}"),)
     channels, source = memory.channels or (), memory.channels_source or ""
     if len(channels) == 1:
         return _of_channels(channels[0], source)

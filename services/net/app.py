@@ -1,5 +1,5 @@
 """The service of the network subsystem for an ASGI server; see hostbench.service."""
 
-from hostbench.service import create_app
+from hostbench.service.app import create_app
 
 app = create_app("net")

@@ -1,7 +1,7 @@
 """What `hostbench doctor` asks for the net subsystem alone."""
 
+from hostbench.base.units import binary_bytes, human
 from hostbench.doctor.check import (
-    NET,
     Advice,
     Check,
     Outcome,
@@ -15,10 +15,9 @@ from hostbench.doctor.check import (
 )
 from hostbench.doctor.installed import peers_installed
 from hostbench.doctor.view import View
-from hostbench.hostnetwork import BANDWIDTH
-from hostbench.models.doctor import Evidence
-from hostbench.models.host import Interface
-from hostbench.units import binary_bytes, human
+from hostbench.host.network import BANDWIDTH
+from hostbench.model.doctor import Evidence
+from hostbench.model.host import Interface
 from services.net.peers import PACKAGES
 from services.net.peers.case import UDP_BUFFER_BYTES
 
@@ -44,8 +43,8 @@ def net_limit(view: View) -> Outcome:
     network = view.host.network
     assert network is not None, "the inventory of this host has it"
     if network.user_bytes_per_second is not None:
-        told = Evidence(source=BANDWIDTH.variable, value=f"{network.user_bytes_per_second:g}")
-        return ok(f"told by you: {human(network.user_bytes_per_second, 'byte/s')}", told)
+        rated = Evidence(source=BANDWIDTH.variable, value=f"{network.user_bytes_per_second:g}")
+        return ok(f"set by you: {human(network.user_bytes_per_second, 'byte/s')}", rated)
     cards = _cards(view)
     known = [one for one in cards if one.link_bits_per_second is not None]
     if known:
@@ -66,7 +65,7 @@ def duplex(view: View) -> Outcome:
     """Whether a card has agreed on half duplex, which a bad cable or a wrong setting makes."""
     cards = [one for one in _cards(view) if one.duplex is not None]
     if not cards:
-        return unknown("no card tells it", Evidence(source=f"{CLASS}/*/duplex", reason="no card"))
+        return unknown("no card reports it", Evidence(source=f"{CLASS}/*/duplex", reason="no card"))
     seen = [Evidence(source=f"{CLASS}/{one.name}/duplex", value=one.duplex) for one in cards]
     half = [one.name for one in cards if one.duplex == "half"]
     if half:
@@ -100,7 +99,7 @@ def socket_buffers(view: View) -> Outcome:
     if least >= UDP_BUFFER_BYTES:
         return ok(f"up to {binary_bytes(least)}", *readings)
     if view.has_capability(CAP_NET_ADMIN):
-        return ok("as large as asked for, by CAP_NET_ADMIN", *readings)
+        return ok("as large as requested, by CAP_NET_ADMIN", *readings)
     text = (
         f"{binary_bytes(least)} at most, where udp_stream asks for "
         f"{binary_bytes(UDP_BUFFER_BYTES)}: more datagrams are lost at the receiver"
@@ -146,11 +145,13 @@ def net_peers(view: View) -> Outcome:
 
 
 CHECKS = (
-    Check("net_limit", Topic.NETWORK, "Limit of the network", (NET,), net_limit),
-    Check("duplex", Topic.NETWORK, "Duplex", (NET,), duplex),
-    Check("congestion_control", Topic.NETWORK, "Congestion control", (NET,), congestion_control),
-    Check("socket_buffers", Topic.NETWORK, "Socket buffers", (NET,), socket_buffers),
-    Check("connection_tracking", Topic.NETWORK, "Connection tracking", (NET,), connection_tracking),
-    Check("session_groups", Topic.NETWORK, "Groups of sessions", (NET,), session_groups),
-    Check("net_peers", Topic.INSTALLATION, "Peers of networks", (NET,), net_peers),
+    Check("net_limit", Topic.NETWORK, "Limit of the network", ("net",), net_limit),
+    Check("duplex", Topic.NETWORK, "Duplex", ("net",), duplex),
+    Check("congestion_control", Topic.NETWORK, "Congestion control", ("net",), congestion_control),
+    Check("socket_buffers", Topic.NETWORK, "Socket buffers", ("net",), socket_buffers),
+    Check(
+        "connection_tracking", Topic.NETWORK, "Connection tracking", ("net",), connection_tracking
+    ),
+    Check("session_groups", Topic.NETWORK, "Groups of sessions", ("net",), session_groups),
+    Check("net_peers", Topic.INSTALLATION, "Peers of networks", ("net",), net_peers),
 )

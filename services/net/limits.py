@@ -9,18 +9,19 @@ import ipaddress
 import math
 from dataclasses import dataclass
 
-from hostbench.hostnetwork import BANDWIDTH
-from hostbench.models.events import EndEvent, StartEvent
-from hostbench.models.host import HostInventory, Interface, Network
-from hostbench.models.limit import NAIVE_REASON, Factor, Limit
+from hostbench.host.network import BANDWIDTH
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import HostInventory, Interface, Network
+from hostbench.model.limit import NAIVE_REASON, Factor, Limit
+from hostbench.plan.workloads import LOOPBACK, TARGET
 from services.net.goodput import FRAMING, MTU_LEAST, tcp_share, udp_share
 
 METRIC, UNIT = "bytes_per_second", "byte/s"
 TCP_STREAM, UDP_STREAM = "tcp_stream", "udp_stream"
 NAIVE_STREAM = "naive_stream"
-LOOPBACK, BOTH = "loopback", "both"
+BOTH = "both"
 NOT_LOOKED = "the inventory of this host was written before hostbench looked at its network"
-TELL = f"tell what the path carries with {BANDWIDTH.variable} in byte/s"
+TELL = f"set what the path carries with {BANDWIDTH.variable} in byte/s"
 BITS_A_BYTE = 8
 
 
@@ -29,7 +30,7 @@ class Unlimited(Exception):
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Conditions:
     """What of a trial decides about its limit. `mtu` is that of the path, bytes."""
 
     udp: bool
@@ -40,7 +41,7 @@ class _Asked:
     both: bool
 
     @classmethod
-    def of(cls, start: StartEvent, end: EndEvent) -> "_Asked":
+    def of(cls, start: StartEvent, end: EndEvent) -> "_Conditions":
         """By the parameters as they were resolved, and what was found on the way."""
         block = start.params.get("block_bytes")
         return cls(
@@ -60,9 +61,9 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
     if start.workload not in (TCP_STREAM, UDP_STREAM):
         return {}
     try:
-        if start.params.get("target") == LOOPBACK:
+        if start.params.get(TARGET) == LOOPBACK:
             raise Unlimited("the loopback has no line: it is memory and the work of the kernel")
-        factors = _factors(host.network, _Asked.of(start, end))
+        factors = _factors(host.network, _Conditions.of(start, end))
     except Unlimited as unlimited:
         return {METRIC: Limit(value=None, unit=UNIT, reason=str(unlimited))}
     value = math.prod(one.value for one in factors)
@@ -71,9 +72,9 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
 
 def _ip_version(start: StartEvent) -> int:
     """As the trial resolved it; of its target's address where that is left open."""
-    told = str(start.params.get("ip_version"))
-    if told in ("4", "6"):
-        return int(told)
+    stated = str(start.params.get("ip_version"))
+    if stated in ("4", "6"):
+        return int(stated)
     try:
         return ipaddress.ip_address(start.facts.get("far_address", "")).version
     except ValueError:
@@ -82,38 +83,38 @@ def _ip_version(start: StartEvent) -> int:
 
 def _mtu(start: StartEvent, end: EndEvent) -> int | None:
     """The smaller of what the interface and the path allow, as far as they are known."""
-    told = start.facts.get("interface_mtu", "")
-    own = int(told) if told.isascii() and told.isdigit() else None
+    stated = start.facts.get("interface_mtu", "")
+    own = int(stated) if stated.isascii() and stated.isdigit() else None
     path = end.metrics.get("path_mtu_bytes")
     known = [mtu for mtu in (own, path) if mtu is not None and mtu >= MTU_LEAST]
     return int(min(known)) if known else None
 
 
-def _factors(network: Network | None, asked: _Asked) -> tuple[Factor, ...]:
+def _factors(network: Network | None, conditions: _Conditions) -> tuple[Factor, ...]:
     """Whose product is the limit. Raises Unlimited."""
     if network is None:
         raise Unlimited(NOT_LOOKED)
-    directions = _directions(asked)
-    told = network.user_bytes_per_second
-    if told is not None:
-        source = f"told by {BANDWIDTH.variable}"
-        return (Factor(name="path_bandwidth", value=told, unit=UNIT, source=source), *directions)
-    interface = network.interface(asked.interface)
+    directions = _directions(conditions)
+    stated = network.user_bytes_per_second
+    if stated is not None:
+        source = f"set by {BANDWIDTH.variable}"
+        return (Factor(name="path_bandwidth", value=stated, unit=UNIT, source=source), *directions)
+    interface = network.interface(conditions.interface)
     if interface is None:
-        name = asked.interface or "none that the trial tells"
+        name = conditions.interface or "none that the trial reports"
         raise Unlimited(f"the inventory does not have its interface ({name}); {TELL}")
-    return (*_line(interface, asked), _share(network, asked), *directions)
+    return (*_line(interface, conditions), _share(network, conditions), *directions)
 
 
-def _line(interface: Interface, asked: _Asked) -> tuple[Factor, ...]:
+def _line(interface: Interface, conditions: _Conditions) -> tuple[Factor, ...]:
     """Its speed. Raises Unlimited where it is not known, or the frames on it are not Ethernet's."""
     speed = interface.link_bits_per_second
     if speed is None:
         raise Unlimited(f"{interface.link_reason or NOT_LOOKED}; {TELL}")
     if interface.kind != "ethernet":
         raise Unlimited(f"{interface.name}: the framing of {interface.kind} is not known; {TELL}")
-    if asked.both and interface.duplex != "full":
-        raise Unlimited(f"{interface.name} does not say that it is full duplex; {TELL}")
+    if conditions.both and interface.duplex != "full":
+        raise Unlimited(f"{interface.name} does not report that it is full duplex; {TELL}")
     source = interface.link_source or interface.name
     return (
         Factor(name="line_speed", value=speed, unit="bit/s", source=source),
@@ -126,27 +127,29 @@ def _line(interface: Interface, asked: _Asked) -> tuple[Factor, ...]:
     )
 
 
-def _share(network: Network, asked: _Asked) -> Factor:
+def _share(network: Network, conditions: _Conditions) -> Factor:
     """What the headers leave. Raises Unlimited where it is not known."""
-    if asked.mtu is None:
-        raise Unlimited(f"the trial does not say how large packets may be (interface_mtu); {TELL}")
-    if asked.udp and asked.block_bytes <= 0:
-        raise Unlimited(f"the trial does not say how large datagrams are (block_bytes); {TELL}")
-    ip = f"MTU {asked.mtu}, IPv{asked.version}"
+    if conditions.mtu is None:
+        raise Unlimited(
+            f"the trial does not report how large packets may be (interface_mtu); {TELL}"
+        )
+    if conditions.udp and conditions.block_bytes <= 0:
+        raise Unlimited(f"the trial does not report how large datagrams are (block_bytes); {TELL}")
+    ip = f"MTU {conditions.mtu}, IPv{conditions.version}"
     frame = f"{FRAMING} bytes of Ethernet a frame"
-    if asked.udp:
-        share = udp_share(asked.mtu, asked.version, asked.block_bytes)
-        source = f"{ip}, UDP datagrams of {asked.block_bytes} bytes, {frame}"
+    if conditions.udp:
+        share = udp_share(conditions.mtu, conditions.version, conditions.block_bytes)
+        source = f"{ip}, UDP datagrams of {conditions.block_bytes} bytes, {frame}"
     else:
         timestamps = network.tcp_timestamps is not False
-        share = tcp_share(asked.mtu, asked.version, timestamps=timestamps)
+        share = tcp_share(conditions.mtu, conditions.version, timestamps=timestamps)
         options = "with timestamps" if timestamps else "without timestamps"
         source = f"{ip}, TCP {options}, {frame}"
     return Factor(name="goodput_share", value=share, unit="1", source=source)
 
 
-def _directions(asked: _Asked) -> tuple[Factor, ...]:
-    if not asked.both:
+def _directions(conditions: _Conditions) -> tuple[Factor, ...]:
+    if not conditions.both:
         return ()
     source = "the figure is of both directions, and each has a line of its own"
     return (Factor(name="directions", value=2.0, unit="1", source=source),)

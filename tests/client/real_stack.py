@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hostbench.models.jobs import TERMINAL
+from hostbench.model.jobs import TERMINAL
 from tests.faults.command import Command
 from tests.patience import wait_until
 from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from hostbench.exitcode import ExitCode
+from hostbench.base.exitcode import ExitCode
 from tests.client.canned_server import certificate
 from tests.client.real_stack import Stack
 from tests.client.test_commands import rest_of
@@ -13,7 +11,6 @@ from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 
 
-@pytest.mark.slow
 def test_whoever_watches_a_lost_job_is_told(tmp_path: Path) -> None:
     with Stack(tmp_path).running() as stack:
         job = stack.submit(duration_s=60)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.base.errors import HostbenchError, shown
 from hostbench.client.connection import Connection, Reach, connection
-from hostbench.errors import HostbenchError, shown
 from tests.faults.command import CHECKOUT
 
 KEY = "key-of-the-test-0123456789"
@@ -319,7 +319,7 @@ def test_a_user_without_a_home(places: Places, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_page_tells_every_command_and_every_place() -> None:
-    from hostbench.cli_stack import stack
+    from hostbench.cli.stack import stack
     from hostbench.client.connection import CONFIG_KEYS, _environment
 
     page = (CHECKOUT / "docs" / "client.md").read_text()

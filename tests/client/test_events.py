@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from hostbench.base.errors import HostbenchError, UnreachableError
 from hostbench.client import api, events
 from hostbench.client.api import Orchestrator
 from hostbench.client.events import JobEvents
-from hostbench.errors import HostbenchError, UnreachableError
-from hostbench.models.jobs import JobEvent, StateEvent, WaitingEvent
+from hostbench.model.job_events import JobEvent, StateEvent, WaitingEvent
 from tests.client.breaking_proxy import BreakingProxy
 from tests.client.canned_server import (
     EVENTS,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.base.errors import HostbenchError, ResourceError, UnreachableError, UsageError
+from hostbench.base.exitcode import ExitCode
 from hostbench.client import api
 from hostbench.client.api import Orchestrator
 from hostbench.client.connection import Connection
 from hostbench.client.failures import LostContact, Refusal
-from hostbench.errors import HostbenchError, ResourceError, UnreachableError, UsageError
-from hostbench.exitcode import ExitCode
-from hostbench.models.jobs import JobSpec
+from hostbench.model.jobs import JobSpec
 from tests.client.canned_server import (
     HTML,
     KEY,
@@ -95,7 +95,7 @@ def test_nobody_answers(server: CannedServer, monkeypatch: pytest.MonkeyPatch) -
             second.setblocking(False)
             second.connect_ex(address)
             server.url = f"http://127.0.0.1:{address[1]}"
-            assert "nobody answers there; look whether the host is up" in str(
+            assert "no answer from there; check that the host is up" in str(
                 hosts_error(server.connection())
             )
 
@@ -123,7 +123,7 @@ def test_it_breaks_off(server: CannedServer) -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        ("IP:127.0.0.1", "is signed by nobody trusted here: self-signed certificate; name the"),
+        ("IP:127.0.0.1", "is not signed by an authority trusted here: self-signed certificate;"),
         ("IP:192.0.2.1", "is for another name: IP address mismatch"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_certificate_of_somebody_else(tmp_path: Path) -> None:
     with serving(
         CannedServer(), ssl_certfile=str(made.certificate), ssl_keyfile=str(made.key)
     ) as server:
-        assert f"nobody trusted by those in {other}" in str(
+        assert f"by an authority trusted by those in {other}" in str(
             hosts_error(server.connection(ca_file=other))
         )
         server.answers["/jobs"] = ACCEPTED

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.model.registry import subsystem_names
+from tests.builds import builds
+
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -24,7 +27,7 @@ class Variant:
         return [*self.prefix, str(self.program(subsystem))]
 
 
-VARIANTS = (
+KNOWN = (
     Variant("release"),
     Variant("clang"),
     Variant("asan"),
@@ -32,22 +35,21 @@ VARIANTS = (
     Variant("tsan", ("setarch", os.uname().machine, "-R")),
     Variant("aarch64", ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")),
 )
-SUBSYSTEMS = tuple(
-    path.parent.name for path in sorted((CHECKOUT / "services").glob("*/bench")) if path.is_dir()
-)
+VARIANTS = {variant.name: variant for variant in KNOWN}
+SUBSYSTEMS = subsystem_names()
 
 
-@pytest.fixture(params=VARIANTS, ids=lambda variant: variant.name)
+@pytest.fixture(params=builds(*VARIANTS))
 def variant(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Variant:
-    """Each build. One that is not there fails; a tool to run it that is not there skips."""
-    one: Variant = request.param
+    """Each build of this tier. One that is not there fails; one that no tool here can run skips."""
+    one = VARIANTS[request.param]
     if one.prefix and shutil.which(one.prefix[0]) is None:
         pytest.skip(f"{one.prefix[0]} is not installed: the {one.name} build cannot run here")
     for subsystem in SUBSYSTEMS:
         assert one.program(subsystem).is_file(), (
-            f"{one.program(subsystem)} is not built; make test builds it"
+            f"{one.program(subsystem)} is not built; make test-all builds it"
         )
     if one.name == "tsan":
         # Beneath it a driver of OpenCL takes seconds to load, which every call of gpu-bench does.

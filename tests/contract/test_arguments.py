@@ -8,43 +8,13 @@ from typing import Any
 import pytest
 
 from tests.contract.conftest import SUBSYSTEMS
+from tests.each import each
+from tests.examples import examples
 
 PROGRAMS = Path(__file__).parents[2] / "build" / "release"
-# Of each subsystem the workload that is asked.
-ASKED = {
-    "cpu": "fma",
-    "mem": "triad",
-    "disk": "rand_read",
-    "net": "tcp_stream",
-    "gpu": "gemm",
-}
-# … and how what they share is called there: words in braces below stand for these.
-STEPS = {"count": "--threads", "threads": "1 to 4096", "work": "--work", "choice": "--isa"}
-WORDS = {
-    "cpu": {**STEPS, "choices": "avx512"},
-    "mem": {**STEPS, "choices": "avx512"},
-    "disk": {
-        "count": "--threads",
-        "threads": "1 to 512",
-        "work": "--total-bytes",
-        "choice": "--engine",
-        "choices": "io_uring",
-    },
-    "net": {
-        "count": "--streams",
-        "threads": "1 to 512",
-        "work": "--total-bytes",
-        "choice": "--send-path",
-        "choices": "sendfile",
-    },
-    "gpu": {
-        "count": "--n",
-        "threads": "16 to 65536",
-        "work": "--work",
-        "choice": "--dtype",
-        "choices": "bf16",
-    },
-}
+# Words in braces below stand for these.
+WORDS = {subsystem: examples(subsystem).OPTIONS for subsystem in SUBSYSTEMS}
+ASKED = {subsystem: examples(subsystem).WORKLOAD for subsystem in SUBSYSTEMS}
 USAGE, UNSUPPORTED = 2, 4
 
 BAD = [
@@ -104,7 +74,7 @@ each_subsystem = pytest.mark.parametrize("subsystem", SUBSYSTEMS)
 
 
 @each_subsystem
-@pytest.mark.parametrize(("arguments", "value", "allowed"), BAD)
+@each(("arguments", "value", "allowed"), BAD)
 def test_bad_argument(subsystem: str, arguments: list[str], value: str, allowed: str) -> None:
     words = WORDS[subsystem]
     result = run(subsystem, ASKED[subsystem], *(word.format(**words) for word in arguments))
@@ -117,7 +87,7 @@ def test_work_and_time(subsystem: str) -> None:
     """Those of a disk end with the first of both."""
     result = run(subsystem, ASKED[subsystem], "--work", "1000", "--duration-s", "1")
     assert result.returncode == USAGE
-    is_one_clear_line(result, "--work and --duration-s", "give one")
+    is_one_clear_line(result, "--work and --duration-s", "give one of them")
 
 
 def test_a_choice_of_its_own() -> None:
@@ -127,7 +97,7 @@ def test_a_choice_of_its_own() -> None:
 
 
 @each_subsystem
-@pytest.mark.parametrize("name", ["", "nosuch", "FMA", "fma ", "TRIAD", "triad "])
+@each("name", ["", "nosuch", "FMA", "fma ", "TRIAD", "triad "])
 def test_unknown_workload(subsystem: str, name: str) -> None:
     result = run(subsystem, name)
     assert result.returncode == USAGE

@@ -5,14 +5,16 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from hostbench.host import inventory
-from hostbench.models.host import HostInventory
-from hostbench.models.published import Match, Published
-from hostbench.models.result import PlannedCase
-from hostbench.models.table import Table
-from hostbench.plan import Plan, make_plan, subsystems_of
-from hostbench.program import load_program
-from hostbench.suite import built_in_suites, load_known_suite
+from hostbench.host.inventory import inventory
+from hostbench.model.host import HostInventory
+from hostbench.model.published import Match, Published
+from hostbench.model.result import PlannedCase
+from hostbench.model.table import Table
+from hostbench.plan.estimate import Plan
+from hostbench.plan.grid import make_plan
+from hostbench.plan.suite import built_in_suites, load_known_suite
+from hostbench.plan.workloads import subsystems_of
+from hostbench.programs.program import load_program
 
 NAMES = sorted(name for name in built_in_suites() if name.startswith("cs553/"))
 QUICK_S_TOGETHER = 45 * 60.0

@@ -14,12 +14,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from hostbench.docs import SCHEMA_PAGE, WORKLOADS_PAGE, schema_page, workloads_page
-from hostbench.models.events import EVENT
-from hostbench.models.table import Table
-from hostbench.program import SUBSYSTEMS as DOCUMENTED
-from hostbench.program import load_program
-from hostbench.stream import EventStream
-from hostbench.trial import Trial
+from hostbench.model.events import EVENT
+from hostbench.model.registry import subsystem_names
+from hostbench.model.table import Table
+from hostbench.model.trial import Trial
+from hostbench.programs.program import load_program
+from hostbench.programs.stream import EventStream
 from tests.contract.conftest import SUBSYSTEMS, Variant
 
 MOMENT = {"duration_s": 0.03, "warmup_s": 0, "sample_interval_s": 0.1}
@@ -102,7 +102,13 @@ def trial_of(subsystem: str, table: Table, workload: str, params: dict[str, Any]
     found = table.workload(workload)
     assert found is not None
     small = {name: value for name, value in SMALL.items() if found.param(name)}
-    return Trial("hostbench", subsystem, workload, small | params, found.primary.name, TIMEOUT_S)
+    return Trial(
+        tool="hostbench",
+        subsystem=subsystem,
+        workload=workload,
+        params=small | params,
+        timeout_s=TIMEOUT_S,
+    )
 
 
 def run(variant: Variant, trial: Trial) -> tuple[int, list[bytes], str]:
@@ -121,7 +127,9 @@ def keeps_the_protocol(
 ) -> list[Any]:
     """Runs the trial; its events as plain values."""
     exit_code, lines, errors = run(variant, trial)
-    stream = EventStream(trial)
+    workload = table.workload(trial.workload)
+    assert workload is not None
+    stream = EventStream(trial, workload)
     events = []
     for line in lines:
         event = json.loads(line, parse_constant=_refuse)
@@ -249,7 +257,7 @@ def test_the_published_schema_is_that_of_the_models() -> None:
 
 
 def test_the_page_of_workloads_is_that_of_the_programs() -> None:
-    page = workloads_page(load_program(subsystem).table for subsystem in DOCUMENTED)
+    page = workloads_page(load_program(subsystem).table for subsystem in subsystem_names())
     assert WORKLOADS_PAGE.read_text() == page, "write it anew: python -m hostbench.docs"
 
 

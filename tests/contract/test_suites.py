@@ -8,13 +8,15 @@ from unittest import mock
 
 import pytest
 
-from hostbench.host import inventory
-from hostbench.models.host import Gpu, Gpus
-from hostbench.models.suite import Suite
-from hostbench.models.table import Table
-from hostbench.plan import Plan, make_plan, subsystems_of
-from hostbench.program import load_program
-from hostbench.suite import built_in_suites, load_known_suite
+from hostbench.host.inventory import inventory
+from hostbench.model.host import Gpu, Gpus
+from hostbench.model.suite import Suite
+from hostbench.model.table import Table
+from hostbench.plan.estimate import Plan
+from hostbench.plan.grid import make_plan
+from hostbench.plan.suite import built_in_suites, load_known_suite
+from hostbench.plan.workloads import subsystems_of
+from hostbench.programs.program import load_program
 from services.gpu.tests import cuda_stub
 
 CARDS = tuple(Gpu(index=index, backend="cuda", name="a card") for index in (0, 1))

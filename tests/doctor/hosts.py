@@ -4,14 +4,15 @@ import errno
 from collections.abc import Mapping
 from pathlib import Path
 
+from hostbench.base.cpu_times import CpuTimes
 from hostbench.doctor.calls import Calls
 from hostbench.doctor.examination import all_checks, report
 from hostbench.doctor.observation import Observation
 from hostbench.doctor.view import View
-from hostbench.host import inventory
-from hostbench.idle import Counters, CpuTimes, window_between
-from hostbench.models.doctor import Finding
-from hostbench.models.result import Busy
+from hostbench.host.idle import Counters, window_between
+from hostbench.host.inventory import inventory
+from hostbench.model.doctor import Finding
+from hostbench.model.result import Busy
 
 Files = dict[str, str]
 CPU = "sys/devices/system/cpu"

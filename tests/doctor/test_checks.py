@@ -10,8 +10,8 @@ import pytest
 
 from hostbench.doctor.calls import Calls
 from hostbench.doctor.cores import cpu_ranges
-from hostbench.models.doctor import Finding, State
-from hostbench.models.host import BlockDevice, Disk, Interface, Network, ScratchPlace
+from hostbench.model.doctor import Finding, State
+from hostbench.model.host import BlockDevice, Disk, Interface, Network, ScratchPlace
 from services.disk import doctor as disk_doctor
 from tests.doctor import hosts
 from tests.doctor.hosts import CPU, POLICY, Files, findings, view_of
@@ -402,7 +402,7 @@ def test_memory_channels(tmp_path: Path, content: bytes, state: State, part: str
 def test_a_bandwidth_that_the_user_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", "307.2e9")
     found = findings(view_of(tmp_path, hosts.cloud_machine()))["memory_channels"]
-    assert found.state is OK and found.text == "told by you: 307.2 GB/s"
+    assert found.state is OK and found.text == "set by you: 307.2 GB/s"
 
 
 def test_programs_that_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,7 +504,7 @@ def disk(**link: Any) -> ScratchPlace:
         (
             ScratchPlace(directory="/scratch", user_bytes_per_second=3.5e9),
             OK,
-            "told by you: 3.500 GB/s",
+            "set by you: 3.500 GB/s",
         ),
     ],
 )
@@ -565,7 +565,7 @@ def test_the_limit_of_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert all(one.reason for one in found.evidence)
     monkeypatch.setenv("HOSTBENCH_NET_BANDWIDTH", "1.17e9")
     told = of_network(tmp_path / "told", "net_limit")
-    assert told.state is OK and told.text == "told by you: 1.170 GB/s"
+    assert told.state is OK and told.text == "set by you: 1.170 GB/s"
 
 
 def test_a_kernel_that_does_not_say_how_it_shares_cpus(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.doctor.check import PROCESSES_HIDDEN
-from hostbench.models.doctor import Finding, Place, State
+from hostbench.model.doctor import Finding, Place, State
 from tests.doctor import hosts
 from tests.doctor.hosts import Files, findings, view_of, watched
 
@@ -38,7 +38,7 @@ HOSTS: list[tuple[Callable[[], Files], Expected]] = [
             "thermal_throttling": (NOTICE, "5 times by cores and 7 times by the package"),
             "thermal_zones": (UNKNOWN, "no sensor"),
             "idle_states": (NOTICE, "C6, needs 170 µs"),
-            "power_profile": (OK, "nobody"),
+            "power_profile": (OK, "no daemon"),
             "battery": (OK, "none in use"),
             "mitigations": (NOTICE, "entering and leaving the kernel slower by mds"),
             "irqbalance": (NOTICE, "running"),
@@ -94,7 +94,7 @@ HOSTS: list[tuple[Callable[[], Files], Expected]] = [
             "memory_limit": (NOTICE, "2.000 GiB of the host's 16.00 GiB"),
             "process_count": (PROBLEM, "60"),
             "results_file_system": (NOTICE, "overlay"),
-            "write_cache": (UNKNOWN, "cannot be told"),
+            "write_cache": (UNKNOWN, "is unknown"),
             "irqbalance": (NOTICE, "running"),
             "smt": (NOTICE, "share 1 cores"),
         },
@@ -288,7 +288,7 @@ def test_a_second_of_noise(tmp_path: Path) -> None:
             "steal": (PROBLEM, "5.0 %"),
             "cpu_pressure": (PROBLEM, "10.0 %"),
             "memory_pressure": (PROBLEM, "10.0 %"),
-            "io_pressure": (OK, "nobody"),
+            "io_pressure": (OK, "no task"),
             "cgroup_throttling": (PROBLEM, "this second"),
             "thermal_throttling": (PROBLEM, "this second"),
             "swap_in_use": (PROBLEM, "swapped"),
@@ -326,9 +326,9 @@ def test_a_quiet_second(tmp_path: Path) -> None:
         {
             "busy_cpus": (OK, "idle"),
             "steal": (OK, "none"),
-            "cpu_pressure": (OK, "nobody"),
-            "memory_pressure": (OK, "nobody"),
-            "io_pressure": (OK, "nobody"),
+            "cpu_pressure": (OK, "no task"),
+            "memory_pressure": (OK, "no task"),
+            "io_pressure": (OK, "no task"),
             "cgroup_throttling": (NOTICE, "not during this second"),
             "thermal_throttling": (NOTICE, "not now"),
         },

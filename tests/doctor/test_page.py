@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.doctor.check import Check
+from hostbench.doctor.check import ALL, Check
 from hostbench.doctor.examination import all_checks
-from hostbench.models.doctor import DoctorReport, Evidence, Finding, Place, Remedy
-from hostbench.services import Subsystem
+from hostbench.model.doctor import DoctorReport, Evidence, Finding, Place, Remedy
+from hostbench.model.registry import subsystem_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text()
 ROW = re.compile(r"^\| `(\w+)` \| ([a-z ]+) \| (.+) \| (.+) \| (.+) \|$", re.MULTILINE)
@@ -34,9 +34,13 @@ def test_the_page_has_the_checks_and_no_others() -> None:
 def test_row(check: Check) -> None:
     title, row = rows()[check.name]
     assert title.lower() == check.topic.lower()
-    every = check.subsystems == tuple(Subsystem)
-    assert row[2] == ("all" if every else " ".join(check.subsystems))
+    assert row[2] == ("all" if check.subsystems == ALL else " ".join(check.subsystems))
     assert re.search(r"\[[^]]+\]\([^)]+\)", row[4]), "a source is named"
+
+
+def test_a_check_names_subsystems_that_there_are() -> None:
+    named = {name for check in CHECKS for name in check.subsystems}
+    assert named <= set(subsystem_names())
 
 
 @pytest.mark.parametrize("model", [DoctorReport, Finding, Evidence, Remedy])

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
+from hostbench.base.exitcode import ExitCode
 from hostbench.doctor import calls
 from hostbench.doctor.examination import all_checks
-from hostbench.exitcode import ExitCode
-from hostbench.models.doctor import DoctorReport
+from hostbench.model.doctor import DoctorReport
 from tests.faults.command import Command
 from tests.faults.test_cgroup_limits import V2, group
 from tests.patience import SOON_S, wait_until
@@ -158,7 +158,7 @@ def test_the_form_of_the_report(command: Command) -> None:
         assert all((one["value"] is None) == bool(one["reason"]) for one in finding["evidence"])
     report = DoctorReport.model_validate_json(ended.output)
     assert report.model_dump_json(indent=1, by_alias=True) == ended.output.rstrip("\n")
-    expected = {check.name for check in all_checks() if "net" in check.subsystems}
+    expected = {check.name for check in all_checks() if check.touches("net")}
     assert {finding["check"] for finding in document["findings"]} == expected
 
 
@@ -189,9 +189,9 @@ def test_it_takes_its_second_and_little_more(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--subsystem", "cqu"], ["'cqu'", "'cpu'", "'gpu'"]),
-        (["--subsystem", "CPU"], ["'CPU'", "'cpu'"]),
-        (["--subsystem", ""], ["''", "'cpu'"]),
+        (["--subsystem", "cqu"], ["'cqu'", "did you mean 'cpu'?", "gpu"]),
+        (["--subsystem", "CPU"], ["'CPU'", "cpu"]),
+        (["--subsystem", ""], ["''", "cpu"]),
         (["--subsystem"], ["--subsystem"]),
         (["--csv"], ["--csv"]),
         (["extra"], ["extra"]),
@@ -407,7 +407,7 @@ def test_it_works_where_nothing_can_be_written(command: Command) -> None:
 def test_a_run_does_not_ask_it(tmp_path: Path) -> None:
     """Importing what `hostbench run` imports brings none of it."""
     code = (
-        "import sys, hostbench.cli, hostbench.commands, hostbench.rendering;"
+        "import sys, hostbench.cli.app, hostbench.cli.commands, hostbench.cli.render;"
         "print([m for m in sys.modules if 'doctor' in m])"
     )
     assert said(sys.executable, "-c", code, cwd=Path(__file__).parents[2]) == "[]"

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hostbench.model.registry import subsystem_names
 from tests.stack.service_process import free_port
 
 ROOT = Path(__file__).parents[2]
 # Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.
 PULL_S = 300
 REGISTRY = ("redis", "influxdb", "grafana")
-BENCHMARKS = ("cpu", "mem", "disk", "net", "gpu")
+BENCHMARKS = subsystem_names()
 BUILT = ("orchestrator", *BENCHMARKS)
 HOST = "e2e-host"
 # More than any host has: no figure may be above it.

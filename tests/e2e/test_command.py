@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import hostbench
-from hostbench.exitcode import ExitCode
-from hostbench.models.result import PlannedCase
-from hostbench.program import SUBSYSTEMS
+from hostbench.base.exitcode import ExitCode
+from hostbench.model.registry import subsystem_names
+from hostbench.model.result import PlannedCase
 from tests.faults.command import CHECKOUT, Command, Ended
 
 FORCE = ("--idle-policy", "force")
@@ -90,7 +90,7 @@ def test_json_is_the_stored_document(command: Command, measured: Ended) -> None:
     shown = command.run("show", "latest", "--json")
     (job,) = command.jobs()
     assert shown.document == json.loads((job / "result.json").read_text())
-    assert shown.document["schema"] == 1
+    assert shown.document["schema"] == 2
     trial = shown.document["cases"][0]["trials"][0]
     assert [event["event"] for event in trial["events"]] == ["start", "end"]
 
@@ -148,7 +148,7 @@ def test_list_suites_and_workloads(command: Command) -> None:
     assert naive and all("Naive: its figure misleads on purpose." in line for line in naive)
     assert listed.count("Naive: ") == len(naive)
     programs = command.run("list", "workloads", "--json").document["programs"]
-    assert [one["program"] for one in programs] == [f"{name}-bench" for name in SUBSYSTEMS]
+    assert [one["program"] for one in programs] == [f"{name}-bench" for name in subsystem_names()]
 
 
 SCALED = """
@@ -194,7 +194,7 @@ def test_a_suite_at_one_of_its_scales(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("scaled.yaml", "--scale", "ful"), "scaled has no scale 'ful'; did you mean 'full'?"),
-        (("quick", "--scale", "full"), "suite quick has no scales, and 'full' is asked for"),
+        (("quick", "--scale", "full"), "suite quick has no scales, but 'full' is given"),
         (("--workload", "cpu.fma", "--scale", "full"), "'full' is a scale of a suite"),
     ],
 )
@@ -360,8 +360,8 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 
 def test_the_course_of_disks_is_bounded_by_time_and_by_the_courses_totals() -> None:
-    from hostbench.job import set_up
-    from hostbench.suite import find_suite, load_suite
+    from hostbench.plan.suite import find_suite, load_suite
+    from hostbench.run.job import set_up
 
     cases = set_up(load_suite(find_suite("disk-course")))[0].plan.cases
     assert all(case.params["duration_s"] == 1 and case.params["total_bytes"] for case in cases)
@@ -380,8 +380,8 @@ def test_the_course_of_disks_is_bounded_by_time_and_by_the_courses_totals() -> N
 
 
 def test_the_networks_course_grid_has_all_its_blocks_and_totals() -> None:
-    from hostbench.job import set_up
-    from hostbench.suite import find_suite, load_suite
+    from hostbench.plan.suite import find_suite, load_suite
+    from hostbench.run.job import set_up
 
     for name, target in (("net-course", "loopback"), ("net-two-hosts", "far_host")):
         cases = set_up(load_suite(find_suite(name)))[0].plan.cases
@@ -419,9 +419,9 @@ def bytes_written(case: PlannedCase) -> int:
 
 
 def test_the_quick_suite_keeps_its_budget() -> None:
-    from hostbench.job import set_up
-    from hostbench.plan import Plan
-    from hostbench.suite import find_suite, load_suite
+    from hostbench.plan.estimate import Plan
+    from hostbench.plan.suite import find_suite, load_suite
+    from hostbench.run.job import set_up
 
     setup, _programs = set_up(load_suite(find_suite("quick")))
     plan = setup.plan

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hostbench.exitcode import ExitCode
+from hostbench.base.exitcode import ExitCode
 from services.gpu.tests import cuda_stub
 from tests.faults.command import CHECKOUT, PROGRAMS, Command
 

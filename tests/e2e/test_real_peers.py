@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from hostbench.errors import ResourceError
-from hostbench.hostgpu import ListedDevice, list_devices
-from hostbench.interrupt import Interrupt
-from hostbench.local import LocalTransport
-from hostbench.models.events import SkipEvent
-from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
-from hostbench.models.service import SessionEvent, SessionPlace, SessionRequest
-from hostbench.peers import Params, peers_of
-from hostbench.program import find_program
+from hostbench.base.errors import ResourceError
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.gpu import ListedDevice, list_devices
+from hostbench.model.events import SkipEvent
+from hostbench.model.peer import PeerEndEvent, PeerStartEvent, TrialEvent
+from hostbench.model.service import SessionEvent, SessionPlace, SessionRequest
+from hostbench.model.trial import Beside, Trial
+from hostbench.programs.peer import Params
+from hostbench.programs.program import find_program
+from hostbench.programs.subsystem import peers_of
+from hostbench.run.local import LocalTransport
 from hostbench.service.toolserver import ToolServerWork
-from hostbench.trial import Beside, Trial
 from tests.faults.command import Command
 
 CPUS = tuple(sorted(os.sched_getaffinity(0)))
@@ -49,7 +50,14 @@ def run(
     subsystem: str = "cpu",
 ) -> tuple[list[TrialEvent], float]:
     (peer,) = [one for one in peers_of(subsystem, workload, params) if one.tool == tool]
-    trial = Trial(tool, subsystem, workload, params, "a_metric", 100.0, beside)
+    trial = Trial(
+        tool=tool,
+        subsystem=subsystem,
+        workload=workload,
+        params=dict(params),
+        timeout_s=100.0,
+        beside=beside,
+    )
     events = list(transport.run(trial))
     last = events[-1]
     assert isinstance(last, PeerEndEvent), events
@@ -74,6 +82,7 @@ WIDE: Params = {"dtype": "fp32", "isa": "avx512"}
         pytest.param("sysbench", "clock", {}, TWO, marks=needs("sysbench")),
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_light_peer(
     transport: LocalTransport, tool: str, workload: str, params: Params, cpus: tuple[int, ...]
 ) -> None:
@@ -108,6 +117,7 @@ HUGE: Params = {"pages": "huge", "isa": "scalar", "size_bytes": 64_000_000}
         pytest.param("sysbench", "read", HUGE, LAST, marks=needs("sysbench")),
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_light_peer_of_memory(
     transport: LocalTransport, tool: str, workload: str, params: Params, cpus: tuple[int, ...]
 ) -> None:
@@ -143,6 +153,7 @@ DGEMM: Params = {"n": 300, "dtype": "fp64"}
 @pytest.mark.parametrize(
     ("workload", "params", "ranks"), [("linpack", HPL, len(TWO)), ("gemm", DGEMM, 1)]
 )
+@pytest.mark.exhaustive
 def test_hpcc(transport: LocalTransport, workload: str, params: Params, ranks: int) -> None:
     beside = Beside(cpus=TWO, rate=1e10, elapsed_s=0.1)
     before = set(Path("/dev/shm").iterdir())
@@ -222,6 +233,7 @@ SPIN: Params = {"block_bytes": 1, "wait": "spin", "target": "loopback"}
         pytest.param("qperf", "udp_rr", ECHO, 1e-6, 1e-1, marks=needs("qperf")),
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_peer_of_the_network_brings_its_server(
     transport: LocalTransport,
     tool: str,
@@ -287,7 +299,14 @@ def test_peers_of_nvidias_cards_are_skipped_elsewhere(transport: LocalTransport,
     cases = {"nvbandwidth": "copy", "cublaslt": "tensor", "pytorch": "gemm"}
     params: Params = {"dtype": "bf16", "n": 8192, "device": "0"}
     beside = Beside(cpus=FIRST, rate=1e9, elapsed_s=0.5)
-    trial = Trial(tool, "gpu", cases[tool], params, "a_metric", 100.0, beside)
+    trial = Trial(
+        tool=tool,
+        subsystem="gpu",
+        workload=cases[tool],
+        params=dict(params),
+        timeout_s=100.0,
+        beside=beside,
+    )
     start, skip = transport.run(trial)
     assert isinstance(start, PeerStartEvent) and isinstance(skip, SkipEvent)
     assert re.search(r"not installed|has no|NVIDIA's cards alone|no GPU", skip.reason), skip
@@ -298,7 +317,15 @@ def test_ping_of_a_far_host(transport: LocalTransport) -> None:
     params: Params = {"target": "far_host", "block_bytes": 1}
     beside = Beside(cpus=FIRST, rate=1e-5, elapsed_s=0.5)
     place = SessionPlace(address="127.0.0.1", port=1)
-    trial = Trial("ping", "net", "tcp_rr", params, "a_metric", 100.0, beside, session=place)
+    trial = Trial(
+        tool="ping",
+        subsystem="net",
+        workload="tcp_rr",
+        params=dict(params),
+        timeout_s=100.0,
+        beside=beside,
+        session=place,
+    )
     events = list(transport.run(trial))
     if isinstance(events[-1], SkipEvent):
         pytest.skip(events[-1].reason)
@@ -332,13 +359,19 @@ def test_a_peer_talks_to_the_server_of_a_session(
         contextlib.closing(Interrupt()) as interrupt,
         Path("/dev/null").open() as lock,
         contextlib.closing(
-            ToolServerWork(request, "127.0.0.1").run(interrupt, lock.fileno())
+            ToolServerWork(request, "net", "127.0.0.1").run(interrupt, lock.fileno())
         ) as session,
     ):
         opened = next(session)
         assert isinstance(opened, SessionEvent)
         trial = Trial(
-            tool, "net", workload, params, "a_metric", 100.0, beside, session=opened.place
+            tool=tool,
+            subsystem="net",
+            workload=workload,
+            params=dict(params),
+            timeout_s=100.0,
+            beside=beside,
+            session=opened.place,
         )
         start, end = transport.run(trial)
         assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)

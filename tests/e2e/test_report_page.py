@@ -11,8 +11,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from hostbench.page.job import report_of
 from hostbench.report.html import html
-from hostbench.report.page import report_of
 from tests.unit.disk_documents import disk_run
 from tests.unit.gpu_documents import gpu_run
 from tests.unit.memory_documents import memory_run
@@ -20,10 +20,13 @@ from tests.unit.net_documents import net_run
 from tests.unit.report_documents import full_run, sampled_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="NO BROWSER, the report's page is not tested: scripts/system-packages.sh browser",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        CHROMIUM is None,
+        reason="NO BROWSER, the report's page is not tested: scripts/system-packages.sh browser",
+    ),
+    pytest.mark.exhaustive,
+]
 WIDTHS = (380, 768, 1280, 1600)
 OPENS_WITHIN_S = 2.0
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hostbench.program import SUBSYSTEMS
+from hostbench.model.registry import subsystem_names
 from tests.patience import comes_true, wait_until
 
 CHECKOUT = Path(__file__).parents[2]
@@ -138,7 +138,7 @@ def scripted_programs(directory: Path) -> Path:
     """A directory of programs that are all the scripted one, with the tables of the real ones."""
     programs = directory / "programs"
     programs.mkdir()
-    for name in (f"{subsystem}-bench" for subsystem in SUBSYSTEMS):
+    for name in (f"{subsystem}-bench" for subsystem in subsystem_names()):
         shutil.copy(SCRIPTED, programs / name)
         (programs / name).chmod(0o755)
         table = subprocess.run([PROGRAMS / name, "--list"], capture_output=True, check=True)

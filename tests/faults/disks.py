@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from services.disk.tests.loop_disk import loop_disk, unmount
-from services.disk.tests.program import MIB
+from tests.benchmark import MIB
 
 # EXT4_IOC_SHUTDOWN and EXT4_GOING_FLAGS_NOLOGFLUSH of linux/ext4.h: all that asks this file system
 # for anything gets EIO from then on, until it is unmounted.

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hostbench.journal import read_journal
-from hostbench.models.result import SessionRecord, TrialRecord
-from hostbench.results import JOURNAL
-from orchestrator.store.connection import key
+from hostbench.model.result import SessionRecord, TrialRecord
+from hostbench.results.journal import read_journal
+from hostbench.results.store import JOURNAL
+from orchestrator.queue.connection import key
 from tests.faults.command import PROGRAMS, scripted_programs
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.redis_server import RedisServer

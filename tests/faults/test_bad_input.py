@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.cli import run_command_line
-from hostbench.exitcode import ExitCode
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.app import run_command_line
 from tests.faults.command import PROGRAMS, Command
 
 FMA = ("run", "--workload", "cpu.fma", "--param")

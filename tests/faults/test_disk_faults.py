@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from hostbench.exitcode import ExitCode
+from hostbench.base.exitcode import ExitCode
 from services.disk.tests.loop_disk import free_bytes, loop_disk, names_in
-from services.disk.tests.program import FAILED, MIB, MOMENT, measure, on_disk, refused, running
+from services.disk.tests.program import MOMENT, measure, on_disk, running
+from tests.benchmark import FAILED, MIB, refused
 from tests.faults.command import Command, end_of
 from tests.faults.disks import failing_disk, overlay
 from tests.patience import SOON_S, comes_true, wait_until
@@ -179,6 +180,7 @@ def small_disk() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("into_the_second_s", [0, 0.1, 1])
+@pytest.mark.sampled(3)
 def test_kill_9_in_mid_trial_leaves_nothing_and_the_job_can_go_on(
     tmp_path: Path, small_disk: Path, into_the_second_s: float
 ) -> None:

@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
-from hostbench import limits as limits_module
-from hostbench.exitcode import ExitCode
-from hostbench.interrupt import Interrupt
-from hostbench.job import JobRunner
-from hostbench.models.limit import Limit
-from hostbench.models.suite import IdleRules, Repeats, Suite, SuiteCase
-from hostbench.progress import PlainProgress
-from hostbench.results import ResultsStore
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.interrupt import Interrupt
+from hostbench.cli.progress import PlainProgress
+from hostbench.judge import limits as limits_module
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import HostInventory
+from hostbench.model.limit import Limit
+from hostbench.model.subsystem import Subsystem
+from hostbench.model.suite import IdleRules, Repeats, Suite, SuiteCase
+from hostbench.results.store import ResultsStore
+from hostbench.run.job import JobRunner
 from tests.faults.command import Command, Ended, scripted_programs
 from tests.patience import SOON_S
 
@@ -35,7 +38,7 @@ def only_case(ended: Ended) -> Any:
         ("nan", "malformed_output", "finite"),
         ("cut", "malformed_output", "ends inside a line"),
         ("endless_line", "malformed_output", "more than"),
-        ("crash", "killed", "signal 11; it said: about to crash"),
+        ("crash", "killed", "signal 11; its output: about to crash"),
         ("no_last_event", "no_last_event", "exit code 0 without an end"),
         ("contradiction", "exit_code_contradicts", "exit code 1 contradicts"),
         ("other_params", "malformed_output", "second start"),
@@ -128,11 +131,11 @@ def test_a_program_without_a_table(tmp_path: Path, script: str, part: str) -> No
     assert command.jobs() == []
 
 
-class PlantedLimits:
-    """A limits module that knows this CPU."""
+class PlantedLimits(Subsystem):
+    """A subsystem that knows this CPU."""
 
-    @staticmethod
-    def limits(*_arguments: object) -> dict[str, Limit]:
+    def limits(self, host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
+        del host, start, end
         return {"operations_per_second": Limit(value=1e9, unit="operation/s")}
 
 
@@ -146,7 +149,8 @@ def test_a_planted_figure_above_the_limit_becomes_invalid(
     monkeypatch.setenv("HOSTBENCH_PROGRAMS", str(scripted_programs(tmp_path)))
     monkeypatch.setenv("HOSTBENCH_LOCK", str(tmp_path / "lock"))
     monkeypatch.setenv("SCRIPT_RATE", rate)
-    monkeypatch.setattr(limits_module, "service_module", lambda _subsystem, _name: PlantedLimits)
+    planted = PlantedLimits(name="cpu", title="CPU", port=1)
+    monkeypatch.setattr(limits_module, "find_subsystem", lambda _name: planted)
     suite = Suite(
         name="planted",
         idle=IdleRules(policy="force"),

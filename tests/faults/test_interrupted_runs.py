@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hostbench.exitcode import ExitCode
+from hostbench.base.exitcode import ExitCode
 from tests.faults.command import Command, end_of, scripted_programs
 from tests.patience import SOON_S, comes_true
 
@@ -58,6 +58,7 @@ def test_one_signal(command: Command, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("gap_s", [0, 0.001, 0.02, 0.2])
 @pytest.mark.parametrize("numbers", [(signal.SIGINT,) * 2, (signal.SIGTERM, signal.SIGINT)])
+@pytest.mark.sampled(3)
 def test_two_signals_in_a_row(
     command: Command, numbers: tuple[signal.Signals, ...], gap_s: float
 ) -> None:
@@ -74,6 +75,7 @@ def test_two_signals_in_a_row(
 
 
 @pytest.mark.parametrize("delay_s", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.3])
+@pytest.mark.sampled(4)
 def test_signals_at_any_moment(command: Command, delay_s: float) -> None:
     """The suite takes about a second: the signals fall before, into and between its trials."""
     suite = command.results.parent / "mine.yaml"
@@ -111,7 +113,7 @@ def test_a_further_signal_shortens_the_grace(
     place = tmp_path / "gracious"
     place.mkdir()
     (place / "sitecustomize.py").write_text(
-        "import hostbench.child as child\nchild.TERMINATE_GRACE_S = 600.0\n"
+        "import hostbench.programs.child as child\nchild.TERMINATE_GRACE_S = 600.0\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(place))
     command = Command(tmp_path, scripted_programs(tmp_path), SCRIPT="hang")

@@ -118,6 +118,7 @@ FITTING = ("triad", "pointer_chase", "random_access", "read_write", "naive_copy"
 
 
 @pytest.mark.parametrize(("workload", "arguments"), SIZED, ids=[one for one, _ in SIZED])
+@pytest.mark.sampled(4)
 def test_a_size_above_the_limit_is_refused_before_anything_is_taken(
     workload: str, arguments: tuple[str, ...]
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_size_above_the_limit_is_refused_before_anything_is_taken(
 
 
 @pytest.mark.parametrize("workload", FITTING)
+@pytest.mark.sampled(5)
 def test_what_fits_into_the_limit_is_measured(workload: str) -> None:
     with limited(192 * MIB) as small:
         result = small.run(workload, f"--size-bytes={64 * MIB}", *MOMENT)
@@ -183,6 +185,7 @@ def wait_until_used(limited_group: Limited, least: int) -> None:
 
 @pytest.mark.parametrize(("option", "name"), [("--as", "RLIMIT_AS"), ("--data", "RLIMIT_DATA")])
 @pytest.mark.parametrize("workload", ["triad", "pointer_chase", "random_access"])
+@pytest.mark.sampled(5)
 def test_limits_of_the_process(option: str, name: str, workload: str) -> None:
     result = subprocess.run(
         ["prlimit", f"{option}={256 * MIB}", PROGRAM, workload, f"--size-bytes={512 * MIB}",

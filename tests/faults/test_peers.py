@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hostbench.exitcode import ExitCode
+from hostbench.base.exitcode import ExitCode
 from tests.faults.command import Command, Ended, end_of, ignores_signals, scripted_programs
 from tests.patience import SOON_S, wait_until
 
@@ -77,9 +77,9 @@ def test_a_peer_is_measured_in_turn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "code", "part"),
     [
-        ("garbage", "malformed_output", "no Test in its output; it said: "),
+        ("garbage", "malformed_output", "no Test in its output; its output: "),
         ("empty", "malformed_output", "it printed nothing"),
-        ("exit_3", "exit_code", "exit code 3; it said: "),
+        ("exit_3", "exit_code", "exit code 3; its output: "),
         ("crash", "killed", "killed by signal 11"),
         ("nan", "no_figure", "figure nan is not a positive number"),
         ("zero", "no_figure", "figure 0 is not a positive number"),
@@ -120,7 +120,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     place = tmp_path / "impatient"
     place.mkdir()
     (place / "sitecustomize.py").write_text(
-        "import hostbench.plan as plan\nplan.TIMEOUT_FACTOR, plan.TIMEOUT_EXTRA_S = 0.0, 3.0\n"
+        "from hostbench.plan import estimate\n"
+        "estimate.TIMEOUT_FACTOR, estimate.TIMEOUT_EXTRA_S = 0.0, 3.0\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(place))
     return str(place)
@@ -172,7 +173,7 @@ def test_a_version_that_hangs_is_unknown(tmp_path: Path, monkeypatch: pytest.Mon
     place = tmp_path / "impatient"
     place.mkdir()
     (place / "sitecustomize.py").write_text(
-        "import hostbench.peertrial as peertrial\npeertrial.ASK_TIMEOUT_S = 3.0\n"
+        "import hostbench.programs.peer_trial as peertrial\npeertrial.ASK_TIMEOUT_S = 3.0\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(place))
     command = with_peer(tmp_path, "silent_version")
@@ -199,6 +200,7 @@ def test_a_peer_that_is_not_installed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("numbers", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)])
 @pytest.mark.parametrize("script", ["sleeps", "hang", "hanging_grandchild"])
+@pytest.mark.sampled(5)
 def test_an_interrupt_ends_a_peer(
     tmp_path: Path, script: str, numbers: tuple[signal.Signals, ...]
 ) -> None:

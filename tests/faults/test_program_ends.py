@@ -57,6 +57,7 @@ def ends_interrupted(program: subprocess.Popen[str], why: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("arguments", [[], ["--warmup-s", "30"], ["--threads", "64"]])
+@pytest.mark.sampled(7)
 def test_signal(name: str, number: signal.Signals, times: int, arguments: list[str]) -> None:
     program = start(name, *arguments)
     for _ in range(times):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.exitcode import ExitCode
+from hostbench.base.exitcode import ExitCode
 from tests.faults.command import Command, Ended
 
 RUN = (

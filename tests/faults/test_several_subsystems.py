@@ -6,42 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.exitcode import ExitCode
-from hostbench.program import SUBSYSTEMS
+from hostbench.base.exitcode import ExitCode
+from hostbench.model.registry import subsystem_names
+from tests.examples import examples
 from tests.faults.command import PROGRAMS, Command, scripted_programs
 
-SMALL = {
-    "cpu": "cpu.fma",
-    "mem": "mem.triad",
-    "disk": "disk.rand_read",
-    "net": "net.tcp_rr",
-    "gpu": "gpu.fma",
+CASES = {subsystem: examples(subsystem).SHORT_CASE for subsystem in subsystem_names()}
+ALL = {
+    "name": "all",
+    "peers": "none",
+    "idle": {"policy": "force"},
+    "repeats": {"min_trials": 1, "max_trials": 1},
+    "cases": list(CASES.values()),
 }
-# What makes a trial of it short, besides its time.
-SHORT = {
-    "cpu": [],
-    "mem": ["--param", "warmup_s=0"],
-    "disk": ["--param", "warmup_s=0", "--param", "file_bytes=4194304"],
-    "net": ["--param", "warmup_s=0"],
-    "gpu": ["--param", "warmup_s=0"],
-}
-ALL = """
-name: all
-peers: none
-idle: {policy: force}
-repeats: {min_trials: 1, max_trials: 1}
-cases:
-  - workload: cpu.fma
-    params: {duration_s: 0.05, threads: 1}
-  - workload: mem.triad
-    params: {duration_s: 0.05, threads: 1, warmup_s: 0}
-  - workload: disk.rand_read
-    params: {duration_s: 0.1, warmup_s: 0, file_bytes: 4194304}
-  - workload: net.tcp_rr
-    params: {duration_s: 0.1, warmup_s: 0}
-  - workload: gpu.fma
-    params: {duration_s: 0.1, warmup_s: 0}
-"""
 FORCE = ("--idle-policy", "force", "--json")
 
 
@@ -56,16 +33,18 @@ def programs_of(directory: Path, *subsystems: str) -> Path:
 
 def suite_of_all(directory: Path) -> str:
     suite = directory / "all.yaml"
-    suite.write_text(ALL)
+    suite.write_text(json.dumps(ALL))
     return str(suite)
 
 
-@pytest.mark.parametrize("present", SUBSYSTEMS)
+@pytest.mark.parametrize("present", subsystem_names())
+@pytest.mark.sampled(4)
 def test_the_program_of_another_subsystem_may_be_missing(tmp_path: Path, present: str) -> None:
     command = Command(tmp_path, programs_of(tmp_path, present))
+    given = CASES[present]["params"].items()
+    params = [part for name, value in given for part in ("--param", f"{name}={value}")]
     ended = command.run(
-        "run", "--workload", SMALL[present], "--param", "duration_s=0.05", *SHORT[present],
-        "--trials", "1", *FORCE,
+        "run", "--workload", CASES[present]["workload"], *params, "--trials", "1", *FORCE,
     )  # fmt: skip
     skipped = {ExitCode.NOTHING_RAN} if present == "gpu" else set()
     assert ended.code in {ExitCode.OK, ExitCode.INVALID} | skipped, ended.errors
@@ -74,9 +53,10 @@ def test_the_program_of_another_subsystem_may_be_missing(tmp_path: Path, present
     assert [one["subsystem"] for one in listed] == [present]
 
 
-@pytest.mark.parametrize("missing", SUBSYSTEMS)
+@pytest.mark.parametrize("missing", subsystem_names())
+@pytest.mark.sampled(4)
 def test_a_suite_of_all_needs_all(tmp_path: Path, missing: str) -> None:
-    others = [subsystem for subsystem in SUBSYSTEMS if subsystem != missing]
+    others = [subsystem for subsystem in subsystem_names() if subsystem != missing]
     command = Command(tmp_path, programs_of(tmp_path, *others))
     ended = command.run("run", suite_of_all(tmp_path))
     assert ended.code == ExitCode.RESOURCE
@@ -88,14 +68,15 @@ def test_a_suite_of_all_measures_all(tmp_path: Path) -> None:
     ended = Command(tmp_path).run("run", suite_of_all(tmp_path), "--json")
     assert ended.code in (ExitCode.OK, ExitCode.INVALID), ended.errors
     document = ended.document
-    assert [case["workload"] for case in document["cases"]] == list(SMALL.values())
-    assert [one["subsystem"] for one in document["programs"]] == sorted(SUBSYSTEMS)
-    rate = "operations_per_second"
-    metrics = (rate, "bytes_per_second", rate, rate, rate)
-    for case, metric in zip(document["cases"], metrics, strict=True):
+    assert [case["workload"] for case in document["cases"]] == [
+        case["workload"] for case in CASES.values()
+    ]
+    assert [one["subsystem"] for one in document["programs"]] == sorted(subsystem_names())
+    for case in document["cases"]:
         if case["workload"] == "gpu.fma" and case["verdict"] == "skipped":
             continue
-        assert case["metrics"][metric]["statistics"]["median"] > 0
+        (primary,) = [one for one in document["workloads"][case["workload"]] if one["primary"]]
+        assert case["metrics"][primary["name"]]["statistics"]["median"] > 0
 
 
 def test_one_that_crashes_does_not_keep_another_from_its_figures(tmp_path: Path) -> None:

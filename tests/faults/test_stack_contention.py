@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.jobs import TERMINAL
+from hostbench.model.jobs import TERMINAL
 from tests.faults.stack import SHORT, StackParts, trials_begun
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess
@@ -27,7 +27,7 @@ def stack(tmp_path: Path) -> Iterator[StackParts]:
         yield parts
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(420)
 def test_random_kills(stack: StackParts) -> None:
     chance = random.Random(SEED)

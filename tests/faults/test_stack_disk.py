@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hostbench.models.jobs import StackState
-from orchestrator.store.jobs import LEASE_S
+from hostbench.model.jobs import StackState
+from orchestrator.queue.jobs import LEASE_S
 from services.disk.tests.loop_disk import free_bytes, loop_disk, names_in
-from services.disk.tests.program import MIB
+from tests.benchmark import MIB
 from tests.faults.stack import StackParts
 from tests.patience import PATIENCE_S, comes_true, wait_until
 from tests.service.streams import lock_is_free

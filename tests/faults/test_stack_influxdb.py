@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.result import ResultDocument
-from hostbench.results import ResultsStore
+from hostbench.model.result import ResultDocument
+from hostbench.results.store import ResultsStore
 from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
@@ -98,7 +98,7 @@ def test_influxdb_stopped_for_a_whole_job(stack: Stack) -> None:
         assert stored(influx) == meant(document)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(240)
 def test_influxdb_and_the_orchestrator_gone_after_a_job(stack: Stack) -> None:
     stack.influx.stop(signal.SIGKILL)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.jobs import JobView, StackState
-from orchestrator.store.connection import key
-from orchestrator.store.jobs import LEASE_S
+from hostbench.model.jobs import JobView, StackState
+from orchestrator.queue.connection import key
+from orchestrator.queue.jobs import LEASE_S
 from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, go_on, pause
 from tests.patience import PATIENCE_S, wait_until
 from tests.stack.orchestrator_process import OrchestratorProcess
@@ -126,6 +126,7 @@ def test_told_to_end_in_mid_trial(stack: StackParts) -> None:
     assert orchestrator.wait_for(waiting)["state"] == "succeeded"
 
 
+@pytest.mark.exhaustive
 def test_told_to_end_between_taking_a_job_and_beginning_it(stack: StackParts) -> None:
     orchestrator = stack.orchestrator()
     service = stack.host(orchestrator)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.jobs import StackState
-from orchestrator.store.jobs import LEASE_S
+from hostbench.model.jobs import StackState
+from orchestrator.queue.jobs import LEASE_S
 from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, trials_begun
 from tests.patience import wait_until
 from tests.stack.orchestrator_process import OrchestratorProcess

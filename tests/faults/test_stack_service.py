@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.jobs import StackState
+from hostbench.model.jobs import StackState
 from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, go_on, pause
 from tests.patience import SOON_S, wait_until
 

@@ -4,16 +4,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from hostbench.idle import LocalWatch
-from hostbench.index import JobIndex
-from hostbench.interrupt import Interrupt
-from hostbench.job import set_up
-from hostbench.local import LocalTransport
-from hostbench.measuring import Apparatus, begin_journal, measure
-from hostbench.models.result import ResultDocument, SessionRecord
-from hostbench.models.suite import Suite
-from hostbench.notices import Sink
-from hostbench.results import JobDirectory, ResultsStore, needed_bytes
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.idle import LocalWatch
+from hostbench.model.job_events import Sink
+from hostbench.model.result import ResultDocument, SessionRecord
+from hostbench.model.suite import Suite
+from hostbench.results.store import JobDirectory, JobIndex, ResultsStore, needed_bytes
+from hostbench.run.job import set_up
+from hostbench.run.local import LocalTransport
+from hostbench.run.session import Apparatus, begin_journal, measure
 
 SHORT = {
     "duration_s": 0.15,

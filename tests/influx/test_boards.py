@@ -10,15 +10,14 @@ import pytest
 from grafana import generate
 from grafana.influxql import SOURCE_UID
 from grafana.queries import Chosen, boards, filled, panel_queries, variable_queries
-from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
-from hostbench.models.events import SampleEvent, StartEvent
-from hostbench.models.limit import Limit
-from hostbench.models.peer import TrialEvent
-from hostbench.models.result import CaseResult, MetricResult, ResultDocument, TrialRecord
-from hostbench.models.table import Metric
+from hostbench.model.events import ControlPlaneEvent, ProcessUsage, SampleEvent, StartEvent
+from hostbench.model.limit import Limit
+from hostbench.model.peer import TrialEvent
+from hostbench.model.registry import subsystem_names
+from hostbench.model.result import CaseResult, MetricResult, ResultDocument, TrialRecord
+from hostbench.model.table import Metric
 from orchestrator.influx.client import InfluxClient
-from orchestrator.influx.lineprotocol import line
-from orchestrator.influx.points import document_points
+from orchestrator.influx.points import document_points, line
 from tests.influx.jobs import measured
 from tests.stack.board_values import Expected, difference, rows_of, variable_values
 from tests.stack.influx_server import InfluxServer
@@ -166,6 +165,7 @@ def chosen(document: ResultDocument, **variables: list[str]) -> Chosen:
 def test_what_is_committed_is_what_the_code_says() -> None:
     committed = {path.name: path.read_text() for path in generate.DIRECTORY.glob("*.json")}
     assert committed == generate.generated(), "run make docs"
+    assert {f"{name}.json" for name in subsystem_names()} < set(committed)
 
 
 def test_every_panels_query_answers_the_documents_values(
@@ -219,7 +219,7 @@ def test_the_document_leaves_no_panel_untried(
     all_panels = {(query.board, query.panel) for query in panel_queries(ANY_TIME)}
     beside_peers = {
         (f"hostbench-{board}", panel)
-        for board in ("cpu", "mem", "disk", "net", "gpu")
+        for board in subsystem_names()
         for panel in ("Ours / peer", "Ours over the peer's")
     }
     assert all_panels - filled_panels <= beside_peers

@@ -128,4 +128,4 @@ def test_an_absent_server() -> None:
 def test_no_address() -> None:
     ended = check()
     assert ended.returncode == 2
-    assert ended.stderr.startswith("hostbench: nobody says where InfluxDB is")
+    assert ended.stderr.startswith("hostbench: the address of InfluxDB is missing")

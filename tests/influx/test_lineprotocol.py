@@ -6,8 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.influx.lineprotocol import line
-from orchestrator.influx.points import Point
+from orchestrator.influx.points import Point, line
 from tests.stack.influx_server import InfluxServer
 
 TIME_MS = 1_795_219_632_036

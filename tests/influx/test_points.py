@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import redis
 
-from hostbench.document import Progress, case_result
-from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
-from hostbench.models.result import PeerResult, ResultDocument, Verdict
-from hostbench.notices import SampleTaken
-from orchestrator.influx.lineprotocol import line
+from hostbench.model.events import ControlPlaneEvent, ProcessUsage, SampleEvent
+from hostbench.model.job_events import CaseEndedEvent, SampleTakenEvent, TrialEndedEvent
+from hostbench.model.result import PeerResult, ResultDocument, Verdict
+from hostbench.results.document import Progress, case_result
 from orchestrator.influx.outbox import Outbox
 from orchestrator.influx.points import (
     CaseTags,
@@ -20,6 +19,7 @@ from orchestrator.influx.points import (
     Point,
     case_points,
     document_points,
+    line,
     sample_points,
     trial_points,
 )
@@ -285,6 +285,10 @@ def test_what_hostbench_itself_used_is_a_point_a_process() -> None:
     assert points[1].fields["written_bytes"] == 4096.0
 
 
+def sample_taken(sample: SampleEvent) -> SampleTakenEvent:
+    return SampleTakenEvent(case=session().cases[0].case, sample=sample, index=0, time_unix_s=1.8e9)
+
+
 def test_samples_of_a_trial_go_out_at_most_once_in_five_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -292,14 +296,13 @@ def test_samples_of_a_trial_go_out_at_most_once_in_five_seconds(
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     outbox = Kept()
     sink = PointSink(session(), outbox)
-    case = session().cases[0]
     for one in sampled(12):
         now_s += 1.0
-        sink.take(SampleTaken(case, one, 0, 1.8e9, start()))
+        sink.take(sample_taken(one))
     assert [len(points) for points in outbox.handed_over] == [5, 5]
-    sink.take(bare_trial(events=(start(), *sampled(12), end())))
+    sink.take(TrialEndedEvent(trial=bare_trial(events=(start(), *sampled(12), end()))))
     assert [len(points) for points in outbox.handed_over] == [5, 5, 3]
-    sink.take(done())
+    sink.take(CaseEndedEvent(record=done()))
     sink.close()
     assert [len(points) for points in outbox.handed_over] == [5, 5, 3, 1]
 
@@ -326,7 +329,7 @@ def test_points_wait_at_the_end_as_long_as_they_may_and_are_counted_then() -> No
     for away_calls, waits, arrived, left_out in ((2, 9, 1, 0), (99, 2, 0, 1)):
         outbox = Away(away_calls)
         sink = PointSink(session(), outbox)
-        sink.take(SampleTaken(session().cases[0], sampled(1)[0], 0, 1.8e9, start()))
+        sink.take(sample_taken(sampled(1)[0]))
         answers = iter([True] * waits + [False])
         sink.close(lambda answers=answers: next(answers))  # type: ignore[misc]
         assert sum(len(points) for points in outbox.handed_over) == arrived
@@ -347,7 +350,7 @@ def test_what_earlier_sessions_measured_is_handed_over_again(
 def test_samples_of_an_interrupted_trial_are_not_lost(tmp_path: Path) -> None:
     outbox = Kept()
     sink = PointSink(session(), outbox)
-    sink.take(SampleTaken(session().cases[0], sampled(1)[0], 0, 1.8e9, start()))
+    sink.take(sample_taken(sampled(1)[0]))
     assert not outbox.handed_over
     sink.close()
     assert [len(points) for points in outbox.handed_over] == [1]

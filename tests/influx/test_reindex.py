@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hostbench.journal import JournalWriter
-from hostbench.results import JobDirectory, ResultsStore
+from hostbench.results.journal import JournalWriter
+from hostbench.results.store import JobDirectory, ResultsStore
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points
 from orchestrator.influx.reindex import Reindexed, reindex
@@ -93,9 +93,9 @@ def test_samples_older_than_their_retention_are_left_out(
     assert "915 left out" in found.sentence
 
 
-def command(*arguments: str, results: Path, module: str = "hostbench", **environment: str) -> Any:
+def command(*arguments: str, results: Path, **environment: str) -> Any:
     return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, "-m", "orchestrator.influx.reindex", *arguments],
         env=os.environ | {"HOSTBENCH_RESULTS": str(results), **environment},
         capture_output=True,
         text=True,
@@ -103,29 +103,17 @@ def command(*arguments: str, results: Path, module: str = "hostbench", **environ
     )
 
 
-@pytest.mark.parametrize(
-    ("module", "first"), [("hostbench", ["reindex"]), ("orchestrator.influx.reindex", [])]
-)
 def test_the_command(
-    job: JobDirectory,
-    influx_server: InfluxServer,
-    database: str,
-    tmp_path: Path,
-    module: str,
-    first: list[str],
+    job: JobDirectory, influx_server: InfluxServer, database: str, tmp_path: Path
 ) -> None:
     password = tmp_path / "password"
     password.write_text(f"{WRITER_PASSWORD}\n")
     options = ["--url", influx_server.url, "--database", database]
-    ended = command(
-        *first, *options, "--password-file", str(password), results=job.path.parent, module=module
-    )
+    ended = command(*options, "--password-file", str(password), results=job.path.parent)
     assert ended.returncode == 0, ended.stderr
     assert " points of 1 job written\n" in ended.stderr
     by_environment = command(
-        *first,
         results=job.path.parent,
-        module=module,
         HOSTBENCH_INFLUXDB_URL=influx_server.url,
         HOSTBENCH_INFLUXDB_DATABASE=database,
         HOSTBENCH_INFLUXDB_PASSWORD_FILE=str(password),
@@ -155,7 +143,6 @@ def test_points_that_are_refused_are_shown(
     with influx_server.client(database=database) as influx:
         influx.write(['result,host=other efficiency="much"'])
     ended = command(
-        "reindex",
         results=job.path.parent,
         HOSTBENCH_INFLUXDB_URL=influx_server.url,
         HOSTBENCH_INFLUXDB_DATABASE=database,
@@ -173,8 +160,8 @@ def test_points_that_are_refused_are_shown(
 @pytest.mark.parametrize(
     ("environment", "code", "said"),
     [
-        ({}, 2, "nobody says where InfluxDB is; give its address"),
-        ({"HOSTBENCH_INFLUXDB_URL": "localhost:8086"}, 1, "it begins with http:// or https://"),
+        ({}, 2, "the address of InfluxDB is missing; give it"),
+        ({"HOSTBENCH_INFLUXDB_URL": "localhost:8086"}, 2, "write it like http://name:port"),
         ({"HOSTBENCH_INFLUXDB_URL": "http://127.0.0.1:1"}, 1, "does not answer at"),
         (
             {
@@ -189,15 +176,13 @@ def test_points_that_are_refused_are_shown(
 def test_what_is_wrong_is_said_in_one_line(
     tmp_path: Path, environment: dict[str, str], code: int, said: str
 ) -> None:
-    ended = command("reindex", results=tmp_path, **environment)
+    ended = command(results=tmp_path, **environment)
     assert (ended.returncode, ended.stdout) == (code, "")
     assert said in ended.stderr
     assert ended.stderr.count("\n") == 1
 
 
 def test_no_results_directory(tmp_path: Path) -> None:
-    ended = command(
-        "reindex", results=tmp_path / "none", HOSTBENCH_INFLUXDB_URL="http://127.0.0.1:1"
-    )
+    ended = command(results=tmp_path / "none", HOSTBENCH_INFLUXDB_URL="http://127.0.0.1:1")
     assert ended.returncode == 2
     assert "there is no directory" in ended.stderr

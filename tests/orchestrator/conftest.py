@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from orchestrator.store.connection import connect
-from orchestrator.store.hosts import HostStore
-from orchestrator.store.jobs import JobStore
+from orchestrator.queue.connection import connect
+from orchestrator.queue.hosts import HostStore
+from orchestrator.queue.jobs import JobStore
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 from tests.stack.service_process import ServiceProcess

@@ -12,9 +12,9 @@ import random
 import sys
 import time
 
-from hostbench.models.jobs import StackState
-from orchestrator.store.connection import connect
-from orchestrator.store.jobs import JobStore
+from hostbench.model.jobs import StackState
+from orchestrator.queue.connection import connect
+from orchestrator.queue.jobs import JobStore
 
 HELD_S = 0.004
 

@@ -4,18 +4,17 @@ import secrets
 import subprocess
 from functools import cache
 
-from hostbench.adhoc import ad_hoc_suite
-from hostbench.host import inventory
-from hostbench.models.host import HostInventory
-from hostbench.models.jobs import JobSpec
-from hostbench.models.result import ProgramVersion
-from hostbench.models.service import Registration, ServiceTable
-from hostbench.models.table import Table
-from hostbench.results import new_job_id
-from hostbench.services import Subsystem
-from orchestrator.store.hosts import HostStore
-from orchestrator.store.jobs import JobStore
-from orchestrator.store.record import NewJob
+from hostbench.host.inventory import inventory
+from hostbench.model.host import HostInventory
+from hostbench.model.jobs import JobSpec
+from hostbench.model.result import ProgramVersion
+from hostbench.model.service import Registration, ServiceTable
+from hostbench.model.table import Table
+from hostbench.plan.suite import ad_hoc_suite
+from hostbench.results.store import new_job_id
+from orchestrator.queue.hosts import HostStore
+from orchestrator.queue.jobs import JobStore
+from orchestrator.queue.record import NewJob
 from tests.stack.redis_server import REPOSITORY
 
 BODY = b"the body of a request"
@@ -43,7 +42,7 @@ def table() -> ServiceTable:
     listed = subprocess.run([program, "--list"], capture_output=True, check=True).stdout
     version = ProgramVersion(name="cpu-bench", subsystem="cpu", version="0.1.0", sha256="0" * 64)
     return ServiceTable(
-        subsystem=Subsystem.CPU,
+        subsystem="cpu",
         program=version,
         table=Table.model_validate_json(listed),
         peers=(),
@@ -56,9 +55,7 @@ def this_host() -> HostInventory:
 
 
 def registration(host: str, instance: str = "0123456789abcdef") -> Registration:
-    return Registration(
-        host=host, subsystem=Subsystem.CPU, url="http://127.0.0.1:1", instance=instance
-    )
+    return Registration(host=host, subsystem="cpu", url="http://127.0.0.1:1", instance=instance)
 
 
 def register(hosts: HostStore, *names: str) -> None:

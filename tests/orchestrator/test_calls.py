@@ -13,11 +13,12 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
-from hostbench.interrupt import Interrupt
-from hostbench.lock import HostLock
-from hostbench.models.jobs import JobEvent, JobView, StackState
-from hostbench.models.result import ResultDocument
-from hostbench.results import is_job_id
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.lock import HostLock
+from hostbench.model.job_events import JobEvent
+from hostbench.model.jobs import JobView, StackState
+from hostbench.model.result import ResultDocument
+from hostbench.results.store import is_job_id
 from orchestrator.api.events import WATCHERS_MOST
 from tests.orchestrator.conftest import HOST, Stack
 from tests.patience import PATIENCE_S, wait_until

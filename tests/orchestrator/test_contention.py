@@ -7,9 +7,9 @@ import sys
 from itertools import pairwise
 from typing import Any
 
-from hostbench.models.jobs import StackState
-from orchestrator.store.hosts import HostStore
-from orchestrator.store.jobs import JobStore
+from hostbench.model.jobs import StackState
+from orchestrator.queue.hosts import HostStore
+from orchestrator.queue.jobs import JobStore
 from tests.orchestrator.jobs import queue, register
 from tests.stack.redis_server import REPOSITORY, RedisServer
 

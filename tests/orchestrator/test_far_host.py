@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from hostbench.models.jobs import StackState
-from hostbench.models.service import LEASE_S
+from hostbench.model.jobs import StackState
+from hostbench.model.service import LEASE_S
 from tests.client.canned_server import Certificate, certificate
 from tests.faults.command import PROGRAMS, Command, scripted_net_programs
 from tests.patience import SOON_S, wait_until
@@ -329,7 +329,7 @@ def test_the_real_ends_are_parted(real: TwoHosts, workload: str) -> None:
     finally:
         real.far.plug_in()
     assert free and view["state"] == "failed"
-    assert "the measuring end said: " in view["reason"], view["reason"]
+    assert "the measuring end reports: " in view["reason"], view["reason"]
     real.orchestrator.wait_for_host("node-b", subsystem="net")
     again = real.orchestrator.submit(**job())
     assert real.orchestrator.wait_for(again)["state"] == "succeeded"

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from redis.exceptions import ConnectionError as RedisAway
 
-from orchestrator import keeper as timing
-from orchestrator.keeper import HeldJob, JobStopped, Keeper, Stop, now_s
-from orchestrator.store.connection import connect, key
-from orchestrator.store.hosts import HostStore
-from orchestrator.store.jobs import JobStore, Lease
-from orchestrator.store.record import StartedJob
+from orchestrator.queue import keeper as timing
+from orchestrator.queue.connection import connect, key
+from orchestrator.queue.hosts import HostStore
+from orchestrator.queue.jobs import JobStore, Lease
+from orchestrator.queue.keeper import HeldJob, JobStopped, Keeper, Stop, now_s
+from orchestrator.queue.record import StartedJob
 from tests.orchestrator.jobs import queue, register
 from tests.patience import PATIENCE_S, SOON_S
 from tests.stack.redis_server import RedisServer

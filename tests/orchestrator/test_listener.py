@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import listener
-from orchestrator.listener import CANCEL, WAKE, Listener
-from orchestrator.store.connection import connect
+from orchestrator.queue import scheduler
+from orchestrator.queue.connection import connect
+from orchestrator.queue.scheduler import CANCEL, WAKE, Listener
 from tests.patience import PATIENCE_S
 from tests.stack.redis_server import RedisServer
 
@@ -28,7 +28,7 @@ def until(found: list[str], words: list[str]) -> None:
 
 
 def test_it_hears_and_asks_only_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "SILENCE_S", SILENCE_S)
+    monkeypatch.setattr(scheduler, "SILENCE_S", SILENCE_S)
     heard: list[str] = []
     with RedisServer(tmp_path) as server:
         client = connect(server.url)

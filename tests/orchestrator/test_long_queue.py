@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.jobs import StackState
-from orchestrator.store.hosts import HostStore
-from orchestrator.store.jobs import JobStore
+from hostbench.model.jobs import StackState
+from orchestrator.queue.hosts import HostStore
+from orchestrator.queue.jobs import JobStore
 from tests.orchestrator.jobs import queue, register
 from tests.patience import SOON_S
 from tests.stack.orchestrator_process import OrchestratorProcess
@@ -20,7 +20,7 @@ DISPATCH_S_MOST = 0.05
 MEBIBYTE = 1 << 20
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_long_queue(
     store: JobStore, hosts: HostStore, redis_server: RedisServer, tmp_path: Path
 ) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from hostbench.models.jobs import JobEvent, JobSpec, StackState
+from hostbench.model.job_events import JobEvent
+from hostbench.model.jobs import JobSpec, StackState
+from orchestrator.settings import Settings
 from tests.orchestrator.conftest import HOST, Stack
 from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY
 from tests.stack.redis_server import REPOSITORY
@@ -97,10 +99,8 @@ def test_the_page_knows_every_call_code_event_and_variable(schema: dict[str, Any
             assert f"`{code}`" in text, (source, code)
     for word in (*StackState, *events()):
         assert f"| `{word}` |" in text, word
-    files = ("orchestrator/settings.py", "hostbench/web/exposure.py")
-    settings = "".join((REPOSITORY / name).read_text() for name in files)
-    for variable in set(re.findall(r"HOSTBENCH_[A-Z_]+", settings)):
-        assert f"`{variable}" in text, variable
+    for field in Settings.model_fields:
+        assert f"`{Settings.variable(field)}`" in text, field
     for field in JobSpec.model_fields:
         assert f"`{field}`" in text, field
 

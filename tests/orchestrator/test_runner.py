@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from hostbench.results import JobDirectory
-from orchestrator.keeper import Keeper, now_s
-from orchestrator.live import LivePublisher
-from orchestrator.reporting import kept_page
-from orchestrator.runner import Runner, Surroundings
-from orchestrator.store.hosts import HostStore
-from orchestrator.store.jobs import JobStore
+from hostbench.results.store import JobDirectory
+from orchestrator.queue.hosts import HostStore
+from orchestrator.queue.jobs import JobStore
+from orchestrator.queue.keeper import Keeper, now_s
+from orchestrator.results.reporting import kept_page
+from orchestrator.run.events import LivePublisher
+from orchestrator.run.runner import Runner, Surroundings
 from tests.orchestrator.jobs import queue, register
 
 UNUSED = cast(Any, None)
@@ -29,7 +29,9 @@ def test_a_job_that_cannot_be_started_is_queued_again(
     (job,) = store.dispatch("one", 1)
     keeper = Keeper(store.renew)
     runner = Runner(
-        Surroundings(store, hosts, UNUSED, UNUSED, keeper, UNUSED, outbox=None, meter=UNUSED)
+        Surroundings(
+            store, hosts, UNUSED, UNUSED, UNUSED, keeper, UNUSED, outbox=None, meter=UNUSED
+        )
     )
 
     def fails(*_arguments: Any) -> None:

@@ -48,7 +48,10 @@ def started(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         ({"HOSTBENCH_LISTEN": "0.0.0.0:8000"}, "HOSTBENCH_LISTEN '0.0.0.0' is reachable from"),
         ({"HOSTBENCH_BIND": "192.168.1.5"}, "HOSTBENCH_BIND '192.168.1.5' is reachable from"),
         ({"HOSTBENCH_BIND": "bench.example"}, "HOSTBENCH_BIND 'bench.example' is reachable from"),
-        ({"HOSTBENCH_CA_FILE": "/nowhere"}, "HOSTBENCH_CA_FILE /nowhere is not a file"),
+        (
+            {"HOSTBENCH_CA_FILE": "/nowhere"},
+            "certificates of /nowhere: No such file",
+        ),
         ({"HOSTBENCH_TLS_CERT_FILE": "/etc/hostname"}, "HOSTBENCH_TLS_KEY_FILE is not set"),
         (
             {"HOSTBENCH_TLS_CERT_FILE": "/etc/hostname", "HOSTBENCH_TLS_KEY_FILE": "/etc/hostname"},

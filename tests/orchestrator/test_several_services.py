@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from hostbench import __version__
-from hostbench.client.rendering import show_hosts
-from hostbench.models.jobs import HostList, StackState
+from hostbench.cli.render_jobs import show_hosts
+from hostbench.model.jobs import HostList, StackState
 from tests.faults.stack import StackParts
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess, events
 
 HOST = "bench-1"
-SUBSYSTEMS = ("cpu", "mem", "disk", "net", "gpu")
 SHORT = {"threads": 1, "duration_s": 0.1, "warmup_s": 0}
 SMALL = {**SHORT, "size_bytes": 4 << 20}
 ONE_STREAM = {"duration_s": 0.1, "warmup_s": 0}
@@ -41,6 +40,7 @@ MIXED: dict[str, Any] = {
         {"workload": "gpu.int_add", "params": ON_THE_CPU},
     ],
 }
+SUBSYSTEMS = {case["workload"].partition(".")[0] for case in MIXED["cases"]}
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from hostbench.errors import UsageError
-from hostbench.host import merged_inventory
-from hostbench.models.host import HostInventory, ScratchPlace
-from hostbench.models.jobs import StackState
-from orchestrator.store import hosts as store_hosts
-from orchestrator.store import jobs as limits
-from orchestrator.store.connection import key
-from orchestrator.store.hosts import HostStore, Service
-from orchestrator.store.jobs import JobStore
-from orchestrator.store.record import StartedJob
+from hostbench.base.errors import UsageError
+from hostbench.host.inventory import merged_inventory
+from hostbench.model.host import HostInventory, ScratchPlace
+from hostbench.model.jobs import StackState
+from orchestrator.queue import hosts as store_hosts
+from orchestrator.queue import jobs as limits
+from orchestrator.queue.connection import key
+from orchestrator.queue.hosts import HostStore, Service
+from orchestrator.queue.jobs import JobStore
+from orchestrator.queue.record import StartedJob
 from tests.orchestrator.jobs import (
     BODY,
     new_job,

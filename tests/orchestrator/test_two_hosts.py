@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from hostbench.models.jobs import StackState
-from orchestrator.scheduler import TICK_S
+from hostbench.model.jobs import StackState
+from orchestrator.queue.scheduler import TICK_S
 from tests.faults.stack import SHORT, StackParts, trials_begun
 from tests.patience import PATIENCE_S
 from tests.stack.orchestrator_process import OrchestratorProcess

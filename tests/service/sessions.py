@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hostbench.models.service import SessionEvent
+from hostbench.model.service import SessionEvent
 from tests.service.streams import RunningTrial
 from tests.stack.service_process import ServiceProcess
 

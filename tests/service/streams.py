@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import httpx
 
-from hostbench.errors import BusyError
-from hostbench.interrupt import Interrupt
-from hostbench.lock import HostLock
+from hostbench.base.errors import BusyError
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.lock import HostLock
 from tests.patience import PATIENCE_S, SOON_S, wait_until
 from tests.stack.service_process import ServiceProcess
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hostbench.host import inventory
-from hostbench.models.host import HostInventory
-from hostbench.models.service import SERVICE_EVENT, IdleAnswer, ServiceTable
+from hostbench.host.inventory import inventory
+from hostbench.model.host import HostInventory
+from hostbench.model.service import SERVICE_EVENT, IdleAnswer, ServiceTable
 from tests.patience import SOON_S, comes_true
 from tests.service.conftest import StartService
 from tests.service.streams import SHORT, outcome, running

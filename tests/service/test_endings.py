@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hostbench.models.service import LEASE_S
+from hostbench.model.service import LEASE_S
 from hostbench.service.__main__ import GRACE_S
 from tests.patience import SOON_S, comes_true
 from tests.service.conftest import StartService
@@ -26,8 +26,8 @@ HANG = {"workload": "fma", "params": {"threads": 1}}
 CALLER = """
 import sys, threading, time
 sys.path.insert(0, {checkout!r})
-from hostbench.remote import RemoteService
-from hostbench.models.service import TrialRequest
+from hostbench.remote.client import RemoteService
+from hostbench.model.service import TrialRequest
 service = RemoteService({url!r}, {key!r})
 request = TrialRequest(id="caller", workload="clock", params={{"threads": 1, "duration_s": 60}})
 for line in service.trial(request):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hostbench.models.service import SESSION_STREAM_EVENT
+from hostbench.model.service import SESSION_STREAM_EVENT
 from tests.patience import SOON_S
 from tests.service.conftest import StartService
 from tests.service.sessions import session
@@ -29,6 +29,7 @@ def two(start_service: StartService) -> tuple[ServiceProcess, ServiceProcess]:
 @pytest.mark.parametrize(
     "workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "naive_stream"]
 )
+@pytest.mark.sampled(4)
 def test_a_trial_between_two_services(
     two: tuple[ServiceProcess, ServiceProcess], workload: str
 ) -> None:

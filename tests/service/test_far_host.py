@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from hostbench.errors import BusyError, ResourceError, UsageError
-from hostbench.farhost import BothWatch, FarHost, ThisHost, meet
-from hostbench.farsession import END_S_MOST, FarTransport
-from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.local import LocalTransport
-from hostbench.models.control_plane import ControlPlaneEvent
-from hostbench.models.events import EndEvent, StartEvent
-from hostbench.models.peer import TrialEvent
-from hostbench.models.service import LEASE_S
-from hostbench.program import load_program
-from hostbench.remote import HttpTransport, RemoteService, RemoteWatch, ServiceLost
-from hostbench.trial import Trial, TrialFailed
+from hostbench.base.errors import BusyError, ResourceError, UsageError
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.model.events import ControlPlaneEvent, EndEvent, StartEvent
+from hostbench.model.peer import TrialEvent
+from hostbench.model.service import LEASE_S
+from hostbench.model.trial import Trial, TrialFailed
+from hostbench.programs.program import load_program
+from hostbench.remote.client import RemoteService, RemoteWatch, ServiceLost
+from hostbench.remote.far_host import BothWatch, FarHost, ThisHost, meet
+from hostbench.remote.far_session import END_S_MOST, FarTransport
+from hostbench.remote.transport import HttpTransport
+from hostbench.run.local import LocalTransport
 from tests.faults.command import scripted_net_programs
 from tests.patience import SOON_S
 from tests.service.conftest import StartService
@@ -58,11 +58,14 @@ class Two:
 
     def transport(self, **options: Any) -> FarTransport:
         near = self.remotes[0]
-        programs = {"net": near.table().program.sha256}
+        served = near.table()
+        programs, tables = {"net": served.program.sha256}, {"net": served.table}
         given = {"fence": None, "job": "job", "interrupt": self.interrupt} | options
 
         def inner(interrupt: Interrupt) -> HttpTransport:
-            return HttpTransport({"net": near}, programs, **given | {"interrupt": interrupt})
+            return HttpTransport(
+                {"net": near}, programs, tables, **given | {"interrupt": interrupt}
+            )
 
         return FarTransport(inner, self.met, on_waiting=self.waited.append, **given)
 
@@ -101,9 +104,8 @@ def trial(duration_s: float = 0.2, **changes: Any) -> Trial:
         "subsystem": "net",
         "workload": "tcp_stream",
         "params": {"streams": 1, "duration_s": duration_s},
-        "primary": "bytes_per_second",
         "timeout_s": 60,
-        "name": "0123456789abcdef-0",
+        "id": "0123456789abcdef-0",
     }
     return Trial(**given | changes)
 
@@ -197,7 +199,7 @@ def test_a_far_host_that_vanishes_ends_the_job(two: Two) -> None:
         os.kill(pid, signal.SIGCONT)
     assert time.monotonic() - stopped_s < LEASE_S + SOON_S
     assert two.far.url in caught.value.message
-    assert "the measuring end said: the far end has not been heard of" in caught.value.message
+    assert "the measuring end reports: the far end has not been heard of" in caught.value.message
     assert two.nothing_is_left()
 
 
@@ -246,7 +248,7 @@ def test_a_far_host_whose_program_was_built_anew(two: Two) -> None:
     other = two.met.record.program.model_copy(update={"sha256": "0" * 64})
     record = two.met.record.model_copy(update={"program": other})
     two.met = FarHost(two.remotes[1], record)
-    with pytest.raises(TrialFailed, match="another build than the one asked for") as caught:
+    with pytest.raises(TrialFailed, match="another build than the one of the request") as caught:
         two.run(trial())
     assert caught.value.code == "program_changed"
 
@@ -302,7 +304,7 @@ def test_nobody_is_there(interrupt: Interrupt) -> None:
 
 def test_a_name_that_nobody_knows(two: Two, interrupt: Interrupt) -> None:
     two.remotes[1].url = "https://no-such-host.invalid:8004"
-    with pytest.raises(ResourceError, match=r"nobody knows the address of no-such-host\.invalid"):
+    with pytest.raises(ResourceError, match=r"the address of no-such-host\.invalid, in"):
         meet(two.remotes[1], ThisHost(), interrupt)
 
 

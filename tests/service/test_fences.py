@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.exitcode import ExitCode
+from hostbench.base.exitcode import ExitCode
 from tests.faults.command import Command
 from tests.patience import PATIENCE_S, wait_until
 from tests.service.conftest import check_and_stop

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hostbench import remote
-from hostbench.models.host import HostInventory
-from hostbench.models.service import ServiceTable
+from hostbench.model.host import HostInventory
+from hostbench.model.service import ServiceTable
+from hostbench.remote import client as remote
 from services.gpu.tests import cuda_stub
 from tests.service.conftest import StartService, check_and_stop
 from tests.service.streams import RunningTrial, outcome
@@ -150,6 +150,7 @@ def test_no_workload_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.sampled(5)
 def test_every_workload_of_opencl_through_the_service(pocl: ServiceProcess, workload: str) -> None:
     params = on_the_cpu(workload, cpu_with_opencl())
     lines = measured(pocl, workload, params)

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hostbench.models.service import (
+from hostbench.model.service import (
     Ending,
     Refusal,
     SessionOutcome,
     SessionRequest,
     TrialRequest,
 )
+from hostbench.service.settings import Settings
 from tests.stack.service_process import CHECKOUT, ServiceProcess
 
 SECONDS = 20
@@ -98,11 +99,8 @@ def test_the_page_knows_every_call_code_and_variable() -> None:
         assert re.search(rf"\| `{method} {re.escape(path)}[?`]", page), call
     for code in (*Ending, *Refusal, *SessionOutcome):
         assert f"`{code}`" in page, code
-    settings = (CHECKOUT / "hostbench/service/settings.py").read_text()
-    exposure = (CHECKOUT / "hostbench/web/exposure.py").read_text()
-    tls = re.findall(r"HOSTBENCH_TLS_[A-Z_]+", exposure)
-    for variable in {*re.findall(r"HOSTBENCH_[A-Z_]+", settings), *tls, "HOSTBENCH_LOCK"}:
-        assert f"`{variable}" in page, variable
+    for name in Settings.model_fields.keys() - {"subsystem"}:
+        assert f"`{Settings.variable(name)}`" in page, name
     for field in (*TrialRequest.model_fields, *SessionRequest.model_fields):
         assert f"`{field}`" in page, field
 

@@ -13,14 +13,14 @@ from typing import Any, cast
 import httpx
 import pytest
 from prometheus_client import Counter
+from pydantic import SecretStr
 
-from hostbench import remote
-from hostbench.models.service import Registered, Registration
-from hostbench.program import LIST_TIMEOUT_S
+from hostbench.model.service import Registered, Registration
+from hostbench.programs.program import LIST_TIMEOUT_S
+from hostbench.remote import client as remote
 from hostbench.service import registration
 from hostbench.service.__main__ import GRACE_S
 from hostbench.service.registration import RENEW_S
-from hostbench.services import Subsystem
 from tests.patience import SOON_S, wait_until
 from tests.service.conftest import StartService
 from tests.service.streams import running
@@ -127,7 +127,8 @@ def test_a_service_that_is_looked_at_for_long_registers(
     one = registry(free_port(), answer_s=1.0)
     settings = SimpleNamespace(
         orchestrator_url=f"http://127.0.0.1:{one._server.server_port}",
-        url="http://127.0.0.1:1", ca_file=None, key="k", host="bench-1", subsystem=Subsystem.GPU,
+        service_key=SecretStr("k"),
+        url="http://127.0.0.1:1", ca_file=None, host="bench-1", subsystem="gpu",
     )  # fmt: skip
 
     async def quiet() -> None:

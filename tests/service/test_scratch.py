@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from hostbench.interrupt import Interrupt
-from hostbench.local import LocalTransport
-from hostbench.models.events import WarningEvent
-from hostbench.models.host import HostInventory
-from hostbench.models.peer import PeerEndEvent
-from hostbench.program import load_program
-from hostbench.scratch import VARIABLE, Scratch
-from hostbench.trial import Beside, Trial
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.scratch import VARIABLE, Scratch
+from hostbench.model.events import WarningEvent
+from hostbench.model.host import HostInventory
+from hostbench.model.peer import PeerEndEvent
+from hostbench.model.trial import Beside, Trial
+from hostbench.programs.program import load_program
+from hostbench.run.local import LocalTransport
 from tests.faults.command import scripted_programs
 from tests.service.conftest import StartService
 from tests.service.streams import outcome, running
@@ -162,7 +162,6 @@ def trial(tool: str = "hostbench", **changes: Any) -> Trial:
         "subsystem": "cpu",
         "workload": "fma",
         "params": {"threads": 1},
-        "primary": "operations_per_second",
         "timeout_s": 60,
     }
     return Trial(tool=tool, **given | changes)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hostbench.models.service import LEASE_S, SESSION_STREAM_EVENT
+from hostbench.model.service import LEASE_S, SESSION_STREAM_EVENT
 from tests.service.conftest import StartService
 from tests.service.sessions import OPEN, session
 from tests.service.streams import lock_is_free, outcome

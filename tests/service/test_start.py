@@ -226,7 +226,9 @@ def test_a_service_needs_no_more_than_its_requirements() -> None:
 
 
 def test_the_command_line_needs_nothing_of_the_service() -> None:
-    run_without(NOT_IN_THE_COMMAND, "import hostbench.cli, hostbench.commands, hostbench.job")
+    run_without(
+        NOT_IN_THE_COMMAND, "import hostbench.cli.app, hostbench.cli.commands, hostbench.run.job"
+    )
 
 
 def test_the_application_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,20 +4,22 @@ import contextlib
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hostbench.errors import UsageError
-from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.models.service import SessionEndEvent, SessionEvent, SessionOutcome, SessionRequest
-from hostbench.peers import Command
+from hostbench.base.errors import UsageError
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.model.service import SessionEndEvent, SessionEvent, SessionOutcome, SessionRequest
+from hostbench.model.subsystem import Subsystem
+from hostbench.model.trial import TrialFailed
+from hostbench.programs import subsystem
+from hostbench.programs.peer import Command, Params, Peer
+from hostbench.programs.subsystem import HasPeers
 from hostbench.service import toolserver
 from hostbench.service.toolserver import ToolServerWork, free_port, is_taken
-from hostbench.trial import TrialFailed
 from hostbench.web.problem import Problem
 from tests.patience import SOON_S, comes_true
 
@@ -44,17 +46,29 @@ SCRIPTS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+class Servers(Subsystem, HasPeers):
     """Servers of one tool, python3, by workload."""
 
-    def server(tool: str, workload: str, params: Any, address: str, port: int) -> Command:
+    def tools(self) -> Sequence[str]:
+        return ("python3",)
+
+    def peers(self, workload: str, params: Params) -> Sequence[Peer]:
+        del workload, params
+        return ()
+
+    def server(self, tool: str, workload: str, params: Params, address: str, port: int) -> Command:
+        del params
         if workload not in SCRIPTS:
             raise UsageError(f"{tool} has no server for {workload}")
         return Command((sys.executable, "-c", SCRIPTS[workload], address, str(port)))
 
-    module = SimpleNamespace(server=server)
-    monkeypatch.setattr(toolserver, "service_module", lambda *_: module)
+
+SERVERS = Servers(name="net", title="Network", port=1)
+
+
+@pytest.fixture(autouse=True)
+def servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subsystem, "find_subsystem", lambda _name: SERVERS)
 
 
 @pytest.fixture
@@ -79,7 +93,7 @@ def running(work: ToolServerWork, interrupt: Interrupt) -> Iterator[Any]:
 
 def test_a_server_of_one_test(interrupt: Interrupt) -> None:
     """Nobody connects to find out whether it listens: that would be its one."""
-    with running(ToolServerWork(request("tcp_stream"), "127.0.0.1"), interrupt) as events:
+    with running(ToolServerWork(request("tcp_stream"), "net", "127.0.0.1"), interrupt) as events:
         place = next(events)
         assert isinstance(place, SessionEvent) and place.token is None
         with socket.create_connection((place.address, place.port)) as near:
@@ -90,7 +104,7 @@ def test_a_server_of_one_test(interrupt: Interrupt) -> None:
 
 
 def test_a_server_that_never_ends_is_ended_with_the_session(interrupt: Interrupt) -> None:
-    with running(ToolServerWork(request("udp_stream"), "127.0.0.1"), interrupt) as events:
+    with running(ToolServerWork(request("udp_stream"), "net", "127.0.0.1"), interrupt) as events:
         place = next(events)
         assert is_taken(place.port)
         threading.Timer(0.2, interrupt.trip).start()
@@ -100,7 +114,7 @@ def test_a_server_that_never_ends_is_ended_with_the_session(interrupt: Interrupt
 
 
 def test_its_time_is_over(interrupt: Interrupt) -> None:
-    work = ToolServerWork(request("udp_stream", duration_s=0.2, expiry_s=0.2), "127.0.0.1")
+    work = ToolServerWork(request("udp_stream", duration_s=0.2, expiry_s=0.2), "net", "127.0.0.1")
     with running(work, interrupt) as events:
         place, end = events
     assert end.outcome is SessionOutcome.CAPPED
@@ -109,7 +123,7 @@ def test_its_time_is_over(interrupt: Interrupt) -> None:
 
 def test_a_server_that_fails(interrupt: Interrupt) -> None:
     with (
-        running(ToolServerWork(request("fails"), "127.0.0.1"), interrupt) as events,
+        running(ToolServerWork(request("fails"), "net", "127.0.0.1"), interrupt) as events,
         pytest.raises(TrialFailed) as raised,
     ):
         next(events)
@@ -121,7 +135,7 @@ def test_a_server_that_does_not_listen(
 ) -> None:
     monkeypatch.setattr(toolserver, "READY_S_MOST", 0.3)
     with (
-        running(ToolServerWork(request("sleeps"), "127.0.0.1"), interrupt) as events,
+        running(ToolServerWork(request("sleeps"), "net", "127.0.0.1"), interrupt) as events,
         pytest.raises(TrialFailed) as raised,
     ):
         next(events)
@@ -131,7 +145,7 @@ def test_a_server_that_does_not_listen(
 def test_a_tool_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/none")
     with pytest.raises(Problem) as raised:
-        ToolServerWork(request("tcp_stream"), "127.0.0.1")
+        ToolServerWork(request("tcp_stream"), "net", "127.0.0.1")
     assert raised.value.details.status == 409
     assert raised.value.details.code == "tool_missing"
 
@@ -139,7 +153,9 @@ def test_a_tool_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("workload", ["other", None])
 def test_a_tool_without_a_server_for_it(workload: str | None) -> None:
     with pytest.raises(Problem) as raised:
-        ToolServerWork(request("tcp_stream").model_copy(update={"workload": workload}), "127.0.0.1")
+        ToolServerWork(
+            request("tcp_stream").model_copy(update={"workload": workload}), "net", "127.0.0.1"
+        )
     assert raised.value.details.errors[0].field == "body.tool"
 
 

@@ -12,14 +12,23 @@ from typing import Any
 
 import pytest
 
-from hostbench.errors import BusyError, ResourceError
-from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.models.control_plane import ControlPlaneEvent, ProcessUsage
-from hostbench.models.events import EndEvent, SampleEvent, SkipEvent, StartEvent
-from hostbench.models.peer import PeerEndEvent, PeerStartEvent, TrialEvent
-from hostbench.models.service import LEASE_S
-from hostbench.remote import HttpTransport, RemoteService, RemoteWatch, ServiceLost
-from hostbench.trial import Beside, Trial, TrialFailed
+from hostbench.base.errors import BusyError, ResourceError
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.model.events import (
+    ControlPlaneEvent,
+    EndEvent,
+    ProcessUsage,
+    SampleEvent,
+    SkipEvent,
+    StartEvent,
+)
+from hostbench.model.peer import PeerEndEvent, PeerStartEvent, TrialEvent
+from hostbench.model.service import LEASE_S
+from hostbench.model.table import Table
+from hostbench.model.trial import Beside, Trial, TrialFailed
+from hostbench.programs.program import load_program
+from hostbench.remote.client import RemoteService, RemoteWatch, ServiceLost
+from hostbench.remote.transport import HttpTransport
 from tests.patience import SOON_S
 from tests.service.conftest import StartService
 from tests.service.streams import LONG, lock_is_free, outcome, running
@@ -41,9 +50,8 @@ def trial(**changes: Any) -> Trial:
         "subsystem": "cpu",
         "workload": "clock",
         "params": {"threads": 1, "duration_s": 0.05, "warmup_s": 0},
-        "primary": "clock_hertz",
         "timeout_s": 60,
-        "name": "0123456789abcdef-0",
+        "id": "0123456789abcdef-0",
     }
     return Trial(**given | changes)
 
@@ -51,17 +59,39 @@ def trial(**changes: Any) -> Trial:
 LONG_TRIAL = trial(params={"threads": 1, "duration_s": 60})
 
 
+def with_primary(table: Table, name: str) -> Table:
+    """The table with another primary metric than the service's program has."""
+    workloads = tuple(
+        workload.model_copy(
+            update={"metrics": (workload.primary.model_copy(update={"name": name}),)}
+        )
+        for workload in table.workloads
+    )
+    return table.model_copy(update={"workloads": workloads})
+
+
 class Carried:
     """A transport to one service."""
 
-    def __init__(self, service: ServiceProcess, interrupt: Interrupt, **options: Any) -> None:
+    def __init__(
+        self,
+        service: ServiceProcess,
+        interrupt: Interrupt,
+        primary: str | None = None,
+        **options: Any,
+    ) -> None:
+        """`primary`: what the caller takes for the primary metric of every workload."""
         self.remote = service.remote()
         self.waited: list[str] = []
         self.events: list[TrialEvent] = []
         options = {"fence": None, "job": "job", "on_waiting": self.waited.append} | options
-        programs = {"cpu": options.pop("sha256", None) or self.remote.table().program.sha256}
+        served = self.remote.table()
+        table = served.table
+        if primary is not None:
+            table = with_primary(table, primary)
+        programs = {"cpu": options.pop("sha256", None) or served.program.sha256}
         self.transport = HttpTransport(
-            {"cpu": self.remote}, programs, interrupt=interrupt, **options
+            {"cpu": self.remote}, programs, {"cpu": table}, interrupt=interrupt, **options
         )
 
     def run(self, one: Trial) -> list[TrialEvent]:
@@ -117,7 +147,7 @@ def _sockets() -> int:
 
 
 def test_a_skip(service: ServiceProcess, interrupt: Interrupt) -> None:
-    one = trial(workload="fma", params={"isa": "neon"}, primary="operations_per_second")
+    one = trial(workload="fma", params={"isa": "neon"})
     events = Carried(service, interrupt).run(one)
     assert isinstance(events[0], SkipEvent) and isinstance(events[-1], ControlPlaneEvent)
 
@@ -139,10 +169,9 @@ def test_another_workload_than_asked_for(
 ) -> None:
     """The figures of a program that measures something else are no figures here either."""
     service = start_service(programs=scripted)
+    carried = Carried(service, interrupt, primary="clock_hertz_x")
     with pytest.raises(TrialFailed, match="no clock_hertz_x") as caught:
-        Carried(service, interrupt).run(
-            trial(workload="fma", params={"threads": 1}, primary="clock_hertz_x")
-        )
+        carried.run(trial(workload="fma", params={"threads": 1}))
     assert caught.value.code == "no_figure"
 
 
@@ -215,7 +244,7 @@ def test_the_interrupt_ends_it_at_once(service: ServiceProcess, interrupt: Inter
     threading.Timer(1.0, interrupt.trip).start()
     with pytest.raises(Interrupted):
         carried.run(LONG_TRIAL)
-    assert outcome(service, LONG_TRIAL.name) == "caller_gone", "its lease has not run out"
+    assert outcome(service, LONG_TRIAL.id) == "caller_gone", "its lease has not run out"
     assert service.programs_gone_within() and lock_is_free(service.lock)
 
 
@@ -225,7 +254,7 @@ def test_leaving_it_early_ends_it(service: ServiceProcess, interrupt: Interrupt)
     assert isinstance(next(stream), StartEvent)
     stream.close()
     carried.remote.close()
-    assert outcome(service, LONG_TRIAL.name) == "caller_gone", "its lease has not run out"
+    assert outcome(service, LONG_TRIAL.id) == "caller_gone", "its lease has not run out"
     assert service.programs_gone_within()
 
 
@@ -266,13 +295,20 @@ def test_a_service_that_ends(start_service: StartService, interrupt: Interrupt) 
     service = start_service()
     carried = Carried(service, interrupt)
     threading.Timer(1.0, service.stop).start()
-    with pytest.raises(ServiceLost, match="the service was told to end"):
+    with pytest.raises(ServiceLost, match="the service was asked to stop"):
         carried.run(LONG_TRIAL)
 
 
 def test_nobody_there(interrupt: Interrupt) -> None:
     remote = RemoteService(f"http://127.0.0.1:{free_port()}", SERVICE_KEY)
-    transport = HttpTransport({"cpu": remote}, {"cpu": "0" * 64}, None, "job", interrupt)
+    transport = HttpTransport(
+        {"cpu": remote},
+        {"cpu": "0" * 64},
+        {"cpu": load_program("cpu").table},
+        None,
+        "job",
+        interrupt,
+    )
     with pytest.raises(ServiceLost, match="cannot be reached"):
         list(transport.run(trial()))
     with pytest.raises(ServiceLost, match="cannot be reached"):
@@ -312,7 +348,6 @@ def test_a_peer_is_a_trial(
         workload="fma",
         # As a trial resolves them on a shared CPU: shorter slices than may be asked for.
         params={"dtype": "fp64", "isa": "avx2", "threads": 1, "slice_s": 0.0005},
-        primary="operations_per_second",
         beside=Beside(cpus=(0,), rate=1e9, elapsed_s=0.1),
     )
     started, ended, control_plane = Carried(service, interrupt).run(peer)

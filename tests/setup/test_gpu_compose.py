@@ -90,7 +90,7 @@ def test_amds_gpus(environment: dict[str, str], tmp_path: Path) -> None:
     gpu = found.pop("gpu")
     paths = [device.get("source", device) for device in gpu["devices"]]
     assert paths == ["/dev/kfd", "/dev/dri"] and gpu["group_add"] == ["44", "992"]
-    assert gpu["build"]["args"] == {"OPENCL_DRIVERS": "rocm-opencl-icd"}
+    assert gpu["build"]["args"] == {"OPENCL_DRIVERS": "rocm-opencl-icd", "SUBSYSTEM": "gpu"}
     assert gpu["environment"].items() >= base["gpu"]["environment"].items()
     assert gpu["image"] == f"{base['gpu']['image']}-amd"
     del base["gpu"]

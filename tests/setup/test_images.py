@@ -1,20 +1,20 @@
-"""The Dockerfiles and compose.yaml: what the images share, and how containers are confined."""
+"""The Dockerfile and compose.yaml: what images are made of, and how containers are confined."""
 
 import hashlib
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from hostbench.model.registry import subsystems
 from hostbench.service.__main__ import GRACE_S
-from hostbench.service.settings import PORTS
-from hostbench.services import Subsystem
 
 ROOT = Path(__file__).parents[2]
-DOCKERFILES = [ROOT / "orchestrator/Dockerfile", *sorted(ROOT.glob("services/*/Dockerfile"))]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 # What gives the gpu service a GPU, on top of compose.yaml.
@@ -23,32 +23,45 @@ GPUS = {
 }
 # Only the net service, on a second machine.
 FAR: dict[str, Any] = yaml.safe_load((ROOT / "compose.peer.yaml").read_text())
-BENCHMARKS = {path.parent.name for path in ROOT.glob("services/*/Dockerfile")}
+SUBSYSTEMS = subsystems()
+BENCHMARKS = {path.parent.name for path in ROOT.glob("services/*/image.sh")}
 SECCOMP = "compose/seccomp-disk.json"
 # profiles/seccomp/default.json of github.com/moby/moby v27.5.1, as all from v25.0.0 on have it.
 DOCKERS_SECCOMP_SHA256 = "9c1025c88ccaa517b648da571961838744ea2137f176bfe6a48b21294cae9c76"
 
 
-def shared(dockerfile: Path) -> str:
-    """What stands above the line of dashes."""
-    above, line, _ = dockerfile.read_text().partition("\n# ------")
-    assert line, dockerfile
-    return above
+def stages() -> dict[str, str]:
+    """The stages of the Dockerfile by name; the text of each begins with its FROM."""
+    texts = re.split(r"^(?=FROM )", DOCKERFILE, flags=re.MULTILINE)[1:]
+    return {text.splitlines()[0].split()[-1]: text for text in texts}
 
 
-@pytest.mark.parametrize("dockerfile", DOCKERFILES[1:])
-def test_the_first_stages_are_the_same_everywhere(dockerfile: Path) -> None:
-    assert shared(dockerfile) == shared(DOCKERFILES[0])
+def image_script(service: str) -> str:
+    """What the image of one service has besides the programs of this project."""
+    return (ROOT / f"services/{service}/image.sh").read_text()
 
 
-@pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_an_image_is_of_debian_alone_and_not_root(dockerfile: Path) -> None:
-    text = dockerfile.read_text()
-    stages = set(re.findall(r"^FROM .* AS (\w+)$", text, re.MULTILINE))
-    bases = set(re.findall(r"^FROM (\S+)", text, re.MULTILINE))
-    assert bases - stages == {"debian:trixie-slim"}
-    assert re.findall(r"^USER (.*)", text, re.MULTILINE)[-1:] == ["10001:10001"]
-    assert "--require-hashes" in text
+def test_images_are_of_debian_alone() -> None:
+    bases = set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+    assert bases - set(stages()) == {"debian:trixie-slim"}
+    assert DOCKERFILE.count("pip --python") == DOCKERFILE.count("--require-hashes")
+
+
+@pytest.mark.parametrize("target", ["service", "orchestrator"])
+def test_an_image_is_not_of_root(target: str) -> None:
+    assert re.findall(r"^USER (.*)", stages()[target], re.MULTILINE) == ["10001:10001"]
+
+
+def test_compose_builds_every_image_of_the_dockerfile() -> None:
+    built = {name: one["build"] for name, one in SERVICES.items() if "build" in one}
+    shared = {"context": ".", "secrets": ["ca_bundle"]}
+    assert built == {
+        "orchestrator": {**shared, "target": "orchestrator"},
+        **{
+            name: {**shared, "target": "service", "args": {"SUBSYSTEM": name}}
+            for name in BENCHMARKS
+        },
+    }
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -61,8 +74,9 @@ def test_containers_are_confined(name: str) -> None:
     # Each of these stops a start where there is no GPU.
     forbidden |= {"deploy", "gpus", "runtime"}
     assert not forbidden & set(service)
-    # What the net service measures is the host's network.
-    assert service.get("network_mode") == ("host" if name == "net" else None)
+    # What a service with far ends measures is the host's network.
+    in_host_network = name in SUBSYSTEMS and SUBSYSTEMS[name].has_far_ends
+    assert service.get("network_mode") == ("host" if in_host_network else None)
     assert "docker.sock" not in str(service)
 
 
@@ -73,7 +87,7 @@ def test_the_net_service_alone_is_confined_the_same() -> None:
     assert far.pop("volumes") == ["/run/lock:/run/lock"]
     assert set(far.pop("secrets")) - set(ours["secrets"]) == {"server_certificate", "server_key"}
     told, known = far.pop("environment"), ours["environment"]
-    more = {"HOSTBENCH_LISTEN", "HOSTBENCH_TLS_CERT_FILE", "HOSTBENCH_TLS_KEY_FILE"}
+    more = {"HOSTBENCH_TLS_CERT_FILE", "HOSTBENCH_TLS_KEY_FILE"}
     assert set(told) - set(known) == more
     left_out = set(ours) - set(far)
     assert left_out == {
@@ -93,7 +107,7 @@ def test_the_net_service_alone_speaks_tls_alone() -> None:
     for name in ("HOSTBENCH_TLS_CERT_FILE", "HOSTBENCH_TLS_KEY_FILE", "HOSTBENCH_CA_FILE"):
         assert told[name].startswith("/run/secrets/")
     assert told["HOSTBENCH_SERVICE_URL"].startswith("https://")
-    assert told["HOSTBENCH_LISTEN"].endswith(f":{PORTS[Subsystem.NET]}")
+    assert told["HOSTBENCH_LISTEN"].endswith(f":{SUBSYSTEMS['net'].port}")
     secrets = {name: one["file"] for name, one in FAR["secrets"].items()}
     assert secrets.items() <= {n: one["file"] for n, one in COMPOSE["secrets"].items()}.items()
 
@@ -105,10 +119,9 @@ def test_the_net_service_is_reached_by_a_socket_that_the_orchestrator_shares() -
     assert "sockets:/run/hostbench" in net["volumes"] and "sockets" in COMPOSE["volumes"]
     assert "sockets:/run/hostbench:ro" in SERVICES["orchestrator"]["volumes"]
     # A new volume takes over the owner of what the image has there, whichever comes first.
-    for name in ("orchestrator", "services/net"):
-        assert "/run/hostbench" in (ROOT / name / "Dockerfile").read_text()
-    text = (ROOT / "services/net/Dockerfile").read_text()
-    assert "HOSTBENCH_LISTEN=unix:/run/hostbench/net.sock\n" in text
+    for text in (stages()["orchestrator"], image_script("net")):
+        assert "/run/hostbench\n" in text
+    assert net["environment"]["HOSTBENCH_LISTEN"] == "unix:/run/hostbench/net.sock"
 
 
 def test_the_net_service_finds_the_orchestrator_where_it_is_published() -> None:
@@ -128,29 +141,22 @@ def test_what_gives_a_gpu_changes_nothing_else(vendor: str) -> None:
     assert set(GPUS[vendor]["services"]["gpu"]) == changes[vendor]
 
 
-def last_stage(service: str) -> str:
-    """What the image itself is made of."""
-    text = (ROOT / f"services/{service}/Dockerfile").read_text()
-    return re.split(r"^FROM ", text, flags=re.MULTILINE)[-1]
-
-
 def test_the_gpu_image_finds_drivers_and_has_none() -> None:
     """NVIDIA's comes with the host's, by the Container Toolkit; others where they are named."""
-    text = last_stage("gpu")
-    assert "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility " in text
+    environment = SERVICES["gpu"]["environment"]
+    assert environment["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
+    assert "NVIDIA_VISIBLE_DEVICES" not in environment, "compose.gpu.yaml asks for them"
+    text = image_script("gpu")
     assert "echo libnvidia-opencl.so.1 >/etc/OpenCL/vendors/nvidia.icd" in text
-    (installed,) = re.findall(r"apt-get install --yes --no-install-recommends (.*) && ", text)
+    (installed,) = re.findall(r"apt-get install --yes --no-install-recommends (.*)", text)
     assert installed.split() == ["clpeak", "ocl-icd-libopencl1", "$OPENCL_DRIVERS"]
-    assert "\nARG OPENCL_DRIVERS=\n" in text
-    assert "NVIDIA_VISIBLE_DEVICES" not in text, "compose.gpu.yaml asks for them, and no image does"
+    assert "\nARG OPENCL_DRIVERS=\n" in stages()["service"]
 
 
 def test_the_compiler_of_cuda_is_in_no_image() -> None:
-    text = (ROOT / "services/gpu/Dockerfile").read_text()
-    assert "scripts/nvrtc.sh build/gpu/nvrtc" in text
-    assert "nvrtc" not in last_stage("gpu")
-    others = [path.read_text() for path in DOCKERFILES if path.parent.name != "gpu"]
-    assert not any("nvrtc" in other for other in others)
+    assert [name for name, text in stages().items() if "nvrtc" in text] == ["program"]
+    (copied,) = re.findall(r"^COPY --from=program (.*)", DOCKERFILE, re.MULTILINE)
+    assert copied == "/src/build/release/$SUBSYSTEM-bench /opt/hostbench/bin/"
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -194,38 +200,52 @@ def test_the_orchestrator_alone_reaches_redis() -> None:
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_a_service_is_where_it_says(name: str) -> None:
     """At the port that is its own outside of containers too."""
-    port = PORTS[Subsystem(name)]
-    text = (ROOT / f"services/{name}/Dockerfile").read_text()
-    assert f"\nEXPOSE {port}\n" in text
+    port = SUBSYSTEMS[name].port
     if name != "net":
-        assert f"HOSTBENCH_LISTEN=0.0.0.0:{port}\n" in text
-        url = SERVICES[name]["environment"]["HOSTBENCH_SERVICE_URL"]
-        assert url == f"http://{name}:{port}"
-    assert f'CMD ["python3", "-m", "hostbench.service", "{name}"]' in text
-    assert f"SUBSYSTEMS={name}\n" in text and f"release/{name}-bench " in text
+        environment = SERVICES[name]["environment"]
+        assert environment["HOSTBENCH_LISTEN"] == f"0.0.0.0:{port}"
+        assert environment["HOSTBENCH_SERVICE_URL"] == f"http://{name}:{port}"
+
+
+def test_each_subsystem_has_its_image_and_each_image_its_subsystem() -> None:
+    """And the Makefile builds the program of each."""
+    folders = {path.parent.name for path in ROOT.glob("services/*/bench")}
+    assert set(SUBSYSTEMS) == BENCHMARKS == folders
+    asked = ["make", "--dry-run", "--question", "--print-data-base", "help"]
+    made = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    (names,) = re.findall(r"^SUBSYSTEMS := (.*)$", made, re.MULTILINE)
+    assert set(names.split()) == BENCHMARKS
 
 
 def test_services_of_one_host_have_one_lock_and_ports_of_their_own() -> None:
-    assert len(set(PORTS.values())) == len(Subsystem)
+    assert len({one.port for one in SUBSYSTEMS.values()}) == len(SUBSYSTEMS)
     of_services = [SERVICES[name] for name in BENCHMARKS]
     assert len({one["environment"]["HOSTBENCH_LOCK"] for one in of_services}) == 1
     for one in of_services:
         assert "/run/lock:/run/lock" in one["volumes"]
 
 
-def test_the_disk_alone_has_a_place_to_write() -> None:
-    more = {
-        name: [volume for volume in SERVICES[name]["volumes"] if "lock" not in volume]
-        for name in BENCHMARKS
-    }
-    assert more.pop("net") == ["sockets:/run/hostbench"]
-    assert more.pop("disk") == ["${HOSTBENCH_SCRATCH_VOLUME:-scratch}:/scratch"]
-    assert not any(more.values())
+@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+def test_a_service_has_the_volumes_that_its_subsystem_needs(name: str) -> None:
+    one, environment = SUBSYSTEMS[name], SERVICES[name]["environment"]
+    sockets = ["sockets:/run/hostbench"] if one.has_far_ends else []
+    scratch = ["${HOSTBENCH_SCRATCH_VOLUME:-scratch}:/scratch"] if one.has_scratch else []
+    assert SERVICES[name]["volumes"] == ["/run/lock:/run/lock", *sockets, *scratch]
+    assert environment.get("HOSTBENCH_SCRATCH") == ("/scratch" if one.has_scratch else None)
+    told = [rating.variable for rating in one.ratings()]
+    assert [variable for variable in told if variable not in environment] == []
+
+
+def test_only_a_subsystem_with_devices_is_given_some() -> None:
+    with_devices = {name for name, one in SUBSYSTEMS.items() if one.has_devices}
+    assert all(set(GPUS[vendor]["services"]) == with_devices for vendor in GPUS)
+
+
+def test_what_the_disk_has_to_write_in_is_its_own() -> None:
     assert "scratch" in COMPOSE["volumes"]
-    assert SERVICES["disk"]["environment"]["HOSTBENCH_SCRATCH"] == "/scratch"
-    text = (ROOT / "services/disk/Dockerfile").read_text()
     # A new volume takes over owner and mode of what the image has there.
-    assert "install --directory --owner=10001 --group=10001 --mode=700 /scratch" in text
+    made = "install --directory --owner=10001 --group=10001 --mode=700 /scratch\n"
+    assert made in image_script("disk")
 
 
 def test_the_system_calls_of_the_disk_are_dockers_and_io_uring() -> None:
@@ -264,12 +284,8 @@ def test_redis_refuses_before_it_is_killed() -> None:
     assert int(most) < 0.8 * int(SERVICES["redis"]["mem_limit"].removesuffix("m"))
 
 
-@pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_code_is_readable_whatever_the_umask_of_the_checkout(dockerfile: Path) -> None:
-    (code,) = re.findall(
-        r"^FROM base AS code$.*?(?=^FROM|^# ---)", dockerfile.read_text(), re.M | re.S
-    )
-    assert "chmod -R a+rX ." in code
+def test_code_is_readable_whatever_the_umask_of_the_checkout() -> None:
+    assert "chmod -R a+rX ." in stages()["code"]
 
 
 def test_every_secret_is_made_by_make_env() -> None:

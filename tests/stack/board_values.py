@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from grafana.queries import BoardQuery
-from hostbench.document import planned_label
-from hostbench.models.result import CaseResult, ResultDocument, TrialRecord
+from hostbench.model.result import CaseResult, ResultDocument, TrialRecord
+from hostbench.results.document import planned_label
 from orchestrator.influx.client import Series
 
 Row = dict[str, Any]
@@ -121,7 +121,7 @@ class Expected:
             ("mem", "Highest bandwidth by kernel and number of threads"): lambda _: self._highest(
                 BANDWIDTH, "rate", "workload", "threads"
             ),
-            ("mem", "Highest bandwidth by kernel and size of pages"): lambda _: self._highest(
+            ("mem", "Highest bandwidth by kernel and page mode"): lambda _: self._highest(
                 BANDWIDTH, "rate", "workload", "pages"
             ),
             ("mem", "Highest bandwidth by kernel and store"): self._stores,
@@ -406,7 +406,8 @@ class Expected:
         return [
             {**self._point(case, BANDWIDTH, "bandwidth", tags), **block}
             for case in self.sound
-            if case.primary == BANDWIDTH and (block := self._number(case, "block_bytes", "block"))
+            if case.primary == BANDWIDTH
+            and (block := self._number(case, "block_bytes", "block size"))
         ]
 
     def _random_accesses(self, _ref: str) -> list[Row]:
@@ -414,7 +415,7 @@ class Expected:
         return [
             {
                 **self._point(case, metric, "access time", tags),
-                **self._number(case, "block_bytes", "block"),
+                **self._number(case, "block_bytes", "block size"),
                 "metric": metric,
             }
             for case in self.cases
@@ -499,7 +500,7 @@ class Expected:
         return [{name: choose(values)}] if values else []
 
     def _over(self, metric: str, what: str, x: str, other: str, _ref: str) -> list[Row]:
-        axis = {"block_bytes": "block", "queue_depth": "queue depth"}[x]
+        axis = {"block_bytes": "block size", "queue_depth": "queue depth"}[x]
         tags = ("workload", "cache_mode", "engine", "threads")
         return [
             {
@@ -560,7 +561,7 @@ class Expected:
             "Ours / peer": self._peers,
             "Latest result of every case": self._table,
             "Throughput over the block size": partial(
-                free._stream_over, "block_bytes", "block", "streams"
+                free._stream_over, "block_bytes", "block size", "streams"
             ),
             "Throughput over the number of streams": partial(
                 free._stream_over, "streams", "number of streams", "block_bytes"
@@ -658,7 +659,7 @@ class Expected:
         return [
             {
                 **self._trip(case, metric),
-                **self._number(case, "block_bytes", "block"),
+                **self._number(case, "block_bytes", "block size"),
                 **self._number(case, "streams", "streams"),
             }
             for case, metric, _ in self._trips(loaded=False)

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import httpx
 
-from hostbench.models.jobs import TERMINAL, StackState
-from hostbench.tls import trusting
+from hostbench.base.tls import trusting
+from hostbench.model.jobs import TERMINAL, StackState
 from tests.stack.redis_server import REPOSITORY, free_port
 
 API_KEY = "the-key-of-the-users-of-tests"

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import httpx
 
-from hostbench.remote import RemoteService
-from hostbench.tls import trusting
+from hostbench.base.tls import trusting
+from hostbench.remote.client import RemoteService
 from tests.client.canned_server import Certificate
 from tests.patience import SOON_S, comes_true, wait_until
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hostbench.models.result import ResultDocument
+from hostbench.model.result import ResultDocument
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points
 

@@ -7,20 +7,20 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hostbench.judge import failed_trial, measured_trial, unmeasured_trial
-from hostbench.models.events import SampleEvent
-from hostbench.models.limit import Factor, Limit
-from hostbench.models.published import Published
-from hostbench.models.result import (
+from hostbench.judge.trial import failed_trial, measured_trial, unmeasured_trial
+from hostbench.model.events import SampleEvent
+from hostbench.model.limit import Factor, Limit
+from hostbench.model.published import Published
+from hostbench.model.result import (
     PlannedCase,
     Record,
     ResultDocument,
     TrialRecord,
 )
-from hostbench.models.suite import Repeats, Suite, SuiteCase
-from hostbench.models.table import Metric
-from hostbench.plan import case_hash
-from hostbench.trial import TrialFailed
+from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.table import Metric
+from hostbench.model.trial import TrialFailed
+from hostbench.plan.workloads import case_hash
 from tests.unit.records import RATE, bare_trial, end, host, session, start
 from tests.unit.report_documents import BEGAN_UNIX_S, METRICS, done_record, ended
 

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hostbench.judge import failed_trial, measured_trial
-from hostbench.models.events import EndEvent, SampleEvent, StartEvent, WarningEvent
-from hostbench.models.host import BlockDevice, Disk, ScratchPlace
-from hostbench.models.limit import Factor, Limit
-from hostbench.models.result import (
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import failed_trial, measured_trial
+from hostbench.model.events import EndEvent, SampleEvent, StartEvent, WarningEvent
+from hostbench.model.host import BlockDevice, Disk, ScratchPlace
+from hostbench.model.limit import Factor, Limit
+from hostbench.model.old_params import old_meaning
+from hostbench.model.result import (
     CaseRecord,
     CaseResult,
     PeerResult,
@@ -26,11 +28,11 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
-from hostbench.models.suite import Repeats, Suite, SuiteCase
-from hostbench.models.table import Direction, Metric
-from hostbench.plan import case_hash, param_word
-from hostbench.statistics import describe
-from hostbench.trial import TrialFailed
+from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.table import Direction, Metric
+from hostbench.model.trial import TrialFailed
+from hostbench.plan.label import param_word
+from hostbench.plan.workloads import case_hash
 from tests.unit.records import bare_trial, end, session, start
 from tests.unit.report_documents import BEGAN_UNIX_S, done_record, ended
 from tests.unit.report_documents import HOST as BARE_HOST
@@ -202,7 +204,7 @@ def planned_disk(workload: str, **params: Any) -> PlannedCase:
         workload=f"disk.{workload}",
         params=defaults | params,
         given=tuple(params),
-        label=" ".join(param_word(name, value) for name, value in params.items()),
+        label=" ".join(param_word(old_meaning(name), value) for name, value in params.items()),
         block=0,
         repeats=REPEATS,
         trial_time_s=2.7,

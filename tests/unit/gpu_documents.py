@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hostbench.judge import measured_trial, skipped_trial
-from hostbench.models.events import EndEvent, SampleEvent, SkipEvent, StartEvent, WarningEvent
-from hostbench.models.limit import Factor, Limit
-from hostbench.models.result import (
+from hostbench.judge.trial import measured_trial, skipped_trial
+from hostbench.model.events import EndEvent, SampleEvent, SkipEvent, StartEvent, WarningEvent
+from hostbench.model.limit import Factor, Limit
+from hostbench.model.old_params import old_meaning
+from hostbench.model.result import (
     CaseRecord,
     PlannedCase,
     ProgramVersion,
@@ -21,9 +22,10 @@ from hostbench.models.result import (
     ResultDocument,
     TrialRecord,
 )
-from hostbench.models.suite import Repeats, Suite, SuiteCase
-from hostbench.models.table import Direction, Metric
-from hostbench.plan import case_hash, param_word
+from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.table import Direction, Metric
+from hostbench.plan.label import param_word
+from hostbench.plan.workloads import case_hash
 from tests.unit.records import bare_trial, end, session, start
 from tests.unit.report_documents import BEGAN_UNIX_S, HOST, done_record, ended
 
@@ -118,7 +120,7 @@ def _planned(workload: str, **params: Any) -> PlannedCase:
         workload=f"gpu.{workload}",
         params=defaults | params,
         given=tuple(params),
-        label=" ".join(param_word(name, value) for name, value in params.items()),
+        label=" ".join(param_word(old_meaning(name), value) for name, value in params.items()),
         block=0,
         repeats=Repeats(min_trials=3, max_trials=5),
         trial_time_s=2.2,

@@ -8,10 +8,12 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hostbench.judge import measured_trial, skipped_trial
-from hostbench.models.events import EndEvent, SkipEvent, StartEvent, WarningEvent
-from hostbench.models.limit import Factor, Limit
-from hostbench.models.result import (
+from hostbench.base.units import exact_bytes
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import measured_trial, skipped_trial
+from hostbench.model.events import EndEvent, SkipEvent, StartEvent, WarningEvent
+from hostbench.model.limit import Factor, Limit
+from hostbench.model.result import (
     CaseRecord,
     CaseResult,
     PeerResult,
@@ -23,11 +25,9 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
-from hostbench.models.suite import Repeats, Suite, SuiteCase
-from hostbench.models.table import Direction, Metric
-from hostbench.plan import case_hash
-from hostbench.statistics import describe
-from hostbench.units import exact_bytes
+from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.table import Direction, Metric
+from hostbench.plan.workloads import case_hash
 from tests.unit.records import bare_trial, end, session, start
 from tests.unit.report_documents import BEGAN_UNIX_S, HOST, done_record, ended
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hostbench.judge import failed_trial, measured_trial
-from hostbench.models.events import EndEvent, SampleEvent, StartEvent, WarningEvent
-from hostbench.models.limit import Factor, Limit
-from hostbench.models.result import (
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import failed_trial, measured_trial
+from hostbench.model.events import EndEvent, SampleEvent, StartEvent, WarningEvent
+from hostbench.model.limit import Factor, Limit
+from hostbench.model.old_params import old_meaning
+from hostbench.model.result import (
     CaseRecord,
     CaseResult,
     PeerResult,
@@ -25,11 +27,11 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
-from hostbench.models.suite import Repeats, Suite, SuiteCase
-from hostbench.models.table import Direction, Metric
-from hostbench.plan import case_hash, param_word
-from hostbench.statistics import describe
-from hostbench.trial import TrialFailed
+from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.table import Direction, Metric
+from hostbench.model.trial import TrialFailed
+from hostbench.plan.label import param_word
+from hostbench.plan.workloads import case_hash
 from tests.unit.records import bare_trial, end, session, start
 from tests.unit.report_documents import BEGAN_UNIX_S, HOST, done_record, ended
 
@@ -220,7 +222,7 @@ def planned_net(workload: str, **params: Any) -> PlannedCase:
         workload=f"net.{workload}",
         params=defaults | params,
         given=tuple(params),
-        label=" ".join(param_word(name, value) for name, value in params.items()),
+        label=" ".join(param_word(old_meaning(name), value) for name, value in params.items()),
         block=0,
         repeats=REPEATS,
         trial_time_s=2.7,

@@ -3,7 +3,7 @@ otherwise."""
 
 from typing import Any
 
-from hostbench.models.events import (
+from hostbench.model.events import (
     Clock,
     Disturbance,
     EndEvent,
@@ -12,15 +12,15 @@ from hostbench.models.events import (
     SkipEvent,
     StartEvent,
 )
-from hostbench.models.host import (
+from hostbench.model.host import (
     CgroupLimits,
     Cpu,
     Frequency,
     HostInventory,
     Virtualisation,
 )
-from hostbench.models.limit import Limit
-from hostbench.models.result import (
+from hostbench.model.limit import Limit
+from hostbench.model.result import (
     CaseRecord,
     PlannedCase,
     ProgramVersion,
@@ -29,8 +29,8 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
-from hostbench.models.suite import Repeats, Suite, SuiteCase
-from hostbench.models.table import Metric, Param, Table, Workload
+from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.table import Metric, Param, Table, Workload
 
 RATE = "operations_per_second"
 RATE_METRIC = Metric(
@@ -190,13 +190,22 @@ def param(name: str, **changes: Any) -> Param:
     return Param(**(plain | changes))
 
 
+HOW: dict[str, Any] = {"roles": ("how",)}
 FMA = Workload(
     name="fma",
     description="fused multiply-add",
     kind="step",
     unsupported=None,
     params=(
-        param("dtype", type="choice", default="fp64", choices=("fp64", "fp32"), min=None, max=None),
+        param(
+            "dtype",
+            type="choice",
+            default="fp64",
+            choices=("fp64", "fp32"),
+            min=None,
+            max=None,
+            roles=("tag",),
+        ),
         param(
             "isa",
             type="choice",
@@ -205,13 +214,24 @@ FMA = Workload(
             unsupported={"neon": "neon needs an aarch64 CPU"},
             min=None,
             max=None,
+            roles=("tag",),
+            title="instruction set",
+            resolved=("best",),
+            resolved_once=True,
         ),
-        param("threads", default="all", choices=("all",)),
+        param(
+            "threads",
+            default="all",
+            choices=("all",),
+            roles=("axis", "tag"),
+            noun="thread",
+            resolved=("all",),
+        ),
         param("cpus", type="cpu_list", min=None, max=None),
-        param("duration_s", type="number", unit="s", default=1, min=0.01, max=604800),
-        param("work", unit="operation", max=1e18),
-        param("warmup_s", type="number", unit="s", default=0.1, min=0, max=60),
-        param("sample_interval_s", type="number", unit="s", default=1, min=0.1, max=3600),
+        param("duration_s", type="number", unit="s", default=1, min=0.01, max=604800, **HOW),
+        param("work", unit="operation", max=1e18, excludes="duration_s", ends_trial=True),
+        param("warmup_s", type="number", unit="s", default=0.1, min=0, max=60, **HOW),
+        param("sample_interval_s", type="number", unit="s", default=1, min=0.1, max=3600, **HOW),
         param("lifeline_fd", scope="host", min=0, max=1 << 20),
     ),
     metrics=(RATE_METRIC,),

@@ -9,14 +9,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from hostbench.document import assemble, replay
-from hostbench.document import summarise as summary_of
-from hostbench.journal import JournalWriter
-from hostbench.judge import failed_trial, measured_trial, skipped_trial
-from hostbench.models.events import Event, SampleEvent, SkipEvent
-from hostbench.models.host import HostInventory
-from hostbench.models.limit import Factor, Limit
-from hostbench.models.result import (
+from hostbench.judge.case import counted_trials
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import case_verdict, failed_trial, measured_trial, skipped_trial
+from hostbench.model.events import Event, SampleEvent, SkipEvent
+from hostbench.model.host import HostInventory
+from hostbench.model.limit import Factor, Limit
+from hostbench.model.result import (
     CaseRecord,
     CaseResult,
     JobState,
@@ -30,14 +29,14 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
-from hostbench.models.suite import Repeats, Suite, SuiteCase
-from hostbench.models.table import Metric
-from hostbench.plan import case_hash
-from hostbench.repeats import counted_trials
-from hostbench.results import JobDirectory, ResultsStore
-from hostbench.statistics import describe
-from hostbench.trial import TrialFailed
-from hostbench.verdict import case_verdict
+from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.table import Metric
+from hostbench.model.trial import TrialFailed
+from hostbench.plan.workloads import case_hash
+from hostbench.results.document import assemble, replay
+from hostbench.results.document import summarise as summary_of
+from hostbench.results.journal import JournalWriter
+from hostbench.results.store import JobDirectory, ResultsStore
 from tests.unit.records import RATE, bare_trial, end, placement, session, start
 
 HOST = HostInventory.model_validate_json(

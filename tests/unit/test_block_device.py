@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.blockdevice import GUEST, block_device, device_number
-from hostbench.models.host import BlockDevice, Disk, Virtualisation
+from hostbench.host.disk import GUEST, block_device, device_number
+from hostbench.model.host import BlockDevice, Disk, Virtualisation
 from tests.unit import block_devices as made
 
 METAL = Virtualisation(hypervisor=False)

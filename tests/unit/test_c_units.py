@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.builds import builds
+
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(source.stem for source in (ROOT / "harness" / "tests").glob("test_*.c"))
 
 
-@pytest.mark.parametrize("variant", ["release", "asan"])
+@pytest.mark.parametrize("variant", builds("release", "asan"))
 @pytest.mark.parametrize("name", NAMES)
 def test_c_unit(name: str, variant: str, tmp_path: Path) -> None:
     program = ROOT / "build" / variant / "tests" / name

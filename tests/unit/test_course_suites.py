@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from hostbench.models.published import PublishedTable
-from hostbench.models.suite import Suite
-from hostbench.suite import built_in_suites, load_known_suite
+from hostbench.model.published import PublishedTable
+from hostbench.model.suite import Suite
+from hostbench.plan.suite import built_in_suites, load_known_suite
 
 FOLDER = "cs553/"
 NAMES = (

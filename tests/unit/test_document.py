@@ -2,11 +2,10 @@
 
 import pytest
 
-from hostbench.document import assemble, job_exit_code, replay
-from hostbench.exitcode import ExitCode
-from hostbench.judge import failed_trial, measured_trial, skipped_trial
-from hostbench.models.limit import Limit
-from hostbench.models.result import (
+from hostbench.base.exitcode import ExitCode
+from hostbench.judge.trial import failed_trial, measured_trial, skipped_trial
+from hostbench.model.limit import Limit
+from hostbench.model.result import (
     CaseRecord,
     JobState,
     Record,
@@ -15,7 +14,8 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
-from hostbench.trial import TrialFailed
+from hostbench.model.trial import TrialFailed
+from hostbench.results.document import assemble, job_exit_code, replay
 from tests.unit.records import (
     RATE,
     RATE_METRIC,

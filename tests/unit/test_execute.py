@@ -1,26 +1,34 @@
 """What trials are asked for, one after another; the transport only writes it down."""
 
+import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from hostbench.document import assemble, replay
-from hostbench.execute import Execution
-from hostbench.idle import LocalWatch
-from hostbench.interrupt import Interrupt
-from hostbench.limits import HostLimits
-from hostbench.models.events import ParamValue
-from hostbench.models.peer import TrialEvent
-from hostbench.models.result import PlannedCase, StopReason, TrialRecord, Verdict
-from hostbench.models.service import IdleAnswer
-from hostbench.models.suite import IdleRules, Repeats, Suite, SuiteCase
-from hostbench.models.table import Metric
-from hostbench.notices import Notice
-from hostbench.plan import Plan
-from hostbench.report.check import contradictions
-from hostbench.trial import Trial, TrialFailed
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.idle import LocalWatch
+from hostbench.judge.limits import HostLimits
+from hostbench.model.events import ParamValue
+from hostbench.model.job_events import (
+    CaseEndedEvent,
+    JobEvent,
+    SampleTakenEvent,
+    TrialEndedEvent,
+)
+from hostbench.model.peer import TrialEvent
+from hostbench.model.result import RECORD, CaseRecord, PlannedCase, StopReason, TrialRecord, Verdict
+from hostbench.model.service import IdleAnswer
+from hostbench.model.suite import IdleRules, Repeats, Suite, SuiteCase
+from hostbench.model.table import Metric
+from hostbench.model.trial import Trial, TrialFailed
+from hostbench.plan.estimate import Plan
+from hostbench.results.csv import case_table
+from hostbench.results.document import assemble, replay
+from hostbench.run.execute import Execution
+from orchestrator.influx.points import document_points
+from orchestrator.run.events import published
 from tests.unit.records import (
     RATE,
     RATE_METRIC,
@@ -28,7 +36,9 @@ from tests.unit.records import (
     done,
     end,
     host,
+    param,
     planned,
+    sampled,
     session,
     start,
 )
@@ -39,6 +49,19 @@ TRIED = Metric(
     direction="higher",
     primary=False,
     description="what was tried out",
+)
+AUTOMATIC = ("engine", "send_path", "receive_path", "udp_path")
+PARAMS = (
+    param("threads").meaning,
+    param("size_bytes", resolved=("auto",)).meaning,
+    *(
+        param(name, type="choice", resolved=("best",), resolved_once=True).meaning
+        for name in ("isa", "store", "streams")
+    ),
+    *(
+        param(name, type="choice", resolved=("auto",), resolved_once=True).meaning
+        for name in AUTOMATIC
+    ),
 )
 METRICS = {"mem.copy": (RATE_METRIC, TRIED)}
 BOTH = {RATE: 100.0, TRIED.name: 90.0}
@@ -65,15 +88,18 @@ class Undecided:
 
 
 class Written:
-    """A sink that keeps the trials."""
+    """A sink that keeps the trials, and the records of the cases."""
 
     def __init__(self) -> None:
         self.trials: list[TrialRecord] = []
+        self.cases: list[CaseRecord] = []
 
-    def take(self, notice: Notice) -> None:
+    def take(self, event: JobEvent) -> None:
         """See Sink.take."""
-        if isinstance(notice, TrialRecord):
-            self.trials.append(notice)
+        if isinstance(event, TrialEndedEvent):
+            self.trials.append(event.trial)
+        elif isinstance(event, CaseEndedEvent):
+            self.cases.append(event.record)
 
 
 @pytest.fixture
@@ -94,6 +120,11 @@ def case(**changes: Any) -> PlannedCase:
 
 def measured(case: PlannedCase, transport: Any, interrupt: Interrupt) -> list[TrialRecord]:
     """The trials of one case."""
+    return executed(case, transport, interrupt).trials
+
+
+def executed(case: PlannedCase, transport: Any, interrupt: Interrupt) -> Written:
+    """What a sink heard of one case."""
     suite = Suite(
         name="quick", cases=(SuiteCase(workload="mem.copy"),), idle=IdleRules(policy="force")
     )
@@ -101,13 +132,14 @@ def measured(case: PlannedCase, transport: Any, interrupt: Interrupt) -> list[Tr
     Execution(
         plan=Plan(suite=suite, cases=(case,)),
         metrics=METRICS,
+        params={"mem.copy": PARAMS},
         transport=transport,
         watch=LocalWatch(),
         limits=HostLimits(host(), ("mem",)),
         sinks=(written,),
         interrupt=interrupt,
     ).run()
-    return written.trials
+    return written
 
 
 def test_all_trials_of_a_case_measure_what_the_first_one_chose(interrupt: Interrupt) -> None:
@@ -144,7 +176,7 @@ class Fallen:
         yield end().model_copy(update={"metrics": {RATE: 100.0, TRIED.name: None}})
 
 
-@pytest.mark.parametrize("automatic", ["engine", "send_path", "receive_path", "udp_path"])
+@pytest.mark.parametrize("automatic", AUTOMATIC)
 @pytest.mark.parametrize("streams", [("4", "8", "1"), (4, 8, 1), (0.5, 0.25, 1)])
 def test_numbers_engines_and_paths_are_handed_on_as_well(
     interrupt: Interrupt, streams: Sequence[ParamValue], automatic: str
@@ -178,6 +210,7 @@ def test_a_case_that_is_skipped_asks_no_program_and_no_gate(interrupt: Interrupt
     Execution(
         plan=Plan(suite=suite, cases=(skipped,)),
         metrics=METRICS,
+        params={"mem.copy": PARAMS},
         transport=program,
         watch=Never(),
         limits=HostLimits(host(), ("mem",)),
@@ -223,7 +256,43 @@ def test_what_the_first_trial_tried_out_stays_in_the_document(interrupt: Interru
     assert result.metrics[RATE].statistics.n == 3
     assert result.metrics[TRIED.name].statistics.n == 1
     assert result.metrics[TRIED.name].statistics.median == 90.0
-    assert not list(contradictions(document))
+
+
+def test_figures_are_computed_once_and_read_from_the_record_of_the_case(
+    interrupt: Interrupt,
+) -> None:
+    """Document, CSV and points show what the record says, whatever the trials would make it."""
+    heard = executed(case(), Undecided(), interrupt)
+    (done_case,) = heard.cases
+    assert done_case.figures is not None
+    metric = done_case.figures.metrics[RATE]
+    assert (metric.statistics.n, metric.statistics.median) == (3, 100.0)
+    assert RECORD.validate_json(RECORD.dump_json(done_case)) == done_case
+    changed = metric.statistics.model_copy(update={"median": 77.5})
+    metrics = {RATE: metric.model_copy(update={"statistics": changed})}
+    update = {"figures": done_case.figures.model_copy(update={"metrics": metrics})}
+    record = session((case(),), workloads=METRICS)
+    document = assemble(replay([record, *heard.trials, done_case.model_copy(update=update)]))
+    assert document.cases[0].metrics[RATE].statistics.median == 77.5
+    assert ",77.5," in case_table(document)
+    assert [point.fields.get("value") for point in document_points(document)].count(77.5) == 1
+
+
+def test_the_api_s_event_of_a_case_has_no_figures(interrupt: Interrupt) -> None:
+    (done_case,) = executed(case(), Undecided(), interrupt).cases
+    event = published(CaseEndedEvent(record=done_case))
+    record = {"record": "case", "case": "aaaa", "stopped": "max_trials", "verdict": "clean"}
+    assert json.loads(event.model_dump_json()) == {"event": "case", "record": record}
+
+
+def test_the_api_s_event_of_a_sample_is_the_sample_alone() -> None:
+    event = SampleTakenEvent(case="aaaa", sample=sampled(1)[0], index=3, time_unix_s=1.8e9)
+    sample = json.loads(sampled(1)[0].model_dump_json())
+    assert json.loads(published(event).model_dump_json()) == {
+        "event": "sample",
+        "case": "aaaa",
+        "sample": sample,
+    }
 
 
 def test_a_metric_that_one_of_several_trials_lacks_has_no_statistics(interrupt: Interrupt) -> None:

@@ -5,21 +5,22 @@ from typing import Any
 
 import pytest
 
-from hostbench.adhoc import ad_hoc_suite
-from hostbench.betweenhosts import first_between_hosts
-from hostbench.errors import HostbenchError, ResourceError, UsageError
-from hostbench.farhost import BothWatch
-from hostbench.faroptions import FarOptions, far_options
-from hostbench.interrupt import Interrupt
-from hostbench.models.jobs import JobSpec
-from hostbench.models.result import Busy, IdleWindow, PlannedCase, Reason
-from hostbench.models.service import IdleAnswer
-from hostbench.models.suite import Repeats, Suite, SuiteCase
-from hostbench.models.table import Table, Workload
-from hostbench.params import check_value
-from hostbench.plan import Plan, make_plan
-from hostbench.progress import plan_sentence
-from orchestrator.store.record import NewJob
+from hostbench.base.errors import HostbenchError, ResourceError, UsageError
+from hostbench.base.interrupt import Interrupt
+from hostbench.cli.progress import plan_sentence
+from hostbench.model.jobs import JobSpec
+from hostbench.model.result import Busy, IdleWindow, PlannedCase, Reason
+from hostbench.model.service import IdleAnswer
+from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.table import Table, Workload
+from hostbench.plan.estimate import Plan
+from hostbench.plan.grid import make_plan
+from hostbench.plan.suite import ad_hoc_suite
+from hostbench.plan.workloads import first_between_hosts
+from hostbench.programs.params import check_value
+from hostbench.remote.far_host import BothWatch
+from hostbench.remote.far_options import FarOptions, far_options
+from orchestrator.queue.record import NewJob
 from tests.unit.records import RATE_METRIC, host, param, planned
 
 URL = "https://node-b.example.org:8004"
@@ -44,7 +45,8 @@ def case(target: str | None, workload: str = "net.tcp_stream") -> PlannedCase:
     ],
 )
 def test_the_first_case_between_hosts(cases: list[PlannedCase], title: str | None) -> None:
-    assert first_between_hosts(cases) == title
+    between = first_between_hosts(cases)
+    assert (between and between.title) == title
 
 
 def planned_targets(far_host: bool, *asked: dict[str, Any]) -> list[PlannedCase]:
@@ -105,7 +107,7 @@ def test_with_a_second_host_it_is_measured() -> None:
     (one,) = planned_targets(True, OPTIONAL)
     assert one.skip is None
     assert one == planned_targets(True, OPTIONAL | {"far_host": "required"})[0]
-    assert first_between_hosts([one]) == one.title
+    assert first_between_hosts([one]) == one
 
 
 def test_what_one_entry_requires_no_other_makes_optional() -> None:
@@ -122,7 +124,7 @@ def test_a_plan_says_how_many_cases_lack_a_second_host() -> None:
 
 
 def test_far_cpus_are_not_those_of_this_host() -> None:
-    far_cpus = param("far_cpus", type="cpu_list", unit=None, default=None, min=None, max=None)
+    far_cpus = param("far_cpus", type="cpu_list", unit=None, default=None, min=None, max=8191)
     assert check_value(far_cpus, "8,10-11", allowed_cpus=(0, 1)) == "8,10-11"
     for wrong, says in (("8192", "0 to 8191"), ("8,8", "twice"), ("x", "is not a CPU list")):
         with pytest.raises(UsageError, match=says):
@@ -165,7 +167,7 @@ def test_there_is_none() -> None:
 
 def test_it_is_named_by_options(key_file: Path, tmp_path: Path) -> None:
     ca = tmp_path / "ca.pem"
-    assert far_options(URL, key_file, ca) == FarOptions(URL, KEY, ca, is_asked_for=True)
+    assert far_options(URL, key_file, ca) == FarOptions(URL, KEY, ca, required=True)
     assert KEY not in repr(far_options(URL, key_file, ca))
 
 
@@ -175,7 +177,7 @@ def test_it_is_named_by_the_environment(key_file: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOSTBENCH_FAR_CA_FILE", "/ca.pem")
     assert far_options(None, None, None) == FarOptions(URL, KEY, Path("/ca.pem"), False)
     named = far_options("http://127.0.0.1:8004", None, None)
-    assert named is not None and named.is_asked_for and named.url == "http://127.0.0.1:8004"
+    assert named is not None and named.required and named.url == "http://127.0.0.1:8004"
 
 
 @pytest.mark.parametrize(
@@ -198,8 +200,8 @@ def test_a_key_does_not_travel_in_clear(key_file: Path) -> None:
     ("content", "error", "says"),
     [
         (None, ResourceError, "cannot read --far-key-file"),
-        ("", UsageError, "nobody says the key of https://node-b"),
-        ("schlüssel-der-dienste", ResourceError, "has characters that no key has"),
+        ("", UsageError, "the key of the far host https://node-b.* is missing: set"),
+        ("schlüssel-der-dienste", UsageError, "has characters that no key has"),
     ],
 )
 def test_a_key_that_is_none(

@@ -7,16 +7,16 @@ from typing import Any, cast
 
 import pytest
 
-from hostbench.errors import ResourceError
-from hostbench.farhost import FarHost
-from hostbench.farsession import FarTransport
-from hostbench.interrupt import Breakable, Interrupt, Interrupted
-from hostbench.models.peer import PeerStartEvent, TrialEvent
-from hostbench.models.result import FarHostRecord, ProgramVersion
-from hostbench.models.service import SessionEvent, SessionPlace, SessionRequest
-from hostbench.remote import RemoteService, ServiceLost, ServiceRefused
-from hostbench.trial import Beside, Trial, TrialFailed
-from hostbench.wire import Following, Produce, Wire
+from hostbench.base.errors import ResourceError
+from hostbench.base.interrupt import Breakable, Interrupt, Interrupted
+from hostbench.model.peer import PeerStartEvent, TrialEvent
+from hostbench.model.result import FarHostRecord, ProgramVersion
+from hostbench.model.service import SessionEvent, SessionPlace, SessionRequest
+from hostbench.model.trial import Beside, Trial, TrialFailed
+from hostbench.remote.client import RemoteService, ServiceLost, ServiceRefused
+from hostbench.remote.far_host import FarHost
+from hostbench.remote.far_session import FarTransport
+from hostbench.remote.wire import Following, Produce, Wire
 from tests.patience import SOON_S
 from tests.unit.records import host
 
@@ -94,7 +94,6 @@ def trial(tool: str = "sockperf", **params: Any) -> Trial:
         subsystem="net",
         workload="tcp_rr",
         params=between | params,
-        primary="round_trip_s",
         timeout_s=60,
         beside=None if own else Beside(cpus=(0,), rate=1.0, elapsed_s=1.0),
     )

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.errors import UsageError
-from hostbench.host import inventory
-from hostbench.models.host import HostInventory
+from hostbench.base.errors import UsageError
+from hostbench.host.inventory import inventory
+from hostbench.model.host import HostInventory
 
 X86 = """processor	: 0
 vendor_id	: AuthenticAMD

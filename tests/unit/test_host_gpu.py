@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from hostbench import pcie
-from hostbench.errors import ResourceError
-from hostbench.host import inventory, merged_inventory
-from hostbench.hostgpu import GUEST, gpus, has_driver, list_devices
-from hostbench.models.host import Gpu, Gpus, HostInventory, Virtualisation
-from hostbench.program import stated_version
+from hostbench.base.errors import ResourceError
+from hostbench.host import pcie
+from hostbench.host.gpu import GUEST, gpus, has_driver, list_devices
+from hostbench.host.inventory import inventory, merged_inventory
+from hostbench.model.host import Gpu, Gpus, HostInventory, Virtualisation
+from hostbench.programs.program import stated_version
 from hostbench.report.content import Facts, Part
 from hostbench.report.inventory import host_section
 from tests.unit import block_devices as made
@@ -101,7 +101,7 @@ def test_what_the_program_lists(programs: Path, tmp_path: Path) -> None:
     assert (first.backend, first.backends, first.ecc) == ("cuda", ("cuda", "opencl"), True)
     assert second.type == "cpu" and second.uuid is None and second.l2_bytes is None
     assert second.ecc is None
-    assert second.link_reason == "its driver tells no PCI address"
+    assert second.link_reason == "its driver reports no PCI address"
     assert known.device("GPU-1") is first and known.device(None, 1) is second
     assert known.device("GPU-2") is None and known.device("GPU-2", 1) is None
 
@@ -118,7 +118,7 @@ def test_a_later_program_may_tell_more(programs: Path, tmp_path: Path) -> None:
         ("[]", 0, "prints no list of devices"),
         ('{"devices": [{"index": 0}], "looked": []}', 0, "devices.0.backend"),
         (listing({**H100, "clock_hertz": "fast"}), 0, "devices.0.clock_hertz"),
-        ("{}", 6, "exit code 6; it said: 'trouble'"),
+        ("{}", 6, "exit code 6; its output: 'trouble'"),
     ],
 )
 def test_a_program_that_lists_nothing_is_a_reason(
@@ -167,7 +167,7 @@ def test_a_program_says_its_version_without_a_look_at_the_host(tmp_path: Path) -
     program.chmod(0o755)
     assert stated_version(program) == "gpu-bench 1.2.3"
     program.write_text("#!/bin/sh\necho something else entirely\n")
-    with pytest.raises(ResourceError, match="does not say a version"):
+    with pytest.raises(ResourceError, match="prints no version"):
         stated_version(program)
     program.write_text("#!/bin/sh\nexit 7\n")
     with pytest.raises(ResourceError, match="exit code 7"):
@@ -220,13 +220,13 @@ def test_a_link_that_sysfs_does_not_tell(
     lists(programs, listing(H100))
     card(tmp_path, **{name: text})
     one = found(tmp_path)
-    assert one.link is None and "sysfs does not tell" in (one.link_reason or "")
+    assert one.link is None and "sysfs does not show" in (one.link_reason or "")
 
 
 @pytest.mark.parametrize("pci", ["../../../etc", "0000:01:00", "", "0000:01:00.0/..", "zz"])
 def test_an_address_that_is_none_is_not_looked_up(programs: Path, tmp_path: Path, pci: str) -> None:
     lists(programs, listing({**H100, "pci": pci}))
-    assert found(tmp_path).link_reason == "its driver tells no PCI address"
+    assert found(tmp_path).link_reason == "its driver reports no PCI address"
 
 
 def test_an_address_with_a_long_domain(programs: Path, tmp_path: Path) -> None:

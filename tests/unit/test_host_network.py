@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.errors import UsageError
-from hostbench.host import inventory, merged_inventory
-from hostbench.hostnetwork import BANDWIDTH, GUEST, INTERFACES_MOST, network
-from hostbench.models.host import Interface, Network, Virtualisation
+from hostbench.base.errors import UsageError
+from hostbench.host.inventory import inventory, merged_inventory
+from hostbench.host.network import BANDWIDTH, GUEST, INTERFACES_MOST, network
+from hostbench.model.host import Interface, Network, Virtualisation
 from hostbench.report.content import Code, Facts, Part, Table
 from hostbench.report.inventory import host_section
 from tests.unit import block_devices as made
@@ -66,7 +66,7 @@ def test_a_card_that_does_not_tell_its_speed(tmp_path: Path, speed: str) -> None
     physical(tmp_path, speed=speed)
     one = found(tmp_path, "eth0")
     assert one.physical and one.link_bits_per_second is None
-    assert one.link_reason == "eth0: its driver tells no speed, or it is down"
+    assert one.link_reason == "eth0: its driver reports no speed, or it is down"
 
 
 def test_a_guest_sees_what_its_hypervisor_makes_up(tmp_path: Path) -> None:
@@ -188,8 +188,8 @@ def pair() -> Iterator[str]:
 
 def test_the_veth_of_this_kernel(pair: str) -> None:
     program = (
-        "from pathlib import Path; from hostbench.hostnetwork import network;"
-        "from hostbench.models.host import Virtualisation;"
+        "from pathlib import Path; from hostbench.host.network import network;"
+        "from hostbench.model.host import Virtualisation;"
         "print(network(Path('/'), Virtualisation(hypervisor=False)).model_dump_json())"
     )
     ran = subprocess.run(
@@ -221,7 +221,7 @@ def test_the_report_shows_it(tmp_path: Path) -> None:
     interface(tmp_path, "veth1", 7, iflink="8")
     interface(tmp_path, "dummy0", 8, operstate="down")
     facts, (card, pair) = shown(network(tmp_path, METAL))
-    assert facts == {"TCP timestamps": "not known", "Bandwidth told": "none"}
+    assert facts == {"TCP timestamps": "not known", "Bandwidth set": "none"}
     assert card[:5] == (Code("eth0"), "ethernet", "i40e", "up", "1500")
     assert "10.00 Gbit/s" in str(card[-1])
     assert pair[:2] == (Code("veth1"), "veth, virtual")

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hostbench import hostscratch
-from hostbench.errors import UsageError
-from hostbench.host import inventory, merged_inventory
-from hostbench.hostscratch import scratch_place
-from hostbench.models.host import ScratchPlace, Virtualisation
-from hostbench.mounts import mount_of, parse_mounts
+from hostbench.base.errors import UsageError
+from hostbench.host.disk import scratch_place
+from hostbench.host.inventory import inventory, merged_inventory
+from hostbench.host.scratch import mount_of, parse_mounts
+from hostbench.model.host import ScratchPlace, Virtualisation
 from tests.unit import block_devices as made
 from tests.unit.records import host
 
@@ -128,9 +127,9 @@ def test_a_containers_own_layer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 @pytest.mark.parametrize(
     ("mounts", "part"),
     [
-        ("22 1 0:60 / / rw - overlay overlay rw\n", "overlay does not tell"),
+        ("22 1 0:60 / / rw - overlay overlay rw\n", "overlay does not show"),
         ("22 1 0:44 / / rw - tmpfs tmpfs rw\n", "tmpfs is memory"),
-        ("22 1 0:45 / / rw - nfs4 server:/export rw\n", "nfs4 does not tell"),
+        ("22 1 0:45 / / rw - nfs4 server:/export rw\n", "nfs4 does not show"),
         ("22 1 0:45 / / rw - btrfs /dev/gone rw\n", "/dev/gone"),
         ("", "not listed"),
     ],
@@ -181,7 +180,7 @@ def test_the_users_ratings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.user_bytes_per_second, found.user_operations_per_second) == (3.5e9, 5e5)
     monkeypatch.setenv("HOSTBENCH_DISK_IOPS", "many")
     with pytest.raises(UsageError, match="HOSTBENCH_DISK_IOPS 'many' is not a rate"):
-        hostscratch.check_ratings()
+        scratch_place(Path("/"), METAL)
 
 
 def test_of_several_services_one_knows_the_disk() -> None:

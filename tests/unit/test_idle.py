@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from hostbench.idle import (
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.host.idle import (
     Counters,
     IdleGate,
     LocalWatch,
@@ -16,9 +17,8 @@ from hostbench.idle import (
     read_counters,
     window_between,
 )
-from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.models.result import IdleWindow
-from hostbench.models.suite import IdleRules
+from hostbench.model.result import IdleWindow
+from hostbench.model.suite import IdleRules
 
 TICKS_A_WINDOW = 100
 NO_SYS = Path("/none")

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from hostbench import lock as lock_module
-from hostbench.errors import BusyError, ResourceError
-from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.lock import (
+from hostbench.base.errors import BusyError, ResourceError
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.host import lock as lock_module
+from hostbench.host.lock import (
     Claim,
     HostBusyError,
     HostLock,
@@ -392,9 +392,9 @@ def test_readers_find_the_old_or_the_new_content_and_never_less(
 CLAIMS = """
 import json, sys, time
 from pathlib import Path
-from hostbench.errors import HostbenchError
-from hostbench.interrupt import Interrupt
-from hostbench.lock import Claim, HostLock
+from hostbench.base.errors import HostbenchError
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.lock import Claim, HostLock
 path, seed = Path(sys.argv[1]), int(sys.argv[2])
 for i in range(60):
     lock = HostLock(path)

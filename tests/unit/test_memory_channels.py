@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.memorychannels import TABLE, Found, read_channels
-from hostbench.models.host import Channels, Virtualisation
-from hostbench.smbios import SmbiosError, memory_devices, structures
+from hostbench.host.memory import TABLE, Found, read_channels
+from hostbench.host.smbios import SmbiosError, memory_devices, structures
+from hostbench.model.host import Channels, Virtualisation
 from tests.unit import smbios_tables as tables
 from tests.unit.smbios_tables import array, device, table, written
 
@@ -78,7 +78,7 @@ def test_names_of_sockets(tmp_path: Path, names: list[tuple[str, str]], channels
 def test_names_that_do_not_tell(tmp_path: Path, names: list[str]) -> None:
     seen = found(tmp_path, table(*(device(name) for name in names)))
     assert seen.channels is None
-    assert seen.reason is not None and "does not tell its channel" in seen.reason
+    assert seen.reason is not None and "does not show its channel" in seen.reason
     assert "HOSTBENCH_MEMORY_BANDWIDTH in byte/s" in seen.reason
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hostbench.errors import UsageError
-from hostbench.models.events import ParamValue
-from hostbench.params import check_params, check_value, cpu_ranges
+from hostbench.base.errors import UsageError
+from hostbench.model.events import ParamValue
+from hostbench.programs.params import check_params, check_value, cpu_ranges
 from tests.unit.records import FMA, param
 
 ALLOWED_CPUS = (2, 3, 4, 8)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.peer import PeerStartEvent
-from hostbench.peers import Ask, Command, Peer, Survey
-from hostbench.peertools.pages import Pages, _asks_for_huge_pages
-from hostbench.peertrial import _start
-from hostbench.trial import Beside
+from hostbench.model.peer import PeerStartEvent
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Peer, Survey
+from hostbench.programs.peer_trial import _start
+from hostbench.programs.tools.pages import Pages, _asks_for_huge_pages
 
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 MIB = 1 << 20

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from hostbench.csvtable import case_table
-from hostbench.document import assemble, job_exit_code, replay
-from hostbench.exitcode import ExitCode
-from hostbench.judge import measured_trial
-from hostbench.models.events import SkipEvent
-from hostbench.models.peer import PeerEndEvent, PeerStartEvent
-from hostbench.models.result import (
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.render import show_result
+from hostbench.judge.peer import judged_peer_trial
+from hostbench.judge.trial import measured_trial
+from hostbench.model.events import SkipEvent
+from hostbench.model.peer import PeerEndEvent, PeerStartEvent
+from hostbench.model.result import (
     CaseResult,
     PeerResult,
     Record,
@@ -20,11 +20,11 @@ from hostbench.models.result import (
     TrialRecord,
     Verdict,
 )
-from hostbench.models.suite import Repeats
-from hostbench.peerjudge import judged_peer_trial
-from hostbench.peers import Ask, BadOutput, Command, Peer, Survey
-from hostbench.rendering import show_result
-from hostbench.trial import Beside
+from hostbench.model.suite import Repeats
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, BadOutput, Command, Peer, Survey
+from hostbench.results.csv import case_table
+from hostbench.results.document import assemble, job_exit_code, replay
 from tests.unit.records import (
     RATE,
     RATE_METRIC,
@@ -262,7 +262,7 @@ def test_the_line_below_its_case() -> None:
 def test_a_terminal_never_gets_what_a_peer_printed_raw() -> None:
     whole = document(our_trial(100.0, 0), peer_trial("\x1b]0;title\x07 no figure"))
     assert "\x1b" not in _shown(whole)
-    assert "no figure in its output; it said: �]0;title� no figure" in _shown(whole)
+    assert "no figure in its output; its output: �]0;title� no figure" in _shown(whole)
 
 
 def test_the_table_is_as_wide_with_peers_as_without() -> None:

@@ -1,12 +1,11 @@
 """What others took while a peer ran, from the kernel's counts."""
 
-import dataclasses
-
 import pytest
 
-from hostbench.idle import CpuTimes, parse_cpu_times
-from hostbench.peertrial import Used, taken_by_others
-from hostbench.trial import Beside, FarServer
+from hostbench.base.cpu_times import CpuTimes, parse_cpu_times
+from hostbench.model.service import SessionPlace
+from hostbench.model.trial import Beside
+from hostbench.programs.peer_trial import Used, taken_by_others
 
 BESIDE = Beside(cpus=(1, 1), rate=1.0, elapsed_s=1.0)
 # user nice system idle iowait irq softirq steal, in hundredths of a second.
@@ -49,11 +48,11 @@ def test_what_is_not_told_is_not_judged() -> None:
 
 def test_cpus_of_a_server_that_it_brings_along_are_its_own() -> None:
     used = Used(elapsed_s=1.0, cpu_s=4.0, user_s=3.4)
-    beside = dataclasses.replace(BESIDE, cpus=(1,), far_cpus=(0,))
+    beside = BESIDE.model_copy(update={"cpus": (1,), "far_cpus": (0,)})
     # CPU 0 was used for 9 s of user code in one second of theirs: a made-up host.
     found, _ = taken_by_others(BEFORE, AFTER, beside, used, kernel_works=True)
     assert found == pytest.approx((9.0 + 0.4 - 3.4) / 2)
     # Between two hosts they are another host's.
-    far = dataclasses.replace(beside, far=FarServer("192.0.2.7", 5201))
+    far = beside.model_copy(update={"far": SessionPlace(address="192.0.2.7", port=5201)})
     found, _ = taken_by_others(BEFORE, AFTER, far, used, kernel_works=True)
     assert found == 0

@@ -4,13 +4,17 @@ from typing import Any
 
 import pytest
 
-from hostbench.adhoc import ad_hoc_suite
-from hostbench.errors import UsageError
-from hostbench.models.host import Gpu, Gpus
-from hostbench.models.result import PlannedCase
-from hostbench.models.service import TRIAL_S_MOST
-from hostbench.models.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
-from hostbench.plan import Plan, case_hash, make_plan, param_word, subsystems_of
+from hostbench.base.errors import UsageError
+from hostbench.model.host import Gpu, Gpus
+from hostbench.model.result import PlannedCase
+from hostbench.model.service import TRIAL_S_MOST
+from hostbench.model.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
+from hostbench.model.table import Param
+from hostbench.plan.estimate import Plan
+from hostbench.plan.grid import make_plan
+from hostbench.plan.label import param_title, param_word
+from hostbench.plan.suite import ad_hoc_suite
+from hostbench.plan.workloads import case_hash, subsystems_of
 from tests.unit.records import FMA, TABLE, host, param
 
 
@@ -87,7 +91,9 @@ def on_gpus(
 ) -> list[PlannedCase]:
     """The cases of both types on a host with these devices; None: nobody looked. `reason`: why the
     look failed. `unsupported`: types that the first device lacks."""
-    one = param("device", type="text", default="auto", min=None, max=None)
+    one = param(
+        "device", type="text", default="auto", named=True, resolved=("auto",), min=None, max=None
+    )
     params = tuple(
         each.model_copy(update={"unsupported": unsupported or {}}) if each.name == "dtype" else each
         for each in FMA.params
@@ -165,13 +171,45 @@ def test_fixed_work_takes_the_place_of_the_duration() -> None:
     assert case.label == "2 threads work=1000"
 
 
-@pytest.mark.parametrize(("value", "said"), [("each", "sync each"), ("random", "random")])
-def test_a_word_that_says_nothing_alone_has_its_parameter_before_it(value: str, said: str) -> None:
-    assert param_word("sync", value) == said
+WORDS: list[tuple[Param, object, str]] = [
+    (param("threads", noun="thread"), 1, "1 thread"),
+    (param("load_streams", noun="load stream"), 2, "2 load streams"),
+    (param("sync", type="choice", named=True), "each", "sync each"),
+    (param("device", type="text", named=True), "1", "device 1"),
+    (param("isa", type="choice"), "avx2", "avx2"),
+    (param("pages", type="choice"), "4k", "pages=4k"),
+    (param("queue_depth"), 16, "queue_depth=16"),
+    (param("block_bytes", unit="byte"), 65536, "block 64 KiB"),
+    (param("size_bytes", unit="byte"), "auto", "size auto"),
+    (param("cpus", type="cpu_list"), (0, 2), "cpus=0,2"),
+    (param("rate", type="number"), None, "rate not set"),
+]
+
+
+@pytest.mark.parametrize(("of", "value", "words"), WORDS)
+def test_a_parameter_in_words(of: Param, value: object, words: str) -> None:
+    assert param_word(of, value) == words
+    assert param_word(of.meaning, value) == words
+
+
+@pytest.mark.parametrize(
+    ("of", "title"),
+    [
+        (param("threads", noun="thread"), "number of threads"),
+        (param("isa", title="instruction set"), "instruction set"),
+        (param("queue_depth"), "queue depth"),
+        (param("block_bytes"), "block size"),
+        (param("size_bytes"), "size"),
+    ],
+)
+def test_what_an_axis_calls_a_parameter(of: Param, title: str) -> None:
+    assert param_title(of) == title
 
 
 def test_a_total_of_bytes_is_a_fixed_work_too() -> None:
-    read = FMA.model_copy(update={"params": (*FMA.params, param("total_bytes", max=1 << 40))})
+    read = FMA.model_copy(
+        update={"params": (*FMA.params, param("total_bytes", max=1 << 40, ends_trial=True))}
+    )
     table = TABLE.model_copy(update={"workloads": (read,)})
     suite = Suite(name="mine", cases=(entry(params={"total_bytes": 1 << 30}),))
     (case,) = make_plan(suite, {"cpu": table}, host(allowed_cpus=(0,))).cases

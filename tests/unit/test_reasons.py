@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from hostbench.models.result import CaseResult, Reason, Verdict
-from hostbench.reasons import reason_paragraphs
-from hostbench.verdict import NOT_IDLE
+from hostbench.judge.reasons import reason_paragraphs
+from hostbench.judge.trial import NOT_IDLE
+from hostbench.model.result import CaseResult, Reason, Verdict
 
 
 def case(workload: str, verdict: Verdict, *reasons: tuple[str, str]) -> CaseResult:

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from hostbench.models.result import JobState, JobSummary, Verdict
-from hostbench.rendering import show_jobs
+from hostbench.cli.render import show_jobs
+from hostbench.model.result import JobState, JobSummary, Verdict
 
 
 def table(verdicts: dict[Verdict, int], hostname: str = "alpha") -> list[str]:

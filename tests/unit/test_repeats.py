@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from hostbench.judge import failed_trial, measured_trial, skipped_trial
-from hostbench.models.result import StopReason, TrialRecord
-from hostbench.models.suite import Repeats
-from hostbench.repeats import counted_trials, stop_reason
-from hostbench.trial import TrialFailed
+from hostbench.judge.case import counted_trials, stop_reason
+from hostbench.judge.trial import failed_trial, measured_trial, skipped_trial
+from hostbench.model.result import StopReason, TrialRecord
+from hostbench.model.suite import Repeats
+from hostbench.model.trial import TrialFailed
 from tests.unit.records import RATE_METRIC, bare_trial, end, planned, skipped, start
 
 

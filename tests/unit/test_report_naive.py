@@ -5,12 +5,13 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.model.result import CaseResult, ResultDocument
+from hostbench.page.job import report_of
 from hostbench.report.content import Chart, Part, Table
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
-from hostbench.report.page import report_of
-from hostbench.report.subsystems import SubsystemReport, subsystem_reports
+from hostbench.report.subsystem import SubsystemReport
+from hostbench.report.subsystems import subsystem_reports
 from tests.unit.disk_documents import disk_run
 from tests.unit.gpu_documents import gpu_run
 from tests.unit.memory_documents import memory_run

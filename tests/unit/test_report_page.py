@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.document import assemble, replay
-from hostbench.models.host import (
+from hostbench.model.host import (
     CgroupLimits,
     Channels,
     HostInventory,
@@ -15,13 +14,14 @@ from hostbench.models.host import (
     Memory,
     NumaNode,
 )
-from hostbench.models.result import (
+from hostbench.model.result import (
     CaseResult,
     JobState,
     Record,
     ResultDocument,
     Verdict,
 )
+from hostbench.page.job import report_of
 from hostbench.report.content import (
     Block,
     Chart,
@@ -35,9 +35,9 @@ from hostbench.report.content import (
 from hostbench.report.html import html
 from hostbench.report.inventory import cpu_list, host_section
 from hostbench.report.markdown import escaped, markdown
-from hostbench.report.page import report_of
 from hostbench.report.raw import reproduction
 from hostbench.report.timeline import CHARTS_MOST
+from hostbench.results.document import assemble, replay
 from tests.unit.records import bare_trial, done, host, planned, session
 from tests.unit.report_documents import HOST, full_run, sampled_run
 

@@ -1,5 +1,6 @@
 """Journal, document, index: what is on disk when something goes wrong."""
 
+import json
 import os
 import shutil
 import time
@@ -8,14 +9,20 @@ from typing import Any
 
 import pytest
 
-from hostbench.document import assemble, replay, summarise
-from hostbench.errors import BusyError, ResourceError, UsageError
-from hostbench.index import INDEX, JobIndex, summary_of
-from hostbench.journal import JournalWriter, is_being_written, read_journal
-from hostbench.measuring import begin_journal
-from hostbench.models.result import JobState, JobSummary, Record, StateRecord
-from hostbench.plan import Plan
-from hostbench.results import JobDirectory, ResultsStore, needed_bytes
+from hostbench.base.errors import BusyError, ResourceError, UsageError
+from hostbench.model.result import JobState, JobSummary, Record, StateRecord
+from hostbench.plan.estimate import Plan
+from hostbench.results.document import assemble, replay, summarise
+from hostbench.results.journal import JournalWriter, is_being_written, read_journal
+from hostbench.results.store import (
+    INDEX,
+    JobDirectory,
+    JobIndex,
+    ResultsStore,
+    needed_bytes,
+    summary_of,
+)
+from hostbench.run.session import begin_journal
 from tests.unit.records import bare_trial, done, planned, session
 
 JOBS = 5000
@@ -153,18 +160,34 @@ def test_a_document_cut_short(store: ResultsStore, keep: int) -> None:
     assert f"hostbench run --resume {job.id}" in caught.value.message
 
 
-@pytest.mark.parametrize("schema", ["2", "null", '"1"'])
+@pytest.mark.parametrize("schema", ["0", "null", '"1"', "true", "1.5"])
 def test_a_document_of_another_schema_version(store: ResultsStore, schema: str) -> None:
     job = finished_job(store)
-    text = job.document.read_text().replace('"schema": 1', f'"schema": {schema}', 1)
+    text = job.document.read_text().replace('"schema": 2', f'"schema": {schema}', 1)
     job.document.write_text(text)
-    with pytest.raises(UsageError, match=r"schema version .*, this hostbench reads 1"):
+    with pytest.raises(UsageError, match=r"has schema .*, this hostbench reads 1 and 2; build it"):
         job.load()
+
+
+@pytest.mark.parametrize("schema", [3, 99])
+def test_a_document_of_a_future_schema(store: ResultsStore, schema: int) -> None:
+    """Also one with fields that nothing here knows."""
+    job = finished_job(store)
+    job.document.write_text(json.dumps({"schema": schema, "kind": "hostbench.result", "new": {}}))
+    with pytest.raises(UsageError) as caught:
+        job.load()
+    assert caught.value.message == (
+        f"{job.document} has schema {schema}, this hostbench reads 1 and 2; read it with a newer "
+        "hostbench"
+    )
+    assert JobIndex(store).summaries()[-1].id == job.id
 
 
 def test_a_document_with_something_unknown_in_it(store: ResultsStore) -> None:
     job = finished_job(store)
-    job.document.write_text(job.document.read_text().replace('"kind"', '"kindd"', 1))
+    raw = json.loads(job.document.read_text())
+    raw["schema"], raw["kindd"] = 1, raw.pop("kind")
+    job.document.write_text(json.dumps(raw))
     with pytest.raises(UsageError, match=r"not a result document: kind.*--resume"):
         job.load()
 

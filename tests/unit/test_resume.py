@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from hostbench.document import replay
-from hostbench.models.result import FarHostRecord, ProgramVersion, SessionRecord, StopReason
-from hostbench.models.suite import Repeats
-from hostbench.resume import Resumption, resumption
+from hostbench.model.result import FarHostRecord, ProgramVersion, SessionRecord, StopReason
+from hostbench.model.suite import Repeats
+from hostbench.results.document import replay
+from hostbench.run.resume import Resumption, resumption
 from tests.unit.records import bare_trial, done, host, planned, session
 
 CASES = (planned("aaaa"), planned("bbbb"))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hostbench.errors import UsageError
-from hostbench.models.published import Match, Published, PublishedHost, PublishedTable
-from hostbench.models.suite import RepeatsChange, Scale, ScaleChange, Suite, SuiteCase
-from hostbench.suite import SuiteError, load_suite
+from hostbench.base.errors import UsageError
+from hostbench.model.published import Match, Published, PublishedHost, PublishedTable
+from hostbench.model.suite import RepeatsChange, Scale, ScaleChange, Suite, SuiteCase
+from hostbench.plan.suite import SuiteError, load_suite
 
 SCALED = """
 name: scaled
@@ -152,7 +152,7 @@ def test_unknown_scale(tmp_path: Path) -> None:
 def test_a_suite_without_scales() -> None:
     plain = Suite(name="plain", cases=(SuiteCase(workload="cpu.fma"),))
     assert plain.scaled() is plain
-    with pytest.raises(UsageError, match="suite plain has no scales, and 'full' is asked for"):
+    with pytest.raises(UsageError, match="suite plain has no scales, but 'full' is given"):
         plain.scaled("full")
 
 

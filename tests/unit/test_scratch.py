@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hostbench import scratch as scratch_module
-from hostbench.errors import ResourceError
-from hostbench.models.suite import IdleRules
-from hostbench.scratch import (
+from hostbench.base.errors import ResourceError
+from hostbench.host import scratch as scratch_module
+from hostbench.host.scratch import (
     VARIABLE,
     Scratch,
     check_scratch,
@@ -24,7 +23,8 @@ from hostbench.scratch import (
     scratch_directory,
     takes_scratch,
 )
-from hostbench.service.scratch import KEPT_S, KeptScratch
+from hostbench.model.suite import IdleRules
+from hostbench.service.work import KEPT_S, KeptScratch
 from tests.patience import comes_true
 from tests.unit.records import FMA, TABLE, param
 
@@ -97,7 +97,7 @@ def test_without_unnamed_files_the_name_goes_at_once(
 
 KILLED = """
 import os, signal
-from hostbench.scratch import Scratch
+from hostbench.host.scratch import Scratch
 one = Scratch()
 os.pwrite(one.descriptor(), bytes(1 << 20), 0)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -157,8 +157,8 @@ def test_a_directory_that_others_may_change(tmp_path: Path) -> None:
 MOUNTED = """
 import sys
 from pathlib import Path
-from hostbench.errors import ResourceError
-from hostbench.scratch import open_unnamed
+from hostbench.base.errors import ResourceError
+from hostbench.host.scratch import open_unnamed
 try:
     open_unnamed(Path(sys.argv[1]))
 except ResourceError as error:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hostbench.statistics import (
+from hostbench.judge.statistics import (
     CONFIDENCE,
     OUTLIER_SCORE,
     describe,

@@ -6,30 +6,49 @@ from typing import Any
 
 import pytest
 
-from hostbench.exitcode import ExitCode
-from hostbench.models.events import EVENT, StartEvent
-from hostbench.stream import EventStream
-from hostbench.trial import Trial, TrialFailed
-from tests.unit.records import RATE, end, sampled, start
+from hostbench.base.exitcode import ExitCode
+from hostbench.model.events import EVENT, ParamValue, StartEvent
+from hostbench.model.table import Param, Workload
+from hostbench.model.trial import Trial, TrialFailed
+from hostbench.programs.stream import EventStream
+from tests.unit.records import FMA, RATE, end, param, sampled, start
 
 TRIAL = Trial(
     tool="hostbench",
     subsystem="cpu",
     workload="fma",
     params={"dtype": "fp64", "threads": 2, "duration_s": 0.5},
-    primary=RATE,
     timeout_s=10.0,
 )
 START = start().model_dump(mode="json")
 SAMPLE = sampled(1)[0].model_dump(mode="json")
 END = end().model_dump(mode="json")
 SKIP = {"event": "skip", "reason": "no"}
+CACHE_MODE = param(
+    "cache_mode",
+    type="choice",
+    fallbacks={
+        "direct": "buffered",
+        "direct+dsync": "buffered+dsync",
+        "direct+sync": "buffered+sync",
+    },
+)
 ERROR = {"event": "error", "code": "resource", "message": "no memory; free some"}
 WARNING = {"event": "warning", "code": "odd", "message": "odd"}
 
 
+def with_params(*params: Param) -> Workload:
+    return FMA.model_copy(update={"params": (*FMA.params, *params)})
+
+
+def stream_of(params: dict[str, ParamValue], *table: Param) -> EventStream:
+    """Of a trial called with `params`; `table` says what those are that fma does not have."""
+    trial = Trial(subsystem="cpu", workload="fma", params=params, timeout_s=1.0)
+    return EventStream(trial, with_params(*table))
+
+
 def fed(*events: dict[str, Any] | bytes) -> EventStream:
-    stream = EventStream(TRIAL)
+    stream = EventStream(TRIAL, FMA)
     for event in events:
         stream.take(event if isinstance(event, bytes) else json.dumps(event).encode())
     return stream
@@ -78,7 +97,7 @@ def test_good_streams() -> None:
     ],
 )
 def test_a_line_that_is_no_event(line: bytes) -> None:
-    stream = EventStream(TRIAL)
+    stream = EventStream(TRIAL, FMA)
     with pytest.raises(TrialFailed) as caught:
         stream.take(line)
     assert caught.value.code == "malformed_output"
@@ -95,7 +114,10 @@ def test_a_line_that_is_no_event(line: bytes) -> None:
         ((SKIP, SKIP), "skip after the last event skip"),
         ((START | {"workload": "clock"},), "cpu-bench clock answered for cpu-bench fma"),
         ((START | {"program": "mem-bench"},), "mem-bench fma answered"),
-        ((START | {"params": START["params"] | {"threads": 3}},), "threads 3 measured, 2 asked"),
+        (
+            (START | {"params": START["params"] | {"threads": 3}},),
+            "threads 3 measured, 2 requested",
+        ),
         ((START | {"params": {"dtype": "fp64", "duration_s": 0.5}},), "threads None measured"),
         ((START | {"params": START["params"] | {"dtype": "fp32"}},), "'fp32' measured"),
     ],
@@ -124,7 +146,7 @@ def test_events_out_of_order_or_about_something_else(
 def test_only_a_mode_of_the_file_system_may_fall_back(
     asked: str, measured: str, taken: bool
 ) -> None:
-    stream = EventStream(Trial("hostbench", "cpu", "fma", {"cache_mode": asked}, RATE, 1.0))
+    stream = stream_of({"cache_mode": asked}, CACHE_MODE)
     begun = json.dumps(START | {"params": {"cache_mode": measured}}).encode()
     warning = WARNING | {"code": "direct_unavailable"}
     if taken:
@@ -154,7 +176,8 @@ def test_a_device_may_be_called_by_a_name_that_it_has(
     asked: str, facts: dict[str, str], taken: bool
 ) -> None:
     """What the program tells as the parameter is its number."""
-    stream = EventStream(Trial("hostbench", "cpu", "fma", {"device": asked}, RATE, 1.0))
+    device = param("device", type="text", resolved=("auto",), facts=("device_uuid", "pci"))
+    stream = stream_of({"device": asked}, device)
     begun = json.dumps(START | {"params": {"device": "1"}, "facts": facts}).encode()
     if taken:
         assert isinstance(stream.take(begun), StartEvent)
@@ -164,20 +187,12 @@ def test_a_device_may_be_called_by_a_name_that_it_has(
 
 
 def test_words_the_program_resolves_may_differ() -> None:
-    stream = EventStream(
-        Trial(
-            "hostbench",
-            "cpu",
-            "fma",
-            {"dtype": "best", "cpus": "0-1", "size_bytes": "auto", "node": "local"},
-            RATE,
-            1.0,
-        )
-    )
-    resolved = START | {
-        "params": {"dtype": "fp64", "cpus": [0, 1], "size_bytes": 1 << 30, "node": 0}
-    }
-    assert isinstance(stream.take(json.dumps(resolved).encode()), StartEvent)
+    asked: dict[str, ParamValue] = {"isa": "best", "cpus": "0-1", "node": "local"}
+    resolved = START | {"params": {"isa": "avx2", "cpus": [0, 1], "node": 0}}
+    line = json.dumps(resolved).encode()
+    assert isinstance(stream_of(asked, param("node", resolved=("local",))).take(line), StartEvent)
+    with pytest.raises(TrialFailed, match="node 0 measured, 'local' requested"):
+        stream_of(asked, param("node")).take(line)
 
 
 def test_an_end_without_its_figure_is_a_failure_that_says_why() -> None:
@@ -241,7 +256,7 @@ def test_a_fallback_that_the_program_does_not_warn_of(late: bool) -> None:
     begun = START | {"params": {"cache_mode": "buffered"}}
     lines = [json.dumps(one).encode() for one in (WARNING, begun, SAMPLE)]
     told = json.dumps(WARNING | {"code": "direct_unavailable"}).encode()
-    stream = EventStream(Trial("hostbench", "cpu", "fma", {"cache_mode": "direct"}, RATE, 1.0))
+    stream = stream_of({"cache_mode": "direct"}, CACHE_MODE)
     for line in [*lines, *([told] if late else [])]:
         stream.take(line)
     end_line = json.dumps(END).encode()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.suite import SuiteError, built_in_suites, find_suite, load_suite
+from hostbench.plan.suite import SuiteError, built_in_suites, find_suite, load_suite
 
 GOOD = """
 name: mine

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pytest
 
-from hostbench.peertrial import SUPERVISOR
+from hostbench.programs.peer_trial import SUPERVISOR
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_what_a_server_said_of_a_peer_that_failed(lifeline: int) -> None:
     server = listening(free_port(), "tcp", "127.0.0.1", "on")
     ended = supervised(lifeline, "sh", "-c", "sleep 0.1; exit 3", server=server)
     assert ended["exit_code"] == 3
-    assert ended["output"] == "\n[its server said:] here I am\n"
+    assert ended["output"] == "\n[output of its server:] here I am\n"
 
 
 @pytest.mark.parametrize("command", [["false"], ["/no/such/server"], ["sh", "-c", "echo no; exit"]])
@@ -157,7 +157,7 @@ def test_without_its_server_a_peer_is_not_started(lifeline: int, command: list[s
     ended = supervised(lifeline, "echo", "started", server=server)
     assert ended["exit_code"] is None
     assert "started" not in ended["output"]
-    expected = "No such file" if "/no" in command[0] else f"nobody listens at tcp port {port}"
+    expected = "No such file" if "/no" in command[0] else f"nothing listens at tcp port {port}"
     assert expected in ended["output"]
 
 

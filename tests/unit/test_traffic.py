@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.traffic import disk_bytes, network_bytes
+from hostbench.host.idle import disk_bytes, network_bytes
 
 NET = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostbench.units import (
+from hostbench.base.units import (
     binary_bytes,
     duration,
     exact_bytes,

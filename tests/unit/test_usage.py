@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from hostbench.usage import ProcessMeter
+from hostbench.host.usage import ProcessMeter
 
 
 def spin(seconds: float) -> None:

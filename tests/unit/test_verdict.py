@@ -4,22 +4,21 @@ from typing import Any
 
 import pytest
 
-from hostbench.exitcode import ExitCode
-from hostbench.judge import failed_trial, measured_trial, skipped_trial
-from hostbench.models.events import WarningEvent
-from hostbench.models.limit import Limit
-from hostbench.models.result import (
+from hostbench.base.exitcode import ExitCode
+from hostbench.judge.case import counted_trials
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import case_verdict, failed_trial, measured_trial, skipped_trial
+from hostbench.model.events import WarningEvent
+from hostbench.model.limit import Limit
+from hostbench.model.result import (
     IdleRecord,
     IdleWindow,
     Reason,
     TrialRecord,
     Verdict,
 )
-from hostbench.models.suite import Repeats
-from hostbench.repeats import counted_trials
-from hostbench.statistics import describe
-from hostbench.trial import TrialFailed
-from hostbench.verdict import case_verdict
+from hostbench.model.suite import Repeats
+from hostbench.model.trial import TrialFailed
 from tests.unit.records import (
     RATE,
     RATE_METRIC,

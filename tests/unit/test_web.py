@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import httpx
 import pytest
 from fastapi import Depends, FastAPI
+from pydantic import Field
 
-from hostbench.errors import HostbenchError, ResourceError, UsageError
-from hostbench.models.jobs import JobSpec
-from hostbench.secret import secret
+from hostbench.base.config import EnvironmentSettings, Option, url_of
+from hostbench.base.errors import HostbenchError, ResourceError, UsageError
+from hostbench.model.jobs import JobSpec
 from hostbench.web.body import BodyLimit, accepts, describe_bodies, json_body
-from hostbench.web.keys import required_key, requires
+from hostbench.web.keys import Key, requires
 from hostbench.web.problem import MEDIA_TYPE, Problem, install_problem_handlers
 
 KEY = "0123456789abcdef"
@@ -169,24 +170,54 @@ def test_openapi_describes_the_bodies() -> None:
     assert {"JobSpec", "Suite"} <= set(document["components"]["schemas"])
 
 
-def test_a_secret_comes_from_its_file_or_the_environment(
+class KeySettings(EnvironmentSettings):
+    x_key: Key
+
+
+def read_key() -> str:
+    return KeySettings.from_environment().x_key.get_secret_value()
+
+
+def test_a_key_comes_from_its_file_or_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("X_KEY", raising=False)
-    assert secret("X_KEY") is None
-    with pytest.raises(UsageError, match="X_KEY_FILE is not set"):
-        required_key("X_KEY")
-    monkeypatch.setenv("X_KEY", KEY)
-    assert required_key("X_KEY") == KEY
+    monkeypatch.delenv("HOSTBENCH_X_KEY", raising=False)
+    with pytest.raises(UsageError, match=r"^HOSTBENCH_X_KEY_FILE is not set; name a file"):
+        read_key()
+    monkeypatch.setenv("HOSTBENCH_X_KEY", KEY)
+    assert read_key() == KEY
     (tmp_path / "key").write_text(f"{KEY}-of-the-file\n")
-    monkeypatch.setenv("X_KEY_FILE", str(tmp_path / "key"))
-    assert required_key("X_KEY") == f"{KEY}-of-the-file"
+    monkeypatch.setenv("HOSTBENCH_X_KEY_FILE", str(tmp_path / "key"))
+    assert read_key() == f"{KEY}-of-the-file"
+    assert KEY not in repr(KeySettings.from_environment())
     (tmp_path / "key").write_text("short\n")
-    with pytest.raises(UsageError, match="5 characters, 16 are the least"):
-        required_key("X_KEY")
+    with pytest.raises(UsageError, match=r"^HOSTBENCH_X_KEY has 5 characters, 16 are the least"):
+        read_key()
     (tmp_path / "key").write_bytes(b"\xff\xfe")
     with pytest.raises(ResourceError, match="not text"):
-        required_key("X_KEY")
-    monkeypatch.setenv("X_KEY_FILE", str(tmp_path / "none"))
+        read_key()
+    monkeypatch.setenv("HOSTBENCH_X_KEY_FILE", str(tmp_path / "none"))
     with pytest.raises(ResourceError, match="No such file"):
-        required_key("X_KEY")
+        read_key()
+
+
+class PlaceSettings(EnvironmentSettings):
+    x_url: Annotated[str, url_of("redis")] | None = None
+    x_count: int = Field(default=3, title="a count", description="give a whole number")
+
+
+def test_the_line_about_a_wrong_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name, its value unless that may hold a password, what is allowed; options go first."""
+    monkeypatch.setenv("HOSTBENCH_X_COUNT", "")
+    assert PlaceSettings.from_environment().x_count == 3
+    monkeypatch.setenv("HOSTBENCH_X_COUNT", "many")
+    with pytest.raises(UsageError) as wrong:
+        PlaceSettings.from_environment()
+    assert wrong.value.message == ("HOSTBENCH_X_COUNT 'many' is not a count; give a whole number")
+    with pytest.raises(UsageError, match=r"^--count 'few' is not a count"):
+        PlaceSettings.from_environment(x_count=Option("--count", "few"))
+    assert PlaceSettings.from_environment(x_count=Option("--count", 5)).x_count == 5
+    monkeypatch.setenv("HOSTBENCH_X_COUNT", "4")
+    monkeypatch.setenv("HOSTBENCH_X_URL", "ftp://me:PASSWORD@redis")
+    with pytest.raises(UsageError, match=r"^HOSTBENCH_X_URL is not a URL .* redis://name:port$"):
+        PlaceSettings.from_environment(x_count=Option("--count", None))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.interrupt import Interrupt, Interrupted
-from hostbench.wire import Ended, Wire
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.remote.wire import Ended, Wire
 from tests.patience import PATIENCE_S
 
 Put = Callable[[int], None]

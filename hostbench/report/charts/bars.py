@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hostbench.base.units import human, percent
 from hostbench.report.charts.canvas import Canvas
 from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
 from hostbench.report.content import Bar, BarChart, BarGroup
-from hostbench.units import human, percent
 
 LAYERS = (Ink.TRACK, Ink.BAR, Ink.INTERVAL, Ink.LIMIT, Ink.PAPER, Ink.PEER)
 # An interval is drawn where it would be seen.

@@ -8,10 +8,10 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from hostbench.base.units import binary_bytes, tick
 from hostbench.report.charts.canvas import CHARACTER_PX, XY, Canvas
 from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
 from hostbench.report.content import Curve, CurveAxis, CurveChart, CurveMark
-from hostbench.units import binary_bytes, tick
 
 # Each curve has a colour and a sign of its own, so that none is known by its colour alone.
 INKS = (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH)
@@ -150,7 +150,7 @@ def _ticks(axis: Axis, of: CurveAxis, most: int) -> None:
     else:
         axis.set_major_locator(MaxNLocator(min(most, 6), steps=[1, 2, 2.5, 5, 10]))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _said(value, of)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _description(value, of)))
 
 
 def _within_a_decade(axis: Axis) -> tuple[float, ...]:
@@ -167,7 +167,7 @@ def _powers_of_two(low: float, high: float, most: int) -> list[float]:
     return [2.0**exponent for exponent in found]
 
 
-def _said(value: float, axis: CurveAxis) -> str:
+def _description(value: float, axis: CurveAxis) -> str:
     binary = axis.unit == "byte" and axis.logarithmic
     return binary_bytes(value) if binary else tick(value, axis.unit)
 

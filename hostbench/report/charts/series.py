@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from hostbench.base.units import human
 from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
 from hostbench.report.content import Line, Panel, TimeChart
 from hostbench.report.plaintext import one_line
-from hostbench.units import human
 
 PANEL_PX, LOWER_PX, TITLE_PX, BOTTOM_PX = 130, 62, 34, 28
 LEFT_PX, RIGHT_PX = 84, 24
@@ -63,7 +63,7 @@ def _fill(axes: Axes, panel: Panel, most: int, *, is_last: bool) -> None:
         spine.set_visible(False)
     axes.set_ylim(*_value_range(panel))
     axes.yaxis.set_major_locator(MaxNLocator(2 if panel.whole else 4, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _said(value, panel.unit)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _description(value, panel.unit)))
     axes.xaxis.set_major_locator(MaxNLocator(6 if most > 300 else 4, integer=False))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} s"))
     axes.tick_params(length=0, colors=Ink.QUIET.value, labelbottom=is_last, pad=6)
@@ -79,7 +79,7 @@ def _fill(axes: Axes, panel: Panel, most: int, *, is_last: bool) -> None:
         _line(axes, line, max(POINTS_LEAST, round(most * share)))
 
 
-def _said(value: float, unit: str) -> str:
+def _description(value: float, unit: str) -> str:
     return f"{value * 100:g} %" if unit == "1" else human(value, unit)
 
 

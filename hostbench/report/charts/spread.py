@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from hostbench.base.units import bound, percent
 from hostbench.report.charts.canvas import CHARACTER_PX, Canvas
 from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
 from hostbench.report.content import Point, PointKind, SpreadChart, SpreadGroup, SpreadRow
-from hostbench.units import bound, percent
 
 LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.PAPER, Ink.WARN, Ink.TEXT)
 NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
@@ -47,7 +47,7 @@ def _labels_px(chart: SpreadChart) -> int:
 
 def axis_range(chart: SpreadChart) -> float:
     """Half the width of the axis, as a ratio of the median: that of most trials that count. The
-    others stand at its edge with their figure, lest one case press all others flat."""
+    others stand at its edge with their figure, so that one case does not press all others flat."""
     distances = sorted(
         abs(point.deviation)
         for group in chart.groups
@@ -80,8 +80,8 @@ class _Strips:
             ink = Ink.LIMIT if deviation == 0 else Ink.GRID
             self._canvas.line((x, AXIS_PX), (x, self._bottom), ink)
             sign = "−" if deviation < 0 else "+"
-            said = "median" if deviation == 0 else f"{sign}{bound(abs(deviation))}"
-            self._canvas.text((x, AXIS_PX / 2 - 2), said, ink=Ink.QUIET, anchor="center")
+            text = "median" if deviation == 0 else f"{sign}{bound(abs(deviation))}"
+            self._canvas.text((x, AXIS_PX / 2 - 2), text, ink=Ink.QUIET, anchor="center")
 
     def title(self, text: str, y: float) -> None:
         self._canvas.text((0, y), text, bold=True)

@@ -1,8 +1,8 @@
 /* add_sub: alternating additions and subtractions on independent accumulators. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 /* x + 8 − 7 */
 static const struct recipe pairs = {.rounds = PAIRS,
@@ -113,7 +113,7 @@ static const struct param params[] = {
     {.name = NULL},
 };
 
-const struct workload add_sub_workload = {
+WORKLOAD(add_sub) = {
     .name = "add_sub",
     .description =
         "Additions and subtractions on independent registers, integer and floating point.",

@@ -2,11 +2,11 @@
 #include "blas.h"
 
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "monotonic.h"
 #include "textfile.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -82,7 +82,7 @@ static void describe(const char *config, const char *core)
     unsigned built_for = max ? (unsigned)strtoul(max + strlen("MAX_THREADS="), NULL, 10) : 1;
     sscanf(config, "OpenBLAS %31s", state.version);
     snprintf(state.detail, sizeof state.detail, "%s kernels%s%s; %s", core,
-             chosen && *chosen ? " asked for by OPENBLAS_CORETYPE=" : "",
+             chosen && *chosen ? " chosen by OPENBLAS_CORETYPE=" : "",
              chosen && *chosen ? chosen : "", config);
     state.core = core;
     state.callers_max = CALLERS_PER_THREAD * built_for;
@@ -117,7 +117,7 @@ static bool identify(void *library)
     if (get_threads() != 1 || strstr(config(), "USE64BITINT")) {
         snprintf(state.reason, sizeof state.reason,
                  "%s %s: install the Debian package libopenblas0-pthread", state.path,
-                 get_threads() != 1 ? "cannot be told to leave the threads to us"
+                 get_threads() != 1 ? "cannot be set to leave the threads to us"
                                     : "takes 64-bit integers");
         return false;
     }
@@ -229,7 +229,7 @@ int blas_check_threads(struct thread *thread)
     if (worked <= asked)
         return EXIT_OK;
     run_reason(thread->run,
-               "%u threads were asked for and %u have worked: OpenBLAS %s (%s) runs threads of its "
+               "%u threads were requested and %u have worked: OpenBLAS %s (%s) runs threads of its "
                "own: install libopenblas0-pthread",
                asked, worked, state.version, state.path);
     return EXIT_FAILED;
@@ -248,7 +248,7 @@ size_t blas_buffer_bytes(size_t n)
 static const struct kernel *widest_fma(const char *dtype)
 {
     const struct kernel *widest = NULL;
-    for (const struct kernel *kernel = fma_workload.own; kernel->dtype; kernel++)
+    for (const struct kernel *kernel = fma_kernels; kernel->dtype; kernel++)
         if (!strcmp(kernel->dtype, dtype) && !features_missing(kernel->features))
             widest = kernel;
     return widest;

@@ -1,8 +1,8 @@
 /* clock: the core's true clock from a chain of dependent additions, one cycle each. The time-stamp
  * counter and /proc/cpuinfo tell a nominal figure that turbo and hypervisors make wrong. */
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 #include "monotonic.h"
 
@@ -58,7 +58,7 @@ static const struct metric metrics[] = {
 };
 #endif
 
-const struct workload clock_workload = {
+WORKLOAD(clock) = {
     .name = "clock",
     .description = "Core clock from a chain of dependent additions.",
     .rate = {.name = "clock_hertz",

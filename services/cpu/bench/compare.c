@@ -2,9 +2,9 @@
  * true in half of the lanes (or every other time, for scalars), and each accumulator counts. Of
  * single lanes of floating point those that are false add nothing and could be missing unseen. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 /* Constant 2 is compared with constants 0 and 1 in turn: what is true in the even lanes first is
  * true in the odd ones then, so a round counts one in each. Constant 3 is what a masked addition
@@ -260,7 +260,7 @@ static const struct param params[] = {
     {.name = NULL},
 };
 
-const struct workload compare_workload = {
+WORKLOAD(compare) = {
     .name = "compare",
     .description = "Comparisons whose results are counted, on independent registers.",
     .rate = OPERATION_RATE("Comparisons a second, one each instruction and lane; counting their "

@@ -1,9 +1,9 @@
 /* dot: instructions that multiply pairs of small types and add the products to wider lanes, and
  * multiply-adds of half precision: what inference runs on. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 /* Two instructions a round: a lane gains the sum of its products of constants 0 and 2, then that of
  * 1 and 2. Operations are multiplications and additions. */
@@ -105,7 +105,7 @@ static const struct param params[] = {
     {.name = NULL},
 };
 
-const struct workload dot_workload = {
+WORKLOAD(dot) = {
     .name = "dot",
     .description = "Dot products and multiply-adds of small types: what inference runs on.",
     .rate = OPERATION_RATE("Operations a second, one each multiplication and each addition"),

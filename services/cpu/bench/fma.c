@@ -1,8 +1,8 @@
 /* fma: fused multiply-add, alternating x + c·h and x − d·h on independent accumulators. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 /* x + 8·½ − 6·½ */
 static const struct recipe pairs = {.rounds = PAIRS,
@@ -22,7 +22,7 @@ PAIRS_FMA_VEX(fma_fp32_avx2, "vfmadd231ps", "vfnmadd231ps", "ymm", "vmovdqa", "3
 PAIRS_FMA_AVX512(fma_fp64_avx512, "vfmadd231pd", "vfnmadd231pd")
 PAIRS_FMA_AVX512(fma_fp32_avx512, "vfmadd231ps", "vfnmadd231ps")
 
-static const struct kernel kernels[] = {
+const struct kernel fma_kernels[] = {
     ROW(fma, fp64, scalar, FEATURE_FMA, 8, 12, pairs),
     ROW(fma, fp64, sse2, FEATURE_FMA, 16, 12, pairs),
     ROW(fma, fp64, avx2, FEATURE_AVX2 | FEATURE_FMA, 32, 12, pairs),
@@ -42,7 +42,7 @@ PAIRS_FUSED_NEON(fma_fp32_neon, "fmla", "fmls", ".4s", ".4s")
 PAIRS_FUSED_SVE(fma_fp64_sve, "fmla", "fmls", "d")
 PAIRS_FUSED_SVE(fma_fp32_sve, "fmla", "fmls", "s")
 
-static const struct kernel kernels[] = {
+const struct kernel fma_kernels[] = {
     ROW(fma, fp64, scalar, FEATURE_NEON, 8, 24, pairs),
     ROW(fma, fp64, neon, FEATURE_NEON, 16, 24, pairs),
     ROW(fma, fp64, sve, FEATURE_SVE, 0, 24, pairs),
@@ -59,12 +59,12 @@ static const struct param params[] = {
     {.name = NULL},
 };
 
-const struct workload fma_workload = {
+WORKLOAD(fma) = {
     .name = "fma",
     .description = "Fused multiply-add on independent registers: the floating-point peak.",
     .rate =
         OPERATION_RATE("Floating-point operations a second, two each fused multiply-add and lane"),
     .params = params,
-    .own = kernels,
+    .own = fma_kernels,
     KERNEL_FUNCTIONS,
 };

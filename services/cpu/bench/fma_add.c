@@ -1,9 +1,9 @@
 /* fma_add: fused multiply-adds and plain additions mixed. Cores that add on other ports than they
  * multiply on (AMD since Zen, Intel since Golden Cove) do more this way than by FMA alone. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 /* The constants are 2, and -3 or 1. One to one: x + 2·2 − 3. Two to one: x + 2·2 − 2·2 + 1. */
 static const struct recipe one_to_one = {.rounds = 6,
@@ -147,12 +147,14 @@ static const struct param params[] = {
      .type = PARAM_CHOICE,
      .initial = "best",
      .choices = mixes,
+     .resolved = "best",
+     .resolved_once = true,
      .help = "Fused multiply-adds to additions; best: the one that a short try finds to do the "
              "most operations."},
     {.name = NULL},
 };
 
-const struct workload fma_add_workload = {
+WORKLOAD(fma_add) = {
     .name = "fma_add",
     .description = "Fused multiply-adds and additions mixed: the floating-point peak of cores that "
                    "add on ports of their own.",

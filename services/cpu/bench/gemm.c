@@ -1,7 +1,7 @@
 /* gemm: C = A B + C for square matrices of order n, each thread on its own block of C. */
 #include "blas.h"
-#include "cpu_workloads.h"
 #include "matrix.h"
+#include "workload.h"
 
 #include <float.h>
 #include <math.h>
@@ -372,6 +372,8 @@ static const struct param params[] = {
      .type = PARAM_CHOICE,
      .initial = "fp64",
      .choices = dtypes,
+     .roles = ROLE_TAG,
+     .title = "data type",
      .help = "Type of the elements: dgemm or sgemm."},
     {.name = NULL},
 };
@@ -385,7 +387,7 @@ static const struct metric metrics[] = {
     {.name = NULL},
 };
 
-const struct workload gemm_workload = {
+WORKLOAD(gemm) = {
     .name = "gemm",
     .description = "Multiplies dense matrices, C = A B + C, over OpenBLAS.",
     .rate = {.name = "operations_per_second",

@@ -1,8 +1,8 @@
 /* int_add: additions on independent accumulators. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 /* x + 8 + 3: an odd sum, so that even int8 repeats only after as many rounds as it has values. */
 static const struct recipe pairs = {.rounds = PAIRS,
@@ -83,7 +83,7 @@ static const struct param params[] = {
     {.name = NULL},
 };
 
-const struct workload int_add_workload = {
+WORKLOAD(int_add) = {
     .name = "int_add",
     .description = "Integer additions on independent registers.",
     .rate = OPERATION_RATE("Additions a second, one each instruction and lane"),

@@ -1,9 +1,9 @@
 /* int_mul: multiplications on independent accumulators, modulo the width of a lane. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "integer_multiply.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 /* 27·x: no number has more different powers modulo 2^n. */
 static const struct recipe pairs = {.rounds = PAIRS,
@@ -123,7 +123,7 @@ static const struct param params[] = {
     {.name = NULL},
 };
 
-const struct workload int_mul_workload = {
+WORKLOAD(int_mul) = {
     .name = "int_mul",
     .description = "Integer multiplications on independent registers, low half of the product.",
     .rate = OPERATION_RATE("Multiplications a second, one each lane"),

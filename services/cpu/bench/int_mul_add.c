@@ -1,9 +1,9 @@
 /* int_mul_add: a multiplication and an addition in turn, modulo the width of a lane. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "integer_multiply.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 #if defined(__x86_64__)
 /* 3·x + 7, on general-purpose and 512-bit registers */
@@ -143,7 +143,7 @@ static const struct param params[] = {
     {.name = NULL},
 };
 
-const struct workload int_mul_add_workload = {
+WORKLOAD(int_mul_add) = {
     .name = "int_mul_add",
     .description = "Integer multiplications and additions in turn on independent registers.",
     .rate = OPERATION_RATE("Multiplications and additions a second, one each and lane"),

@@ -1,7 +1,7 @@
 /* linpack: solves A x = b of order n by LU factorisation, counted and checked as HPL does. */
-#include "cpu_workloads.h"
 #include "lu.h"
 #include "matrix.h"
+#include "workload.h"
 
 #include <float.h>
 #include <math.h>
@@ -334,6 +334,7 @@ static const struct param params[] = {
      .min = 1,
      .max = 4096,
      .choices = best,
+     .resolved_once = true,
      .help = "Columns in a block, HPL's NB; best: 192, or fewer where n has few such blocks for "
              "each thread."},
     {.name = NULL},
@@ -348,7 +349,7 @@ static const struct metric metrics[] = {
     {.name = NULL},
 };
 
-const struct workload linpack_workload = {
+WORKLOAD(linpack) = {
     .name = "linpack",
     .description = "Solves a dense system of linear equations in fp64 by LU factorisation with "
                    "partial pivoting, as HPL does, over OpenBLAS.",

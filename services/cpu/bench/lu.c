@@ -33,7 +33,8 @@ static struct share share_of(size_t total, unsigned part, unsigned parts)
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
-void lu_grid(unsigned threads, unsigned *rows, unsigned *columns)
+/* P x Q = threads, as square as it goes, P <= Q: what HPL advises. */
+static void grid_of(unsigned threads, unsigned *rows, unsigned *columns)
 {
     *rows = 1;
     for (unsigned i = 2; i * i <= threads; i++)
@@ -45,7 +46,7 @@ void lu_grid(unsigned threads, unsigned *rows, unsigned *columns)
 size_t lu_block_size(size_t n, unsigned threads)
 {
     unsigned rows, columns;
-    lu_grid(threads, &rows, &columns);
+    grid_of(threads, &rows, &columns);
     size_t nb = n / ((size_t)columns * BLOCKS_LEAST) / BLOCK_STEP * BLOCK_STEP;
     nb = nb < BLOCK_LARGEST ? nb : BLOCK_LARGEST;
     return nb > BLOCK_SMALLEST ? nb : BLOCK_SMALLEST;
@@ -76,7 +77,8 @@ static unsigned owner_of(const struct lu *lu, size_t block)
     return (unsigned)(block % lu->grid_columns);
 }
 
-size_t lu_owned_columns(const struct lu *lu, unsigned grid_column)
+/* Columns that a grid column owns, b included where it falls to it. */
+static size_t owned_columns(const struct lu *lu, unsigned grid_column)
 {
     return owned_before(lu, grid_column, lu->panels) + (owner_of(lu, lu->panels) == grid_column);
 }
@@ -108,7 +110,7 @@ int lu_init(struct lu *lu, const struct blas *blas, size_t n, size_t nb, unsigne
                       .lda = matrix_leading_dimension(n, sizeof(double)),
                       .panels = (n + nb - 1) / nb,
                       .spins = spins};
-    lu_grid(threads, &lu->grid_rows, &lu->grid_columns);
+    grid_of(threads, &lu->grid_rows, &lu->grid_columns);
     lu->columns = calloc(lu->grid_columns, sizeof *lu->columns);
     lu->pivots = calloc(n, sizeof *lu->pivots);
     lu->x = calloc(n, sizeof *lu->x);
@@ -116,7 +118,7 @@ int lu_init(struct lu *lu, const struct blas *blas, size_t n, size_t nb, unsigne
         return -1;
     for (unsigned q = 0; q < lu->grid_columns; q++) {
         struct lu_column *column = &lu->columns[q];
-        column->columns = lu_owned_columns(lu, q);
+        column->columns = owned_columns(lu, q);
         barrier_init(&column->barrier, lu->grid_rows, spins);
         column->candidates =
             aligned_alloc(_Alignof(struct candidate), lu->grid_rows * sizeof *column->candidates);

@@ -45,16 +45,12 @@ struct lu {
     void (*checkpoint)(void *context);
 };
 
-/* P x Q = threads, as square as it goes, P <= Q: what HPL advises. */
-void lu_grid(unsigned threads, unsigned *rows, unsigned *columns);
 /* The block size that was measured to be the fastest for this problem. */
 size_t lu_block_size(size_t n, unsigned threads);
 /* Everything but the matrix memory. 0, or -1 without memory. */
 int lu_init(struct lu *lu, const struct blas *blas, size_t n, size_t nb, unsigned threads,
             unsigned spins);
 void lu_free(struct lu *lu);
-/* Columns that a grid column owns, b included where it falls to it. */
-size_t lu_owned_columns(const struct lu *lu, unsigned grid_column);
 /* Where column j of A begins; j = n is b. */
 double *lu_column(const struct lu *lu, size_t j);
 /* The grid column that owns it. */

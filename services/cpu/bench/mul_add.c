@@ -1,8 +1,8 @@
 /* mul_add: multiplications and additions as separate instructions, in turn. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "loops.h"
 #include "vector_kernel.h"
+#include "workload.h"
 
 /* (2·x + 8)·½ − 3 */
 static const struct recipe quads = {.rounds = 3,
@@ -88,7 +88,7 @@ static const struct param params[] = {
     {.name = NULL},
 };
 
-const struct workload mul_add_workload = {
+WORKLOAD(mul_add) = {
     .name = "mul_add",
     .description = "Floating-point multiplications and additions as separate instructions.",
     .rate = OPERATION_RATE(

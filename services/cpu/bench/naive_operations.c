@@ -1,9 +1,9 @@
 /* naive_operations: operations counted in a loop without optimisation, by a clock around the whole.
  * What is counted is a part of what the loop does, and all of its time is the operations'. */
 #include "cpu_features.h"
-#include "cpu_workloads.h"
 #include "monotonic.h"
 #include "naive_loops.h"
+#include "workload.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -365,6 +365,8 @@ static const struct param params[] = {
      .type = PARAM_CHOICE,
      .initial = "int32",
      .choices = dtypes,
+     .roles = ROLE_TAG,
+     .title = "data type",
      .help = "Type of the operands; avx takes int32, fp32 and fp64."},
     {.name = "method",
      .type = PARAM_CHOICE,
@@ -388,7 +390,7 @@ static const struct metric metrics[] = {
     {.name = NULL},
 };
 
-const struct workload naive_operations_workload = {
+WORKLOAD(naive_operations) = {
     .name = "naive_operations",
     .description =
         "Operations counted in a loop that no compiler has optimised, with gettimeofday around it.",

@@ -21,6 +21,7 @@ enum {
 /* About equal mixes: always the first, so that all trials of a case choose the same. */
 static const double WORTH_A_CHANGE = 1.03;
 
+const char *const isas[] = {"best", "scalar", "sse2", "avx2", "avx512", "neon", "sve", NULL};
 const char *const float_dtypes[] = {"fp64", "fp32", NULL};
 const char *const integer_dtypes[] = {"int8", "int16", "int32", "int64", NULL};
 

@@ -73,7 +73,11 @@ struct kernel {
      .loop = name##_##type##_scalar_loop,                                                          \
      .chain = loop_add_chain}
 
+/* The rows of `fma`, for workloads that keep the core busy with them. */
+extern const struct kernel fma_kernels[];
+
 /* Lists that workloads share. */
+extern const char *const isas[];
 extern const char *const float_dtypes[];
 extern const char *const integer_dtypes[];
 
@@ -82,12 +86,18 @@ extern const char *const integer_dtypes[];
      .type = PARAM_CHOICE,                                                                         \
      .initial = (first),                                                                           \
      .choices = (names),                                                                           \
+     .roles = ROLE_TAG,                                                                            \
+     .title = "data type",                                                                         \
      .help = "Type of each lane."}
 #define PARAM_ISA(names, text)                                                                     \
     {.name = "isa",                                                                                \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "best",                                                                            \
      .choices = (names),                                                                           \
+     .roles = ROLE_TAG,                                                                            \
+     .title = "instruction set",                                                                   \
+     .resolved = "best",                                                                           \
+     .resolved_once = true,                                                                        \
      .help = "Instruction set and width; best: the widest this CPU has. " text}
 
 #define OPERATION_RATE(what)                                                                       \

@@ -1,6 +1,6 @@
-"""The peers of the CPU subsystem: see hostbench.peers, which finds this package by its name."""
+"""The peers of the CPU subsystem: see hostbench.programs.peer."""
 
-from hostbench.peers import Params, Peer
+from hostbench.programs.peer import Params, Peer
 from services.cpu.peers import hpcc, likwid, stress_ng, sysbench
 
 _TESTS = (likwid.Likwid, stress_ng.StressNg, sysbench.Sysbench, hpcc.Hpl)

@@ -2,10 +2,10 @@
 
 import math
 
-from hostbench.peers import Params, Peer
-from hostbench.peertools.hpcc import BLOCK_SIZE, Hpcc
-from hostbench.peertools.reading import NUMBER, expect, number
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Params, Peer
+from hostbench.programs.tools.hpcc import BLOCK_SIZE, Hpcc
+from hostbench.programs.tools.reading import NUMBER, expect, number
 
 
 def peer(workload: str, params: Params) -> Peer | None:

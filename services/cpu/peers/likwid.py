@@ -1,10 +1,10 @@
 """likwid-bench's FMA and multiply-add kernels. They load one operand an iteration from 20 kB a
 thread, within the L1 cache."""
 
-from hostbench.peers import Command, Params, Peer
-from hostbench.peertools.likwid import LikwidBench
-from hostbench.peertools.reading import NUMBER, number
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Command, Params, Peer
+from hostbench.programs.tools.likwid import LikwidBench
+from hostbench.programs.tools.reading import NUMBER, number
 
 KILOBYTES_A_THREAD = 20
 

@@ -11,9 +11,9 @@
 Sources: stress-fp.c, stress-vecfp.c, stress-cpu.c of V0.15.06 and V0.19.02.
 """
 
-from hostbench.peers import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect, number, version, whole_seconds
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, expect, number, version, whole_seconds
 
 PACKAGE = "stress-ng"
 TOOL = "stress-ng"
@@ -139,5 +139,5 @@ class VectorAdditions(StressNg):
         # operations on each lane in all versions.
         self.check(output, beside)
         if "failed:" in output and "failed: 0" not in output:
-            raise BadOutput("it says that its own verification failed")
+            raise BadOutput("its own verification failed")
         return self.bogo_operations_per_second(output) * LOOPS_A_CALL * self._lanes

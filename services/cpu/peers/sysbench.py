@@ -2,10 +2,10 @@
 trial division, which is integer division and little else, so it stands beside the clock as
 context."""
 
-from hostbench.peers import Command, Params, Peer
-from hostbench.peertools.reading import NUMBER, number
-from hostbench.peertools.sysbench import SysbenchTest
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Command, Params, Peer
+from hostbench.programs.tools.reading import NUMBER, number
+from hostbench.programs.tools.sysbench import SysbenchTest
 
 
 def peer(workload: str, _params: Params) -> Peer | None:

@@ -3,6 +3,7 @@
 An instruction count is that of one loop iteration, without the counter and the branch.
 """
 
+import re
 from dataclasses import dataclass
 from itertools import product
 
@@ -76,6 +77,35 @@ def counted(*mnemonics: tuple[str, int]) -> dict[str, int]:
 
 def accumulators(isa: str) -> int:
     return 24 if isa == "avx512" else 12
+
+
+# Classes of microarchitectures.yaml; the first pattern that fits names the class.
+CLASSES = {
+    r"vpdp\w+|vdpbf16ps|vfn?madd231ph|tdp\w+|sdot|bfdot": "dot",
+    r"smmla|bfmmla": "matrix",
+    r"vfn?madd231[sp][sd]|fmadd|fmsub|fmla|fmls": "fp_fma",
+    r"v?(add|sub)[sp][sd]|fadd|fsub": "fp_add",
+    r"v?mul[sp][sd]|fmul": "fp_mul",
+    r"v?cmplt[sp][sd]|fcmgt|fcmp": "fp_compare",
+    r"v?p(add|sub)[bwdq]|add|sub": "int_add",
+    r"v?pmull[wdq]|imul|mul": "int_mul",
+    r"madd|msub|mla|mls": "int_mul_add",
+    r"v?pcmpgt[bwdq]|cmgt|cmp": "int_compare",
+    r"popcnt|vpopcnt[bwdq]|cnt": "popcnt",
+    r"adc|sbb": "add_carry",
+    r"cinc": "conditional_increment",
+    r"v?pandd?|v?por|vpternlogd": "bitwise",
+    r"movdqa": "move",
+}
+
+
+def class_of(mnemonic: str, kernel: Kernel) -> str:
+    found = next(name for pattern, name in CLASSES.items() if re.fullmatch(pattern, mnemonic))
+    if kernel.workload == "dot" and found == "fp_fma":
+        return "dot"
+    if (kernel.workload, kernel.isa, found) == ("compare", "avx512", "int_add"):
+        return "masked_int_add"
+    return found
 
 
 # ---- x86-64 ----
@@ -222,9 +252,23 @@ def x86_dot() -> list[Kernel]:
     ]
 
 
+def x86_popcnt() -> list[Kernel]:
+    """Three counts and an addition, of 5 accumulators 12 times or of 12 accumulators 4 times."""
+    found = [
+        Kernel("popcnt", dtype, "scalar", {"popcnt": 180, "add": 60}, 180,
+               symbol=f"popcnt_{'int64' if dtype == 'int64' else 'int32'}_scalar")
+        for dtype in INTEGERS
+    ]  # fmt: skip
+    for dtype in INTEGERS:
+        instructions = {f"vpopcnt{SUFFIX[dtype]}": 144, f"vpadd{SUFFIX[dtype]}": 48}
+        operations = 144 * lanes(dtype, "avx512")
+        found.append(Kernel("popcnt", dtype, "avx512", instructions, operations))
+    return found
+
+
 X86_KERNELS = [
     *x86_fma(), *x86_fma_add(), *x86_mul_add(), *x86_additions(), *x86_int_mul(),
-    *x86_int_mul_add(), *x86_compare(), *x86_dot(),
+    *x86_int_mul_add(), *x86_compare(), *x86_dot(), *x86_popcnt(),
 ]  # fmt: skip
 
 
@@ -295,4 +339,5 @@ ARM_DOT = [
     Kernel("dot", "bf16", "mmla", {"bfmmla": 384}, 384 * 2 * 2 * 4 * 2),
     Kernel("dot", "fp16", "neon", {"fmla": 192, "fmls": 192}, 384 * 8 * 2),
 ]
-ARM_KERNELS = [*arm_floats(), *arm_integers(), *arm_compare(), *ARM_DOT]
+ARM_POPCNT = Kernel("popcnt", "int8", "neon", {"cnt": 144, "add": 48}, 144 * 16)
+ARM_KERNELS = [*arm_floats(), *arm_integers(), *arm_compare(), *ARM_DOT, ARM_POPCNT]

@@ -71,6 +71,7 @@ def shim(openblas: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 @pytest.mark.parametrize("n", [1, 2, 7, 63, 64, 65, 400])
 @pytest.mark.parametrize("workload", ["gemm", "linpack"])
+@pytest.mark.sampled(5)
 def test_any_order_is_right(workload: str, n: int, threads: int) -> None:
     end = events(run(workload, "--n", str(n), "--threads", str(threads), *MOMENT))["end"]
     assert end["verified"] is True
@@ -109,7 +110,7 @@ def test_kernels_chosen_by_the_environment_are_named() -> None:
         pytest.skip("these kernels are for x86-64")
     found = events(run("gemm", "--n", "8", *MOMENT, OPENBLAS_CORETYPE="NEHALEM"))
     assert found["start"]["libraries"][0]["detail"].startswith(
-        "Nehalem kernels asked for by OPENBLAS_CORETYPE=NEHALEM; "
+        "Nehalem kernels chosen by OPENBLAS_CORETYPE=NEHALEM; "
     )
 
 
@@ -151,7 +152,7 @@ def test_threads_are_ours_whatever_the_environment_says(variable: str) -> None:
 
 def test_threads_of_the_library_are_noticed(shim: Mapping[str, str]) -> None:
     result = run("gemm", "--threads", "1", "--n", "1500", **shim, SHIM_THREADS="1")
-    refused(result, FAILED, "1 threads were asked for and 2 have worked", "libopenblas0-pthread")
+    refused(result, FAILED, "1 threads were requested and 2 have worked", "libopenblas0-pthread")
 
 
 def test_a_library_for_one_thread(shim: Mapping[str, str]) -> None:
@@ -216,6 +217,7 @@ def test_samples_follow_a_long_factorisation() -> None:
 
 @pytest.mark.parametrize("workload", ["gemm", "linpack"])
 @pytest.mark.parametrize("after_s", [0.3, 2.5])
+@pytest.mark.sampled(3)
 def test_sigterm_ends_it_in_mid_step(workload: str, after_s: float) -> None:
     with subprocess.Popen(
         [PROGRAM, workload, "--n", "9000"],

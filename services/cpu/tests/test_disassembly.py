@@ -9,6 +9,8 @@ from collections import Counter
 import pytest
 
 from services.cpu.tests.kernels import ARM_KERNELS, PLAIN_CHAIN, WIDTH, X86_KERNELS, Kernel
+from tests.builds import builds
+from tests.each import each
 from tests.machine_code import ROOT, Instruction, functions, loop
 
 PROGRAM = "cpu-bench"
@@ -22,7 +24,6 @@ VECTOR_REGISTER = {
 }
 # They need all sixteen registers for their accumulators.
 CONSTANTS_IN_MEMORY = {"int_mul_int32_sse2", "int_mul_int32_avx2"}
-X86_FLAVOURS = ["release", "clang"]
 QEMU = ["qemu-aarch64", "-cpu", f"max,sve-default-vector-length={WIDTH['sve'] // 8}"]
 
 
@@ -30,12 +31,12 @@ def mnemonics(body: list[Instruction]) -> Counter[str]:
     return Counter(instruction.mnemonic for instruction in body)
 
 
-def names(kernels: list[Kernel]) -> list[str]:
-    return [f"{kernel.dtype}:{kernel.name}" for kernel in kernels]
+def name(kernel: Kernel) -> str:
+    return f"{kernel.dtype}:{kernel.name}"
 
 
-@pytest.mark.parametrize("variant", X86_FLAVOURS)
-@pytest.mark.parametrize("kernel", X86_KERNELS, ids=names(X86_KERNELS))
+@pytest.mark.parametrize("variant", builds("release", "clang"))
+@each("kernel", X86_KERNELS, name)
 def test_x86_loop(variant: str, kernel: Kernel) -> None:
     body = loop(functions(variant, PROGRAM)[f"{kernel.name}_loop"])
     assert mnemonics(body) == kernel.instructions | {"dec": 1, "jne": 1}
@@ -48,15 +49,14 @@ def test_x86_loop(variant: str, kernel: Kernel) -> None:
             assert not any(other in instruction.operands for other in others)
 
 
-@pytest.mark.parametrize("variant", X86_FLAVOURS)
-@pytest.mark.parametrize("kernel", X86_KERNELS, ids=names(X86_KERNELS))
+@pytest.mark.parametrize("variant", builds("release", "clang"))
+@each("kernel", X86_KERNELS, name)
 def test_x86_clock_chain(variant: str, kernel: Kernel) -> None:
     general = kernel.on_general_registers
-    name = PLAIN_CHAIN if general else f"{kernel.name}_chain"
-    whole = functions(variant, PROGRAM).get(name, [])
+    chain = PLAIN_CHAIN if general else f"{kernel.name}_chain"
+    whole = functions(variant, PROGRAM).get(chain, [])
     if variant == "release" and len(whole) < CHAIN_CYCLES:
-        # gcc has folded it with an equal one, which is looked at under its own name.
-        assert name in functions("clang", PROGRAM)
+        # gcc has folded it with an equal one, which is looked at under its own name; clang has not.
         assert not whole or re.search(r"<\w+_chain>", whole[0].operands)
         return
     body = loop(whole)
@@ -74,7 +74,8 @@ def test_x86_clock_chain(variant: str, kernel: Kernel) -> None:
     assert source.startswith("%"), "Golden Cove removes additions of an immediate"
 
 
-@pytest.mark.parametrize("kernel", ARM_KERNELS, ids=names(ARM_KERNELS))
+@pytest.mark.exhaustive
+@each("kernel", ARM_KERNELS, name)
 def test_aarch64_loop(kernel: Kernel) -> None:
     body = loop(functions("aarch64", PROGRAM)[f"{kernel.name}_loop"])
     assert mnemonics(body) == kernel.instructions | {"subs": 1, "b.ne": 1}
@@ -82,11 +83,12 @@ def test_aarch64_loop(kernel: Kernel) -> None:
         assert "[" not in instruction.operands, "an operand lies in memory"
 
 
-@pytest.mark.parametrize("kernel", ARM_KERNELS, ids=names(ARM_KERNELS))
+@pytest.mark.exhaustive
+@each("kernel", ARM_KERNELS, name)
 def test_aarch64_clock_chain(kernel: Kernel) -> None:
     general = kernel.on_general_registers or (kernel.workload, kernel.isa) == ("compare", "scalar")
-    name = PLAIN_CHAIN if general else f"{kernel.name}_chain"
-    whole = functions("aarch64", PROGRAM).get(name, [])
+    chain = PLAIN_CHAIN if general else f"{kernel.name}_chain"
+    whole = functions("aarch64", PROGRAM).get(chain, [])
     if len(whole) < CHAIN_CYCLES:
         assert not whole or re.search(r"<\w+_chain>", whole[0].operands)
         return
@@ -120,18 +122,20 @@ def work_of(kernel: Kernel, emulator: list[str], variant: str) -> float:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="runs the x86-64 program")
-@pytest.mark.parametrize("kernel", X86_KERNELS, ids=names(X86_KERNELS))
+@each("kernel", X86_KERNELS, name)
 def test_figure_counts_what_the_loop_does(kernel: Kernel) -> None:
     assert work_of(kernel, [], "release") == kernel.operations
 
 
-@pytest.mark.parametrize("kernel", ARM_KERNELS, ids=names(ARM_KERNELS))
+@pytest.mark.exhaustive
+@each("kernel", ARM_KERNELS, name)
 def test_figure_counts_what_the_loop_does_on_aarch64(kernel: Kernel) -> None:
     assert work_of(kernel, QEMU, "aarch64") == kernel.operations
 
 
-def test_empty_loop_is_empty() -> None:
-    for variant, branch in [("release", {"dec", "jne"}), ("aarch64", {"subs", "b.ne"})]:
-        body = loop(functions(variant, PROGRAM)["loop_empty"])
-        assert {instruction.mnemonic for instruction in body} == branch
-        assert len(body) == 2
+@pytest.mark.parametrize("variant", builds("release", "aarch64"))
+def test_empty_loop_is_empty(variant: str) -> None:
+    body = loop(functions(variant, PROGRAM)["loop_empty"])
+    branch = {"subs", "b.ne"} if variant == "aarch64" else {"dec", "jne"}
+    assert {instruction.mnemonic for instruction in body} == branch
+    assert len(body) == 2

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from hostbench.models.host import Cpu
-from hostbench.models.limit import Factor, Limit
+from hostbench.model.host import Cpu
+from hostbench.model.limit import Factor, Limit
 from services.cpu.limits import (
     LIBRARY_WORKLOADS,
     library_operations_per_cycle,
@@ -26,10 +26,10 @@ from services.cpu.sequences import (
     FLOAT_BITS,
     INTEGER_BITS,
     ISAS,
-    WORKLOADS,
     Kernel,
     Sequence,
     sequence,
+    workloads,
 )
 from services.cpu.tests.identities import (
     HYBRID_FLAGS,
@@ -49,6 +49,7 @@ from services.cpu.tests.identities import (
     intel,
     row_of,
 )
+from tests.each import each
 from tests.unit.records import end, host, placement, start
 
 CLOCK_HERTZ = 3.0e9
@@ -74,10 +75,10 @@ def operations_source(found: Limit) -> str:
 
 def combinations() -> list[tuple[str, str, str, str | None]]:
     """Every workload, dtype, isa and mix, whether it makes sense or not."""
-    return list(itertools.product(sorted(WORKLOADS), DTYPE_BITS, ISAS, MIXES))
+    return list(itertools.product(sorted(workloads()), DTYPE_BITS, ISAS, MIXES))
 
 
-each_row = pytest.mark.parametrize("row", table().microarchitectures, ids=lambda row: row.name)
+each_row = each("row", table().microarchitectures, lambda row: row.name)
 
 
 KNOWN = [
@@ -290,11 +291,7 @@ KNOWN = [
 
 
 class TestKnownAnswers:
-    @pytest.mark.parametrize(
-        ("identity", "name", "answers"),
-        KNOWN,
-        ids=[f"{name}-{number}" for number, (_, name, _) in enumerate(KNOWN)],
-    )
+    @each(("identity", "name", "answers"), KNOWN, lambda case: case[:2])
     def test_operations_per_cycle(
         self,
         identity: CpuIdentity,
@@ -347,7 +344,7 @@ class TestKnownAnswers:
         assert found.value == CLOCK_HERTZ * operations
         assert "1 dot (amx) every 16 cycles" in operations_source(found)
 
-    @pytest.mark.parametrize(
+    @each(
         ("model_name", "operations"),
         [
             ("Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz", 32),
@@ -405,7 +402,7 @@ class TestEveryCombination:
             assert all(wide * ratio == narrow for narrow, wide in itertools.pairwise(values))
 
     @each_row
-    @pytest.mark.parametrize("isa", ISAS)
+    @each("isa", ISAS)
     def test_a_sequence_is_no_faster_than_each_of_its_parts(
         self, row: Microarchitecture, isa: str
     ) -> None:
@@ -426,7 +423,7 @@ class TestEveryCombination:
 
 
 class TestSequences:
-    @pytest.mark.parametrize("workload", sorted(WORKLOADS))
+    @pytest.mark.parametrize("workload", sorted(workloads()))
     def test_every_workload_has_kernels(self, workload: str) -> None:
         found = [
             (isa, dtype)
@@ -446,7 +443,7 @@ class TestSequences:
         ]
         assert [step.instruction for step in neon.steps] == ["int_mul"]
 
-    @pytest.mark.parametrize(
+    @each(
         "kernel",
         [
             Kernel("fma", "int8", "avx2", "x86_64"),
@@ -467,7 +464,6 @@ class TestSequences:
             Kernel("dot", "int8", "sve", ARM, sve_bits=256),
             Kernel("compare", "int8", "sve", ARM, sve_bits=256),
         ],
-        ids=str,
     )
     def test_what_no_program_has_is_unknown(self, kernel: Kernel) -> None:
         assert isinstance(sequence(kernel), Unknown)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostbench.models.host import Cpu, Virtualisation
+from hostbench.model.host import Cpu, Virtualisation
 from services.cpu.microarchitecture import (
     ARM,
     X86,

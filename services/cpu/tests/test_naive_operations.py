@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from hostbench.models.limit import NAIVE_REASON
+from hostbench.model.limit import NAIVE_REASON
 from services.cpu.limits import trial_limits
 from services.cpu.tests.identities import SAPPHIRE_RAPIDS_FLAGS, intel
+from tests.builds import builds
 from tests.machine_code import ROOT, Instruction, functions, loop, without
 
 PROGRAM = ROOT / "build" / "release" / "cpu-bench"
 WRONG, USAGE, UNSUPPORTED = 5, 2, 4
-VARIANTS = ["release", "clang", "aarch64"]
+VARIANTS = builds("release", "clang", "aarch64")
 DTYPES = ["int8", "int16", "int32", "int64", "fp32", "fp64"]
 VECTORS = {"int32": ("vpaddd", 8), "fp32": ("vaddps", 8), "fp64": ("vaddpd", 4)}
 # A pass of add_sub: six statements of five operations, on six variables each.
@@ -84,7 +85,7 @@ def test_a_comparison_counts_in_memory(variant: str, dtype: str) -> None:
     assert in_memory(body) >= 2 + 2 + 2
 
 
-@pytest.mark.parametrize("variant", ["release", "clang"])
+@pytest.mark.parametrize("variant", builds("release", "clang"))
 @pytest.mark.parametrize("dtype", VECTORS)
 def test_vectors_come_from_memory_and_go_back(variant: str, dtype: str) -> None:
     body = body_of(variant, f"naive_avx_{dtype}")
@@ -108,6 +109,7 @@ def test_the_empty_loop_has_its_counter_in_memory_too(variant: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.sampled(5)
 def test_each_missing_operation_is_an_error(dtype: str, tmp_path: Path) -> None:
     # Several passes: in the first, a sum that is not added is zero anyway.
     arguments = [f"--dtype={dtype}", "--work=90", "--threads=1", "--warmup-s=0"]
@@ -143,6 +145,7 @@ def test_a_missing_vector_addition_is_an_error(dtype: str, tmp_path: Path) -> No
         *(("avx", dtype, lanes) for dtype, (_, lanes) in VECTORS.items()),
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_fixed_work_is_done_to_the_pass(method: str, dtype: str, operations: int) -> None:
     passes = 100_003
     work = passes * operations - (operations > 1)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.events import ParamValue
-from hostbench.peers import BadOutput, Peer
-from hostbench.peertools.hpcc import MEMORY, blas_of, grid, is_reference_blas, lacking_memory
-from hostbench.trial import Beside
+from hostbench.model.events import ParamValue
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import BadOutput, Peer
+from hostbench.programs.tools.hpcc import MEMORY, blas_of, grid, is_reference_blas, lacking_memory
 from services.cpu.peers import TOOLS, peers
 from services.cpu.peers.hpcc import dgemm_n, hpl_n_of_dgemm
 
@@ -116,7 +116,11 @@ def test_a_kernel_that_this_likwid_lacks() -> None:
 
 
 def test_likwid_runs_as_long_as_ours_on_our_cpus() -> None:
-    command = peer("likwid-bench", "fma", **FMA).command(Beside((3, 1), 200e9, 0.5)).arguments
+    command = (
+        peer("likwid-bench", "fma", **FMA)
+        .command(Beside(cpus=(3, 1), rate=200e9, elapsed_s=0.5))
+        .arguments
+    )
     assert command[:5] == ("taskset", "--cpu-list", "1,3", "likwid-bench", "-t")
     assert command[-2:] == ("-W", "N:40kB:2")
     iterations = int(command[command.index("-i") + 1])
@@ -216,7 +220,7 @@ def test_output_cut_at_any_line_is_a_figure_or_a_reason(tool: str) -> None:
 @pytest.mark.parametrize(("elapsed_s", "seconds"), [(0.05, 1), (0.5, 1), (1.6, 2), (600, 600)])
 def test_whole_seconds_are_never_none(elapsed_s: float, seconds: int) -> None:
     """stress-ng runs forever when it is told 0."""
-    beside = Beside((0,), 1.0, elapsed_s)
+    beside = Beside(cpus=(0,), rate=1.0, elapsed_s=elapsed_s)
     assert f"{seconds}s" in peer("stress-ng", "clock").command(beside).arguments
     assert f"--time={seconds}" in peer("sysbench", "clock").command(beside).arguments
 
@@ -281,7 +285,11 @@ def test_each_rank_of_hpcc_runs_on_its_cpus(tmp_path: Path, rank: int) -> None:
     hpcc.write_text("#!/bin/sh\nexec taskset --cpu-list --pid $$\n")
     hpcc.chmod(0o755)
     first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
-    arguments = peer("hpcc", "linpack", n=500).command(Beside((first, last), 1e9, 1)).arguments
+    arguments = (
+        peer("hpcc", "linpack", n=500)
+        .command(Beside(cpus=(first, last), rate=1e9, elapsed_s=1))
+        .arguments
+    )
     said = subprocess.check_output(
         arguments[arguments.index("sh") :],
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "OMPI_COMM_WORLD_RANK": str(rank)},

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.limit import Factor
+from hostbench.model.limit import Factor
 from services.cpu.limits import operations_per_cycle
 from services.cpu.microarchitecture import Microarchitecture, Unknown, table
 from services.cpu.sequences import ISAS, Kernel
+from tests.each import each
 
 PAGE = (Path(__file__).parents[3] / "docs" / "cpu-port-model.md").read_text(encoding="utf-8")
 TWO_UNITS = "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz"
@@ -46,10 +47,7 @@ def test_the_page_has_a_table_for_each_kind_of_vectors() -> None:
     assert all(isas.count(isa) >= 5 for isa in isas)
 
 
-@pytest.mark.parametrize(
-    ("isa", "heading", "cells"),
-    [pytest.param(*line, id=f"{line[0]}-{line[2][0]}") for line in tables()],
-)
+@each(("isa", "heading", "cells"), tables())
 def test_operations_per_cycle(isa: str, heading: list[str], cells: list[str]) -> None:
     row = row_called(cells[0])
     assert cells[1:] == [figure(row, column, isa) for column in heading]

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from services.cpu.ports import MicroOps, Usage, bound, in_words, parse
+from tests.each import each
 
 WIDE = 100
 
@@ -93,7 +94,7 @@ def best_schedule(usages: list[Usage]) -> int:
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_the_bound_is_what_the_best_schedule_takes(seed: int) -> None:
     """Rounded up: the exhaustive search moves whole µops, the bound averages over many passes."""
     chance = random.Random(seed)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostbench.models.result import CaseResult
+from hostbench.model.result import CaseResult
 from hostbench.report.content import BarChart, Block, Chart, Part
 from hostbench.report.grouping import resolved
 from services.cpu.report import report

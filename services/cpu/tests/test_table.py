@@ -20,12 +20,9 @@ from services.cpu.microarchitecture import (
 )
 from services.cpu.ports import Usage, bound
 from services.cpu.sequences import DTYPE_BITS, INTEGER_BITS
+from services.cpu.tests.kernels import CLASSES
+from tests.each import each
 
-CLASSES = {
-    *("fp_fma", "fp_add", "fp_mul", "fp_compare"),
-    *("int_add", "int_mul", "int_mul_add", "int_compare", "masked_int_add"),
-    *("add_carry", "conditional_increment", "bitwise", "move", "dot", "matrix"),
-}
 FIRST_CLASSES = ("fp_fma", "fp_add", "int_add")
 WIDTHS: tuple[Width, ...] = ("scalar", 128, 256, 512, "tile", "sve")
 
@@ -43,11 +40,11 @@ def instructions_of(row: Microarchitecture) -> list[dict[str, Instruction]]:
     return [row.instructions, *(entry.instructions for entry in row.by_model_name)]
 
 
-def all_entries() -> list[Any]:
+def all_entries() -> list[tuple[Microarchitecture, str, Instruction]]:
     return [
-        pytest.param(row, name, entry, id=f"{row.name}-{name}-{number}")
+        (row, name, entry)
         for row in table().microarchitectures
-        for number, instructions in enumerate(instructions_of(row))
+        for instructions in instructions_of(row)
         for name, entry in instructions.items()
     ]
 
@@ -63,8 +60,8 @@ def ports_of(entries: Iterable[Instruction]) -> set[str]:
     return {port for usage in usages for each in usage for port in each.ports}
 
 
-each_row = pytest.mark.parametrize("row", table().microarchitectures, ids=lambda row: row.name)
-each_entry = pytest.mark.parametrize(("row", "name", "entry"), all_entries())
+each_row = each("row", table().microarchitectures, lambda row: row.name)
+each_entry = each(("row", "name", "entry"), all_entries(), lambda case: f"{case[0].name} {case[1]}")
 
 
 class TestEntries:
@@ -72,7 +69,7 @@ class TestEntries:
     def test_every_figure_is_sane_and_has_a_source(
         self, row: Microarchitecture, name: str, entry: Instruction
     ) -> None:
-        assert name in CLASSES
+        assert name in {*CLASSES.values(), "masked_int_add"}
         assert entry.sources
         assert all(len(source) > 10 for source in entry.sources)
         for figure in cells(entry.per_cycle):

@@ -236,13 +236,6 @@ static uint64_t first_difference(const struct disk_job *job, const char *block,
     return NOWHERE;
 }
 
-bool content_ok(const struct disk_job *job, const void *block, uint64_t index)
-{
-    struct header header;
-    return !header_fault(job, block, index, &header) &&
-           first_difference(job, block, &header) == NOWHERE;
-}
-
 int content_check(struct thread *thread, const void *block, uint64_t index)
 {
     const struct disk_job *job = disk_job_of(thread);

@@ -3,7 +3,7 @@
 #ifndef DISK_BENCH_CONTENT_H
 #define DISK_BENCH_CONTENT_H
 
-#include "disk.h"
+#include "job.h"
 
 enum { CONTENT_HEADER_BYTES = 40 };
 
@@ -19,7 +19,5 @@ int content_next(struct thread *thread, void *block, uint64_t index);
 void content_written(const struct disk_job *job, const void *block, uint64_t index);
 /* After each read, where job->verify: 0, or EXIT_WRONG with run_reason() that names the offset. */
 int content_check(struct thread *thread, const void *block, uint64_t index);
-/* Whether it is the block of this index, unharmed. */
-bool content_ok(const struct disk_job *job, const void *block, uint64_t index);
 
 #endif

@@ -1,11 +1,13 @@
-/* From parameters to the job: what they mean together, and what this host makes of them. */
 #define _GNU_SOURCE
 #include "disk.h"
 
 #include "content.h"
 #include "engine.h"
+#include "engines.h"
 #include "environment.h"
+#include "file.h"
 #include "io_error.h"
+#include "job.h"
 #include "memory.h"
 #include "readback.h"
 
@@ -277,22 +279,6 @@ static int open_measured(struct disk_job *job)
     return job->fd < 0 ? io_error_of(job->run, "opening", errno) : EXIT_OK;
 }
 
-double disk_job_total(const struct disk_job *job)
-{
-    if (!run_param_set(job->run, "total_bytes"))
-        return 0;
-    return (double)(run_count(job->run, "total_bytes") / job->block_bytes);
-}
-
-void disk_job_tell_sample(const struct disk_job *job, double done)
-{
-    double total = disk_job_total(job), block_bytes = (double)job->block_bytes;
-    if (done < total)
-        run_warning(job->run, "sampled",
-                    "%.0f of %.0f bytes in the time: the figures are those of a sample",
-                    done * block_bytes, total * block_bytes);
-}
-
 /* ---- the write budget ----------------------------------------------------------------------- */
 
 /* What reaches the device for one write, at least: parts of a page that are not put together with
@@ -403,9 +389,4 @@ void disk_job_close(struct run *run)
     readback_close(job);
     free(job->own);
     free(job);
-}
-
-bool disk_job_leaves_dirty(const struct disk_job *job)
-{
-    return job->writes && !job->direct && !job->synced && !job->fsync_end && !job->commit;
 }

@@ -3,7 +3,7 @@
 #ifndef DISK_BENCH_DISK_LOOP_H
 #define DISK_BENCH_DISK_LOOP_H
 
-#include "disk.h"
+#include "job.h"
 
 /* For setup(), once the file is filled: buffers, the thread's own descriptor, its engine; becomes
  * thread->state. 0 or an exit_code with its reason. */

@@ -3,13 +3,16 @@
 #ifndef DISK_BENCH_ENGINE_H
 #define DISK_BENCH_ENGINE_H
 
-#include "disk.h"
+#include "job.h"
+#include "pages.h"
 #include "workload.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+enum { ENGINE_PAGE_BYTES = 4096 };
 
 /* One block on its way. It goes where `offset` says; of a transfer that ended short, the rest. */
 struct request {
@@ -74,18 +77,25 @@ extern const struct engine uring_engine, uring_fixed_engine, libaio_engine, psyn
 /* Not one to be chosen: a request is a write and the fdatasync() behind it. */
 extern const struct engine commit_engine;
 
-/* Replaces `auto` by the first engine of the ladder that works here, and says so when that is not
- * the first; holds the others against depth and cache mode. 0 or an exit_code with its reason. */
-int engine_choose(struct run *run, struct disk_job *job);
+/* From one buffer to the next. Whole pages: O_DIRECT wants an address that the device can take, and
+ * no device wants more. */
+static inline size_t engine_buffer_bytes(const struct disk_job *job)
+{
+    return (job->block_bytes + ENGINE_PAGE_BYTES - 1) / ENGINE_PAGE_BYTES * ENGINE_PAGE_BYTES;
+}
 
-/* NULL, or why the engine of this name cannot be had here; of `auto` always NULL. */
-const char *engine_why_not(const char *name, const struct disk_job *job);
+/* What the first buffer of a thread lies at a multiple of: a huge page where they fill half of one. */
+static inline size_t engine_alignment(const struct disk_job *job)
+{
+    bool small = engine_buffer_bytes(job) * job->depth < HUGE_PAGE_BYTES / 2;
+    return small ? ENGINE_PAGE_BYTES : HUGE_PAGE_BYTES;
+}
 
-/* From one buffer to the next. */
-size_t engine_buffer_bytes(const struct disk_job *job);
 /* What the buffers of one thread take, in bytes. */
-size_t engine_thread_bytes(const struct disk_job *job);
-/* … and the first of them lies at a multiple of: that of a huge page where they fill half of one. */
-size_t engine_alignment(const struct disk_job *job);
+static inline size_t engine_thread_bytes(const struct disk_job *job)
+{
+    size_t to = engine_alignment(job);
+    return (engine_buffer_bytes(job) * job->depth + to - 1) / to * to;
+}
 
 #endif

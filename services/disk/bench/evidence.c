@@ -2,9 +2,8 @@
 #include "evidence.h"
 
 #include "block_device.h"
-#include "disk.h"
+#include "job.h"
 #include "monotonic.h"
-#include "naive.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +47,7 @@ static struct io_counters counters_read(const struct disk_job *job)
 
 void evidence_begin(struct disk_job *job)
 {
-    job->evidence.cached_before = file_cached_ratio(job);
+    job->evidence.cached_before = disk_job_cached_ratio(job);
     job->evidence.before = counters_read(job);
 }
 
@@ -66,7 +65,8 @@ static void report(struct run *run, const char *name, double value, const char *
 static double moved_bytes(const struct disk_job *job, enum op op)
 {
     bool mix = job->reads && job->writes;
-    double blocks = job->naive ? naive_blocks(job) : run_loop_operations(job->run, mix ? op : 0);
+    double blocks =
+        job->naive ? disk_job_naive_blocks(job) : run_loop_operations(job->run, mix ? op : 0);
     return blocks * (double)job->block_bytes;
 }
 
@@ -195,7 +195,7 @@ static const char *page_cache_part(const struct disk_job *job, double write_rati
     if (went_through_cache(job, cached_after))
         return "a file that was in the page cache afterwards";
     if (disk_job_leaves_dirty(job))
-        return "writes that nobody waits for";
+        return "writes that no thread waits for";
     if (job->fsync_end && write_ratio < ENOUGH_FROM_DEVICE)
         return "blocks that were overwritten before they had reached the disk";
     if (job->reads && !job->direct && job->block_bytes < PAGE)
@@ -216,7 +216,7 @@ static void warn_of_page_cache(const struct disk_job *job, double write_ratio, d
 void evidence_end(struct disk_job *job)
 {
     job->evidence.after = counters_read(job);
-    job->evidence.cached_after = file_cached_ratio(job);
+    job->evidence.cached_after = disk_job_cached_ratio(job);
 }
 
 void evidence_report(struct disk_job *job)

@@ -5,21 +5,6 @@
 
 struct disk_job;
 
-/* Counters at one moment; NaN: unknown. */
-struct io_counters {
-    double at_s;
-    double read_bytes, write_bytes;               /* of this process, that reached block devices */
-    double device_read_bytes, device_write_bytes; /* of the device, whoever caused them */
-    double device_busy_s;
-};
-
-struct evidence {
-    struct io_counters before;
-    double cached_before; /* share of the file in the page cache */
-    struct io_counters after;
-    double cached_after;
-};
-
 /* Right before the timed region. */
 void evidence_begin(struct disk_job *job);
 /* Right after it. */

@@ -2,10 +2,11 @@
 #include "file.h"
 
 #include "content.h"
+#include "evidence.h"
 #include "io_error.h"
+#include "job.h"
 #include "load.h"
 #include "monotonic.h"
-#include "residency.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,11 +34,6 @@ static const double ENOUGH_BLOCKS = 0.98;
 static const double LITTLE_CACHED = 0.01;
 /* Lists of blocks of 4 bytes each where blocks have 1024, and something for short files. */
 static const double NOTES_SHARE = 0.005, NOTES_BYTES = 1 << 20;
-
-static uint64_t used_bytes(const struct disk_job *job)
-{
-    return job->blocks * job->block_bytes;
-}
 
 static uint64_t rounded_up(uint64_t bytes, uint64_t unit)
 {
@@ -126,7 +122,7 @@ static int find_missing(struct disk_job *job)
     const struct marker found = find_content(job);
     uint64_t usable = usable_bytes(job, &found);
     uint64_t unit = job->alignment > PAGE ? job->alignment : PAGE;
-    fill->to = rounded_up(used_bytes(job), unit);
+    fill->to = rounded_up(disk_job_covered_bytes(job), unit);
     fill->from = usable < fill->to ? usable / unit * unit : fill->to;
     job->file_id = found.file_id;
     int failure = usable == 0 ? new_file_id(job->run, &job->file_id) : EXIT_OK;
@@ -355,7 +351,7 @@ static void drop(const struct disk_job *job)
         if (i > 0)
             nanosleep(&pause, NULL);
         posix_fadvise(job->scratch.fd, 0, 0, POSIX_FADV_DONTNEED);
-        if (!(file_cached_ratio(job) > LITTLE_CACHED))
+        if (!(disk_job_cached_ratio(job) > LITTLE_CACHED))
             return;
     }
 }
@@ -442,9 +438,4 @@ void file_conclude(struct disk_job *job)
     content.verify = content.verify && job->verify && content.block_bytes == job->block_bytes &&
                      content.file_id == job->file_id;
     marker_store(job->scratch.fd, &content);
-}
-
-double file_cached_ratio(const struct disk_job *job)
-{
-    return residency(job->scratch.fd, used_bytes(job));
 }

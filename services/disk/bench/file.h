@@ -3,24 +3,8 @@
 #ifndef DISK_BENCH_FILE_H
 #define DISK_BENCH_FILE_H
 
-#include "marker.h"
-
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 struct disk_job;
 struct thread;
-
-/* How the file comes to be filled. */
-struct fill {
-    int fd; /* that it is written with; -1: nothing to fill */
-    struct marker content;
-    uint64_t from, to;      /* what is missing */
-    bool allocated;         /* and has been set aside */
-    _Atomic uint64_t taken; /* from `from` on, by whichever thread came first */
-    double start_s, taken_s;
-};
 
 /* Once, before the threads start: finds out what is missing and whether there is space for it. 0 or
  * an exit_code. */
@@ -43,7 +27,5 @@ int file_flush(struct disk_job *job);
 int file_to_disk(struct disk_job *job);
 /* For finish(): notes on the file what it holds now. */
 void file_conclude(struct disk_job *job);
-/* Share of the used part of the file that is in the page cache; NaN: the kernel does not tell. */
-double file_cached_ratio(const struct disk_job *job);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef DISK_BENCH_IO_ERROR_H
 #define DISK_BENCH_IO_ERROR_H
 
-#include "disk.h"
+#include "job.h"
 
 #include <stddef.h>
 #include <sys/types.h>

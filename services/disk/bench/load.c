@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "load.h"
 
-#include "disk.h"
 #include "io_error.h"
+#include "job.h"
 #include "memory.h"
 
 #include <errno.h>
@@ -15,16 +15,11 @@ enum { PAGE = 4096, PIECE_BYTES = 1 << 20 /* so soon a signal is obeyed, on a sl
 static const double ALL_CACHED = 0.999;
 static const double USABLE_SHARE = 0.9; /* of the memory: whatever else grows meanwhile */
 
-static uint64_t used_bytes(const struct disk_job *job)
-{
-    return job->blocks * job->block_bytes;
-}
-
 /* Where the page cache does not hold it all, the end of the file: that is what was made last. */
 static uint64_t load_from(const struct disk_job *job)
 {
     struct memory_budget budget;
-    double used = (double)used_bytes(job), room = used;
+    double used = (double)disk_job_covered_bytes(job), room = used;
     if (run_memory_budget(job->run, &budget))
         room = fmin(used, USABLE_SHARE * budget.bytes);
     return (uint64_t)(used - room) / PAGE * PAGE;
@@ -32,7 +27,7 @@ static uint64_t load_from(const struct disk_job *job)
 
 static int read_all(const struct disk_job *job, char *buffer, uint64_t from)
 {
-    for (uint64_t at = from; at < used_bytes(job) && !run_stopping(job->run);) {
+    for (uint64_t at = from; at < disk_job_covered_bytes(job) && !run_stopping(job->run);) {
         ssize_t got = pread(job->scratch.fd, buffer, PIECE_BYTES, (off_t)at);
         if (got < 0 && errno == EINTR)
             continue;
@@ -46,7 +41,7 @@ static int read_all(const struct disk_job *job, char *buffer, uint64_t from)
 /* What an earlier trial has dropped comes back into the page cache. */
 int load_file(const struct disk_job *job)
 {
-    if (file_cached_ratio(job) >= ALL_CACHED)
+    if (disk_job_cached_ratio(job) >= ALL_CACHED)
         return EXIT_OK;
     char *buffer = malloc(PIECE_BYTES);
     if (!buffer) {

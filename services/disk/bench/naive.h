@@ -4,7 +4,7 @@
 #ifndef DISK_BENCH_NAIVE_H
 #define DISK_BENCH_NAIVE_H
 
-#include "disk.h"
+#include "job.h"
 
 /* What setup() adds to file_fill(): descriptors, streams, a block. 0 or an exit_code. */
 int naive_open(struct thread *thread);
@@ -16,8 +16,5 @@ uint64_t naive_moved(const struct thread *thread, double *at_s);
 int naive_prepare(struct thread *thread);
 int naive_verify(struct thread *thread, uint64_t units);
 void naive_finish(struct thread *thread);
-
-/* Blocks that all threads have moved in the timed region. */
-double naive_blocks(const struct disk_job *job);
 
 #endif

@@ -2,6 +2,7 @@
 #include "disk.h"
 #include "disk_workloads.h"
 #include "file.h"
+#include "job.h"
 #include "naive.h"
 #include "rows.h"
 
@@ -18,6 +19,7 @@ static const struct param params[] = {
      .type = PARAM_CHOICE,
      .initial = "sequential",
      .choices = patterns,
+     .roles = ROLE_TAG,
      .help = "Which block is next in the thread's part; random: rand() and a seek for each. Its "
              "seed is never set, so each trial takes the same ones, and of a part of more than "
              "2147483648 blocks none behind those."},
@@ -34,6 +36,7 @@ static const struct param params[] = {
      .type = PARAM_CHOICE,
      .initial = "none",
      .choices = syncs,
+     .named = true,
      .help = "each: the file is opened with O_SYNC: each write that reaches the kernel waits for "
              "the disk, and reads are served from memory as before."},
     PARAM_THREADS,
@@ -72,10 +75,9 @@ static int setup(struct thread *thread)
 
 #define SHARED                                                                                     \
     .params = params, .excludes = disk_excludes, .metrics = metrics, .setup_s = FILL_S,            \
-    .naive = true, .work_param = "total_bytes", .check = disk_job_check, .open = disk_job_open,    \
-    .close = disk_job_close, .setup = setup, .loop = naive_loop, .moved = naive_moved,             \
-    .prepare = naive_prepare, .verify = naive_verify, .finish = naive_finish,                      \
-    .teardown = naive_close
+    .naive = true, .check = disk_job_check, .open = disk_job_open, .close = disk_job_close,        \
+    .setup = setup, .loop = naive_loop, .moved = naive_moved, .prepare = naive_prepare,            \
+    .verify = naive_verify, .finish = naive_finish, .teardown = naive_close
 
 static const struct disk_kind reading = {.reads = true, .naive = true};
 static const struct disk_kind writing = {.writes = true, .naive = true};

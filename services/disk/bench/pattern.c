@@ -15,7 +15,8 @@ uint64_t random_next(uint64_t *state)
     return x ^ x >> 31;
 }
 
-double random_share(uint64_t *state)
+/* A random number in [0, 1). */
+static double random_share(uint64_t *state)
 {
     return (double)(random_next(state) >> 11) * 0x1p-53;
 }

@@ -2,7 +2,7 @@
 #ifndef DISK_BENCH_PATTERN_H
 #define DISK_BENCH_PATTERN_H
 
-#include "disk.h"
+#include "job.h"
 
 #include <stdint.h>
 
@@ -41,8 +41,6 @@ uint64_t pattern_next(struct pattern *pattern);
 
 /* A generator of 64 random bits (splitmix64: Steele, Lea and Flood, OOPSLA 2014). */
 uint64_t random_next(uint64_t *state);
-/* … of a number in [0, 1). */
-double random_share(uint64_t *state);
 /* Where the generators of a thread start. */
 uint64_t random_seed(unsigned index);
 

@@ -2,10 +2,10 @@
 #include "readback.h"
 
 #include "content.h"
-#include "disk.h"
 #include "engine.h"
 #include "file.h"
 #include "io_error.h"
+#include "job.h"
 #include "monotonic.h"
 
 #include <errno.h>

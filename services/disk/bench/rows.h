@@ -15,6 +15,7 @@
      .initial = block,                                                                             \
      .min = 1,                                                                                     \
      .max = 268435456,                                                                             \
+     .roles = ROLE_AXIS,                                                                           \
      .help = "Bytes of one operation. " more}
 
 #define PARAM_FILE_BYTES                                                                           \
@@ -35,6 +36,8 @@
      .min = 1,                                                                                     \
      .max = 512,                                                                                   \
      .choices = disk_all_cpus,                                                                     \
+     .roles = ROLE_AXIS | ROLE_TAG,                                                                \
+     .noun = "thread",                                                                             \
      .help = "Threads to run; all: one per CPU this process may use."}
 
 #define PARAM_TOTAL_BYTES                                                                          \
@@ -43,6 +46,7 @@
      .unit = "byte",                                                                               \
      .min = 1,                                                                                     \
      .max = 1e18,                                                                                  \
+     .ends_trial = true,                                                                           \
      .help = "Total to move, rounded down to whole blocks and split over the threads; with "       \
              "duration_s the trial ends at whichever is reached first, and without it when "       \
              "all is moved."}
@@ -76,9 +80,9 @@
      "Share of the file in the page cache right before the timed region."},                        \
         {"cached_ratio_after", "1", LOWER_IS_BETTER, "The same at its end."},                      \
         {"diskstats_read_bytes", "byte", HIGHER_IS_BETTER,                                         \
-         "Bytes that the device read in the timed region, whoever asked for them."},               \
+         "Bytes that the device read in the timed region, for any process."},                      \
         {"diskstats_write_bytes", "byte", HIGHER_IS_BETTER,                                        \
-         "Bytes that the device wrote in the timed region, whoever asked for it: journal and "     \
+         "Bytes that the device wrote in the timed region, for any process: journal and "          \
          "other "                                                                                  \
          "processes included."},                                                                   \
         {"device_busy_ratio", "1", HIGHER_IS_BETTER,                                               \

@@ -221,7 +221,7 @@ static int take_file(struct run *run, struct scratch *scratch, int handed)
     if (!S_ISREG(status.st_mode))
         return refuse_handed(run, handed, "is not a regular file");
     if (status.st_nlink > 0)
-        return refuse_handed(run, handed, "has a name, and whoever knows it would lose it");
+        return refuse_handed(run, handed, "has a name, and its owner would lose what is in it");
     if ((flags & O_ACCMODE) != O_RDWR)
         return refuse_handed(run, handed, "is not open for reading and writing");
     name_directory_of(scratch, handed);

@@ -1,7 +1,6 @@
 #include "steady.h"
 
-#include "disk.h"
-#include "disk_loop.h"
+#include "job.h"
 
 #include <math.h>
 
@@ -102,14 +101,14 @@ static void no_report(struct run *run, const char *why)
     run_no_metric(run, "steady_state_slope_ratio", why);
 }
 
-void steady_report(struct disk_job *job)
+void steady_report(struct disk_job *job, double worked_s)
 {
     double rates[ROUNDS];
     if (!job->steady_state) {
         no_report(job->run, SWITCHED_OFF);
         return;
     }
-    if (!rates_of(merge(job), disk_loop_worked_s(job), rates) || mean_of(rates) == 0) {
+    if (!rates_of(merge(job), worked_s, rates) || mean_of(rates) == 0) {
         no_report(job->run, TOO_SHORT);
         return;
     }

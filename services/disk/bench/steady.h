@@ -4,24 +4,13 @@
 #ifndef DISK_BENCH_STEADY_H
 #define DISK_BENCH_STEADY_H
 
-#include <stdint.h>
-
 struct disk_job;
 struct thread;
-
-enum { STEADY_SLOTS = 1024 };
-
-/* Operations done by one thread over time, in slots that become twice as wide whenever the last one
- * is passed: a run of any length needs as many. */
-struct steady {
-    double slot_s;
-    uint64_t done[STEADY_SLOTS];
-};
 
 /* In the timed region, for each operation that is done, where job->steady_state; `now_s` as in
  * now_s(). */
 void steady_done(struct thread *thread, double now_s);
-/* For finish(): metrics, and the warning not_steady. */
-void steady_report(struct disk_job *job);
+/* For finish(): metrics, and the warning not_steady. `worked_s`: as disk_loop_worked_s() gives it. */
+void steady_report(struct disk_job *job, double worked_s);
 
 #endif

@@ -3,8 +3,12 @@
 #include "disk.h"
 #include "disk_loop.h"
 #include "disk_workloads.h"
+#include "evidence.h"
+#include "file.h"
+#include "job.h"
 #include "readback.h"
 #include "rows.h"
+#include "steady.h"
 
 #include <stddef.h>
 
@@ -18,6 +22,9 @@ static const char *const read_modes[] = {"direct", "buffered", NULL};
 static const char *const write_modes[] = {
     "direct",         "direct+dsync",  "direct+sync", "buffered", "buffered+fsync_end",
     "buffered+dsync", "buffered+sync", NULL};
+/* What is measured where the file system has no O_DIRECT. */
+static const char *const without_direct[] = {
+    "direct", "buffered", "direct+dsync", "buffered+dsync", "direct+sync", "buffered+sync", NULL};
 static const char *const distributions[] = {"uniform", "zipf", NULL};
 
 #define PARAMS_ALL(block)                                                                          \
@@ -28,6 +35,7 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
          .unit = "operation/s",                                                                    \
          .min = 0.001,                                                                             \
          .max = 1e9,                                                                               \
+         .roles = ROLE_AXIS,                                                                       \
          .help = "Open loop: operations of all threads together are due at this rate, and their "  \
                  "latency counts from when they were due. Not set: closed loop, each begins when " \
                  "another has ended."},                                                            \
@@ -52,17 +60,23 @@ static const char *const distributions[] = {"uniform", "zipf", NULL};
      .initial = "1",                                                                               \
      .min = 1,                                                                                     \
      .max = 1024,                                                                                  \
+     .roles = ROLE_AXIS,                                                                           \
      .help = "Operations under way at a time in each thread."},                                    \
         {.name = "engine",                                                                         \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "auto",                                                                        \
          .choices = engines,                                                                       \
+         .roles = ROLE_TAG,                                                                        \
+         .resolved = "auto",                                                                       \
+         .resolved_once = true,                                                                    \
          .help = "How operations reach the kernel; auto: the first that works here of io_uring, "  \
                  "libaio, psync (pread and pwrite)."},                                             \
         {.name = "cache_mode",                                                                     \
          .type = PARAM_CHOICE,                                                                     \
          .initial = "direct",                                                                      \
          .choices = modes,                                                                         \
+         .roles = ROLE_TAG,                                                                        \
+         .fallbacks = without_direct,                                                              \
          .help = "direct: O_DIRECT; dsync: each write is on the disk when it ends (O_DSYNC); "     \
                  "sync: and all its metadata (O_SYNC); fsync_end: an fdatasync at the end of the " \
                  "time, inside it. Buffered reads find the page cache empty at first."},           \
@@ -163,12 +177,12 @@ static void finish(struct thread *thread)
     struct disk_job *job = disk_job_of(thread);
     evidence_report(job);
     disk_loop_report(job);
-    steady_report(job);
+    steady_report(job, disk_loop_worked_s(job));
     file_conclude(job);
 }
 
 #define SHARED                                                                                     \
-    .excludes = disk_excludes, .metrics = metrics, .setup_s = FILL_S, .work_param = "total_bytes", \
+    .excludes = disk_excludes, .metrics = metrics, .setup_s = FILL_S,                              \
     .unsupported = disk_job_unsupported, .check = disk_job_check, .open = disk_job_open,           \
     .close = disk_job_close, .setup = setup, .loop = disk_loop, .verify = verify,                  \
     .finish = finish, .teardown = disk_loop_close

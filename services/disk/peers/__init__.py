@@ -1,10 +1,10 @@
-"""The peers of the disk subsystem: see hostbench.peers, which finds this package by its name.
+"""The peers of the disk subsystem: see hostbench.programs.peer.
 
 All measure in the unnamed file of our own trial, which they inherit (`Beside.scratch_fd`): none
 makes a file, and nothing of it has a name.
 """
 
-from hostbench.peers import Params, Peer
+from hostbench.programs.peer import Params, Peer
 from services.disk.peers import dd, fio, ioping, sysbench
 
 _TESTS = (fio.Fio, dd.Dd, sysbench.RandomRead, ioping.Ioping)

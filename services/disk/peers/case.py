@@ -4,15 +4,17 @@ import os
 from dataclasses import dataclass
 from typing import Self
 
-from hostbench.peers import Params
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Params
+from services.disk.params import BLOCK, DEPTH, ENGINE, FILE, MODE, SHARE, TOTAL
+from services.disk.params import RATE as ASKED_RATE
 
 GIB = 1 << 30
 LARGE_BLOCK, SMALL_BLOCK = 1 << 20, 4096
 # The program's defaults, for a plan: what a trial ran with, it says itself.
 DIRECT, _FIRST_ENGINE = "direct", "io_uring"
 # What is committed is written like this whatever is asked, so that it is no parameter there.
-_COMMITTED = {"engine": "psync", "cache_mode": "buffered"}
+_COMMITTED = {ENGINE: "psync", MODE: "buffered"}
 COMMIT = "fsync_latency"
 RATE, OPERATIONS, COMMIT_TIME = "bytes_per_second", "operations_per_second", "commit_time_s"
 MEAN_LATENCY = "latency_mean_s"
@@ -48,22 +50,22 @@ class Case:
         if workload == COMMIT:
             params = {**params, **_COMMITTED}
         zipf = params.get("distribution") == "zipf"
-        engine = str(params.get("engine") or "auto")
+        engine = str(params.get(ENGINE) or "auto")
         large = workload.startswith("seq_")
         return cls(
             workload=workload,
             engine=_FIRST_ENGINE if engine == "auto" else engine,
-            cache_mode=str(params.get("cache_mode") or DIRECT),
+            cache_mode=str(params.get(MODE) or DIRECT),
             threads=int(_number(params, "threads", 1)),
-            depth=int(_number(params, "queue_depth", 1)),
-            block_bytes=int(_number(params, "block_bytes", LARGE_BLOCK if large else SMALL_BLOCK)),
-            file_bytes=int(_number(params, "file_bytes", GIB)),
-            read_share=_number(params, "read_share", 0.5),
+            depth=int(_number(params, DEPTH, 1)),
+            block_bytes=int(_number(params, BLOCK, LARGE_BLOCK if large else SMALL_BLOCK)),
+            file_bytes=int(_number(params, FILE, GIB)),
+            read_share=_number(params, SHARE, 0.5),
             compressible=_number(params, "compressible", 0.0),
             zipf_theta=_number(params, "zipf_theta", 1.2) if zipf else None,
-            rate=_number(params, "rate", 0.0) or None,
-            total_bytes=int(_number(params, "total_bytes", 0)) or None,
-            timed=_number(params, "total_bytes", 0) == 0 or _number(params, "duration_s", 0) > 0,
+            rate=_number(params, ASKED_RATE, 0.0) or None,
+            total_bytes=int(_number(params, TOTAL, 0)) or None,
+            timed=_number(params, TOTAL, 0) == 0 or _number(params, "duration_s", 0) > 0,
             duration_s=_number(params, "duration_s", 1.0),
             warmup_s=_number(params, "warmup_s", 0.1),
             verify=params.get("verify") == "on",
@@ -134,6 +136,6 @@ def scratch_file(beside: Beside) -> str:
 
 
 def _number(params: Params, name: str, default: float) -> float:
-    """A number that is told; `default` where it is left to the program."""
+    """A number that is given; `default` where it is left to the program."""
     value = params.get(name)
     return value if isinstance(value, int | float) else default

@@ -4,9 +4,9 @@ It stands beside reads only. What it could write at the speed of a disk are zero
 and file systems do not store, and which it would leave in the file for the trials after it.
 """
 
-from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect, number, version
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, expect, number, version
 from services.disk.peers.case import RATE, Case, lacks_file, scratch_file
 
 PACKAGE = "coreutils"

@@ -7,9 +7,9 @@ any twice (its random map).
 
 import shlex
 
-from hostbench.peers import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import version
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import version
 from services.disk.peers.case import (
     COMMIT_TIME,
     OPERATIONS,
@@ -165,21 +165,21 @@ class Fio(Peer):
         return Survey(version=found, unsupported=lacks_file(self._case, beside) or unsupported)
 
     def command(self, beside: Beside) -> Command:
-        asked = options(self._case, scratch_file(beside))
+        requested = options(self._case, scratch_file(beside))
         # It neither makes nor extends a file: ours is there, and as large as it is to be.
-        asked += (*until(self._case, beside.elapsed_s), "--allow_file_create=0")
+        requested += (*until(self._case, beside.elapsed_s), "--allow_file_create=0")
         report = (*_LATENCIES, "--output-format=json")
-        return Command(on_cpus(beside.cpus, TOOL, *asked, *report, *_placed(beside)))
+        return Command(on_cpus(beside.cpus, TOOL, *requested, *report, *_placed(beside)))
 
     def parse(self, output: str, beside: Beside) -> float:
         report = read_report(output)
-        report.check(self._asked())
+        report.check(self._requested())
         if self._case.commits:
             return _commit_time_s(report)
         sequential = self._case.sequential
         return report.bytes_per_second if sequential else report.operations_per_second
 
-    def _asked(self) -> dict[str, str]:
+    def _requested(self) -> dict[str, str]:
         case = self._case
         return {
             "ioengine": _ENGINES[case.engine],

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hostbench.peers import BadOutput
-from hostbench.peertools.reading import expect, expect_about
+from hostbench.programs.peer import BadOutput
+from hostbench.programs.tools.reading import expect, expect_about
 
 NS = 1e-9
 MEDIAN, P99 = "50.000000", "99.000000"
@@ -83,7 +83,7 @@ class Report:
 
 
 def read_report(output: str) -> Report:
-    """The report among what fio said on standard output and standard error. Raises BadOutput."""
+    """The report among what fio printed on standard output and standard error. Raises BadOutput."""
     begin = output.find("\n{") + 1 if not output.startswith("{") else 0
     if not output.startswith("{", begin):
         raise BadOutput("no JSON in its output")

@@ -1,8 +1,8 @@
 """ioping: how long one small read takes, one after the other, as ping(8) has it for hosts."""
 
-from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect_about, match, version
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, expect_about, match, version
 from services.disk.peers.case import MEAN_LATENCY, Case, lacks_file, scratch_file
 
 PACKAGE = "ioping"

@@ -5,10 +5,10 @@ beside reads only: what it writes are zeros (its buffers are cleared once), whic
 file systems do not store, and which it would leave in the file for the trials after it.
 """
 
-from hostbench.peers import Ask, Command, Params, Peer, Survey
-from hostbench.peertools.reading import NUMBER, expect, number
-from hostbench.peertools.sysbench import PACKAGE, TOOL, SysbenchTest
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
+from hostbench.programs.tools.reading import NUMBER, expect, number
+from hostbench.programs.tools.sysbench import PACKAGE, TOOL, SysbenchTest
 from services.disk.peers.case import DIRECT, OPERATIONS, Case, lacks_file, scratch_file
 
 __all__ = ["PACKAGE", "TOOL", "RandomRead", "peer"]

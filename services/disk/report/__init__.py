@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.host import HostInventory
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.model.host import HostInventory
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.cases import name_of, number
 from hostbench.report.content import Block, Code, Paragraph, Part
 from hostbench.report.figures import by_workload, workload_table
 from hostbench.report.grouping import THREADS
-from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part, preferred
+from hostbench.report.subsystem import SubsystemReport
+from hostbench.report.subsystems import best_of_each, peer_part, preferred
+from services.disk.params import BLOCK, DEPTH
 from services.disk.report.behaviour import behaviour_part
-from services.disk.report.cases import BLOCK, COMMITS, DEPTH, RANDOM, SEQUENTIAL, is_cached
+from services.disk.report.cases import COMMITS, RANDOM, SEQUENTIAL, is_cached
 from services.disk.report.evidence import cautions, evidence_part
 from services.disk.report.latency import commits, percentiles
 from services.disk.report.naive import naive_evidence
@@ -42,7 +44,7 @@ def _place(host: HostInventory) -> Iterator[Paragraph]:
 
 
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
-    """See hostbench.report.subsystems."""
+    """See hostbench.report.subsystem.HasReport."""
     headline = _headline(cases)
     of = len(document.cases)
     timed = [case for case in cases if name_of(case) in (*SEQUENTIAL, *RANDOM)]
@@ -69,7 +71,7 @@ def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemRe
 
 
 def naive(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """See hostbench.report.subsystems."""
+    """See hostbench.report.subsystem.HasReport."""
     yield from naive_evidence(cases, of=len(document.cases))
 
 

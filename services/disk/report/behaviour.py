@@ -29,13 +29,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hostbench.models.result import CaseResult, Verdict
+from hostbench.base.units import binary_bytes, human, percent, significant, tick
+from hostbench.model.result import CaseResult, Verdict
 from hostbench.report.cases import median, name_of, number, share, shown
 from hostbench.report.content import Column, Paragraph, Part, RowGroup, Strong, Table, Text
 from hostbench.report.figures import sentence
 from hostbench.report.grouping import THREADS, resolved
-from hostbench.units import binary_bytes, human, percent, significant, tick
-from services.disk.report.cases import BLOCK, DEPTH, FILE, MODE, RATE, is_cached
+from services.disk.params import BLOCK, DEPTH, FILE, MODE, RATE
+from services.disk.report.cases import is_cached
 
 SPINNING_LEAST_S = 2e-3
 SEEK_RATIO = 4.0
@@ -52,7 +53,7 @@ class Kind(StrEnum):
 
     SSD = "It behaves like an SSD"
     SPINNING = "It behaves like a spinning disk"
-    UNKNOWN = "It cannot be told whether it is an SSD or a spinning disk"
+    UNKNOWN = "It is unknown whether it is an SSD or a spinning disk"
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ def behaviour_part(cases: Sequence[CaseResult]) -> Part:
     if not any(name_of(case) in READS for case in cases):
         return Part(title, ())
     found = behaviour(cases)
-    said: Text = (Strong(found.kind), ": ", sentence(found.why))
+    text: Text = (Strong(found.kind), ": ", sentence(found.why))
     table = (_table(found.pair),) if found.pair else ()
-    return Part(title, (Paragraph(said), *table, RULE))
+    return Part(title, (Paragraph(text), *table, RULE))
 
 
 RULE = Paragraph(
@@ -147,26 +148,26 @@ def _judged(random: CaseResult, sequential: CaseResult) -> tuple[Kind, str]:
     assert half and ordered
     ratio = half / ordered
     block = binary_bytes(number(random, BLOCK) or 0.0)
-    said = (
+    text = (
         f"a random read of {block} takes {human(half, 's')} in the median, "
         f"{significant(ratio, 2)} times a sequential one ({human(ordered, 's')})"
     )
     if half >= SPINNING_LEAST_S and ratio >= SEEK_RATIO:
-        return Kind.SPINNING, f"{said}, as heads that must move and wait"
+        return Kind.SPINNING, f"{text}, as heads that must move and wait"
     if half >= FLASH_MOST_S:
-        return Kind.UNKNOWN, f"{said}: neither what flash nor what heads alone explain"
+        return Kind.UNKNOWN, f"{text}: neither what flash nor what heads alone explain"
     if most is None:
-        return Kind.UNKNOWN, f"{said}, but too few were measured to know the slowest of a hundred"
+        return Kind.UNKNOWN, f"{text}, but too few were measured to know the slowest of a hundred"
     if most >= SPINNING_LEAST_S:
         return Kind.UNKNOWN, (
-            f"{said}, but one in a hundred takes {human(most, 's')} or more: a cache may serve "
+            f"{text}, but one in a hundred takes {human(most, 's')} or more: a cache may serve "
             "most of them and something slow the rest"
         )
     if ratio < FLASH_RATIO:
         return Kind.UNKNOWN, (
-            f"{said}: where a random read costs no more, a cache in memory may have served both"
+            f"{text}: where a random read costs no more, a cache in memory may have served both"
         )
-    return Kind.SSD, f"{said}, and 99 of 100 take less than {human(most, 's')}"
+    return Kind.SSD, f"{text}, and 99 of 100 take less than {human(most, 's')}"
 
 
 def _table(pair: Sequence[CaseResult]) -> Table:

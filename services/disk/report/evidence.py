@@ -3,13 +3,14 @@ and the fio command that asks for the same."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.base.units import binary_bytes, human
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import (
     caution_blocks,
     median,
     number,
+    resolved_text,
     row_of,
-    said,
     share,
     shown,
     total,
@@ -33,20 +34,12 @@ from hostbench.report.figures import (
     label,
     primary,
 )
-from hostbench.units import binary_bytes, human
-from services.disk.report.cases import (
-    CACHE_CONTAMINATED,
-    ENGINE,
-    MODE,
-    PAGE_CACHE_MEASURED,
-    SAMPLED,
-    TOTAL,
-    moved_bytes,
-)
+from services.disk.params import ENGINE, MODE, TOTAL
+from services.disk.report.cases import CACHE_CONTAMINATED, PAGE_CACHE_MEASURED, SAMPLED, moved_bytes
 
 EVIDENCE = Paragraph(
     "Read there and written there: the bytes that the kernel counted at the device for this "
-    "process, over those that it asked for: 100 % means that every read went down to the device, "
+    "process, over those that it requested: 100 % means that every read went down to the device, "
     "0 % that memory answered; a buffered write counts when it makes a page dirty. Cached: the "
     "share of the file's pages in the page cache right before the timed region and right after "
     "it. What a hypervisor, a controller or the device itself keeps in memory is seen by none of "
@@ -110,8 +103,8 @@ def _groups(cases: Sequence[CaseResult], row: Row) -> tuple[RowGroup, ...]:
 def _evidence_row(case: CaseResult) -> tuple[Text, ...]:
     return (
         label(case),
-        said(case, MODE),
-        said(case, ENGINE),
+        resolved_text(case, MODE),
+        resolved_text(case, ENGINE),
         share(case, "device_read_ratio"),
         share(case, "device_write_ratio"),
         share(case, "cached_ratio_before"),
@@ -161,13 +154,13 @@ _BYTES = (
 def _bytes(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     """What was moved by all trials of a case together; shares and times of one are medians. Range
     and slope are those of the steady state."""
-    told = [one for one in _BYTES if row_of(cases, one[0])]
+    columns_used = [one for one in _BYTES if row_of(cases, one[0])]
 
     def row(case: CaseResult) -> tuple[Text, ...]:
-        return (label(case), *(said_as(case, metric) for metric, _, said_as in told))
+        return (label(case), *(cell(case, metric) for metric, _, cell in columns_used))
 
-    if told:
-        columns = (Column("case"), *(Column(title, figures=True) for _, title, _ in told))
+    if columns_used:
+        columns = (Column("case"), *(Column(title, figures=True) for _, title, _ in columns_used))
         table = Table("What all trials together wrote and read", columns, _groups(cases, row))
         yield folded(table, len(cases), of=of)
 

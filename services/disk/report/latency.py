@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.base.units import human
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import number, shown
 from hostbench.report.content import (
     Block,
@@ -23,16 +24,15 @@ from hostbench.report.percentiles import (
     percentile_charts,
     percentile_metric,
 )
-from hostbench.units import human
-from services.disk.report.cases import RATE
+from services.disk.params import RATE
 from services.disk.report.sweeps import disk_charts
 
 LATENCY = Paragraph(
     "The time of single operations, all of them counted. In a closed loop, which begins the next "
     "operation when one is done, a stall is one slow operation and the many that would have come "
-    "meanwhile are missing: the figures tell of what was asked, and the tail is better than a "
-    "user with a rate of his own sees it. At a given rate (open loop) an operation's time begins "
-    "when it was due."
+    "meanwhile are missing: the figures are of the requests that were made, and the tail is "
+    "better than a user with a rate of his own sees it. At a given rate (open loop) an "
+    "operation's time begins when it was due."
 )
 COMMITS = Paragraph(
     "A block is written and made durable (fdatasync) before the next one: what a database waits "

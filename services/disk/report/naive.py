@@ -3,7 +3,7 @@ when their clock was stopped."""
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import name_of, row_of, share, shown
 from hostbench.report.content import Block, Column, Paragraph, RowGroup, Table, Text
 from hostbench.report.figures import by_workload, folded, label, primary
@@ -29,12 +29,12 @@ def naive_evidence(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     measured = [case for case in cases if primary(case) and name_of(case) in NAIVE]
     if not measured:
         return
-    told = [one for one in _COLUMNS if row_of(measured, one[0])]
+    columns_used = [one for one in _COLUMNS if row_of(measured, one[0])]
 
     def row(case: CaseResult) -> tuple[Text, ...]:
-        return (label(case), *(said_as(case, metric) for metric, _, said_as in told))
+        return (label(case), *(cell(case, metric) for metric, _, cell in columns_used))
 
-    columns = (Column("case"), *(Column(title, figures=True) for _, title, _ in told))
+    columns = (Column("case"), *(Column(title, figures=True) for _, title, _ in columns_used))
     groups = tuple(
         RowGroup(workload, tuple(row(case) for case in found))
         for workload, found in by_workload(measured).items()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import WORKLOAD, row_of, shown
 from hostbench.report.content import (
     Block,
@@ -17,7 +17,8 @@ from hostbench.report.content import (
 from hostbench.report.figures import by_workload, figures_table, folded, label, primary
 from hostbench.report.grouping import THREADS, Layout
 from hostbench.report.sweeps import Sweep, Sweeps, laid_out, sweep_charts
-from services.disk.report.cases import BLOCK, DEPTH, MODE, is_cached, param_word
+from services.disk.params import BLOCK, DEPTH, MODE
+from services.disk.report.cases import is_cached
 
 THROUGHPUT = Paragraph(
     "Blocks in the order in which they lie in the file, each thread in a part of its own. A "
@@ -26,35 +27,17 @@ THROUGHPUT = Paragraph(
 )
 OPERATIONS = Paragraph(
     "Blocks anywhere in the file, each once before any comes again unless a skewed distribution "
-    "was asked for. What is in flight is the queue depth times the threads: a device that works "
+    "was requested. What is in flight is the queue depth times the threads: a device that works "
     "on several requests at a time needs several to show it, and one that does not only makes "
     "them wait."
 )
 
 BARS = Layout(
-    axes={
-        WORKLOAD: "workload",
-        MODE: "cache mode",
-        BLOCK: "block size",
-        DEPTH: "queue depth",
-        THREADS: "number of threads",
-    },
+    axes=(WORKLOAD, MODE, BLOCK, DEPTH, THREADS),
     first=(WORKLOAD, BLOCK, DEPTH, THREADS, MODE),
-    word=param_word,
 )
-CURVES = Layout(
-    axes={WORKLOAD: "", MODE: "", BLOCK: "", DEPTH: ""},
-    first=(WORKLOAD, BLOCK, DEPTH, THREADS, MODE),
-    word=param_word,
-)
-
-
-SWEEPS = (
-    Sweep(BLOCK, "the block size", CurveAxis("block", "byte", logarithmic=True)),
-    Sweep(DEPTH, "the queue depth", CurveAxis("queue depth", "1", logarithmic=True)),
-    Sweep(THREADS, "the number of threads", CurveAxis("threads", "1", logarithmic=True)),
-)
-HOW = Sweeps(SWEEPS, CURVES, laid_out(BARS))
+CURVES = Layout(axes=(WORKLOAD, MODE, BLOCK, DEPTH), first=BARS.first)
+HOW = Sweeps((Sweep(BLOCK), Sweep(DEPTH), Sweep(THREADS)), CURVES, laid_out(BARS))
 
 
 def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:

@@ -14,18 +14,15 @@ from typing import Any
 import pytest
 
 from services.disk.tests.program import (
-    MIB,
     MOMENT,
-    RESOURCE,
-    USAGE,
     WORKLOADS,
     call,
     measure,
     on_disk,
     program_for_all,
-    refused,
     table,
 )
+from tests.benchmark import MIB, RESOURCE, USAGE, refused
 
 SMALL = f"--file-bytes={MIB}"
 NOBODY = 65534

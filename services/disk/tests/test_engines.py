@@ -16,16 +16,8 @@ from pathlib import Path
 import pytest
 
 from services.disk.tests.loop_disk import loop_disk
-from services.disk.tests.program import (
-    MIB,
-    UNSUPPORTED,
-    USAGE,
-    Trial,
-    call,
-    measure,
-    refused,
-    running,
-)
+from services.disk.tests.program import call, measure, running
+from tests.benchmark import MIB, UNSUPPORTED, USAGE, Trial, refused
 from tests.seccomp import refusing
 
 SHORT_SHIM, SLOW_SHIM = (Path(__file__).with_name(f"{name}_shim.c") for name in ("short", "slow"))
@@ -79,6 +71,7 @@ def changed(before: list[bytes], after: list[bytes]) -> list[int]:
 
 
 @pytest.mark.parametrize(("engine", "depth", "block_bytes"), MOVES)
+@pytest.mark.sampled(5)
 def test_what_was_written_is_read(scratch: int, engine: str, depth: int, block_bytes: int) -> None:
     size = ("--verify=on", f"--block-bytes={block_bytes}", f"--queue-depth={depth}")
     work = (*size, f"--total-bytes={FILE_BYTES // block_bytes * block_bytes}")
@@ -348,6 +341,7 @@ def test_a_cache_mode_is_how_the_file_is_open(mode: str, flags: int) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("rate", [(), ("--rate=0.2",)])
+@pytest.mark.sampled(3)
 def test_ends_within_a_second_when_told_to(engine: str, rate: tuple[str, ...]) -> None:
     arguments = (*AT_ONCE, f"--engine={engine}", mode_of(engine, "rand_read"), *rate)
     with running("rand_read", *arguments) as (process, _):

@@ -8,16 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from services.disk.tests.program import (
-    MIB,
-    MOMENT,
-    WORKLOADS,
-    Trial,
-    measure,
-    on_disk,
-    scratch_file,
-    table,
-)
+from services.disk.tests.program import MOMENT, WORKLOADS, measure, on_disk, scratch_file, table
+from tests.benchmark import MIB, Trial
 
 SIZE = 16 * MIB
 ONCE = (f"--file-bytes={SIZE}", f"--total-bytes={SIZE}")

@@ -14,22 +14,18 @@ import pytest
 
 from services.disk.tests.loop_disk import loop_disk, names_in
 from services.disk.tests.program import (
-    FAILED,
-    MIB,
     MOMENT,
     PROGRAM,
-    RESOURCE,
-    WRONG,
     call,
     measure,
     on_disk,
     program_for_all,
-    refused,
     running,
     scratch_file,
     table,
 )
 from services.disk.tests.shim import shim, shimmed
+from tests.benchmark import FAILED, MIB, RESOURCE, WRONG, refused
 from tests.seccomp import refusing
 
 __all__ = ["shim"]  # a fixture
@@ -172,14 +168,14 @@ def test_the_table_says_which_engines_are_not_here(call_name: str) -> None:
 # ---- the default directory -------------------------------------------------------------------
 
 
-def test_the_default_directory_is_made_and_must_be_ours() -> None:
+def test_the_default_directory_is_made_and_must_be_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
     directory = Path(f"/var/tmp/hostbench-{NOBODY}")
     if directory.exists():
         pytest.skip(f"{directory} is there already")
-    environment = {name: value for name, value in os.environ.items() if name != "HOSTBENCH_SCRATCH"}
-    nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "env": environment, "cwd": "/"}
+    monkeypatch.delenv("HOSTBENCH_SCRATCH", raising=False)
+    nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "cwd": "/"}
     with program_for_all() as program:
         measure("seq_read", *MOMENT, program=program, **nobody)
         try:

@@ -9,21 +9,16 @@ from pathlib import Path
 import pytest
 
 from services.disk.tests.program import (
-    MIB,
     MOMENT,
     READING,
-    RESOURCE,
-    USAGE,
     WORKLOADS,
-    WRONG,
-    Trial,
     call,
     measure,
     on_disk,
-    refused,
     running,
     scratch_file,
 )
+from tests.benchmark import MIB, RESOURCE, USAGE, WRONG, Trial, refused
 
 SIZE = 16 * MIB
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from hostbench.blockdevice import block_device
-from hostbench.errors import UsageError
-from hostbench.hostscratch import BANDWIDTH, OPERATIONS
-from hostbench.models.host import BlockDevice, Disk, ScratchPlace, Virtualisation
-from hostbench.models.limit import NAIVE_REASON, Limit
-from hostbench.verdict import above_limit
+from hostbench.base.errors import UsageError
+from hostbench.host.disk import BANDWIDTH, OPERATIONS, block_device
+from hostbench.judge.trial import above_limit
+from hostbench.model.host import BlockDevice, Disk, ScratchPlace, Virtualisation
+from hostbench.model.limit import NAIVE_REASON, Limit
 from services.disk.limits import limits
 from tests.unit import block_devices
 from tests.unit.records import end, host, start
@@ -107,7 +106,7 @@ def test_what_the_user_tells_comes_first() -> None:
     told = place(NVME, user_bytes_per_second=3.5e9)
     limit = found(told, "rand_read")["bytes_per_second"]
     (factor,) = limit.factors
-    assert (limit.value, factor.source) == (3.5e9, "told by HOSTBENCH_DISK_BANDWIDTH")
+    assert (limit.value, factor.source) == (3.5e9, "set by HOSTBENCH_DISK_BANDWIDTH")
     assert found(place(VIRTIO, user_bytes_per_second=3.5e9))["bytes_per_second"].value == 3.5e9
     assert found(place(user_bytes_per_second=3.5e9))["bytes_per_second"].value == 3.5e9
 
@@ -115,7 +114,7 @@ def test_what_the_user_tells_comes_first() -> None:
 def test_a_rate_that_the_user_tells_is_one_of_random_blocks() -> None:
     told = place(NVME, user_operations_per_second=5e5)
     rate = found(told, "rand_read")["operations_per_second"]
-    assert (rate.value, rate.factors[0].source) == (5e5, "told by HOSTBENCH_DISK_IOPS")
+    assert (rate.value, rate.factors[0].source) == (5e5, "set by HOSTBENCH_DISK_IOPS")
     # Neighbouring blocks may be one request of the disk.
     assert value(found(told, "seq_read")["operations_per_second"]) == pytest.approx(8e9 / 4096)
     # Of large blocks the link carries fewer.
@@ -157,8 +156,8 @@ def test_a_disk_that_was_guessed_bounds_nothing() -> None:
     ("scratch", "part"),
     [
         (None, "before hostbench looked"),
-        (place(device_reason="overlay does not tell"), "overlay does not tell; tell what the disk"),
-        (place(VIRTIO), "vda: it is virtio; tell what the disk"),
+        (place(device_reason="overlay does not tell"), "overlay does not tell; set what the disk"),
+        (place(VIRTIO), "vda: it is virtio; set what the disk"),
     ],
 )
 def test_a_disk_that_is_not_known(scratch: ScratchPlace | None, part: str) -> None:
@@ -223,7 +222,7 @@ def test_a_rating_that_makes_no_sense(
 ) -> None:
     monkeypatch.setenv(rating.variable, text)
     with pytest.raises(UsageError) as raised:
-        rating.told()
+        rating.value()
     message = raised.value.message
     assert rating.variable in message and repr(text) in message and "unset it" in message
 
@@ -231,4 +230,4 @@ def test_a_rating_that_makes_no_sense(
 def test_a_rating_that_makes_sense(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOSTBENCH_DISK_BANDWIDTH", "3.5e9")
     monkeypatch.setenv("HOSTBENCH_DISK_IOPS", "")
-    assert (BANDWIDTH.told(), OPERATIONS.told()) == (3.5e9, None)
+    assert (BANDWIDTH.value(), OPERATIONS.value()) == (3.5e9, None)

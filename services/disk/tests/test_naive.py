@@ -13,23 +13,17 @@ from typing import Any
 import pytest
 
 from services.disk.tests.program import (
-    MIB,
     MOMENT,
     NAIVE,
-    OK,
-    RESOURCE,
-    USAGE,
-    WRONG,
-    Trial,
     call,
     measure,
     on_disk,
-    refused,
     running,
     scratch_file,
     table,
 )
 from services.disk.tests.shim import shim, shimmed
+from tests.benchmark import MIB, OK, RESOURCE, USAGE, WRONG, Trial, refused
 
 __all__ = ["shim"]  # a fixture
 
@@ -97,6 +91,7 @@ def test_the_figure_is_bytes_over_the_time_of_all(workload: str, threads: int) -
     ("calls", "pattern", "block_bytes"),
     [*itertools.product(CALLS, ("sequential", "random"), (8, 1000, 4096, SIZE // 4))],
 )
+@pytest.mark.sampled(5)
 def test_reads_leave_the_file_as_it_is(
     handed: int, calls: str, pattern: str, block_bytes: int
 ) -> None:
@@ -114,6 +109,7 @@ def test_reads_leave_the_file_as_it_is(
     ("workload", "calls", "block_bytes"),
     [*itertools.product(WRITING, CALLS, (512, 1000, 4096, SIZE // 4))],
 )
+@pytest.mark.sampled(5)
 def test_a_pass_in_order_writes_every_block(
     handed: int, workload: str, calls: str, block_bytes: int
 ) -> None:

@@ -1,7 +1,6 @@
 """What peers of a disk print, recorded from real versions, becomes their figure or a reason."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import re
@@ -12,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hostbench.models.events import ParamValue
-from hostbench.peers import BadOutput, Peer
-from hostbench.trial import Beside
+from hostbench.model.events import ParamValue
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import BadOutput, Peer
 from services.disk.peers import TOOLS, peers
 from services.disk.peers.case import NO_FILE
 from services.disk.peers.fio import fio_command
@@ -349,11 +348,16 @@ def test_what_fio_is_held_against() -> None:
 
 
 def test_dd_reads_as_much_as_we_did_or_the_whole_file() -> None:
-    short = command_of("seq_read", SEQ, Beside((0,), 10 * MIB, 2.0, DESCRIPTOR), "dd")
+    short = command_of(
+        "seq_read",
+        SEQ,
+        Beside(cpus=(0,), rate=10 * MIB, elapsed_s=2.0, scratch_fd=DESCRIPTOR),
+        "dd",
+    )
     assert short[3:] == ["dd", f"if=/proc/self/fd/{DESCRIPTOR}", "of=/dev/null", "iflag=direct",
                          f"bs={MIB}", "count=20"]  # fmt: skip
     assert command_of("seq_read", SEQ, tool="dd")[-1] == "count=64"
-    slow = Beside((0,), 1.0, 0.1, DESCRIPTOR)
+    slow = Beside(cpus=(0,), rate=1.0, elapsed_s=0.1, scratch_fd=DESCRIPTOR)
     assert command_of("seq_read", SEQ, slow, "dd")[-1] == "count=1"
 
 
@@ -376,13 +380,13 @@ def test_ioping_reads_without_a_pause_and_does_not_write() -> None:
 def test_without_a_file_of_ours_none_runs(run: Run) -> None:
     tool, workload, params, beside, _ = run
     one = peer(tool, workload, params)
-    alone = Beside(beside.cpus, beside.rate, beside.elapsed_s)
+    alone = Beside(cpus=beside.cpus, rate=beside.rate, elapsed_s=beside.elapsed_s)
     assert one.survey(answers({}), alone).unsupported == NO_FILE
     assert one.survey(answers({}), beside).unsupported is None
     # One that no trial has filled as far as it would go.
     shorter = os.memfd_create("shorter")
     os.ftruncate(shorter, 60 * MIB)
-    handed = dataclasses.replace(beside, scratch_fd=shorter)
+    handed = beside.model_copy(update={"scratch_fd": shorter})
     assert one.survey(answers({}), handed).unsupported == NO_FILE
     os.close(shorter)
     assert one.survey(answers({}), handed).unsupported == NO_FILE, "none is open there"

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from hostbench.models.events import EndEvent
-from hostbench.models.limit import Limit
-from hostbench.models.result import CaseResult, ResultDocument, Verdict
+from hostbench.model.events import EndEvent
+from hostbench.model.limit import Limit
+from hostbench.model.result import CaseResult, ResultDocument, Verdict
+from hostbench.page.job import report_of
 from hostbench.report.content import (
     BarChart,
     Block,
@@ -27,7 +28,6 @@ from hostbench.report.content import (
 )
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
-from hostbench.report.page import report_of
 from hostbench.report.subsystems import subsystem_reports
 from hostbench.report.timeline import time_section
 from services.disk.report import report
@@ -45,7 +45,7 @@ from tests.unit.disk_documents import (
 )
 
 ALL = disk_run()
-BUFFERED = "1 MiB blocks, depth 1, 1 thread, buffered"
+BUFFERED = "block 1 MiB, queue_depth=1, 1 thread, buffered"
 ONE_BLOCK = {"block_bytes": 4 * KIB}
 PAIR = (("rand_read", ONE_BLOCK), ("seq_read", ONE_BLOCK))
 
@@ -123,7 +123,7 @@ def test_what_is_not_the_disks_figure_is_said_first() -> None:
 def test_the_place_is_named_and_what_the_kernel_was_told_is_no_more_than_that() -> None:
     said = markdown(report_of(ALL, "result.json"))
     assert "/var/tmp/hostbench-1000" in said and "ext4 on vda (virtio)" in said
-    assert "virtio, said to rotate" in said
+    assert "virtio, reported to rotate" in said
     without = ALL.model_copy(update={"host": ALL.host.model_copy(update={"scratch": None})})
     assert "The file was in" not in markdown(report_of(without, "result.json"))
 
@@ -140,14 +140,14 @@ def test_throughput_is_a_curve_over_blocks_and_bars_of_the_rest() -> None:
     found = charts(ALL)
     curve = found["Throughput over the block size"].drawing
     assert list(curves(curve)) == [
-        "seq_read, depth 1, direct",
-        "seq_write, depth 1, direct",
+        "seq_read, queue_depth=1, direct",
+        "seq_write, queue_depth=1, direct",
     ]
     for points in curves(curve).values():
         assert [x for x, _ in points] == [4 * KIB, 64 * KIB, 512 * KIB, MIB, 10 * MIB]
         assert points[0][1] < points[-1][1]
     beside = bars(found["Throughput by workload"].drawing)
-    assert ("1 MiB blocks, depth 8, 1 thread, direct", ["seq_read", "seq_write"]) in beside
+    assert ("block 1 MiB, queue_depth=8, 1 thread, direct", ["seq_read", "seq_write"]) in beside
     # That of the page cache is a single one.
     assert len(beside) == 5 and "seq_write" not in dict(beside)[BUFFERED]
 
@@ -168,7 +168,7 @@ def test_operations_are_curves_over_blocks_depth_and_threads() -> None:
 def test_two_cases_are_bars_and_one_is_neither() -> None:
     two = document_of(("rand_read", {"queue_depth": 1}), ("rand_read", {"queue_depth": 32}))
     assert bars(charts(two)["Operations a second by queue depth"].drawing) == [
-        ("rand_read, 4 KiB blocks, 1 thread, direct", ["depth 1", "depth 32"])
+        ("rand_read, block 4 KiB, 1 thread, direct", ["queue_depth=1", "queue_depth=32"])
     ]
     one = document_of(("rand_read", {}))
     assert list(charts(one)) == ["Percentiles of latency"]
@@ -183,10 +183,10 @@ def test_figures_of_the_page_cache_have_charts_of_their_own() -> None:
              if isinstance(chart.drawing, BarChart)}  # fmt: skip
     assert found == {
         "Throughput by queue depth": [
-            ("seq_write, 1 MiB blocks, 1 thread, direct", ["depth 1", "depth 8"])
+            ("seq_write, block 1 MiB, 1 thread, direct", ["queue_depth=1", "queue_depth=8"])
         ],
         "Throughput of the page cache by queue depth": [
-            ("seq_write, 1 MiB blocks, 1 thread, buffered", ["depth 1", "depth 8"])
+            ("seq_write, block 1 MiB, 1 thread, buffered", ["queue_depth=1", "queue_depth=8"])
         ],
     }
 
@@ -308,7 +308,7 @@ def test_a_mode_that_could_not_be_had_is_told_beside_what_was_asked_for() -> Non
     ((_, cells),) = rows(tables(document.model_copy(update={"cases": (fallen,)}))[
         "Evidence for each case"
     ]).items()  # fmt: skip
-    assert cells["cache mode"] == "buffered (direct was asked for)"
+    assert cells["cache mode"] == "buffered (direct was requested)"
 
 
 def test_every_case_has_its_fio_command() -> None:

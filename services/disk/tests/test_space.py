@@ -13,16 +13,8 @@ from pathlib import Path
 import pytest
 
 from services.disk.tests.loop_disk import free_bytes, loop_disk, names_in
-from services.disk.tests.program import (
-    FAILED,
-    MIB,
-    PROGRAM,
-    RESOURCE,
-    call,
-    measure,
-    on_disk,
-    refused,
-)
+from services.disk.tests.program import PROGRAM, call, measure, on_disk
+from tests.benchmark import FAILED, MIB, RESOURCE, refused
 
 Process = subprocess.Popen[str]
 Result = subprocess.CompletedProcess[str]

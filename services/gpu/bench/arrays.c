@@ -10,6 +10,8 @@
 enum {
     PIECE_BYTES = 16 << 20, /* read back or filled at once */
     ROUND_BYTES = 1 << 20,  /* a multiple of every granule */
+    LARGE_SHIFT = 31,       /* 2 GiB: in a pass over them its beginning and end do not count */
+    L2_LEAST = 4,           /* so many times the L2 cache at least, so that it holds none */
 };
 
 /* Drivers keep some for themselves, and pages are not divided. */
@@ -24,13 +26,13 @@ static const uint64_t LARGE_CARD_BYTES = UINT64_C(15) << 30;
 
 uint64_t arrays_bytes_wanted(const struct gpu_device *device)
 {
-    uint64_t bytes = ARRAYS_L2_LEAST * device->l2_bytes;
+    uint64_t bytes = L2_LEAST * device->l2_bytes;
     return bytes > ARRAYS_BYTES_LEAST ? bytes : ARRAYS_BYTES_LEAST;
 }
 
 uint64_t arrays_bytes_to_stream(const struct gpu_device *device)
 {
-    const uint64_t large = UINT64_C(1) << ARRAYS_LARGE_SHIFT;
+    const uint64_t large = UINT64_C(1) << LARGE_SHIFT;
     uint64_t bytes = arrays_bytes_wanted(device);
     bool has_room = device->type == GPU_IS_GPU && device->memory_bytes >= LARGE_CARD_BYTES;
     return has_room && bytes < large ? large : bytes;
@@ -220,12 +222,12 @@ int arrays_settle(struct gpu_job *job, const struct arrays_demand *demand, uint6
 void arrays_warn_of_cache(struct gpu_job *job, uint64_t bytes)
 {
     uint64_t l2_bytes = job->gpu.device.l2_bytes;
-    if (bytes >= ARRAYS_L2_LEAST * l2_bytes)
+    if (bytes >= L2_LEAST * l2_bytes)
         return;
     run_warning(job->run, "in_cache",
                 "the arrays have %" PRIu64 " bytes together, less than %d times the L2 cache of "
                 "%" PRIu64 ": part of the figure is the cache's",
-                bytes, ARRAYS_L2_LEAST, l2_bytes);
+                bytes, L2_LEAST, l2_bytes);
 }
 
 /* ---- contents ------------------------------------------------------------------------------- */

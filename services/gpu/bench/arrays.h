@@ -6,8 +6,6 @@
 
 enum {
     ARRAYS_BYTES_LEAST = 512 << 20, /* of an array whose size is auto, where there is room */
-    ARRAYS_LARGE_SHIFT = 31, /* 2 GiB: in a pass over them its beginning and end do not count */
-    ARRAYS_L2_LEAST = 4,     /* so many times the L2 cache at least, so that it holds none */
 };
 
 struct arrays_demand {

@@ -6,12 +6,15 @@
 #include "cycle.h"
 #include "kernel_set.h"
 #include "memory.h" /* the harness's: what the host has left */
+#include "windows.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 enum {
+    /* A cache line of NVIDIA's and AMD's GPUs: no two loads share one. */
+    NODE_BYTES = 128,
     /* Half of the smallest L1 cache among the architectures that there are kernels for, and of what
      * OpenCL alone knows: AMD's GCN has 16 KiB. */
     L1_BYTES_CUDA = 16 << 10,
@@ -57,7 +60,7 @@ static bool level_bytes(const struct gpu_device *device, const char *level, uint
         *bytes = l1_bytes(device);
     if (strcmp(level, "l2") != 0)
         return true;
-    *bytes = l2_bytes / L2_SHARE / CHASE_NODE_BYTES * CHASE_NODE_BYTES;
+    *bytes = l2_bytes / L2_SHARE / NODE_BYTES * NODE_BYTES;
     return l2_bytes >= L2_LEAST_BYTES;
 }
 
@@ -67,11 +70,11 @@ static int settle(struct gpu_job *job)
     const char *level = run_choice(job->run, "size_bytes");
     struct arrays_demand demand = {
         .arrays = 1,
-        .granule = CHASE_NODE_BYTES,
+        .granule = NODE_BYTES,
         .granule_name = "a node",
         /* What flushes the L2 cache, and links the nodes. */
         .beside_bytes = 2 * job->gpu.device.l2_bytes + (1 << 20),
-        .beside_ratio = (double)NEXT_BYTES / CHASE_NODE_BYTES,
+        .beside_ratio = (double)NEXT_BYTES / NODE_BYTES,
     };
     if (level && !level_bytes(&job->gpu.device, level, &demand.wanted_bytes)) {
         run_reason(job->run,
@@ -82,12 +85,12 @@ static int settle(struct gpu_job *job)
         return EXIT_UNSUPPORTED;
     }
     int failure = arrays_settle(job, &demand, &chase->bytes);
-    if (failure || chase->bytes / CHASE_NODE_BYTES <= NODES_MOST)
+    if (failure || chase->bytes / NODE_BYTES <= NODES_MOST)
         return failure;
     run_reason(job->run,
                "size_bytes %" PRIu64 " are more than %" PRIu64 " nodes of %d bytes: use "
                "--size-bytes=%" PRIu64 " or less",
-               chase->bytes, NODES_MOST, CHASE_NODE_BYTES, NODES_MOST * CHASE_NODE_BYTES);
+               chase->bytes, NODES_MOST, NODE_BYTES, NODES_MOST * NODE_BYTES);
     return EXIT_USAGE;
 }
 
@@ -124,7 +127,7 @@ static int verify(struct gpu_job *job)
     const struct chase *chase = chase_of(job);
     uint64_t at;
     uint64_t steps = windows_total(job, 0) * KERNEL_CHASE_UNROLL;
-    uint64_t wanted = (uint64_t)cycle_at(&chase->cycle, steps) * CHASE_NODE_BYTES;
+    uint64_t wanted = (uint64_t)cycle_at(&chase->cycle, steps) * NODE_BYTES;
     int failure = gpu_download(job->queue, chase->cursor, 0, &at, sizeof at);
     if (failure || run_stopping(job->run) || at == wanted)
         return failure;
@@ -139,7 +142,7 @@ static int verify(struct gpu_job *job)
 
 static void finish(struct gpu_job *job)
 {
-    double cycles = clocks_hertz(job) / windows_figures(job)->rate_median;
+    double cycles = clocks_hertz(job) / job->figures.rate_median;
     if (isfinite(cycles))
         run_metric(job->run, "access_cycles", cycles);
     else if (job->gpu.device.cc_major)
@@ -158,7 +161,7 @@ static int link_nodes(struct gpu_job *job, const struct gpu_memory *next,
     const struct chase *chase = chase_of(job);
     uint32_t count = chase->cycle.count;
     const struct gpu_argument arguments[] = {GPU_ARG_MEMORY(chase->nodes), GPU_ARG_MEMORY(next),
-                                             GPU_ARG_U32(CHASE_NODE_BYTES), GPU_ARG_U32(count)};
+                                             GPU_ARG_U32(NODE_BYTES), GPU_ARG_U32(count)};
     const struct gpu_launch one = {.kernel = kernel,
                                    .groups = (count + GROUP_SIZE - 1) / GROUP_SIZE,
                                    .group_size = GROUP_SIZE,
@@ -206,7 +209,7 @@ static int flush_l2(struct gpu_job *job)
 static int make_cycle(struct gpu_job *job)
 {
     struct chase *chase = chase_of(job);
-    uint32_t count = (uint32_t)(chase->bytes / CHASE_NODE_BYTES);
+    uint32_t count = (uint32_t)(chase->bytes / NODE_BYTES);
     double bytes = (double)count * CYCLE_BYTES_A_NODE;
     struct memory_budget budget;
     bool known = run_memory_budget(job->run, &budget);

@@ -4,11 +4,6 @@
 
 #include "gpu.h"
 
-enum {
-    /* A cache line of NVIDIA's and AMD's GPUs: no two loads share one. */
-    CHASE_NODE_BYTES = 128,
-};
-
 extern const struct gpu_kind chase_kind;
 
 #endif

@@ -1,6 +1,6 @@
 #include "clocks.h"
 
-#include "gpu.h"
+#include "job.h"
 #include "kernel_set.h"
 #include "statistics.h"
 
@@ -113,7 +113,7 @@ static int check(struct gpu_job *job, const struct kernel_record *records)
     if (!has_clocks || !job->clocks->each_records || all_have_run(job->clocks, records, &missing))
         return EXIT_OK;
     run_reason(job->run,
-               "%" PRIu64 " launches of the kernel were told to be done and have left no record: "
+               "%" PRIu64 " launches of the kernel were reported done and have left no record: "
                "this device or its driver works wrongly, trust no figure of it",
                missing);
     return EXIT_WRONG;

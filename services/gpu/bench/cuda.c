@@ -1,47 +1,12 @@
 /* The backend of the CUDA driver API: the device's context, its queues and events. */
 #define _GNU_SOURCE
-#include "cuda.h"
-#include "cuda_error.h"
+#include "cuda_context.h"
+#include "cuda_kernel.h"
 #include "cuda_list.h"
+#include "cuda_memory.h"
+#include "cuda_work.h"
 
 #include <stdlib.h>
-
-static _Thread_local const struct cuda *current; /* whose context this thread has */
-
-int cuda_fail(struct gpu *gpu, const char *call, int code)
-{
-    cuda_of(gpu)->broken |= code != CUDA_ERROR_OUT_OF_MEMORY;
-    return cuda_error(gpu, cuda_of(gpu)->api, call, code);
-}
-
-int cuda_no_memory(struct gpu *gpu, const char *what, uint64_t bytes)
-{
-    run_reason(gpu->run,
-               "no memory of this host for %s (%llu bytes): end other programs, or take a smaller "
-               "size",
-               what, (unsigned long long)bytes);
-    return EXIT_RESOURCE;
-}
-
-/* A context belongs to the threads that have made it theirs: the trial is opened by one thread and
- * measured by another. */
-int cuda_enter(struct gpu *gpu)
-{
-    struct cuda *cuda = cuda_of(gpu);
-    if (current == cuda)
-        return EXIT_OK;
-    int code = cuda->api->cuCtxSetCurrent(cuda->context);
-    if (code != CUDA_SUCCESS)
-        return cuda_fail(gpu, "cuCtxSetCurrent", code);
-    current = cuda;
-    return EXIT_OK;
-}
-
-bool cuda_may_release(struct gpu *gpu)
-{
-    struct cuda *cuda = cuda_of(gpu);
-    return cuda && !cuda->broken && !run_stopping(gpu->run) && cuda_enter(gpu) == EXIT_OK;
-}
 
 /* ---- the device ----------------------------------------------------------------------------- */
 
@@ -78,8 +43,7 @@ static void close_device(struct gpu *gpu)
         cuda->api->cuCtxSetCurrent(NULL);
         cuda->api->cuDevicePrimaryCtxRelease_v2(cuda->device);
     }
-    if (current == cuda)
-        current = NULL;
+    cuda_leave(cuda);
     gpu->own = NULL;
     free(cuda);
 }
@@ -122,17 +86,6 @@ static void release_event(struct gpu_event *event)
     if (event && cuda_may_release(event->gpu))
         cuda_of(event->gpu)->api->cuEventDestroy_v2(event->own);
     free(event);
-}
-
-int cuda_record(struct gpu_queue *queue, struct gpu_event *event)
-{
-    CUDA_CALL(queue->gpu, cuEventRecord, event->own, queue->own);
-    return EXIT_OK;
-}
-
-int cuda_record_if(struct gpu_queue *queue, struct gpu_event *event)
-{
-    return event ? cuda_record(queue, event) : EXIT_OK;
 }
 
 static int done(const struct gpu_event *event, bool *done)

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "cuda_error.h"
 
+#include "failure.h"
+
 #include <stdio.h>
 
 struct cause {

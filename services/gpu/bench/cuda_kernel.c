@@ -1,7 +1,8 @@
-/* Kernels: which image, loaded into the device, and the function in it. */
 #define _GNU_SOURCE
-#include "cuda.h"
+#include "cuda_kernel.h"
+
 #include "cuda_error.h"
+#include "failure.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The oldest CUDA that the embedded machine code is for. Its compiler is of CUDA 12, and code of one
+ * major version runs on every driver of that version: CUDA Compatibility guide, "minor version
+ * compatibility", which names driver 525 for CUDA 12. */
+enum { CUDA_VERSION_LEAST = 12000 };
+
 /* ---- what is said about the search ---------------------------------------------------------- */
 
 static void __attribute__((format(printf, 2, 3))) add(char looked[GPU_LOOKED_MAX],
@@ -112,12 +117,8 @@ static bool describe(const struct cuda_api *api, int ordinal, struct gpu_device 
                      char looked[GPU_LOOKED_MAX])
 {
     struct asked asked = {.api = api};
-    *device = (struct gpu_device){.backend = &cuda_backend,
-                                  .ordinal = ordinal,
-                                  .type = GPU_IS_GPU,
-                                  .vendor = "NVIDIA",
-                                  .fp64 = true,
-                                  .fp16 = true};
+    *device = (struct gpu_device){
+        .ordinal = ordinal, .type = GPU_IS_GPU, .vendor = "NVIDIA", .fp64 = true, .fp16 = true};
     if (ok(&asked, "cuDeviceGet", api->cuDeviceGet(&asked.device, ordinal))) {
         int size = (int)sizeof device->name;
         ok(&asked, "cuDeviceGetName", api->cuDeviceGetName(device->name, size, asked.device));

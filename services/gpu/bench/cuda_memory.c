@@ -1,6 +1,7 @@
-/* Memory of a device, and of the host for its copies. */
 #define _GNU_SOURCE
-#include "cuda.h"
+#include "cuda_memory.h"
+
+#include "cuda_context.h"
 
 #include <stdlib.h>
 #include <string.h>

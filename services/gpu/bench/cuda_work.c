@@ -1,10 +1,22 @@
-/* What is queued: launches, copies, fills. */
 #define _GNU_SOURCE
-#include "cuda.h"
+#include "cuda_work.h"
+
+#include "cuda_kernel.h"
 
 #include <assert.h>
 
 enum { ARGUMENTS_MAX = 16 };
+
+int cuda_record(struct gpu_queue *queue, struct gpu_event *event)
+{
+    CUDA_CALL(queue->gpu, cuEventRecord, event->own, queue->own);
+    return EXIT_OK;
+}
+
+static int record_if(struct gpu_queue *queue, struct gpu_event *event)
+{
+    return event ? cuda_record(queue, event) : EXIT_OK;
+}
 
 /* ---- launches ------------------------------------------------------------------------------- */
 
@@ -56,10 +68,10 @@ int cuda_launch(struct gpu_queue *queue, const struct gpu_launch *launch, struct
     }
     int failure = allow_shared(queue->gpu, function, launch->shared_bytes);
     if (!failure)
-        failure = cuda_record_if(queue, begin);
+        failure = record_if(queue, begin);
     if (!failure)
         failure = launch_groups(queue, launch, function->function, arguments);
-    return failure ? failure : cuda_record_if(queue, end);
+    return failure ? failure : record_if(queue, end);
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
@@ -86,10 +98,10 @@ static int transfer(struct gpu_queue *queue, const struct gpu_copy *copy)
 int cuda_copy(struct gpu_queue *queue, const struct gpu_copy *copy, struct gpu_event *begin,
               struct gpu_event *end)
 {
-    int failure = cuda_record_if(queue, begin);
+    int failure = record_if(queue, begin);
     if (!failure)
         failure = transfer(queue, copy);
-    return failure ? failure : cuda_record_if(queue, end);
+    return failure ? failure : record_if(queue, end);
 }
 
 int cuda_fill(struct gpu_queue *queue, const struct gpu_memory *memory, uint64_t offset,
@@ -131,8 +143,8 @@ static int transfer_to_peer(struct gpu_queue *queue, const struct gpu_copy *copy
 int cuda_peer_copy(struct gpu_queue *queue, const struct gpu_copy *copy, struct gpu_event *begin,
                    struct gpu_event *end)
 {
-    int failure = cuda_record_if(queue, begin);
+    int failure = record_if(queue, begin);
     if (!failure)
         failure = transfer_to_peer(queue, copy);
-    return failure ? failure : cuda_record_if(queue, end);
+    return failure ? failure : record_if(queue, end);
 }

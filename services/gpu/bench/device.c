@@ -1,9 +1,5 @@
 #include "device.h"
 
-#include "telemetry.h"
-
-#include <stdarg.h>
-#include <stdio.h>
 #include <time.h>
 
 /* 1 KiB of the driver's own a group from compute capability 8.0 on (CUDA C++ Programming Guide), and as
@@ -13,21 +9,6 @@ enum { GROUP_KEEPS_BYTES = 2 << 10 };
 
 /* Pieces of work take milliseconds and are queued ahead; the host has nothing to gain by haste. */
 static const struct timespec BETWEEN_LOOKS = {.tv_nsec = 200000};
-
-int gpu_fail(struct gpu *gpu, int exit_code, const char *call, long code, const char *code_name,
-             const char *format, ...)
-{
-    char meaning[384];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(meaning, sizeof meaning, format, arguments);
-    va_end(arguments);
-    const char *trouble = exit_code == EXIT_FAILED ? telemetry_trouble(gpu->telemetry) : NULL;
-    run_reason(gpu->run, "%s: %ld%s%s%s: %s%s%s", call, code, code_name ? " (" : "",
-               code_name ? code_name : "", code_name ? ")" : "", meaning, trouble ? "; " : "",
-               trouble ? trouble : "");
-    return exit_code;
-}
 
 unsigned gpu_ballast_bytes(const struct gpu_device *device, unsigned groups)
 {

@@ -150,7 +150,8 @@ struct gpu_copy {
 struct gpu_backend {
     const char *name; /* cuda, opencl: a choice of the parameter backend */
 
-    /* Appends what it finds. Always says in `looked` what it looked for and found. Never fails. */
+    /* Appends what it finds; whose device it is, the caller notes. Always says in `looked` what it
+     * looked for and found. Never fails. */
     void (*list)(struct gpu_list *list, char looked[GPU_LOOKED_MAX]);
 
     /* gpu->run and gpu->device are set. */
@@ -203,12 +204,8 @@ struct gpu_backend {
 extern const struct gpu_backend cuda_backend;
 extern const struct gpu_backend opencl_backend;
 
-/* ---- gpu.c: what all share ------------------------------------------------------------------ */
+/* ---- device.c: what all share --------------------------------------------------------------- */
 
-/* One line: the call, its code by number and name, what that means and the remedy. Gives exit_code
- * back. `code_name` may be NULL. */
-int gpu_fail(struct gpu *gpu, int exit_code, const char *call, long code, const char *code_name,
-             const char *format, ...) __attribute__((format(printf, 6, 7)));
 /* Dynamic shared memory that a group takes for no other reason than that just so many groups have room
  * on a multiprocessor: with room for more, those of a grid that fills each of them once would be spread
  * unevenly. CUDA only; 0: unknown. */

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
-const struct gpu_backend *const device_backends[GPU_BACKENDS] = {&cuda_backend, &opencl_backend};
+/* In the order of preference. */
+static const struct gpu_backend *const device_backends[GPU_BACKENDS] = {&cuda_backend,
+                                                                        &opencl_backend};
 
 /* ---- one list of them ------------------------------------------------------------------------ */
 
@@ -43,7 +45,8 @@ static void add(struct device_list *list, const struct gpu_device *device)
     entry->by[entry->count++] = *device;
 }
 
-void devices_arrange(const struct gpu_list found[GPU_BACKENDS], struct device_list *list)
+/* From what the backends have found: GPUs before others, CPUs last; one device once. */
+static void arrange(const struct gpu_list found[GPU_BACKENDS], struct device_list *list)
 {
     static const enum gpu_type order[] = {GPU_IS_GPU, GPU_IS_OTHER, GPU_IS_CPU};
     memset(list, 0, sizeof *list);
@@ -66,7 +69,9 @@ static const struct device_list *list_by(size_t backends)
     static size_t asked;
     for (; asked < backends; asked++) {
         device_backends[asked]->list(&found[asked], found[asked].looked);
-        devices_arrange(found, &lists[asked]);
+        for (size_t i = 0; i < found[asked].count; i++)
+            found[asked].devices[i].backend = device_backends[asked];
+        arrange(found, &lists[asked]);
     }
     return &lists[backends - 1];
 }

@@ -15,11 +15,8 @@ struct device_entry {
 struct device_list {
     struct device_entry entries[GPU_DEVICES_MAX];
     size_t count;
-    char looked[GPU_BACKENDS][GPU_LOOKED_MAX]; /* in the order of device_backends */
+    char looked[GPU_BACKENDS][GPU_LOOKED_MAX]; /* in the order of preference */
 };
-
-/* In the order of preference. */
-extern const struct gpu_backend *const device_backends[GPU_BACKENDS];
 
 enum device_answer { DEVICE_FOUND, DEVICE_UNSUPPORTED, DEVICE_UNKNOWN };
 
@@ -38,8 +35,5 @@ enum device_answer devices_choose(const char *device, const char *backend,
 size_t devices_index(const struct gpu_device *device);
 /* --list-devices; the exit code. */
 int devices_print(void);
-
-/* Of tests: from what the backends said. GPUs before others, CPUs last; one device once. */
-void devices_arrange(const struct gpu_list found[GPU_BACKENDS], struct device_list *list);
 
 #endif

@@ -31,14 +31,14 @@ static double core_clock_hertz(const struct gpu_job *job)
 
 void figures_tell_cycles(struct gpu_job *job)
 {
-    double rate = windows_figures(job)->rate_median;
+    double rate = job->figures.rate_median;
     tell(job->run, "operations_per_cycle", rate / core_clock_hertz(job),
          isfinite(rate) ? telemetry_why(job->telemetry) : "no window was filled");
 }
 
 void figures_tell(struct gpu_job *job)
 {
-    const struct windows_figures *figures = windows_figures(job);
+    const struct windows_figures *figures = &job->figures;
     tell_windows(job, figures);
     tell(job->run, "core_clock_hertz", core_clock_hertz(job), telemetry_why(job->telemetry));
     telemetry_tell(job->telemetry, job->run);

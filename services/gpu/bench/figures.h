@@ -2,7 +2,7 @@
 #ifndef GPU_BENCH_FIGURES_H
 #define GPU_BENCH_FIGURES_H
 
-#include "gpu.h"
+#include "job.h"
 
 /* clang-format off */
 /* For the tables. `unit`: of the rate. */

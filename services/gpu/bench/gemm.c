@@ -2,7 +2,9 @@
 
 #include "cublaslt_api.h"
 #include "element.h"
+#include "failure.h"
 #include "random.h"
+#include "windows.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "devices.h"
 #include "facts.h"
 #include "telemetry.h"
+#include "windows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

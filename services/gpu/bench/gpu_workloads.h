@@ -11,6 +11,4 @@ extern const struct workload read_workload, write_workload, copy_workload, triad
 extern const struct workload host_to_device_workload, device_to_host_workload,
     bidirectional_workload, peer_to_peer_workload, launch_latency_workload;
 
-extern const struct workload *const gpu_workloads[]; /* NULL-terminated */
-
 #endif

@@ -1,6 +1,5 @@
 #include "lane.h"
 
-#include "gpu.h"
 #include "monotonic.h"
 
 int lane_open(struct lane *lane, struct gpu_job *job, unsigned index)

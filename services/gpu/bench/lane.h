@@ -2,7 +2,9 @@
 #ifndef GPU_BENCH_LANE_H
 #define GPU_BENCH_LANE_H
 
-#include "windows.h"
+#include "job.h"
+
+enum { WINDOWS_AHEAD = 4 }; /* pieces queued at most, of a lane */
 
 struct lane_piece {
     struct gpu_event *begin, *end;

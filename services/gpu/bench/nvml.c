@@ -249,12 +249,3 @@ struct nvml_link nvml_link(struct nvml *nvml)
         .lanes_max = number(nvml, api->nvmlDeviceGetMaxPcieLinkWidth),
     };
 }
-
-int nvml_ecc_enabled(struct nvml *nvml)
-{
-    int now, after;
-    return nvml->api->nvmlDeviceGetEccMode &&
-                   nvml->api->nvmlDeviceGetEccMode(nvml->handle, &now, &after) == NVML_SUCCESS
-               ? now
-               : -1;
-}

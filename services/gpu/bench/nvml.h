@@ -96,7 +96,6 @@ _Static_assert(sizeof(struct nvml_event) == 32, "as NVML lays it out");
     ENTRY(nvmlDeviceGetCurrPcieLinkWidth, (nvml_handle device, unsigned *lanes))                   \
     ENTRY(nvmlDeviceGetMaxPcieLinkGeneration, (nvml_handle device, unsigned *generation))          \
     ENTRY(nvmlDeviceGetMaxPcieLinkWidth, (nvml_handle device, unsigned *lanes))                    \
-    ENTRY(nvmlDeviceGetEccMode, (nvml_handle device, int *now, int *after_reboot))                 \
     ENTRY(nvmlDeviceGetTotalEccErrors,                                                             \
           (nvml_handle device, int kind, int counter, unsigned long long *errors))                 \
     ENTRY(nvmlEventSetCreate, (nvml_event_set * set))                                              \
@@ -144,8 +143,6 @@ void nvml_close(struct nvml *nvml);
 bool nvml_driver(char *version, size_t version_size, char *why, size_t size);
 struct nvml_reading nvml_read(struct nvml *nvml);
 struct nvml_link nvml_link(struct nvml *nvml);
-/* -1: not known. */
-int nvml_ecc_enabled(struct nvml *nvml);
 /* Uncorrected errors since the driver was loaded; -1: not known. */
 int64_t nvml_ecc_errors(struct nvml *nvml);
 /* Does not wait. false: nothing has happened. */

@@ -1,5 +1,9 @@
+#include "opencl_kernel.h"
+
+#include "failure.h"
 #include "kernel_set.h"
-#include "opencl.h"
+#include "opencl_error.h"
+#include "opencl_gpu.h"
 
 #include <ctype.h>
 #include <stdio.h>

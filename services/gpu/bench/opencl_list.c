@@ -1,4 +1,5 @@
-#include "opencl.h"
+#include "opencl_list.h"
+
 #include "opencl_icd.h"
 #include "pocl_cache.h"
 
@@ -208,7 +209,6 @@ static void list_device(const struct opencl *cl, cl_device_id id, const char *pl
     }
     struct gpu_device *device = &list->devices[list->count++];
     memset(device, 0, sizeof *device);
-    device->backend = &opencl_backend;
     device->ordinal = found_count;
     device->opencl_platform = number;
     device->opencl_device = index;

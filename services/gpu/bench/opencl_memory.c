@@ -1,6 +1,10 @@
 #define _GNU_SOURCE
+#include "opencl_memory.h"
+
 #include "memory.h"
-#include "opencl.h"
+#include "opencl_error.h"
+#include "opencl_gpu.h"
+#include "opencl_queue.h"
 
 #include <inttypes.h>
 #include <math.h>

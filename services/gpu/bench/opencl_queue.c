@@ -1,6 +1,9 @@
-#include "opencl.h"
+#include "opencl_queue.h"
 
 #include "monotonic.h"
+#include "opencl_error.h"
+#include "opencl_gpu.h"
+#include "opencl_kernel.h"
 
 #include <math.h>
 #include <stdlib.h>

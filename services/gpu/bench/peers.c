@@ -3,6 +3,7 @@
 #include "arrays.h"
 #include "contents.h"
 #include "devices.h"
+#include "windows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -155,7 +156,7 @@ static int verify(struct gpu_job *job)
 
 static void finish(struct gpu_job *job)
 {
-    const struct windows_figures *figures = windows_figures(job);
+    const struct windows_figures *figures = &job->figures;
     static const char *const names[] = {"write_bytes_per_second", "read_bytes_per_second"};
     const struct peers *peers = peers_of(job);
     for (unsigned i = 0; i < WINDOWS_LANES_MAX; i++) {

@@ -4,6 +4,7 @@
 
 #include "figures.h"
 #include "gpu.h"
+#include "windows.h"
 #include "workload.h"
 
 enum { ROWS_STACK_BYTES = 8 << 20 }; /* drivers bring compilers */
@@ -19,12 +20,17 @@ extern const char *const rows_excludes[];
     {.name = "device",                                                                             \
      .type = PARAM_TEXT,                                                                           \
      .initial = "auto",                                                                            \
+     .named = true,                                                                                \
+     .resolved = "auto",                                                                           \
+     .facts = {"device_uuid", "pci"},                                                              \
      .help = "Index, UUID or PCI address of a device of gpu-bench --list-devices; auto: the "      \
              "first GPU. A device that is no GPU runs only by name."},                             \
     {.name = "backend",                                                                            \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "auto",                                                                            \
      .choices = rows_backends,                                                                     \
+     .roles = ROLE_TAG,                                                                            \
+     .resolved = "auto",                                                                           \
      .help = "Through which driver; auto: cuda where the device has it, else opencl."},            \
     {.name = "warmup_s",                                                                           \
      .type = PARAM_NUMBER,                                                                         \
@@ -32,10 +38,17 @@ extern const char *const rows_excludes[];
      .initial = "0.5",                                                                             \
      .min = 0,                                                                                     \
      .max = 60,                                                                                    \
+     .roles = ROLE_HOW,                                                                            \
      .help = "Time to run before measuring, not counted: the card's clocks rise in it."}
 
 #define ROWS_DTYPE(usual, words, text)                                                             \
-    {.name = "dtype", .type = PARAM_CHOICE, .initial = usual, .choices = words, .help = text}
+    {.name = "dtype",                                                                              \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = usual,                                                                             \
+     .choices = words,                                                                             \
+     .roles = ROLE_TAG,                                                                            \
+     .title = "data type",                                                                         \
+     .help = text}
 /* clang-format on */
 
 /* Of every workload. */

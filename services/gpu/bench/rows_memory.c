@@ -10,7 +10,7 @@ static const char *const caches[] = {"auto", "l1", "l2", NULL};
 static const char *const paths[] = {"kernel", "driver", NULL};
 
 /* clang-format off */
-#define PARAM_SIZE(words, text)                                                                    \
+#define PARAM_SIZE(words, in_words, text)                                                          \
     {.name = "size_bytes",                                                                         \
      .type = PARAM_COUNT,                                                                          \
      .unit = "byte",                                                                               \
@@ -18,12 +18,14 @@ static const char *const paths[] = {"kernel", "driver", NULL};
      .min = 128,                                                                                   \
      .max = 1e15,                                                                                  \
      .choices = words,                                                                             \
+     .roles = ROLE_AXIS,                                                                           \
+     .title = in_words,                                                                            \
      .help = text}
 
 #define PARAM_ARRAY                                                                                \
-    PARAM_SIZE(automatic, "Bytes of each array, a multiple of 32768; auto: four times the L2 "     \
-                          "cache and at least 512 MiB, 2 GiB on a GPU with 16 GiB or more, where " \
-                          "there is room for it.")
+    PARAM_SIZE(automatic, NULL,                                                                    \
+               "Bytes of each array, a multiple of 32768; auto: four times the L2 cache and at "   \
+               "least 512 MiB, 2 GiB on a GPU with 16 GiB or more, where there is room for it.")
 /* clang-format on */
 
 static const struct param stream_params[] = {PARAM_ARRAY, ROWS_PARAMS, {.name = NULL}};
@@ -34,19 +36,24 @@ static const struct param copy_params[] = {
      .type = PARAM_CHOICE,
      .initial = "kernel",
      .choices = paths,
+     .roles = ROLE_TAG,
+     .title = "who copies",
      .help = "Who copies: a kernel of ours, or the driver's own copy from device to device."},
     ROWS_PARAMS,
     {.name = NULL},
 };
 
 static const struct param chase_params[] = {
-    PARAM_SIZE(levels, "Bytes of the nodes, of 128 each; l1: 16 KiB (8 KiB without CUDA), "
-                       "l2: an eighth of the L2 cache, dram and auto: four times the L2 cache and "
-                       "at least 512 MiB."),
+    PARAM_SIZE(levels, "working set",
+               "Bytes of the nodes, of 128 each; l1: 16 KiB (8 KiB without CUDA), "
+               "l2: an eighth of the L2 cache, dram and auto: four times the L2 cache and "
+               "at least 512 MiB."),
     {.name = "cached_in",
      .type = PARAM_CHOICE,
      .initial = "auto",
      .choices = caches,
+     .title = "cache",
+     .resolved = "auto",
      .help = "Where loads may be kept: l1 (ld.global.ca) or l2 alone (ld.global.cg); auto: l1 "
              "for nodes of no more than size_bytes l1. In OpenCL a plain load or a volatile one."},
     ROWS_PARAMS,

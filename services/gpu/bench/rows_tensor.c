@@ -15,6 +15,8 @@ static const struct param tensor_params[] = {
      .type = PARAM_CHOICE,
      .initial = "auto",
      .choices = instructions,
+     .roles = ROLE_TAG,
+     .resolved = "auto",
      .help = "auto: tcgen05 (compute capability 10.0 and 10.3) or wgmma (9.0) where the device has "
              "it for this type, else mma (mma.sync)."},
     ROWS_PARAMS,

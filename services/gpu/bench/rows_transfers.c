@@ -19,6 +19,7 @@ static const char *const modes[] = {"round_trip", "back_to_back", NULL};
      .min = 4,                                                                                     \
      .max = 1e15,                                                                                  \
      .choices = automatic,                                                                         \
+     .roles = ROLE_AXIS,                                                                           \
      .help = "Bytes of one copy, a multiple of 4; auto: 512 MiB, less where there is no room."}
 /* clang-format on */
 
@@ -27,6 +28,7 @@ static const struct param transfer_params[] = {
      .type = PARAM_CHOICE,
      .initial = "pinned",
      .choices = host_memories,
+     .roles = ROLE_TAG,
      .help = "pinned: locked memory, which the device reaches by itself; pageable: ordinary "
              "memory, which the driver copies in its call, so that the host's clock times it."},
     PARAM_SIZE,
@@ -38,12 +40,15 @@ static const struct param peer_params[] = {
     {.name = "peer_device",
      .type = PARAM_TEXT,
      .initial = "auto",
+     .resolved = "auto",
+     .facts = {"peer_device_uuid"},
      .help = "Index, UUID or PCI address of the other device; auto: the next one of "
              "gpu-bench --list-devices with the same driver."},
     {.name = "direction",
      .type = PARAM_CHOICE,
      .initial = "write",
      .choices = directions,
+     .roles = ROLE_TAG,
      .help = "write: to the other device; read: from it; both: at once. The device itself copies "
              "in each of them."},
     PARAM_SIZE,
@@ -56,6 +61,7 @@ static const struct param launch_params[] = {
      .type = PARAM_CHOICE,
      .initial = "round_trip",
      .choices = modes,
+     .roles = ROLE_TAG,
      .help = "round_trip: from the call that launches until the host knows that the kernel has "
              "ended; back_to_back: the share of one in 256 launched one behind another."},
     ROWS_PARAMS,

@@ -4,6 +4,7 @@
 #include "clocks.h"
 #include "contents.h"
 #include "kernel_set.h"
+#include "windows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -351,7 +352,7 @@ static int open_stream(struct gpu_job *job)
 static void finish(struct gpu_job *job)
 {
     const struct stream *stream = stream_of(job);
-    double pass_s = job->work.work_per_size / windows_figures(job)->rate_median;
+    double pass_s = job->work.work_per_size / job->figures.rate_median;
     if (pass_s < PASS_LEAST_S) /* not where nothing was done: NaN */
         run_warning(job->run, "short_passes",
                     "a pass over arrays of %" PRIu64 " bytes took %.3g us, and the host's time to "

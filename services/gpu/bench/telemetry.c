@@ -216,10 +216,10 @@ static void note_xid(struct telemetry *telemetry, unsigned long long number)
     if (telemetry->xid_kinds == XIDS_MAX)
         return;
     telemetry->xids[telemetry->xid_kinds++] = (struct xid){number, 1};
-    snprintf(text, sizeof text, "the driver told of Xid %llu (%s)", number, meaning_of(number));
+    snprintf(text, sizeof text, "the driver reported Xid %llu (%s)", number, meaning_of(number));
     note_trouble(telemetry, text);
     run_warning(telemetry->run, "xid",
-                "the driver told of Xid %llu during the trial (%s): look into the kernel's log "
+                "the driver reported Xid %llu during the trial (%s): look into the kernel's log "
                 "(dmesg) and do not trust the figures; another program on the card may have "
                 "caused it",
                 number, meaning_of(number));
@@ -233,7 +233,7 @@ static void note_events(struct telemetry *telemetry)
         if (event.type == NVML_EVENT_XID)
             note_xid(telemetry, event.data);
         else if (event.type == NVML_EVENT_DOUBLE_BIT_ECC)
-            note_trouble(telemetry, "the driver told of an ECC error that could not be corrected");
+            note_trouble(telemetry, "the driver reported an ECC error that could not be corrected");
         pthread_mutex_unlock(&telemetry->lock);
     }
 }

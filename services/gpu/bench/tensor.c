@@ -4,6 +4,7 @@
 #include "figures.h"
 #include "kernel_set.h"
 #include "tensor_check.h"
+#include "windows.h"
 
 #include <math.h>
 #include <stdio.h>

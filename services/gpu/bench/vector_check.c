@@ -11,7 +11,8 @@ enum { ROWS = 4, ROW_OPERANDS = 32, FOLD_ITERATIONS = 128 };
 /* What packed chains counted is an int. */
 #define MOST_PACKED (1u << 30)
 
-const struct vector_kernel vector_kernels[] = {
+/* In the order of the documentation; the last has name NULL. */
+static const struct vector_kernel vector_kernels[] = {
     {"fma_fp64", "fma", "fp64", 16, 8, 1024, UINT32_MAX},
     {"fma_fp32", "fma", "fp32", 16, 4, 1024, MOST_FP32},
     {"fma_fp16", "fma", "fp16", 32, 4, 2048, MOST_PACKED},

@@ -19,9 +19,6 @@ struct vector_kernel {
     uint32_t most_iterations; /* of one launch: beyond, a floating-point count would not be exact */
 };
 
-/* Rows in the order of the documentation; the last has name NULL. */
-extern const struct vector_kernel vector_kernels[];
-
 /* NULL: no such kernel. */
 const struct vector_kernel *vector_kernel(const char *workload, const char *dtype);
 

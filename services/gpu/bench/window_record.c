@@ -3,6 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+enum { WINDOWS_MAX = 65536 }; /* a longer trial keeps a random sample of so many */
+
+static const double WINDOW_S = 0.100; /* at least */
+
 int window_record_open(struct window_record *record)
 {
     return reservoir_init(&record->rates, WINDOWS_MAX);

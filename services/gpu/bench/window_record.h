@@ -2,8 +2,8 @@
 #ifndef GPU_BENCH_WINDOW_RECORD_H
 #define GPU_BENCH_WINDOW_RECORD_H
 
+#include "job.h"
 #include "statistics.h"
-#include "windows.h"
 
 struct lane_time {
     double work, seconds; /* by the device's clock */

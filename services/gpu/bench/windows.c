@@ -2,7 +2,6 @@
 
 #include "clocks.h"
 #include "figures.h"
-#include "gpu.h"
 #include "lane.h"
 #include "monotonic.h"
 #include "telemetry.h"
@@ -14,6 +13,7 @@
 
 enum { CALIBRATIONS_MAX = 16 };
 
+static const double PIECE_S = 7e-3; /* aimed at */
 /* A first piece may be short beside what queueing it costs; a much larger one is not tried at once. */
 static const double GROWTH_MAX = 16;
 /* Pieces may be this much shorter or longer than aimed at. */
@@ -27,7 +27,6 @@ struct windows {
     unsigned count;
     uint64_t size;
     struct window_record record;
-    struct windows_figures figures;
     uint64_t checked; /* pieces that were done when what they leave was last looked at */
     /* What has been done in this phase, and when that was so: for another thread's samples. */
     pthread_mutex_t lock;
@@ -260,8 +259,8 @@ int windows_loop(struct thread *thread)
     if (!timed || failure || run_stopping(job->run))
         return failure;
     telemetry_end(job->telemetry);
-    windows->figures = window_record_figures(&windows->record);
-    windows->figures.wall_s = now_s() - phase.begun_s;
+    job->figures = window_record_figures(&windows->record);
+    job->figures.wall_s = now_s() - phase.begun_s;
     return EXIT_OK;
 }
 
@@ -289,7 +288,7 @@ int windows_prepare(struct thread *thread)
 int windows_verify(struct thread *thread, uint64_t units)
 {
     struct gpu_job *job = gpu_job_of(thread);
-    const struct windows_figures *figures = &job->windows->figures;
+    const struct windows_figures *figures = &job->figures;
     (void)units; /* a loop is asked for none */
     int failure = check_what_is_left(job);
     if (!failure)
@@ -301,8 +300,8 @@ int windows_verify(struct thread *thread, uint64_t units)
 void windows_finish(struct thread *thread)
 {
     struct gpu_job *job = gpu_job_of(thread);
-    double rate = windows_figures(job)->rate_median;
-    if (!windows_figures(job)->pieces)
+    double rate = job->figures.rate_median;
+    if (!job->figures.pieces)
         run_warning(
             job->run, "nothing_done",
             "the timed phase was over before a piece of work could be queued, so there is no "
@@ -311,11 +310,6 @@ void windows_finish(struct thread *thread)
     figures_tell(job);
     if (job->kind->finish)
         job->kind->finish(job);
-}
-
-const struct windows_figures *windows_figures(const struct gpu_job *job)
-{
-    return &job->windows->figures;
 }
 
 uint64_t windows_pieces(const struct gpu_job *job, unsigned lane)

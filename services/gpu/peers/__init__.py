@@ -1,10 +1,10 @@
-"""The peers of the gpu subsystem: see hostbench.peers, which finds this package by its name.
+"""The peers of the gpu subsystem: see hostbench.programs.peer.
 
 All but clpeak are of NVIDIA's cards alone, and are told by its UUID which one is meant. clpeak
 takes every device of OpenCL in turn; its figure is read behind the name of ours.
 """
 
-from hostbench.peers import Params, Peer
+from hostbench.programs.peer import Params, Peer
 from services.gpu.peers import clpeak, cublaslt, nvbandwidth, pytorch
 
 _FINDERS = (clpeak.peer, nvbandwidth.peer, cublaslt.peer, pytorch.peer)

@@ -6,9 +6,9 @@ take all of them in turn without.
 
 import re
 
-from hostbench.peers import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, match, number, version
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, match, number, version
 from services.gpu.peers.device import OPENCL, UNKNOWN, device
 
 PACKAGE = "clpeak"
@@ -64,7 +64,7 @@ class Clpeak(Peer):
         elif OPENCL not in (ours.backend, *ours.backends):
             unsupported = f"OpenCL does not know {ours.name}"
         elif found is None or not re.match(UNDERSTOOD, found):
-            unsupported = f"its version {found or 'is not told and'} is none understood here"
+            unsupported = f"its version {found or 'is unknown and'} is not supported here"
         self._name = "" if ours is None else ours.name
         numbers = None if ours is None else ours.opencl
         if numbers is not None:
@@ -105,8 +105,8 @@ class Kernels(Clpeak):
         )
 
     def parse(self, output: str, beside: Beside) -> float:
-        told = self.lines(output)
-        found = re.findall(rf"^\s+{self._line}\d*\s+: {NUMBER}$", told, re.MULTILINE)
+        text = self.lines(output)
+        found = re.findall(rf"^\s+{self._line}\d*\s+: {NUMBER}$", text, re.MULTILINE)
         if not found:
             raise BadOutput(f"no {self._line} in its output")
         return max(_number(text) for text in found) * 1e9

@@ -4,11 +4,11 @@ through our gemm. Beside the pipe's rate it is context, never the same quantity.
 import json
 from typing import Any
 
-from hostbench.errors import ResourceError
-from hostbench.hostgpu import ListedDevice
-from hostbench.peers import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
-from hostbench.program import find_program
-from hostbench.trial import Beside
+from hostbench.base.errors import ResourceError
+from hostbench.host.gpu import ListedDevice
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.program import find_program
 from services.gpu.peers.device import NOT_NVIDIA, by_cuda, device
 
 TOOL = "cublaslt"

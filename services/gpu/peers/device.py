@@ -2,19 +2,19 @@
 
 from pydantic import ValidationError
 
-from hostbench.errors import ResourceError
-from hostbench.hostgpu import DeviceList, ListedDevice
-from hostbench.peers import Ask, Params
-from hostbench.program import find_program
+from hostbench.base.errors import ResourceError
+from hostbench.host.gpu import DeviceList, ListedDevice
+from hostbench.programs.peer import Ask, Params
+from hostbench.programs.program import find_program
 
 AUTO, BACKEND, DEVICE = "auto", "backend", "device"
 CUDA, OPENCL = "cuda", "opencl"
 NOT_NVIDIA = "it measures NVIDIA's cards alone, and this device is none that CUDA knows"
-UNKNOWN = "it cannot be told which device our trial ran on"
+UNKNOWN = "it is unknown which device our trial ran on"
 
 
 def device(ask: Ask, params: Params) -> ListedDevice | None:
-    """The device that these parameters mean; None: nobody can tell."""
+    """The device that these parameters mean; None: unknown."""
     try:
         answer = ask((str(find_program("gpu")), "--list-devices"))
         listed = DeviceList.model_validate_json(answer)

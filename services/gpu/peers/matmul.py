@@ -35,8 +35,8 @@ def main() -> None:
     times = _times(torch, a, b, seconds)
     name = torch.cuda.get_device_name()
     rate = 2.0 * n**3 / statistics.median(times)
-    told = {"device": name, "n": n, "products": len(times), "operations_per_second": rate}
-    sys.stdout.write(f"{json.dumps(told)}\n")
+    result = {"device": name, "n": n, "products": len(times), "operations_per_second": rate}
+    sys.stdout.write(f"{json.dumps(result)}\n")
 
 
 def _times(torch: Any, a: Any, b: Any, seconds: float) -> list[float]:

@@ -1,10 +1,10 @@
 """nvbandwidth: NVIDIA's own measurement of copies, by the copy engines, timed by events behind a
 kernel that spins until all copies are queued."""
 
-from hostbench.hostgpu import ListedDevice
-from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect, match, number, version
-from hostbench.trial import Beside
+from hostbench.host.gpu import ListedDevice
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, expect, match, number, version
 from services.gpu.peers.device import NOT_NVIDIA, by_cuda, device, on_card
 
 TOOL = "nvbandwidth"

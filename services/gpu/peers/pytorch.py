@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from hostbench.hostgpu import ListedDevice
-from hostbench.peers import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import expect, version
-from hostbench.trial import Beside
+from hostbench.host.gpu import ListedDevice
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import expect, version
 from services.gpu.peers.device import NOT_NVIDIA, by_cuda, device, on_card
 
 TOOL = "pytorch"
@@ -66,8 +66,8 @@ class PyTorch(Peer):
     def parse(self, output: str, beside: Beside) -> float:
         for line in reversed(output.splitlines()):
             try:
-                told = json.loads(line)
-                value, n = float(told[OPERATIONS]), int(told["n"])
+                text = json.loads(line)
+                value, n = float(text[OPERATIONS]), int(text["n"])
             except (ValueError, KeyError, TypeError):
                 continue
             expect("matrices of", n, self._n)

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult, ResultDocument
-from hostbench.report.cases import WORKLOAD, asked, name_of, number
+from hostbench.model.result import CaseResult, ResultDocument
+from hostbench.report.cases import WORKLOAD, name_of, requested
 from hostbench.report.content import Block, CurveAxis, Paragraph, Part
-from hostbench.report.curves import Along, curve_charts
+from hostbench.report.curves import curve_charts
 from hostbench.report.figures import by_workload, figures_table, workload_table
 from hostbench.report.grouping import Layout, charts
-from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part, preferred
+from hostbench.report.subsystem import SubsystemReport
+from hostbench.report.subsystems import best_of_each, peer_part, preferred
+from hostbench.report.sweeps import along_param
 from services.gpu.report.cases import (
     BACKEND,
     CACHED_IN,
@@ -30,7 +32,6 @@ from services.gpu.report.cases import (
     TRANSFERS,
     VECTOR,
     of_workloads,
-    param_word,
 )
 from services.gpu.report.evidence import card, cautions, devices, nothing_ran
 
@@ -64,34 +65,34 @@ COPIES = Paragraph(
     "Pinned memory is copied by the device itself; pageable memory the driver copies first, and "
     "its transfers are timed by the host. Both ways at once count together."
 )
-AXES = {
-    WORKLOAD: "workload",
-    DTYPE: "type",
-    INSTRUCTION: "instruction",
-    HOST_MEMORY: "kind of host memory",
-    MODE: "mode",
-    PATH: "who copies",
-    DIRECTION: "direction",
-    CACHED_IN: "cache",
-    SIZE: "size",
-    DEVICE: "device",
-    BACKEND: "backend",
-}
-BARS = Layout(axes=AXES, first=(WORKLOAD, DEVICE, BACKEND), word=param_word)
+AXES = (
+    WORKLOAD,
+    DTYPE,
+    INSTRUCTION,
+    HOST_MEMORY,
+    MODE,
+    PATH,
+    DIRECTION,
+    CACHED_IN,
+    SIZE,
+    DEVICE,
+    BACKEND,
+)
+BARS = Layout(axes=AXES, first=(WORKLOAD, DEVICE, BACKEND))
 
 
 def _beside(first: str) -> Layout:
     """The same with the values of one parameter side by side within each workload."""
-    axes = {first: AXES[first], **{name: said for name, said in AXES.items() if name != first}}
-    return Layout(axes=axes, first=BARS.first, word=param_word)
+    axes = (first, *(name for name in AXES if name != first))
+    return Layout(axes=axes, first=BARS.first)
 
 
 BY_TYPE, BY_HOST_MEMORY = _beside(DTYPE), _beside(HOST_MEMORY)
-CURVES = Layout(axes={DEVICE: "", BACKEND: ""}, word=param_word)
+CURVES = Layout(axes=(DEVICE, BACKEND))
 
 
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
-    """See hostbench.report.subsystems."""
+    """See hostbench.report.subsystem.HasReport."""
     of = len(document.cases)
     parts = [
         _part("Vector units", cases, VECTOR, VECTOR_RATES, BY_TYPE, of=of),
@@ -138,7 +139,7 @@ def _part(
     if not found:
         return Part(title, ())
     blocks: list[Block] = [introduction] if introduction else []
-    blocks += charts([(case, asked(case)) for case in found], layout)
+    blocks += charts([(case, requested(case)) for case in found], layout)
     blocks.append(figures_table(found, f"Figures: {title[0].lower()}{title[1:]}", of=of))
     return Part(title, tuple(blocks))
 
@@ -147,16 +148,11 @@ def _chase(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     if not cases:
         return
     yield ACCESSES
-    along = Along(
-        CurveAxis("working set", "byte", logarithmic=True),
-        lambda case: number(case, SIZE),
-        left_out=(SIZE,),
-    )
     yield from curve_charts(
         "Access time over the working set",
-        [(case, asked(case)) for case in cases],
+        [(case, requested(case)) for case in cases],
         CURVES,
-        along,
+        along_param(cases, SIZE),
         CurveAxis("time of an access", "s", logarithmic=True),
     )
     yield workload_table("gpu.pointer_chase", cases, of=of)

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import name_of
-from hostbench.report.grouping import word
-from hostbench.units import binary_bytes
 
 VECTOR = ("fma", "int_add", "int_mul_add", "dp4a")
 TENSOR, GEMM = "tensor", "gemm"
@@ -18,33 +16,6 @@ KNOWN = (*VECTOR, TENSOR, GEMM, *MEMORY, CHASE, LAUNCHES, *TRANSFERS, PEER_TO_PE
 DTYPE, DEVICE, BACKEND, SIZE = "dtype", "device", "backend", "size_bytes"
 HOST_MEMORY, INSTRUCTION, MODE = "host_memory", "instruction", "mode"
 PATH, DIRECTION, CACHED_IN = "path", "direction", "cached_in"
-# What a case has of them where nobody asked for more is no news.
-_PLAIN = {
-    DEVICE: "auto",
-    BACKEND: "auto",
-    SIZE: "auto",
-    INSTRUCTION: "auto",
-    CACHED_IN: "auto",
-}
-
-
-def param_word(name: str, value: object) -> str:
-    """How a value is called among those of other cases; what is plain is not."""
-    if value is None or _PLAIN.get(name) == value:
-        return ""
-    if name == SIZE and isinstance(value, int):
-        return binary_bytes(value)
-    if name == HOST_MEMORY:
-        return f"{value} memory"
-    if name == DEVICE:
-        return f"device {value}"
-    if name == PATH:
-        return "by the driver" if value == "driver" else f"by a {value}"
-    if name == CACHED_IN:
-        return f"cached in {str(value).upper()}"
-    if name == MODE:
-        return str(value).replace("_", " ")
-    return word(name, value)
 
 
 def of_workloads(cases: Sequence[CaseResult], names: Sequence[str]) -> list[CaseResult]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.base.units import binary_bytes, plural
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import caution_blocks, median, row_of, share, shown
 from hostbench.report.content import Block, Bullets, Column, Paragraph, RowGroup, Share, Table, Text
-from hostbench.report.figures import NOTHING, folded, primary, sentence, some
-from hostbench.units import binary_bytes, plural
+from hostbench.report.figures import NOTHING, first_names, folded, primary, sentence
 from services.gpu.limits import MIG
 from services.gpu.report.cases import facts_of
 
@@ -18,7 +18,7 @@ CARD = Paragraph(
 )
 # Warnings, and what they mean for a figure; the gravest first.
 MEANINGS = {
-    "xid": "the driver told of an error of the card (Xid) meanwhile: trust none of it",
+    "xid": "the driver reported an error of the card (Xid) during the trial: trust none of it",
     "ecc": "the card's memory had errors that could not be corrected: trust none of it",
     "not_a_gpu": "the device is no GPU, such as a CPU behind OpenCL: the figure shows that the "
     "workload works and says nothing about a GPU",
@@ -31,7 +31,7 @@ MEANINGS = {
     "in the figure",
     "ptx": "the driver compiled the kernels for this device: its instructions are not those that "
     "were checked",
-    "not_run_on_hardware": "nobody has confirmed this workload on such hardware yet: hold it "
+    "not_run_on_hardware": "this workload has not been run on such hardware yet: hold it "
     "against another tool's figure",
 }
 PART_OF_A_CARD = (
@@ -62,8 +62,8 @@ def cautions(cases: Sequence[CaseResult]) -> Iterator[Block]:
     yield from caution_blocks(cases, MEANINGS)
     parts = [case.title for case in cases if facts_of(case).get("device_uuid", "").startswith(MIG)]
     if parts:
-        said = f"{plural(len(parts), 'case')} ({some(parts)}): {sentence(PART_OF_A_CARD)}"
-        yield Bullets((said,))
+        text = f"{plural(len(parts), 'case')} ({first_names(parts)}): {sentence(PART_OF_A_CARD)}"
+        yield Bullets((text,))
 
 
 def nothing_ran(cases: Sequence[CaseResult]) -> Iterator[Block]:
@@ -98,8 +98,8 @@ def _fact_word(name: str, value: str) -> str:
 
 def card(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
     """Clock, power and temperature of each case, and its share of the limit at that clock."""
-    told = [case for case in cases if row_of([case], *_COLUMNS, _CYCLES)]
-    if not told:
+    known = [case for case in cases if row_of([case], *_COLUMNS, _CYCLES)]
+    if not known:
         return
     yield CARD
     columns = (
@@ -109,7 +109,7 @@ def card(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
         Column("operations a cycle", figures=True),
         Column("of the limit at this clock", figures=True),
     )
-    rows = tuple(_card_row(case) for case in told)
+    rows = tuple(_card_row(case) for case in known)
     table = Table("What the card was doing", columns, (RowGroup(None, rows),))
     yield folded(table, len(rows), of=of)
 

@@ -4,9 +4,9 @@
  * warnings. */
 #include "clocks.h"
 #include "figures.h"
-#include "gpu.h"
 #include "lane.h"
 #include "telemetry.h"
+#include "windows.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

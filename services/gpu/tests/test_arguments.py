@@ -7,16 +7,8 @@ import json
 
 import pytest
 
-from services.gpu.tests.program import (
-    UNSUPPORTED,
-    USAGE,
-    call,
-    devices,
-    listed,
-    on_pocl,
-    refused,
-    table,
-)
+from services.gpu.tests.program import call, devices, listed, on_pocl, table
+from tests.benchmark import UNSUPPORTED, USAGE, refused
 
 BAD = [
     ("fma", ["--threads=2"], ["--threads", "--device"]),

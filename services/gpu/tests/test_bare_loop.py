@@ -37,6 +37,7 @@ def loop(tmp_path: Path) -> Loop:
     ("way", "call"),
     [("h2d", "cuMemcpyHtoDAsync"), ("d2h", "cuMemcpyDtoHAsync"), ("d2d", "cuMemcpyDtoDAsync")],
 )
+@pytest.mark.sampled(2)
 def test_it_copies_the_way_it_is_told(loop: Loop, tmp_path: Path, way: str, call: str) -> None:
     ran = loop(way, str(MIB), "0.05")
     assert ran.returncode == 0, ran.stderr

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.gpu import latencies
 from benchmarks.gpu.trials import Table
-from hostbench.hostgpu import ListedDevice
+from hostbench.host.gpu import ListedDevice
 
 
 def test_a_table_without_a_row_is_not_met(capsys: pytest.CaptureFixture[str]) -> None:

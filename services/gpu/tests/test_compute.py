@@ -5,18 +5,8 @@ import time
 
 import pytest
 
-from services.gpu.tests.program import (
-    FAILED,
-    MOMENT,
-    STOP_S,
-    UNSUPPORTED,
-    call,
-    devices,
-    measure,
-    on_pocl,
-    refused,
-    running,
-)
+from services.gpu.tests.program import MOMENT, STOP_S, call, devices, measure, on_pocl, running
+from tests.benchmark import FAILED, UNSUPPORTED, refused
 
 KERNELS = [
     ("fma", "fp64", 2),
@@ -34,6 +24,7 @@ def dtype(word: str | None) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("workload", "word", "operations"), KERNELS)
+@pytest.mark.sampled(3)
 def test_a_trial(workload: str, word: str | None, operations: int) -> None:
     trial = measure(workload, *on_pocl(), *dtype(word), *MOMENT)
     metrics = trial.metrics

@@ -13,22 +13,19 @@ import pytest
 
 from services.gpu.tests import cuda_stub, opencl_shim
 from services.gpu.tests.cuda_stub import CUDA, NVML, Report, environment
-from services.gpu.tests.program import (
+from services.gpu.tests.program import STOP_S, call, listed, measure, running
+from tests.benchmark import (
     FAILED,
     OK,
     RESOURCE,
-    STOP_S,
     UNSUPPORTED,
     USAGE,
     WRONG,
     Trial,
-    call,
-    listed,
-    measure,
     refused,
-    running,
     trial_of,
 )
+from tests.builds import builds
 from tests.machine_code import ROOT
 
 MIB = 1 << 20
@@ -197,7 +194,7 @@ def test_a_driver_that_does_not_know_the_carveout(code: int) -> None:
 # ---- every call fails ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", ["release", "asan"])
+@pytest.mark.parametrize("variant", builds("release", "asan"))
 @pytest.mark.parametrize("name", CUDA_CALLS)
 def test_a_call_that_fails(reports: dict[str, Report], name: str, variant: str) -> None:
     """At its first time, and at a later one."""
@@ -248,6 +245,7 @@ def test_a_card_that_another_has_for_itself() -> None:
 
 @pytest.mark.parametrize("name", NVML_CALLS)
 @pytest.mark.parametrize("times", ["1", "1+"])
+@pytest.mark.sampled(5)
 def test_a_sensor_that_fails(name: str, times: str) -> None:
     """The trial goes on, and what is not known is null with the reason."""
     result = short("fma", fail=f"{name}:{times}:{UNKNOWN}")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hostbench.doctor.view import View
-from hostbench.models.doctor import Finding, State
-from hostbench.models.host import Gpu, Gpus
+from hostbench.model.doctor import Finding, State
+from hostbench.model.host import Gpu, Gpus
 from services.gpu import smi
 from services.gpu.doctor import CHECKS, gpu_ecc, gpu_persistence, gpu_processes, gpu_throttling
 from tests.doctor import hosts
@@ -71,7 +71,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., View
     ("gpus", "state", "part"),
     [
         (None, NOTICE, "no driver of a GPU has device files"),
-        (Gpus(reason="gpu-bench is nowhere"), UNKNOWN, "cannot be told"),
+        (Gpus(reason="gpu-bench is nowhere"), UNKNOWN, "cannot be read"),
         (Gpus(looked=("libcuda.so.1 is not installed", "")), NOTICE, "none"),
         (
             Gpus(devices=(Gpu(index=0, backend="opencl", name="a processor", type="cpu"),)),
@@ -204,7 +204,7 @@ def test_a_card_as_it_should_be(
     ("answers", "loaded", "part"),
     [
         (((None, "nvidia-smi is not installed"),), LOADED, "not installed"),
-        ((("one, two\n", None),), LOADED, "it said: one,two"),
+        ((("one, two\n", None),), LOADED, "its output: one,two"),
         ((("unused", None),), {}, "driver is not loaded"),
     ],
 )
@@ -251,7 +251,7 @@ def test_ecc(asked: Callable[..., View], mode: str, errors: str, state: State, p
         ("0x0000000000000002", NOTICE, "application clocks"),
         ("0x0000000000000024", PROBLEM, "heat (software)"),
         ("0x00000000000000C8", PROBLEM, "hardware slowdown, heat (hardware), power brake"),
-        ("[Not Supported]", UNKNOWN, "a card does not tell"),
+        ("[Not Supported]", UNKNOWN, "a card does not report it"),
     ],
 )
 def test_what_holds_the_clock_down(

@@ -8,15 +8,8 @@ import pytest
 
 from services.gpu.tests import cuda_stub
 from services.gpu.tests.cuda_stub import CUBLASLT, read_report
-from services.gpu.tests.program import (
-    FAILED,
-    RESOURCE,
-    UNSUPPORTED,
-    WRONG,
-    call,
-    measure,
-    refused,
-)
+from services.gpu.tests.program import call, measure
+from tests.benchmark import FAILED, RESOURCE, UNSUPPORTED, WRONG, refused
 
 SMALL = ("--n=64", "--duration-s=0.05", "--warmup-s=0")
 DTYPES = ("fp16", "bf16", "tf32", "fp32", "fp64", "fp8")

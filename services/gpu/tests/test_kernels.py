@@ -120,6 +120,7 @@ class Vectors:
 
 @pytest.mark.parametrize(("workload", "dtype"), VECTOR)
 @pytest.mark.parametrize("iterations", [0, 1, 2, 7, 128, 129])
+@pytest.mark.sampled(7)
 def test_closed_form(
     library: ctypes.CDLL, run: Callable[..., None], workload: str, dtype: str, iterations: int
 ) -> None:

@@ -6,17 +6,8 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests.cuda_stub import environment, read_report
-from services.gpu.tests.program import (
-    FAILED,
-    MOMENT,
-    USAGE,
-    WRONG,
-    Trial,
-    call,
-    measure,
-    on_pocl,
-    refused,
-)
+from services.gpu.tests.program import MOMENT, call, measure, on_pocl
+from tests.benchmark import FAILED, USAGE, WRONG, Trial, refused
 
 MODES = ("round_trip", "back_to_back")
 on_both = pytest.mark.parametrize("backend", ["opencl", "cuda"])

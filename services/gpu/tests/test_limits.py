@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from hostbench.judge import measured_trial
-from hostbench.models.host import Gpu, Gpus, PcieLink
-from hostbench.models.limit import Limit
-from hostbench.models.result import Verdict
-from hostbench.models.table import Metric
-from hostbench.verdict import above_limit
+from hostbench.judge.trial import above_limit, measured_trial
+from hostbench.model.host import Gpu, Gpus, PcieLink
+from hostbench.model.limit import Limit
+from hostbench.model.result import Verdict
+from hostbench.model.table import Metric
 from services.gpu.architecture import table
 from services.gpu.limits import BYTES, OPERATIONS, PER_CYCLE, limits
 from tests.unit.records import bare_trial, end, host, start
@@ -338,7 +337,9 @@ def test_bandwidths_are_those_that_the_vendor_prints(clock: float, bits: int, gi
     assert value(BYTES, gpu, "copy", size_bytes=GIB) == pytest.approx(giga * 1e9, rel=0.002)
 
 
-@pytest.mark.parametrize(("ecc", "said"), [(True, "is on"), (False, "is off"), (None, "nobody")])
+@pytest.mark.parametrize(
+    ("ecc", "said"), [(True, "is on"), (False, "is off"), (None, "is unknown")]
+)
 def test_the_limit_says_whether_ecc_is_on(ecc: bool | None, said: str) -> None:
     limit = found(card(ecc=ecc), "copy", size_bytes=GIB)[BYTES]
     assert said in limit.factors[-1].source and "ECC" in limit.factors[-1].source
@@ -358,7 +359,7 @@ def test_what_the_cache_may_have_served_is_in_the_tolerance() -> None:
         (card(memory_clock_hertz=None), GIB, "memory clock and bus width"),
         (card(bus_width_bits=None), GIB, "memory clock and bus width"),
         (card(l2_bytes=None), GIB, "L2 cache is not known"),
-        (card(uuid=f"MIG-{UUID}"), GIB, "its share of the memory is not told"),
+        (card(uuid=f"MIG-{UUID}"), GIB, "its share of the memory is unknown"),
         (H100, "auto", "how large its buffers are"),
     ],
 )

@@ -7,20 +7,8 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests.cuda_stub import environment, read_report
-from services.gpu.tests.program import (
-    MOMENT,
-    PROGRAM,
-    RESOURCE,
-    UNSUPPORTED,
-    USAGE,
-    WRONG,
-    Trial,
-    call,
-    devices,
-    measure,
-    on_pocl,
-    refused,
-)
+from services.gpu.tests.program import MOMENT, PROGRAM, call, devices, measure, on_pocl
+from tests.benchmark import RESOURCE, UNSUPPORTED, USAGE, WRONG, Trial, refused
 
 MIB, GIB = 1 << 20, 1 << 30
 TILE = 32768
@@ -48,6 +36,7 @@ def trial_on(backend: str, workload: str, *arguments: str) -> Trial:
 
 @pytest.mark.parametrize("workload", list(ARRAYS))
 @on_both
+@pytest.mark.sampled(3)
 def test_a_trial(backend: str, workload: str) -> None:
     trial = trial_on(backend, workload, SIZE)
     metrics = trial.metrics
@@ -107,6 +96,7 @@ def test_passes_too_short_for_the_host() -> None:
 
 @pytest.mark.parametrize("size", [TILE, 3 * TILE, 65 * MIB + TILE])
 @pytest.mark.parametrize("workload", list(ARRAYS))
+@pytest.mark.sampled(5)
 def test_any_number_of_groups(workload: str, size: int) -> None:
     """One alone, an odd number, and more than the host reads back in full."""
     trial = on_stub(workload, f"--size-bytes={size}", memory=512 * MIB)
@@ -124,6 +114,7 @@ def test_small_arrays_are_said_to_be_cached() -> None:
 
 @pytest.mark.parametrize("size", [128, 256, 4 * MIB])
 @on_both
+@pytest.mark.sampled(5)
 def test_a_chase(backend: str, size: int) -> None:
     trial = trial_on(backend, "pointer_chase", f"--size-bytes={size}")
     assert 1e-10 < trial.metrics["access_time_s"] < 1e-4
@@ -150,6 +141,7 @@ def test_cycles_are_time_by_clock() -> None:
         (("--size-bytes=1048576", "--cached-in=l1"), MIB, "l1"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_levels(arguments: tuple[str, ...], size: int, cached_in: str) -> None:
     trial = on_stub("pointer_chase", *arguments, memory=1024 * MIB)
     assert trial.params["size_bytes"] == size and trial.params["cached_in"] == cached_in
@@ -256,6 +248,7 @@ def test_a_size_that_is_none(workload: str, size: str, parts: list[str]) -> None
 
 
 @pytest.mark.parametrize("workload", [*ARRAYS, "pointer_chase"])
+@pytest.mark.sampled(5)
 def test_what_would_fit_does(workload: str) -> None:
     """More than the card has: the line says what would do, and that much is measured."""
     size = 1 << 40
@@ -275,6 +268,7 @@ def test_what_would_fit_does(workload: str) -> None:
 
 
 @pytest.mark.parametrize("workload", list(ARRAYS))
+@pytest.mark.sampled(4)
 def test_auto_is_what_fits(workload: str) -> None:
     size = on_stub(workload, memory=256 * MIB).params["size_bytes"]
     assert size % MIB == 0 and 0.6 * 256 * MIB < ARRAYS[workload] * size < 256 * MIB

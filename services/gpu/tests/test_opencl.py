@@ -9,19 +9,8 @@ import pytest
 
 from services.gpu.tests import opencl_shim
 from services.gpu.tests.compiler import compiler
-from services.gpu.tests.program import (
-    MOMENT,
-    OK,
-    PROGRAM,
-    RESOURCE,
-    UNSUPPORTED,
-    call,
-    listed,
-    measure,
-    on_pocl,
-    refused,
-    table,
-)
+from services.gpu.tests.program import MOMENT, PROGRAM, call, listed, measure, on_pocl, table
+from tests.benchmark import OK, RESOURCE, UNSUPPORTED, refused
 
 Shim = Callable[..., Mapping[str, str]]
 

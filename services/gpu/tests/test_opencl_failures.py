@@ -8,20 +8,9 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests import opencl_shim
-from services.gpu.tests.program import (
-    FAILED,
-    MOMENT,
-    OK,
-    RESOURCE,
-    STOP_S,
-    UNSUPPORTED,
-    call,
-    on_pocl,
-    refused,
-    running,
-    table,
-)
+from services.gpu.tests.program import MOMENT, STOP_S, call, on_pocl, running, table
 from services.gpu.tests.test_opencl import MIB, Shim
+from tests.benchmark import FAILED, OK, RESOURCE, UNSUPPORTED, refused
 
 __all__ = ["shim"]
 
@@ -112,6 +101,7 @@ def nothing_left(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "time_of", "error", "trial", "code", "says", "means"), FAILURES)
+@pytest.mark.sampled(5)
 def test_a_call_that_fails(
     shim: Shim,
     tmp_path: Path,

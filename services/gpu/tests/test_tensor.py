@@ -11,7 +11,8 @@ import pytest
 
 from services.gpu.tests.compiler import compiler
 from services.gpu.tests.cuda_stub import FLAGS, GPU, INCLUDES, environment
-from services.gpu.tests.program import UNSUPPORTED, WRONG, call, measure, on_pocl, refused
+from services.gpu.tests.program import call, measure, on_pocl
+from tests.benchmark import UNSUPPORTED, WRONG, refused
 
 # Fields and fractions of the formats; the places of element.h's enumeration.
 FORMATS = {"fp16": (0, 2, 5, 10), "bf16": (1, 2, 8, 7), "tf32": (2, 4, 8, 10), "fp8": (3, 1, 4, 3)}
@@ -224,6 +225,7 @@ def prepared(library: ctypes.CDLL, name: str, which: int) -> Launched:
 
 @pytest.mark.parametrize("which", [RANDOM, EXACT])
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(7)
 def test_the_host_knows_what_a_kernel_leaves(library: ctypes.CDLL, name: str, which: int) -> None:
     launched = prepared(library, name, which)
     assert (launched.expected.tolerance == 0) == (which == EXACT or "int8" in name)
@@ -244,6 +246,7 @@ def test_sums_too_large_to_be_exact_are_told(library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_what_is_wrong_is_found(library: ctypes.CDLL, name: str) -> None:
     launched = prepared(library, name, EXACT)
     launched.launch(2)
@@ -268,6 +271,7 @@ def test_what_is_wrong_is_found(library: ctypes.CDLL, name: str) -> None:
     ("name", "which"),
     [(name, which) for name in NAMES for which in (RANDOM, EXACT) if which or "fp8" not in name],
 )
+@pytest.mark.sampled(7)
 def test_a_round_too_few_is_found(library: ctypes.CDLL, name: str, which: int) -> None:
     launched = prepared(library, name, which)
     rounds = library.tensor_rounds(ctypes.byref(launched.kernel), which)
@@ -276,6 +280,7 @@ def test_a_round_too_few_is_found(library: ctypes.CDLL, name: str, which: int) -
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_every_element_counts(library: ctypes.CDLL, name: str) -> None:
     """Two elements in each other's place, as a wrong layout would have them: it is seen."""
     launched = prepared(library, name, EXACT)
@@ -376,6 +381,7 @@ def test_rounding_of_elements(library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize(("capability", "dtype", "said"), CASES)
+@pytest.mark.sampled(4)
 def test_each_capability_has_its_instruction(capability: str, dtype: str, said: str) -> None:
     trial = measure("tensor", f"--dtype={dtype}", *MOMENT, env=environment(cc=capability))
     assert trial.facts["instruction"].startswith(f"{said} {dtype}, sums in ")

@@ -5,19 +5,8 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests.cuda_stub import environment, read_report
-from services.gpu.tests.program import (
-    MOMENT,
-    RESOURCE,
-    UNSUPPORTED,
-    USAGE,
-    WRONG,
-    Trial,
-    call,
-    measure,
-    on_pocl,
-    refused,
-    table,
-)
+from services.gpu.tests.program import MOMENT, call, measure, on_pocl, table
+from tests.benchmark import RESOURCE, UNSUPPORTED, USAGE, WRONG, Trial, refused
 
 MIB = 1 << 20
 SIZE = f"--size-bytes={4 * MIB}"
@@ -39,6 +28,7 @@ def trial_on(backend: str, workload: str, *arguments: str, cards: int = 1) -> Tr
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("workload", TRANSFERS[:2])
 @on_both
+@pytest.mark.sampled(3)
 def test_a_trial(backend: str, workload: str, memory: str) -> None:
     trial = trial_on(backend, workload, SIZE, f"--host-memory={memory}")
     metrics = trial.metrics
@@ -79,6 +69,7 @@ def test_pageable_memory_has_no_two_directions() -> None:
 
 @pytest.mark.parametrize("size", [4, 4096, 16 * MIB + 4])
 @pytest.mark.parametrize("workload", TRANSFERS)
+@pytest.mark.sampled(4)
 def test_any_size(workload: str, size: int) -> None:
     trial = trial_on("cuda", workload, f"--size-bytes={size}")
     assert trial.metrics["work_bytes"] % size == 0
@@ -101,6 +92,7 @@ ONE_COPY = (f"--size-bytes={LARGE}", "--work=1", "--warmup-s=0")
         ("device_to_host", "what arrived on the host"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_copy_that_fails_to_copy(workload: str, where: str, memory: str, what: str) -> None:
     """Not at all, or all but the last bit."""
     settings = {what: f"memcpy:{LARGE}:{LAST}"}
@@ -112,6 +104,7 @@ def test_a_copy_that_fails_to_copy(workload: str, where: str, memory: str, what:
 
 
 @pytest.mark.parametrize("nth", [3, 4, 5])
+@pytest.mark.sampled(2)
 def test_one_of_two_directions(nth: int) -> None:
     """The other direction's one before the warm-up, and of the two of the timed region either."""
     env = environment(None, memory=1024 * MIB, lazy=f"memcpy:{LARGE}:{nth}")
@@ -202,6 +195,7 @@ def test_both_cards_are_given_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workload", TRANSFERS)
+@pytest.mark.sampled(3)
 def test_what_would_fit_does(workload: str) -> None:
     env = environment(memory=256 * MIB)
     size = f"--size-bytes={1 << 30}"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hostbench.hostgpu import DeviceList
-from hostbench.models.events import EndEvent, StartEvent
-from hostbench.models.host import Gpu, Gpus
-from hostbench.models.limit import Limit
-from hostbench.program import find_program
+from hostbench.host.gpu import DeviceList
+from hostbench.model.events import EndEvent, StartEvent
+from hostbench.model.host import Gpu, Gpus
+from hostbench.model.limit import Limit
+from hostbench.programs.program import find_program
 from services.gpu.limits import BYTES, OPERATIONS, PER_CYCLE, limits
 from services.gpu.tests import cuda_stub
 from tests.unit.records import host

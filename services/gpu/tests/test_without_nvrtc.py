@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests import cuda_stub
-from services.gpu.tests.program import OK, PROGRAM, UNSUPPORTED, call
+from services.gpu.tests.program import PROGRAM, call
+from tests.benchmark import OK, UNSUPPORTED, objects_of
 from tests.machine_code import ROOT
 
 BUILD = ROOT / "services" / "gpu" / "kernels" / "build.py"
@@ -19,14 +20,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The release build with other kernels."""
     made = tmp_path_factory.mktemp("opencl-alone")
     subprocess.run([sys.executable, BUILD, "none", made], check=True)
-    objects = [
-        path
-        for part in ("harness", "services/gpu/bench")
-        for path in (PROGRAM.parent / part).glob("*.o")
-    ]
-    assert objects
     command = ["gcc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-pthread"]
-    command += ["-o", str(made / PROGRAM.name), str(made / "kernels.c"), *map(str, objects), "-lm"]
+    command += [
+        "-o",
+        str(made / PROGRAM.name),
+        str(made / "kernels.c"),
+        *map(str, objects_of("gpu")),
+        "-lm",
+    ]
     subprocess.run(command, check=True)
     return made / PROGRAM.name
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { WORD_BYTES = 8 };
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* Knuth's MMIX: the full period modulo every power of two. */

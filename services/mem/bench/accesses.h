@@ -11,7 +11,6 @@ enum {
     ACCESSES_UNROLLED = 16, /* in one unit of work */
     LANES = 4,              /* of the generator, each four numbers ahead at a time */
     ACCESS_BYTES_MOST = 64,
-    WORD_BYTES = 8,
 };
 
 enum access_operation {

@@ -12,6 +12,9 @@ static const char *const streams[] = {"best", "1", "4", "8", NULL};
      .type = PARAM_CHOICE,                                                                         \
      .initial = "best",                                                                            \
      .choices = (names),                                                                           \
+     .roles = ROLE_AXIS,                                                                           \
+     .resolved = "best",                                                                           \
+     .resolved_once = true,                                                                        \
      .help = "How results are stored; nt: past the caches; " text "best: the fastest of them "     \
              "here, tried on the arrays by all threads at once."}
 #define PARAMS_KERNEL                                                                              \
@@ -20,6 +23,10 @@ static const char *const streams[] = {"best", "1", "4", "8", NULL};
          .type = PARAM_CHOICE,                                                                     \
          .initial = "best",                                                                        \
          .choices = streams,                                                                       \
+         .roles = ROLE_AXIS,                                                                       \
+         .noun = "stream",                                                                         \
+         .resolved = "best",                                                                       \
+         .resolved_once = true,                                                                    \
          .help = "Neighbouring pages of an array that are worked on side by side, which keeps "    \
                  "more of a core's prefetchers busy; best: the fastest here, tried with the "      \
                  "store."}

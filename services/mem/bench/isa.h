@@ -10,6 +10,10 @@ extern const char *const isas[];
      .type = PARAM_CHOICE,                                                                         \
      .initial = "best",                                                                            \
      .choices = isas,                                                                              \
+     .roles = ROLE_TAG,                                                                            \
+     .title = "instruction set",                                                                   \
+     .resolved = "best",                                                                           \
+     .resolved_once = true,                                                                        \
      .help = "Instruction set and width; best: the widest this CPU has."}
 
 /* For resolve(), unsupported() and unconfirmed() of workloads with this parameter. */

@@ -10,7 +10,6 @@ enum {
     LINE_BYTES = 64,   /* of a cache line */
     ELEMENT_BYTES = 8, /* STREAM's: fp64 */
     PAGE_BYTES = 4096, /* the smallest; how far apart concurrent streams are */
-    STREAMS_MOST = 8,
 };
 
 /* STREAM's, with `a` the array that is written, `b` and `c` those that are read. */

@@ -223,7 +223,7 @@ static void warn_of_starved_load(const struct run *run, const struct loaded *loa
     if (loaded->intensity > 0 && ratio < LOADED_CPU_RATIO)
         run_warning(run, "load_starved",
                     "the load threads had a CPU for %.0f %% of the time: the load was less than "
-                    "asked for; free the CPUs of other work, or use one thread a CPU",
+                    "requested; free the CPUs of other work, or use one thread a CPU",
                     100 * ratio);
 }
 
@@ -245,6 +245,7 @@ static const struct param params[] = {
      .type = PARAM_CHOICE,
      .initial = "read",
      .choices = loads,
+     .roles = ROLE_TAG,
      .help = "What the other threads do meanwhile; stores go past the caches."},
     {.name = "intensity",
      .type = PARAM_NUMBER,
@@ -252,6 +253,7 @@ static const struct param params[] = {
      .initial = "1",
      .min = 0,
      .max = 1,
+     .roles = ROLE_AXIS,
      .help =
          "Share of the time that each of them does it for, in bursts of some microseconds, 0.001 "
          "at least; 0: they sleep."},

@@ -13,6 +13,7 @@ static const struct param params[] = {
      .type = PARAM_CHOICE,
      .initial = "sequential",
      .choices = patterns,
+     .roles = ROLE_TAG,
      .help =
          "Order of the blocks; random: rand() is called for each, which costs more than a small "
          "block and takes a lock that threads wait for."},
@@ -22,17 +23,20 @@ static const struct param params[] = {
      .initial = "4096",
      .min = 1,
      .max = 1 << 30,
+     .roles = ROLE_AXIS,
      .help = "One call of the C library's routine each."},
     {.name = "clock",
      .type = PARAM_CHOICE,
      .initial = "once",
      .choices = clocks,
+     .named = true,
      .help = "When gettimeofday() is read, which tells microseconds; once: before and after all; "
              "each: before and after each block, and the sum is the time."},
     {.name = "lock",
      .type = PARAM_CHOICE,
      .initial = "none",
      .choices = locks,
+     .named = true,
      .help = "each: all threads go over the same blocks, with a mutex around each and the counting "
              "of it, so that one of them works at a time."},
     PARAMS_WORKING_SET_ON("4k"),

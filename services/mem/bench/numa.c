@@ -4,7 +4,6 @@
 #include "cpulist.h"
 #include "memory.h"
 #include "textfile.h"
-#include "working_set.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -160,14 +159,13 @@ struct findings {
 };
 
 /* Pages at equal distances of a thread's part. */
-static void look_up(const struct libnuma *numa, const struct working_set *set, unsigned thread,
-                    int wanted, struct findings *found)
+static void look_up(const struct libnuma *numa, const char *part, size_t bytes, int wanted,
+                    struct findings *found)
 {
     void *pages[PAGES_ASKED];
     int nodes[PAGES_ASKED];
-    size_t bytes = set->arrays * set->array_step;
     for (unsigned i = 0; i < PAGES_ASKED; i++)
-        pages[i] = (char *)working_set_array(set, thread, 0) + bytes / PAGES_ASKED * i;
+        pages[i] = (void *)(part + bytes / PAGES_ASKED * i);
     if (wanted < 0 || numa->move_pages(0, PAGES_ASKED, pages, NULL, nodes, 0))
         return;
     for (unsigned i = 0; i < PAGES_ASKED; i++)
@@ -189,17 +187,17 @@ static void warn_of_pages_elsewhere(const struct run *run, const struct findings
         found->elsewhere, found->known, wanted);
 }
 
-void numa_inspect(struct run *run, const struct working_set *set)
+void numa_inspect(struct run *run, const void *base, size_t step, size_t bytes)
 {
     struct libnuma numa;
     struct findings found = {0};
     bool loaded = load(&numa);
     for (unsigned thread = 0; loaded && thread < run_threads(run); thread++)
-        look_up(&numa, set, thread, node_wanted(run, thread), &found);
+        look_up(&numa, (const char *)base + thread * step, bytes, node_wanted(run, thread), &found);
     if (found.elsewhere)
         warn_of_pages_elsewhere(run, &found);
     else if (found.known == 0 && are_several())
         run_warning(run, "nodes_unknown",
-                    "nobody tells on which NUMA nodes the arrays lie: install libnuma1, and in a "
+                    "it is unknown on which NUMA nodes the arrays lie: install libnuma1, and in a "
                     "container add CAP_SYS_NICE");
 }

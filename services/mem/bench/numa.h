@@ -4,8 +4,6 @@
 
 #include "workload.h"
 
-struct working_set;
-
 /* Whether memory_node is a node that this process may use. 0 or an exit_code with its reason. */
 int numa_check(struct run *run);
 /* Binds the calling thread's part of the arrays to memory_node, before it is touched; local: nothing
@@ -13,7 +11,7 @@ int numa_check(struct run *run);
  * touches it: a warning if that is the same node, else an error. */
 int numa_bind(const struct thread *thread, void *at, size_t bytes);
 /* Warns when the kernel has put pages elsewhere than on that node, or does not tell where it has put
- * them on a host with several. */
-void numa_inspect(struct run *run, const struct working_set *set);
+ * them on a host with several. The part of thread i: `bytes` at base + i * step. */
+void numa_inspect(struct run *run, const void *base, size_t step, size_t bytes);
 
 #endif

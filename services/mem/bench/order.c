@@ -54,6 +54,10 @@ void permutation_fill(struct permutation *permutation, uint32_t *to, size_t n)
     permutation->next = next;
 }
 
+/* The index of a random order is an array of 32-bit numbers, at most so many: of more blocks it
+ * holds a random selection, which at a cache line a block is 2 GiB. */
+enum { INDEX_MOST = 1 << 25 };
+
 uint64_t order_round(uint64_t blocks)
 {
     return blocks < INDEX_MOST ? blocks : INDEX_MOST;

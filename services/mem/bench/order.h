@@ -19,9 +19,6 @@ void permutation_begin(struct permutation *permutation, uint64_t count, uint32_t
 /* The next `n` of it, of which there must be so many. */
 void permutation_fill(struct permutation *permutation, uint32_t *to, size_t n);
 
-/* The index of a random order is an array of 32-bit numbers, at most so many: of more blocks it
- * holds a random selection, which at a cache line a block is 2 GiB. */
-enum { INDEX_MOST = 1 << 25 };
 /* Behind the round its first blocks follow again, for who looks so far ahead. */
 enum { INDEX_AHEAD = 32 };
 

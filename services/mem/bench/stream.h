@@ -52,6 +52,7 @@ extern const char *const stream_patterns[];
      .type = PARAM_CHOICE,                                                                         \
      .initial = "sequential",                                                                      \
      .choices = stream_patterns,                                                                   \
+     .roles = ROLE_TAG,                                                                            \
      .help = "Order of the blocks; random: one computed before, each block once a round."}
 #define PARAM_BLOCK_BYTES(first, text)                                                             \
     {.name = "block_bytes",                                                                        \
@@ -60,6 +61,7 @@ extern const char *const stream_patterns[];
      .initial = (first),                                                                           \
      .min = 1,                                                                                     \
      .max = 1 << 30,                                                                               \
+     .roles = ROLE_AXIS,                                                                           \
      .help = "Bytes of each array that one call works on. " text}
 
 #define METRICS_BLOCK_TIME                                                                         \

@@ -1,5 +1,6 @@
 /* The check of what a walk has left: every byte of the arrays, or the sum of what was read. */
 #include "walk.h"
+
 #include "walk_contents.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef MEM_BENCH_WALK_CONTENTS_H
 #define MEM_BENCH_WALK_CONTENTS_H
 
-#include "walk.h"
+#include "walk_state.h"
 
 #include <string.h>
 

@@ -211,10 +211,6 @@ static int asked_size(struct run *run, const struct demand *demand, const struct
                       const struct memory_budget *budget, double *size)
 {
     bool given = !run_choice(run, "size_bytes"), share = run_param_set(run, "size_share");
-    if (given && share) {
-        run_reason(run, "--size-bytes and --size-share were both given: take one of them");
-        return EXIT_USAGE;
-    }
     if (given) {
         *size = (double)run_count(run, "size_bytes");
         return check_split(run);
@@ -301,5 +297,5 @@ void working_set_inspect(struct run *run, struct working_set *set)
                     "(/sys/kernel/mm/transparent_hugepage/enabled) or has no free ones; the figure "
                     "holds for this mixture",
                     100 * set->huge_page_ratio);
-    numa_inspect(run, set);
+    numa_inspect(run, set->pages.base, set->thread_step, set->arrays * set->array_step);
 }

@@ -35,7 +35,9 @@ extern const char *const page_modes[], *const size_words[], *const node_words[];
      .type = PARAM_CHOICE,                                                                         \
      .initial = (default_pages),                                                                   \
      .choices = page_modes,                                                                        \
-     .help = "Pages of the arrays; huge: transparent ones of 2 MiB are asked for, and "            \
+     .roles = ROLE_TAG,                                                                            \
+     .title = "page mode",                                                                         \
+     .help = "Pages of the arrays; huge: transparent ones of 2 MiB are requested, and "            \
              "huge_page_ratio says how many there are; hugetlb: of the pool that the "             \
              "administrator has reserved."},                                                       \
         {.name = "size_bytes",                                                                     \
@@ -45,6 +47,8 @@ extern const char *const page_modes[], *const size_words[], *const node_words[];
          .min = 64,                                                                                \
          .max = 1e15,                                                                              \
          .choices = size_words,                                                                    \
+         .roles = ROLE_AXIS,                                                                       \
+         .title = "working set",                                                                   \
          .help = "Working set: all arrays of all threads together; auto: 4 times the last-level "  \
                  "caches in use, at least 320 MB a thread, at most 60 % of the memory there is."}, \
         {.name = "size_share",                                                                     \
@@ -52,8 +56,8 @@ extern const char *const page_modes[], *const size_words[], *const node_words[];
          .unit = "1",                                                                              \
          .min = 1e-6,                                                                              \
          .max = 0.9,                                                                               \
-         .help = "Working set as a share of the memory that may be taken; instead of "             \
-                 "size_bytes."},                                                                   \
+         .excludes = "size_bytes",                                                                 \
+         .help = "Working set as a share of the memory that may be taken."},                       \
         {.name = "memory_node",                                                                    \
          .type = PARAM_COUNT,                                                                      \
          .initial = "local",                                                                       \

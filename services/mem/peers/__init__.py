@@ -1,6 +1,6 @@
-"""The peers of the memory subsystem: see hostbench.peers, which finds this package by its name."""
+"""The peers of the memory subsystem: see hostbench.programs.peer."""
 
-from hostbench.peers import Params, Peer
+from hostbench.programs.peer import Params, Peer
 from services.mem.peers import hpcc, likwid, mbw, sysbench
 
 _TESTS = (likwid.Likwid, mbw.Mbw, sysbench.Sequential, hpcc.Stream)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Self
 
-from hostbench.peers import Params
-from hostbench.peertools.pages import HUGE, Pages
+from hostbench.programs.peer import Params
+from hostbench.programs.tools.pages import HUGE, Pages
 from services.mem.params import BLOCK, PAGES, PATTERN, RANDOM, SIZE, THREADS
 
 # Where a suite leaves the size to the program: the least that STREAM's rule leads to.
@@ -33,6 +33,6 @@ class Case:
 
 
 def _count(params: Params, name: str) -> int | None:
-    """A whole number that is told; None where it is left to the program."""
+    """A whole number that is given; None where it is left to the program."""
     value = params.get(name)
     return int(value) if isinstance(value, int | float) else None

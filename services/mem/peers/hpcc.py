@@ -7,10 +7,10 @@ passes by the slowest rank, so with the number of ranks it is what STREAM prints
 import math
 from dataclasses import replace
 
-from hostbench.peers import Ask, Command, Params, Peer, Survey
-from hostbench.peertools.hpcc import Hpcc
-from hostbench.peertools.reading import NUMBER, expect, number
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
+from hostbench.programs.tools.hpcc import Hpcc
+from hostbench.programs.tools.reading import NUMBER, expect, number
 from services.mem.peers.case import BEST, Case
 
 DOUBLE_BYTES, ARRAYS = 8, 3
@@ -41,7 +41,7 @@ class Stream(Hpcc):
         self.hpl_n = max(1, math.isqrt(case.size_bytes // DOUBLE_BYTES))
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        return self._case.pages.told(super().survey(ask, beside), ask)
+        return self._case.pages.with_conditions(super().survey(ask, beside), ask)
 
     def ranks(self, beside: Beside) -> list[tuple[int, ...]]:
         return [(cpu,) for cpu in beside.cpus]
@@ -53,7 +53,7 @@ class Stream(Hpcc):
     def parse(self, output: str, beside: Beside) -> float:
         self.check(output, beside)
         elements = number(rf"^STREAM_VectorSize={NUMBER}$", output, "STREAM_VectorSize")
-        asked = self.hpl_n * self.hpl_n // beside.threads // ARRAYS
-        expect("elements of an array", int(elements), asked)
+        expected = self.hpl_n * self.hpl_n // beside.threads // ARRAYS
+        expect("elements of an array", int(elements), expected)
         name = f"StarSTREAM_{self._kernel}"
         return number(rf"^{name}={NUMBER}$", output, name) * 1e9 * beside.threads

@@ -3,10 +3,10 @@
 It counts bytes as STREAM does, without what the caches fetch before a plain store.
 """
 
-from hostbench.peers import Ask, Command, Params, Peer, Survey
-from hostbench.peertools.likwid import ITERATIONS_LEAST, LikwidBench
-from hostbench.peertools.reading import NUMBER, expect_about, number
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
+from hostbench.programs.tools.likwid import ITERATIONS_LEAST, LikwidBench
+from hostbench.programs.tools.reading import NUMBER, expect_about, number
 from services.mem.params import STORE
 from services.mem.peers.case import MAKESPAN, Case
 
@@ -68,7 +68,7 @@ class Likwid(LikwidBench):
         return max(elapsed_s, passes_s) + touch_s + self.overhead_s
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        return self._case.pages.told(super().survey(ask, beside), ask)
+        return self._case.pages.with_conditions(super().survey(ask, beside), ask)
 
     def command(self, beside: Beside) -> Command:
         # A kilobyte is 1000 bytes here.

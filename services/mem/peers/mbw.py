@@ -1,9 +1,9 @@
 """mbw: memcpy of one large array to another, in one thread. It counts a copied byte once; STREAM,
 and so we, count it twice, read and written."""
 
-from hostbench.peers import Ask, Command, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect, number
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, expect, number
 from services.mem.params import PATTERN, RANDOM, THREADS
 from services.mem.peers.case import MAKESPAN, Case
 
@@ -53,7 +53,9 @@ class Mbw(Peer):
         unsupported = None
         if beside.threads > 1:
             unsupported = f"{TOOL} has one thread; this case has {beside.threads}"
-        return self._case.pages.told(Survey(package_version or None, None, unsupported), ask)
+        return self._case.pages.with_conditions(
+            Survey(package_version or None, None, unsupported), ask
+        )
 
     def command(self, beside: Beside) -> Command:
         counted = 2 * self._mebibytes * MIB

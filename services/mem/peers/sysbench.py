@@ -7,10 +7,10 @@ event is one pass over the buffer, or as many random accesses as the buffer has 
 
 import math
 
-from hostbench.peers import Ask, Command, Params, Peer, Survey
-from hostbench.peertools.reading import NUMBER, expect, number
-from hostbench.peertools.sysbench import SysbenchTest
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
+from hostbench.programs.tools.reading import NUMBER, expect, number
+from hostbench.programs.tools.sysbench import SysbenchTest
 from services.mem.params import BLOCK, OPERATION, WORD_BYTES
 from services.mem.peers.case import MAKESPAN, Case
 
@@ -45,7 +45,7 @@ class Memory(SysbenchTest):
         return 1 << max(10, round(math.log2(self._case.size_bytes / threads)))
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        return self._case.pages.told(super().survey(ask, beside), ask)
+        return self._case.pages.with_conditions(super().survey(ask, beside), ask)
 
     def command(self, beside: Beside) -> Command:
         arguments = self.timed(

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import Block, Paragraph, Part
 from hostbench.report.figures import by_workload, workload_table
-from hostbench.report.subsystems import SubsystemReport, peer_part
+from hostbench.report.subsystem import SubsystemReport
+from hostbench.report.subsystems import peer_part
 from services.mem.params import BLOCK, BLOCK_KERNELS, KERNELS, PATTERN, RANDOM
 from services.mem.report import accesses, bandwidth, blocks, latency
 from services.mem.report.summary import (
@@ -36,7 +37,7 @@ class _Kind:
 
 
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
-    """See hostbench.report.subsystems."""
+    """See hostbench.report.subsystem.HasReport."""
     kinds = [(kind, [case for case in cases if _kind(case) is kind]) for kind in _KINDS]
     found = [(kind, of_kind) for kind, of_kind in kinds if of_kind]
     parts = [Part(kind.title, tuple(kind.part(of_kind, document))) for kind, of_kind in found]

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.base.units import percent
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import Block, Column, Paragraph, RowGroup, Table, Text
 from hostbench.report.figures import label, primary, workload_table
 from hostbench.report.grouping import Layout, charts
-from hostbench.units import percent
 from services.mem.params import BLOCK, OPERATION, THREADS
-from services.mem.report.values import asked, median_of, shown, value_word, working_set
+from services.mem.report.values import median_of, requested, shown, working_set
 
 # Above it the loop and not the memory is a good part of the figure.
 EMPTY_LOOP_MOST = 0.2
@@ -21,9 +21,8 @@ SMALL = Paragraph(
 )
 
 ACCESS_BARS = Layout(
-    axes={BLOCK: "block size", OPERATION: "operation", THREADS: "number of threads"},
+    axes=(BLOCK, OPERATION, THREADS),
     first=(OPERATION, THREADS),
-    word=value_word,
 )
 
 
@@ -31,7 +30,7 @@ def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Bloc
     """Bars, and what the loop alone takes."""
     yield SMALL
     yield from charts(
-        [(case, asked(case)) for case in cases], ACCESS_BARS, title="Time of an access"
+        [(case, requested(case)) for case in cases], ACCESS_BARS, title="Time of an access"
     )
     yield from _net_table(cases)
     yield workload_table("mem.random_access", cases, of=len(document.cases))

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from hostbench.choices import BEST
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.base.units import percent, plural
+from hostbench.judge.case import BEST
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import Block, Column, Paragraph, RowGroup, Table, Text
 from hostbench.report.figures import (
     NOTHING,
@@ -16,19 +17,16 @@ from hostbench.report.figures import (
     sentence,
 )
 from hostbench.report.grouping import Layout, Params, charts, resolved
-from hostbench.units import percent, plural
 from services.mem.params import PAGES, STORE, THREADS
-from services.mem.report.values import KERNEL, asked, median_of, shown, value_word, working_set
+from services.mem.report.values import KERNEL, median_of, requested, shown, working_set
 
 BANDWIDTH_BARS = Layout(
-    axes={KERNEL: "kernel", THREADS: "number of threads", PAGES: "page mode"},
+    axes=(KERNEL, THREADS, PAGES),
     first=(THREADS, PAGES),
-    word=value_word,
 )
 STORE_BARS = Layout(
-    axes={STORE: "store", KERNEL: "kernel", THREADS: "number of threads", PAGES: "page mode"},
+    axes=(STORE, KERNEL, THREADS, PAGES),
     first=(KERNEL, THREADS, PAGES),
-    word=value_word,
 )
 
 
@@ -61,16 +59,16 @@ def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Paragraph]:
 def _by_store(
     cases: Sequence[CaseResult],
 ) -> tuple[list[tuple[CaseResult, Params]], list[tuple[CaseResult, Params]]]:
-    """The cases that took the best store, or have none; and those that were told which to take."""
+    """The cases that took the best store, or have none; and those that were given one."""
     best: list[tuple[CaseResult, Params]] = []
-    told: list[tuple[CaseResult, Params]] = []
+    known: list[tuple[CaseResult, Params]] = []
     for case in cases:
-        params = asked(case)
+        params = requested(case)
         if params.get(STORE, BEST) == BEST:
             best.append((case, {name: one for name, one in params.items() if name != STORE}))
         else:
-            told.append((case, params))
-    return best, told
+            known.append((case, params))
+    return best, known
 
 
 _STORE_COLUMNS = (

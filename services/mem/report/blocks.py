@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import Block, Column, CurveAxis, Paragraph, RowGroup, Table, Text
-from hostbench.report.curves import Along, curve_charts
+from hostbench.report.curves import curve_charts
 from hostbench.report.figures import by_workload, figures_table, label
 from hostbench.report.grouping import Layout
+from hostbench.report.sweeps import along_param
 from services.mem.params import BLOCK, PATTERN, THREADS
 from services.mem.report.values import (
     KERNEL,
-    asked,
     cache_marks,
     number_of,
+    requested,
     shown,
     size_word,
-    value_word,
 )
 
 BLOCKS = Paragraph(
@@ -23,24 +23,17 @@ BLOCKS = Paragraph(
     "timed one by one too; the clock would be most of a smaller one's time."
 )
 
-BLOCK_CURVES = Layout(
-    axes={KERNEL: "", PATTERN: "", THREADS: ""}, first=(KERNEL, PATTERN), word=value_word
-)
+BLOCK_CURVES = Layout(axes=(KERNEL, PATTERN, THREADS), first=(KERNEL, PATTERN))
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
     """The curve over the size of a block, and the times of single ones."""
     yield BLOCKS
-    along = Along(
-        CurveAxis("block", "byte", logarithmic=True),
-        lambda case: number_of(case, BLOCK),
-        left_out=(BLOCK,),
-    )
     yield from curve_charts(
         "Bandwidth over the size of a block",
-        [(case, asked(case)) for case in cases],
+        [(case, requested(case)) for case in cases],
         BLOCK_CURVES,
-        along,
+        along_param(cases, BLOCK),
         CurveAxis("bandwidth", "byte/s"),
         marks=cache_marks(document.host),
     )

@@ -1,20 +1,21 @@
 """Latency, alone and under load."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import Block, Column, CurveAxis, Paragraph, RowGroup, Table
 from hostbench.report.curves import Along, curve_charts
 from hostbench.report.figures import label, primary, workload_table
 from hostbench.report.grouping import Layout
+from hostbench.report.sweeps import along_param
 from services.mem.params import INTENSITY, LOAD, PAGES, SHARE, SIZE, THREADS
 from services.mem.report.values import (
-    asked,
     cache_marks,
     median_of,
     number_of,
+    requested,
     shown,
-    value_word,
 )
 
 LATENCY = Paragraph(
@@ -28,21 +29,17 @@ LOADED = Paragraph(
     "over the bandwidth that these get. The curve bends where requests begin to queue."
 )
 
-LATENCY_CURVES = Layout(axes={PAGES: "", THREADS: ""}, word=value_word)
-LOADED_CURVES = Layout(axes={LOAD: "", PAGES: ""}, first=(LOAD, PAGES), word=value_word)
+LATENCY_CURVES = Layout(axes=(PAGES, THREADS))
+LOADED_CURVES = Layout(axes=(LOAD, PAGES), first=(LOAD, PAGES))
 
 
 def part(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
     """The curve over the working set."""
     yield LATENCY
-    along = Along(
-        CurveAxis("working set", "byte", logarithmic=True),
-        lambda case: number_of(case, SIZE),
-        left_out=(SIZE, SHARE),
-    )
+    along = replace(along_param(cases, SIZE), left_out=(SIZE, SHARE))
     yield from curve_charts(
         "Latency over the working set",
-        [(case, asked(case)) for case in cases],
+        [(case, requested(case)) for case in cases],
         LATENCY_CURVES,
         along,
         CurveAxis("time of an access", "s", logarithmic=True),
@@ -63,7 +60,7 @@ def part_under_load(cases: Sequence[CaseResult], document: ResultDocument) -> It
     )
     yield from curve_charts(
         "Latency under load",
-        [(case, asked(case)) for case in ordered],
+        [(case, requested(case)) for case in ordered],
         LOADED_CURVES,
         along,
         CurveAxis("time of an access", "s"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from hostbench.models.result import CaseResult, Verdict
+from hostbench.model.result import CaseResult, Verdict
 from hostbench.report.figures import by_workload, primary
 from hostbench.report.subsystems import best_of_each
 from services.mem.params import BLOCK, LOAD, OPERATION, PAGES, SIZE, WORD_BYTES

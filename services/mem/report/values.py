@@ -1,13 +1,12 @@
 """What the parts of the report on memory know of a case, and how they say it."""
 
-from hostbench.choices import BEST
-from hostbench.models.host import HostInventory
-from hostbench.models.result import CaseResult
+from hostbench.base.units import binary_bytes, human
+from hostbench.model.host import HostInventory
+from hostbench.model.result import CaseResult
 from hostbench.report.content import CurveMark
 from hostbench.report.figures import NOTHING
-from hostbench.report.grouping import resolved, word
-from hostbench.units import binary_bytes, human
-from services.mem.params import BLOCK, LOAD, PAGES, SIZE, STORE
+from hostbench.report.grouping import resolved
+from services.mem.params import SIZE
 
 # The workload among those that are told apart by it alone.
 KERNEL = "kernel"
@@ -15,27 +14,12 @@ KERNEL = "kernel"
 CACHE_INFLUENCED = "cache_influenced"
 
 
-def value_word(name: str, value: object) -> str:
-    """How a value is called; what some workloads leave to their default is not."""
-    if value is None or value == BEST:
-        return ""
-    if name in (SIZE, BLOCK):
-        return binary_bytes(value) if isinstance(value, int | float) else f"{value} size"
-    if name == PAGES:
-        return "4 KiB pages" if value == "4k" else f"{value} pages"
-    if name == STORE:
-        return f"{value} stores"
-    if name == LOAD:
-        return f"loaded by {value}"
-    return word(name, value)
-
-
 def name_of(case: CaseResult) -> str:
     """Its workload within the subsystem."""
     return case.workload.partition(".")[2]
 
 
-def asked(case: CaseResult) -> dict[str, object]:
+def requested(case: CaseResult) -> dict[str, object]:
     """What the suite asked for, and the kernel."""
     return {KERNEL: name_of(case), **case.params}
 
@@ -65,8 +49,8 @@ def size_word(value: float | None) -> str:
 
 def working_set(case: CaseResult) -> str:
     """Its size, and whether a cache may have helped."""
-    said = size_word(number_of(case, SIZE))
-    return f"{said}, cache-influenced" if is_cache_influenced(case) else said
+    size = size_word(number_of(case, SIZE))
+    return f"{size}, cache-influenced" if is_cache_influenced(case) else size
 
 
 def is_cache_influenced(case: CaseResult) -> bool:

@@ -7,21 +7,8 @@ import os
 
 import pytest
 
-from services.mem.tests.program import (
-    LIBRARY,
-    MIB,
-    MOMENT,
-    RESOURCE,
-    STREAM,
-    TIMES,
-    UNSUPPORTED,
-    USAGE,
-    call,
-    measure,
-    moment,
-    refused,
-    table,
-)
+from services.mem.tests.program import LIBRARY, MOMENT, STREAM, TIMES, call, measure, moment, table
+from tests.benchmark import MIB, RESOURCE, UNSUPPORTED, USAGE, refused
 
 SIZE = f"--size-bytes={16 * MIB}"
 GIB = 1024 * MIB
@@ -86,6 +73,7 @@ def test_bad_argument(workload: str, arguments: list[str], parts: list[str]) -> 
 
 
 @pytest.mark.parametrize("workload", [*STREAM, *TIMES, *LIBRARY])
+@pytest.mark.sampled(4)
 def test_a_size_above_the_budget(workload: str) -> None:
     size = 960_000_000_000_000  # divides by whatever an element and a block are
     result = call(workload, f"--size-bytes={size}", *moment(workload))

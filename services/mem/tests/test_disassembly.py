@@ -4,9 +4,12 @@ import re
 from itertools import product
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from services.mem.tests.loops import CALLS, Traffic, innermost_loops, traffic
-from services.mem.tests.program import ARRAYS, MIB, NAME, STREAM, measure
+from services.mem.tests.program import ARRAYS, NAME, STREAM, measure
+from tests.benchmark import MIB
+from tests.builds import builds
 from tests.machine_code import Instruction, functions
 
 MACHINES = {"release": "x86_64", "clang": "x86_64", "aarch64": "aarch64"}
@@ -32,14 +35,17 @@ ONE_UNIT = (f"--size-bytes={MIB}", "--work=1", "--threads=1", "--warmup-s=0")
 FENCE = {"x86_64": "sfence", "aarch64": "dmb"}
 
 
-def kernels() -> list[tuple[str, str, str, str]]:
+def kernels() -> list[ParameterSet]:
     """Variant, operation, isa, store of every kernel; a read stores nothing."""
     found = []
-    for variant, machine in MACHINES.items():
-        isas = [isa for of, isa in REGISTERS if of == machine]
+    for build in builds(*MACHINES):
+        (variant,) = build.values
+        isas = [isa for machine, isa in REGISTERS if machine == MACHINES[str(variant)]]
         for operation, isa in product(STREAM, isas):
             stores = ("",) if operation == "read" else STORES
-            found += [(variant, operation, isa, store) for store in stores]
+            found += [
+                pytest.param(variant, operation, isa, store, marks=build.marks) for store in stores
+            ]
     return found
 
 
@@ -96,9 +102,10 @@ def on_vectors(instruction: Instruction, machine: str) -> bool:
 
 
 @pytest.mark.parametrize("operation", ["scale", "add", "triad"])
-@pytest.mark.parametrize(("variant", "machine"), MACHINES.items())
-def test_the_arithmetic_is_done(variant: str, machine: str, operation: str) -> None:
+@pytest.mark.parametrize("variant", builds(*MACHINES))
+def test_the_arithmetic_is_done(variant: str, operation: str) -> None:
     """Once for each register of results."""
+    machine = MACHINES[variant]
     words = {"scale": ("mul",), "add": ("add",), "triad": ("mul", "madd", "mla")}[operation]
     isa = "neon" if machine == "aarch64" else "avx2"
     register_bytes = 16 if machine == "aarch64" else 32
@@ -152,11 +159,11 @@ def test_the_chase_is_nothing_but_dependent_loads() -> None:
     assert len(loop) - len(loads) <= 3
 
 
-@pytest.mark.parametrize(("variant", "machine"), MACHINES.items())
-def test_stores_around_the_caches_are_waited_for(variant: str, machine: str) -> None:
+@pytest.mark.parametrize("variant", builds(*MACHINES))
+def test_stores_around_the_caches_are_waited_for(variant: str) -> None:
     fences = {
         name
         for name, body in functions(variant, NAME).items()
-        if any(one.mnemonic == FENCE[machine] for one in body)
+        if any(one.mnemonic == FENCE[MACHINES[variant]] for one in body)
     }
     assert fences, "nothing waits for them"

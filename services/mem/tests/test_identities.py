@@ -10,15 +10,14 @@ import pytest
 from services.mem.tests.program import (
     ARRAYS,
     LIBRARY,
-    MIB,
     STREAM,
     TIMES,
-    Trial,
     measure,
     running,
     status_bytes,
     threads_of,
 )
+from tests.benchmark import MIB, Trial
 
 SIZE = 48 * MIB  # splits over three arrays and over two threads
 ONE = ("--threads=1", "--warmup-s=0")
@@ -39,6 +38,7 @@ def best(metric: str, found: Trial) -> float:
 
 @pytest.mark.parametrize("pages", ["4k", "huge"])
 @pytest.mark.parametrize("workload", [*STREAM, *TIMES, *LIBRARY])
+@pytest.mark.sampled(5)
 def test_the_size_that_was_asked_for_is_there(workload: str, pages: str) -> None:
     """All of it and little more, when the timed region begins."""
     size = 96 * MIB
@@ -51,6 +51,7 @@ def test_the_size_that_was_asked_for_is_there(workload: str, pages: str) -> None
 
 
 @pytest.mark.parametrize("workload", [*STREAM, *LIBRARY])
+@pytest.mark.sampled(3)
 def test_a_fixed_work_is_done_and_no_more(workload: str) -> None:
     passes = 4
     found = measured(workload, f"--work={passes * SIZE}", *ONE)
@@ -197,6 +198,7 @@ def block_times(found: Trial) -> list[Any]:
 
 @pytest.mark.parametrize("workload", ["read", "copy", "triad", "read_write", "memset_write"])
 @pytest.mark.parametrize("pattern", ["sequential", "random"])
+@pytest.mark.sampled(3)
 def test_blocks_of_8_kib_have_a_distribution(workload: str, pattern: str) -> None:
     found = measured(workload, "--block-bytes=8192", f"--pattern={pattern}", *BRIEF)
     times_s = block_times(found)
@@ -218,6 +220,7 @@ def test_small_blocks_and_whole_passes_have_none(arguments: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 8, 64, 1000, 4096, 3 * MIB])
 @pytest.mark.parametrize("workload", ["read", "copy", "read_write", "memset_write"])
+@pytest.mark.sampled(5)
 def test_blocks_of_any_size_are_right(workload: str, block_bytes: int) -> None:
     for pattern in ("sequential", "random"):
         found = measured(

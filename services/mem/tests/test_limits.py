@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hostbench.hostmemory import memory as memory_of
-from hostbench.models.host import Cache, Channels, HostInventory, Memory, Virtualisation
-from hostbench.models.limit import NAIVE_REASON
-from hostbench.verdict import above_limit
+from hostbench.host.memory import memory as memory_of
+from hostbench.judge.trial import above_limit
+from hostbench.model.host import Cache, Channels, HostInventory, Memory, Virtualisation
+from hostbench.model.limit import NAIVE_REASON
 from services.mem.limits import WORKLOADS, cache_bytes, limits
 from services.mem.params import NAIVE
 from tests.unit import smbios_tables as tables
@@ -73,7 +73,7 @@ def test_what_the_user_tells_comes_first() -> None:
     found = limit(memory=KNOWN.model_copy(update={"user_bytes_per_second": 250e9}))
     assert found.value == 250e9
     (factor,) = found.factors
-    assert factor.source == "told by HOSTBENCH_MEMORY_BANDWIDTH"
+    assert factor.source == "set by HOSTBENCH_MEMORY_BANDWIDTH"
 
 
 def test_unlike_channels_are_added_up() -> None:

@@ -11,24 +11,16 @@ from typing import Any
 import pytest
 
 from services.mem.tests.program import (
-    MIB,
     NAIVE,
     NAME,
-    OK,
     PROGRAM,
-    RESOURCE,
-    UNSUPPORTED,
-    USAGE,
-    WRONG,
-    Trial,
     call,
     measure,
-    refused,
     running,
     status_bytes,
     table,
-    trial_of,
 )
+from tests.benchmark import MIB, OK, RESOURCE, UNSUPPORTED, USAGE, WRONG, Trial, refused, trial_of
 from tests.machine_code import functions, without
 
 SHIM = Path(__file__).with_name("calls_shim.c")
@@ -71,6 +63,7 @@ def test_nothing_else_of_memory_is_naive() -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", NAIVE)
+@pytest.mark.sampled(5)
 def test_every_way_is_right_with_blocks_of_any_size(name: str, way: tuple[str, str, str]) -> None:
     for block in (1, 8, 1000, 4096, 3 * MIB):
         found = measured(name, "--threads=2", f"--block-bytes={block}", *way_of(*way), *BRIEF)
@@ -95,6 +88,7 @@ def test_the_memory_is_there(name: str, pages: str) -> None:
 @pytest.mark.parametrize("lock", ["none", "each"])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("name", NAIVE)
+@pytest.mark.sampled(5)
 def test_a_fixed_work_is_split_and_done_and_no_more(name: str, threads: int, lock: str) -> None:
     work = 48 * MIB
     arguments = [f"--work={work}", f"--threads={threads}", "--block-bytes=1024", f"--lock={lock}"]
@@ -120,6 +114,7 @@ def calls_shim(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", NAIVE)
+@pytest.mark.sampled(5)
 def test_each_block_is_the_calls_that_it_is_said_to_be(
     name: str, way: tuple[str, str, str], calls_shim: str
 ) -> None:
@@ -197,6 +192,7 @@ def test_samples_are_told_by_the_same_clock(name: str) -> None:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="changes the x86-64 program")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", NAIVE)
+@pytest.mark.sampled(5)
 def test_a_call_that_is_left_out_exits_5(
     name: str, way: tuple[str, str, str], tmp_path: Path
 ) -> None:

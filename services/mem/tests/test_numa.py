@@ -9,16 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from services.mem.tests.program import (
-    MIB,
-    MOMENT,
-    RESOURCE,
-    USAGE,
-    call,
-    measure,
-    refused,
-    running,
-)
+from services.mem.tests.program import MOMENT, call, measure, running
+from tests.benchmark import MIB, RESOURCE, USAGE, refused
 from tests.seccomp import NUMBERS, OF_NUMA, refusing
 
 SIZE = f"--size-bytes={48 * MIB}"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from services.mem.tests.program import MIB, MOMENT, measure, moment, running, table
+from services.mem.tests.program import MOMENT, measure, moment, running, table
+from tests.benchmark import MIB
 
 SIZE = f"--size-bytes={96 * MIB}"
 WORKLOADS = ("triad", "copy", "pointer_chase", "random_access", "loaded_latency", "read_write")
@@ -42,6 +43,7 @@ def backing(pid: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.sampled(5)
 def test_small_pages_are_small(workload: str) -> None:
     trial = measure(workload, SIZE, "--pages=4k", *moment(workload))
     assert trial.metrics["huge_page_ratio"] == 0
@@ -50,6 +52,7 @@ def test_small_pages_are_small(workload: str) -> None:
 
 @pytest.mark.usefixtures("huge_pages")
 @pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.sampled(5)
 def test_huge_pages_are_huge_or_missed(workload: str) -> None:
     trial = measure(workload, SIZE, *moment(workload))
     assert trial.params["pages"] == "huge"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.models.events import ParamValue
-from hostbench.peers import BadOutput, Peer, Survey
-from hostbench.peertools.hpcc import MEMORY
-from hostbench.peertools.pages import GLIBC, SETTING
-from hostbench.trial import Beside
+from hostbench.model.events import ParamValue
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import BadOutput, Peer, Survey
+from hostbench.programs.tools.hpcc import MEMORY
+from hostbench.programs.tools.pages import GLIBC, SETTING
 from services.mem.peers import TOOLS, peers
 
 Params = dict[str, ParamValue]
@@ -246,7 +246,7 @@ def test_output_cut_at_any_line_is_a_figure_or_a_reason(
 
 
 def test_likwid_goes_over_our_working_set_as_long_as_we_did() -> None:
-    aside = Beside((3, 1), 40e9, 2.0)
+    aside = Beside(cpus=(3, 1), rate=40e9, elapsed_s=2.0)
     command = peer("likwid-bench", "copy", HUGE).command(aside).arguments
     assert command[-2:] == ("-W", "N:640000kB:2")
     assert "1,3" in command
@@ -258,7 +258,7 @@ def test_likwid_goes_over_our_working_set_as_long_as_we_did() -> None:
 
 def test_mbw_has_two_arrays_and_one_thread() -> None:
     one = peer("mbw", "copy", SINGLE)
-    command = one.command(Beside((3,), 8e9, 2.0)).arguments
+    command = one.command(Beside(cpus=(3,), rate=8e9, elapsed_s=2.0)).arguments
     assert command[-4:] == ("-t0", "-n", "25", "305")
     assert one.survey(answers({}), ONE).unsupported is None
     crowd = one.survey(answers({}), TWO).unsupported
@@ -277,7 +277,7 @@ def test_memcpy_of_small_blocks_is_another_quantity() -> None:
     [(SIZE, 2, 1 << 28), (1 << 30, 1, 1 << 30), (SIZE, 8, 1 << 26), (4096, 64, 1024)],
 )
 def test_blocks_of_sysbench_are_powers_of_two(size: int, threads: int, block: int) -> None:
-    many = Beside(tuple(range(threads)), 1e9, 0.2)
+    many = Beside(cpus=tuple(range(threads)), rate=1e9, elapsed_s=0.2)
     params = HUGE | {"size_bytes": size, "threads": threads}
     arguments = peer("sysbench", "read", params).command(many).arguments
     assert f"--memory-block-size={block}" in arguments

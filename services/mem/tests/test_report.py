@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from hostbench.models.limit import Limit
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.model.limit import Limit
+from hostbench.model.result import CaseResult, ResultDocument
+from hostbench.page.job import report_of
 from hostbench.report.content import (
     BarChart,
     Block,
@@ -21,7 +22,6 @@ from hostbench.report.content import (
 )
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
-from hostbench.report.page import report_of
 from services.mem.report import report
 from tests.unit.memory_documents import GIB, KIB, LIMIT, MIB, memory_run, planned_memory, run_of
 
@@ -88,10 +88,10 @@ def test_bars_are_kernels_by_threads_and_pages() -> None:
     chart = charts(ALL)["Bandwidth by kernel"]
     kernels = ["read", "write", "copy", "scale", "add", "triad"]
     assert bars(chart.drawing) == [
-        ("1 thread, huge pages", kernels),
-        ("1 thread, 4 KiB pages", kernels),
-        ("2 threads, huge pages", kernels),
-        ("2 threads, 4 KiB pages", kernels),
+        ("1 thread, huge", kernels),
+        ("1 thread, pages=4k", kernels),
+        ("2 threads, huge", kernels),
+        ("2 threads, pages=4k", kernels),
     ]
 
 
@@ -103,19 +103,19 @@ def test_limits_and_peers_stand_beside_the_bars() -> None:
     with_peers = {name for name, bar in found.items() if bar.peers}
     # At its own page mode only.
     assert with_peers == {
-        (f"{threads}, 4 KiB pages", kernel)
+        (f"{threads}, pages=4k", kernel)
         for threads in ("1 thread", "2 threads")
         for kernel in ("copy", "triad")
     }
-    assert found["2 threads, huge pages", "scale"].note == "invalid"
+    assert found["2 threads, huge", "scale"].note == "invalid"
 
 
 def test_stores_that_were_asked_for_are_told_apart() -> None:
     chart = charts(ALL)["Bandwidth by store"]
-    stores = ["plain stores", "nt stores", "libc stores"]
+    stores = ["plain", "nt", "libc"]
     assert bars(chart.drawing) == [
-        ("write, 2 threads, huge pages", stores),
-        ("copy, 2 threads, huge pages", stores),
+        ("write, 2 threads, huge", stores),
+        ("copy, 2 threads, huge", stores),
     ]
 
 
@@ -136,8 +136,8 @@ def test_a_curve_for_each_page_mode_with_the_caches() -> None:
     chart = charts(ALL)["Latency over the working set"]
     drawing = chart.drawing
     found = curves(drawing)
-    assert list(found) == ["huge pages, 1 thread", "4 KiB pages, 1 thread"]
-    assert [x for x, _ in found["huge pages, 1 thread"]] == [1 << n for n in range(12, 31, 2)]
+    assert list(found) == ["huge, 1 thread", "pages=4k, 1 thread"]
+    assert [x for x, _ in found["huge, 1 thread"]] == [1 << n for n in range(12, 31, 2)]
     assert isinstance(drawing, CurveChart)
     assert drawing.x.logarithmic and drawing.x.unit == "byte"
     assert [(mark.label, mark.x) for mark in drawing.marks] == [
@@ -171,8 +171,8 @@ def test_a_point_beside_a_curve_is_drawn() -> None:
     )
     found = curves(charts(document)["Latency over the working set"].drawing)
     assert {name: len(points) for name, points in found.items()} == {
-        "huge pages, 2 threads": 2,
-        "4 KiB pages, 2 threads": 1,
+        "huge, 2 threads": 2,
+        "pages=4k, 2 threads": 1,
     }
     assert html(report_of(document, "result.json"))
 
@@ -191,7 +191,7 @@ def test_many_curves_take_several_charts() -> None:
 def test_latency_under_load_is_joined_by_intensity() -> None:
     chart = charts(ALL)["Latency under load"]
     found = curves(chart.drawing)
-    assert list(found) == ["loaded by read, huge pages", "loaded by copy, huge pages"]
+    assert list(found) == ["read, huge", "copy, huge"]
     for points in found.values():
         assert len(points) == 6
         assert points[0][0] == 0 and points[0][1] < points[-1][1]
@@ -212,7 +212,7 @@ def test_raw_empty_and_net_stand_side_by_side() -> None:
     ]
     drawing = charts(ALL)["Time of an access by block size"].drawing
     assert isinstance(drawing, BarChart) and not drawing.has_limits
-    assert bars(drawing)[0] == ("read, 1 thread", ["1 B", "8 B", "64 B"])
+    assert bars(drawing)[0] == ("read, 1 thread", ["block 1 B", "block 8 B", "block 64 B"])
 
 
 def test_blocks_are_curves_and_have_their_distribution() -> None:
@@ -232,7 +232,7 @@ def test_a_random_pattern_is_no_bandwidth_of_stream() -> None:
         ("copy", {"threads": 1, "pattern": "random", "block_bytes": 4096}),
     )
     assert bars(charts(document)["Bandwidth by number of threads"].drawing) == [
-        ("huge pages, copy", ["1 thread", "2 threads"])
+        ("huge, copy", ["1 thread", "2 threads"])
     ]
     assert "Figures of blocks" in tables(document)
 

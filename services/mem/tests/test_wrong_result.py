@@ -16,19 +16,9 @@ from pathlib import Path
 import pytest
 
 from services.mem.tests.loops import Traffic, innermost_loops
-from services.mem.tests.program import (
-    MIB,
-    NAME,
-    OK,
-    PROGRAM,
-    STREAM,
-    UNSUPPORTED,
-    WRONG,
-    call,
-    refused,
-    threads_of,
-)
+from services.mem.tests.program import NAME, PROGRAM, STREAM, call, threads_of
 from services.mem.tests.test_disassembly import accesses, vector_loops
+from tests.benchmark import MIB, OK, UNSUPPORTED, WRONG, objects_of, refused
 from tests.machine_code import NOP, ROOT, Instruction, functions, without
 
 ISAS = ("scalar", "sse2", "avx2", "avx512")
@@ -69,6 +59,7 @@ def victims(loops: list[Traffic], what: str) -> list[Instruction]:
 
 @x86_only
 @pytest.mark.parametrize(("operation", "isa", "store"), KERNELS)
+@pytest.mark.sampled(5)
 def test_missing_instruction_exits_5(operation: str, isa: str, store: str, tmp_path: Path) -> None:
     kind = [] if operation == "read" else [f"--store={store}"]
     arguments = [operation, f"--isa={isa}", *kind, *BRIEF]
@@ -92,6 +83,7 @@ def test_missing_instruction_exits_5(operation: str, isa: str, store: str, tmp_p
 @x86_only
 @pytest.mark.parametrize("operation", ["read", "write", "update"])
 @pytest.mark.parametrize(("index", "order"), [("precomputed", "index"), ("lcg", "generator")])
+@pytest.mark.sampled(5)
 def test_a_missing_access_exits_5(index: str, order: str, operation: str, tmp_path: Path) -> None:
     found = accesses(order, operation.upper())
     for victim in (found[0], found[-1]):
@@ -138,9 +130,7 @@ def shortened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shortened")
     changed, program = folder / "slices.c", folder / "mem-bench"
     changed.write_text(source.replace(*SHORTENED))
-    built = PROGRAM.parent
-    objects = {*built.glob("harness/*.o"), *built.glob("services/mem/bench/*.o")}
-    others = objects - {built / "harness" / "slices.o"}
+    others = set(objects_of("mem")) - {PROGRAM.parent / "harness" / "slices.o"}
     options = ["-std=gnu17", "-O2", "-pthread", f"-I{ROOT / 'harness'}"]
     subprocess.run(["gcc", *options, "-o", program, changed, *others, "-lm"], check=True)
     return program
@@ -162,6 +152,7 @@ def shortened(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("loaded_latency", ()),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_shortened_batch_exits_5(
     workload: str, arguments: tuple[str, ...], shortened: Path
 ) -> None:

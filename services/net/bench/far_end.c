@@ -293,7 +293,7 @@ static void take_end(struct far_end *far, struct reader *body)
     for (unsigned i = 0; i < far->roles.count; i++)
         if (near_tells(&far->roles, i) &&
             atomic_load(&far->roles.roles[i].stream.expected) == STREAM_UNTOLD) {
-            wrong_message(far, "END before it told what it has sent");
+            wrong_message(far, "END before it reported what it has sent");
             return;
         }
     atomic_store(&far->roles.stop_sending, true);
@@ -453,7 +453,7 @@ static void check_opening(struct far_end *far, double at_s)
     if (at_s <= far->asked_s + AGREE_S)
         return;
     if (far->state == STATE_PROVEN)
-        finish(far, "lost", REFUSAL_LOST, "the near end asked for no test within %g s", AGREE_S);
+        finish(far, "lost", REFUSAL_LOST, "the near end requested no test within %g s", AGREE_S);
     else if (far->state == STATE_OPENING)
         finish(far, "lost", REFUSAL_LOST,
                "the near end did not connect all data sockets within %g s", AGREE_S);
@@ -466,7 +466,8 @@ static void look_at_clock(struct far_end *far)
     far->looked_s = at_s;
     if (far->state == STATE_WAITING) {
         if (at_s > far->opened_s + far->grant.expiry_s)
-            finish(far, "expired", 0, "nobody proved the token within %g s", far->grant.expiry_s);
+            finish(far, "expired", 0, "no near end proved the token within %g s",
+                   far->grant.expiry_s);
         return;
     }
     check_caps(far, at_s);

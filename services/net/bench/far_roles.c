@@ -3,6 +3,7 @@
 
 #include "monotonic.h"
 #include "rr.h"
+#include "stream_run.h"
 
 #include <errno.h>
 #include <math.h>

@@ -16,7 +16,7 @@ static const char NO_WAY[] = "the test has no stream in this direction";
 static const char NO_UNIT[] = "nothing arrived";
 static const char UNTOLD[] = "the kernel does not tell it of this socket";
 static const char NO_HEADER[] = "blocks shorter than the 16 bytes of a header: totals only";
-static const char NO_LOAD[] = "no load_streams were asked for";
+static const char NO_LOAD[] = "load_streams is 0";
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -28,7 +28,7 @@ static const char NO_LOAD[] = "no load_streams were asked for";
      "The largest packet on the path, as the sending sockets know it; the smallest of them."},     \
     {"send_buffer_in_force_bytes", "byte", HIGHER_IS_BETTER,                                       \
      "What the kernel really gave to a sending socket, its own overhead included: twice what was " \
-     "asked for; the smallest of them. TCP's grows by itself unless it was set."},                 \
+     "requested; the smallest of them. TCP's grows by itself unless it was set."},                 \
     {"receive_buffer_in_force_bytes", "byte", HIGHER_IS_BETTER, "The same of receiving sockets."}
 
 #define OF_STREAMS                                                                                 \
@@ -78,8 +78,8 @@ const struct metric udp_stream_metrics[] = {
      "Of the lost ones, those that the receiving sockets had no room for (SO_MEMINFO); with GRO "
      "the kernel counts several that it had joined as one."},
     {"refused_datagrams", "1", LOWER_IS_BETTER,
-     "Sends that told of an earlier datagram that nobody listened for (ECONNREFUSED); of many in "
-     "a call (udp_path mmsg) at least so many."},
+     "Sends that reported an earlier datagram for which nothing listened (ECONNREFUSED); of many "
+     "in a call (udp_path mmsg) at least so many."},
     {"gso_segments", "1", HIGHER_IS_BETTER,
      "The most datagrams that a sender gave to the kernel in one piece; 0: no segmentation "
      "offload."},
@@ -257,7 +257,7 @@ static void warn_of_buffer(struct net_job *job, const char *param, uint32_t aske
 {
     if (asked > 0 && got > 0 && got / 2 < asked)
         run_warning(job->run, "buffer_capped",
-                    "%s %" PRIu32 " was asked for and the kernel gave %" PRIu32
+                    "%s %" PRIu32 " was requested and the kernel gave %" PRIu32
                     ": raise %s on the host of that socket, or give the program CAP_NET_ADMIN",
                     param, asked, got / 2, sysctl);
 }
@@ -269,13 +269,13 @@ static void warn_of_udp(struct net_job *job, const struct sums *all)
     if (job->test.block_bytes < STREAM_HEADER_BYTES)
         run_warning(job->run, "totals_only",
                     "block_bytes %" PRIu32 ": less than the %d bytes of a header that numbers a "
-                    "datagram, so loss is told from totals, and a duplicate hides a loss",
+                    "datagram, so loss is computed from totals, and a duplicate hides a loss",
                     job->test.block_bytes, STREAM_HEADER_BYTES);
     if (all->surplus > 0)
         run_warning(job->run, "more_received",
                     "%" PRIu64 " datagrams more were received than sent (%" PRIu64
                     " sent): something on the path repeats them, or they are late ones of the "
-                    "warm-up; take --block-bytes %d or more, which are told apart",
+                    "warm-up; take --block-bytes %d or more, which are distinguished",
                     all->surplus, all->sent.datagrams, STREAM_HEADER_BYTES);
     if (mtu > 0 && job->test.block_bytes + endpoint_udp_header_bytes(&job->far) > mtu)
         run_warning(job->run, "fragmented",
@@ -297,7 +297,7 @@ static void warn_of_rate(struct net_job *job, double offered)
     double asked = job->test.rate * test_own_sockets(&job->test);
     if (offered < MOST_OF * asked)
         run_warning(job->run, "rate_not_reached",
-                    "%.4g byte/s were asked for and %.4g sent: the senders or the path do not give "
+                    "%.4g byte/s were requested and %.4g sent: the senders or the path do not give "
                     "more; the figure is of that rate",
                     asked, offered);
 }

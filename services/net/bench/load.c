@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "load.h"
 
+#include "stream_tcp.h"
+
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>

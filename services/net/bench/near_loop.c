@@ -3,6 +3,7 @@
 #include "monotonic.h"
 #include "net.h"
 #include "rr.h"
+#include "stream_run.h"
 #include "sums.h"
 
 #include <errno.h>

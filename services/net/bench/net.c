@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "net.h"
 
-#include "net_workloads.h"
 #include "placement.h"
 #include "token.h"
 
@@ -11,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dctcp",
+                                       "vegas",  "htcp", "westwood", NULL};
 
 /* ---- reading -------------------------------------------------------------------------------- */
 

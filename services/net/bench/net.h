@@ -50,6 +50,9 @@ struct net_job {
     atomic_bool timed;        /* the streams' counts are those of the timed phase */
 };
 
+/* The words of the parameter congestion, NULL-terminated. */
+extern const char *const net_congestions[];
+
 /* For the table: how many harness threads the streams are, and why it cannot be had here. */
 unsigned net_job_threads(const struct run *run);
 const char *net_job_unsupported(const struct run *run);

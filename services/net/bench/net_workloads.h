@@ -4,9 +4,6 @@
 
 #include "workload.h"
 
-/* The words of the parameter congestion, NULL-terminated. */
-extern const char *const net_congestions[];
-
 extern const struct workload tcp_stream_workload, udp_stream_workload, tcp_rr_workload,
     udp_rr_workload, tcp_crr_workload, naive_stream_workload;
 

@@ -295,7 +295,8 @@ static void mark(struct trips *trips, uint8_t *block)
 static int check(struct trips *trips, const uint8_t *asked)
 {
     if (memcmp(asked, trips->answered, trips->bytes))
-        return failed(trips, EBADMSG, "an answer of %zu bytes is not what was asked", trips->bytes);
+        return failed(trips, EBADMSG, "an answer of %zu bytes is not what was requested",
+                      trips->bytes);
     return 0;
 }
 
@@ -564,7 +565,7 @@ static int await_close(struct trips *trips, int fd)
     int end = tcp_take(trips, fd, &more, 1, look_for_connection);
     if (end == -EPIPE)
         return 0;
-    return end ? end : failed(trips, EBADMSG, "an answer is longer than what was asked");
+    return end ? end : failed(trips, EBADMSG, "an answer is longer than what was requested");
 }
 
 static int crr_talk(struct trips *trips, int fd)

@@ -5,6 +5,7 @@
 #include "monotonic.h"
 #include "near_control.h"
 #include "near_sockets.h"
+#include "stream_run.h"
 #include "workload.h"
 
 #include <errno.h>
@@ -326,11 +327,6 @@ const uint8_t *session_key(const struct session *session, unsigned index)
 const struct sockaddr_storage *session_near_address(const struct session *session)
 {
     return &session->control.near.address;
-}
-
-const struct sockaddr_storage *session_far_address(const struct session *session)
-{
-    return &session->control.far.address;
 }
 
 const struct far_report *session_report(const struct session *session)

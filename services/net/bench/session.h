@@ -49,9 +49,8 @@ struct stream *session_stream(struct session *session, unsigned index);
 /* Where a crr connects to, and with which key. */
 const struct sockaddr_storage *session_crr_far(const struct session *session, unsigned index);
 const uint8_t *session_key(const struct session *session, unsigned index);
-/* The two ends of the control connection. */
+/* This end of the control connection. */
 const struct sockaddr_storage *session_near_address(const struct session *session);
-const struct sockaddr_storage *session_far_address(const struct session *session);
 
 /* The far end begins the phase (0: ramp, 1: timed): back when its roles run, those of it that send
  * included. Its senders end by themselves when the time of the phase is over or, in the timed one,

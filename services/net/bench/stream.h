@@ -71,28 +71,4 @@ struct stream {
     char what[320]; /* what was being done when a role failed, and what to do about it */
 };
 
-/* Each returns 0, or a negative errno with `what`. */
-
-/* Buffers, options, congestion control and what a role needs besides, on stream->fd, which is
- * connected already; test, index, role and fd are set, the rest is zero. Askers and answerers get
- * the socket's options alone. */
-int stream_open(struct stream *stream);
-/* Clears the counts and reads the kernel's; before either end's role begins, so that nothing of the
- * phase is missed. */
-void stream_begin_phase(struct stream *stream, uint8_t phase);
-/* Frees what stream_open() made; the descriptor stays open. */
-void stream_close(struct stream *stream);
-
-/* Until over() or stopping(). Of the timed phase no more than the stream's share of the work: a
- * stream of bytes ends exactly there, datagrams with the last whole block. */
-int tcp_send(struct stream *stream, const struct driver *driver);
-int udp_send(struct stream *stream, const struct driver *driver);
-/* Until it has all `expected` bytes, or stopping(). A far end that closes before is -ECONNRESET. */
-int tcp_receive(struct stream *stream, const struct driver *driver);
-/* Until it has all `expected` datagrams, or none came for 100 ms after that was told, or 2 s after
- * it, or stopping(). */
-int udp_receive(struct stream *stream, const struct driver *driver);
-/* The one of these four that the stream's role and protocol ask for. */
-int stream_run(struct stream *stream, const struct driver *driver);
-
 #endif

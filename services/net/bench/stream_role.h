@@ -24,9 +24,4 @@ uint64_t role_share(const struct stream *stream);
 /* Page-aligned memory with bytes that no link compresses; NULL without memory. */
 char *role_block(size_t bytes);
 
-int tcp_open(struct stream *stream);
-void tcp_close(struct stream *stream);
-int udp_open(struct stream *stream);
-void udp_close(struct stream *stream);
-
 #endif

@@ -1,11 +1,12 @@
 /* TCP: copied from memory, sent from a file in memory, or without copying; received with or without
  * copying it out of the kernel. */
 #define _GNU_SOURCE
+#include "stream_tcp.h"
+
 #include "endpoint.h"
 #include "monotonic.h"
 #include "pacing.h"
 #include "stall.h"
-#include "stream.h"
 #include "stream_role.h"
 
 #include <errno.h>

@@ -1,11 +1,12 @@
 /* UDP: datagrams one at a time, many in a system call, or many in one buffer that the kernel cuts up
  * (GSO) and joins again (GRO). */
 #define _GNU_SOURCE
+#include "stream_udp.h"
+
 #include "endpoint.h"
 #include "monotonic.h"
 #include "pacing.h"
 #include "sequence.h"
-#include "stream.h"
 #include "stream_role.h"
 
 #include <endian.h>

@@ -1,4 +1,5 @@
 /* The rows of the table. All workloads share their functions: what differs is data. */
+#include "cpulist.h"
 #include "figures.h"
 #include "naive.h"
 #include "near_loop.h"
@@ -18,8 +19,6 @@ static const char *const udp_paths[] = {"auto", "single", "mmsg", "gso", NULL};
 static const char *const protocols[] = {"tcp", "udp", NULL};
 static const char *const modes[] = {"send", "echo", NULL};
 static const char *const waits[] = {"block", "spin", NULL};
-const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dctcp",
-                                       "vegas",  "htcp", "westwood", NULL};
 
 /* clang-format off */
 #define PARAMS_ALL(block, block_most, buffer)                                                      \
@@ -28,6 +27,8 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .initial = "1",                                                                               \
      .min = 1,                                                                                     \
      .max = STREAMS_MOST,                                                                          \
+     .roles = ROLE_AXIS,                                                                           \
+     .noun = "stream",                                                                             \
      .help = "Connected sockets, each with a thread of its own at either end; of direction both "  \
              "so many in each direction."},                                                        \
     {.name = "block_bytes",                                                                        \
@@ -36,18 +37,24 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .initial = block,                                                                             \
      .min = 1,                                                                                     \
      .max = block_most,                                                                            \
+     .roles = ROLE_AXIS,                                                                           \
      .help = "Payload of one call, of UDP of one datagram, of round trips of request and answer "  \
              "each."},                                                                             \
     {.name = "target",                                                                             \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "auto",                                                                            \
      .choices = targets,                                                                           \
+     .roles = ROLE_TAG,                                                                            \
+     .resolved = "auto",                                                                           \
      .help = "Where the far end is: a second process on this host, or another host; auto: the "    \
              "other host where the job has one."},                                                 \
     {.name = "ip_version",                                                                         \
      .type = PARAM_CHOICE,                                                                         \
      .initial = "auto",                                                                            \
      .choices = ip_versions,                                                                       \
+     .roles = ROLE_TAG,                                                                            \
+     .title = "IP version",                                                                        \
+     .resolved = "auto",                                                                           \
      .help = "auto: that of the far host's address, 4 on the loopback."},                          \
     {.name = "send_buffer_bytes",                                                                  \
      .type = PARAM_COUNT,                                                                          \
@@ -63,6 +70,7 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .help = "Socket buffer to ask for; not set or 0: the kernel's own."},                         \
     {.name = "far_cpus",                                                                           \
      .type = PARAM_CPU_LIST,                                                                       \
+     .max = CPULIST_MAX - 1,                                                                        \
      .help = "CPUs of the far end's threads, in turn. Default: on this host those that the near "  \
              "end leaves, where there are any; otherwise all."},                                   \
     {.name = "session_fd",                                                                         \
@@ -78,6 +86,9 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .type = PARAM_CHOICE,                                                                         \
      .initial = "system",                                                                          \
      .choices = net_congestions,                                                                   \
+     .roles = ROLE_TAG,                                                                            \
+     .title = "congestion control",                                                                \
+     .resolved = "system",                                                                         \
      .help = "Congestion control of TCP; system: the host's default."}
 
 #define PARAM_TOTAL                                                                                \
@@ -86,6 +97,7 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .unit = "byte",                                                                               \
      .min = 1,                                                                                     \
      .max = 1e18,                                                                                  \
+     .ends_trial = true,                                                                           \
      .help = "Total to send, split over all streams; with duration_s the trial ends at whichever " \
              "is reached first, and without it when all is sent."}
 
@@ -94,12 +106,14 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .type = PARAM_CHOICE,                                                                         \
      .initial = "send",                                                                            \
      .choices = directions,                                                                        \
+     .roles = ROLE_TAG,                                                                            \
      .help = "As seen from the near end."},                                                        \
     {.name = "rate",                                                                               \
      .type = PARAM_NUMBER,                                                                         \
      .unit = "byte/s",                                                                             \
      .min = 1,                                                                                     \
      .max = 1e12,                                                                                  \
+     .roles = ROLE_AXIS,                                                                           \
      .help = "Payload to send, all streams of a direction together. Not set: as fast as "          \
              "possible."},                                                                         \
     PARAM_TOTAL
@@ -109,6 +123,8 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .type = PARAM_CHOICE,                                                                         \
      .initial = "block",                                                                           \
      .choices = waits,                                                                             \
+     .roles = ROLE_TAG,                                                                            \
+     .title = "way of waiting",                                                                    \
      .help = "How both ends wait for what comes: block: the kernel wakes them; spin: they ask "    \
              "again and again, on a CPU each."},                                                   \
     {.name = "load_streams",                                                                       \
@@ -116,6 +132,8 @@ const char *const net_congestions[] = {"system", "reno", "cubic",    "bbr", "dct
      .initial = "0",                                                                               \
      .min = 0,                                                                                     \
      .max = LOAD_STREAMS_MOST,                                                                     \
+     .roles = ROLE_AXIS,                                                                           \
+     .noun = "load stream",                                                                        \
      .help = "Bulk TCP streams between the same ends meanwhile: latency under load."},             \
     {.name = "load_direction",                                                                     \
      .type = PARAM_CHOICE,                                                                         \
@@ -132,12 +150,18 @@ static const struct param tcp_stream_params[] = {
      .type = PARAM_CHOICE,
      .initial = "auto",
      .choices = send_paths,
+     .roles = ROLE_TAG,
+     .resolved = "auto",
+     .resolved_once = true,
      .help = "copy: send(); sendfile: from pages that are in the kernel already; zerocopy: "
              "MSG_ZEROCOPY; auto: the fastest, sendfile."},
     {.name = "receive_path",
      .type = PARAM_CHOICE,
      .initial = "auto",
      .choices = receive_paths,
+     .roles = ROLE_TAG,
+     .resolved = "auto",
+     .resolved_once = true,
      .help = "copy: recv(); truncate: the kernel throws away what it would copy (MSG_TRUNC), as no "
              "program does that wants its bytes; auto: copy."},
     {.name = NULL},
@@ -150,6 +174,10 @@ static const struct param udp_stream_params[] = {
      .type = PARAM_CHOICE,
      .initial = "auto",
      .choices = udp_paths,
+     .roles = ROLE_TAG,
+     .title = "UDP path",
+     .resolved = "auto",
+     .resolved_once = true,
      .help = "single: a call a datagram; mmsg: sendmmsg and recvmmsg; gso: the kernel divides what "
              "it is given, and joins what comes (GRO); auto: gso where kernel and path have it, "
              "else mmsg."},
@@ -171,6 +199,7 @@ static const struct param naive_stream_params[] = {
      .type = PARAM_CHOICE,
      .initial = "send",
      .choices = modes,
+     .roles = ROLE_TAG,
      .help = "send: the bytes given to the kernel count, arrived or not; echo: each block goes "
              "there and back and counts once."},
     PARAMS_ALL("32768", TCP_BLOCK_MOST, NULL),
@@ -206,7 +235,7 @@ static const struct net_kind naive_stream = {.naive = true};
                  "byte to its last; all streams together, both directions added up.",              \
              .combine = COMBINE_SUM,                                                               \
              .work = "byte"},                                                                      \
-    .excludes = stream_excludes, .work_param = "total_bytes", .moved = near_moved, SHARED
+    .excludes = stream_excludes, .moved = near_moved, SHARED
 
 #define ROUND_TRIP                                                                                 \
     .rate = {.name = "round_trip_s",                                                               \
@@ -285,7 +314,6 @@ const struct workload naive_stream_workload = {
     .params = naive_stream_params,
     .metrics = naive_stream_metrics,
     .excludes = stream_excludes,
-    .work_param = "total_bytes",
     .own = &naive_stream,
     OF_A_JOB,
     .setup = naive_setup,

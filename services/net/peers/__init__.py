@@ -1,11 +1,11 @@
-"""The peers of the net subsystem: see hostbench.peers, which finds this package by its name.
+"""The peers of the net subsystem: see hostbench.programs.peer.
 
 Those that talk to a server of their own bring it along on the loopback; between two hosts it is
 part of the session that the far host's service opens for them.
 """
 
-from hostbench.errors import UsageError, listing, shown
-from hostbench.peers import Command, Params, Peer
+from hostbench.base.errors import UsageError, listing, shown
+from hostbench.programs.peer import Command, Params, Peer
 from services.net.peers import iperf3, ping, qperf, sockperf
 from services.net.peers.case import Case
 

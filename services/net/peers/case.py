@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Self
 
-from hostbench.peers import Params
+from hostbench.programs.peer import Params
 
 TCP_STREAM, UDP_STREAM = "tcp_stream", "udp_stream"
 TCP_RR, UDP_RR = "tcp_rr", "udp_rr"
 STREAMS, ROUND_TRIPS = (TCP_STREAM, UDP_STREAM), (TCP_RR, UDP_RR)
 RATE, ROUND_TRIP, MEAN_ROUND_TRIP = "bytes_per_second", "round_trip_s", "latency_mean_s"
-FAR_HOST, LOOPBACK = "far_host", "loopback"
 SYSTEM = "system"
 # The program's defaults, for a plan: what a trial ran with, it says itself.
 _BLOCK_BYTES = {TCP_STREAM: 131_072, UDP_STREAM: 1472}
@@ -87,7 +86,7 @@ class Case:
 
 
 def _number(params: Params, name: str, default: float) -> float:
-    """A number that is told; `default` where it is left to the program."""
+    """A number that is given; `default` where it is left to the program."""
     value = params.get(name)
     return value if isinstance(value, int | float) else default
 

@@ -4,16 +4,17 @@ import contextlib
 import dataclasses
 import socket
 
-from hostbench.peers import Command, on_cpus
-from hostbench.trial import Beside
-from services.net.peers.case import FAR_HOST, Case
+from hostbench.model.trial import Beside
+from hostbench.plan.workloads import FAR_HOST
+from hostbench.programs.peer import Command, on_cpus
+from services.net.peers.case import Case
 
 TRIES = 20
 NO_FAR_END = "the far host has no server of it: the trial has no session for a peer"
 
 
 def lacks_far_end(case: Case, beside: Beside) -> str | None:
-    """Why a tool has nobody to talk to; None: a far host's server, or one that it brings along."""
+    """Why a tool has no server to reach; None: a far host's server, or one that it brings along."""
     return NO_FAR_END if case.target == FAR_HOST and beside.far is None else None
 
 
@@ -41,7 +42,7 @@ def with_server(client: Command, server: Command, beside: Beside) -> Command:
 
 
 def free_port(address: str) -> int:
-    """A port at which nobody is, of TCP and of UDP: iperf3 uses one of both."""
+    """A free port, of TCP and of UDP: iperf3 uses one of both."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     for _ in range(TRIES):
         with socket.socket(family, socket.SOCK_STREAM) as stream:

@@ -6,9 +6,9 @@ from 3.16 on one thread a stream.
 
 import shlex
 
-from hostbench.peers import Ask, BadOutput, Command, Listens, Params, Peer, Survey, on_cpus
-from hostbench.peertools.reading import version, whole_seconds
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, BadOutput, Command, Listens, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import version, whole_seconds
 from services.net.peers.case import RATE, STREAMS, SYSTEM, UDP_BUFFER_BYTES, Case
 from services.net.peers.ends import far_end, floats, lacks_far_end, with_server
 from services.net.peers.iperf3_output import read_report
@@ -65,7 +65,7 @@ def options(case: Case) -> tuple[str, ...]:
 
 
 def _is_default_of_udp(case: Case) -> bool:
-    """Whether its buffers are ours of UDP, which nobody asked for and few hosts allow."""
+    """Whether its buffers are ours of UDP, which no suite requests and few hosts allow."""
     return case.udp and case.send_buffer_bytes == UDP_BUFFER_BYTES
 
 
@@ -125,12 +125,12 @@ class Iperf3(Peer):
         found = version(ask((TOOL, "--version")), r"iperf (\d+\.\d+)")
         self._newer = self._understood(found)
         small = self._size_buffers(ask) if _is_default_of_udp(self._case) else None
-        told = (small, floats(beside))
-        said = [*self._conditions(found), *(one for one in told if one)]
+        sizes = (small, floats(beside))
+        conditions = [*self._conditions(found), *(one for one in sizes if one)]
         return Survey(
             version=found,
             unsupported=lacks_far_end(self._case, beside),
-            conditions="; ".join(said) or None,
+            conditions="; ".join(conditions) or None,
             comparable=small is None,
         )
 
@@ -157,14 +157,14 @@ class Iperf3(Peer):
         return ("--skip-rx-copy",) if truncates else ()
 
     def _conditions(self, found: str | None) -> list[str]:
-        said = []
+        conditions = []
         if self._case.udp:
-            said.append("with GSO and GRO" if self._newer else "one datagram a call")
+            conditions.append("with GSO and GRO" if self._newer else "one datagram a call")
         else:
-            said.append("dropped by the kernel" if self._newer else "received with copies")
+            conditions.append("dropped by the kernel" if self._newer else "received with copies")
         if self._case.streams > 1 and not _since(found, THREADS_SINCE):
-            said.append("all streams in one thread")
-        return said
+            conditions.append("all streams in one thread")
+        return conditions
 
     def command(self, beside: Beside) -> Command:
         address, port = far_end(self._case, beside)

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hostbench.errors import shown
-from hostbench.peers import BadOutput
-from hostbench.peertools.reading import expect
+from hostbench.base.errors import shown
+from hostbench.programs.peer import BadOutput
+from hostbench.programs.tools.reading import expect
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 answers where the packet arrives, so its time is the path's and no program's: context.
 """
 
-from hostbench.peers import Ask, Command, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect, match, number, version, whole_seconds
-from hostbench.trial import Beside
-from services.net.peers.case import FAR_HOST, Case
+from hostbench.model.trial import Beside
+from hostbench.plan.workloads import FAR_HOST
+from hostbench.programs.peer import Ask, Command, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, expect, match, number, version, whole_seconds
+from services.net.peers.case import Case
 from services.net.peers.ends import lacks_far_end
 
 PACKAGE = "iputils-ping"

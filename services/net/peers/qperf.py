@@ -1,20 +1,21 @@
 """qperf: tcp_lat and udp_lat, the mean of round trips one after the other.
 
 It says half a round trip and calls it latency: its figure is doubled. Its server listens at every
-address of the host and asks nobody who they are, so it is no part of a session between two hosts,
+address of the host and lets everybody in, so it is no part of a session between two hosts,
 and of a suite only where a list names it.
 """
 
-from hostbench.peers import Ask, Command, Listens, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect, match, number, version, whole_seconds
-from hostbench.trial import Beside
-from services.net.peers.case import FAR_HOST, MEAN_ROUND_TRIP, Case
+from hostbench.model.trial import Beside
+from hostbench.plan.workloads import FAR_HOST
+from hostbench.programs.peer import Ask, Command, Listens, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, expect, match, number, version, whole_seconds
+from services.net.peers.case import MEAN_ROUND_TRIP, Case
 from services.net.peers.ends import far_end, with_server
 
 PACKAGE = "qperf"
 TOOL = "qperf"
 MESSAGE_MOST = 65_507
-OPEN_SERVER = "its server cannot be kept to one address and asks nobody who they are"
+OPEN_SERVER = "its server cannot be kept to one address and lets everybody in"
 
 
 def peer(case: Case) -> Peer | None:

@@ -5,9 +5,9 @@ By default it says half a round trip and calls it latency; it is told to say who
 
 import math
 
-from hostbench.peers import Ask, Command, Listens, Peer, Survey, on_cpus
-from hostbench.peertools.reading import NUMBER, expect, match, number, version
-from hostbench.trial import Beside
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import Ask, Command, Listens, Peer, Survey, on_cpus
+from hostbench.programs.tools.reading import NUMBER, expect, match, number, version
 from services.net.peers.case import ROUND_TRIP, Case
 from services.net.peers.ends import far_end, floats, lacks_far_end, with_server
 
@@ -34,7 +34,7 @@ def server(case: Case, address: str, port: int) -> Command:
 
 
 def _ways(case: Case) -> tuple[str, ...]:
-    """What both ends are told. A socket that does not block is asked again and again."""
+    """The options of both ends. A socket that does not block is polled."""
     tcp = () if case.udp else ("--tcp",)
     return (*tcp, "--nonblocked") if case.spins else tcp
 

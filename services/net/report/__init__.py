@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult, ResultDocument
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.cases import median, name_of, number
 from hostbench.report.content import Block, Paragraph, Part
 from hostbench.report.figures import by_workload, workload_table
-from hostbench.report.subsystems import SubsystemReport, best_of_each, peer_part, preferred
+from hostbench.report.subsystem import SubsystemReport
+from hostbench.report.subsystems import best_of_each, peer_part, preferred
 from services.net.report.cases import (
     BLOCK,
     CONNECTIONS,
@@ -35,7 +36,7 @@ LOST_MOST = 0.02
 
 
 def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemReport:
-    """See hostbench.report.subsystems."""
+    """See hostbench.report.subsystem.HasReport."""
     headline = _headline(cases)
     of = len(document.cases)
     streams = of_workloads(cases, STREAMS)
@@ -63,7 +64,7 @@ def report(cases: Sequence[CaseResult], document: ResultDocument) -> SubsystemRe
 
 
 def naive(cases: Sequence[CaseResult], document: ResultDocument) -> Iterator[Block]:
-    """See hostbench.report.subsystems."""
+    """See hostbench.report.subsystem.HasReport."""
     yield from counted_and_arrived(cases, of=len(document.cases))
 
 

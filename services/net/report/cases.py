@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult
-from hostbench.report.cases import asked, median, name_of, number
-from hostbench.report.grouping import Params, resolved, word
-from hostbench.units import exact_bytes, human, plural
+from hostbench.base.units import human
+from hostbench.model.result import CaseResult
+from hostbench.report.cases import median, name_of, number, requested
+from hostbench.report.grouping import Params, resolved
 
 STREAMS = ("tcp_stream", "udp_stream")
 UDP_STREAM = "udp_stream"
@@ -18,20 +18,7 @@ TARGET, DIRECTION, WAIT = "target", "direction", "wait"
 LOAD, LOAD_DIRECTION = "load_streams", "load_direction"
 SEND_PATH, RECEIVE_PATH, UDP_PATH = "send_path", "receive_path", "udp_path"
 CONGESTION, VERSION = "congestion", "ip_version"
-# What a case has of them where nobody asked for more is no news.
-_PLAIN: dict[str, object] = {
-    TARGET: "auto",
-    DIRECTION: "send",
-    LOAD_DIRECTION: "send",
-    VERSION: "auto",
-    SEND_PATH: "auto",
-    RECEIVE_PATH: "auto",
-    UDP_PATH: "auto",
-    CONGESTION: "system",
-    WAIT: "block",
-    LOAD: 0,
-}
-_BUFFERS = {"send_buffer_bytes": "send buffer", "receive_buffer_bytes": "receive buffer"}
+_BUFFERS = ("send_buffer_bytes", "receive_buffer_bytes")
 UDP_BUFFER_BYTES = 4 << 20
 # Names of figures that each direction of a case in both has for itself.
 BOTH = ("send", "receive")
@@ -41,45 +28,12 @@ LOST, ROUND_TRIP = "lost_ratio", "round_trip_s"
 SAMPLED = "sampled"
 
 
-def param_word(name: str, value: object) -> str:
-    """How a value is called among those of other cases; what is plain is not."""
-    if value is None or _PLAIN.get(name) == value:
-        return ""
-    if isinstance(value, int):
-        if name == COUNT:
-            return plural(value, "stream")
-        if name == LOAD:
-            return f"loaded by {plural(value, 'stream')}"
-        if name == BLOCK:
-            return f"{exact_bytes(value)} blocks"
-        if name == TOTAL:
-            return f"{exact_bytes(value)} total"
-        if name in _BUFFERS:
-            return f"{_BUFFERS[name]} {exact_bytes(value)}"
-    if name == RATE and isinstance(value, int | float):
-        return f"{human(value, 'byte/s')} asked"
-    return _phrase(name, str(value)) or word(name, value)
-
-
-def _phrase(name: str, value: str) -> str:
-    """Words that say nothing without their parameter."""
-    phrases = {
-        SEND_PATH: f"sent by {value}",
-        RECEIVE_PATH: f"received by {value}",
-        VERSION: f"IPv{value}",
-        LOAD_DIRECTION: f"load {value}",
-        TARGET: value.replace("_", " "),
-        WAIT: "spinning" if value == "spin" else value,
-    }
-    return phrases.get(name, "")
-
-
-def told_apart(case: CaseResult) -> Params:
+def distinguishing(case: CaseResult) -> Params:
     """What the suite asked for, without the buffers that UDP has by itself."""
     udp = name_of(case).startswith("udp")
     return {
         name: value
-        for name, value in asked(case).items()
+        for name, value in requested(case).items()
         if not (udp and name in _BUFFERS and value == UDP_BUFFER_BYTES)
     }
 

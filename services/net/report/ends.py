@@ -4,13 +4,14 @@ what one end sent is what the other one got."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hostbench.models.events import StartEvent
-from hostbench.models.result import CaseResult
+from hostbench.base.units import binary_bytes, human, percent
+from hostbench.model.events import StartEvent
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import (
     caution_blocks,
     median,
+    resolved_text,
     row_of,
-    said,
     share,
     shown,
     total,
@@ -39,7 +40,6 @@ from hostbench.report.figures import (
 )
 from hostbench.report.grouping import resolved
 from hostbench.report.inventory import cpu_list
-from hostbench.units import binary_bytes, human, percent
 from services.net.report.cases import (
     CONGESTION,
     RECEIVE_PATH,
@@ -55,11 +55,11 @@ from services.net.report.cases import (
 CPU = Paragraph(
     "CPU time, user and system, of the program at either end for 10⁹ bytes of payload, or for 10⁶ "
     "round trips. What the "
-    "kernel does in interrupts, on whatever CPU, is in nobody's account. On the loopback the "
+    "kernel does in interrupts, on whatever CPU, is counted for no process. On the loopback the "
     "sender's CPU does most of the receiver's work too: there only the sum means anything."
 )
 IN_FORCE = Paragraph(
-    "As the kernels told it after the sockets were set up, whatever was asked for: the kernel "
+    "As the kernels reported it after the sockets were set up, whatever was requested: the kernel "
     "doubles a buffer that a program asks for and cuts it at a limit of the system. Congestion "
     "window, round trip and retransmits are TCP's own, at the end of the timed region."
 )
@@ -79,16 +79,16 @@ MEANINGS = {
     "receiver_overloaded": "the receiving sockets were full: what was lost there, the receiver "
     "was too slow for, and not the path; ask for a lower rate, or a larger receive_buffer_bytes "
     "for bursts",
-    "rate_not_reached": "the senders or the path did not reach the rate that was asked for: the "
+    "rate_not_reached": "the senders or the path did not reach the rate that was requested: the "
     "figure is of what was offered",
-    "strangers": "somebody else sent to the far end's ports and was turned away",
+    "strangers": "another sender reached the far end's ports and was turned away",
     "zerocopy_copied": "the kernel copied what was to be sent without copies, as it does on a "
     "loopback",
     "fragmented": "blocks larger than a packet: a datagram travels in pieces, and is lost with "
     "any of them",
-    "totals_only": "blocks too small to hold a number: loss is told from totals, and a duplicate "
-    "hides a loss",
-    "buffer_capped": "the kernel gave smaller socket buffers than were asked for; raise "
+    "totals_only": "blocks too small to hold a number: loss is computed from totals, and a "
+    "duplicate hides a loss",
+    "buffer_capped": "the kernel gave smaller socket buffers than were requested; raise "
     "net.core.wmem_max and net.core.rmem_max there",
     "oversubscribed": "more threads than CPUs: their figures hold the waiting for one",
     SAMPLED: "the time was over before the total was moved: the figures are those of a sample, "
@@ -162,9 +162,9 @@ def path(cases: Sequence[CaseResult]) -> Iterator[Block]:
     """The part about the path: a line for each that any case took."""
     taken: dict[tuple[tuple[str, str], ...], int] = {}
     for case in cases:
-        told = _path_of(case)
-        if told:
-            facts = tuple(told.items())
+        values = _path_of(case)
+        if values:
+            facts = tuple(values.items())
             taken[facts] = taken.get(facts, 0) + 1
     if not taken:
         return
@@ -179,7 +179,7 @@ def path(cases: Sequence[CaseResult]) -> Iterator[Block]:
 
 
 def _path_of(case: CaseResult) -> dict[str, str]:
-    """The facts about the path that its first trial told."""
+    """The facts about the path that its first trial reported."""
     start = _start(case)
     if start is None:
         return {}
@@ -220,13 +220,13 @@ def _commands(cases: Sequence[CaseResult]) -> Iterator[Block]:
 def _table(caption: str, cases: Sequence[CaseResult], fields: Sequence[_Field]) -> Table | None:
     """A row a case that any field says something of, without the columns that say nothing of any;
     None where nothing is left."""
-    told = [field for field in fields if any(field.cell(case) != NOTHING for case in cases)]
+    known = [field for field in fields if any(field.cell(case) != NOTHING for case in cases)]
     groups = []
     for workload, found in by_workload(cases).items():
-        rows = tuple((label(case), *cells) for case in found if (cells := _cells(case, told)))
+        rows = tuple((label(case), *cells) for case in found if (cells := _cells(case, known)))
         if rows:
             groups.append(RowGroup(workload, rows))
-    columns = (Column("case"), *(Column(field.title, figures=field.figures) for field in told))
+    columns = (Column("case"), *(Column(field.title, figures=field.figures) for field in known))
     return Table(caption, columns, tuple(groups)) if groups else None
 
 
@@ -292,7 +292,7 @@ def _start(case: CaseResult) -> StartEvent | None:
 
 
 def _param(name: str) -> Cell:
-    return lambda case: said(case, name)
+    return lambda case: resolved_text(case, name)
 
 
 def _arrived(case: CaseResult) -> str:

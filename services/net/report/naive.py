@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.base.units import significant
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import median, share, shown
 from hostbench.report.content import Block, Column, Paragraph, RowGroup, Table, Text
 from hostbench.report.figures import NOTHING, folded, label
-from hostbench.units import significant
 from services.net.report.cases import GOODPUT
 
 ARRIVED, LOST = "arrived_bytes_per_second", "lost_ratio"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult
-from hostbench.report.cases import asked, median, row_of, shown
+from hostbench.base.units import significant
+from hostbench.model.result import CaseResult
+from hostbench.report.cases import median, requested, row_of, shown
 from hostbench.report.content import (
     Block,
     Column,
@@ -30,7 +31,6 @@ from hostbench.report.percentiles import (
     percentile_charts,
 )
 from hostbench.report.sweeps import sweep_charts
-from hostbench.units import significant
 from services.net.report.cases import (
     LOAD,
     LOAD_DIRECTION,
@@ -101,17 +101,17 @@ _COUNTS = (("operations_per_second", "a second"), ("lost_operations", "lost"))
 
 
 def _table(caption: str, cases: Sequence[CaseResult]) -> Table:
-    told = [one for one in _COUNTS if row_of(cases, one[0])]
+    known = [one for one in _COUNTS if row_of(cases, one[0])]
     columns = (
         Column("case"),
         *(Column(title, figures=True) for _, title in FIGURES),
-        *(Column(title, figures=True) for _, title in told),
+        *(Column(title, figures=True) for _, title in known),
     )
     groups = tuple(
         RowGroup(
             workload,
             tuple(
-                (label(case), *cells(case), *(shown(case, metric) for metric, _ in told))
+                (label(case), *cells(case), *(shown(case, metric) for metric, _ in known))
                 for case in found
             ),
         )
@@ -148,7 +148,9 @@ def _under_load(cases: Sequence[CaseResult]) -> Iterator[Block]:
 def _but_load(case: CaseResult) -> frozenset[tuple[str, str]]:
     """What a case has in common with the same one under another load."""
     load = (LOAD, LOAD_DIRECTION)
-    return frozenset((name, str(value)) for name, value in asked(case).items() if name not in load)
+    return frozenset(
+        (name, str(value)) for name, value in requested(case).items() if name not in load
+    )
 
 
 def _loaded_row(case: CaseResult, quiet: CaseResult | None) -> tuple[Text, ...]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from hostbench.models.result import CaseResult
+from hostbench.base.units import human, significant
+from hostbench.model.result import CaseResult
 from hostbench.report.cases import WORKLOAD, median, number, share, shown
 from hostbench.report.content import (
     Block,
@@ -27,16 +28,14 @@ from hostbench.report.figures import (
     primary,
     sentence,
 )
-from hostbench.report.grouping import Layout, group_name, telling_params
+from hostbench.report.grouping import Layout, distinguishing_params, group_name, param_meanings
 from hostbench.report.sweeps import Sweep, Sweeps, by_label, sweep_charts
-from hostbench.units import human, significant
 from services.net.report.cases import (
     BLOCK,
     CONGESTION,
     COUNT,
     DIRECTION,
     GOODPUT,
-    LOAD,
     LOST,
     OFFERED,
     RATE,
@@ -45,12 +44,10 @@ from services.net.report.cases import (
     UDP_PATH,
     UDP_STREAM,
     VERSION,
-    WAIT,
     bits,
     directions,
+    distinguishing,
     of_workloads,
-    param_word,
-    told_apart,
 )
 
 THROUGHPUT = Paragraph(
@@ -64,35 +61,33 @@ LOSS = Paragraph(
     "and the receiver never saw, in the first copy or a later one: a lost tail is counted too. "
     "Dropped by the receiver are those of them that reached its socket and found no room in its "
     "buffer: the receiving program was too slow there, and not the path. Refused are sends that "
-    "were told that nobody listens. Blocks below 16 bytes hold no number: of them only totals are "
-    "known. A datagram larger than the path's MTU travels in fragments, and is lost with any one "
-    "of them."
+    "were answered that nothing listens. Blocks below 16 bytes hold no number: of them only "
+    "totals are known. A datagram larger than the path's MTU travels in fragments, and is lost "
+    "with any one of them."
 )
 
-_AXES = {
-    WORKLOAD: "workload",
-    DIRECTION: "direction",
-    SEND_PATH: "send path",
-    UDP_PATH: "UDP path",
-    TARGET: "target",
-    VERSION: "IP version",
-    CONGESTION: "congestion control",
-    WAIT: "way of waiting",
-    LOAD: "load",
-    BLOCK: "block size",
-    COUNT: "number of streams",
-}
+_AXES = (
+    WORKLOAD,
+    DIRECTION,
+    SEND_PATH,
+    UDP_PATH,
+    TARGET,
+    VERSION,
+    CONGESTION,
+    BLOCK,
+    COUNT,
+)
 _FIRST = (WORKLOAD, TARGET, BLOCK, COUNT, DIRECTION, SEND_PATH, UDP_PATH)
-BARS = Layout(axes=_AXES, first=_FIRST, word=param_word)
-CURVES = Layout(axes={WORKLOAD: "", BLOCK: "", COUNT: ""}, first=_FIRST, word=param_word)
+BARS = Layout(axes=_AXES, first=_FIRST)
+CURVES = Layout(axes=(WORKLOAD, BLOCK, COUNT), first=_FIRST)
 HOW = Sweeps(
     (
-        Sweep(BLOCK, "the block size", CurveAxis("block", "byte", logarithmic=True), steep=True),
-        Sweep(COUNT, "the number of streams", CurveAxis("streams", "1", logarithmic=True)),
+        Sweep(BLOCK, steep=True),
+        Sweep(COUNT),
     ),
     CURVES,
     by_label(BARS),
-    told_apart,
+    distinguishing,
 )
 OFFERED_AXIS = CurveAxis("offered", "byte/s")
 
@@ -163,15 +158,16 @@ def _over_offered(
     cases: Sequence[CaseResult], title: str, y: CurveAxis, metric: str, factor: float
 ) -> Iterator[Chart]:
     """A curve for cases that differ in the rate that was asked for alone."""
-    told = [
-        ({name: value for name, value in told_apart(case).items() if name != RATE}, point)
+    known = [
+        (case, {name: value for name, value in distinguishing(case).items() if name != RATE}, point)
         for case in cases
         if number(case, RATE) is not None and (point := _offered_point(case, metric, factor))
     ]
-    names = telling_params([params for params, _ in told], CURVES)
+    meanings = param_meanings([(case, params) for case, params, _ in known])
+    names = distinguishing_params([params for _, params, _ in known], CURVES, meanings)
     points: dict[str, list[CurvePoint]] = {}
-    for params, point in told:
-        points.setdefault(group_name(params, names, CURVES), []).append(point)
+    for _, params, point in known:
+        points.setdefault(group_name(params, names, CURVES, meanings), []).append(point)
     curves = [
         Curve(name, tuple(sorted(found, key=lambda point: point.x)))
         for name, found in points.items()
@@ -183,7 +179,7 @@ def _over_offered(
         of = f" ({first // CURVES_A_CHART + 1} of {pages})" if pages > 1 else ""
         yield Chart(
             title=f"{title}{of}",
-            description=" ".join(_said(curve, y) for curve in page),
+            description=" ".join(_description(curve, y) for curve in page),
             drawing=CurveChart(OFFERED_AXIS, y, page),
         )
 
@@ -197,7 +193,7 @@ def _offered_point(case: CaseResult, metric: str, factor: float) -> CurvePoint |
     return CurvePoint(offered, factor * statistics.median, factor * max(0.0, low), factor * high)
 
 
-def _said(curve: Curve, y: CurveAxis) -> str:
+def _description(curve: Curve, y: CurveAxis) -> str:
     ends = (
         f"{human(point.y, y.unit)} of {human(point.x, OFFERED_AXIS.unit)}"
         for point in (curve.points[0], curve.points[-1])
@@ -231,8 +227,8 @@ def _loss_table(cases: Sequence[CaseResult]) -> Table:
 def _loss_rows(case: CaseResult) -> Iterator[tuple[Text, ...]]:
     for prefix, name in directions(case):
         counted = [median(case, f"{prefix}{metric}") for metric, _ in _DATAGRAMS]
-        told = f"{prefix}{LOST}" in case.metrics or any(value is not None for value in counted)
-        if name and not told:
+        known = f"{prefix}{LOST}" in case.metrics or any(value is not None for value in counted)
+        if name and not known:
             continue
         yield (
             f"{label(case)}: {name}" if name else label(case),

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "endpoint.h"
 #include "load.h"
+#include "stream_run.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -12,7 +12,16 @@ from tests.machine_code import ROOT
 
 HERE = Path(__file__).parent
 BENCH = ROOT / "services" / "net" / "bench"
-MODULES = ("endpoint", "endpoint_facts", "sequence", "pacing", "stream", "stream_tcp", "stream_udp")
+MODULES = (
+    "endpoint",
+    "endpoint_facts",
+    "sequence",
+    "pacing",
+    "stream_run",
+    "stream_role",
+    "stream_tcp",
+    "stream_udp",
+)
 HARNESS = ("cpulist", "textfile", "monotonic")
 TIMEOUT_S = 60.0
 

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "endpoint.h"
 #include "monotonic.h"
-#include "stream.h"
+#include "stream_run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,16 +10,14 @@ import pytest
 
 from services.net.tests.program import (
     MOMENT,
-    UNSUPPORTED,
-    USAGE,
     WORKLOADS,
     call,
     measure,
-    refused,
     session_file,
     small_loopback,
     table,
 )
+from tests.benchmark import UNSUPPORTED, USAGE, refused
 
 TOKEN = "ab" * 32
 BAD = [

@@ -30,17 +30,8 @@ from services.net.tests.far_end import (
     far_end,
     frame,
 )
-from services.net.tests.program import (
-    FAILED,
-    MOMENT,
-    USAGE,
-    WORKLOADS,
-    call,
-    refused,
-    running,
-    session_file,
-    trial_of,
-)
+from services.net.tests.program import MOMENT, WORKLOADS, call, running, session_file
+from tests.benchmark import FAILED, USAGE, refused, trial_of
 
 
 def session(port: int, address: str = LOOPBACK, token: bytes = TOKEN) -> str:
@@ -70,6 +61,7 @@ def says(text: str, code: int, *parts: str, arguments: tuple[str, ...] = ()) -> 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("address", [LOOPBACK, "::1"])
+@pytest.mark.sampled(5)
 def test_every_workload_works_with_a_far_end_that_was_opened_for_it(
     workload: str, address: str
 ) -> None:
@@ -299,6 +291,7 @@ def test_more_bytes_than_the_session_allows() -> None:
         (signal.SIGTERM, "SIGTERM"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_far_end_that_leaves_in_the_middle(
     workload: str, sent: signal.Signals, part: str
 ) -> None:

@@ -11,6 +11,7 @@ from tests.machine_code import ROOT
 PROGRAM = ROOT / "build" / "fuzz" / "net-control"
 SEEDS = ROOT / "services" / "net" / "fuzz" / "seeds"
 SECONDS = int(os.environ.get("HOSTBENCH_FUZZ_SECONDS", "60"))
+pytestmark = pytest.mark.exhaustive  # sanitizers and random input, for a minute
 TARGETS = ("messages", "door", "far_end", "near_end", "grant")
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from hostbench.models.host import Interface, Network
-from hostbench.models.limit import NAIVE_REASON, Limit
-from hostbench.verdict import above_limit
+from hostbench.judge.trial import above_limit
+from hostbench.model.host import Interface, Network
+from hostbench.model.limit import NAIVE_REASON, Limit
 from services.net.goodput import FRAMING, tcp_share, udp_share
 from services.net.limits import limits
 from tests.unit.records import end, host, start
@@ -164,7 +164,7 @@ def test_what_the_user_tells_comes_first() -> None:
         told = Network(interfaces=(interface,), user_bytes_per_second=1e9)
         limit = of(told)
         (factor,) = limit.factors
-        assert (limit.value, factor.source) == (1e9, "told by HOSTBENCH_NET_BANDWIDTH")
+        assert (limit.value, factor.source) == (1e9, "set by HOSTBENCH_NET_BANDWIDTH")
         assert value(told, direction="both") == 2e9
     assert value(Network(user_bytes_per_second=1e9)) == 1e9
 
@@ -192,7 +192,7 @@ def test_why_it_is_not_known() -> None:
     assert "HOSTBENCH_NET_BANDWIDTH" in reason(VETH) and "it is veth" in reason(VETH)
     assert "before hostbench looked" in reason(None)
     assert "(eth9)" in reason(facts={"interface": "eth9"})
-    assert "none that the trial tells" in reason(facts={"interface": ""})
+    assert "none that the trial reports" in reason(facts={"interface": ""})
     assert "interface_mtu" in reason(facts={"interface_mtu": ""})
     assert "interface_mtu" in reason(facts={"interface_mtu": "large"})
     assert "block_bytes" in reason(workload="udp_stream", block_bytes=0)

@@ -16,7 +16,7 @@ BENCH, HARNESS = ROOT / "services" / "net" / "bench", ROOT / "harness"
 SOURCES = (
     PROBE,
     *(BENCH / f"{name}.c" for name in ("load", "endpoint", "endpoint_facts", "test")),
-    *(BENCH / f"{name}.c" for name in ("stream", "stream_tcp", "stream_udp")),
+    *(BENCH / f"{name}.c" for name in ("stream_run", "stream_role", "stream_tcp", "stream_udp")),
     *(BENCH / f"{name}.c" for name in ("sequence", "pacing")),
     *(HARNESS / f"{name}.c" for name in ("cpulist", "textfile")),
 )
@@ -47,6 +47,7 @@ def load(probe: Path, *arguments: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("sending", "receiving"), [(1, 0), (0, 1), (2, 2), (8, 0)])
+@pytest.mark.sampled(3)
 def test_all_that_is_sent_is_received(probe: Path, sending: int, receiving: int) -> None:
     found = load(probe, sending, receiving, 0.3)
     assert (found["near_failed"], found["far_failed"]) == ("", "")

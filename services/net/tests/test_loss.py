@@ -39,6 +39,7 @@ def between(near: Namespace, far: Namespace, address: str = "10.9.0.2") -> dict[
 
 @pytest.mark.parametrize("path", ["single", "mmsg"])
 @pytest.mark.parametrize("every", [2, 7, 50, 1000])
+@pytest.mark.sampled(3)
 def test_a_filter_drops_every_kth(transfer: Transfer, path: str, every: int) -> None:
     """A classic BPF filter in front of the receiving socket: numbers 0, k, 2k … never come."""
     sent = 5096
@@ -67,6 +68,7 @@ def test_a_filter_drops_what_gso_made_one(transfer: Transfer) -> None:
 @in_namespaces
 @pytest.mark.parametrize("path", ["single", "mmsg", "gso"])
 @pytest.mark.parametrize("address", ["10.9.0.2", "fd09::2"])
+@pytest.mark.sampled(5)
 def test_nothing_is_lost_over_veth_at_a_low_rate(
     transfer: Transfer, veth: tuple[Namespace, Namespace], path: str, address: str
 ) -> None:
@@ -114,6 +116,7 @@ def in_bytes(text: str, word: str) -> int:
 @in_namespaces
 @pytest.mark.parametrize("offered_mbit", [200, 300])
 @pytest.mark.parametrize("path", ["single", "mmsg", "gso"])
+@pytest.mark.sampled(5)
 def test_a_queue_on_the_way_drops(transfer: Transfer, path: str, offered_mbit: int) -> None:
     """A token bucket of 100 Mbit/s on a middle hop. What it dropped is what is reported lost, one
     for one, and what came is no more than the bucket lets through."""

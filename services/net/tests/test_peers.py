@@ -1,7 +1,6 @@
 """What peers of a network print, recorded from real versions, becomes their figure or a reason."""
 
 import contextlib
-import dataclasses
 import json
 import re
 import shlex
@@ -11,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from hostbench.errors import UsageError
-from hostbench.models.events import ParamValue
-from hostbench.peers import BadOutput, Command, Listens, Peer
-from hostbench.trial import Beside, FarServer
+from hostbench.base.errors import UsageError
+from hostbench.model.events import ParamValue
+from hostbench.model.service import SessionPlace
+from hostbench.model.trial import Beside
+from hostbench.programs.peer import BadOutput, Command, Listens, Peer
 from services.net.peers import TOOLS, peers, server
 from services.net.peers.ends import NO_FAR_END
 from services.net.peers.iperf3 import LIMITS, iperf3_command
@@ -28,8 +28,8 @@ RECORDED = Path(__file__).with_name("recorded")
 OLD, NEW = "bookworm", "iperf3-3.21"
 PAGE = Path(__file__).parents[3] / "docs" / "peers.md"
 ONE = Beside(cpus=(0,), rate=1e9, elapsed_s=1.0, far_cpus=(1,))
-TWO = dataclasses.replace(ONE, cpus=(0, 2), far_cpus=(1, 3))
-FAR = dataclasses.replace(ONE, far=FarServer("192.0.2.7", 5201))
+TWO = ONE.model_copy(update={"cpus": (0, 2), "far_cpus": (1, 3)})
+FAR = ONE.model_copy(update={"far": SessionPlace(address="192.0.2.7", port=5201)})
 # As a trial of ours resolves them.
 BASE: Params = {"target": "loopback", "ip_version": "4", "duration_s": 1.0, "warmup_s": 0.1}
 TCP: Params = BASE | {"streams": 1, "block_bytes": 131072, "direction": "send"}
@@ -383,7 +383,7 @@ def test_on_one_host_a_peer_brings_its_server(
 
 
 def test_a_server_without_cpus_of_its_own_is_not_bound() -> None:
-    command = command_of("tcp_stream", TCP, dataclasses.replace(ONE, far_cpus=()))
+    command = command_of("tcp_stream", TCP, ONE.model_copy(update={"far_cpus": ()}))
     assert command.server is not None and command.server.arguments[0] == "iperf3"
 
 

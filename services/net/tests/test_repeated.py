@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.net.tests.namespaces import Namespace, namespace, why_not
-from services.net.tests.program import Trial, measure
+from services.net.tests.program import measure
+from tests.benchmark import Trial
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from hostbench.models.events import EndEvent, WarningEvent
-from hostbench.models.limit import Limit
-from hostbench.models.result import CaseResult, FarHostRecord, ProgramVersion, ResultDocument
+from hostbench.model.events import EndEvent, WarningEvent
+from hostbench.model.limit import Limit
+from hostbench.model.result import CaseResult, FarHostRecord, ProgramVersion, ResultDocument
+from hostbench.page.job import report_of
 from hostbench.report.content import (
     BarChart,
     Block,
@@ -24,7 +25,6 @@ from hostbench.report.content import (
 )
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
-from hostbench.report.page import report_of
 from hostbench.report.subsystems import subsystem_reports
 from hostbench.report.timeline import time_section
 from services.net.report import report
@@ -137,8 +137,8 @@ def test_throughput_is_a_curve_over_blocks_and_over_streams() -> None:
 def test_what_differs_in_something_else_is_bars_of_its_workload() -> None:
     found = bars(charts(ALL)["Throughput"].drawing)
     assert list(found) == [
-        "tcp_stream, 128 KiB blocks, 1 stream",
-        "udp_stream, loopback, 1472 B blocks, 1 stream",
+        "tcp_stream, block 128 KiB, 1 stream",
+        "udp_stream, loopback, block 1472 B, 1 stream",
     ]
     tcp, udp = found.values()
     assert {"receive", "both", "sendfile", "bbr", "ip_version=6", "far_host"} <= set(tcp)
@@ -174,10 +174,10 @@ def test_loss_is_a_curve_over_the_offered_rate() -> None:
     chart = charts(ALL)["Loss over the offered rate"]
     found = curves(chart.drawing)
     assert list(found) == [
-        "udp_stream, loopback, 1472 B blocks, 1 stream, gso",
-        "udp_stream, loopback, 1472 B blocks, 1 stream, single",
+        "udp_stream, loopback, block 1472 B, 1 stream, gso",
+        "udp_stream, loopback, block 1472 B, 1 stream, single",
     ]
-    offered, lost = zip(*found["udp_stream, loopback, 1472 B blocks, 1 stream, gso"], strict=True)
+    offered, lost = zip(*found["udp_stream, loopback, block 1472 B, 1 stream, gso"], strict=True)
     assert offered == pytest.approx((1e8, 5e8, 1e9, 2e9, 4e9))
     assert lost[:4] == (0, 0, 0, 0) and lost[4] == pytest.approx(8.5)
     assert "8.500 % of 4.000 GB/s" in chart.description

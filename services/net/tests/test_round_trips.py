@@ -76,6 +76,7 @@ def all_done(found: Found, operations: int, block: int) -> None:
         *(("udp", block) for block in (1, 7, 9, 1472, 65507)),
     ],
 )
+@pytest.mark.sampled(7)
 def test_all_are_counted(probe: Path, kind: str, block: int, spin: int, version: int) -> None:
     # As many as one byte can number, and some.
     operations = 300 if block < 1 << 20 else 20
@@ -136,7 +137,7 @@ def test_what_answers_nothing_is_no_answer(probe: Path, block: int) -> None:
 def test_a_wrong_answer_fails(probe: Path, kind: str, block: int) -> None:
     found = trips(probe, kind, block=block, far="corrupt")
     assert found["result"] == "EBADMSG"
-    assert found["near"]["what"] == f"an answer of {block} bytes is not what was asked"
+    assert found["near"]["what"] == f"an answer of {block} bytes is not what was requested"
 
 
 @pytest.mark.parametrize("spin", [0, 1])
@@ -157,6 +158,7 @@ def test_a_refused_datagram_is_counted(probe: Path) -> None:
 
 @pytest.mark.parametrize("spin", [0, 1])
 @pytest.mark.parametrize(("kind", "block"), [("tcp", 1), ("tcp", 1 << 20), ("udp", 1), ("crr", 1)])
+@pytest.mark.sampled(3)
 def test_a_silent_far_end_holds_nobody_who_is_told_to_stop(
     probe: Path, kind: str, block: int, spin: int
 ) -> None:

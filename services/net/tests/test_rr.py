@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.net.tests.program import MOMENT, ROUND_TRIPS, Trial, measure
+from services.net.tests.program import MOMENT, ROUND_TRIPS, measure
+from tests.benchmark import Trial
 
 
 def sound(trial: Trial) -> dict[str, float]:
@@ -17,6 +18,7 @@ def sound(trial: Trial) -> dict[str, float]:
 
 @pytest.mark.parametrize("workload", ROUND_TRIPS)
 @pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.sampled(5)
 def test_round_trips(workload: str, streams: int) -> None:
     trial = measure(workload, *MOMENT, f"--streams={streams}")
     metrics = sound(trial)
@@ -27,6 +29,7 @@ def test_round_trips(workload: str, streams: int) -> None:
 
 @pytest.mark.parametrize("workload", ROUND_TRIPS)
 @pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.sampled(5)
 def test_a_fixed_number_is_exact(workload: str, streams: int) -> None:
     trial = measure(workload, "--work=2000", f"--streams={streams}", "--warmup-s=0")
     assert sound(trial)["work_operations"] == 2000
@@ -55,6 +58,7 @@ def test_spinning(workload: str) -> None:
 
 @pytest.mark.parametrize("direction", ["send", "receive", "both"])
 @pytest.mark.parametrize("workload", ROUND_TRIPS)
+@pytest.mark.sampled(4)
 def test_latency_under_load(workload: str, direction: str) -> None:
     trial = measure(
         *(workload, "--duration-s=0.5", "--load-streams=2", f"--load-direction={direction}")

@@ -50,7 +50,8 @@ from services.net.tests.far_end import (
     grant,
     refuses,
 )
-from services.net.tests.program import USAGE, call, session_file, sockets_of
+from services.net.tests.program import call, session_file, sockets_of
+from tests.benchmark import USAGE
 
 SOON_S = 1.5  # what is to be gone within a second, on a machine whose CPUs others have
 

@@ -26,6 +26,7 @@ def transfer(program: Path) -> Transfer:
 @pytest.mark.parametrize("far", ["127.0.0.1", "::1"])
 @pytest.mark.parametrize("truncate", [0, 1])
 @pytest.mark.parametrize("path", TCP)
+@pytest.mark.sampled(5)
 def test_tcp_brings_every_byte(transfer: Transfer, path: str, truncate: int, far: str) -> None:
     both = transfer(path=path, far=far, block=65536, duration=0.1, truncate=truncate)
     assert both.sender["bytes"] == both.receiver["bytes"] > 1 << 20
@@ -35,6 +36,7 @@ def test_tcp_brings_every_byte(transfer: Transfer, path: str, truncate: int, far
 
 @pytest.mark.parametrize("block", [1, 1000, 65536, 1 << 20])
 @pytest.mark.parametrize("path", TCP)
+@pytest.mark.sampled(5)
 def test_tcp_does_the_work_to_the_byte(transfer: Transfer, path: str, block: int) -> None:
     work = 10_001 if block == 1 else 5_000_011
     both = transfer(path=path, block=block, work=work)
@@ -43,6 +45,7 @@ def test_tcp_does_the_work_to_the_byte(transfer: Transfer, path: str, block: int
 
 @pytest.mark.parametrize("path", UDP)
 @pytest.mark.parametrize("block", [1, 15, 16, 1472, 9000, 65507])
+@pytest.mark.sampled(5)
 def test_udp_counts_whole_blocks(transfer: Transfer, path: str, block: int) -> None:
     """Paced, and with buffers that hold all of it: nothing may be lost on a loopback."""
     count = 40

@@ -12,19 +12,8 @@ import pytest
 
 from services.net.tests.far_end import TOKEN, FarEnd, far_end
 from services.net.tests.namespaces import Namespace, chain, pair, why_not
-from services.net.tests.program import (
-    FAILED,
-    MOMENT,
-    STREAMS,
-    UNSUPPORTED,
-    WORKLOADS,
-    Trial,
-    call,
-    refused,
-    running,
-    session_file,
-    trial_of,
-)
+from services.net.tests.program import MOMENT, STREAMS, WORKLOADS, call, running, session_file
+from tests.benchmark import FAILED, UNSUPPORTED, Trial, refused, trial_of
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
@@ -54,6 +43,7 @@ def measure(near: Namespace, fd: int, *arguments: str) -> Trial:
 
 @pytest.mark.parametrize(("near_at", "far_at"), [("10.9.0.1", "10.9.0.2"), ("fd09::1", "fd09::2")])
 @pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.sampled(5)
 def test_the_way_is_in_the_result(workload: str, near_at: str, far_at: str) -> None:
     with pair() as (near, far), session(far, far_at, near_at) as (fd, end):
         trial = measure(near, fd, workload, *MOMENT, "--streams=2")

@@ -198,14 +198,6 @@ int nvmlDeviceGetMaxPcieLinkWidth(nvml_handle device, unsigned *lanes)
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetEccMode(nvml_handle device, int *now, int *after_reboot)
-{
-    ENTER_SENSOR;
-    (void)device;
-    *now = *after_reboot = 1;
-    return NVML_SUCCESS;
-}
-
 int nvmlDeviceGetTotalEccErrors(nvml_handle device, int kind, int counter,
                                 unsigned long long *errors)
 {

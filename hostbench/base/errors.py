@@ -1,0 +1,79 @@
+"""Expected errors: each is one line that names the value, what is allowed and the remedy.
+
+Anything else that is raised is a programming error and ends in a traceback, on purpose.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+from hostbench.base.exitcode import ExitCode
+
+SHOWN_VALUE_CHARACTERS = 80
+
+
+class HostbenchError(Exception):
+    """An expected error. `message` is one line; `exit_code` is what the command ends with."""
+
+    exit_code = ExitCode.CASE_FAILED
+
+    def __init__(self, message: str) -> None:
+        self.message = " ".join(message.split())
+        super().__init__(self.message)
+
+    def add(self, text: str) -> None:
+        """Adds what only a caller further up knows."""
+        self.message = f"{self.message}; {text}"
+
+
+class UsageError(HostbenchError):
+    """What was asked for cannot be: a bad option, suite, parameter or job id."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ResourceError(HostbenchError):
+    """Something the run needs is lacking: a program, a directory, space, permission."""
+
+    exit_code = ExitCode.RESOURCE
+
+
+class NotIdleError(HostbenchError):
+    """The idle gate did not open and the policy is `fail`."""
+
+    exit_code = ExitCode.NOT_IDLE
+
+
+class BusyError(HostbenchError):
+    """Another run holds this host."""
+
+    exit_code = ExitCode.BUSY
+
+
+class UnreachableError(HostbenchError):
+    """The orchestrator cannot be reached, refuses the key, or cannot work now."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
+def shown(value: object) -> str:
+    """`value` as it may stand in an error message: quoted, escaped, cut to one short line."""
+    text = repr(value)
+    if len(text) <= SHOWN_VALUE_CHARACTERS:
+        return text
+    return f"{text[: SHOWN_VALUE_CHARACTERS - 1]}…"
+
+
+def did_you_mean(value: str, allowed: Iterable[str]) -> str:
+    """`did you mean 'fma'? ` for the nearest allowed word, or nothing."""
+    near = difflib.get_close_matches(value, list(allowed), n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def listing(words: Iterable[str]) -> str:
+    """`a, b or c`: what is allowed, as a sentence part."""
+    items = list(words)
+    if not items:
+        return "nothing"
+    if len(items) == 1:
+        return items[0]
+    return f"{', '.join(items[:-1])} or {items[-1]}"

@@ -1,0 +1,25 @@
+"""Python packages that only a part of hostbench needs, and which may be missing."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hostbench.base.errors import ResourceError
+
+_OURS = frozenset({"hostbench", "orchestrator", "services"})
+
+
+@contextmanager
+def needs_packages(requirements: str) -> Iterator[None]:
+    """Surround imports that need the packages of requirements/<requirements>.txt. Raises
+    ResourceError where one is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in _OURS:
+            raise
+        raise ResourceError(
+            f"the Python package {package} is missing; install what is needed here: "
+            f"{sys.executable} -m pip install --require-hashes -r requirements/{requirements}.txt"
+        ) from None

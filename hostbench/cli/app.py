@@ -1,0 +1,376 @@
+"""The command line: run, plan, list, show, report, doctor; stack.py has the rest."""
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from hostbench import __version__
+from hostbench.base.errors import HostbenchError, ResourceError, UsageError
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.options import (
+    EPILOG,
+    Csv,
+    FarCaFile,
+    FarHostUrl,
+    FarKeyFile,
+    Idle,
+    Json,
+    Param,
+    Peers,
+    Scale,
+    SuiteName,
+    Trials,
+    Wait,
+    Workload,
+)
+from hostbench.cli.printing import print_document, print_json, refuse_both
+from hostbench.cli.stack import stack
+from hostbench.cli.values import peer_choice, seconds, whole_number
+
+# Everything that takes time to import is imported by the command that needs it.
+
+JOBS_SHOWN = 20
+LIMIT_MOST = 1_000_000
+OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
+
+app = typer.Typer(
+    name="hostbench",
+    help="Measures what this host can really do, and says how far each figure can be trusted.",
+    epilog=EPILOG,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class Listed(StrEnum):
+    """What `hostbench list` lists."""
+
+    JOBS = "jobs"
+    SUITES = "suites"
+    WORKLOADS = "workloads"
+
+
+class ReportFormat(StrEnum):
+    """What a report is written as."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+
+
+Results = Annotated[
+    Path | None,
+    typer.Option(
+        "--results", help="Results directory. Default: HOSTBENCH_RESULTS, else ./results."
+    ),
+]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"hostbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+@app.command(epilog=EPILOG)
+def run(
+    suite: SuiteName = None,
+    scale: Scale = None,
+    workload: Workload = None,
+    param: Param = None,
+    trials: Trials = None,
+    idle_policy: Idle = None,
+    peers: Peers = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Go on with an interrupted job, by its id or latest.")
+    ] = None,
+    wait: Wait = "0",
+    far_host: FarHostUrl = None,
+    far_key_file: FarKeyFile = None,
+    far_ca: FarCaFile = None,
+    results: Results = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Measure a suite, or one workload, on this host."""
+    from hostbench.cli.commands import RunRequest, run_job
+    from hostbench.model.suite import TRIALS_MOST
+    from hostbench.remote.far_options import far_options
+
+    refuse_both(as_json, as_csv)
+    request = RunRequest(
+        suite=suite,
+        scale=scale,
+        workload=workload,
+        params=tuple(param or ()),
+        trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
+        idle_policy=idle_policy.value if idle_policy else None,
+        peers=None if peers is None else peer_choice(peers),
+        resume=resume,
+        wait_s=seconds("--wait", wait),
+        results=results,
+        far=far_options(far_host, far_key_file, far_ca),
+    )
+    document, code = run_job(request)
+    print_document(document, as_json=as_json, as_csv=as_csv)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def plan(
+    suite: SuiteName = None,
+    scale: Scale = None,
+    workload: Workload = None,
+    param: Param = None,
+    trials: Trials = None,
+    peers: Peers = None,
+    wait: Wait = "0",
+    far_host: FarHostUrl = None,
+    far_key_file: FarKeyFile = None,
+    far_ca: FarCaFile = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a run would measure and how long it takes.
+
+    Cases of a fixed work are run for a moment, to tell their time; nothing is kept.
+    """
+    from hostbench.cli.commands import RunRequest, plan_job
+    from hostbench.cli.plan_view import plan_tree, show_plan
+    from hostbench.model.suite import TRIALS_MOST
+    from hostbench.remote.far_options import far_options
+
+    request = RunRequest(
+        suite=suite,
+        scale=scale,
+        workload=workload,
+        params=tuple(param or ()),
+        trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
+        peers=None if peers is None else peer_choice(peers),
+        wait_s=seconds("--wait", wait),
+        far=far_options(far_host, far_key_file, far_ca),
+    )
+    found = plan_job(request)
+    if as_json:
+        print_json(plan_tree(found))
+    else:
+        show_plan(found, sys.stdout)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[Listed, typer.Argument(help="What to list.")] = Listed.JOBS,
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="So many jobs, newest first; 0: all. Default: 20, JSON all."
+        ),
+    ] = None,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """List jobs, suites or workloads."""
+    if what is Listed.JOBS:
+        _list_jobs(limit, results, as_json=as_json)
+    elif what is Listed.SUITES:
+        _list_suites(as_json=as_json)
+    else:
+        _list_workloads(as_json=as_json)
+
+
+def _list_jobs(limit: str | None, results: Path | None, *, as_json: bool) -> None:
+    from hostbench.cli.listing import job_summaries
+
+    most = 0 if as_json else JOBS_SHOWN
+    if limit is not None:
+        most = whole_number("--limit", limit, 0, LIMIT_MOST)
+    summaries, older = job_summaries(results, most)
+    if as_json:
+        print_json({"jobs": [summary.model_dump(mode="json") for summary in summaries]})
+        return
+    from hostbench.cli.render import show_jobs
+
+    show_jobs(summaries, older, sys.stdout)
+
+
+def _list_suites(*, as_json: bool) -> None:
+    from hostbench.cli.listing import suites
+
+    found = suites()
+    if as_json:
+        print_json({"suites": found})
+        return
+    for suite in found:
+        scales = f" Scales: {', '.join(suite['scales'])}." if suite["scales"] else ""
+        typer.echo(f"{suite['name']}: {suite['error'] or suite['description']}{scales}")
+
+
+def _list_workloads(*, as_json: bool) -> None:
+    from hostbench.cli.listing import tables
+
+    found = tables()
+    if as_json:
+        print_json({"programs": [table.model_dump(mode="json") for table in found]})
+        return
+    for table in found:
+        for workload in table.workloads:
+            naive = " Naive: its figure misleads on purpose." if workload.naive else ""
+            unsupported = f" Not here: {workload.unsupported}." if workload.unsupported else ""
+            name = f"{table.subsystem}.{workload.name}"
+            typer.echo(f"{name}: {workload.description}{naive}{unsupported}")
+
+
+@app.command(epilog=EPILOG)
+def show(
+    job: Annotated[str, typer.Argument(help="A job id that hostbench list shows, or latest.")],
+    samples: Annotated[
+        bool, typer.Option("--samples", help="With --csv: one row a sample, not a metric.")
+    ] = False,
+    results: Results = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Show what a job measured."""
+    from hostbench.results.store import ResultsStore, results_directory
+
+    refuse_both(as_json, as_csv)
+    if samples and not as_csv:
+        raise UsageError("--samples needs --csv; --json holds the samples anyway")
+    document = ResultsStore(results_directory(results)).job(job).load()
+    if samples:
+        from hostbench.results.csv import sample_table
+
+        sys.stdout.write(sample_table(document))
+        return
+    print_document(document, as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def doctor(
+    subsystem: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only what touches the figures of one, such as cpu."),
+    ] = None,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """Say what on this host disturbs or limits measurements. Changes nothing."""
+    from hostbench.doctor.examination import examine
+    from hostbench.results.store import results_directory
+
+    report = examine(results_directory(results), subsystem)
+    if as_json:
+        typer.echo(report.model_dump_json(indent=1, by_alias=True))
+        return
+    from hostbench.cli.doctor import show_report
+
+    show_report(report, sys.stdout)
+
+
+@app.command(epilog=EPILOG)
+def report(
+    job: Annotated[str, typer.Argument(help="A job id that hostbench list shows, or latest.")],
+    form: Annotated[
+        ReportFormat,
+        typer.Option("--format", help="A page, Markdown for a ticket, or CSV as show prints it."),
+    ] = ReportFormat.HTML,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to, - for standard output. Default: report.html in the job's directory; "
+            "Markdown and CSV go to standard output.",
+        ),
+    ] = None,
+    results: Results = None,
+) -> None:
+    """Write a job's report and print where it is."""
+    from hostbench.page.output import Format, write_report
+    from hostbench.results.store import ResultsStore, results_directory
+
+    found = ResultsStore(results_directory(results)).job(job)
+    written = write_report(found, Format(form), output)
+    if written is not None:
+        typer.echo(written)
+
+
+app.add_typer(stack)
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Runs one command line; returns its exit code. Expected errors are one line on stderr."""
+    # A character that the terminal's encoding lacks must not cost the result.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        code = _invoke(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _reader_went_away()
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        _to_nowhere(sys.stdout)
+        return _complain(
+            ResourceError(f"cannot write the output: {error.strerror}; free space, or pipe it on")
+        )
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    try:
+        code = app(list(arguments), standalone_mode=False)
+        return int(code or 0)
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+    except SystemExit:
+        # All that Typer ends the process for by itself is a broken pipe.
+        return _reader_went_away()
+    except typer.TyperException as error:
+        failure: HostbenchError = UsageError(
+            f"{error.format_message().replace('Value error, ', '').rstrip('.')}; "
+            "see hostbench --help"
+        )
+    except HostbenchError as error:
+        failure = error
+    if "--json" in arguments:
+        error_object = {"exit_code": int(failure.exit_code), "message": failure.message}
+        print_json({"error": error_object})
+    return _complain(failure)
+
+
+def _complain(error: HostbenchError) -> int:
+    try:
+        typer.echo(f"hostbench: {error.message}", err=True)
+    except OSError:
+        _to_nowhere(sys.stderr)
+    return error.exit_code
+
+
+def _reader_went_away() -> int:
+    """`hostbench … | head` ends quietly, as programs that die of SIGPIPE do."""
+    _to_nowhere(sys.stdout)
+    return ExitCode.BROKEN_PIPE
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """So that the interpreter does not stumble over the same stream again when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

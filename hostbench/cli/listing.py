@@ -1,0 +1,61 @@
+"""What `hostbench list` lists, as plain values for people and programs alike."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from hostbench.base.errors import HostbenchError
+from hostbench.model.registry import subsystems
+from hostbench.model.result import JobSummary
+from hostbench.model.table import Table
+from hostbench.plan.suite import built_in_suites, load_suite
+from hostbench.programs.program import find_program, load_program
+from hostbench.results.store import JobIndex, ResultsStore, results_directory
+
+
+def job_summaries(results: Path | None, limit: int) -> tuple[list[JobSummary], int]:
+    """The newest `limit` jobs (0: all), newest first, and how many older ones there are."""
+    summaries = JobIndex(ResultsStore(results_directory(results))).summaries()
+    summaries.reverse()
+    shown_summaries = summaries[:limit] if limit else summaries
+    return shown_summaries, len(summaries) - len(shown_summaries)
+
+
+def suites() -> list[dict[str, Any]]:
+    """The suites that are found by name, with their scales; one that cannot be read says why."""
+    found = []
+    for name, path in built_in_suites().items():
+        try:
+            suite = load_suite(path)
+        except HostbenchError as failure:
+            about: dict[str, Any] = {
+                "description": None,
+                "scales": [],
+                "error": failure.message,
+            }
+        else:
+            about = {
+                "description": suite.description,
+                "scales": list(suite.scales),
+                "error": None,
+            }
+        found.append({"name": name, **about})
+    return found
+
+
+def tables() -> list[Table]:
+    """The tables of the programs that are there. A program of another package that cannot be used
+    costs a warning. Raises ResourceError for one of ours."""
+    found = []
+    for subsystem in subsystems().values():
+        try:
+            find_program(subsystem.name)
+        except HostbenchError:
+            continue
+        try:
+            found.append(load_program(subsystem.name).table)
+        except HostbenchError as error:
+            if subsystem.directory is None:
+                raise
+            sys.stderr.write(f"hostbench: {error.message}\n")
+    return found

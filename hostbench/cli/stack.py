@@ -1,0 +1,245 @@
+"""The command line of the stack: submit, jobs, job, cancel, resume, hosts, watch, result."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hostbench.cli.options import (
+    EPILOG,
+    CaFile,
+    Config,
+    Csv,
+    Idle,
+    Json,
+    KeyFile,
+    Param,
+    Peers,
+    Scale,
+    Trials,
+    Url,
+    Workload,
+)
+from hostbench.cli.printing import print_document, print_json, refuse_both
+from hostbench.cli.values import peer_choice, whole_number
+
+if TYPE_CHECKING:
+    from hostbench.client.api import Orchestrator
+    from hostbench.model.jobs import JobView
+
+# Everything that takes time to import is imported by the command that needs it.
+
+JOBS_SHOWN = 20
+LIMIT_MOST = 1_000_000
+
+stack = typer.Typer()
+
+Job = Annotated[str, typer.Argument(help="A job id that hostbench jobs shows, or latest.")]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Follow the job to its end, and end with its exit code.")
+]
+
+
+def _reach(
+    url: Url = None, key_file: KeyFile = None, ca_file: CaFile = None, config: Config = None
+) -> "Orchestrator":
+    """The options that every command of the stack has, and what they lead to."""
+    from hostbench.cli.job_commands import orchestrator
+    from hostbench.client.connection import Reach
+
+    return orchestrator(Reach(url, key_file, ca_file, config))
+
+
+def _command(function: Callable[..., None]) -> Callable[..., None]:
+    """Makes a command of a function that takes the orchestrator before its own options."""
+    own = list(inspect.signature(function).parameters.values())[1:]
+    shared = list(inspect.signature(_reach).parameters.values())
+
+    def command(**options: Any) -> None:
+        reach = {parameter.name: options.pop(parameter.name) for parameter in shared}
+        with _reach(**reach) as server:
+            function(server, **options)
+
+    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    command.__doc__ = function.__doc__
+    stack.command(function.__name__, epilog=EPILOG)(command)
+    return function
+
+
+@_command
+def submit(
+    server: "Orchestrator",
+    suite: Annotated[
+        str | None,
+        typer.Argument(help="A suite of the orchestrator by name, or the path of one here."),
+    ] = None,
+    scale: Scale = None,
+    workload: Workload = None,
+    param: Param = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="Where; twice for two hosts. Default: the only one there is."),
+    ] = None,
+    priority: Annotated[
+        str, typer.Option(metavar="N", help="Each step is worth ten minutes of waiting: -10 to 10.")
+    ] = "0",
+    trials: Trials = None,
+    idle_policy: Idle = None,
+    peers: Peers = None,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> None:
+    """Queue a job on the orchestrator and print its id."""
+    from hostbench.cli.job_commands import SubmitRequest, job_spec
+    from hostbench.model.jobs import PRIORITY_MOST
+    from hostbench.model.suite import TRIALS_MOST
+
+    request = SubmitRequest(
+        suite=suite,
+        scale=scale,
+        workload=workload,
+        params=tuple(param or ()),
+        hosts=tuple(host or ()),
+        priority=whole_number("--priority", priority, -PRIORITY_MOST, PRIORITY_MOST),
+        trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
+        idle_policy=idle_policy.value if idle_policy else None,
+        peers=None if peers is None else peer_choice(peers),
+    )
+    _queued(server, server.submit(job_spec(request)), wait=wait, as_json=as_json)
+
+
+def _queued(server: "Orchestrator", job: "JobView", *, wait: bool, as_json: bool) -> None:
+    """Standard output is the id's alone, so that a script can take it; people read the rest."""
+    if not as_json:
+        typer.echo(job.id)
+        sys.stdout.flush()
+    if not wait:
+        if as_json:
+            print_json(job.model_dump(mode="json"))
+        return
+    from hostbench.cli.job_commands import result_if_any
+    from hostbench.cli.watching import exit_code, last_words, watch
+
+    job = watch(server, job.id)
+    if as_json:
+        print_json(job.model_dump(mode="json"))
+    elif document := result_if_any(server, job):
+        from hostbench.cli.render import show_result
+
+        show_result(document, sys.stderr)
+    typer.echo(last_words(job), err=True)
+    raise typer.Exit(exit_code(job))
+
+
+@_command
+def jobs(
+    server: "Orchestrator",
+    state: Annotated[
+        str | None, typer.Option(help="Only those that are queued, running, succeeded and so on.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Only those of this host.")] = None,
+    limit: Annotated[str, typer.Option(metavar="N", help="So many, newest first; 0: all.")] = str(
+        JOBS_SHOWN
+    ),
+    as_json: Json = False,
+) -> None:
+    """List the jobs of the orchestrator."""
+    from hostbench.cli.job_commands import state_filter
+
+    most = whole_number("--limit", limit, 0, LIMIT_MOST)
+    found, older = server.jobs(most, state_filter(state), host)
+    if as_json:
+        print_json({"jobs": [job.model_dump(mode="json") for job in found], "older": older})
+        return
+    from hostbench.cli.render_jobs import show_jobs
+
+    show_jobs(found, older=older, stream=sys.stdout)
+
+
+@_command
+def job(server: "Orchestrator", job: Job, as_json: Json = False) -> None:
+    """Show where a job of the orchestrator stands."""
+    from hostbench.cli.job_commands import job_id
+    from hostbench.cli.render_jobs import show_job
+
+    view = server.job(job_id(server, job))
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+    else:
+        show_job(view, sys.stdout)
+
+
+@_command
+def cancel(server: "Orchestrator", job: Job, as_json: Json = False) -> None:
+    """End a job of the orchestrator; what it measured is kept."""
+    from hostbench.cli.job_commands import job_id
+
+    view = server.cancel(job_id(server, job))
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+        return
+    from hostbench.model.jobs import StackState
+
+    done = view.state is StackState.CANCELLED
+    typer.echo(f"job {view.id} {'is cancelled' if done else 'ends within seconds'}")
+
+
+@_command
+def resume(server: "Orchestrator", job: Job, wait: Wait = False, as_json: Json = False) -> None:
+    """Queue a job again that did not succeed; its finished cases are kept."""
+    from hostbench.cli.job_commands import job_id
+
+    _queued(server, server.resume(job_id(server, job)), wait=wait, as_json=as_json)
+
+
+@_command
+def hosts(server: "Orchestrator", as_json: Json = False) -> None:
+    """List the hosts that are registered with the orchestrator."""
+    found = server.hosts()
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    from hostbench.cli.render_jobs import show_hosts
+
+    show_hosts(found.hosts, sys.stdout)
+
+
+@_command
+def watch(server: "Orchestrator", job: Job) -> None:
+    """Show a job of the orchestrator as it runs, then its result. Ctrl-C leaves the job alone."""
+    from hostbench.cli.job_commands import job_id, result_if_any
+    from hostbench.cli.watching import exit_code, last_words
+    from hostbench.cli.watching import watch as follow
+
+    view = follow(server, job_id(server, job))
+    if document := result_if_any(server, view):
+        print_document(document, as_json=False, as_csv=False)
+    typer.echo(last_words(view), err=True)
+    raise typer.Exit(exit_code(view))
+
+
+@_command
+def result(
+    server: "Orchestrator",
+    job: Job,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Into a file: the document, or with --csv the CSV."),
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The report as a page into a file; - for the output."),
+    ] = None,
+) -> None:
+    """Show what a job of the orchestrator measured, or fetch it."""
+    from hostbench.cli.job_commands import Wanted, document, fetch, job_id
+
+    refuse_both(as_json, as_csv)
+    wanted = Wanted(as_csv=as_csv, as_json=as_json, output=output, report=report)
+    found = job_id(server, job)
+    if not fetch(server, found, wanted):
+        print_document(document(server, found), as_json=False, as_csv=False)

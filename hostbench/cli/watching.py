@@ -1,0 +1,90 @@
+"""Following a job to its end, and what that end means to the shell."""
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.interrupt import EXIT_CODES, Interrupted
+from hostbench.cli.progress import PlainProgress, progress_for
+from hostbench.cli.render_jobs import next_step, place_in_queue
+from hostbench.client.api import Orchestrator
+from hostbench.client.events import JobEvents
+from hostbench.judge.peer import shown_text
+from hostbench.model.jobs import TERMINAL, JobView, StackState
+
+_PAST = {
+    StackState.SUCCEEDED: "succeeded",
+    StackState.FAILED: "failed",
+    StackState.CANCELLED: "was cancelled",
+    StackState.LOST: "was lost",
+}
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP end what is done in it with Interrupted.
+
+    Raised from the handler, unlike in a run: nothing was started that could be left behind, and a
+    read from the network waits for nothing else.
+    """
+    before = {signum: signal.getsignal(signum) for signum in EXIT_CODES}
+
+    def stop(signum: int, _frame: FrameType | None) -> None:
+        for one in before:  # A second one must not break into the end of the first.
+            signal.signal(one, signal.SIG_IGN)
+        raise Interrupted(signal.Signals(signum))
+
+    for signum, handler in before.items():
+        if handler != signal.SIG_IGN or signum != signal.SIGHUP:  # nohup
+            signal.signal(signum, stop)
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
+def watch(server: Orchestrator, job: str) -> JobView:
+    """Shows the progress of a job on standard error until it has ended; the job as it is then.
+
+    Raises Interrupted on Ctrl-C: the job goes on.
+    """
+    with stoppable():
+        try:
+            with progress_for(sys.stderr) as progress:
+                return _watched(server, server.job(job), progress)
+        except Interrupted as error:
+            error.message = (
+                f"stopped watching ({error.signum.name}); the job goes on: hostbench watch {job} "
+                f"shows it again, hostbench cancel {job} ends it"
+            )
+            raise
+
+
+def _watched(server: Orchestrator, job: JobView, progress: PlainProgress) -> JobView:
+    if job.state is StackState.QUEUED:
+        place = place_in_queue(job)
+        progress.say(f"job {job.id} is queued on {', '.join(job.hosts)}: {place}")
+    if job.state not in TERMINAL:
+        for event in JobEvents(server, job.id, progress.say):
+            progress.take(event)
+        job = server.job(job.id)
+    return job
+
+
+def exit_code(job: JobView) -> ExitCode:
+    """What a finished job makes of the command's exit code."""
+    if job.state in (StackState.CANCELLED, StackState.LOST):
+        return ExitCode.ENDED_EARLY
+    if job.exit_code in set(ExitCode):
+        return ExitCode(job.exit_code)
+    return ExitCode.OK if job.state is StackState.SUCCEEDED else ExitCode.CASE_FAILED
+
+
+def last_words(job: JobView) -> str:
+    """How a job ended, and what can be done now: two lines."""
+    reason = f": {job.reason}" if job.reason else ""
+    return shown_text(f"job {job.id} {_PAST[job.state]}{reason}") + f"\nnext: {next_step(job)}"

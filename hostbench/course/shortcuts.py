@@ -1,0 +1,355 @@
+"""What the programs of a report did that a sound method does not: a sentence for each word.
+
+Each says what was done and then what it comes to here, with figures of this run. It claims no more
+than these show: several shortcuts of one table act on the same figure.
+"""
+
+from collections.abc import Callable, Mapping
+
+from hostbench.base.units import binary_bytes, human, percent
+from hostbench.course.evidence import (
+    Effect,
+    Evidence,
+    Pair,
+    block_of,
+    farthest,
+    fewest_threads,
+    over,
+    smallest_block,
+    where,
+)
+from hostbench.course.figures import Figure, raw_median
+from hostbench.course.rows import COUNTED, CourseRow, here_cpus
+from hostbench.course.spread import RUNS
+from hostbench.model.published import Shortcut
+from hostbench.model.result import CaseResult
+from hostbench.report.grouping import resolved
+
+NO_FIGURES = "no row of this run has both figures"
+PATTERN, RANDOM = "pattern", "random"
+# Of a pair the one that shows a shortcut best.
+Choice = Callable[[list[Pair]], Pair | None]
+
+
+Builder = Callable[[Evidence], Effect]
+
+
+def shortcut_sentences(evidence: Evidence) -> tuple[str, ...]:
+    """Of each word of the table a sentence with figures of this run, or with why it has none.
+    Shortcuts that the same figures show share one: there they look the same."""
+    found: dict[str, list[Effect]] = {}
+    for word in evidence.table.shortcuts:
+        effect = _BUILDERS[word](evidence)
+        found.setdefault(effect.shown, []).append(effect)
+    return tuple(_joined(shown, of_one) for shown, of_one in found.items())
+
+
+def _joined(shown: str, effects: list[Effect]) -> str:
+    together = "; together" if len(effects) > 1 else ""
+    what = "; ".join(
+        one.what if number == 0 else one.what[:1].lower() + one.what[1:]
+        for number, one in enumerate(effects)
+    )
+    more = "".join(dict.fromkeys(f"; {more}" for one in effects for more in one.more if more))
+    return f"{what}{together}: {shown}{more}."
+
+
+def _effect(what: str, choice: Choice) -> Builder:
+    """What was done, and the pair that shows it best."""
+
+    def build(evidence: Evidence) -> Effect:
+        return Effect(what, _shown(evidence, choice(evidence.fair)))
+
+    return build
+
+
+def _shown(evidence: Evidence, pair: Pair | None) -> str:
+    return evidence.both(pair) if pair else NO_FIGURES
+
+
+# ---- CPU ----
+
+
+def _loop_counted(evidence: Evidence) -> Effect:
+    pair = fewest_threads(evidence.fair)
+    what = "The loop's own increment, comparison and jump take time and are not counted"
+    return Effect(what, _shown(evidence, pair), (_loop_time(pair),))
+
+
+def _loop_time(pair: Pair | None) -> str:
+    """What the empty loop took of the naive time, where its workload tells."""
+    ratio = raw_median(pair.naive.case, "empty_loop_ratio") if pair else None
+    return "" if ratio is None else f"an empty loop of as many passes takes {percent(ratio)} of it"
+
+
+def _loop_subtracted(evidence: Evidence) -> Effect:
+    pair = fewest_threads(evidence.fair)
+    what = "The time of an empty loop was measured apart and subtracted, a difference of two times"
+    more = [_loop_time(pair)]
+    if pair and pair.naive.variation is not None and pair.ours.variation is not None:
+        more.append(
+            f"what is left scatters by {percent(pair.naive.variation)} of its mean from trial to "
+            f"trial, ours by {percent(pair.ours.variation)}"
+        )
+    return Effect(what, _shown(evidence, pair), tuple(more))
+
+
+def _scalar_only(evidence: Evidence) -> Effect:
+    what = "One operand an instruction, where the limit counts vectors"
+    found = max(evidence.measured, key=lambda one: one[1].efficiency or 0.0, default=None)
+    if found is None:
+        return Effect(what, NO_FIGURES)
+    row, figure = found
+    isa = resolved(figure.case).get("isa")
+    with_ = f" with {isa} instructions" if isa is not None else ""
+    pair = farthest([pair for pair in evidence.pairs if pair.row is row])
+    naive = f", the naive way {evidence.with_unit(pair.naive.mean)}" if pair else ""
+    limit = f", {percent(figure.efficiency)} of its limit" if figure.efficiency else ""
+    return Effect(
+        what, f"{row.title} gives {evidence.with_unit(figure.median)}{with_}{limit}{naive}"
+    )
+
+
+# ---- memory and disk ----
+
+
+def _is_random(pair: Pair) -> bool:
+    return pair.naive.case.params.get(PATTERN) == RANDOM
+
+
+def _rand_per_access(evidence: Evidence) -> Effect:
+    pair = smallest_block(where(evidence.fair, _is_random))
+    what = "A random number was drawn for each access, in the time"
+    return Effect(what, _shown(evidence, pair), (_without_rand(pair, evidence),) if pair else ())
+
+
+def _without_rand(pair: Pair, evidence: Evidence) -> str:
+    """The naive case that differs in nothing but the pattern, where there is one."""
+    case = pair.naive.case
+    wanted = {**case.params, PATTERN: "sequential"}
+    in_order = next(
+        (
+            one
+            for one in evidence.document.cases
+            if one.workload == case.workload and one.params == wanted
+        ),
+        None,
+    )
+    figures = (raw_median(case), raw_median(in_order)) if in_order else (None, None)
+    if not _is_random(pair) or None in figures:
+        return ""
+    unit = case.metrics[case.primary].unit
+    return (
+        f"in order, and so without it, the naive way gives {human(figures[1], unit)} where this "
+        f"is {human(figures[0], unit)}"
+    )
+
+
+def _clock_per_operation(evidence: Evidence) -> Effect:
+    what = "The clock was read before and after each block"
+    pair = smallest_block(evidence.fair)
+    naive, ours = (_block_time_s(one.case) for one in (pair.naive, pair.ours)) if pair else (0, 0)
+    more = f"a block takes {human(naive, 's')} so and {human(ours, 's')} without it"
+    return Effect(what, _shown(evidence, pair), (more,) if naive and ours else ())
+
+
+def _block_time_s(case: CaseResult) -> float | None:
+    """Of a rate of bytes: the time of a block, all threads together."""
+    metric, block = case.metrics.get(case.primary), block_of(case)
+    if metric is None or metric.unit != "byte/s" or not metric.statistics.median:
+        return None
+    return block / metric.statistics.median if block < float("inf") else None
+
+
+def _lock_per_operation(evidence: Evidence) -> Effect:
+    what = "Threads took a lock around each block and its counter"
+    pairs = [pair for pair in evidence.pairs if pair.row.threads]
+    first = smallest_block(pairs)
+    if first is None:
+        return Effect(what, NO_FIGURES)
+    last = max(
+        (pair for pair in pairs if _same_line(pair.row, first.row)),
+        key=lambda pair: pair.row.threads or 0,
+    )
+    scaling = (
+        f"the naive figure at {last.row.name} is {over(last.naive.mean / first.naive.mean)} that "
+        f"at {first.row.name}, ours {over(last.ours.median / first.ours.median)} it"
+    )
+    return Effect(what, _shown(evidence, last), (scaling,) if last is not first else ())
+
+
+def _same_line(one: CourseRow, other: CourseRow) -> bool:
+    """Whether two rows differ in nothing but their threads."""
+    keys = [{n: v for n, v in row.key.items() if n not in COUNTED} for row in (one, other)]
+    return one.operation == other.operation and keys[0] == keys[1]
+
+
+def _copied_once(evidence: Evidence) -> Effect:
+    what = "A copied byte counts once, though memory is read and written for it"
+    rates = [
+        (row, figure)
+        for row, figure in evidence.measured
+        if figure.case.metrics[figure.case.primary].unit == "byte/s"
+        if figure.case.workload in _READ_AND_WRITTEN
+    ]
+    if not rates:
+        return Effect(what, "no row of this run counts both")
+    row, figure = max(rates, key=lambda one: raw_median(one[1].case) or 0.0)
+    share = f", {percent(figure.efficiency)} of their limit" if figure.efficiency else ""
+    return Effect(
+        what,
+        f"{row.title} stands for {human(raw_median(figure.case), 'byte/s')} read and written "
+        f"here{share}, where the table says {evidence.with_unit(figure.median)}",
+    )
+
+
+# Their rates count what is read and what is written.
+_READ_AND_WRITTEN = frozenset({"mem.read_write", "mem.copy"})
+
+
+def _blocks_in_cache(evidence: Evidence) -> Effect:
+    caches = [
+        cache.size_bytes
+        for cache in evidence.document.host.caches
+        if cache.size_bytes and cache.type != "Instruction"
+    ]
+    size = f" (the largest here has {binary_bytes(max(caches))})" if caches else ""
+    better = evidence.table.better == "higher"
+    pair = (max if better else min)(evidence.fair, key=lambda p: p.ratio, default=None)
+    what = f"The same block was used again and again and stays in a cache{size}"
+    return Effect(what, _shown(evidence, pair))
+
+
+def _time_per_block(evidence: Evidence) -> Effect:
+    what = "The time is that of all blocks over their number, not what one of them waits"
+    found = smallest_block(evidence.fair)
+    row, figure = (found.row, found.ours) if found else next(iter(evidence.measured), (None, None))
+    waits = _waiting(evidence, figure)
+    if row is None or figure is None or waits is None:
+        return Effect(what, "nothing in this run measures the waiting beside it")
+    return Effect(what, f"{row.title} is {evidence.with_unit(figure.median)} so here, and {waits}")
+
+
+def _waiting(evidence: Evidence, figure: Figure | None) -> str | None:
+    """What really waits: a dependent access, an operation of a disk, a round trip."""
+    of_case = raw_median(figure.case, "latency_p50_s") if figure else None
+    if of_case is not None:
+        return f"one of its operations waits {human(of_case, 's')} at the median"
+    workload, metric, wait = _WAITS.get(evidence.table.subsystem, ("", None, ""))
+    times = [
+        value
+        for case in evidence.document.cases
+        if case.workload == workload and (value := raw_median(case, metric)) is not None
+    ]
+    # Of chases the longest, which is of what no cache holds; of others the quickest.
+    quickest = max if workload == "mem.pointer_chase" else min
+    return f"{wait} {human(quickest(times), 's')}" if times else None
+
+
+_WAITS: Mapping[str, tuple[str, str | None, str]] = {
+    "mem": ("mem.pointer_chase", None, "an access that must wait for the one before it takes"),
+    "disk": ("disk.rand_read", "latency_p50_s", "a random read waits"),
+    "net": ("net.tcp_rr", None, "a round trip takes"),
+}
+
+
+# ---- network ----
+
+
+def _sent_not_received(evidence: Evidence) -> Effect:
+    what = "What was handed to the sender's own kernel was counted, arrived or not"
+    pair = farthest(where(evidence.fair, lambda p: p.naive.case.params.get("protocol") == "udp"))
+    return Effect(what, _shown(evidence, pair), (_arrived(pair.naive.case),) if pair else ())
+
+
+def _arrived(case: CaseResult) -> str:
+    """How much of it came, where the far end tells."""
+    sent, arrived = raw_median(case), raw_median(case, "arrived_bytes_per_second")
+    if sent is None or arrived is None:
+        return ""
+    lost = raw_median(case, "lost_ratio")
+    share = f", {percent(lost)} of the datagrams were lost" if lost else ""
+    return (
+        f"of its {human(sent, 'byte/s')} sent {human(arrived, 'byte/s')} arrived by the "
+        f"receiver's clock{share}"
+    )
+
+
+def _no_wait_for_answer(evidence: Evidence) -> Effect:
+    what = "The time is that of sending without waiting for an answer"
+    found = [(row, figure) for row, figure in evidence.measured if row.mean]
+    if not found:
+        return Effect(what, NO_FIGURES)
+    row, figure = min(found, key=lambda one: (one[0].mean or 0.0) / one[1].median)
+    pair = next((pair for pair in evidence.pairs if pair.row is row), None)
+    naive = f", the naive way {evidence.with_unit(pair.naive.mean)}" if pair else ""
+    return Effect(
+        what,
+        f"{row.title} says {evidence.with_unit(row.mean or 0.0)}, and with the answer it takes "
+        f"{evidence.with_unit(figure.median)} here{naive}",
+    )
+
+
+def _more_threads_than_cpus(evidence: Evidence) -> Effect:
+    theirs, here = evidence.published.host.cpus, here_cpus(evidence.document)
+    cpus = f"{theirs} there, " if theirs else ""
+    what = f"Some rows have more threads than CPUs ({cpus}{here} here)"
+    row, figure = max(evidence.measured, key=lambda one: one[0].threads or 0, default=(None, None))
+    if row is None or figure is None or not row.threads:
+        return Effect(what, "no row of this run shows it")
+    # Where all threads of the row have a CPU here, those that had one there are what it grew from.
+    enough = min(here, theirs or here) if row.threads <= here else here
+    line = [one for one in evidence.measured if _same_line(one[0], row)]
+    fitting = [one for one in line if 0 < (one[0].threads or 0) <= enough and one[0] is not row]
+    own = ", where each has a CPU of its own" if row.threads <= here else ""
+    gives = f"{row.title} gives {evidence.with_unit(figure.median)}"
+    if not fitting:
+        return Effect(what, f"{gives}{own}")
+    fewer, best = max(fitting, key=lambda one: one[0].threads or 0)
+    ratio = over(figure.median / best.median)
+    return Effect(
+        what, f"{gives}, {ratio} the {evidence.with_unit(best.median)} of {fewer.name}{own}"
+    )
+
+
+_BUILDERS: Mapping[Shortcut, Builder] = {
+    "loop_counted": _loop_counted,
+    "loop_subtracted": _loop_subtracted,
+    "operands_in_memory": _effect(
+        "Every operand is loaded from memory and stored there again, as without optimisation",
+        fewest_threads,
+    ),
+    "compare_counter": _effect(
+        "Beside each comparison a counter in memory was incremented, and each increment waits for "
+        "the one before it",
+        fewest_threads,
+    ),
+    "vectors_through_memory": _effect(
+        "Vectors were loaded before and stored after each operation, one after another",
+        fewest_threads,
+    ),
+    "scalar_only": _scalar_only,
+    "rand_per_access": _rand_per_access,
+    "clock_per_operation": _clock_per_operation,
+    "lock_per_operation": _lock_per_operation,
+    "copied_once": _copied_once,
+    "blocks_in_cache": _blocks_in_cache,
+    "time_per_block": _time_per_block,
+    "page_cache": _effect(
+        "The file was in the page cache, as it had just been written, so that memory was measured "
+        "and not the disk",
+        farthest,
+    ),
+    "stdio_buffer": _effect(
+        "Blocks went through the buffer of the C library, which reads and writes its own size",
+        smallest_block,
+    ),
+    "sync_each": _effect("Every write waited until the device had it", fewest_threads),
+    "sent_not_received": _sent_not_received,
+    "there_and_back": _effect(
+        "Each block went there and came back before the next one left, and counts once", farthest
+    ),
+    "no_wait_for_answer": _no_wait_for_answer,
+    "more_threads_than_cpus": _more_threads_than_cpus,
+    **RUNS,
+}

@@ -1,0 +1,1 @@
+"""This host: its inventory, its idle gate, its lock."""

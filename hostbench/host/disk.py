@@ -1,0 +1,311 @@
+"""Where this host's disk workloads have their files, for the inventory, and what the user knows of
+the disk there. What cannot be read is None, never an error.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hostbench.base.files import read_number, read_text
+from hostbench.base.rating import Rating
+from hostbench.host import pcie
+from hostbench.host.scratch import (
+    MEMORY_FILE_SYSTEMS,
+    MOUNTS,
+    Mount,
+    mount_of,
+    nearest,
+    parse_mounts,
+    scratch_directory,
+)
+from hostbench.host.virtual import is_guest
+from hostbench.model.host import BlockDevice, Disk, ScratchPlace, Virtualisation
+
+BANDWIDTH = Rating(
+    variable="HOSTBENCH_DISK_BANDWIDTH",
+    what="a bandwidth",
+    unit="byte/s",
+    most=1e15,
+    example="3.5e9, from the data sheet",
+)
+OPERATIONS = Rating(
+    variable="HOSTBENCH_DISK_IOPS",
+    what="a rate",
+    unit="operation/s",
+    most=1e12,
+    example="500e3, from the data sheet",
+)
+# What container runtimes bind into every container from files of their own, which lie beside the
+# container's layers on one file system, unless somebody has moved them apart.
+RUNTIME_FILES = ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf")
+# How a device begins to be told that was guessed: it bounds nothing.
+INFERRED = "inferred: "
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The device and how it was found, or why it is unknown."""
+
+    device: BlockDevice | None = None
+    source: str | None = None
+    reason: str | None = None
+
+
+def scratch_place(root: Path, virtualisation: Virtualisation) -> ScratchPlace:
+    """The scratch directory of this process; the kernel's files are read below `root`.
+
+    Raises UsageError when a rating of the disk makes no sense.
+    """
+    directory = scratch_directory()
+    # It is only made when something is measured; it will lie on the same file system.
+    place = nearest(directory).resolve()
+    mounts = parse_mounts(read_text(root / MOUNTS.lstrip("/")) or "")
+    mount = mount_of(mounts, place)
+    size_bytes, free_bytes = _space(place)
+    found = _device(root, place.stat().st_dev, mount, mounts, virtualisation)
+    return ScratchPlace(
+        directory=str(directory),
+        file_system=mount.kind if mount is not None else None,
+        size_bytes=size_bytes,
+        free_bytes=free_bytes,
+        device=found.device,
+        device_source=found.source,
+        device_reason=found.reason,
+        user_bytes_per_second=BANDWIDTH.value(),
+        user_operations_per_second=OPERATIONS.value(),
+    )
+
+
+def _space(place: Path) -> tuple[int | None, int | None]:
+    """Size of the file system, and what users without rights may still write there."""
+    try:
+        space = os.statvfs(place)
+    except OSError:
+        return None, None
+    return space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize
+
+
+def _device(
+    root: Path,
+    st_dev: int,
+    mount: Mount | None,
+    mounts: Sequence[Mount],
+    virtualisation: Virtualisation,
+) -> _Found:
+    number, source = _number(root, st_dev, mount, mounts)
+    if number is None:
+        return _Found(reason=source)
+    device = block_device(root, number, virtualisation)
+    if device is None:
+        return _Found(reason=f"/sys/dev/block has no {number} ({source})")
+    return _Found(device, source)
+
+
+def _number(
+    root: Path, st_dev: int, mount: Mount | None, mounts: Sequence[Mount]
+) -> tuple[str | None, str]:
+    """MAJ:MIN and how it was found, or None and why it was not."""
+    if os.major(st_dev):
+        return f"{os.major(st_dev)}:{os.minor(st_dev)}", "st_dev"
+    # An anonymous device: the file system has no block device, several, or is laid over another.
+    if mount is None:
+        return None, f"its mount is not listed in {MOUNTS}"
+    if mount.kind in MEMORY_FILE_SYSTEMS:
+        return None, f"{mount.kind} is memory"
+    if mount.source.startswith("/dev/"):
+        return _mounted_from(root, mount)
+    if mount.kind == "overlay":
+        return _below_overlay(mounts)
+    return None, f"{mount.kind} does not show which disk it lies on"
+
+
+def _mounted_from(root: Path, mount: Mount) -> tuple[str | None, str]:
+    """The one device that a mount names, which may be one of several."""
+    number = device_number(root, mount.source.removeprefix("/dev/"))
+    source = f"{mount.kind} is mounted from {mount.source}"
+    if mount.kind != "btrfs" or number is None:
+        return number, f"{INFERRED}{source}"
+    several = _btrfs_devices(root, number)
+    if len(several) > 1:
+        return None, f"btrfs spreads over {len(several)} devices ({', '.join(several)})"
+    return number, source if several else f"{INFERRED}{source}"
+
+
+def _btrfs_devices(root: Path, number: str) -> list[str]:
+    """The names of all devices of the btrfs that has this one; none where sysfs does not tell."""
+    for devices in (root / "sys/fs/btrfs").glob("*/devices"):
+        found = {one.name: read_text(one / "dev") for one in devices.glob("*")}
+        if number in found.values():
+            return sorted(found)
+    return []
+
+
+def _below_overlay(mounts: Sequence[Mount]) -> tuple[str | None, str]:
+    """A container's own layer does not tell its disk; what its runtime binds into it may."""
+    for mount in mounts:
+        if mount.point in RUNTIME_FILES and not mount.device.startswith("0:"):
+            return mount.device, f"{INFERRED}where the runtime of this container has {mount.point}"
+    return None, "overlay does not show which disk it lies on"
+
+
+# Far more than anybody stacks: encryption on LVM on RAID is three.
+STACKED_MOST = 8
+# Those that the name of the device tells: drivers that are no bus.
+_NAMES = {
+    "loop": "loop",
+    "zram": "memory",
+    "ram": "memory",
+    "pmem": "pmem",
+    "nbd": "nbd",
+    "rbd": "rbd",
+    "drbd": "drbd",
+    "mmcblk": "mmc",
+    "nvme": "nvme",
+}
+# Those that a directory on its path in sysfs tells, the first that fits.
+_BUSES = (
+    (r"virtio\d+", "virtio"),
+    (r"usb\d+", "usb"),
+    (r"end_device-.*", "sas"),
+    (r"ata\d+", "sata"),
+    (r"vbd-\d+", "xen"),
+    (r"VMBUS:.*", "hyperv"),
+    (r"mmc\d+", "mmc"),
+    (r"host\d+", "scsi"),
+)
+# Serial ATA: 8b/10b.
+_SATA_SHARE = 8 / 10
+GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
+
+
+@dataclass(frozen=True)
+class _Link:
+    """What a disk is attached by; see Disk."""
+
+    transport: str | None
+    bytes_per_second: float | None = None
+    duplex: bool = False
+    source: str | None = None
+    reason: str | None = None
+
+
+def block_device(root: Path, number: str, virtualisation: Virtualisation) -> BlockDevice | None:
+    """The device MAJ:MIN of the host whose files are below `root`; None: sysfs does not have it."""
+    path = (root / "sys/dev/block" / number).resolve()
+    if not path.is_dir():
+        return None
+    disks = dict.fromkeys(_disks(path, STACKED_MOST))
+    return BlockDevice(
+        number=number,
+        name=path.name,
+        disks=tuple(_disk(disk, virtualisation) for disk in disks),
+    )
+
+
+def device_number(root: Path, name: str) -> str | None:
+    """MAJ:MIN of a device by its name in /dev, such as `vda1` or `mapper/root`."""
+    blocks = root / "sys/class/block"
+    if name.startswith("mapper/"):
+        wanted = name.removeprefix("mapper/")
+        named = (one for one in blocks.glob("dm-*") if read_text(one / "dm/name") == wanted)
+        found = next(named, None)
+        return None if found is None else read_text(found / "dev")
+    return read_text(blocks / name / "dev") if re.fullmatch(r"[\w!.-]+", name) else None
+
+
+def _disks(path: Path, depth: int) -> list[Path]:
+    """The whole disks that a device is made of, in order: of a partition its disk, of LVM,
+    encryption and RAID those below."""
+    if (path / "partition").exists():
+        path = path.parent
+    below = sorted((path / "slaves").glob("*")) if depth else []
+    if not below:
+        return [path]
+    return [disk for one in below for disk in _disks(one.resolve(), depth - 1)]
+
+
+def _disk(path: Path, virtualisation: Virtualisation) -> Disk:
+    rotational = read_number(path / "queue/rotational")
+    link = _link(path, virtualisation)
+    return Disk(
+        name=path.name,
+        model=read_text(path / "device/model"),
+        transport=link.transport,
+        rotational=None if rotational is None else rotational == 1,
+        link_bytes_per_second=link.bytes_per_second,
+        link_duplex=link.duplex,
+        link_source=link.source,
+        link_reason=link.reason,
+    )
+
+
+def _link(path: Path, virtualisation: Virtualisation) -> _Link:
+    transport = _transport(path)
+    if transport not in ("nvme", "sata"):
+        what = "how it is attached is unknown" if transport is None else f"it is {transport}"
+        return _Link(transport, reason=f"{path.name}: {what}, which has no link that is known")
+    found = _sata(path) if transport == "sata" else _nvme(path)
+    if found.bytes_per_second is not None and is_guest(virtualisation):
+        return _Link(found.transport, reason=f"{path.name}: {GUEST}")
+    return found
+
+
+def _transport(path: Path) -> str | None:
+    kind = re.match(r"[a-z]+", path.name)
+    if kind and kind[0] in _NAMES:
+        return _NAMES[kind[0]]
+    for pattern, transport in _BUSES:
+        if any(re.fullmatch(pattern, part) for part in path.parts):
+            return transport
+    return None
+
+
+def _sata(path: Path) -> _Link:
+    """By the speed that the port has agreed on: sysfs-ata of the kernel's ABI."""
+    port = next(one for one in path.parents if re.fullmatch(r"ata\d+", one.name))
+    texts = [read_text(one) or "" for one in port.glob("link*/ata_link/link*/sata_spd")]
+    speeds = [float(match[1]) for text in texts if (match := re.match(r"([\d.]+) Gbps", text))]
+    if not speeds:
+        return _Link("sata", reason=f"{path.name}: the port does not report its speed (sata_spd)")
+    # Behind a port multiplier there are several links; that of the port itself is the fastest.
+    speed = max(speeds)
+    return _Link(
+        "sata",
+        bytes_per_second=speed * 1e9 * _SATA_SHARE / 8,
+        source=f"{path.name}: SATA {speed:g} Gbit/s (sata_spd), 8b/10b",
+    )
+
+
+def _nvme(path: Path) -> _Link:
+    """By the PCI Express link of its controllers: with several paths to one disk, of all."""
+    device = (path / "device").resolve()
+    controllers = [
+        one for one in (device, *sorted(device.glob("nvme*"))) if (one / "transport").exists()
+    ]
+    ways = {read_text(one / "transport") or "" for one in controllers}
+    if ways - {"pcie"}:
+        way = ", ".join(sorted(ways - {"pcie"}))
+        return _Link(f"nvme-{way}", reason=f"{path.name}: it is reached over {way}, not PCIe")
+    links = [_pcie((one / "device").resolve()) for one in controllers]
+    known = [link for link in links if link is not None]
+    if not known or len(known) < len(links):
+        files = "current_link_speed, current_link_width"
+        return _Link("nvme", reason=f"{path.name}: its PCIe link is unknown ({files})")
+    return _Link(
+        "nvme",
+        bytes_per_second=sum(value for value, _ in known),
+        duplex=True,
+        source=f"{path.name}: " + " + ".join(source for _, source in known),
+    )
+
+
+def _pcie(device: Path) -> tuple[float, str] | None:
+    """What the link of a PCI device carries in byte/s in one direction, and in words."""
+    found = pcie.speed_and_width(device)
+    if found is None:
+        return None
+    transfers, width = found
+    words = f"PCIe {transfers:g} GT/s x{width}, {pcie.coding(transfers)}"
+    return pcie.bytes_per_second(transfers, width), words

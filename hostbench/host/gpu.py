@@ -1,0 +1,133 @@
+"""The GPUs of this host, for the inventory: what gpu-bench finds through the drivers, and their PCI
+Express links from sysfs. What cannot be read is None, never an error.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from hostbench.base.errors import ResourceError, shown
+from hostbench.host import pcie
+from hostbench.host.virtual import is_guest
+from hostbench.model.host import Gpu, Gpus, PcieLink, Virtualisation
+from hostbench.programs.program import LIST_TIMEOUT_S, find_program
+
+GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
+# What the drivers of GPUs make: NVIDIA's, AMD's for computing, all that draw, WSL's.
+DEVICE_FILES = ("dev/nvidiactl", "dev/kfd", "dev/dri/renderD*", "dev/dxg")
+# NVIDIA's driver, loaded: on a host without a display its device files are made by its first use.
+LOADED = "proc/driver/nvidia/version"
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+
+
+class OpenclNumbers(BaseModel):
+    """As OpenCL counts its platforms, and the devices of each."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    platform: int
+    device: int
+
+
+class ListedDevice(BaseModel):
+    """An entry of `gpu-bench --list-devices`. Null: unknown, or the driver has no such thing."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+    index: int
+    backend: str
+    backends: tuple[str, ...] = ()
+    opencl: OpenclNumbers | None = None
+    name: str
+    type: str
+    uuid: str | None = None
+    pci: str | None = None
+    driver: str | None = None
+    vendor: str | None = None
+    compute_capability: str | None = None
+    compute_units: int | None = None
+    clock_hertz: float | None = None
+    memory_clock_hertz: float | None = None
+    bus_width_bits: int | None = None
+    l2_bytes: int | None = None
+    memory_bytes: int | None = None
+    ecc: bool | None = None
+    fp64: bool | None = None
+    fp16: bool | None = None
+
+
+class DeviceList(BaseModel):
+    """What `gpu-bench --list-devices` prints. `looked`: what each driver answered, in one line."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    devices: tuple[ListedDevice, ...]
+    looked: tuple[str, ...]
+
+
+def gpus(root: Path, virtualisation: Virtualisation) -> Gpus:
+    """The GPUs that this process can use. `root` stands for / in tests."""
+    try:
+        found = list_devices(find_program("gpu"))
+    except ResourceError as error:
+        return Gpus(reason=error.message)
+    devices = tuple(_gpu(root, one, virtualisation) for one in found.devices)
+    return Gpus(devices=devices, looked=found.looked)
+
+
+def has_driver(root: Path) -> bool:
+    """Whether some driver of a GPU is there: its device files, or NVIDIA's before it has any."""
+    return any(next(root.glob(pattern), None) is not None for pattern in (*DEVICE_FILES, LOADED))
+
+
+def list_devices(program: Path) -> DeviceList:
+    """What the program says. Raises ResourceError when it says nothing that makes sense."""
+    call = f"{program.name} --list-devices"
+    try:
+        answer = subprocess.run(
+            [program, "--list-devices"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            start_new_session=True,
+            timeout=LIST_TIMEOUT_S,
+        )
+    except OSError as error:
+        raise ResourceError(f"cannot start {program}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise ResourceError(f"{call} did not answer within {LIST_TIMEOUT_S:.0f} s") from None
+    output = shown(answer.stderr.decode("utf-8", "replace").strip()[-400:])
+    if answer.returncode != 0:
+        raise ResourceError(
+            f"{call} ended with exit code {answer.returncode}; its output: {output}"
+        )
+    try:
+        return DeviceList.model_validate_json(answer.stdout)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ResourceError(f"{call} prints no list of devices: {where}: {first['msg']}") from None
+
+
+def _gpu(root: Path, one: ListedDevice, virtualisation: Virtualisation) -> Gpu:
+    link, reason = device_link(root, one.pci, virtualisation)
+    # OpenCL tells of no ECC, so what it does not say is no "off".
+    facts = one.model_dump(exclude={"opencl"}) | ({} if one.backend == "cuda" else {"ecc": None})
+    return Gpu(**facts, link=link, link_reason=reason)
+
+
+def device_link(
+    root: Path, pci: str | None, virtualisation: Virtualisation
+) -> tuple[PcieLink | None, str | None]:
+    """The link of the device at a PCI address, or why it is unknown."""
+    address = (pci or "").lower()
+    if not _PCI.fullmatch(address):
+        return None, "its driver reports no PCI address"
+    device = root / "sys/bus/pci/devices" / f"{address[-12:]}"
+    link = pcie.link(device)
+    if link is None:
+        return None, f"{pci}: sysfs does not show its link (current_link_speed, max_link_speed)"
+    if is_guest(virtualisation):
+        return None, f"{pci}: {GUEST}"
+    return link, None

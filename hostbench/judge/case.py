@@ -1,0 +1,193 @@
+"""A case: whether it needs another trial, and its result, computed once from its trials.
+
+Report, CSV, points and API read the figures that stand in the case's record.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from hostbench.judge.peer import peer_figures
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import case_verdict, efficiency, is_disturbed, primary_metric
+from hostbench.model.events import ParamValue
+from hostbench.model.limit import Limit
+from hostbench.model.result import (
+    WITH_FIGURE,
+    CaseFigures,
+    CaseRecord,
+    IdleRecord,
+    MetricResult,
+    PlannedCase,
+    StopReason,
+    TrialRecord,
+    Verdict,
+)
+from hostbench.model.table import Metric, ParamMeaning
+
+# What a program replaces by the best it finds: a label says what that was.
+BEST = "best"
+
+
+def settled(
+    params: Mapping[str, ParamValue],
+    meanings: Iterable[ParamMeaning],
+    trials: Sequence[TrialRecord],
+) -> dict[str, ParamValue]:
+    """What words such as `best` became in the first of a case's trials, for the later ones: where
+    two choices are about equal each trial might take another, and they would not measure the
+    same."""
+    start = next((trial.start for trial in trials if trial.start), None)
+    if start is None:
+        return {}
+    return {
+        param.name: chosen
+        for param in meanings
+        if param.resolved_once
+        and params.get(param.name) in param.resolved
+        and isinstance(chosen := start.params.get(param.name), str | int | float)
+    }
+
+
+def trials_telling(
+    metric: str,
+    params: Mapping[str, ParamValue],
+    trials: Sequence[TrialRecord],
+    counted: Sequence[TrialRecord],
+) -> Sequence[TrialRecord]:
+    """The trials that the statistics of a metric are made from: all that count, or none if one of
+    them has no figure. What the first trial found when it tried out what `best` is stands by
+    itself: the later ones do not look for it again."""
+    if all(_tells(trial, metric) for trial in counted):
+        return counted
+    first, later = trials[0], [trial for trial in counted if trial.index != trials[0].index]
+    alone = _tells(first, metric) and not any(_tells(trial, metric) for trial in later)
+    return (first,) if BEST in params.values() and alone else ()
+
+
+def _tells(trial: TrialRecord, metric: str) -> bool:
+    return trial.end is not None and trial.end.metrics.get(metric) is not None
+
+
+def counted_trials(case: PlannedCase, trials: Sequence[TrialRecord]) -> tuple[TrialRecord, ...]:
+    """The undisturbed trials when there are at least `min_trials` of them, otherwise all."""
+    measured = tuple(trial for trial in trials if trial.verdict in WITH_FIGURE)
+    undisturbed = tuple(trial for trial in measured if not is_disturbed(trial))
+    return undisturbed if len(undisturbed) >= case.repeats.min_trials else measured
+
+
+def stop_reason(case: PlannedCase, trials: Sequence[TrialRecord]) -> StopReason | None:
+    """Why no further trial of this case is needed; None: run another."""
+    if not trials:
+        return None
+    # The same parameters would fail or be skipped again.
+    if trials[-1].verdict is Verdict.SKIPPED:
+        return StopReason.SKIPPED
+    if trials[-1].verdict is Verdict.FAILED:
+        return StopReason.FAILED
+    repeats = case.repeats
+    if len(trials) >= repeats.max_trials:
+        return StopReason.MAX_TRIALS
+    if len(trials) < repeats.min_trials:
+        return None
+    if _target_reached(case, trials):
+        return StopReason.TARGET_REACHED
+    spent_s = sum(trial.wall_s for trial in trials)
+    if spent_s + trials[-1].wall_s > repeats.max_time_s:
+        return StopReason.MAX_TIME
+    return None
+
+
+def _target_reached(case: PlannedCase, trials: Sequence[TrialRecord]) -> bool:
+    undisturbed = [trial for trial in trials if not is_disturbed(trial)]
+    values = [trial.value for trial in undisturbed if trial.value is not None]
+    if len(values) < max(2, case.repeats.min_trials):
+        return False
+    half_width_ratio = describe(values).half_width_ratio
+    return half_width_ratio is not None and half_width_ratio <= case.repeats.target_half_width
+
+
+def finished_case(
+    case: PlannedCase,
+    metrics: Sequence[Metric],
+    trials: Sequence[TrialRecord],
+    peers: Sequence[TrialRecord],
+    idle: IdleRecord | None,
+    stopped: StopReason,
+) -> CaseRecord:
+    """The record of a case that needs no further trial: its verdict and its figures.
+
+    `metrics` are the workload's, `peers` the trials of peers beside ours, `idle` what the idle gate
+    said of the case.
+    """
+    figures = unfinished_figures(case, metrics, trials, peers)
+    primary = figures.metrics.get(primary_metric(metrics).name)
+    counted = [trial for trial in trials if trial.index in figures.counted]
+    verdict, reasons = case_verdict(
+        case, trials, counted, primary.statistics if primary else None, idle
+    )
+    update: dict[str, object] = {"reasons": reasons}
+    if verdict in (Verdict.FAILED, Verdict.SKIPPED):
+        # A case that failed in one trial has no figure from the others.
+        update |= {"metrics": {}, "counted": ()}
+    figures = figures.model_copy(update=update)
+    return CaseRecord(case=case.case, stopped=stopped, verdict=verdict, figures=figures)
+
+
+def unfinished_figures(
+    case: PlannedCase,
+    metrics: Sequence[Metric],
+    trials: Sequence[TrialRecord],
+    peers: Sequence[TrialRecord],
+) -> CaseFigures:
+    """The figures of the trials so far, without a verdict's reasons."""
+    counted = counted_trials(case, trials)
+    return CaseFigures(
+        reasons=(),
+        metrics=_metric_results(metrics, case, trials, counted),
+        counted=tuple(trial.index for trial in counted),
+        peers=peer_figures(case, trials, peers),
+    )
+
+
+def _metric_results(
+    metrics: Sequence[Metric],
+    case: PlannedCase,
+    trials: Sequence[TrialRecord],
+    counted: Sequence[TrialRecord],
+) -> dict[str, MetricResult]:
+    """The metrics that there are figures for."""
+    results = {}
+    for metric in metrics:
+        telling = trials_telling(metric.name, case.params, trials, counted)
+        ends = [trial.end for trial in telling if trial.end]
+        values = [value for end in ends if (value := end.metrics[metric.name]) is not None]
+        if values:
+            results[metric.name] = _metric_result(metric, values, telling)
+    return results
+
+
+def _metric_result(
+    metric: Metric, values: Sequence[float], counted: Sequence[TrialRecord]
+) -> MetricResult:
+    limits = [trial.limits[metric.name] for trial in counted if metric.name in trial.limits]
+    ratios = [
+        ratio
+        for value, trial in zip(values, counted, strict=True)
+        if (ratio := efficiency(value, trial.limits.get(metric.name), metric.direction)) is not None
+    ]
+    return MetricResult(
+        unit=metric.unit,
+        direction=metric.direction,
+        statistics=describe(values),
+        limit=_middle_limit(limits),
+        efficiency=statistics.median(ratios) if len(ratios) == len(values) else None,
+    )
+
+
+def _middle_limit(limits: Sequence[Limit]) -> Limit | None:
+    """The limit of the trial in the middle: a real one, whose factors multiply to its value."""
+    known = [limit for limit in limits if limit.value is not None]
+    if not known:
+        return limits[0] if limits else None
+    middle = statistics.median_low([limit.value for limit in known if limit.value is not None])
+    return next(limit for limit in known if limit.value == middle)

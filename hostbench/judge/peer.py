@@ -1,0 +1,258 @@
+"""What a peer's trial is worth, and what a peer says beside a case."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from hostbench.base.units import bound, human, percent, plural
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import (
+    STEAL_RATIO_MOST,
+    failed_trial,
+    is_disturbed,
+    noisy_reasons,
+    skipped_trial,
+)
+from hostbench.model.limit import Limit
+from hostbench.model.peer import PeerEndEvent
+from hostbench.model.result import (
+    WITH_FIGURE,
+    PeerFigures,
+    PeerResult,
+    PlannedCase,
+    Reason,
+    Statistics,
+    TrialRecord,
+    Verdict,
+)
+from hostbench.model.trial import Beside, TrialFailed
+from hostbench.programs.peer import BadOutput, Peer
+
+# Of the time of the CPUs that the peer used. /proc/stat counts in hundredths of a second, so of
+# a trial of one second nothing finer can be told.
+OTHERS_RATIO_MOST = 0.05
+OUTPUT_CHARACTERS = 300
+
+# Of two values nobody knows which one is the odd one out.
+PEER_PAIRS_LEAST = 3
+
+Pair = tuple[TrialRecord, TrialRecord]
+
+
+def peer_pairs(case: PlannedCase) -> int:
+    """How many of our trials are followed by one of each peer: the first `min_trials`, since
+    those are run in any case, and 3 at least where there are as many."""
+    return min(case.repeats.max_trials, max(PEER_PAIRS_LEAST, case.repeats.min_trials))
+
+
+def judged_peer_trial(
+    record: TrialRecord, peer: Peer, beside: Beside, limit: Limit | None
+) -> TrialRecord:
+    """The trial with its figure, or with the reason why there is none. `limit` is that of our
+    trial for the same quantity."""
+    end = record.peer_end
+    if end is None:
+        return skipped_trial(record)
+    try:
+        value = _figure(end, peer, beside)
+    except TrialFailed as failure:
+        return failed_trial(record, failure)
+    too_high = _above_limit(value, peer, limit)
+    disturbances = _disturbances(end)
+    verdict = Verdict.DISTURBED if disturbances else Verdict.CLEAN
+    if too_high:
+        verdict = Verdict.INVALID
+    return record.model_copy(
+        update={
+            "verdict": verdict,
+            "reasons": too_high + disturbances + _remarks(end),
+            "value": value,
+            "efficiency": value / limit.value if limit is not None and limit.value else None,
+        }
+    )
+
+
+def _figure(end: PeerEndEvent, peer: Peer, beside: Beside) -> float:
+    """Raises TrialFailed when there is none to be trusted."""
+    if end.timed_out:
+        raise TrialFailed(
+            "timeout", f"it did not end within {end.elapsed_s:.0f} s{_output_of(end)}"
+        )
+    if end.exit_code is None:
+        raise TrialFailed("not_started", f"it could not be started{_output_of(end)}")
+    if end.exit_code < 0:
+        raise TrialFailed("killed", f"killed by signal {-end.exit_code}{_output_of(end)}")
+    if end.exit_code > 0:
+        raise TrialFailed("exit_code", f"exit code {end.exit_code}{_output_of(end)}")
+    try:
+        value = peer.parse(end.output, beside)
+    except BadOutput as error:
+        raise TrialFailed("malformed_output", f"{error}{_output_of(end)}") from None
+    if not math.isfinite(value) or value <= 0:
+        raise TrialFailed("no_figure", f"its figure {value:g} is not a positive number")
+    return value
+
+
+def _output_of(end: PeerEndEvent) -> str:
+    """The last of what it printed, as one line."""
+    last = " ".join(end.output.split())[-OUTPUT_CHARACTERS:]
+    return f"; its output: {shown_text(last)}" if last else "; it printed nothing"
+
+
+def shown_text(text: str) -> str:
+    """`text` without the control characters that would reach a terminal."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
+def _above_limit(value: float, peer: Peer, limit: Limit | None) -> tuple[Reason, ...]:
+    if limit is None or limit.value is None or value <= limit.value * (1 + limit.tolerance):
+        return ()
+    text = (
+        f"{peer.tool} {human(value, peer.unit)} is {percent(value / limit.value)} of the limit "
+        f"{human(limit.value, limit.unit)} of our trial before it "
+        f"(tolerance {bound(limit.tolerance)}): its figure or the limit is wrong"
+    )
+    return (Reason(code="above_limit", text=text),)
+
+
+def _disturbances(end: PeerEndEvent) -> tuple[Reason, ...]:
+    reasons = []
+    if end.steal_ratio is not None and end.steal_ratio > STEAL_RATIO_MOST:
+        reasons.append(
+            Reason(
+                code="stolen",
+                text=f"the hypervisor gave {percent(end.steal_ratio)} of its CPU time to others "
+                f"(at most {bound(STEAL_RATIO_MOST)} is tolerated)",
+            )
+        )
+    if end.others_ratio is not None and end.others_ratio > OTHERS_RATIO_MOST:
+        reasons.append(
+            Reason(
+                code="cpu_taken_away",
+                text=f"other processes used {percent(end.others_ratio)} of the time of its CPUs "
+                f"(at most {bound(OTHERS_RATIO_MOST)} is tolerated)",
+            )
+        )
+    return tuple(reasons)
+
+
+def _remarks(end: PeerEndEvent) -> tuple[Reason, ...]:
+    if not end.left_behind:
+        return ()
+    text = f"processes it left behind, which were ended: {end.left_behind}"
+    return (Reason(code="left_behind", text=text),)
+
+
+def peer_figures(
+    case: PlannedCase, ours: Sequence[TrialRecord], peers: Sequence[TrialRecord]
+) -> tuple[PeerFigures, ...]:
+    """What each peer measured in turn with `ours`, in the order they ran."""
+    tools = dict.fromkeys(trial.tool for trial in peers)
+    return tuple(
+        result
+        for tool in tools
+        if (result := _figures(case, ours, [one for one in peers if one.tool == tool]))
+    )
+
+
+def _figures(
+    case: PlannedCase, ours: Sequence[TrialRecord], trials: Sequence[TrialRecord]
+) -> PeerFigures | None:
+    started = [trial.peer_start for trial in trials if trial.peer_start is not None]
+    if not started:
+        return None
+    start = started[-1]
+    pairs = _counted_pairs(case, _pairs(ours, trials))
+    found = describe([_value(peer) for _, peer in pairs]) if pairs else None
+    verdict, reasons = _verdict(case, trials, pairs, found)
+    measured = verdict in WITH_FIGURE
+    ratios = _ratios(pairs, start.metric)
+    return PeerFigures(
+        tool=start.tool,
+        title=start.title,
+        version=start.version,
+        measures=start.measures,
+        library=start.library,
+        command=start.command,
+        metric=start.metric,
+        unit=start.unit,
+        statistics=found if measured else None,
+        ratio=describe(ratios) if measured and ratios else None,
+        verdict=verdict,
+        reasons=reasons,
+    )
+
+
+def _value(trial: TrialRecord) -> float:
+    assert trial.value is not None
+    return trial.value
+
+
+def _pairs(ours: Sequence[TrialRecord], peers: Iterable[TrialRecord]) -> list[Pair]:
+    """Neighbours: a trial of ours and the peer's that followed it."""
+    by_index = {trial.index: trial for trial in ours}
+    return [
+        (by_index[peer.index], peer)
+        for peer in peers
+        if peer.value is not None and peer.index in by_index
+    ]
+
+
+def _counted_pairs(case: PlannedCase, pairs: Sequence[Pair]) -> list[Pair]:
+    """Those in which neither was disturbed, when there are enough of them; otherwise all."""
+    quiet = [pair for pair in pairs if not any(is_disturbed(trial) for trial in pair)]
+    enough = min(PEER_PAIRS_LEAST, case.repeats.min_trials)
+    return quiet if len(quiet) >= enough else list(pairs)
+
+
+def _ratios(pairs: Iterable[Pair], metric: str | None) -> list[float]:
+    """Ours over theirs; none unless each of our trials has the metric."""
+    ratios = []
+    for our, peer in pairs:
+        value = our.end.metrics.get(metric) if our.end is not None and metric else None
+        if value is None:
+            return []
+        ratios.append(value / _value(peer))
+    return ratios
+
+
+def _verdict(
+    case: PlannedCase,
+    trials: Sequence[TrialRecord],
+    pairs: Sequence[Pair],
+    statistics: Statistics | None,
+) -> tuple[Verdict, tuple[Reason, ...]]:
+    """The worst finding decides, as for a case of ours."""
+    for verdict in (Verdict.FAILED, Verdict.SKIPPED):
+        reasons = [reason for one in trials if one.verdict is verdict for reason in one.reasons]
+        if reasons:
+            return verdict, tuple(reasons)
+    found = {reason.code: reason for _, peer in pairs for reason in peer.reasons}
+    disturbed = {
+        reason.code: reason for our, _ in pairs if is_disturbed(our) for reason in our.reasons
+    }
+    reasons = list(found.values())
+    if disturbed:
+        reasons.append(
+            Reason(
+                code="our_trial_disturbed",
+                text="trials of ours beside it were disturbed, so the comparison says little",
+            )
+        )
+    if any(peer.verdict is Verdict.INVALID for _, peer in pairs):
+        return Verdict.INVALID, tuple(reasons)
+    if disturbed or any(is_disturbed(peer) for _, peer in pairs):
+        return Verdict.DISTURBED, tuple(reasons)
+    # Of a disturbed peer nobody need hear that it is noisy too.
+    assert statistics is not None, "a trial that neither failed nor was skipped has a figure"
+    noisy = noisy_reasons(case, statistics)
+    return (Verdict.NOISY if noisy else Verdict.CLEAN), (*reasons, *noisy)
+
+
+def skipped_sentences(peers: Iterable[PeerResult]) -> list[str]:
+    """Why peers were not run, each reason with the number of cases it holds for."""
+    texts = [
+        reason.text for peer in peers if peer.verdict is Verdict.SKIPPED for reason in peer.reasons
+    ]
+    return [
+        f"{plural(texts.count(text), 'case')}: {shown_text(text)}" for text in dict.fromkeys(texts)
+    ]

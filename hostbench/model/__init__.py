@@ -1,0 +1,1 @@
+"""The records that programs, services, files and the API exchange."""

@@ -1,0 +1,197 @@
+"""What the orchestrator and its users say to one another: docs/api.md."""
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
+
+from hostbench.model.body import BodyModel
+from hostbench.model.events import Name, ParamValue
+from hostbench.model.host import HostInventory
+from hostbench.model.registry import AnsweredSubsystem
+from hostbench.model.result import ProgramVersion, Verdict
+from hostbench.model.service import HostName
+from hostbench.model.suite import TRIALS_MOST, IdlePolicy, PeerChoice, ScaleName, Suite
+from hostbench.model.table import Table
+
+PRIORITY_MOST = 10
+HOSTS_MOST = 2
+
+
+class StackState(StrEnum):
+    """Where a job stands. waiting: it has its hosts, and waits until they are idle."""
+
+    QUEUED = "queued"
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+TERMINAL = frozenset(
+    {StackState.SUCCEEDED, StackState.FAILED, StackState.CANCELLED, StackState.LOST}
+)
+
+
+def _suite_form(value: object) -> str:
+    return "name" if isinstance(value, str) else "content"
+
+
+SuiteName = Annotated[str, StringConstraints(min_length=1, max_length=80)]
+SuiteByNameOrContent = Annotated[
+    Annotated[SuiteName, Tag("name")] | Annotated[Suite, Tag("content")],
+    Discriminator(_suite_form),
+]
+
+
+class JobSpec(BodyModel):
+    """The body of POST /jobs: a suite by name or in full, or one workload.
+
+    `scale`: one of the suite's; None: its first, where it has any.
+    `hosts`: where; None: the only host there is. With two, the job measures on the first, and its
+    network cases have their far ends on the second, which is kept idle otherwise.
+    `priority`: each step is worth ten minutes of waiting. The others change the suite as the
+    options of `hostbench run` do.
+    """
+
+    suite: SuiteByNameOrContent | None = None
+    scale: ScaleName | None = None
+    workload: Annotated[str, StringConstraints(min_length=1, max_length=80)] | None = None
+    params: dict[Name, ParamValue] = Field(default_factory=dict)
+    hosts: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MOST)] | None = None
+    priority: Annotated[int, Field(ge=-PRIORITY_MOST, le=PRIORITY_MOST)] = 0
+    trials: Annotated[int, Field(ge=1, le=TRIALS_MOST)] | None = None
+    idle_policy: IdlePolicy | None = None
+    peers: PeerChoice | None = None
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> Self:
+        if (self.suite is None) == (self.workload is None):
+            raise ValueError("give either suite or workload")
+        if self.scale is not None and self.suite is None:
+            raise ValueError("scale needs suite; a workload has no scales")
+        if self.params and self.workload is None:
+            raise ValueError("params needs workload; the parameters of a suite stand in the suite")
+        if self.hosts is not None and len(set(self.hosts)) != len(self.hosts):
+            raise ValueError("hosts names one host twice; name each once")
+        return self
+
+
+class JobProgress(BodyModel):
+    """How far a job is. `current` is the title of the case being measured."""
+
+    cases: int
+    done: int
+    current: str | None = None
+    estimate_low_s: float | None = None
+    estimate_high_s: float | None = None
+
+
+class JobView(BodyModel):
+    """A job as GET /jobs/{id} shows it. Times are seconds since 1970; `position` counts from 1
+    among the queued jobs that want one of its hosts. `exit_code` is what `hostbench run` would
+    have ended with. `sessions`: how often it began to measure. `spec` None: only its result is
+    left."""
+
+    id: str
+    state: StackState
+    reason: str | None
+    suite: str
+    hosts: list[str]
+    priority: int
+    spec: JobSpec | None
+    submitted_unix_s: float
+    started_unix_s: float | None = None
+    ended_unix_s: float | None = None
+    position: int | None = None
+    progress: JobProgress | None = None
+    verdicts: dict[Verdict, int] = Field(default_factory=dict)
+    exit_code: int | None = None
+    sessions: int = 0
+
+
+class JobList(BodyModel):
+    """The answer of GET /jobs, newest first. `next`: give it as `before` for the older ones."""
+
+    jobs: list[JobView]
+    next: str | None = None
+
+
+class ServiceView(BodyModel):
+    """One service of a host."""
+
+    subsystem: AnsweredSubsystem
+    url: str
+    program: ProgramVersion
+    renewed_unix_s: float
+
+
+class HostView(BodyModel):
+    """A host as GET /hosts shows it. `state` gone: nobody renewed its registration."""
+
+    name: HostName
+    state: Literal["idle", "busy", "gone"]
+    job: str | None
+    services: list[ServiceView]
+    inventory: HostInventory | None
+
+
+class HostList(BodyModel):
+    """The answer of GET /hosts."""
+
+    hosts: list[HostView]
+
+
+class SuiteView(BodyModel):
+    """A suite that jobs may name. `scales`: its scales, of which the first is measured unless a job
+    says otherwise. `problem`: why it cannot be used, None: it can."""
+
+    name: str
+    description: str | None
+    scales: list[str] = Field(default_factory=list)
+    problem: str | None = None
+
+
+class SuiteList(BodyModel):
+    """The answer of GET /suites."""
+
+    suites: list[SuiteView]
+
+
+class WorkloadList(BodyModel):
+    """The answer of GET /workloads: the tables of every registered host, by host."""
+
+    hosts: dict[HostName, list[Table]]
+
+
+class RejectedPoint(BodyModel):
+    """A point that InfluxDB refused: its line, the retention policy it was for (None: the default
+    one), and why."""
+
+    line: str
+    retention: str | None
+    reason: str
+    time_unix_s: float
+
+
+class RejectedPoints(BodyModel):
+    """The answer of GET /points/rejected: the last thousand."""
+
+    points: list[RejectedPoint]
+
+
+class PartHealth(BodyModel):
+    """One part of the stack. `detail`: what is wrong, or worth knowing."""
+
+    status: Literal["ok", "degraded", "down", "off"]
+    detail: str | None = None
+
+
+class Health(BodyModel):
+    """The answer of GET /healthz. degraded: jobs run, something else needs attention. down: none
+    can."""
+
+    status: Literal["ok", "degraded", "down"]
+    parts: dict[str, PartHealth]

@@ -1,0 +1,145 @@
+"""The subsystems of this installation: those in services/, and those that other packages add.
+
+Each folder of `services` with a module `subsystem` is one; another package names its own under the
+entry-point group `hostbench.subsystems`. No list of them stands anywhere else.
+"""
+
+import functools
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.model.subsystem import NAME, Subsystem
+
+GROUP = "hostbench.subsystems"
+MODULE, OBJECT = "subsystem", "SUBSYSTEM"
+
+
+class _Unusable(Exception):
+    """Why an entry point is skipped, and the remedy, in one line."""
+
+
+@functools.cache
+def subsystems() -> Mapping[str, Subsystem]:
+    """Return all of them by name: our own by port, then those of other packages. The first call
+    warns on standard error of each entry point that cannot be used."""
+    found = {one.name: one for one in sorted(_built_in(), key=lambda one: one.port)}
+    for entry in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+        try:
+            added = _loaded(entry)
+            if added.name in found:
+                raise _Unusable(
+                    f"there is a subsystem {shown(added.name)} already; give it another name, or "
+                    "uninstall one of the two packages"
+                )
+            ports = {one.port: one.name for one in found.values()}
+            if added.port in ports:
+                raise _Unusable(
+                    f"its port {added.port} is that of {ports[added.port]}; give it another one"
+                )
+        except _Unusable as why:
+            sys.stderr.write(f"hostbench: skipped the subsystem of {_origin(entry)}: {why}\n")
+            continue
+        found[added.name] = added
+    return MappingProxyType(found)
+
+
+def built_in_names() -> tuple[str, ...]:
+    """Return the names of those in `services`."""
+    return tuple(one.name for one in _built_in())
+
+
+def subsystem_names() -> tuple[str, ...]:
+    """Return the names of all of them."""
+    return tuple(subsystems())
+
+
+def find_subsystem(name: str) -> Subsystem:
+    """Return the subsystem of this name. Raises UsageError naming those there are."""
+    found = subsystems().get(name)
+    if found is None:
+        raise UsageError(
+            f"there is no subsystem {shown(name)}; {did_you_mean(name, subsystem_names())}"
+            f"give {listing(subsystem_names())}"
+        )
+    return found
+
+
+def _built_in() -> Iterator[Subsystem]:
+    services = importlib.import_module("services")
+    for folder in pkgutil.iter_modules(services.__path__):
+        package = f"{services.__name__}.{folder.name}"
+        inside = importlib.import_module(package).__path__
+        if any(module.name == MODULE for module in pkgutil.iter_modules(inside)):
+            found = getattr(importlib.import_module(f"{package}.{MODULE}"), OBJECT)
+            assert isinstance(found, Subsystem) and found.name == folder.name
+            yield found
+
+
+def _loaded(entry: EntryPoint) -> Subsystem:
+    """Raises _Unusable."""
+    try:
+        found = entry.load()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's module raises
+        said = " ".join(str(error).split())
+        raise _Unusable(
+            f"its import raises {type(error).__name__}{said and f': {said}'}; update or uninstall "
+            "the package"
+        ) from None
+    if not isinstance(found, Subsystem):
+        raise _Unusable(
+            f"it is of type {type(found).__name__}, not a hostbench.model.subsystem.Subsystem; let "
+            "the entry point name such an object"
+        )
+    return found
+
+
+def _origin(entry: EntryPoint) -> str:
+    package = f"package {entry.dist.name} {entry.dist.version}, " if entry.dist else ""
+    return f"{package}entry point {entry.name} = {entry.value}"
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A string that the JSON schema lists the subsystems for. `must_be_known`: and only these are
+    valid."""
+
+    must_be_known: bool
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        del source, handler
+        text = core_schema.str_schema(pattern=f"^{NAME.pattern}$")
+        if not self.must_be_known:
+            return text
+        return core_schema.no_info_after_validator_function(_known, core_schema.str_schema())
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        del schema, handler
+        return {"type": "string", "enum": list(subsystem_names())}
+
+
+def _known(name: str) -> str:
+    if name not in subsystems():
+        expected = listing(f"'{one}'" for one in subsystem_names())
+        raise PydanticCustomError("enum", "Input should be {expected}", {"expected": expected})
+    return name
+
+
+# In what others send us: one of this installation.
+KnownSubsystem = Annotated[str, _Listed(must_be_known=True)]
+# In what a service or an orchestrator answers: it may have subsystems that the reader lacks.
+AnsweredSubsystem = Annotated[str, _Listed(must_be_known=False)]

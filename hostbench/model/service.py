@@ -1,0 +1,290 @@
+"""What a service and its callers say to one another: docs/service.md."""
+
+import ipaddress
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter
+
+from hostbench.model.body import BodyModel, RequestParam
+from hostbench.model.events import (
+    ControlPlaneEvent,
+    Count,
+    EndEvent,
+    ErrorEvent,
+    Name,
+    ProtocolModel,
+    SampleEvent,
+    Seconds,
+    SkipEvent,
+    StartEvent,
+    WarningEvent,
+)
+from hostbench.model.peer import PeerEndEvent, PeerStartEvent
+from hostbench.model.registry import AnsweredSubsystem, KnownSubsystem
+from hostbench.model.result import OWN_TOOL, Busy, IdleWindow, ProgramVersion
+from hostbench.model.table import Table
+
+# A trial ends when its lease was not renewed for so long.
+LEASE_S = 5.0
+RENEW_S = 2.0
+TRIAL_S_MOST = 30 * 86400.0
+# What one session may be asked to carry at most.
+SESSION_S_MOST = 86400.0
+SESSION_STREAMS_MOST = 2048
+SESSION_BYTES_MOST = 10**18
+
+HostName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")
+]
+ServiceUrl = Annotated[
+    str, StringConstraints(pattern=r"^(https?://[^\s/]+|unix:/\S+)$", max_length=200)
+]
+TrialId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+
+
+class BesideRequest(BodyModel):
+    """The trial of ours that a peer is to be compared with.
+
+    `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
+    primary metric. `elapsed_s`: how long it measured. `far_cpus`: where its far end ran; of these
+    those count that are CPUs of the host which the peer's server runs on.
+    """
+
+    cpus: Annotated[tuple[Count, ...], Field(min_length=1, max_length=4096)]
+    rate: Annotated[float, Field(ge=0)]
+    elapsed_s: Annotated[Seconds, Field(le=TRIAL_S_MOST)]
+    far_cpus: Annotated[tuple[Count, ...], Field(max_length=4096)] = ()
+
+
+def _one_host(text: str) -> str:
+    """The address of one host, as a packet to it has it."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an IP address; give one such as 192.0.2.7") from None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        raise ValueError(
+            f"{text!r} is an IPv4 address written as one of IPv6; give {address.ipv4_mapped}"
+        )
+    broadcast = text == "255.255.255.255"
+    if address.is_multicast or address.is_unspecified or broadcast or "%" in text:
+        raise ValueError(f"{text!r} is not the address of one host; give one such as 192.0.2.7")
+    return str(address)
+
+
+IpAddress = Annotated[str, StringConstraints(max_length=64), AfterValidator(_one_host)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+SessionToken = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{32}|[0-9a-f]{64})$")]
+Fence = Annotated[int, Field(ge=0, le=2**62)]
+ToolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+
+
+class SessionPlace(BodyModel):
+    """Where an open session is. `token` is its secret, good for one near end; None: a tool's server
+    has none."""
+
+    address: IpAddress
+    port: Port
+    token: SessionToken | None = Field(default=None, repr=False)
+
+
+class TrialRequest(BodyModel):
+    """The body of POST /trials: one trial of a workload, or of a peer beside one of ours.
+
+    `id` is the caller's own, unique. `fence`: see docs/service.md; None: a trial by hand, which
+    pre-empts nobody. `sha256`: the program the caller planned with; None: whichever is there.
+    `timeout_s`: when the trial is given up. `session`: the far end that another host's service
+    opened for this trial.
+    """
+
+    id: TrialId
+    workload: Name
+    params: dict[Name, RequestParam] = Field(default_factory=dict)
+    tool: ToolName = OWN_TOOL
+    beside: BesideRequest | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=TRIAL_S_MOST)] = 3600.0
+    fence: Fence | None = None
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    session: SessionPlace | None = None
+
+
+class SessionRequest(BodyModel):
+    """The body of POST /sessions: the far end of one trial, or the server of a peer's.
+
+    `id` and `fence` are as in TrialRequest; the lease of `id` is renewed by the same call.
+    `allowed_address` is the near end's, the only one that is let in. The others are caps, above
+    which the session ends: `duration_s` from its first proof on, `streams` at a time, `bytes`
+    altogether and `rate` (byte/s) of all streams together; None: no cap of its own. `expiry_s`:
+    how long it waits for the near end. `workload` and `params` are of a peer's trial: they say
+    which server of `tool` is needed. `sha256`: the far end's program that the caller knows; None:
+    whichever is there.
+    """
+
+    id: TrialId
+    allowed_address: IpAddress
+    duration_s: Annotated[float, Field(ge=0.1, le=SESSION_S_MOST)]
+    streams: Annotated[int, Field(ge=1, le=SESSION_STREAMS_MOST)] = 1
+    bytes: Annotated[int, Field(ge=1, le=SESSION_BYTES_MOST)] | None = None
+    rate: Annotated[float, Field(gt=0, le=1e12)] | None = None
+    expiry_s: Annotated[float, Field(ge=0.1, le=60)] = 10.0
+    tool: ToolName = OWN_TOOL
+    workload: Name | None = None
+    params: dict[Name, RequestParam] = Field(default_factory=dict)
+    fence: Fence | None = None
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+
+class Ending(StrEnum):
+    """Why a trial was ended from outside, as the code of its failure: its job is over, too.
+
+    lease_lost: it was not renewed. caller_gone: the connection closed. preempted: a higher fence
+    came. service_ends: the service was asked to stop.
+    """
+
+    LEASE_LOST = "lease_lost"
+    CALLER_GONE = "caller_gone"
+    PREEMPTED = "preempted"
+    SERVICE_ENDS = "service_ends"
+
+
+class Refusal(StrEnum):
+    """The codes that a refused POST /trials has beside those of every call."""
+
+    BUSY = "busy"
+    STALE_FENCE = "stale_fence"
+    PROGRAM_CHANGED = "program_changed"
+    LACKING = "lacking"
+    TOOL_MISSING = "tool_missing"
+
+
+class SessionOutcome(StrEnum):
+    """How a session ended, as its far end says it.
+
+    done: the near end said goodbye. expired: nobody proved the token in time. refused: wrong
+    proofs, or a test that was asked for and cannot be. lost: the near end was there and is gone.
+    capped: it went over a cap. ended: somebody told the far end to end. failed: it could not go on.
+    """
+
+    DONE = "done"
+    EXPIRED = "expired"
+    REFUSED = "refused"
+    LOST = "lost"
+    CAPPED = "capped"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+class ListeningEvent(ProtocolModel):
+    """The first line of `net-bench far-end`."""
+
+    event: Literal["listening"] = "listening"
+    address: IpAddress
+    port: Port
+
+
+class SessionEvent(ProtocolModel):
+    """The first line of a session: where the near end finds it. See SessionPlace."""
+
+    event: Literal["session"] = "session"
+    address: IpAddress
+    port: Port
+    token: SessionToken | None = Field(repr=False)
+
+    @property
+    def place(self) -> SessionPlace:
+        """What the near end's trial is given."""
+        return SessionPlace(address=self.address, port=self.port, token=self.token)
+
+
+class SessionEndEvent(ProtocolModel):
+    """How a session ended. `strangers`: connections from elsewhere that were closed. `cpu_s`: CPU
+    time of the far end's process; None of a tool's server that does not tell."""
+
+    event: Literal["session_end"] = "session_end"
+    outcome: SessionOutcome
+    reason: str | None = None
+    strangers: Count = 0
+    cpu_s: Seconds | None = None
+
+
+class RouteAnswer(BodyModel):
+    """The answer of GET /route: from which address and by which interface this host reaches
+    another (None: none was asked for), and the address where others reach this one for data, where
+    the operator told one (HOSTBENCH_NET_ADDRESS)."""
+
+    source: str | None
+    interface: str | None
+    address: str | None
+
+
+class FailureEvent(ProtocolModel):
+    """In place of a figure: see hostbench.model.trial.TrialFailed. `exit_code` is the job's."""
+
+    event: Literal["failure"] = "failure"
+    code: Name
+    message: Annotated[str, StringConstraints(min_length=1)]
+    exit_code: int
+
+
+class ServiceTable(BodyModel):
+    """The answer of GET /workloads: the program's table as it is on this host, `unsupported` and
+    its reasons included, and the peers a suite may name."""
+
+    subsystem: AnsweredSubsystem
+    program: ProgramVersion
+    table: Table
+    peers: tuple[str, ...]
+
+
+class IdleAnswer(BodyModel):
+    """The answer of GET /idle: how busy the host was over the last `window.seconds`, and which
+    processes were busiest, as far as the service sees them."""
+
+    window: IdleWindow
+    busiest: tuple[Busy, ...] = ()
+
+
+class Registration(BodyModel):
+    """The body of POST /hosts: a service of a host says where it is, and renews that.
+
+    `instance` is new at every start of the service, so that the orchestrator reads its table and
+    its inventory anew. `url`: http://name:port, or unix:/path of a socket.
+    """
+
+    host: HostName
+    subsystem: KnownSubsystem
+    url: ServiceUrl
+    instance: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8,64}$")]
+
+
+class Registered(BodyModel):
+    """The answer to it: renew within `renew_s`; without that the host is gone after `expires_s`."""
+
+    renew_s: float
+    expires_s: float
+
+
+ServiceEvent = Annotated[
+    StartEvent
+    | SampleEvent
+    | WarningEvent
+    | EndEvent
+    | SkipEvent
+    | ErrorEvent
+    | PeerStartEvent
+    | PeerEndEvent
+    | FailureEvent
+    | ControlPlaneEvent,
+    Field(discriminator="event"),
+]
+SERVICE_EVENT: TypeAdapter[ServiceEvent] = TypeAdapter(ServiceEvent)
+
+FarEndEvent = Annotated[ListeningEvent | SessionEndEvent, Field(discriminator="event")]
+FAR_END_EVENT: TypeAdapter[FarEndEvent] = TypeAdapter(FarEndEvent)
+
+SessionStreamEvent = Annotated[
+    SessionEvent | SessionEndEvent | FailureEvent | ControlPlaneEvent,
+    Field(discriminator="event"),
+]
+SESSION_STREAM_EVENT: TypeAdapter[SessionStreamEvent] = TypeAdapter(SessionStreamEvent)

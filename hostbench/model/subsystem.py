@@ -1,0 +1,83 @@
+"""What a subsystem declares: one object each, in `services/<name>/subsystem.py`, or in a package
+that somebody else installs (docs/architecture.md, "The registry").
+
+To declare is cheap: a method imports what it needs when it is called, so listing the subsystems
+imports neither limits nor charts.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hostbench.base.errors import shown
+
+if TYPE_CHECKING:
+    from hostbench.base.rating import Rating
+    from hostbench.model.events import EndEvent, StartEvent
+    from hostbench.model.host import HostInventory
+    from hostbench.model.limit import Limit
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+PORT_MOST = 65535
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subsystem:
+    """A subsystem. What is not overridden is what a subsystem has that knows nothing more: no
+    limits, no ratings. A layer that can take more declares that in a base class of its own, which a
+    subsystem may have beside this one: HasPeers (hostbench.programs.subsystem), HasChecks
+    (hostbench.doctor.subsystem), HasReport (hostbench.report.subsystem).
+
+    `name` stands before the dot of its workloads; `title` is its heading. `port` is where its
+    service listens unless HOSTBENCH_LISTEN says otherwise. `directory` holds its program, None: the
+    program is built in this checkout.
+
+    `has_scratch`: its workloads measure files in the scratch directory. `has_far_ends`: they can
+    have their other end on a second host, whose service opens sessions for them; so the service
+    stands in the host's network, and the inventory has the host's interfaces. `has_devices`: it
+    needs device drivers, which are started only for it, and the inventory has the devices.
+    `is_quiet`: while it measures, samples are kept in memory, since to write them out would disturb
+    what is measured.
+    """
+
+    name: str
+    title: str
+    port: int
+    directory: Path | None = None
+    has_scratch: bool = False
+    has_far_ends: bool = False
+    has_devices: bool = False
+    is_quiet: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a name or a port that no subsystem can have."""
+        if not NAME.fullmatch(self.name):
+            raise ValueError(
+                f"{shown(self.name)} is not a name of a subsystem; give up to 32 lower-case "
+                "letters, digits or underscores, a letter first"
+            )
+        if not 0 < self.port <= PORT_MOST:
+            raise ValueError(f"{self.port} is not a port; give one from 1 to {PORT_MOST}")
+
+    @property
+    def program(self) -> str:
+        """The file name of its benchmark program."""
+        return f"{self.name}-bench"
+
+    def load(self) -> None:
+        """Import now what limits and peers import when they are called: a job should not wait for
+        it, nor find other code than the job before it."""
+
+    def limits(
+        self, host: "HostInventory", start: "StartEvent", end: "EndEvent"
+    ) -> dict[str, "Limit"]:
+        """Return the limits of one finished trial on `host` by metric, in the metric's unit; empty
+        where none are known."""
+        del host, start, end
+        return {}
+
+    def ratings(self) -> "Sequence[Rating]":
+        """Return the variables of the environment that its service checks when it starts."""
+        return ()

@@ -1,0 +1,68 @@
+"""One trial as a transport is asked for it, and how it fails."""
+
+from collections.abc import Generator
+from typing import Protocol
+
+from pydantic import Field
+
+from hostbench.base.exitcode import ExitCode
+from hostbench.model.peer import TrialEvent
+from hostbench.model.result import OWN_TOOL, PlannedCase
+from hostbench.model.service import BesideRequest, SessionPlace, TrialId, TrialRequest
+
+
+class Beside(BesideRequest):
+    """What a peer's command is made from, on the host where it runs.
+
+    `scratch_fd`: the descriptor of the file that our trial worked on, which the peer inherits;
+    None: it worked on none. `far`: where the other end of a peer between two hosts is, of a tool
+    that needs the host's address alone with a port that means nothing; None: all of it is on this
+    host.
+    """
+
+    scratch_fd: int | None = Field(default=None, exclude=True)
+    far: SessionPlace | None = Field(default=None, exclude=True)
+
+    @property
+    def threads(self) -> int:
+        """How many threads our trial had."""
+        return len(self.cpus)
+
+
+class Trial(TrialRequest):
+    """What to run once: the body of POST /trials, and the subsystem that the URL of the call names.
+
+    `id` tells it from other trials of its job in front of people; a job's transport makes it unique
+    and adds `fence` and `sha256`.
+    """
+
+    id: TrialId = "trial"
+    subsystem: str = Field(exclude=True)
+
+
+def trial_name(case: PlannedCase, index: int, tool: str = OWN_TOOL) -> str:
+    """`3f2a90c1-0`, and `3f2a90c1-0-likwid-bench` of a peer."""
+    return f"{case.case}-{index}" + ("" if tool == OWN_TOOL else f"-{tool}")
+
+
+class TrialFailed(Exception):
+    """A trial without a figure: a code for programs, one line for people, and what it makes of
+    the job's exit code."""
+
+    def __init__(self, code: str, message: str, exit_code: ExitCode = ExitCode.CASE_FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = " ".join(message.split())
+        self.exit_code = exit_code
+
+
+class Transport(Protocol):
+    """Runs trials somewhere: as a child process here, or through a service."""
+
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """The trial's events as they come; the last one is `end`, `peer_end` or `skip`.
+
+        Raises TrialFailed when there is no figure, and Interrupted when this process was told to
+        end. Whenever it is left, also by closing the generator early, nothing of the trial runs on.
+        """
+        ...

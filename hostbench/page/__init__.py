@@ -1,0 +1,1 @@
+"""The page of a job: which sections it has, and where it is written."""

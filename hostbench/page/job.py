@@ -1,0 +1,44 @@
+"""A result document as content: which sections the report has, in which order."""
+
+from dataclasses import replace
+
+from hostbench.course.section import course_section
+from hostbench.model.result import ResultDocument
+from hostbench.report.content import Report, Section
+from hostbench.report.inventory import far_host_section, host_section
+from hostbench.report.method import method_section
+from hostbench.report.raw import raw_section
+from hostbench.report.spread import spread_section
+from hostbench.report.subsystems import section_of, subsystem_reports
+from hostbench.report.summary import host_line, job_facts, notices, summary_section, tally
+from hostbench.report.timeline import time_section
+
+
+def report_of(document: ResultDocument, source: str) -> Report:
+    """The report of a job, from its document alone; `source` is the file that it came from."""
+    subsystems, far = subsystem_reports(document), document.far_host
+    sections = (
+        course_section(document),
+        summary_section(document, list(subsystems.values())),
+        *(_in_detail(section_of(name, one), document) for name, one in subsystems.items()),
+        time_section(document),
+        spread_section(document),
+        host_section(document.host),
+        far_host_section(far) if far else None,
+        method_section(document),
+        raw_section(document, source),
+    )
+    hosts = " and ".join([document.host.hostname, *([far.inventory.hostname] if far else [])])
+    return Report(
+        title=f"{document.suite.name} on {hosts}",
+        subtitle=host_line(document.host),
+        facts=job_facts(document),
+        tally=tally(document.cases),
+        notices=notices(document),
+        sections=tuple(section for section in sections if section is not None),
+    )
+
+
+def _in_detail(section: Section, document: ResultDocument) -> Section:
+    """Of a suite that reruns a report the short form has its tables, which are long enough."""
+    return replace(section, in_brief=False) if document.suite.published else section

@@ -1,0 +1,106 @@
+"""Where a report goes: beside the result, into a file, or to standard output."""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+from hostbench.base.errors import HostbenchError, UsageError
+from hostbench.model.result import ResultDocument
+from hostbench.report.check import load_checked
+from hostbench.results.csv import case_table
+from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
+from hostbench.results.store import CSV, DOCUMENT, JOURNAL, REPORT, JobDirectory
+
+OPTION = "--output"
+WHAT = "the report"
+
+
+class Format(StrEnum):
+    """What a report can be written as."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+
+
+def write_report(job: JobDirectory, form: Format, output: str | None) -> Path | None:
+    """Writes the report of a job, and returns the file it is in; None: it went to standard output.
+
+    Raises UsageError for a document that cannot be trusted or an output that cannot be,
+    ResourceError when it cannot be written.
+    """
+    target = _target(job, form, output)
+    text = rendered(job, form)
+    if target is None:
+        sys.stdout.write(text)
+    else:
+        write_output(OPTION, WHAT, target, text.encode())
+    return target
+
+
+def rendered(job: JobDirectory, form: Format) -> str:
+    """The report of a job as text."""
+    source = DOCUMENT if job.document.exists() else JOURNAL
+    return _RENDERERS[form](load_checked(job), source)
+
+
+def _html(document: ResultDocument, source: str) -> str:
+    from hostbench.page.job import report_of
+    from hostbench.report.html import html
+
+    return html(report_of(document, source))
+
+
+def _markdown(document: ResultDocument, source: str) -> str:
+    from hostbench.page.job import report_of
+    from hostbench.report.markdown import markdown
+
+    return markdown(report_of(document, source))
+
+
+def _csv(document: ResultDocument, _source: str) -> str:
+    return case_table(document)
+
+
+_RENDERERS: dict[Format, Callable[[ResultDocument, str], str]] = {
+    Format.HTML: _html,
+    Format.MARKDOWN: _markdown,
+    Format.CSV: _csv,
+}
+
+
+def _target(job: JobDirectory, form: Format, output: str | None) -> Path | None:
+    """The file to write, before any work is done for it; None: standard output."""
+    if output is None:
+        return job.report if form is Format.HTML else None
+    if output == STANDARD_OUTPUT:
+        return None
+    target = Path(output)
+    check_output(OPTION, WHAT, target, REPORT)
+    record = {(job.path / name).resolve() for name in (DOCUMENT, JOURNAL, CSV)}
+    if target.resolve() in record:
+        raise UsageError(
+            f"{OPTION} {target} is the job's own record; give another file, such as "
+            f"{target.with_name(REPORT)}"
+        )
+    return target
+
+
+def report_after_run(job: JobDirectory) -> str:
+    """Writes the page of a job that was just measured; a line for people either way.
+
+    The result is stored by then, and nothing that happens here may cast doubt on it.
+    """
+    try:
+        write_report(job, Format.HTML, None)
+    except HostbenchError as error:
+        why = error.message
+    except Exception as error:  # noqa: BLE001
+        why = f"{type(error).__name__}: {error}"
+    else:
+        return f"report: {job.report}"
+    with contextlib.suppress(OSError):
+        job.report.unlink(missing_ok=True)
+    return f"no report was written: {' '.join(why.split())}; try: hostbench report {job.id}"

@@ -1,0 +1,279 @@
+"""From a suite to the ordered cases of one host, with the time they will take."""
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from hostbench.base.errors import UsageError
+from hostbench.judge.case import BEST
+from hostbench.model.events import ParamValue
+from hostbench.model.host import HostInventory
+from hostbench.model.result import PlannedCase
+from hostbench.model.suite import ALL, DURATION, Suite, SuiteCase
+from hostbench.model.table import Param, Table, Workload
+from hostbench.plan.estimate import TRIAL_OVERHEAD_S, Plan, setup_s, timeout_s_of, trial_time_s_of
+from hostbench.plan.label import label_of
+from hostbench.plan.workloads import (
+    AD_HOC,
+    AUTO,
+    FAR_HOST,
+    LOOPBACK,
+    TARGET,
+    case_hash,
+    find_workload,
+    is_between_hosts,
+    split_workload,
+)
+from hostbench.programs.params import check_params, check_value, cpu_count, known_param
+from hostbench.programs.peer import Peer
+from hostbench.programs.subsystem import chosen_peers
+
+CASES_MOST = 10_000
+
+THREADS = "threads"
+DEVICE = "device"
+FIRST_GPU = "auto"
+
+NO_FAR_HOST = (
+    "its far end is on a second host, and this job has one host alone; name a second one with "
+    "--far-host, or as the second of a job's hosts"
+)
+
+
+def make_plan(
+    suite: Suite, tables: Mapping[str, Table], host: HostInventory, *, far_host: bool = False
+) -> Plan:
+    """The plan of a suite on this host; `tables` by subsystem. `far_host`: there is a second one,
+    where network cases have their far ends unless they say otherwise. A suite that still has
+    several scales is planned at its first.
+
+    Raises UsageError for an unknown workload, parameter or value, or for too many cases.
+    """
+    suite = suite.scaled()
+    _check_size(suite, tables, host)
+    planned: dict[str, PlannedCase] = {}
+    for block, entry in enumerate(suite.cases):
+        with _blaming(suite, block):
+            workload = find_workload(tables, entry.workload)
+            for params in _combinations(entry, workload, host):
+                placed = _with_target(params, workload, far_host=far_host)
+                case = _planned(suite, entry, workload, block, placed, host)
+                if not far_host and entry.far_host == "optional" and is_between_hosts(case):
+                    case = _skipped(case)
+                # `threads: [1, all]` on one CPU is one case, not two.
+                planned[case.case] = _one_of(planned.get(case.case), case)
+            _check_named_peers(entry, [case for case in planned.values() if case.block == block])
+    return Plan(suite=suite, cases=tuple(planned.values()))
+
+
+@contextlib.contextmanager
+def _blaming(suite: Suite, position: int) -> Iterator[None]:
+    """Says of a UsageError in which case of the suite it is."""
+    try:
+        yield
+    except UsageError as error:
+        # Somebody who asked for one workload has written no suite.
+        where = "" if suite.name == AD_HOC else f"suite {suite.name}, cases[{position}], "
+        raise UsageError(f"{where}{suite.cases[position].workload}: {error.message}") from None
+
+
+def _check_size(suite: Suite, tables: Mapping[str, Table], host: HostInventory) -> None:
+    """Counts before anything is multiplied out: a grid can ask for more than memory holds."""
+    cases = 0
+    for position, entry in enumerate(suite.cases):
+        with _blaming(suite, position):
+            axes = _axes(entry, find_workload(tables, entry.workload), host)
+        cases += math.prod(len(values) for values in axes.values())
+    if cases > CASES_MOST:
+        raise UsageError(
+            f"suite {suite.name} has {cases} cases, {CASES_MOST} are allowed; "
+            "make its grids smaller or split it"
+        )
+
+
+def _axes(
+    entry: SuiteCase, workload: Workload, host: HostInventory
+) -> dict[str, tuple[ParamValue, ...]]:
+    """The values of each parameter of the grid, `all` spelt out, without duplicates."""
+    axes = {}
+    for name, asked in entry.grid.items():
+        if name in entry.params:
+            raise UsageError(f"{name} stands in params and in grid; remove one of them")
+        param = known_param(workload, name)
+        values = [asked] if isinstance(asked, str) else asked
+        spelt = itertools.chain.from_iterable(
+            _spelt_out(workload, param, value, host) for value in values
+        )
+        axes[name] = tuple(dict.fromkeys(spelt))
+    if all(_lacks_gpu(workload, device, host) for device in _devices_asked(entry, axes)):
+        # None of its cases can run: the first one says why.
+        return {name: values[:1] for name, values in axes.items()}
+    return axes
+
+
+def _devices_asked(
+    entry: SuiteCase, axes: Mapping[str, Sequence[ParamValue]]
+) -> Sequence[ParamValue]:
+    return axes.get(DEVICE) or [entry.params.get(DEVICE, FIRST_GPU)]
+
+
+def _lacks_gpu(workload: Workload, device: ParamValue, host: HostInventory) -> bool:
+    """Whether a case is for the first GPU of a host that was looked at and has none. Where the look
+    itself failed nobody knows, and the program is asked."""
+    wanted = workload.param(DEVICE) is not None and device == FIRST_GPU
+    looked = host.gpus is not None and host.gpus.reason is None
+    return wanted and looked and not _gpu_indexes(host)
+
+
+def _spelt_out(
+    workload: Workload, param: Param, value: ParamValue, host: HostInventory
+) -> Sequence[ParamValue]:
+    """What one value of a grid stands for."""
+    if value != ALL:
+        return [check_value(param, value, host.allowed_cpus)]
+    if param.name == THREADS:
+        return [ALL]  # how many that are depends on the other parameters
+    if param.name == DEVICE:
+        return _gpu_indexes(host) or [FIRST_GPU]
+    if param.type != "choice":
+        raise UsageError(
+            f"{param.name}: all stands for every choice, and {param.name} has none; "
+            "give the values one by one"
+        )
+    words = [word for word in param.words if word != BEST]
+    if workload.param(DEVICE) is not None:
+        # The table speaks of the first device alone; what another one lacks it says when asked.
+        return words
+    usable = [word for word in words if word not in param.unsupported]
+    # Nothing usable: the program itself says why when it is asked for the first.
+    return usable or list(param.words[:1])
+
+
+def _gpu_indexes(host: HostInventory) -> list[ParamValue]:
+    """The GPUs of a host as parameter `device` takes them: by number, so that the same question is
+    the same case on every host. A CPU that OpenCL offers too is measured only where it is named."""
+    devices = () if host.gpus is None else host.gpus.devices
+    return [str(device.index) for device in devices if device.type != "cpu"]
+
+
+def _combinations(
+    entry: SuiteCase, workload: Workload, host: HostInventory
+) -> Iterator[dict[str, ParamValue]]:
+    axes = _axes(entry, workload, host)
+    for values in itertools.product(*axes.values()):
+        yield {**entry.params, **dict(zip(axes, values, strict=True))}
+
+
+def _with_target(
+    asked: dict[str, ParamValue], workload: Workload, *, far_host: bool
+) -> dict[str, ParamValue]:
+    """Where the far end is as a word that says so: on one host and between two it is not the same
+    case."""
+    param = workload.param(TARGET)
+    if param is None or asked.get(TARGET, param.default) != AUTO:
+        return asked
+    return {**asked, TARGET: FAR_HOST if far_host else LOOPBACK}
+
+
+def _planned(
+    suite: Suite,
+    entry: SuiteCase,
+    workload: Workload,
+    block: int,
+    asked: Mapping[str, ParamValue],
+    host: HostInventory,
+) -> PlannedCase:
+    checked = _with_threads(check_params(workload, asked, host.allowed_cpus), workload, host)
+    given = {param.name: checked[param.name] for param in workload.params if param.name in checked}
+    params = _full_params(workload, given)
+    trial_time_s = trial_time_s_of(workload, params)
+    timeout_s = entry.timeout_s or timeout_s_of(workload, params, trial_time_s)
+    peers = () if workload.naive else _peers(suite, entry, params)
+    # Of a fixed work nobody knows how long it takes, nor how long its peers do.
+    elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - setup_s(workload, params)
+    peers_time_s = sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers)
+    if _lacks_gpu(workload, given.get(DEVICE, FIRST_GPU), host):
+        # The program says so at once, and nothing is measured beside that.
+        trial_time_s = peers_time_s = 0.0
+    return PlannedCase(
+        case=case_hash(entry.workload, params),
+        workload=entry.workload,
+        params=params,
+        given=tuple(given),
+        label=label_of(entry, given, workload),
+        block=block,
+        repeats=entry.repeats.applied_to(suite.repeats),
+        trial_time_s=trial_time_s,
+        timeout_s=timeout_s,
+        peers=tuple(peer.tool for peer in peers),
+        peers_time_s=peers_time_s,
+        naive=workload.naive,
+    )
+
+
+def _one_of(earlier: PlannedCase | None, later: PlannedCase) -> PlannedCase:
+    """A case that two entries ask for: as the first one says, with the peers of both. Where one of
+    them needs what the other can do without, it is needed."""
+    if earlier is None or (earlier.skip is not None and later.skip is None):
+        return later
+    added = [tool for tool in later.peers if tool not in earlier.peers]
+    if not added:
+        return earlier
+    # What each tool takes stands in no plan: those that both name are counted twice.
+    peers_time_s = earlier.peers_time_s + later.peers_time_s
+    return earlier.model_copy(
+        update={"peers": (*earlier.peers, *added), "peers_time_s": peers_time_s}
+    )
+
+
+def _skipped(case: PlannedCase) -> PlannedCase:
+    """A case that needs a second host where there is none."""
+    return case.model_copy(
+        update={"skip": NO_FAR_HOST, "trial_time_s": 0.0, "peers": (), "peers_time_s": 0.0}
+    )
+
+
+def _peers(suite: Suite, entry: SuiteCase, params: Mapping[str, ParamValue]) -> tuple[Peer, ...]:
+    choice = suite.peers if entry.peers is None else entry.peers
+    return chosen_peers(choice, *split_workload(entry.workload), params)
+
+
+def _check_named_peers(entry: SuiteCase, cases: Sequence[PlannedCase]) -> None:
+    """A tool that an entry names and that fits none of its cases was a misunderstanding; what a
+    suite names for all its entries need not fit each of them."""
+    named = entry.peers if isinstance(entry.peers, list) else []
+    cases = [case for case in cases if case.skip is None]
+    for tool in named:
+        if cases and not any(tool in case.peers for case in cases):
+            raise UsageError(
+                f"peer {tool} measures nothing like this; "
+                "leave it out (docs/peers.md lists what stands beside what)"
+            )
+
+
+def _with_threads(
+    given: dict[str, ParamValue], workload: Workload, host: HostInventory
+) -> dict[str, ParamValue]:
+    """`threads` as a number, so that the case says what it is on whatever host: one for each CPU
+    given, else one for each CPU allowed, as the programs do. Where the default is a number, it is
+    as many unless `all` is asked for."""
+    param = workload.param(THREADS)
+    if param is None or given.get(THREADS, param.default) != ALL:
+        return given
+    cpus = given.get("cpus")
+    count = len(host.allowed_cpus) if cpus is None else cpu_count(str(cpus))
+    return {**given, THREADS: count}
+
+
+def _full_params(workload: Workload, given: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """Every request parameter that has a value: given, else the default."""
+    params: dict[str, ParamValue] = {}
+    for param in workload.params:
+        if param.name in given:
+            params[param.name] = given[param.name]
+        elif param.scope == "request" and param.default is not None:
+            params[param.name] = param.default
+    if DURATION not in given and any(p.ends_trial and p.name in given for p in workload.params):
+        params.pop(DURATION, None)
+    return params

@@ -1,0 +1,104 @@
+"""Workloads by name, the hash that names a case, and which cases have their far end elsewhere."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+
+from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.model.events import ParamValue
+from hostbench.model.registry import find_subsystem, subsystem_names
+from hostbench.model.result import PlannedCase
+from hostbench.model.suite import Suite
+from hostbench.model.table import Metric, ParamMeaning, Table, Workload
+
+CASE_HASH_DIGITS = 12
+# What the suite is called that hostbench makes of one workload.
+AD_HOC = "ad-hoc"
+# The parameter of such workloads that says where their far end is, and its words.
+TARGET = "target"
+AUTO, LOOPBACK, FAR_HOST = "auto", "loopback", "far_host"
+
+
+def subsystems_of(suite: Suite) -> list[str]:
+    """The subsystems whose programs a suite needs. Raises UsageError for an unknown one."""
+    return sorted({split_workload(case.workload)[0] for case in suite.cases})
+
+
+def split_workload(full_name: str) -> tuple[str, str]:
+    """("cpu", "fma") of "cpu.fma". Raises UsageError for anything else."""
+    known = subsystem_names()
+    subsystem, dot, name = full_name.partition(".")
+    if not dot or not name:
+        raise UsageError(
+            f"workload {shown(full_name)} has no subsystem; write it like cpu.fma, "
+            f"with {listing(known)} before the dot"
+        )
+    if subsystem not in known:
+        raise UsageError(
+            f"workload {shown(full_name)}: there is no subsystem {shown(subsystem)}; "
+            f"{did_you_mean(subsystem, known)}give {listing(known)}"
+        )
+    return subsystem, name
+
+
+def find_workload(tables: Mapping[str, Table], full_name: str) -> Workload:
+    """The workload in its table. Raises UsageError naming the nearest."""
+    subsystem, name = split_workload(full_name)
+    workload = tables[subsystem].workload(name)
+    if workload is not None:
+        return workload
+    known = [f"{subsystem}.{workload.name}" for workload in tables[subsystem].workloads]
+    raise UsageError(
+        f"there is no workload {shown(full_name)}; "
+        f"{did_you_mean(full_name, known)}give {listing(known)}"
+    )
+
+
+def case_hash(full_name: str, params: Mapping[str, ParamValue]) -> str:
+    """The identity of a case: the same for the same workload and parameters, in any order, today
+    and on any host. 2 and 2.0 are the same value."""
+    plain = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in params.items()
+    }
+    text = json.dumps([full_name, plain], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:CASE_HASH_DIGITS]
+
+
+def metrics_of(
+    cases: Iterable[PlannedCase], tables: Mapping[str, Table]
+) -> dict[str, tuple[Metric, ...]]:
+    """The metrics of every workload that occurs."""
+    return {case.workload: find_workload(tables, case.workload).metrics for case in cases}
+
+
+def meanings_of(
+    cases: Iterable[PlannedCase], tables: Mapping[str, Table]
+) -> dict[str, tuple[ParamMeaning, ...]]:
+    """What the parameters of every workload that occurs mean, of those that a suite may set."""
+    workloads = {case.workload: find_workload(tables, case.workload) for case in cases}
+    return {
+        name: tuple(param.meaning for param in workload.params if param.scope == "request")
+        for name, workload in workloads.items()
+    }
+
+
+def takes_far_host(subsystem: str, params: Mapping[str, ParamValue]) -> bool:
+    """Whether a trial called with these parameters has its far end on the far host where there is
+    one."""
+    return find_subsystem(subsystem).has_far_ends and params.get(TARGET, AUTO) != LOOPBACK
+
+
+def is_between_hosts(case: PlannedCase) -> bool:
+    """Whether a case has; its plan has made one of the two of `auto`. One that is skipped for
+    want of a second host needs none."""
+    return (
+        find_subsystem(case.subsystem).has_far_ends
+        and case.params.get(TARGET) == FAR_HOST
+        and case.skip is None
+    )
+
+
+def first_between_hosts(cases: Iterable[PlannedCase]) -> PlannedCase | None:
+    """The first case that has; None: all are measured on one host."""
+    return next((case for case in cases if is_between_hosts(case)), None)

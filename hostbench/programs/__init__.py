@@ -1,0 +1,1 @@
+"""Benchmark programs and peers as child processes: start, parameters, output."""

@@ -1,0 +1,162 @@
+"""The benchmark programs of this host: where they are, what they can do, which build they are."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hostbench.base.errors import ResourceError
+from hostbench.model.registry import find_subsystem
+from hostbench.model.result import ProgramVersion
+from hostbench.model.subsystem import Subsystem
+from hostbench.model.table import Table
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Drivers of several GPUs that nothing has used yet take seconds to begin.
+LIST_TIMEOUT_S = 30.0
+_REMEDY = "build it again with make programs"
+_REINSTALL = "install the package of its subsystem again"
+
+Fingerprint = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program with its table. `fingerprint` tells whether its file was replaced since."""
+
+    path: Path
+    table: Table
+    sha256: str
+    fingerprint: Fingerprint
+
+    @staticmethod
+    def fingerprint_of(status: os.stat_result) -> Fingerprint:
+        """Inode, size in bytes and time of change in nanoseconds."""
+        return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+    @property
+    def version(self) -> ProgramVersion:
+        """What the result document says about it."""
+        return ProgramVersion(
+            name=self.table.program,
+            subsystem=self.table.subsystem,
+            version=self.table.version,
+            sha256=self.sha256,
+        )
+
+
+def find_program(subsystem: str) -> Path:
+    """Return the file of `cpu-bench` and its like: in HOSTBENCH_PROGRAMS when that is set,
+    otherwise in build/release of the checkout, otherwise on PATH; or in the subsystem's own
+    directory, where it names one. Raises UsageError for an unknown subsystem, and ResourceError
+    when the program is nowhere."""
+    declared = find_subsystem(subsystem)
+    name = declared.program
+    given = os.environ.get("HOSTBENCH_PROGRAMS")
+    if given and _is_executable(Path(given) / name):
+        return (Path(given) / name).resolve()
+    if declared.directory is not None:
+        return _own_program(declared.directory / name)
+    if given:
+        raise ResourceError(
+            f"{Path(given) / name} is not an executable file; "
+            "set HOSTBENCH_PROGRAMS to the directory of the programs, or unset it"
+        )
+    built = CHECKOUT / "build" / "release" / name
+    if _is_executable(built):
+        return built
+    found = shutil.which(name)
+    if found:
+        return Path(found).resolve()
+    raise ResourceError(
+        f"{name} is neither in {built.parent} nor on PATH; "
+        "build it with make programs, or set HOSTBENCH_PROGRAMS to its directory"
+    )
+
+
+def _own_program(path: Path) -> Path:
+    """The program that comes with the package of its subsystem. Raises ResourceError."""
+    if _is_executable(path):
+        return path.resolve()
+    raise ResourceError(
+        f"{path} is not an executable file; {_REINSTALL}, "
+        "or set HOSTBENCH_PROGRAMS to the directory of the program"
+    )
+
+
+def remedy_for(subsystem: Subsystem) -> str:
+    """Return what mends its program."""
+    return _REMEDY if subsystem.directory is None else _REINSTALL
+
+
+def _is_executable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def load_program(subsystem: str) -> Program:
+    """The program of a subsystem with its table. Raises ResourceError when it is not usable."""
+    path, remedy = find_program(subsystem), remedy_for(find_subsystem(subsystem))
+    fingerprint = Program.fingerprint_of(path.stat())
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    table = _read_table(path, remedy)
+    if table.subsystem != subsystem:
+        raise ResourceError(
+            f"{path} --list says it is for {table.subsystem}, not {subsystem}; {remedy}"
+        )
+    return Program(path=path, table=table, sha256=sha256, fingerprint=fingerprint)
+
+
+def load_programs(subsystems: Iterable[str]) -> dict[str, Program]:
+    """The programs of several subsystems."""
+    return {subsystem: load_program(subsystem) for subsystem in sorted(set(subsystems))}
+
+
+def stated_version(path: Path, remedy: str = _REMEDY) -> str:
+    """Return `cpu-bench 0.1.0`, as the program says by itself: unlike its table it takes no look at
+    the host. Raises ResourceError that ends with `remedy`."""
+    answer = _answer(path, "--version", remedy).decode("utf-8", "replace").split()
+    if len(answer) != 2 or answer[0] != path.name:
+        raise ResourceError(f"{path} --version prints no version; {remedy}")
+    return " ".join(answer)
+
+
+def _read_table(path: Path, remedy: str) -> Table:
+    try:
+        return Table.model_validate_json(_answer(path, "--list", remedy))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ResourceError(
+            f"{path} --list is not a workload table: {where}: {first['msg']}; {remedy}"
+        ) from None
+
+
+def _answer(path: Path, option: str, remedy: str) -> bytes:
+    """What it prints. Raises ResourceError."""
+    try:
+        answer = subprocess.run(
+            [path, option],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            start_new_session=True,
+            timeout=LIST_TIMEOUT_S,
+        )
+    except OSError as error:
+        raise ResourceError(f"cannot start {path}: {error.strerror}; {remedy}") from None
+    except subprocess.TimeoutExpired:
+        raise ResourceError(
+            f"{path} {option} did not answer within {LIST_TIMEOUT_S:.0f} s; {remedy}"
+        ) from None
+    if answer.returncode != 0:
+        output = answer.stderr.decode("utf-8", "replace")[-400:]
+        raise ResourceError(
+            f"{path} {option} ended with exit code {answer.returncode}; {remedy}; its output: "
+            f"{output}"
+        )
+    return answer.stdout

@@ -1,0 +1,1 @@
+"""Trials and far ends through the services of other hosts."""

@@ -1,0 +1,309 @@
+"""The calls of a service: what can go wrong, calls that live by a lease, and the client."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from hostbench.base.errors import HostbenchError, UsageError
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.interrupt import Interrupt
+from hostbench.base.tls import trusting
+from hostbench.host.idle import WINDOW_S
+from hostbench.model.host import HostInventory
+from hostbench.model.service import (
+    LEASE_S,
+    RENEW_S,
+    IdleAnswer,
+    RouteAnswer,
+    ServiceTable,
+    SessionRequest,
+    TrialRequest,
+)
+from hostbench.programs.program import LIST_TIMEOUT_S
+from hostbench.remote.wire import Following, Wire
+
+CONNECT_S_MOST = 5.0
+JSON = {"Content-Type": "application/json"}
+RENEW_RETRY_S = 0.5
+LINE_BYTES_MOST = 16 << 20
+# After its timeout the service itself ends a trial and says so; a peer has a grace of its own.
+OVERTIME_S = 60.0
+ANSWER_S_MOST = 10.0
+# The gpu service asks its program for the devices, which takes drivers of several cards a while.
+HOST_S_MOST = LIST_TIMEOUT_S + ANSWER_S_MOST
+# Shorter than a service keeps a connection, so that it never closes one under a request.
+KEEP_ALIVE_S = 60.0
+# It is there, and answers the next time no better.
+WRONG_QUESTION = (httpx.codes.NOT_FOUND, httpx.codes.UNPROCESSABLE_ENTITY)
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class ServiceLost(HostbenchError):
+    """A service cannot be used any more: the job ends, and says why."""
+
+    exit_code = ExitCode.RESOURCE
+
+
+@dataclass
+class ServiceRefused(Exception):
+    """An answer that is no success: the problem's status, code, detail and further members."""
+
+    status: int
+    code: str
+    detail: str
+    members: Mapping[str, Any] = field(default_factory=dict)
+
+
+def service_lost(url: str, what: str) -> ServiceLost:
+    """The error of a service that cannot be used any more; `what` continues the sentence."""
+    return ServiceLost(f"service {url} {what}")
+
+
+@contextlib.contextmanager
+def network_errors(url: str) -> Generator[None, None, None]:
+    """Turn the network's errors into ServiceLost."""
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise service_lost(url, f"cannot be reached: {_words(error)}") from None
+    except (httpx.TimeoutException, TimeoutError):
+        raise service_lost(url, "does not answer") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise service_lost(url, f"is gone in mid-answer: {_words(error)}") from None
+
+
+def _words(error: Exception) -> str:
+    """Some of httpx' errors say nothing but their name."""
+    return str(error) or type(error).__name__
+
+
+def refusal_of(answer: httpx.Response) -> ServiceRefused:
+    """From the problem details, or from whatever stands there instead."""
+    content: Any = None
+    with contextlib.suppress(ValueError):
+        content = json.loads(answer.content)
+    problem = content if isinstance(content, dict) else {}
+    return ServiceRefused(
+        status=answer.status_code,
+        code=str(problem.get("code", "unknown")),
+        detail=str(problem.get("detail", f"HTTP status {answer.status_code}")),
+        members=problem,
+    )
+
+
+class LeasedCall:
+    """One POST of what lives by its connection and its lease, and the renewals beside it, on the
+    event loop."""
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        url: str,
+        path: str,
+        request: TrialRequest | SessionRequest,
+        seconds: float,
+    ) -> None:
+        """`seconds` is what it may take, of which the service itself sees to it."""
+        self._client = client
+        self._url = url
+        self._path = path
+        self._request = request
+        self._seconds = seconds
+
+    @property
+    def _what(self) -> str:
+        return "the trial" if isinstance(self._request, TrialRequest) else "the session"
+
+    async def run(self, put: Callable[[bytes], None]) -> None:
+        """Puts the lines. Raises ServiceRefused or ServiceLost."""
+        lines = asyncio.create_task(self._lines(put))
+        renewals = asyncio.create_task(self._renew())
+        try:
+            async with asyncio.timeout(self._seconds + OVERTIME_S):
+                await asyncio.wait({lines, renewals}, return_when=asyncio.FIRST_COMPLETED)
+                await (lines if lines.done() else renewals)
+        except TimeoutError:
+            raise service_lost(self._url, f"does not come to the end of {self._what}") from None
+        finally:
+            lines.cancel()
+            renewals.cancel()
+            await asyncio.gather(lines, renewals, return_exceptions=True)
+
+    async def _lines(self, put: Callable[[bytes], None]) -> None:
+        content = self._request.model_dump_json(exclude_none=True)
+        # The first line of a trial may take its time; whether anybody is there the renewals tell.
+        timeout = httpx.Timeout(CONNECT_S_MOST, read=None)
+        with network_errors(self._url):
+            async with self._client.stream(
+                "POST", self._path, content=content, headers=JSON, timeout=timeout
+            ) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    await answer.aread()
+                    raise refusal_of(answer)
+                await self._split(answer, put)
+
+    async def _split(self, answer: httpx.Response, put: Callable[[bytes], None]) -> None:
+        """By newlines alone: httpx would also split at those that stand inside of a text."""
+        pending = bytearray()
+        async for piece in answer.aiter_bytes():
+            pending += piece
+            *complete, rest = pending.split(b"\n")
+            pending = rest
+            for line in complete:
+                put(bytes(line))
+            if len(pending) > LINE_BYTES_MOST:
+                raise service_lost(self._url, f"sends a line of more than {LINE_BYTES_MOST} bytes")
+
+    async def _renew(self) -> None:
+        """Never returns. Raises ServiceLost when the lease must have run out."""
+        renewed_s = time.monotonic()
+        while True:
+            await asyncio.sleep(RENEW_S)
+            renewed_s = await self._renewed(renewed_s)
+
+    async def _renewed(self, before_s: float) -> float:
+        """When the lease was asked for that was granted; the last one was at `before_s`. Asks again
+        beside what nobody answers: of a test that fills the line one packet may be lost more than
+        once."""
+        renewals: dict[asyncio.Task[bool], float] = {}
+        try:
+            # Once also when it is late: this process may have been stopped, and the trial lives on.
+            while not renewals or time.monotonic() < before_s + LEASE_S:
+                left_s = max(RENEW_RETRY_S, before_s + LEASE_S - time.monotonic())
+                renewals[asyncio.create_task(self._put_renewal(left_s))] = time.monotonic()
+                until_s = time.monotonic() + RENEW_RETRY_S
+                while (wait_s := until_s - time.monotonic()) > 0:
+                    waiting = [task for task in renewals if not task.done()]
+                    if not waiting:
+                        await asyncio.sleep(wait_s)
+                        break
+                    await asyncio.wait(waiting, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+                    granted = [at for task, at in renewals.items() if task.done() and task.result()]
+                    if granted:
+                        return max(granted)
+        finally:
+            for task in renewals:
+                task.cancel()
+            await asyncio.gather(*renewals, return_exceptions=True)
+        text = f"has not renewed the lease of {self._what} for {LEASE_S:g} s"
+        raise service_lost(self._url, text)
+
+    async def _put_renewal(self, seconds: float) -> bool:
+        with contextlib.suppress(httpx.HTTPError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                path = f"/trials/{self._request.id}/lease"
+                answer = await self._client.put(path, timeout=seconds)
+                return answer.is_success
+        return False
+
+
+class RemoteService:
+    """The calls of one service. Connections are kept; any thread may call."""
+
+    def __init__(self, url: str, key: str, ca_file: Path | None = None) -> None:
+        """`url`: http://name:port, https://name:port or unix:/path; nothing is sent yet."""
+        self.url = url
+        path = url.removeprefix("unix:") if url.startswith("unix:") else None
+        limits = httpx.Limits(max_connections=16, keepalive_expiry=KEEP_ALIVE_S)
+        # Without trust_env: what a proxy in between does to a stream and a lease nobody knows.
+        self._client = httpx.AsyncClient(
+            base_url="http://service" if path else url,
+            headers={"Authorization": f"Bearer {key}"},
+            transport=httpx.AsyncHTTPTransport(
+                verify=trusting(ca_file) if url.startswith("https:") else False,
+                uds=path,
+                limits=limits,
+            ),
+            trust_env=False,
+        )
+        self._wire = Wire(url)
+
+    def table(self, interrupt: Interrupt | None = None) -> ServiceTable:
+        """GET /workloads. Raises ServiceLost, as all of these, or Interrupted."""
+        return self._get("/workloads", ServiceTable, ANSWER_S_MOST, interrupt)
+
+    def host(self, interrupt: Interrupt | None = None) -> HostInventory:
+        """GET /host."""
+        return self._get("/host", HostInventory, HOST_S_MOST, interrupt)
+
+    def idle(self, seconds: float, interrupt: Interrupt | None = None) -> IdleAnswer:
+        """GET /idle: takes `seconds`."""
+        path = f"/idle?seconds={seconds:g}"
+        return self._get(path, IdleAnswer, seconds + ANSWER_S_MOST, interrupt)
+
+    def trial(
+        self, request: TrialRequest, interrupt: Interrupt | None = None
+    ) -> Generator[bytes, None, None]:
+        """POST /trials: the lines of the stream, without newline, while the lease is renewed.
+
+        Raises ServiceRefused before the first line, ServiceLost, or Interrupted. Whenever it is
+        left, the connection is closed, and with it the trial.
+        """
+        call = LeasedCall(self._client, self.url, "/trials", request, request.timeout_s)
+        return self._wire.items(call.run, interrupt)
+
+    def session(self, request: SessionRequest) -> Following[bytes]:
+        """POST /sessions: the lines of the stream, without newline, while the lease is renewed.
+
+        `take` raises ServiceRefused before the first line, or ServiceLost. With `close` the
+        connection is closed, and with it the session.
+        """
+        seconds = request.expiry_s + request.duration_s
+        call = LeasedCall(self._client, self.url, "/sessions", request, seconds)
+        return self._wire.follow(call.run)
+
+    def route(self, to: str | None, interrupt: Interrupt | None = None) -> RouteAnswer:
+        """GET /route: how its host reaches the address `to`, None: no matter whom."""
+        path = "/route" if to is None else f"/route?to={quote(to, safe='')}"
+        return self._get(path, RouteAnswer, ANSWER_S_MOST, interrupt)
+
+    def close(self) -> None:
+        """Closes the connections; nothing may be under way."""
+        self._wire.call(self._client.aclose())
+        self._wire.close()
+
+    def _get(
+        self, path: str, model: type[Answer], seconds: float, interrupt: Interrupt | None
+    ) -> Answer:
+        try:
+            content = self._wire.call(self._content(path, seconds), interrupt)
+            return model.model_validate_json(content)
+        except ServiceRefused as refused:
+            if refused.status in WRONG_QUESTION:
+                raise UsageError(f"service {self.url}: GET {path}: {refused.detail}") from None
+            raise service_lost(self.url, f"refuses GET {path}: {refused.detail}") from None
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise service_lost(
+                self.url, f"answers GET {path} oddly: {where}: {first['msg']}"
+            ) from None
+
+    async def _content(self, path: str, seconds: float) -> bytes:
+        with network_errors(self.url):
+            async with asyncio.timeout(seconds):
+                answer = await self._client.get(path, timeout=seconds)
+        if not answer.is_success:
+            raise refusal_of(answer)
+        return answer.content
+
+
+class RemoteWatch:
+    """Looks at the host of a service. See hostbench.host.idle.HostWatch."""
+
+    def __init__(self, service: RemoteService, window_s: float = WINDOW_S) -> None:
+        self._service = service
+        self._window_s = window_s
+
+    def look(self, interrupt: Interrupt) -> IdleAnswer:
+        """See HostWatch.look. Raises ServiceLost without an answer."""
+        return self._service.idle(self._window_s, interrupt)

@@ -1,0 +1,368 @@
+"""Trials between two hosts: each gets a session of its own on the far host."""
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from hostbench.base.errors import BusyError, HostbenchError, shown
+from hostbench.base.interrupt import Breakable, Interrupt, Interrupted
+from hostbench.model.events import ControlPlaneEvent, ProcessUsage, SkipEvent, StartEvent
+from hostbench.model.peer import PeerStartEvent, TrialEvent
+from hostbench.model.result import OWN_TOOL
+from hostbench.model.service import (
+    SESSION_BYTES_MOST,
+    SESSION_S_MOST,
+    SESSION_STREAM_EVENT,
+    SESSION_STREAMS_MOST,
+    FailureEvent,
+    Refusal,
+    SessionEndEvent,
+    SessionEvent,
+    SessionOutcome,
+    SessionPlace,
+    SessionRequest,
+)
+from hostbench.model.trial import Transport, Trial, TrialFailed
+from hostbench.plan.workloads import FAR_HOST, TARGET, takes_far_host
+from hostbench.programs.peer import Peer
+from hostbench.programs.peer_trial import bare_start, skipped
+from hostbench.programs.subsystem import peers_of
+from hostbench.remote.client import ServiceLost, ServiceRefused
+from hostbench.remote.far_host import FarHost
+from hostbench.remote.transport import (
+    BUSY_S_MOST,
+    failure_meaning,
+    far_end_name,
+    holder_job,
+    refusal_meaning,
+    same_host,
+)
+from hostbench.remote.wire import Ended, Following
+
+# The lock, and the start of a program.
+OPEN_S_MOST = 15.0
+# How long a session waits for the near end, which starts meanwhile.
+EXPIRY_S = 30.0
+# A far end is gone a second after its near end; a host that vanished is known to be after 5 s, of
+# which the near end took 3 itself.
+END_S_MOST = 3.0
+# Of tools' servers some never end by themselves.
+TOOL_END_S_MOST = 0.5
+# The session before this one may be about to end; for less than this nobody needs to hear of it.
+BUSY_RETRY_S = 0.2
+BUSY_S_UNREPORTED = 3.0
+# What goes over a cap has gone wrong: it is above what a paced test, or one of so many bytes, does.
+CAP_ROOM = 1.1
+# More than what all sockets may have begun when the bytes are full.
+BLOCK_BYTES_MOST = 1 << 20
+# Of a tool that needs no server, only the far host's address: the discard port, where nobody is.
+NO_PORT = 9
+BEGINNINGS = (StartEvent, PeerStartEvent, SkipEvent)
+
+
+@dataclass(frozen=True)
+class SessionEnd:
+    """How a session ended, as far as its service has reported it."""
+
+    event: SessionEndEvent | None = None
+    usage: tuple[ProcessUsage, ...] = ()
+
+    @property
+    def has_expired(self) -> bool:
+        """Nobody came in time."""
+        return self.event is not None and self.event.outcome is SessionOutcome.EXPIRED
+
+    @property
+    def complaint(self) -> str | None:
+        """What the far end says went wrong."""
+        if self.event is None or self.event.outcome is SessionOutcome.DONE:
+            return None
+        return self.event.reason or f"the session ended {self.event.outcome}"
+
+
+class FarSession:
+    """One open session; `place` is where it is. Closing it ends it, whatever it does."""
+
+    def __init__(self, far: FarHost, request: SessionRequest, interrupt: Interrupt) -> None:
+        """Asks for it. Raises ServiceRefused, ServiceLost, TrialFailed, a HostbenchError of what is
+        lacking there, or Interrupted."""
+        self._url = far.service.url
+        self._lines: Following[bytes] = far.service.session(request)
+        try:
+            self.place = self._opened(interrupt)
+        except BaseException:
+            self.close()
+            raise
+
+    def _opened(self, interrupt: Interrupt) -> SessionPlace:
+        try:
+            event = self._event(interrupt, OPEN_S_MOST)
+        except TimeoutError:
+            raise ServiceLost(f"service {self._url} does not open a session") from None
+        except Ended:
+            raise ServiceLost(f"service {self._url} broke off the stream of a session") from None
+        if isinstance(event, SessionEvent):
+            return event.place
+        if isinstance(event, FailureEvent):
+            raise failure_meaning(event, self._url)
+        raise TrialFailed("malformed_output", f"event {event.event} before the session is open")
+
+    def when_lost(self, hear: Callable[[Exception], None]) -> None:
+        """`hear` is called, in another thread, with what ends the job when the far host is gone."""
+
+        def lost(error: BaseException) -> None:
+            if isinstance(error, ServiceLost):
+                hear(error)
+
+        self._lines.when_it_fails(lost)
+
+    def ended(self, seconds: float, interrupt: Interrupt) -> SessionEnd:
+        """How it ended, once the near end is gone; waits `seconds` at most. Raises ServiceLost,
+        TrialFailed, Interrupted, or a HostbenchError of what is lacking there."""
+        until_s = time.monotonic() + seconds
+        end: SessionEndEvent | None = None
+        usage: tuple[ProcessUsage, ...] = ()
+        with contextlib.suppress(TimeoutError, Ended):
+            while True:
+                event = self._event(interrupt, max(0.0, until_s - time.monotonic()))
+                if isinstance(event, SessionEndEvent):
+                    end = event
+                elif isinstance(event, ControlPlaneEvent):
+                    usage = tuple(_of_far_host(one) for one in event.processes)
+                elif isinstance(event, FailureEvent):
+                    raise failure_meaning(event, self._url)
+        return SessionEnd(end, usage)
+
+    def close(self) -> None:
+        """The connection is closed, and with it the session ends."""
+        self._lines.close()
+
+    def _event(
+        self, interrupt: Interrupt, seconds: float
+    ) -> SessionEvent | SessionEndEvent | FailureEvent | ControlPlaneEvent:
+        line = self._lines.take(interrupt, seconds)
+        try:
+            return SESSION_STREAM_EVENT.validate_json(line)
+        except ValidationError:
+            text = line.decode("utf-8", "replace")
+            raise TrialFailed("malformed_output", f"not an event: {shown(text)}") from None
+
+
+def _of_far_host(usage: ProcessUsage) -> ProcessUsage:
+    return usage.model_copy(update={"component": f"far_{usage.component}"})
+
+
+class FarTransport:
+    """Runs trials as `inner` does, and opens a session for each that has its far end on the far
+    host. See hostbench.model.trial.Transport."""
+
+    def __init__(
+        self,
+        inner: Callable[[Interrupt], Transport],
+        far: FarHost,
+        fence: int | None,
+        job: str,
+        interrupt: Interrupt,
+        on_waiting: Callable[[str], None] = lambda detail: None,
+        busy_s: float = BUSY_S_MOST,
+    ) -> None:
+        """`inner` gets what can interrupt its trials. `on_waiting` hears who holds the far host,
+        as long as somebody else does, for `busy_s` seconds at most."""
+        self._breakable = Breakable(interrupt)
+        self._inner = inner(self._breakable)
+        self._far = far
+        self._fence = fence
+        self._job = job
+        self._interrupt = interrupt
+        self._on_waiting = on_waiting
+        self._busy_s = busy_s
+
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """See Transport.run; the control plane's event has the far service's share, too.
+
+        Raises ServiceLost, ResourceError or BusyError, too: they end the job.
+        """
+        if trial.tool != OWN_TOOL:
+            return self._run_peer(trial)
+        if takes_far_host(trial.subsystem, trial.params):
+            return self._between(trial)
+        return self._inner.run(trial)
+
+    def _run_peer(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """`trial.params` are resolved: they say where our own trial had its far end."""
+        peer = _peer(trial)
+        if peer is None or trial.params.get(TARGET) != FAR_HOST:
+            yield from self._inner.run(trial)
+        elif peer.server is not None:
+            yield from self._run_with_server(trial, peer)
+        elif peer.far_address_only:
+            place = SessionPlace(address=self._far.record.address, port=NO_PORT)
+            yield from self._inner.run(trial.model_copy(update={"session": place}))
+        else:
+            yield from self._inner.run(trial)
+
+    def _run_with_server(self, trial: Trial, peer: Peer) -> Generator[TrialEvent, None, None]:
+        begun = False
+        try:
+            with contextlib.closing(self._between(trial)) as events:
+                for event in events:
+                    begun = True
+                    yield event
+        except _ToolMissing as missing:
+            yield from skipped(peer, f"the far host {self._far.name} has no {missing}")
+        except TrialFailed:
+            # A failure belongs to a peer: without its start nobody would know which.
+            if not begun:
+                yield bare_start(peer)
+            raise
+
+    def _between(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """A trial with a session. One that expired while the near host was still in somebody else's
+        hands was for nothing: there is another then."""
+        until_s = time.monotonic() + self._busy_s
+        while True:
+            with contextlib.closing(self._open(trial, until_s)) as session:
+                # What comes before the start is said of the last attempt only.
+                before: list[TrialEvent] | None = []
+                try:
+                    with contextlib.closing(self._near_end(trial, session)) as events:
+                        for event in events:
+                            if before is not None and not isinstance(event, BEGINNINGS):
+                                before.append(event)
+                                continue
+                            yield from before or ()
+                            before = None
+                            yield event
+                except TrialFailed as failure:
+                    end = self._end_after(failure, session)
+                    if before is not None and end.has_expired and time.monotonic() < until_s:
+                        continue
+                    yield from before or ()
+                    raise _explained(failure, end, self._far.name) from None
+                yield from before or ()
+                return
+
+    def _near_end(self, trial: Trial, session: FarSession) -> Generator[TrialEvent, None, None]:
+        own = trial.tool == OWN_TOOL
+        plane: ControlPlaneEvent | None = None
+        near = trial.model_copy(update={"session": session.place})
+        with self._breakable.open(), contextlib.closing(self._inner.run(near)) as events:
+            if not own:
+                # Both ends of ours watch one another, and say more of it.
+                session.when_lost(self._breakable.break_in)
+            for event in events:
+                if isinstance(event, ControlPlaneEvent):
+                    plane = event
+                else:
+                    yield event
+        end = SessionEnd()
+        # The figure is complete: what becomes of the far host now is the next trial's affair.
+        with contextlib.suppress(TrialFailed, HostbenchError):
+            end = session.ended(END_S_MOST if own else TOOL_END_S_MOST, self._interrupt)
+        if plane is not None:
+            yield ControlPlaneEvent(processes=(*plane.processes, *end.usage))
+
+    def _open(self, trial: Trial, until_s: float) -> FarSession:
+        """A session, once the far host is free."""
+        notice_at_s = time.monotonic() + BUSY_S_UNREPORTED
+        while True:
+            try:
+                return FarSession(self._far, self._request(trial), self._interrupt)
+            except ServiceRefused as refused:
+                if refused.code == Refusal.TOOL_MISSING:
+                    raise _ToolMissing(trial.tool) from None
+                if refused.code != Refusal.BUSY:
+                    url = self._far.service.url
+                    raise refusal_meaning(refused, url, "a session") from None
+                if holder_job(refused) == self._job:
+                    raise same_host(self._far.service.url) from None
+                if time.monotonic() >= until_s:
+                    raise BusyError(f"far host {self._far.name}: {refused.detail}") from None
+                if time.monotonic() >= notice_at_s:
+                    self._on_waiting(refused.detail)
+                self._interrupt.wait(BUSY_RETRY_S)
+
+    def _request(self, trial: Trial) -> SessionRequest:
+        own = trial.tool == OWN_TOOL
+        return SessionRequest(
+            id=f"{far_end_name(self._job, trial)}{secrets.token_hex(4)}",
+            allowed_address=self._far.record.near_address,
+            duration_s=min(trial.timeout_s, SESSION_S_MOST),
+            streams=_sockets_most(trial),
+            bytes=_bytes_most(trial) if own else None,
+            rate=_rate_most(trial) if own else None,
+            expiry_s=EXPIRY_S,
+            tool=trial.tool,
+            workload=None if own else trial.workload,
+            params={} if own else trial.params,
+            fence=self._fence,
+            sha256=self._far.record.program.sha256 if own else None,
+        )
+
+    def _end_after(self, failure: TrialFailed, session: FarSession) -> SessionEnd:
+        """How the session of a failed trial ended. Raises what ends the job: with its far host gone
+        the trial could not but fail."""
+        try:
+            return session.ended(END_S_MOST, self._interrupt)
+        except TrialFailed:
+            return SessionEnd()
+        except Interrupted:
+            raise
+        except HostbenchError as error:
+            error.add(f"the measuring end reports: {failure.message}")
+            raise
+
+
+class _ToolMissing(Exception):
+    """The far host has no such tool."""
+
+
+def _peer(trial: Trial) -> Peer | None:
+    fitting = peers_of(trial.subsystem, trial.workload, trial.params)
+    return next((peer for peer in fitting if peer.tool == trial.tool), None)
+
+
+def _sockets_most(trial: Trial) -> int:
+    """What the test may have at a time: each stream of a direction `both` has two sockets, and so
+    has each of the load beside it."""
+    counts = (trial.params.get("streams", 1), trial.params.get("load_streams", 0))
+    known = [int(count) for count in counts if isinstance(count, int | float)]
+    if len(known) < len(counts):
+        return SESSION_STREAMS_MOST
+    return min(SESSION_STREAMS_MOST, 2 * max(1, sum(known)))
+
+
+def _rate_most(trial: Trial) -> float | None:
+    """The cap of a paced test, byte/s of all its streams; None: it goes as fast as it can."""
+    rate = _number(trial, "rate")
+    return None if not rate else CAP_ROOM * rate * _directions(trial)
+
+
+def _bytes_most(trial: Trial) -> int | None:
+    """The cap of a test of so many bytes; None: how many it or its warm-up takes is unknown."""
+    total, warmup_s, rate = (_number(trial, name) for name in ("total_bytes", "warmup_s", "rate"))
+    if not total or warmup_s is None or (warmup_s > 0 and not rate):
+        return None
+    paced = total + warmup_s * (rate or 0.0)
+    begun = 2 * BLOCK_BYTES_MOST * _sockets_most(trial)
+    return min(SESSION_BYTES_MOST, int(CAP_ROOM * paced * _directions(trial)) + begun)
+
+
+def _directions(trial: Trial) -> int:
+    return 2 if trial.params.get("direction") == "both" else 1
+
+
+def _number(trial: Trial, name: str) -> float | None:
+    value = trial.params.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _explained(failure: TrialFailed, end: SessionEnd, far_name: str) -> TrialFailed:
+    if end.complaint is None:
+        return failure
+    message = f"{failure.message}; far host {far_name}: {end.complaint}"
+    return TrialFailed(failure.code, message, failure.exit_code)

@@ -1,0 +1,1 @@
+"""Journals, documents, their index and their CSV."""

@@ -1,0 +1,237 @@
+"""Assembles the result document from the records of a journal.
+
+The document holds nothing that is not derived from them, so it can be built again at any time.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hostbench.base.exitcode import ExitCode
+from hostbench.judge.case import BEST, finished_case, unfinished_figures
+from hostbench.judge.trial import primary_metric
+from hostbench.model.events import ParamValue, StartEvent
+from hostbench.model.registry import subsystems
+from hostbench.model.result import (
+    OWN_TOOL,
+    CaseRecord,
+    CaseResult,
+    IdleRecord,
+    JobState,
+    JobSummary,
+    PeerFigures,
+    PeerResult,
+    PlannedCase,
+    Record,
+    ResultDocument,
+    SessionRecord,
+    StateRecord,
+    TrialRecord,
+    Verdict,
+)
+from hostbench.model.table import ParamMeaning
+from hostbench.plan.label import param_word
+from hostbench.programs.subsystem import HasPeers
+
+# What it finds says nothing where the C library moves the bytes: that chooses for itself.
+STORE, LIBC = "store", "libc"
+LEFT_TO_LIBC = frozenset({"isa", "streams"})
+
+
+@dataclass
+class Progress:
+    """What a journal says so far. Dictionaries are by case hash; `created_unix_s` is that of the
+    first session."""
+
+    session: SessionRecord
+    created_unix_s: float
+    trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
+    peer_trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
+    idle: dict[str, IdleRecord] = field(default_factory=dict)
+    done: dict[str, CaseRecord] = field(default_factory=dict)
+    ended: StateRecord | None = None
+
+    def take(self, record: TrialRecord | IdleRecord | CaseRecord) -> None:
+        """Notes what a record of the running session says."""
+        if isinstance(record, TrialRecord):
+            own = record.tool == OWN_TOOL
+            trials = self.trials if own else self.peer_trials
+            trials.setdefault(record.case, []).append(record)
+        elif isinstance(record, IdleRecord):
+            self.idle.update(dict.fromkeys(record.cases, record))
+        else:
+            self.done[record.case] = record
+
+
+def replay(records: Iterable[Record]) -> Progress:
+    """Where the job stands. The first record must be a session."""
+    progress: Progress | None = None
+    for record in records:
+        if isinstance(record, SessionRecord):
+            progress = _next_session(progress, record)
+            continue
+        assert progress is not None, "a journal begins with a session"
+        if isinstance(record, StateRecord):
+            progress.ended = record
+        else:
+            progress.take(record)
+    assert progress is not None, "a journal begins with a session"
+    return progress
+
+
+def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
+    """A resumption forgets every case that it does not keep."""
+    if before is None:
+        return Progress(session, session.time_unix_s)
+    kept = session.kept
+    return Progress(
+        session=session,
+        created_unix_s=before.created_unix_s,
+        trials={case: before.trials[case] for case in kept},
+        peer_trials={case: before.peer_trials.get(case, []) for case in kept},
+        idle={case: before.idle[case] for case in kept if case in before.idle},
+        done={case: before.done[case] for case in kept},
+    )
+
+
+def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> ResultDocument:
+    """The result document. `unended` is the state of a job that did not say how it ended."""
+    session = progress.session
+    ended = progress.ended
+    return ResultDocument(
+        job=ended.summary if ended else summarise(progress, unended, None),
+        reason=ended.reason if ended else None,
+        hostbench=session.hostbench,
+        programs=session.programs,
+        host=session.host,
+        suite=session.suite,
+        workloads=session.workloads,
+        params=session.params,
+        cases=tuple(case_result(progress, case) for case in session.cases),
+        far_host=session.far_host,
+    )
+
+
+def summarise(progress: Progress, state: JobState, finished_unix_s: float | None) -> JobSummary:
+    """The job in one line. `finished_unix_s` is None while it has not ended."""
+    verdicts = [
+        progress.done[case.case].verdict
+        for case in progress.session.cases
+        if case.case in progress.done
+    ]
+    return JobSummary(
+        id=progress.session.job,
+        suite=progress.session.suite.name,
+        state=state,
+        hostname=progress.session.host.hostname,
+        created_unix_s=progress.created_unix_s,
+        finished_unix_s=finished_unix_s,
+        cases=len(progress.session.cases),
+        verdicts={verdict: verdicts.count(verdict) for verdict in Verdict if verdict in verdicts},
+    )
+
+
+def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
+    """What is known of one case; its verdict is None while it is not done."""
+    trials = progress.trials.get(case.case, [])
+    peers = progress.peer_trials.get(case.case, [])
+    metrics = progress.session.workloads[case.workload]
+    idle = progress.idle.get(case.case)
+    done = progress.done.get(case.case)
+    if done is not None and done.figures is None:
+        done = finished_case(case, metrics, trials, peers, idle, done.stopped)
+    figures = done.figures if done else None
+    if figures is None:
+        figures = unfinished_figures(case, metrics, trials, peers)
+    meaning = functools.partial(progress.session.meaning, case.workload)
+    return CaseResult(
+        case=case.case,
+        workload=case.workload,
+        label=full_label(case, _first_start(trials), meaning),
+        params=case.params,
+        given=case.given,
+        repeats=case.repeats,
+        verdict=done.verdict if done else None,
+        reasons=figures.reasons,
+        stopped=done.stopped if done else None,
+        primary=primary_metric(metrics).name,
+        metrics=figures.metrics,
+        counted=figures.counted,
+        idle=idle,
+        trials=tuple(trials),
+        peers=tuple(_peer_result(figure, peers) for figure in figures.peers),
+        equivalent_command=None if case.naive else _equivalent(case, _first_start(trials)),
+        naive=case.naive,
+    ).with_meanings(progress.session.params.get(case.workload, ()))
+
+
+def _peer_result(figures: PeerFigures, trials: Iterable[TrialRecord]) -> PeerResult:
+    own = tuple(trial for trial in trials if trial.tool == figures.tool)
+    return PeerResult(**dict(figures), trials=own)
+
+
+def _equivalent(case: PlannedCase, start: StartEvent | None) -> str | None:
+    """Of what the program resolved; None of a case that did not begin, and of a subsystem
+    without peers or not installed here."""
+    known = subsystems().get(case.subsystem)
+    if start is None or known is None or not isinstance(known, HasPeers):
+        return None
+    told = {
+        name: value for name, value in start.params.items() if isinstance(value, int | float | str)
+    }
+    workload = case.workload.partition(".")[2]
+    return known.equivalent_command(workload, told)
+
+
+def full_label(
+    case: PlannedCase, start: StartEvent | None, meaning: Callable[[str], ParamMeaning]
+) -> str:
+    """The case's label, with what the program chose where it was left the choice, as the first
+    trial that started says."""
+    return f"{case.label} {_chosen(case.params, start, meaning)}".strip()
+
+
+def planned_label(case: CaseResult) -> str:
+    """The case's label without what the program chose, which may be another in each job."""
+    chosen = _chosen(case.params, _first_start(case.trials), case.meaning)
+    return case.label.removesuffix(chosen).strip()
+
+
+def _chosen(
+    params: Mapping[str, ParamValue],
+    start: StartEvent | None,
+    meaning: Callable[[str], ParamMeaning],
+) -> str:
+    """What `best` became, in words; empty where nothing was left to the program."""
+    if start is None:
+        return ""
+    left_out = LEFT_TO_LIBC if start.params.get(STORE) == LIBC else frozenset()
+    return " ".join(
+        param_word(meaning(name), start.params[name])
+        for name, value in params.items()
+        if value == BEST and name in start.params and name not in left_out
+    )
+
+
+def _first_start(trials: Iterable[TrialRecord]) -> StartEvent | None:
+    return next((trial.start for trial in trials if trial.start), None)
+
+
+def job_exit_code(document: ResultDocument) -> ExitCode:
+    """What a finished job makes of the command's exit code."""
+    verdicts = {case.verdict for case in document.cases}
+    failures = {
+        trial.failure.exit_code
+        for case in document.cases
+        for trial in case.trials
+        if trial.failure is not None
+    }
+    if Verdict.INVALID in verdicts or ExitCode.INVALID in failures:
+        return ExitCode.INVALID
+    if Verdict.FAILED in verdicts:
+        # When nothing else happened, the one cause says more than "a case failed".
+        alone = verdicts == {Verdict.FAILED} and len(failures) == 1
+        return ExitCode(failures.pop()) if alone else ExitCode.CASE_FAILED
+    if verdicts == {Verdict.SKIPPED}:
+        return ExitCode.NOTHING_RAN
+    return ExitCode.OK

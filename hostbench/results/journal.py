@@ -1,0 +1,164 @@
+"""The journal of a job: one record a line, on disk before the next trial begins.
+
+Whoever writes it holds a lock on it, so everybody can tell a job that runs from one whose process
+is gone.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hostbench.base.errors import BusyError, ResourceError, UsageError
+from hostbench.model.job_events import CaseEndedEvent, GateEvent, JobEvent, TrialEndedEvent
+from hostbench.model.result import RECORD, Record, SessionRecord
+
+LOCK_ATTEMPTS = 5
+LOCK_RETRY_S = 0.02
+
+
+class JournalWriter:
+    """Appends records. A sink; also a context manager that closes the file."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        """Opens and locks it; whatever a killed writer left behind its last whole line is cut off.
+        `create`: it begins here, and so may be there without a whole line at most.
+
+        Raises BusyError when the job is running, ResourceError when the file cannot be written.
+        """
+        self._path = path
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        try:
+            self._descriptor = os.open(path, flags, 0o644)
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        try:
+            self._lock()
+            self._end = _whole_lines_bytes(self._descriptor)
+            if create and self._end:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            os.ftruncate(self._descriptor, self._end)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise cannot_write(path, error) from None
+        except BusyError:
+            os.close(self._descriptor)
+            raise
+
+    def _lock(self) -> None:
+        for _ in range(LOCK_ATTEMPTS):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
+                    raise FileNotFoundError(errno.ENOENT, "it was removed just now")
+                return
+            # Perhaps somebody only looked whether the job is running.
+            time.sleep(LOCK_RETRY_S)
+        raise BusyError(
+            f"job {self._path.parent.name} is running; wait for its end, or stop it first"
+        )
+
+    def __enter__(self) -> "JournalWriter":
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file and of its lock."""
+        os.close(self._descriptor)
+
+    def take(self, event: JobEvent) -> None:
+        """Writes the record that an event has."""
+        if isinstance(event, GateEvent):
+            self.append(event.idle)
+        elif isinstance(event, TrialEndedEvent):
+            self.append(event.trial)
+        elif isinstance(event, CaseEndedEvent):
+            self.append(event.record)
+
+    def append(self, record: Record) -> None:
+        """Writes one record and waits until it is on disk. Raises ResourceError, and then leaves
+        no part of it behind."""
+        line = RECORD.dump_json(record) + b"\n"
+        try:
+            written = 0
+            while written < len(line):
+                written += os.pwrite(self._descriptor, line[written:], self._end + written)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._end)
+            raise cannot_write(self._path, error) from None
+        self._end += len(line)
+
+
+def cannot_write(path: Path, error: OSError) -> ResourceError:
+    """The one line for everything that can be wrong with a results directory."""
+    return ResourceError(
+        f"cannot write {path}: {error.strerror}; free space or rights there, "
+        "or choose another directory with --results or HOSTBENCH_RESULTS"
+    )
+
+
+def _whole_lines_bytes(descriptor: int) -> int:
+    """The size up to and with the last newline."""
+    size = os.fstat(descriptor).st_size
+    content = os.pread(descriptor, size, 0)
+    return content.rfind(b"\n") + 1
+
+
+def has_begun(path: Path) -> bool:
+    """Whether this journal holds a whole record: before that nothing of the job counts."""
+    try:
+        with path.open("rb") as file:
+            return file.readline().endswith(b"\n")
+    except OSError:
+        return False
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether some process has this journal open for writing."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def read_journal(path: Path) -> list[Record]:
+    """All whole records. Raises UsageError for a journal that cannot be read or is damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {path}: {error.strerror}; without its journal the job cannot be built "
+            f"again: measure anew, or delete {path.parent}"
+        ) from None
+    # A last line without newline is what a killed writer left: it never counted.
+    *lines, _torn = content.split(b"\n")
+    if not lines:
+        raise UsageError(f"{path} is empty: the job never began; start a new one")
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(RECORD.validate_json(line))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise UsageError(
+                f"{path}:{number}: not a record of this hostbench version: {first['msg']}; "
+                "read it with the version that wrote it, or start a new job"
+            ) from None
+    if not isinstance(records[0], SessionRecord):
+        raise UsageError(f"{path}:1: not a session record; start a new job")
+    return records

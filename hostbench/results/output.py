@@ -1,0 +1,45 @@
+"""Files that an option names for a command to write."""
+
+import os
+from pathlib import Path
+
+from hostbench.base.errors import ResourceError, UsageError
+from hostbench.results.store import write_whole
+
+STANDARD_OUTPUT = "-"
+
+
+def check_output(option: str, what: str, target: Path, example: str) -> None:
+    """Refuses a directory, before any work is done for it. `example`: a good file name.
+
+    Raises UsageError or ResourceError.
+    """
+    try:
+        if target.name and not target.is_dir():
+            return
+    except OSError as error:
+        raise _cannot_write(option, what, target, error) from None
+    raise UsageError(
+        f"{option} {target} is a directory; give the name of a file, such as {target / example}"
+    )
+
+
+def write_output(option: str, what: str, target: Path, content: bytes) -> None:
+    """A file appears whole or not at all; a device or a pipe is simply written to.
+
+    Raises ResourceError.
+    """
+    try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+        else:
+            write_whole(Path(os.path.realpath(target)), content)
+    except OSError as error:
+        raise _cannot_write(option, what, target, error) from None
+
+
+def _cannot_write(option: str, what: str, target: Path, error: OSError) -> ResourceError:
+    return ResourceError(
+        f"cannot write {what} {target}: {error.strerror}; name another file with {option}, "
+        "or - for standard output"
+    )

@@ -1,0 +1,69 @@
+"""Result documents as bytes: their digest, and what is said of bytes that are no sound document."""
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from hostbench.base.errors import UsageError, shown
+from hostbench.model.result import RESULT_SCHEMA, UNSEALED_SCHEMA, ResultDocument
+
+DIGEST = "digest"
+UNSEALED = (
+    "The document has no digest, since an earlier hostbench wrote it: a change by hand would not "
+    "be found."
+)
+
+
+def sealed(document: ResultDocument) -> ResultDocument:
+    """The document with its digest."""
+    content = document.model_dump(mode="json", exclude={DIGEST})
+    return document.model_copy(update={DIGEST: _digest(content)})
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON: keys sorted, no spaces, ASCII, floats as Python's repr writes
+    them, the shortest digits that read back as the same number."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+
+def read_document(content: bytes, source: str, remedy: str) -> ResultDocument:
+    """The document that `content` of `source` is. `remedy` is where another one can be had.
+
+    Raises UsageError for one that is cut short, of an unknown schema, or changed since it was
+    written. Documents of schema 1 have no digest: of them a change cannot be seen.
+    """
+    try:
+        raw = json.loads(content)
+    except (ValueError, RecursionError):
+        raise UsageError(
+            f"{source} is cut short or damaged: its {len(content)} bytes are not one JSON "
+            f"document; {remedy}"
+        ) from None
+    schema = raw.get("schema") if isinstance(raw, dict) else None
+    _check_schema(schema, source, remedy)
+    if schema != UNSEALED_SCHEMA:
+        found, expected = raw.pop(DIGEST, None), _digest(raw)
+        if found != expected:
+            raise UsageError(
+                f"{source} was changed after it was written: its digest is {shown(found)}, that of "
+                f"its content {shown(expected)}; {remedy}"
+            )
+    try:
+        return ResultDocument.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"{source} is not a result document: {where}: {first['msg']}; {remedy}"
+        ) from None
+
+
+def _check_schema(schema: object, source: str, remedy: str) -> None:
+    reads = f"this hostbench reads {UNSEALED_SCHEMA} and {RESULT_SCHEMA}"
+    if isinstance(schema, int) and schema > RESULT_SCHEMA:
+        raise UsageError(f"{source} has schema {schema}, {reads}; read it with a newer hostbench")
+    if isinstance(schema, bool) or schema not in (UNSEALED_SCHEMA, RESULT_SCHEMA):
+        raise UsageError(f"{source} has schema {shown(schema)}, {reads}; {remedy}")

@@ -1,0 +1,1 @@
+"""Measure: jobs, rounds of trials, resumption."""

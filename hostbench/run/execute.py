@@ -1,0 +1,195 @@
+"""Runs a plan: idle gate, trials, repeats, sinks."""
+
+import contextlib
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from hostbench.base.errors import NotIdleError
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.idle import HostWatch, IdleGate
+from hostbench.judge.case import finished_case, settled, stop_reason
+from hostbench.judge.limits import HostLimits
+from hostbench.judge.peer import peer_pairs
+from hostbench.judge.trial import (
+    failed_trial,
+    measured_trial,
+    not_idle_sentence,
+    primary_metric,
+    skipped_trial,
+    unmeasured_trial,
+)
+from hostbench.model.events import SampleEvent
+from hostbench.model.job_events import (
+    CaseEndedEvent,
+    GateEvent,
+    JobEvent,
+    SampleTakenEvent,
+    Sink,
+    TrialBeginsEvent,
+    TrialEndedEvent,
+    WaitingEvent,
+)
+from hostbench.model.peer import TrialEvent
+from hostbench.model.result import (
+    OWN_TOOL,
+    IdleRecord,
+    PlannedCase,
+    TrialRecord,
+    Verdict,
+)
+from hostbench.model.table import Metric, ParamMeaning
+from hostbench.model.trial import Transport, Trial, TrialFailed, trial_name
+from hostbench.plan.estimate import Plan
+from hostbench.run.peer_turns import peer_turns
+
+
+class Execution:
+    """One run of a plan on one host."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        metrics: Mapping[str, tuple[Metric, ...]],
+        params: Mapping[str, tuple[ParamMeaning, ...]],
+        transport: Transport,
+        watch: HostWatch,
+        limits: HostLimits,
+        sinks: Sequence[Sink],
+        interrupt: Interrupt,
+    ) -> None:
+        """`metrics` and `params` by full workload name."""
+        self._plan = plan
+        self._metrics = metrics
+        self._params = params
+        self._transport = transport
+        self._limits = limits
+        self._sinks = sinks
+        self._interrupt = interrupt
+        rules = plan.suite.idle
+        self._gate = IdleGate(
+            rules, interrupt, watch, on_wait=lambda window: self._tell(WaitingEvent(window=window))
+        )
+
+    def run(self, kept: Collection[str] = ()) -> None:
+        """Measures every case that is not in `kept`.
+
+        Raises Interrupted, NotIdleError (policy `fail`), or what a sink raises.
+        """
+        idle: IdleRecord | None = None
+        for group in self._gated_groups():
+            cases = [case for case in group if case.case not in kept]
+            measured = tuple(case.case for case in cases if case.skip is None)
+            if measured:
+                idle = self._pass_gate(measured)
+            for case in cases:
+                self._run_case(case, idle)
+
+    def _gated_groups(self) -> list[list[PlannedCase]]:
+        """The cases that one question to the idle gate speaks for."""
+        per = self._plan.suite.idle.per
+        if per == "suite":
+            return [list(self._plan.cases)]
+        return self._plan.blocks if per == "block" else [[case] for case in self._plan.cases]
+
+    def _tell(self, event: JobEvent) -> None:
+        for sink in self._sinks:
+            sink.take(event)
+
+    def _pass_gate(self, cases: tuple[str, ...]) -> IdleRecord:
+        idle = self._gate.ask(cases)
+        self._tell(GateEvent(idle=idle))
+        if idle.idle is False and idle.policy == "fail":
+            raise NotIdleError(
+                f"{not_idle_sentence(idle)}; end what is running, wait longer (timeout_s), "
+                "or measure all the same with --idle-policy flag"
+            )
+        return idle
+
+    def _run_case(self, case: PlannedCase, idle: IdleRecord | None) -> None:
+        trials: list[TrialRecord] = []
+        peers: list[TrialRecord] = []
+        given_up: set[str] = set()
+        while (stopped := stop_reason(case, trials)) is None:
+            self._interrupt.check()
+            self._tell(TrialBeginsEvent(case=case.case, index=len(trials), tool=OWN_TOOL))
+            trials.append(self._run_trial(case, trials))
+            self._tell(TrialEndedEvent(trial=trials[-1]))
+            peers += self._run_peers(case, trials[-1], given_up)
+        metrics = self._metrics[case.workload]
+        record = finished_case(case, metrics, trials, peers, idle, stopped)
+        self._tell(CaseEndedEvent(record=record))
+
+    def _run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
+        if case.skip is not None:
+            return unmeasured_trial(case, case.skip)
+        record, failure = self._measured(case, len(before), self._trial(case, before))
+        if failure is not None:
+            return failed_trial(record, failure)
+        return self._judged(case, record)
+
+    def _run_peers(
+        self, case: PlannedCase, ours: TrialRecord, given_up: set[str]
+    ) -> Iterator[TrialRecord]:
+        """One trial of each peer, right after ours. `given_up` gathers those that had no figure:
+        they would have none the next time either."""
+        if ours.value is None or ours.index >= peer_pairs(case):
+            return
+        for turn in peer_turns(case, ours, primary_metric(self._metrics[case.workload])):
+            if turn.peer.tool in given_up:
+                continue
+            self._interrupt.check()
+            self._tell(TrialBeginsEvent(case=case.case, index=ours.index, tool=turn.peer.tool))
+            record, failure = self._measured(case, ours.index, turn.trial)
+            record = failed_trial(record, failure) if failure else turn.judged(record)
+            self._tell(TrialEndedEvent(trial=record))
+            yield record
+            if record.value is None:
+                given_up.add(turn.peer.tool)
+
+    def _measured(
+        self, case: PlannedCase, index: int, trial: Trial
+    ) -> tuple[TrialRecord, TrialFailed | None]:
+        """A trial that nobody has judged yet, and why its transport has no end of it."""
+        time_unix_s, started_s = time.time(), time.monotonic()
+        events: list[TrialEvent] = []
+        failure: TrialFailed | None = None
+        # Closed in any case: nothing of a trial runs on when this is left by an exception.
+        with contextlib.closing(self._transport.run(trial)) as stream:
+            try:
+                for event in stream:
+                    events.append(event)
+                    if isinstance(event, SampleEvent):
+                        self._tell(
+                            SampleTakenEvent(
+                                case=case.case, sample=event, index=index, time_unix_s=time_unix_s
+                            )
+                        )
+            except TrialFailed as error:
+                failure = error
+        record = TrialRecord(
+            case=case.case,
+            index=index,
+            tool=trial.tool,
+            time_unix_s=time_unix_s,
+            wall_s=time.monotonic() - started_s,
+            verdict=Verdict.CLEAN,
+            events=tuple(events),
+        )
+        return record, failure
+
+    def _judged(self, case: PlannedCase, record: TrialRecord) -> TrialRecord:
+        if record.start is None or record.end is None:
+            return skipped_trial(record)
+        limits = self._limits.of(case.subsystem, record.start, record.end)
+        return measured_trial(record, self._metrics[case.workload], limits)
+
+    def _trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> Trial:
+        chosen = settled(case.params, self._params[case.workload], before)
+        return Trial(
+            tool=OWN_TOOL,
+            subsystem=case.subsystem,
+            workload=case.workload.partition(".")[2],
+            params={**case.call, **chosen},
+            timeout_s=case.timeout_s,
+            id=trial_name(case, len(before)),
+        )

@@ -1,0 +1,56 @@
+"""What `hostbench run` needs of a far host. Of its own, since it takes time to import."""
+
+from collections.abc import Callable
+
+import httpx
+
+from hostbench.base.errors import UsageError, shown
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.idle import LocalWatch
+from hostbench.model.trial import Transport
+from hostbench.remote.client import RemoteService, RemoteWatch
+from hostbench.remote.far_host import BothWatch, FarHost, ThisHost, meet
+from hostbench.remote.far_options import FarOptions
+from hostbench.remote.far_session import FarTransport
+from hostbench.remote.transport import BUSY_S_MOST
+from hostbench.run.session import Apparatus
+
+
+def connect_far_host(options: FarOptions, interrupt: Interrupt) -> FarHost:
+    """The far host. Raises what `meet` does; its connections last as long as this process."""
+    try:
+        service = RemoteService(options.url, options.key, options.ca_file)
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{shown(options.url)} has no usable address: {error}") from None
+    return meet(service, ThisHost(), interrupt)
+
+
+def apparatus_with(
+    far: FarHost,
+    local: Callable[[Interrupt], Transport],
+    job: str,
+    interrupt: Interrupt,
+    say: Callable[[str], None],
+    wait_s: float,
+) -> Apparatus:
+    """That of a job with a far host; `local` gets what can interrupt its trials. `say` hears
+    once who else holds it, for `wait_s` at most, but no shorter than a job of the stack waits."""
+    shown_details: set[str] = set()
+
+    def waits(detail: str) -> None:
+        if detail not in shown_details:
+            shown_details.add(detail)
+            say(f"waiting for far host {far.name}: {detail}")
+
+    # Without a fence: a run by hand takes a host from nobody.
+    transport = FarTransport(
+        local,
+        far,
+        fence=None,
+        job=job,
+        interrupt=interrupt,
+        on_waiting=waits,
+        busy_s=max(wait_s, BUSY_S_MOST),
+    )
+    watch = BothWatch(LocalWatch(), RemoteWatch(far.service), far.name)
+    return Apparatus(transport, watch, interrupt)

@@ -1,0 +1,133 @@
+"""The local transport: a trial is a child process on this host."""
+
+import contextlib
+from collections.abc import Generator, Mapping
+
+from hostbench.base.errors import ResourceError
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.scratch import PARAM as SCRATCH_PARAM
+from hostbench.host.scratch import Scratch, takes_scratch
+from hostbench.model.events import Event, ParamValue
+from hostbench.model.peer import TrialEvent
+from hostbench.model.result import OWN_TOOL
+from hostbench.model.trial import Trial, TrialFailed
+from hostbench.plan.workloads import find_workload
+from hostbench.programs.child import Child
+from hostbench.programs.handover import PARAM as SESSION_PARAM
+from hostbench.programs.handover import session_text, text_descriptor
+from hostbench.programs.peer_trial import LocalPeers
+from hostbench.programs.program import Program
+from hostbench.programs.stream import EventStream
+
+
+class LocalTransport:
+    """Runs trials with the programs of this host, and those of its peers.
+
+    The programs inherit the lock's descriptor, so the host stays locked as long as one of them
+    lives, whatever becomes of this process. Those that work on a file inherit it too, so that it is
+    filled once a job and nobody has to find it by a name.
+    """
+
+    def __init__(
+        self,
+        programs: Mapping[str, Program],
+        interrupt: Interrupt,
+        lock_descriptor: int | None,
+        scratch: Scratch | None = None,
+    ) -> None:
+        """`scratch` None: each trial of a program that works on a file makes its own."""
+        self._programs = programs
+        self._scratch = scratch
+        self._interrupt = interrupt
+        self._inherited: tuple[int, ...] = () if lock_descriptor is None else (lock_descriptor,)
+        self._peers = LocalPeers(interrupt, self._inherited)
+
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """See Transport.run."""
+        return self._run_own(trial) if trial.tool == OWN_TOOL else self._run_peer(trial)
+
+    def _run_peer(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        yield from self._peers.run(trial, self._lent_fd(trial))
+
+    def _run_own(self, trial: Trial) -> Generator[Event, None, None]:
+        program = self._programs[trial.subsystem]
+        _check_unchanged(program)
+        workload = find_workload(
+            {trial.subsystem: program.table}, f"{trial.subsystem}.{trial.workload}"
+        )
+        stream = EventStream(trial, workload)
+        arguments = command_line(trial.workload, trial.params)
+        with contextlib.ExitStack() as lent:
+            descriptors = self._descriptors(trial, lent)
+            arguments += [f"--{name.replace('_', '-')}={fd}" for name, fd in descriptors.items()]
+            inherited = (*self._inherited, *descriptors.values())
+            child = lent.enter_context(Child(program.path, arguments, self._interrupt, inherited))
+            try:
+                for line in child.lines(trial.timeout_s):
+                    yield stream.take(line)
+                    if stream.last is not None:
+                        child.expect_end()
+                exit_code = child.wait()
+            except TrialFailed as failure:
+                raise _with_last_errors(failure, child.last_errors()) from None
+        stream.finish(exit_code, child.last_errors())
+
+    def _descriptors(self, trial: Trial, lent: contextlib.ExitStack) -> dict[str, int]:
+        """What the program inherits by the parameter that takes it; `lent` holds what is the
+        trial's own. Raises TrialFailed or ResourceError."""
+        descriptors = {}
+        scratch_fd = self._scratch_fd(trial)
+        if scratch_fd is not None:
+            descriptors[SCRATCH_PARAM] = scratch_fd
+        if trial.session is not None:
+            text = session_text(trial.session)
+            descriptors[SESSION_PARAM] = lent.enter_context(text_descriptor("session", text))
+        return descriptors
+
+    def _scratch_fd(self, trial: Trial) -> int | None:
+        """The file that the trial works on; None: on none. Raises TrialFailed."""
+        if self._scratch is None or not self._takes_scratch(trial):
+            return None
+        try:
+            return self._scratch.descriptor()
+        except ResourceError as error:
+            raise TrialFailed("scratch", error.message, ExitCode.RESOURCE) from None
+
+    def _lent_fd(self, trial: Trial) -> int | None:
+        """The file that a peer measures in: the one that a trial of ours has filled, never a new
+        one, of which it would measure the holes."""
+        if self._scratch is None or not self._takes_scratch(trial):
+            return None
+        return self._scratch.opened
+
+    def _takes_scratch(self, trial: Trial) -> bool:
+        program = self._programs.get(trial.subsystem)
+        return program is not None and takes_scratch(program.table.workload(trial.workload))
+
+
+def command_line(workload: str, params: Mapping[str, ParamValue]) -> list[str]:
+    """The arguments of one call, as docs/kernel-protocol.md says."""
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in params.items()]
+    return [workload, *options]
+
+
+def _check_unchanged(program: Program) -> None:
+    """A program that was built again in the middle of a job is not the one the result names."""
+    try:
+        now = program.fingerprint_of(program.path.stat())
+    except OSError:
+        now = None
+    if now != program.fingerprint:
+        raise TrialFailed(
+            "program_changed",
+            f"{program.path} was replaced while the job ran; start the job again",
+        )
+
+
+def _with_last_errors(failure: TrialFailed, last_errors: str) -> TrialFailed:
+    if not last_errors:
+        return failure
+    return TrialFailed(
+        failure.code, f"{failure.message}; its output: {last_errors}", failure.exit_code
+    )

@@ -1,0 +1,190 @@
+"""One session of a job, wherever its trials run: from its first record to its document."""
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import hostbench
+from hostbench.base.errors import HostbenchError
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.host.idle import HostWatch
+from hostbench.judge.limits import HostLimits
+from hostbench.model.host import HostInventory
+from hostbench.model.job_events import EstimateEvent, PlanEvent, Sink
+from hostbench.model.result import (
+    FarHostRecord,
+    JobState,
+    PlannedCase,
+    ProgramVersion,
+    ResultDocument,
+    SessionRecord,
+    StateRecord,
+)
+from hostbench.model.table import Metric, Table
+from hostbench.model.trial import Transport
+from hostbench.plan.estimate import Plan
+from hostbench.plan.workloads import meanings_of, metrics_of
+from hostbench.results.document import Progress, assemble, job_exit_code, summarise
+from hostbench.results.journal import JournalWriter
+from hostbench.results.store import JobDirectory, JobIndex
+from hostbench.run.execute import Execution
+from hostbench.run.timing import timed, untimed
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is measured with what, before anything is; tables by subsystem."""
+
+    plan: Plan
+    tables: Mapping[str, Table]
+    programs: tuple[ProgramVersion, ...]
+    host: HostInventory
+    far_host: FarHostRecord | None = None
+
+    @property
+    def metrics(self) -> dict[str, tuple[Metric, ...]]:
+        """The metrics of every workload that occurs."""
+        return metrics_of(self.plan.cases, self.tables)
+
+    def plan_event(self, kept: Sequence[str] = ()) -> PlanEvent:
+        """The event that says what is about to be measured."""
+        return PlanEvent(
+            cases=list(self.plan.cases),
+            metrics=self.metrics,
+            kept=list(kept),
+            suite=self.plan.suite,
+        )
+
+    def untimed(self, kept: Sequence[str] = ()) -> list[PlannedCase]:
+        """The cases that are run for a moment first, so that the time of all can be told."""
+        return untimed(self.plan.without(kept), self.tables)
+
+    def session(self, job: str, kept: tuple[str, ...] = ()) -> SessionRecord:
+        """The journal's record of it."""
+        return SessionRecord(
+            job=job,
+            time_unix_s=time.time(),
+            hostbench=hostbench.__version__,
+            programs=self.programs,
+            host=self.host,
+            suite=self.plan.suite,
+            workloads=self.metrics,
+            cases=self.plan.cases,
+            kept=kept,
+            far_host=self.far_host,
+            params=meanings_of(self.plan.cases, self.tables),
+        )
+
+
+@dataclass(frozen=True)
+class Apparatus:
+    """Where trials run, how the host is watched, and what ends it all early."""
+
+    transport: Transport
+    watch: HostWatch
+    interrupt: Interrupt
+
+
+def begin_journal(job: JobDirectory, session: SessionRecord) -> JournalWriter:
+    """The journal with its first record; a job that cannot have one leaves no directory."""
+    try:
+        journal = JournalWriter(job.journal, create=True)
+    except HostbenchError:
+        job.discard()
+        raise
+    try:
+        journal.append(session)
+    except HostbenchError:
+        # While it is locked: nobody else can have begun it.
+        with contextlib.suppress(OSError):
+            job.journal.unlink()
+        journal.close()
+        job.discard()
+        raise
+    return journal
+
+
+def measure(
+    job: JobDirectory,
+    journal: JournalWriter,
+    setup: Setup,
+    session: SessionRecord,
+    apparatus: Apparatus,
+    sinks: Sequence[Sink],
+    index: JobIndex,
+) -> ResultDocument:
+    """Runs the cases that `session` does not keep, those of a fixed work for a moment first to tell
+    how long all of it takes; `sinks` hear of it after the journal.
+
+    Raises HostbenchError; what was measured until then is kept, and the journal says why.
+    """
+    index.note(summarise(job.progress(), JobState.RUNNING, None))
+    execution = Execution(
+        plan=setup.plan,
+        metrics=session.workloads,
+        params=session.params,
+        transport=apparatus.transport,
+        watch=apparatus.watch,
+        limits=HostLimits(setup.host, setup.tables),
+        sinks=(journal, *sinks),
+        interrupt=apparatus.interrupt,
+    )
+    try:
+        _tell_times(setup, session, apparatus.transport, sinks)
+        execution.run(session.kept)
+        return _complete(job, journal, index)
+    except HostbenchError as error:
+        _give_up(job, journal, index, error)
+        raise
+
+
+def _tell_times(
+    setup: Setup, session: SessionRecord, transport: Transport, sinks: Sequence[Sink]
+) -> None:
+    if not setup.untimed(session.kept):
+        return
+    left = setup.plan.without(session.kept)
+    event = EstimateEvent(estimate=timed(left, setup.tables, transport).estimate())
+    for sink in sinks:
+        sink.take(event)
+
+
+def _complete(job: JobDirectory, journal: JournalWriter, index: JobIndex) -> ResultDocument:
+    """The document first, the job's state second."""
+    progress = job.progress()
+    document = assemble(progress)
+    exit_code = job_exit_code(document)
+    succeeded = exit_code in (ExitCode.OK, ExitCode.NOTHING_RAN)
+    state = JobState.SUCCEEDED if succeeded else JobState.FAILED
+    ended = _ended(progress, state, None if succeeded else exit_code.meaning)
+    document = document.model_copy(update={"job": ended.summary, "reason": ended.reason})
+    document = job.store(document)
+    journal.append(ended)
+    index.note(document.job)
+    return document
+
+
+def _give_up(
+    job: JobDirectory, journal: JournalWriter, index: JobIndex, error: HostbenchError
+) -> None:
+    """Notes how the job ended, as far as that can still be written, and says what is kept."""
+    progress = job.progress()
+    state = JobState.INTERRUPTED if isinstance(error, Interrupted) else JobState.FAILED
+    ended = _ended(progress, state, error.message)
+    with contextlib.suppress(HostbenchError):
+        journal.append(ended)
+    index.note(ended.summary)
+    done, cases = len(progress.done), len(progress.session.cases)
+    error.add(f"{done} of {cases} cases are measured and kept")
+
+
+def _ended(progress: Progress, state: JobState, reason: str | None) -> StateRecord:
+    now_unix_s = time.time()
+    return StateRecord(
+        time_unix_s=now_unix_s,
+        state=state,
+        reason=reason,
+        summary=summarise(progress, state, now_unix_s),
+    )

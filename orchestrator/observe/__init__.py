@@ -1,0 +1,1 @@
+"""What the orchestrator says of itself: health, metrics, its own use of the host."""

@@ -1,0 +1,1 @@
+"""Queue, leases and state of jobs and hosts in Redis."""

@@ -1,0 +1,209 @@
+"""What may be queued: a submission is planned in full, on the host it is for, before it is
+accepted. What cannot be is refused with the field it is about."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.model.jobs import JobSpec
+from hostbench.model.result import PlannedCase
+from hostbench.model.suite import ALL, Suite
+from hostbench.plan.suite import Changes, ad_hoc_suite, built_in_suites, changed, load_known_suite
+from hostbench.plan.workloads import find_workload, first_between_hosts, subsystems_of
+from hostbench.programs.params import check_value, known_param
+from hostbench.results.store import new_job_id
+from hostbench.web.problem import Problem
+from orchestrator.queue.hosts import HostFacts, HostState, HostStore
+from orchestrator.queue.plans import Plans
+from orchestrator.queue.record import NewJob
+
+
+def refusal(message: str, *field: str) -> Problem:
+    """A submission that cannot be, because of `body.<field>`."""
+    return Problem(422, "invalid", message, field=".".join(("body", *field)))
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A submission that can be measured."""
+
+    spec: JobSpec
+    suite: Suite
+    hosts: tuple[str, ...]
+    subsystems: tuple[str, ...]
+    far_subsystems: tuple[str, ...] = ()
+
+    def job(self, job_id: str | None = None) -> NewJob:
+        """It as a job, with a new id unless it has one."""
+        return NewJob(
+            job_id or new_job_id(self.suite.name),
+            self.spec,
+            self.suite,
+            self.hosts,
+            self.subsystems,
+            self.far_subsystems,
+        )
+
+
+class Acceptance:
+    """Judges submissions. Methods raise Problem, or RedisError."""
+
+    def __init__(self, hosts: HostStore, plans: Plans) -> None:
+        """`plans`: those that the jobs run by."""
+        self._hosts = hosts
+        self._plans = plans
+
+    def accept(self, spec: JobSpec) -> Accepted:
+        """The submission, for its hosts."""
+        suite = requested_suite(spec)
+        subsystems = _subsystems(spec, suite)
+        states = self._asked_hosts(spec)
+        first, facts = states[0], self._facts(states[0])
+        for subsystem in subsystems:
+            if subsystem not in facts.tables:
+                raise refusal(
+                    f"{first.name} has no service {subsystem}; it has {listing(facts.tables)}: "
+                    "start that service there, or name another host",
+                    "hosts",
+                )
+        between = self._between(spec, suite, facts, two_hosts=len(states) > 1)
+        far_subsystems = () if between is None else self._far_subsystems(states, between)
+        names = tuple(state.name for state in states)
+        return Accepted(spec, suite, names, tuple(subsystems), far_subsystems)
+
+    def _far_subsystems(self, states: Sequence[HostState], between: PlannedCase) -> tuple[str, ...]:
+        """What the second host must have a service of, for the sake of a case that is `between`
+        two. Raises Problem when it has none, or when there is no second host."""
+        if len(states) == 1:
+            raise refusal(
+                f"{between.title} has its far end on a second host; give hosts two names: "
+                f"{states[0].name}, which measures, and the far host",
+                "hosts",
+            )
+        far = states[1]
+        if between.subsystem not in far.alive:
+            raise refusal(
+                f"{far.name} has no service {between.subsystem}, where {between.title} is to have "
+                f"its far end; it has {listing(far.alive)}: start that service there, name another "
+                "second host, or give the network cases target: loopback",
+                "hosts",
+            )
+        return (between.subsystem,)
+
+    def _asked_hosts(self, spec: JobSpec) -> Sequence[HostState]:
+        alive = [state for state in self._hosts.lately() if state.alive]
+        if spec.hosts is not None:
+            by_name = {state.name: state for state in alive}
+            for name in spec.hosts:
+                if name not in by_name:
+                    # Perhaps it registered a moment ago.
+                    (by_name[name],) = self._hosts.states_of([name])
+                if not by_name[name].alive:
+                    raise self._unregistered(name)
+            return [by_name[name] for name in spec.hosts]
+        if not alive:
+            raise refusal(
+                "no host is registered; start a service that knows this orchestrator "
+                "(HOSTBENCH_ORCHESTRATOR_URL)",
+                "hosts",
+            )
+        if len(alive) > 1:
+            names = listing(state.name for state in alive)
+            raise refusal(f"several hosts are registered; give hosts: {names}", "hosts")
+        return alive
+
+    def _unregistered(self, name: str) -> Problem:
+        states = self._hosts.states()
+        alive = [state.name for state in states if state.alive]
+        if name in (state.name for state in states):
+            return refusal(
+                f"host {shown(name)} is gone: its services renew their registration no longer; "
+                "start them again",
+                "hosts",
+            )
+        return refusal(
+            f"host {shown(name)} is not registered; {did_you_mean(name, alive)}"
+            f"give {listing(alive)}",
+            "hosts",
+        )
+
+    def _facts(self, state: HostState) -> HostFacts:
+        facts = self._hosts.facts(state)
+        if facts is None:
+            raise self._unregistered(state.name)
+        return facts
+
+    def _between(
+        self, spec: JobSpec, suite: Suite, facts: HostFacts, *, two_hosts: bool
+    ) -> PlannedCase | None:
+        """Plans the whole suite on the host as it is; the first case between two hosts."""
+        try:
+            plan = self._plans.plan(suite, facts.planned, far_host=two_hosts)
+        except UsageError as error:
+            if spec.workload is not None:
+                _check_workload(spec, spec.workload, facts)
+            raise refusal(error.message, _about(spec)) from None
+        return first_between_hosts(plan.cases)
+
+
+def requested_suite(spec: JobSpec) -> Suite:
+    """The suite as asked for: by name or in full, at one of its scales, or made up for one
+    workload, with the changes. Raises Problem."""
+    if spec.workload is not None:
+        try:
+            suite = ad_hoc_suite(spec.workload, spec.params)
+        except UsageError as error:
+            raise refusal(error.message, "workload") from None
+    else:
+        assert spec.suite is not None, "JobSpec has one of them"
+        suite = _at_scale(spec.suite, spec.scale)
+    return changed(suite, Changes(spec.trials, spec.idle_policy, spec.peers))
+
+
+def _at_scale(asked: str | Suite, scale: str | None) -> Suite:
+    suite = named_suite(asked) if isinstance(asked, str) else asked
+    try:
+        return suite.scaled(scale)
+    except UsageError as error:
+        raise refusal(error.message, "scale") from None
+
+
+def named_suite(name: str) -> Suite:
+    """A suite of this installation: never a path. Raises Problem."""
+    known = built_in_suites()
+    if name not in known:
+        raise refusal(
+            f"there is no suite {shown(name)}; {did_you_mean(name, known)}give {listing(known)}, "
+            "or the suite itself",
+            "suite",
+        )
+    try:
+        return load_known_suite(known[name])
+    except UsageError as error:
+        raise refusal(error.message, "suite") from None
+
+
+def _subsystems(spec: JobSpec, suite: Suite) -> list[str]:
+    try:
+        return subsystems_of(suite)
+    except UsageError as error:
+        raise refusal(error.message, _about(spec)) from None
+
+
+def _about(spec: JobSpec) -> str:
+    return "suite" if spec.workload is None else "workload"
+
+
+def _check_workload(spec: JobSpec, name: str, facts: HostFacts) -> None:
+    """Workload and parameters one by one, so that the refusal names the right one."""
+    try:
+        workload = find_workload(facts.planned.tables, name)
+    except UsageError as error:
+        raise refusal(error.message, "workload") from None
+    for param, value in spec.params.items():
+        try:
+            known = known_param(workload, param)
+            if value != ALL:
+                check_value(known, value, facts.inventory.allowed_cpus)
+        except UsageError as error:
+            raise refusal(error.message, "params", param) from None

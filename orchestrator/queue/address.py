@@ -1,0 +1,16 @@
+"""Where Redis is. Imports no client of Redis: `orchestrator.influx.reindex` can do without."""
+
+from typing import Annotated
+
+from pydantic import SecretStr
+
+from hostbench.base.config import EnvironmentSettings, url_of
+
+RedisUrl = Annotated[str, url_of("redis", "rediss", "unix")]
+
+
+class RedisSettings(EnvironmentSettings):
+    """The Redis of the stack."""
+
+    redis_url: RedisUrl | None = None
+    redis_password: SecretStr | None = None

@@ -1,0 +1,91 @@
+"""How Redis is reached, and the scripts it runs for us."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import redis
+import redis.asyncio
+from pydantic import SecretStr
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+# One hash tag: all keys lie in one slot.
+PREFIX = "{hostbench}:"
+CONNECT_TIMEOUT_S = 1.0
+# A slow disk may hold up the AOF for seconds.
+ANSWER_TIMEOUT_S = 5.0
+# The scripts that take up something new.
+GROWING = frozenset({"enqueue", "resume", "register"})
+# One for each thread of jobs and calls, and for each watcher: redis-py would allow 100.
+CONNECTIONS_MOST = 500
+LUA = Path(__file__).with_name("lua")
+
+
+def key(*parts: str) -> str:
+    """The key `{hostbench}:part:part`."""
+    return PREFIX + ":".join(parts)
+
+
+def _options(
+    password: SecretStr | None, answer_timeout_s: float, connect_timeout_s: float
+) -> dict[str, Any]:
+    return {
+        "password": password and password.get_secret_value(),
+        "decode_responses": True,
+        "socket_connect_timeout": connect_timeout_s,
+        "socket_timeout": answer_timeout_s,
+        "max_connections": CONNECTIONS_MOST,
+        "client_name": "hostbench-orchestrator",
+        # A script whose answer was lost may have run: whoever called decides what to do then.
+        "retry": Retry(NoBackoff(), 0),
+    }
+
+
+def connect(
+    url: str,
+    password: SecretStr | None = None,
+    answer_timeout_s: float = ANSWER_TIMEOUT_S,
+    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+) -> redis.Redis:
+    """A client for any number of threads. It connects when it is used."""
+    return redis.Redis.from_url(url, **_options(password, answer_timeout_s, connect_timeout_s))
+
+
+def connect_async(url: str, password: SecretStr | None = None) -> redis.asyncio.Redis:
+    """A client for the event loop."""
+    options = _options(password, ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S)
+    options["retry"] = AsyncRetry(NoBackoff(), 0)
+    return redis.asyncio.Redis.from_url(url, **options)
+
+
+@cache
+def _text(name: str) -> str:
+    # A full Redis takes nothing new, and lets go of what it has.
+    flags = "" if name in GROWING else " flags=allow-oom"
+    return f"#!lua{flags}\n" + "".join(
+        (LUA / f"{part}.lua").read_text() for part in ("common", name)
+    )
+
+
+class Scripts:
+    """The scripts of lua/, by name. Redis keeps them; one that lost them gets them again."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._scripts = {
+            path.stem: client.register_script(_text(path.stem))
+            for path in LUA.glob("*.lua")
+            if path.stem != "common"
+        }
+
+    def __call__(self, name: str, *arguments: str | int) -> Any:
+        """Runs one. Raises RedisError."""
+        return self._scripts[name](keys=[PREFIX], args=arguments)
+
+
+def flat(fields: dict[str, str]) -> Sequence[str]:
+    """Names and values in turn, as the scripts take them."""
+    return [word for pair in fields.items() for word in pair]

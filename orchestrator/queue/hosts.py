@@ -1,0 +1,218 @@
+"""Hosts in Redis: who is there, what they are, who uses them."""
+
+import contextlib
+import functools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+import redis
+from pydantic import ValidationError
+
+from hostbench.host.inventory import merged_inventory
+from hostbench.model.host import HostInventory
+from hostbench.model.service import Registration, ServiceTable
+from orchestrator.queue.connection import Scripts, flat, key
+from orchestrator.queue.jobs import ALIVE_S
+from orchestrator.queue.plans import PlannedHost
+from orchestrator.queue.record import MICROSECONDS
+
+RENEW_S = 15.0
+_SERVICE = "service:"
+HOSTS_CACHED = 64
+KNOWN_S = 1.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service of a host, as it registered. `facts`: which of its facts are known."""
+
+    host: str
+    subsystem: str
+    instance: str
+    url: str
+    facts: str
+    renewed_unix_s: float
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What the services of a host reported about it; tables by subsystem."""
+
+    inventory: HostInventory
+    tables: Mapping[str, ServiceTable]
+
+    @functools.cached_property
+    def planned(self) -> PlannedHost:
+        """What plans are made from."""
+        tables = {subsystem: answer.table for subsystem, answer in self.tables.items()}
+        return PlannedHost(tables, self.inventory)
+
+
+@dataclass(frozen=True)
+class HostState:
+    """A host now. `alive`: the subsystems whose services renewed in time; `lease`: the job that
+    has it."""
+
+    name: str
+    services: tuple[Service, ...]
+    alive: tuple[str, ...]
+    job: str | None
+
+    @property
+    def instances(self) -> tuple[tuple[str, str, str], ...]:
+        """What its facts depend on, by subsystem."""
+        return tuple(
+            (one.subsystem, one.instance, one.facts)
+            for one in self.services
+            if one.subsystem in self.alive
+        )
+
+
+class HostStore:
+    """All methods raise RedisError when Redis cannot be used."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._redis = client
+        self._run = Scripts(client)
+        self._cached_facts = lru_cache(HOSTS_CACHED)(self._read_facts)
+        self._known: list[HostState] = []
+        self._known_until_s = 0.0
+
+    def renew(self, registration: Registration) -> bool:
+        """Renews a service that is known as it is; False: it is new, or another version wrote down
+        what it said; see `register`."""
+        if self._register(registration) != "known":
+            return False
+        return self.facts(self.states_of([registration.host])[0]) is not None
+
+    def register(
+        self, registration: Registration, inventory: HostInventory, table: ServiceTable
+    ) -> None:
+        """Notes a new service with what it says about its host. Where disks are measured one
+        service of them all knows: what it said stays when another one registers."""
+        answer = "changed"
+        # Each time another service has registered in between, and there are five.
+        while answer == "changed":
+            text = self._inventory_text(registration.host)
+            before = _understood(text)
+            whole = merged_inventory([inventory, *([] if before is None else [before])])
+            facts = {
+                "inventory": whole.model_dump_json(),
+                f"table:{registration.subsystem}": table.model_dump_json(),
+            }
+            answer = self._register(registration, text or "", *flat(facts))
+
+    def _register(self, registration: Registration, *facts: str) -> str:
+        answer = self._run(
+            "register",
+            registration.host,
+            registration.subsystem,
+            registration.url,
+            registration.instance,
+            int(ALIVE_S * 1000),
+            *facts,
+        )
+        return cast(str, answer)
+
+    def unregister(self, service: Service) -> None:
+        """Forgets a service that could not be reached, until it registers again."""
+        self._known_until_s = 0.0
+        self._run("unregister", service.host, service.subsystem, service.instance)
+
+    def states(self) -> list[HostState]:
+        """Every host that ever registered, by name."""
+        names = cast(list[str], self._redis.zrange(key("hosts"), 0, -1))
+        return self.states_of(sorted(names))
+
+    def lately(self) -> list[HostState]:
+        """`states`, as they were within the last second if any host was alive: asked for by every
+        submission."""
+        known = self._known
+        if time.monotonic() < self._known_until_s and any(state.alive for state in known):
+            return known
+        requested_s = time.monotonic()
+        self._known = self.states()
+        self._known_until_s = requested_s + KNOWN_S
+        return self._known
+
+    def states_of(self, names: Sequence[str]) -> list[HostState]:
+        """These hosts; unknown ones have no services."""
+        fields = self._service_fields(names)
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for name, services in zip(names, fields, strict=True):
+                pipeline.get(key("lease", name))
+                for service in services:
+                    pipeline.exists(key("alive", name, service.subsystem))
+            answers = iter(pipeline.execute())
+        states = []
+        for name, services in zip(names, fields, strict=True):
+            lease = cast(str | None, next(answers))
+            alive = tuple(one.subsystem for one in services if next(answers))
+            job = lease.partition(":")[0] if lease else None
+            states.append(HostState(name, services, alive, job))
+        return states
+
+    def _service_fields(self, names: Sequence[str]) -> list[tuple[Service, ...]]:
+        """The services of each host, without the large fields of its hash."""
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for name in names:
+                pipeline.hkeys(key("host", name))
+            fields = pipeline.execute()
+            subsystems = [
+                sorted(one.removeprefix(_SERVICE) for one in some if one.startswith(_SERVICE))
+                for some in fields
+            ]
+            for name, some in zip(names, subsystems, strict=True):
+                for subsystem in some:
+                    wanted = [f"{_SERVICE}{subsystem}", f"renewed:{subsystem}"]
+                    pipeline.hmget(key("host", name), wanted)
+            answers = iter(pipeline.execute())
+        return [
+            tuple(_service(name, subsystem, next(answers)) for subsystem in some)
+            for name, some in zip(names, subsystems, strict=True)
+        ]
+
+    def facts(self, state: HostState) -> HostFacts | None:
+        """What a host reported when its present services registered; None: it is gone, or
+        another version wrote that down, and it will be asked anew."""
+        try:
+            return self._cached_facts(state.name, state.instances) if state.alive else None
+        except (LookupError, ValidationError):
+            return None
+
+    def _read_facts(self, name: str, instances: tuple[tuple[str, str, str], ...]) -> HostFacts:
+        subsystems = [subsystem for subsystem, _, _ in instances]
+        wanted = ["inventory", *(f"table:{subsystem}" for subsystem in subsystems)]
+        answers = cast(list[str | None], self._redis.hmget(key("host", name), wanted))
+        inventory, *tables = [text for text in answers if text is not None]
+        if len(tables) < len(subsystems):
+            raise LookupError(name)  # it registered anew meanwhile; not to be cached
+        return HostFacts(
+            inventory=HostInventory.model_validate_json(inventory),
+            tables={
+                subsystem: ServiceTable.model_validate_json(table)
+                for subsystem, table in zip(subsystems, tables, strict=True)
+            },
+        )
+
+    def last_inventory(self, name: str) -> HostInventory | None:
+        """What a host was when it last registered; None: never heard of, or not understood."""
+        return _understood(self._inventory_text(name))
+
+    def _inventory_text(self, name: str) -> str | None:
+        return cast(str | None, self._redis.hget(key("host", name), "inventory"))
+
+
+def _understood(inventory: str | None) -> HostInventory | None:
+    """None: there is none, or another version wrote it."""
+    with contextlib.suppress(ValidationError):
+        return None if inventory is None else HostInventory.model_validate_json(inventory)
+    return None
+
+
+def _service(host: str, subsystem: str, fields: list[str | None]) -> Service:
+    instance, url, facts = (fields[0] or "  ").split(" ")
+    return Service(host, subsystem, instance, url, facts, int(fields[1] or 0) / MICROSECONDS)

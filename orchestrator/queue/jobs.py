@@ -1,0 +1,271 @@
+"""Jobs in Redis: queued, started, ended, and what is known of each."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import redis
+
+from hostbench.model.jobs import JobView, StackState
+from orchestrator.queue.connection import Scripts, flat, key
+from orchestrator.queue.record import (
+    MICROSECONDS,
+    VIEWED,
+    Fields,
+    JobTask,
+    NewJob,
+    StartedJob,
+    queued_view,
+    view_of,
+    worth_us,
+)
+
+LEASE_S = 15.0
+# Of a registration: see orchestrator/queue/hosts.py.
+ALIVE_S = 45.0
+IDEMPOTENCY_S = 86400
+QUEUED_MOST = 20_000
+ENDED_KEPT_S = 7 * 86400.0
+ENDED_MOST = 20_000
+FORGET_BATCH = 200
+SCAN_BATCH = 500
+
+Lease = Literal["held", "cancel", "gone"]
+
+
+@dataclass(frozen=True)
+class Enqueued:
+    """What became of a submission. known: the same was submitted before as `id`; other: something
+    else was, with this idempotency key; taken: the id is; full: the queue is. `view`: the job, if
+    it was queued."""
+
+    word: Literal["queued", "known", "other", "taken", "full"]
+    id: str
+    view: JobView | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What became of a wish about a job, and the state it had."""
+
+    word: Literal["unknown", "ended", "cancelled", "asked", "queued", "full", "refused"]
+    before: str
+
+
+class JobStore:
+    """All methods raise RedisError when Redis cannot be used."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._redis = client
+        self._run = Scripts(client)
+
+    # ---- from submission to start ----
+
+    def enqueue(self, job: NewJob, idempotency: str | None, body: bytes) -> Enqueued:
+        """Accepts a job, once for each idempotency key; `body` is what it was asked for with."""
+        word, job_id, *place = self._run(
+            "enqueue",
+            job.id,
+            _digest(idempotency.encode()) if idempotency is not None else "",
+            _digest(body),
+            IDEMPOTENCY_S,
+            QUEUED_MOST,
+            job.queue,
+            worth_us(job.spec.priority),
+            *flat(job.fields),
+        )
+        view = queued_view(job, *map(int, place)) if place else None
+        return Enqueued(word, job_id, view)
+
+    def submitted(self, idempotency: str, body: bytes) -> Enqueued | None:
+        """What was submitted with this key before; None: nothing."""
+        name = key("idempotency", _digest(idempotency.encode()))
+        before, job_id = cast(list[str | None], self._redis.hmget(name, ["body", "id"]))
+        if before is None or job_id is None:
+            return None
+        return Enqueued("known" if before == _digest(body) else "other", job_id)
+
+    def dispatch(self, owner: str, most: int) -> list[StartedJob]:
+        """Starts every job whose time has come, `most` at most; they hold leases then."""
+        answer = self._run("dispatch", owner, _milliseconds(LEASE_S), most)
+        return [
+            StartedJob(job_id, int(fence), owner, int(waited_us) / MICROSECONDS)
+            for job_id, fence, waited_us in answer
+        ]
+
+    def queued(self) -> int:
+        """How many jobs wait in a queue."""
+        return self._redis.zcard(key("state", StackState.QUEUED))
+
+    # ---- what the orchestrator that runs a job says of it ----
+
+    def task(self, job_id: str) -> tuple[JobTask, int] | None:
+        """What a job is to measure, and how often it began before; None: it is gone."""
+        fields = self._fields([job_id], ("suite", "hosts", "spec", "submitted_us", "sessions"))[0]
+        if fields["suite"] is None:
+            return None
+        return JobTask.read(fields), int(fields["sessions"] or 0)
+
+    def renew(self, job: StartedJob) -> Lease:
+        """Keeps its leases. gone: they are no longer its; cancel: somebody wants it to stop."""
+        answer = self._run(
+            "renew", job.id, job.fence, job.owner, _milliseconds(LEASE_S), _milliseconds(ALIVE_S)
+        )
+        return cast(Lease, answer)
+
+    def record(
+        self,
+        job: StartedJob,
+        *,
+        number: int,
+        state: StackState | None = None,
+        fields: Mapping[str, str] | None = None,
+        live: Sequence[str] = (),
+        events: Sequence[str] = (),
+    ) -> bool:
+        """Notes state, fields and events in one step; `live` ones are only published, before.
+        `number` counts the calls for this fence: asked again with the same one it does nothing.
+
+        False: the job is no longer this fence's, and nothing was written.
+        """
+        pairs = flat(dict(fields or {}))
+        counts = (len(pairs), len(live))
+        answer = self._run(
+            "record", job.id, job.fence, number, state or "", *counts, *pairs, *live, *events
+        )
+        return bool(answer)
+
+    def finish(
+        self, job: StartedJob, state: StackState, reason: str | None, fields: Mapping[str, str]
+    ) -> bool:
+        """Ends a job and frees its hosts. False: it is no longer this fence's, nothing changed."""
+        answer = self._run("finish", job.id, job.fence, state, reason or "", *flat(dict(fields)))
+        return bool(answer)
+
+    def put_back(self, job: StartedJob, reason: str) -> Literal["queued", "cancelled", "gone"]:
+        """Queues it again where it stood; only before it has measured anything."""
+        answer = self._run("put_back", job.id, job.fence, reason)
+        return cast(Literal["queued", "cancelled", "gone"], answer)
+
+    def publish(self, messages: Iterable[tuple[str, str]]) -> None:
+        """Live events, (job, event) each: listeners get them, they are not kept."""
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for job_id, event in messages:
+                pipeline.publish(key("live", job_id), f" {event}")
+            pipeline.execute()
+
+    # ---- wishes ----
+
+    def cancel(self, job_id: str) -> Answered:
+        """Cancels a queued job, or asks its orchestrator to stop it."""
+        return Answered(*self._run("cancel", job_id))
+
+    def resume(self, job_id: str, priority: int, archived: Mapping[str, str]) -> Answered:
+        """Queues an ended job again; `archived` are its fields if Redis no longer knows them."""
+        answer = self._run("resume", job_id, worth_us(priority), QUEUED_MOST, *flat(dict(archived)))
+        return Answered(*answer)
+
+    # ---- housekeeping: any orchestrator does it ----
+
+    def reap(self) -> list[tuple[str, str]]:
+        """Ends the jobs whose leases are gone; (job, state) each."""
+        return [(job_id, state) for job_id, state in self._run("reap")]
+
+    def forget(self) -> int:
+        """Drops what ended long ago; how many jobs."""
+        kept_us = int(ENDED_KEPT_S * MICROSECONDS)
+        return cast(int, self._run("forget", kept_us, ENDED_MOST, FORGET_BATCH))
+
+    # ---- looking ----
+
+    def view(self, job_id: str) -> JobView | None:
+        """The job; None: Redis does not know it."""
+        return next(iter(self.views([job_id])), None)
+
+    def views(self, job_ids: Sequence[str]) -> list[JobView]:
+        """Those of the jobs that Redis knows, in the same order."""
+        known = [one for one in self._fields(job_ids, VIEWED) if one["state"] is not None]
+        positions = self._positions(known)
+        return [view_of(one, positions.get(one["id"] or "")) for one in known]
+
+    def state(self, job_id: str) -> StackState | None:
+        """The job's state; None: Redis does not know it."""
+        state = cast(str | None, self._redis.hget(key("job", job_id), "state"))
+        return None if state is None else StackState(state)
+
+    def submitted_unix_s(self, job_id: str) -> float | None:
+        """When the job was submitted; None: Redis does not know it."""
+        score = self._redis.zscore(key("jobs"), job_id)
+        return None if score is None else score / MICROSECONDS
+
+    def knows(self, job_ids: Sequence[str]) -> set[str]:
+        """Those of the jobs that are here."""
+        scores = self._redis.zmscore(key("jobs"), list(job_ids))
+        return {job_id for job_id, score in zip(job_ids, scores, strict=True) if score is not None}
+
+    def newest(
+        self, state: StackState | None, before_unix_s: float | None
+    ) -> Iterator[tuple[float, str]]:
+        """(time of submission, id) of the jobs in a state submitted before, newest first."""
+        index = key("state", state) if state else key("jobs")
+        most = "+inf" if before_unix_s is None else f"({before_unix_s * MICROSECONDS:.0f}"
+        start = 0
+        while True:
+            batch = cast(
+                list[tuple[str, float]],
+                self._redis.zrevrangebyscore(
+                    index, most, "-inf", start=start, num=SCAN_BATCH, withscores=True
+                ),
+            )
+            for job_id, score in batch:
+                yield score / MICROSECONDS, job_id
+            if len(batch) < SCAN_BATCH:
+                return
+            start += SCAN_BATCH
+
+    def hosts_of(self, job_ids: Sequence[str]) -> list[list[str]]:
+        """The hosts of each."""
+        return [(one["hosts"] or "").split(",") for one in self._fields(job_ids, ("hosts",))]
+
+    def counts(self) -> dict[StackState, int]:
+        """How many jobs are in each state."""
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for state in StackState:
+                pipeline.zcard(key("state", state))
+            return dict(zip(StackState, pipeline.execute(), strict=True))
+
+    def _fields(self, job_ids: Sequence[str], names: Sequence[str]) -> list[Fields]:
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for job_id in job_ids:
+                pipeline.hmget(key("job", job_id), list(names))
+            answers: list[Any] = pipeline.execute()
+        return [dict(zip(names, values, strict=True)) for values in answers]
+
+    def _positions(self, jobs: Sequence[Fields]) -> dict[str, int]:
+        """Where the queued ones stand among those that want one of their hosts, from 1."""
+        waiting = [job for job in jobs if job["state"] == StackState.QUEUED]
+        if not waiting:
+            return {}
+        queues = sorted(cast(set[str], self._redis.smembers(key("queues"))))
+        asked: list[str] = []
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for job in waiting:
+                wanted = set((job["hosts"] or "").split(","))
+                for queue in queues:
+                    if wanted & set(queue.partition("|")[0].split(",")):
+                        pipeline.zcount(key("queue", queue), "-inf", f"({job['score']}")
+                        asked.append(job["id"] or "")
+            counts: list[int] = pipeline.execute()
+        positions = {job["id"] or "": 1 for job in waiting}
+        for job_id, count in zip(asked, counts, strict=True):
+            positions[job_id] += count
+        return positions
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)

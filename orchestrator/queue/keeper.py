@@ -1,0 +1,246 @@
+"""Keeps the leases of the jobs that run here, and stops a job that may no longer go on.
+
+A lease that is not renewed in time is given to somebody else. So a trial ends before its lease
+does: on this process's own clock, whatever Redis, the network or the system clock do, and also when
+this process itself was stopped for a while.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from enum import Enum
+
+import structlog
+from redis.exceptions import RedisError
+
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.model.jobs import StackState
+from orchestrator.queue.jobs import LEASE_S, Lease
+from orchestrator.queue.record import StartedJob
+
+RENEW_S = 5.0
+# The trial is over so long before its lease is.
+MARGIN_S = 3.0
+# After an attempt that failed.
+RETRY_S = 0.5
+
+log = structlog.get_logger()
+
+
+def now_s() -> float:
+    """A clock that cannot be set and that counts while the machine sleeps, as Redis' may."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def repeat_while(step: Callable[[], None], wanted: Callable[[], bool]) -> None:
+    """Does `step` again and again while it is wanted. An unexpected error is logged: a
+    thread that all jobs need does not end of it."""
+    while wanted():
+        try:
+            step()
+        except Exception:
+            log.exception("thread_goes_on", thread=threading.current_thread().name)
+            time.sleep(RETRY_S)
+
+
+class Stop(Enum):
+    """Why a job is stopped. The value is for people."""
+
+    CANCELLED = "cancelled by request"
+    LEASE_LOST = "its lease was lost"
+    SHUTDOWN = "its orchestrator was stopped; what was measured is kept, resume the job to go on"
+
+
+class JobStopped(Interrupted):
+    """The job has to end, with the reason."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(signal.SIGTERM)
+        self.message = stop.value
+        self.args = (stop.value,)
+        self.stop = stop
+
+
+class HeldJob(Interrupt):
+    """A job that holds its leases as long as this says so: `check` and `wait` raise JobStopped
+    when it may not go on, and who waits for its descriptor wakes."""
+
+    def __init__(self, job: StartedJob, requested_s: float) -> None:
+        """Its leases were taken after `requested_s` of `now_s`."""
+        super().__init__()
+        self.job = job
+        self.why: Stop | None = None
+        self.due_s = requested_s + RENEW_S
+        self._held_until_s = requested_s + LEASE_S - MARGIN_S
+        self._lost = False
+        self._closed = False
+        self._stopping = threading.Lock()
+
+    def stop(self, why: Stop) -> None:
+        """The first reason counts. Whoever calls may have learnt of the job before it ended."""
+        with self._stopping:
+            if self.why is None:
+                self.why = why
+                if not self._closed:
+                    self.trip()
+
+    def close(self) -> None:
+        """Nobody writes to its descriptors any more: by then they may be somebody else's."""
+        with self._stopping:
+            self._closed = True
+            super().close()
+
+    def renewed(self, requested_s: float) -> None:
+        """Its leases were renewed after `requested_s` of `now_s`."""
+        self._held_until_s = requested_s + LEASE_S - MARGIN_S
+        self.due_s = requested_s + RENEW_S
+
+    @property
+    def left_s(self) -> float:
+        """How long it may go on without a renewal."""
+        return self._held_until_s - now_s()
+
+    def lose(self) -> None:
+        """Its leases are no longer its own."""
+        self._lost = True
+        self.stop(Stop.LEASE_LOST)
+
+    @property
+    def lost(self) -> bool:
+        """Whether its leases may be somebody else's. Asks the clock itself: after a SIGCONT this
+        may run before the keeper does."""
+        if self.left_s <= 0:
+            self.lose()
+        return self._lost
+
+    def check(self) -> None:
+        """Raises JobStopped when the job may not go on."""
+        if self.lost or self.why is not None:
+            assert self.why is not None
+            raise JobStopped(self.why)
+
+
+class Keeper:
+    """Renews the leases of all jobs held here, on one thread. A second one only looks at the
+    clock: an attempt to renew may take as long as it likes."""
+
+    def __init__(self, renew: Callable[[StartedJob], Lease]) -> None:
+        """`renew` raises RedisError when Redis cannot be asked."""
+        self._renew = renew
+        self._held: dict[str, HeldJob] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+        self._threads = [
+            threading.Thread(
+                target=repeat_while, args=(step, self._is_open), name=name, daemon=True
+            )
+            for name, step in (("keeper", self._renew_due), ("deadlines", self._lose_late))
+        ]
+
+    def start(self) -> None:
+        """Begins to renew."""
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its threads run."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    def hold(self, held: HeldJob) -> None:
+        """Renews this job's leases from now on."""
+        with self._changed:
+            # It was lost, queued again and comes back before its first thread has ended.
+            before = self._held.get(held.job.id)
+            self._held[held.job.id] = held
+            self._changed.notify_all()
+        if before is not None:
+            before.lose()
+
+    def let_go(self, held: HeldJob) -> None:
+        """Renews them no longer."""
+        with self._changed:
+            if self._held.get(held.job.id) is held:
+                del self._held[held.job.id]
+
+    def stop(self, job_id: str, why: Stop) -> None:
+        """Stops a job if it runs here."""
+        with self._changed:
+            held = self._held.get(job_id)
+        if held is not None:
+            held.stop(why)
+
+    def stop_all(self, why: Stop) -> None:
+        """Stops every job that runs here."""
+        for held in self._all():
+            held.stop(why)
+
+    @property
+    def count(self) -> int:
+        """How many jobs are held here."""
+        return len(self._held)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _is_open(self) -> bool:
+        return not self._closed
+
+    def _all(self) -> list[HeldJob]:
+        with self._changed:
+            return list(self._held.values())
+
+    def _lose_late(self) -> None:
+        """Stops the jobs whose time has run out, and waits for the next one's end."""
+        with self._changed:
+            held = [one for one in self._held.values() if not one.lost]
+            self._wait(min((one.left_s for one in held), default=None))
+
+    def _wait(self, seconds: float | None) -> None:
+        """Until then, or until there is another job; with the lock held."""
+        if not self._closed and (seconds is None or seconds > 0):
+            self._changed.wait(seconds)
+
+    def _renew_due(self) -> None:
+        """Waits until a lease is due and renews what is."""
+        with self._changed:
+            held = [one for one in self._held.values() if not one.lost]
+            self._wait(min((one.due_s - now_s() for one in held), default=None))
+        try:
+            self._renew_each()
+        except RedisError as error:
+            log.warning("leases_not_renewed", error=str(error))
+            self._postpone()
+        except Exception:
+            self._postpone()
+            raise
+
+    def _renew_each(self) -> None:
+        for held in self._all():
+            requested_s = now_s()
+            if held.due_s > requested_s or held.lost:
+                continue
+            answer = self._renew(held.job)
+            if answer == "gone":
+                held.lose()
+                continue
+            held.renewed(requested_s)
+            if answer == "cancel":
+                held.stop(Stop.CANCELLED)
+
+    def _postpone(self) -> None:
+        """Redis is away for one as for all."""
+        for held in self._all():
+            held.due_s = max(held.due_s, now_s() + RETRY_S)
+
+
+TERMINAL_STATE = {
+    Stop.CANCELLED: StackState.CANCELLED,
+    Stop.SHUTDOWN: StackState.LOST,
+}

@@ -1,0 +1,117 @@
+-- What the other scripts begin with. KEYS[1] is the prefix of every key: one hash tag, so that all
+-- keys lie in one slot.
+--
+-- job:ID            hash: everything about a job (orchestrator/queue/record.py)
+-- jobs              zset: all jobs by the time they were submitted
+-- state:STATE       zset: those of a state, by the same
+-- ended             zset: those that have ended, by when
+-- active            set: those that hold leases
+-- queues, queue:Q   set of queues; zset of queued jobs. Q is "HOSTS|NEEDS": the sorted host set, and
+--                   what must be registered: a host, or host:subsystem
+-- lease:HOST        "ID:FENCE:OWNER", with a time to live
+-- hosts             zset: hosts by when one of their services last registered; host:HOST, a hash
+-- alive:NEED        there while a registration is fresh, with a time to live
+-- freed             hash: since when a host could take a job, in microseconds
+-- fence             the last fence
+-- events:ID         stream of the job's durable events; live:ID is the channel of all its events
+-- wake              channel: something may start. cancel: channel, a job that is to stop
+local P = KEYS[1]
+
+local function now_us()
+    local now = redis.call('TIME')
+    return now[1] * 1000000 + now[2]
+end
+
+-- Lua's own conversion keeps 14 digits, microseconds since 1970 have 16.
+local function digits(number)
+    return string.format('%.0f', number)
+end
+
+local function job_key(id)
+    return P .. 'job:' .. id
+end
+
+local function split(text, separator)
+    local parts = {}
+    for part in string.gmatch(text, '[^' .. separator .. ']+') do
+        parts[#parts + 1] = part
+    end
+    return parts
+end
+
+local function event(id, text)
+    local position = redis.call('XADD', P .. 'events:' .. id, '*', 'event', text)
+    redis.call('PUBLISH', P .. 'live:' .. id, position .. ' ' .. text)
+end
+
+-- The new state in the job, in the index and as an event.
+local function set_state(id, state, reason)
+    local key = job_key(id)
+    local before = redis.call('HMGET', key, 'state', 'submitted_us')
+    if before[1] then
+        redis.call('ZREM', P .. 'state:' .. before[1], id)
+    end
+    redis.call('ZADD', P .. 'state:' .. state, before[2], id)
+    redis.call('HSET', key, 'state', state, 'reason', reason)
+    local said = { event = 'state', job = id, state = state, time_unix_s = now_us() / 1e6 }
+    said.reason = reason ~= '' and reason or cjson.null
+    event(id, cjson.encode(said))
+end
+
+local function wake()
+    redis.call('PUBLISH', P .. 'wake', '')
+end
+
+local function enter_queue(id, queue, score)
+    redis.call('ZADD', P .. 'queue:' .. queue, score, id)
+    redis.call('SADD', P .. 'queues', queue)
+end
+
+local function lease_value(id, job)
+    return id .. ':' .. job.fence .. ':' .. job.owner
+end
+
+-- A job's fields by name.
+local function read_job(id, ...)
+    local values = redis.call('HMGET', job_key(id), ...)
+    local job = {}
+    for i, name in ipairs({ ... }) do
+        job[name] = values[i]
+    end
+    return job
+end
+
+local function holds_leases(id, job)
+    for _, host in ipairs(split(job.hosts, ',')) do
+        if redis.call('GET', P .. 'lease:' .. host) ~= lease_value(id, job) then
+            return false
+        end
+    end
+    return true
+end
+
+-- Gives back what leases the job still has.
+local function release(id, job)
+    for _, host in ipairs(split(job.hosts, ',')) do
+        if redis.call('GET', P .. 'lease:' .. host) == lease_value(id, job) then
+            redis.call('DEL', P .. 'lease:' .. host)
+        end
+        redis.call('HSET', P .. 'freed', host, digits(now_us()))
+    end
+    redis.call('SREM', P .. 'active', id)
+    wake()
+end
+
+local function end_job(id, state, reason)
+    local now = digits(now_us())
+    redis.call('HSET', job_key(id), 'ended_us', now)
+    redis.call('ZADD', P .. 'ended', now, id)
+    set_state(id, state, reason)
+end
+
+-- Into the queue again, where it stood: nothing of it was measured.
+local function put_back(id, job, reason)
+    redis.call('HDEL', job_key(id), 'fence', 'owner', 'started_us')
+    enter_queue(id, job.queue, job.score)
+    set_state(id, 'queued', reason)
+end

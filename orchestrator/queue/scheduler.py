@@ -1,0 +1,186 @@
+"""Starts queued jobs when their hosts are free, and hears what other processes want of them."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import redis
+import structlog
+from redis.exceptions import RedisError
+
+from hostbench.model.jobs import StackState
+from orchestrator.queue.connection import key
+from orchestrator.queue.jobs import JobStore
+from orchestrator.queue.keeper import now_s, repeat_while
+from orchestrator.queue.record import StartedJob
+
+# Redis is asked whether it is still there when it said nothing for so long.
+SILENCE_S = 15.0
+RETRY_S = 1.0
+WAKE, CANCEL = key("wake"), key("cancel")
+log = structlog.get_logger()
+# Woken up when something happens; this often in case that was not heard.
+TICK_S = 1.0
+FORGET_EVERY_S = 60.0
+# One thread a job.
+JOBS_MOST = 64
+
+
+class Listener:
+    """One thread that waits for messages."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        on_wake: Callable[[], None],
+        on_cancel: Callable[[str], None],
+    ) -> None:
+        """`on_cancel` hears the id of a job."""
+        self._redis = client
+        self._on_wake = on_wake
+        self._on_cancel = on_cancel
+        self._closed = threading.Event()
+        self._thread = threading.Thread(
+            target=repeat_while,
+            args=(self._step, lambda: not self._closed.is_set()),
+            name="listener",
+            daemon=True,
+        )
+
+    def start(self) -> None:
+        """Begins to listen."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """What comes now is not heard any more. The thread ends with the process."""
+        self._closed.set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def _step(self) -> None:
+        try:
+            self._listen()
+        except RedisError:
+            self._closed.wait(RETRY_S)
+
+    def _listen(self) -> None:
+        with self._redis.pubsub(  # type: ignore[no-untyped-call]
+            ignore_subscribe_messages=True
+        ) as channels:
+            channels.subscribe(WAKE, CANCEL)
+            # Whatever was said before is lost.
+            self._on_wake()
+            ask_at_s = time.monotonic() + SILENCE_S
+            while not self._closed.is_set():
+                message = channels.get_message(timeout=SILENCE_S)
+                if message is not None:
+                    self._hear(message["channel"], message["data"])
+                # None is also what redis-py makes of the answer to a ping.
+                elif time.monotonic() >= ask_at_s:
+                    channels.ping()
+                    ask_at_s = time.monotonic() + SILENCE_S
+
+    def _hear(self, channel: str, text: str) -> None:
+        if channel == CANCEL:
+            self._on_cancel(text)
+        elif channel == WAKE:
+            self._on_wake()
+
+
+class Scheduler:
+    """One thread. Redis may be away at any time; it goes on when it is back."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        owner: str,
+        running: Callable[[], int],
+        start_job: Callable[[StartedJob, float], bool],
+        on_reaped: Callable[[str, StackState], None],
+    ) -> None:
+        """`owner` names this orchestrator. `running`: how many jobs run here. `start_job` takes a
+        job and when its leases were asked for, by `keeper.now_s`; False: it could not, and the job
+        is queued again. `on_reaped` hears of the jobs whose orchestrators died."""
+        self._store = store
+        self._owner = owner
+        self._running = running
+        self._start_job = start_job
+        self._on_reaped = on_reaped
+        self._wake = threading.Event()
+        self._closed = False
+        self._away = False
+        self._reap_at_s = 0.0
+        self._forget_at_s = 0.0
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+
+    def start(self) -> None:
+        """Begins to schedule."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something may start now."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """Starts nothing any more; returns at once."""
+        self._closed = True
+        self._wake.set()
+
+    def close(self) -> None:
+        """Waits until it has ended."""
+        self.end()
+        self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        repeat_while(self._step, lambda: not self._closed)
+
+    def _step(self) -> None:
+        self._wake.clear()
+        try:
+            if time.monotonic() >= self._reap_at_s:
+                self._clear_up()
+                self._reap_at_s = time.monotonic() + TICK_S
+            self._dispatch()
+            self._note_away(None)
+        except RedisError as error:
+            self._note_away(error)
+            time.sleep(TICK_S)
+        self._wake.wait(TICK_S)
+
+    def _dispatch(self) -> None:
+        room = JOBS_MOST - self._running()
+        if room <= 0 or self._closed:
+            return
+        requested_s = now_s()
+        started = True
+        for job in self._store.dispatch(self._owner, room):
+            log.info("job_started", job=job.id, fence=job.fence, waited_s=round(job.dispatch_s, 4))
+            started &= self._start_job(job, requested_s)
+        if not started:
+            time.sleep(TICK_S)  # what is queued again would be tried again at once
+
+    def _clear_up(self) -> None:
+        for job_id, state in self._store.reap():
+            log.warning("lease_expired", job=job_id, state=state)
+            self._on_reaped(job_id, StackState(state))
+        if time.monotonic() >= self._forget_at_s:
+            self._store.forget()
+            self._forget_at_s = time.monotonic() + FORGET_EVERY_S
+
+    def _note_away(self, error: RedisError | None) -> None:
+        """One line when Redis goes and one when it comes back."""
+        if (error is not None) == self._away:
+            return
+        self._away = error is not None
+        if error is None:
+            log.info("redis_is_back")
+        else:
+            log.error("redis_is_away", error=str(error))

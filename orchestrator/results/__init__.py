@@ -1,0 +1,1 @@
+"""Stored results: the archive, its catalogue, the page of a job."""

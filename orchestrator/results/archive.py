@@ -1,0 +1,101 @@
+"""The results directory as the orchestrators share it: what Redis has forgotten is answered from
+here.
+
+Beside a job's journal and document lies job.json, the job as the API last showed it. While the job
+runs it says so, and once it has ended it is the job's last word.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from hostbench.model.jobs import TERMINAL, JobView, StackState
+from hostbench.model.result import JobState, JobSummary
+from hostbench.results.store import (
+    JobDirectory,
+    JobIndex,
+    ResultsStore,
+    is_job_id,
+    submitted_unix_s,
+    summary_of,
+    write_whole,
+)
+
+JOB = "job.json"
+FORGOTTEN = "it did not end properly, and Redis no longer knows it; what was measured is kept"
+
+_STATES = {
+    JobState.RUNNING: StackState.RUNNING,
+    JobState.SUCCEEDED: StackState.SUCCEEDED,
+    JobState.FAILED: StackState.FAILED,
+    JobState.INTERRUPTED: StackState.LOST,
+}
+
+
+class Archive:
+    """The jobs of the results directory."""
+
+    def __init__(self, results: ResultsStore) -> None:
+        self.results = results
+        self.index = JobIndex(results)
+
+    def directory(self, job_id: str) -> JobDirectory:
+        """Where a job's files are, or would be; `job_id` is one."""
+        assert is_job_id(job_id)
+        return JobDirectory(self.results.root / job_id)
+
+    def has(self, job_id: str) -> bool:
+        """Whether anything was measured of the job."""
+        directory = self.directory(job_id)
+        return directory.has_begun or directory.document.exists()
+
+    def keep(self, view: JobView) -> None:
+        """Stores how a job stands, if anything of it is stored."""
+        directory = self.directory(view.id)
+        if directory.path.is_dir():
+            with contextlib.suppress(OSError):
+                write_whole(directory.path / JOB, view.model_dump_json(indent=1).encode())
+
+    def view(self, job_id: str) -> JobView | None:
+        """A job that Redis does not know; None: there is none."""
+        directory = self.directory(job_id)
+        if not directory.path.is_dir():
+            return None
+        kept = self._kept(directory)
+        if kept is not None and kept.state in TERMINAL:
+            return kept
+        summary = summary_of(directory)
+        if summary is None:
+            return None
+        return self._as_measured(summary, kept)
+
+    def _kept(self, directory: JobDirectory) -> JobView | None:
+        with contextlib.suppress(OSError, ValidationError):
+            return JobView.model_validate_json((directory.path / JOB).read_bytes())
+        return None
+
+    def _as_measured(self, summary: JobSummary, kept: JobView | None) -> JobView:
+        """What the journal says, with what else was known of it."""
+        state = _STATES[summary.state]
+        return JobView(
+            id=summary.id,
+            state=state,
+            reason=FORGOTTEN if state is StackState.LOST else None,
+            suite=summary.suite,
+            hosts=kept.hosts if kept else [summary.hostname],
+            priority=kept.priority if kept else 0,
+            spec=kept.spec if kept else None,
+            submitted_unix_s=kept.submitted_unix_s if kept else summary.created_unix_s,
+            started_unix_s=summary.created_unix_s,
+            ended_unix_s=summary.finished_unix_s,
+            verdicts=summary.verdicts,
+            sessions=kept.sessions if kept else 1,
+        )
+
+    def newest(self, before: tuple[float, str] | None) -> Iterator[tuple[float, str]]:
+        """(time, id) of the stored jobs before a place in that order, newest first."""
+        for job_id in reversed(self.results.ids()):
+            place = (submitted_unix_s(job_id), job_id)
+            if before is None or place < before:
+                yield place

@@ -1,0 +1,189 @@
+"""The services of the registered hosts: registration, connections, the two ends of a job."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from redis.exceptions import RedisError
+
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.inventory import merged_inventory
+from hostbench.model.host import HostInventory
+from hostbench.model.registry import find_subsystem
+from hostbench.model.result import ProgramVersion
+from hostbench.model.service import Registered, Registration
+from hostbench.model.suite import Suite
+from hostbench.model.table import Table
+from hostbench.plan.estimate import Plan
+from hostbench.plan.workloads import first_between_hosts, subsystems_of
+from hostbench.remote.client import RemoteService, ServiceLost
+from hostbench.remote.far_host import FarHost, meet
+from hostbench.run.session import Setup
+from hostbench.web.problem import Problem
+from orchestrator.queue.hosts import RENEW_S, HostState, HostStore, Service
+from orchestrator.queue.jobs import ALIVE_S
+from orchestrator.queue.plans import PlannedHost, Plans
+
+
+class Links:
+    """Opens them, with the key they all take."""
+
+    def __init__(self, key: str, ca: Path | None) -> None:
+        """`ca`: who signed the services' certificates; None: whom the system trusts."""
+        self._key = key
+        self._ca = ca
+
+    @contextlib.contextmanager
+    def open(self, url: str) -> Iterator[RemoteService]:
+        """A service by the URL it registered with. Raises ServiceLost."""
+        try:
+            service = RemoteService(url, self._key, self._ca)
+        except httpx.InvalidURL as error:
+            raise ServiceLost(f"service {url} has no address that can be used: {error}") from None
+        with contextlib.closing(service):
+            yield service
+
+
+class Registrar:
+    """Takes registrations. Raises Problem, or RedisError."""
+
+    def __init__(self, hosts: HostStore, links: Links) -> None:
+        self._hosts = hosts
+        self._links = links
+
+    def register(self, registration: Registration) -> Registered:
+        """Renews a service, or takes up a new one."""
+        if not self._hosts.renew(registration):
+            self._take_up(registration)
+        return Registered(renew_s=RENEW_S, expires_s=ALIVE_S)
+
+    def _take_up(self, registration: Registration) -> None:
+        try:
+            with self._links.open(registration.url) as service:
+                table, inventory = service.table(), service.host()
+        except ServiceLost as lost:
+            raise _unreachable(registration, lost.message) from None
+        if table.subsystem != registration.subsystem:
+            raise Problem(
+                422,
+                "other_subsystem",
+                f"the service at {registration.url} is for {table.subsystem}, not "
+                f"{registration.subsystem}; give its own HOSTBENCH_SERVICE_URL",
+                field="body.subsystem",
+            )
+        self._hosts.register(registration, inventory, table)
+
+
+def _unreachable(registration: Registration, why: str) -> Problem:
+    return Problem(
+        422,
+        "unreachable",
+        f"{why}; HOSTBENCH_SERVICE_URL must be an address this orchestrator reaches, and both must "
+        "have the same service key",
+        field="body.url",
+    )
+
+
+class Unreachable(Exception):
+    """The job cannot begin here and now: `service`, where one is named, does not answer."""
+
+    def __init__(self, service: Service | None, reason: str) -> None:
+        super().__init__(reason)
+        self.service = service
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class LinkedService:
+    """One service as it registered, and the connection to it."""
+
+    registered: Service
+    remote: RemoteService
+
+
+@dataclass(frozen=True)
+class HostLinks:
+    """The services of the first host that the job needs, by subsystem, and the service of the
+    second that has the far ends; None: there is no second host, or it has no such service."""
+
+    near: Mapping[str, LinkedService]
+    far: LinkedService | None = None
+    far_name: str | None = None
+
+    @property
+    def services(self) -> Mapping[str, RemoteService]:
+        """The connections to the first host."""
+        return {subsystem: linked.remote for subsystem, linked in self.near.items()}
+
+    def setup(
+        self, suite: Suite, interrupt: Interrupt, plans: Plans
+    ) -> tuple[Setup, FarHost | None]:
+        """What is measured, by what the services say now, and the far host where there is to be
+        one. Raises Unreachable, or UsageError for hosts with no way to one another."""
+        tables: dict[str, Table] = {}
+        versions: list[ProgramVersion] = []
+        seen: list[HostInventory] = []
+        for subsystem, linked in self.near.items():
+            with _reaching(linked):
+                answer = linked.remote.table(interrupt)
+                seen.append(linked.remote.host(interrupt))
+            tables[subsystem] = answer.table
+            versions.append(answer.program)
+        assert seen, "a suite has cases, and each has a subsystem"
+        inventory = merged_inventory(seen)
+        host = PlannedHost(tables, inventory)
+        plan = plans.plan(suite, host, far_host=self.far_name is not None)
+        far = self._far_host(plan, interrupt)
+        record = None if far is None else far.record
+        return Setup(plan, tables, tuple(versions), inventory, record), far
+
+    def _far_host(self, plan: Plan, interrupt: Interrupt) -> FarHost | None:
+        between = first_between_hosts(plan.cases)
+        if self.far_name is None or between is None:
+            return None
+        if self.far is None:
+            raise Unreachable(None, f"{self.far_name} has no service {between.subsystem} any more")
+        # Of two that may be lost the far one is; the near one has answered a moment ago.
+        with _reaching(self.far):
+            return meet(self.far.remote, self.near[between.subsystem].remote, interrupt)
+
+    def unregister_lost(self, hosts: HostStore) -> None:
+        """No further job starts on a service that does not answer, until it registers again."""
+        for linked in (*self.near.values(), *([] if self.far is None else [self.far])):
+            try:
+                linked.remote.table()
+            except ServiceLost:
+                with contextlib.suppress(RedisError):
+                    hosts.unregister(linked.registered)
+
+
+@contextlib.contextmanager
+def _reaching(linked: LinkedService) -> Iterator[None]:
+    try:
+        yield
+    except ServiceLost as lost:
+        raise Unreachable(linked.registered, lost.message) from None
+
+
+@contextlib.contextmanager
+def linked_hosts(links: Links, states: list[HostState], suite: Suite) -> Iterator[HostLinks]:
+    """Connections to the hosts of a job, the one that measures first. Raises Unreachable."""
+    first, *others = states
+    registered = {service.subsystem: service for service in first.services}
+    with contextlib.ExitStack() as stack:
+        near = {}
+        for subsystem in subsystems_of(suite):
+            if subsystem not in registered:
+                raise Unreachable(None, f"{first.name} has no service {subsystem} any more")
+            service = registered[subsystem]
+            near[subsystem] = LinkedService(service, stack.enter_context(links.open(service.url)))
+        far, far_name = None, None
+        with_far_ends = [name for name in near if find_subsystem(name).has_far_ends]
+        if others and with_far_ends:
+            far_name = others[0].name
+            theirs = [one for one in others[0].services if one.subsystem in with_far_ends]
+            for service in theirs:
+                far = LinkedService(service, stack.enter_context(links.open(service.url)))
+        yield HostLinks(near, far, far_name)

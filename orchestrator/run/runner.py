@@ -1,0 +1,330 @@
+"""One job from its start to its end, on a thread of its own."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from redis.exceptions import RedisError
+
+from hostbench.base.errors import HostbenchError
+from hostbench.base.exitcode import ExitCode
+from hostbench.base.interrupt import Interrupt
+from hostbench.host.idle import HostWatch
+from hostbench.model.jobs import StackState
+from hostbench.model.result import (
+    JobState,
+    ResultDocument,
+    SessionRecord,
+    Verdict,
+)
+from hostbench.model.trial import Transport
+from hostbench.remote.client import RemoteService, RemoteWatch, ServiceLost
+from hostbench.remote.far_host import BothWatch, FarHost
+from hostbench.remote.far_session import FarTransport
+from hostbench.remote.transport import HttpTransport, Usage
+from hostbench.results.document import Progress, assemble, job_exit_code
+from hostbench.results.journal import JournalWriter
+from hostbench.results.store import needed_bytes
+from hostbench.run.resume import resumption
+from hostbench.run.session import Apparatus, Setup, begin_journal, measure
+from orchestrator.influx.outbox import NoOutbox, Outbox
+from orchestrator.influx.sink import PointSink
+from orchestrator.queue.hosts import HostStore, Service
+from orchestrator.queue.jobs import JobStore
+from orchestrator.queue.keeper import TERMINAL_STATE, HeldJob, JobStopped, Keeper, Stop
+from orchestrator.queue.plans import Plans
+from orchestrator.queue.record import JobTask, StartedJob
+from orchestrator.results.archive import Archive
+from orchestrator.run.events import RETRY_S, EventSink, LivePublisher, insist
+from orchestrator.run.links import HostLinks, Links, Unreachable, linked_hosts
+
+NOT_BEGUN = "its orchestrator was stopped before it began"
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended. `exit_code`: what `hostbench run` would have ended with."""
+
+    state: StackState
+    reason: str | None = None
+    exit_code: ExitCode | None = None
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What every job needs."""
+
+    jobs: JobStore
+    hosts: HostStore
+    archive: Archive
+    links: Links
+    plans: Plans
+    keeper: Keeper
+    live: LivePublisher
+    outbox: Outbox | None
+    meter: Callable[[], Usage]
+
+
+class Runner:
+    """Runs jobs that hold their leases."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._threads: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+
+    def start(self, job: StartedJob, asked_s: float) -> bool:
+        """Begins a job whose leases were asked for at `asked_s` of `keeper.now_s`. False: there is
+        no thread or descriptor left for it, and it is queued again."""
+        try:
+            self._begin(job, asked_s)
+        except (OSError, RuntimeError) as error:
+            log.exception("job_not_started", job=job.id)
+            # Without Redis its leases end by themselves.
+            with contextlib.suppress(RedisError):
+                self._around.jobs.put_back(job, f"its orchestrator could not start it: {error}")
+            return False
+        return True
+
+    def _begin(self, job: StartedJob, asked_s: float) -> None:
+        held = HeldJob(job, asked_s)
+        self._around.keeper.hold(held)
+        thread = threading.Thread(target=self._run, args=(held,), name=job.id, daemon=True)
+        with self._lock:
+            self._threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._lock:
+                self._threads.discard(thread)
+            self._around.keeper.let_go(held)
+            held.close()
+            raise
+
+    def join(self, seconds: float) -> None:
+        """Waits until the jobs have ended that were told to, `seconds` at most for each."""
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(seconds)
+
+    def _run(self, held: HeldJob) -> None:
+        try:
+            RunningJob(held, self._around).run()
+        except Exception:
+            log.exception("job_thread_failed", job=held.job.id)
+        finally:
+            self._around.keeper.let_go(held)
+            held.close()
+            with self._lock:
+                self._threads.discard(threading.current_thread())
+
+
+class RunningJob:
+    """One job that runs here."""
+
+    def __init__(self, held: HeldJob, around: Surroundings) -> None:
+        self._held = held
+        self._around = around
+        self._job = held.job
+        self._log = log.bind(job=held.job.id)
+
+    def run(self) -> None:
+        """All of it. What ends it is written down, unless the job is no longer its own."""
+        try:
+            outcome = self._outcome()
+        except Unreachable as unreachable:
+            self._give_up_host(unreachable)
+        else:
+            self._end(outcome)
+
+    def _outcome(self) -> Outcome | None:
+        """How the job ended; None: that is not for us to say."""
+        try:
+            found = insist(self._held, lambda: self._around.jobs.task(self._job.id))
+            if found is None:
+                return None  # Redis was wiped
+            document = self._measured(*found)
+        except JobStopped as stopped:
+            return _stopped(stopped)
+        except HostbenchError as error:
+            return Outcome(StackState.FAILED, error.message, error.exit_code)
+        except Unreachable:
+            raise
+        except Exception as error:  # noqa: BLE001
+            self._log.exception("job_failed_by_a_programming_error")
+            reason = f"a programming error, {type(error).__name__}: the log has its traceback"
+            return Outcome(StackState.FAILED, reason, ExitCode.CASE_FAILED)
+        succeeded = document.job.state is JobState.SUCCEEDED
+        state = StackState.SUCCEEDED if succeeded else StackState.FAILED
+        return Outcome(state, document.reason, job_exit_code(document))
+
+    # ---- the ends ----
+
+    def _end(self, outcome: Outcome | None) -> None:
+        if outcome is None:
+            self._log.warning("job_left", reason=self._held.why and self._held.why.value)
+            return
+        code = outcome.exit_code
+        fields = {} if code is None else {"exit_code": str(code.value)}
+        jobs = self._around.jobs
+        if outcome.state is StackState.LOST and self._put_back(NOT_BEGUN):
+            return
+        ended = self._until_lease_ends(
+            lambda: jobs.finish(self._job, outcome.state, outcome.reason, fields)
+        )
+        if not ended:
+            self._log.warning("job_ended_without_lease", state=outcome.state)
+            return
+        self._log.info("job_ended", state=outcome.state, reason=outcome.reason)
+        with contextlib.suppress(RedisError):
+            if (view := jobs.view(self._job.id)) is not None:
+                self._around.archive.keep(view)
+
+    def _until_lease_ends(self, call: Callable[[], bool]) -> bool:
+        """What `call` says, tried again while Redis is away and the leases are still ours: also
+        when the job was told to stop."""
+        while not self._held.lost:
+            try:
+                return call()
+            except RedisError:
+                time.sleep(RETRY_S)
+        return False
+
+    def _give_up_host(self, unreachable: Unreachable) -> None:
+        """The service is gone, not the job: it waits until the service is there again."""
+        self._log.warning("host_unreachable", reason=unreachable.reason)
+        self._put_back(unreachable.reason, unreachable.service)
+
+    def _put_back(self, reason: str, unreached: Service | None = None) -> bool:
+        """Queues the job again; False: it has measured something, or is no longer its own."""
+
+        def put_back() -> bool:
+            if unreached is not None:
+                self._around.hosts.unregister(unreached)
+            return self._around.jobs.put_back(self._job, reason) != "gone"
+
+        return self._until_lease_ends(put_back)
+
+    # ---- measuring ----
+
+    def _measured(self, task: JobTask, sessions: int) -> ResultDocument:
+        with self._hosts(task) as hosts:
+            setup, far = hosts.setup(task.suite, self._held, self._around.plans)
+            directory = self._around.archive.directory(self._job.id)
+            before = directory.progress() if directory.has_begun else None
+            if before is not None and _is_complete(before):
+                document = directory.store(assemble(before))
+                with self._points(before.session) as points:
+                    points.repeat(document)
+                return document
+            kept = resumption(before, setup.session(self._job.id)).kept if before else ()
+            sink = EventSink(self._held, self._around.jobs, self._around.live)
+            sink.begin(setup, _verdicts(before, kept), sessions + 1)
+            session = setup.session(self._job.id, kept)
+            with (
+                self._journal(setup, session, resumed=before is not None) as journal,
+                self._points(session) as points,
+            ):
+                if kept:
+                    points.repeat(assemble(directory.progress()))
+                self._note_begun()
+                apparatus = self._apparatus(hosts.services, setup, far, sink)
+                index = self._around.archive.index
+                sinks = (sink, points)
+                return measure(directory, journal, setup, session, apparatus, sinks, index)
+
+    @contextlib.contextmanager
+    def _points(self, session: SessionRecord) -> Iterator[PointSink]:
+        """The sink that hands points to the outbox, if there is one."""
+        sink = PointSink(session, self._around.outbox or NoOutbox())
+        try:
+            yield sink
+        finally:
+            sink.close(lambda: not self._held.lost)
+
+    @contextlib.contextmanager
+    def _hosts(self, task: JobTask) -> Iterator[HostLinks]:
+        """Connections to the services that the job needs. Raises Unreachable."""
+        states = insist(self._held, lambda: self._around.hosts.states_of(list(task.hosts)))
+        with linked_hosts(self._around.links, states, task.suite) as hosts:
+            try:
+                yield hosts
+            except ServiceLost:
+                hosts.unregister_lost(self._around.hosts)
+                raise
+
+    def _journal(self, setup: Setup, session: SessionRecord, *, resumed: bool) -> JournalWriter:
+        """The journal, with this session as its last record."""
+        directory = self._around.archive.directory(self._job.id)
+        if resumed:
+            journal = JournalWriter(directory.journal, create=False)
+            try:
+                # Asleep until now, it may be about to spoil what another orchestrator measured.
+                self._held.check()
+                directory.unstore()
+                journal.append(session)
+            except HostbenchError:
+                journal.close()
+                raise
+            return journal
+        self._held.check()
+        results = self._around.archive.results
+        made = results.create(setup.plan.suite.name, needed_bytes(setup.plan), self._job.id)
+        return begin_journal(made, session)
+
+    def _note_begun(self) -> None:
+        view = insist(self._held, lambda: self._around.jobs.view(self._job.id))
+        if view is not None:
+            self._around.archive.keep(view)
+
+    def _apparatus(
+        self,
+        services: Mapping[str, RemoteService],
+        setup: Setup,
+        far: FarHost | None,
+        sink: EventSink,
+    ) -> Apparatus:
+        fence, job = self._job.fence, self._job.id
+
+        def waits(_holder: str) -> None:
+            sink.waits()
+
+        def near(interrupt: Interrupt) -> Transport:
+            return HttpTransport(
+                services,
+                {program.subsystem: program.sha256 for program in setup.programs},
+                setup.tables,
+                fence,
+                job,
+                interrupt,
+                on_waiting=waits,
+                meter=self._around.meter,
+            )
+
+        watch: HostWatch = RemoteWatch(next(iter(services.values())))
+        if far is None:
+            return Apparatus(near(self._held), watch, self._held)
+        transport = FarTransport(near, far, fence, job, self._held, on_waiting=waits)
+        both = BothWatch(watch, RemoteWatch(far.service), far.name)
+        return Apparatus(transport, both, self._held)
+
+
+def _stopped(stopped: JobStopped) -> Outcome | None:
+    """The end of a job that was told to; None: its leases are gone, the reaper says how it ends."""
+    if stopped.stop is Stop.LEASE_LOST:
+        return None
+    return Outcome(TERMINAL_STATE[stopped.stop], stopped.message)
+
+
+def _is_complete(before: Progress) -> bool:
+    return before.ended is not None and before.ended.state is JobState.SUCCEEDED
+
+
+def _verdicts(before: Progress | None, kept: Sequence[str]) -> dict[str, Verdict]:
+    return {case: before.done[case].verdict for case in kept} if before else {}

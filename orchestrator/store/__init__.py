@@ -1,1 +1,0 @@
-"""What the orchestrators share: jobs, queues, leases and hosts in Redis."""

@@ -1,0 +1,13 @@
+"""What the tests that try every subsystem need of this one."""
+
+# A trial as short as they get.
+SHORT_CASE = {"workload": "cpu.fma", "params": {"duration_s": 0.05, "threads": 1}}
+# The workload that is given bad arguments, and what its options are called.
+WORKLOAD = "fma"
+OPTIONS = {
+    "count": "--threads",
+    "threads": "1 to 4096",
+    "work": "--work",
+    "choice": "--isa",
+    "choices": "avx512",
+}

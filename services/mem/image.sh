@@ -1,0 +1,14 @@
+#!/bin/sh
+# What the image of the mem service has besides our programs. Runs as root while it is built.
+set -eu
+
+# Left out of the packages below: a compiler and a library for GPU transports of OpenMPI, and Perl's
+# library for scripts of likwid.
+for left_out in 'lib/*/libLLVM*' 'lib/*/libz3.so*' 'lib/*/libamd_comgr*' 'lib/*/libamdhip64*' \
+    'lib/*/libperl.so*' 'lib/*/perl/*' 'share/perl/*'; do
+    echo "path-exclude=/usr/$left_out"
+done >/etc/dpkg/dpkg.cfg.d/hostbench
+
+# libnuma for memory of another node; the peers, with OpenBLAS for HPL, which hpcc runs too.
+apt-get install --yes --no-install-recommends \
+    hpcc libnuma1 libopenblas0-pthread likwid mbw sysbench

@@ -1,0 +1,111 @@
+#define _GNU_SOURCE
+#include "stream_role.h"
+
+#include "endpoint.h"
+#include "monotonic.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+double role_begin(void)
+{
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void tell_tcp(struct stream *stream)
+{
+    struct stream_counts *counts = &stream->counts;
+    struct endpoint_tcp tcp;
+    if (!endpoint_tcp(stream->fd, &tcp))
+        return;
+    counts->retransmits = (uint32_t)(tcp.retransmits - stream->retransmits_before);
+    counts->congestion_window_bytes = tcp.congestion_window_bytes;
+    counts->path_mtu_bytes = tcp.path_mtu_bytes;
+    counts->mss_bytes = tcp.mss_bytes;
+    counts->tcp_rtt_s = tcp.rtt_s;
+}
+
+void role_end(struct stream *stream, double before_cpu_s)
+{
+    struct stream_counts *counts = &stream->counts;
+    counts->cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID) - before_cpu_s;
+    endpoint_buffers_in_force(stream->fd, &counts->send_buffer_bytes,
+                              &counts->receive_buffer_bytes);
+    if (stream->test->protocol == PROTOCOL_TCP) {
+        tell_tcp(stream);
+        return;
+    }
+    counts->path_mtu_bytes = endpoint_path_mtu(stream->fd);
+    if (stream->role == ROLE_RECEIVE)
+        counts->dropped_by_receiver = (uint32_t)(endpoint_drops(stream->fd) - stream->drops_before);
+}
+
+static const char *usual_remedy(int error)
+{
+    switch (error) {
+    case ECONNRESET:
+    case EPIPE:
+        return "the other end is gone: look at its host and its log";
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+        return "the way to the other end is broken: look at links and routes";
+    case EPERM:
+        return "a firewall of this host forbids it";
+    case ENOMEM:
+    case ENOBUFS:
+        return "the kernel has no memory for it: take fewer --streams";
+    default:
+        return NULL;
+    }
+}
+
+int role_failed(struct stream *stream, const char *doing, int error, const char *remedy)
+{
+    if (!remedy)
+        remedy = usual_remedy(error);
+    snprintf(stream->what, sizeof stream->what, "stream %u: %s: %s%s%s", stream->index, doing,
+             strerror(error), remedy ? ": " : "", remedy ? remedy : "");
+    return -error;
+}
+
+bool role_again(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+void role_received(struct stream *stream, const struct driver *driver, uint64_t bytes)
+{
+    struct stream_counts *counts = &stream->counts;
+    double now = now_s();
+    if (counts->bytes == 0) {
+        counts->first_s = now;
+        counts->first_bytes = bytes;
+    }
+    counts->last_s = now;
+    counts->bytes += bytes;
+    driver->moved(driver->context, counts->bytes);
+}
+
+uint64_t role_share(const struct stream *stream)
+{
+    return stream->phase == PHASE_TIMED ? test_share_bytes(stream->test, stream->index)
+                                        : UINT64_MAX;
+}
+
+char *role_block(size_t bytes)
+{
+    enum { PAGE = 4096 };
+    size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    uint64_t *words = aligned_alloc(PAGE, whole), state = 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; words && i < whole / sizeof *words; i++) {
+        state ^= state << 13; /* xorshift64, Marsaglia 2003 */
+        state ^= state >> 7;
+        state ^= state << 17;
+        words[i] = state;
+    }
+    return (char *)words;
+}

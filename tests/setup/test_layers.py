@@ -1,0 +1,74 @@
+"""`make lint` stops an import that the layers of pyproject.toml forbid."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("grafana", "hostbench", "orchestrator", "services")
+LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the packages and their rules."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in PACKAGES:
+        skipped = shutil.ignore_patterns("tests", "__pycache__", "bench", "dashboards")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=skipped)
+    return tmp_path
+
+
+def test_make_lint_looks_at_them() -> None:
+    asked = ["make", "--dry-run", "lint"]
+    commands = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert ".venv/bin/lint-imports" in commands
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "contract"),
+    [
+        (
+            "hostbench/model/limit.py",
+            "from hostbench.report.figures import label",
+            "hostbench.model is not allowed to import hostbench.report",
+        ),
+        (
+            "hostbench/judge/limits.py",
+            "import services.cpu.limits",
+            "hostbench is not allowed to import services",
+        ),
+        (
+            "services/mem/limits.py",
+            "from services.cpu.limits import limits as theirs",
+            "services.mem is not allowed to import services.cpu",
+        ),
+        (
+            "hostbench/run/job.py",
+            "def late() -> None:\n    import redis",
+            "hostbench is not allowed to import redis",
+        ),
+        (
+            "orchestrator/core.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import rich.table",
+            "orchestrator is not allowed to import rich",
+        ),
+        (
+            "hostbench/novelty/__init__.py",
+            "",
+            "hostbench.novelty",
+        ),
+    ],
+)
+def test_a_forbidden_import_is_named(tree: Path, path: str, line: str, contract: str) -> None:
+    (tree / path).parent.mkdir(exist_ok=True)
+    with (tree / path).open("a") as file:
+        file.write(f"\n{line}\n")
+    ended = subprocess.run(
+        [LINT_IMPORTS, "--no-cache"], cwd=tree, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert contract in " ".join(ended.stdout.split())

@@ -1,0 +1,1 @@
+"""The toy subsystem, as a package of its own."""
