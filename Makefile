@@ -1,5 +1,9 @@
 # `make help` lists what there is to call. Each target does its own set-up (scripts/).
 
+# As many files at once as there are CPUs. Not for the programs that recipes start: tests call make.
+MAKEFLAGS += --jobs=$(shell nproc)
+unexport MAKEFLAGS MFLAGS
+
 SUITE      ?= quick
 SUBSYSTEMS := $(patsubst services/%/subsystem.py,%,$(wildcard services/*/subsystem.py))
 
@@ -64,13 +68,13 @@ $(foreach v,$(VARIANTS),$(foreach s,$(SUBSYSTEMS),\
 KERNEL_FILES := $(wildcard $(GPU_KERNELS)/*.py $(GPU_KERNELS)/*.k $(GPU_KERNELS)/*.cu \
     $(GPU_KERNELS)/prelude_*.h)
 
-build/gpu/nvrtc/installed: requirements/gpu-build.txt
+build/gpu/nvrtc/installed: requirements/gpu-build.txt | packages
 	@scripts/nvrtc.sh $(@D)
 	@touch $@
 
 # NVRTC=none, where its wheel cannot be had: gpu-bench then has its kernels for OpenCL alone.
 ifeq ($(NVRTC),none)
-$(MADE_gpu): $(KERNEL_FILES)
+$(MADE_gpu): $(KERNEL_FILES) | packages
 	@echo "==> $@, for OpenCL alone (NVRTC=none)"
 	@rm -f build/gpu/nvrtc/installed # so that a make without NVRTC=none makes them all
 	@"$$(scripts/find-python.sh)" $(GPU_KERNELS)/build.py none $(@D)
@@ -86,7 +90,7 @@ FUZZ_SECONDS ?= 600
 FUZZED       := wire control token grant test endpoint endpoint_facts far_agreement
 FUZZ_FILES   := $(wildcard services/net/fuzz/*.c) $(FUZZED:%=services/net/bench/%.c) $(HARNESS)
 
-build/fuzz/net-control: $(FUZZ_FILES) $(wildcard services/net/*/*.[ch] harness/*.h) Makefile
+build/fuzz/net-control: $(FUZZ_FILES) $(wildcard services/net/*/*.[ch] harness/*.h) Makefile | packages
 	@mkdir -p $(@D)
 	@echo "==> $@"
 	@clang $(filter-out -MMD -MP,$(CPPFLAGS)) -Iservices/net/bench $(CFLAGS) -O1 $(FLAGS_asan) \

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 mkdir -p build
-setup_log=build/setup.log
+setup_log="build/$(basename "$0" .sh).log" # one a script: make runs several at once
 
 # step TEXT COMMAND...: prints one line; what the command says goes to the log and is shown only
 # when it fails.

@@ -18,7 +18,10 @@ import pytest
 import hostbench
 from hostbench.base.exitcode import ExitCode
 from hostbench.model.registry import subsystem_names
-from hostbench.model.result import PlannedCase
+from hostbench.model.result import CaseRecord, PlannedCase
+from hostbench.results.document import assemble, replay
+from hostbench.results.journal import read_journal
+from hostbench.results.store import JobDirectory
 from tests.faults.command import CHECKOUT, Command, Ended
 
 FORCE = ("--idle-policy", "force")
@@ -93,6 +96,20 @@ def test_json_is_the_stored_document(command: Command, measured: Ended) -> None:
     assert shown.document["schema"] == 2
     trial = shown.document["cases"][0]["trials"][0]
     assert [event["event"] for event in trial["events"]] == ["start", "end"]
+
+
+def test_the_stored_figures_are_those_of_the_stored_trials(
+    command: Command, measured: Ended
+) -> None:
+    """Computed anew from the journal without them, verdicts and reasons too."""
+    (path,) = command.jobs()
+    job = JobDirectory(path)
+    records = [
+        record.model_copy(update={"figures": None}) if isinstance(record, CaseRecord) else record
+        for record in read_journal(job.journal)
+    ]
+    assert records != list(read_journal(job.journal))
+    assert assemble(replay(records)).cases == job.load().cases
 
 
 def test_csv_has_a_row_for_every_metric(command: Command, measured: Ended) -> None:

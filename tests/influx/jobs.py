@@ -145,6 +145,21 @@ SUITE = Suite.model_validate_json(
 )
 
 
+def few_of(suite: Suite) -> Suite:
+    """One case of each workload that makes points of its own kind: with peers, samples, a label of
+    the user's, two ends, and one that is skipped."""
+    kept = {
+        *("cpu.fma", "cpu.clock", "mem.loaded_latency", "mem.write"),
+        *("disk.seq_read", "net.udp_stream", "net.tcp_rr", "gpu.copy"),
+    }
+    cases = [
+        case.model_copy(update={"grid": {name: values[:1] for name, values in case.grid.items()}})
+        for case in suite.cases
+        if case.workload in kept
+    ]
+    return suite.model_copy(update={"cases": tuple(cases)})
+
+
 def measured(
     results: Path, sink_of: Callable[[SessionRecord], Sink] | None = None, suite: Suite = SUITE
 ) -> tuple[JobDirectory, ResultDocument]:

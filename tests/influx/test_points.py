@@ -24,7 +24,7 @@ from orchestrator.influx.points import (
     trial_points,
 )
 from orchestrator.influx.sink import PointSink
-from tests.influx.jobs import measured
+from tests.influx.jobs import SUITE, few_of, measured
 from tests.unit.records import bare_trial, done, end, planned, sampled, session, skipped, start
 
 
@@ -49,7 +49,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kept, ResultDocument]
     """A real job, what its sink was told, and its document as it stands on the disk."""
     outbox = Kept()
     results = tmp_path_factory.mktemp("results")
-    directory, _ = measured(results, lambda session: PointSink(session, outbox))
+    directory, _ = measured(results, lambda session: PointSink(session, outbox), few_of(SUITE))
     return outbox, directory.load()
 
 

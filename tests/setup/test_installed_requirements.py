@@ -27,7 +27,10 @@ JOB = "20261120T000000Z-quick-0000"
 IMPORTED = {
     "cli": ("hostbench services", r"hostbench\.(service|web)\b|hostbench\.docs|services\.\w+\.app"),
     "service": ("hostbench.service hostbench.web services", r"services\.\w+\.report"),
-    "orchestrator": ("orchestrator hostbench.report hostbench.web", r"$.^"),
+    "orchestrator": (
+        "orchestrator hostbench.course hostbench.page hostbench.report hostbench.web services",
+        r"$.^",
+    ),
 }
 IMPORT_ALL = """
 import importlib, pkgutil, re, sys

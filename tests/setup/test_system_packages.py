@@ -208,7 +208,7 @@ def test_failure_shows_what_apt_said(machine: Machine) -> None:
     result = machine.run("run")
     assert result.returncode == 1
     assert "E: Unable to locate package lacking" in result.stderr
-    assert "build/setup.log" in result.stderr
+    assert "build/system-packages.log" in result.stderr
 
 
 def test_says_so_when_a_package_does_not_help(machine: Machine) -> None:

@@ -113,9 +113,9 @@ static int check(struct gpu_job *job, const struct kernel_record *records)
     if (!has_clocks || !job->clocks->each_records || all_have_run(job->clocks, records, &missing))
         return EXIT_OK;
     run_reason(job->run,
-               "%" PRIu64 " launches of the kernel were reported done and have left no record: "
+               "%s: %" PRIu64 " launches of the kernel were reported done and have left no record: "
                "this device or its driver works wrongly, trust no figure of it",
-               missing);
+               job->gpu.device.name, missing);
     return EXIT_WRONG;
 }
 

@@ -198,11 +198,12 @@ def test_a_copy_of_the_driver() -> None:
 
 
 def test_a_walk_that_stops() -> None:
-    """Launches go on where the last one ended: any of them shows."""
+    """Launches go on where the last one ended: any of them shows. Where those that do nothing would
+    have gone round the ring to the same place, their missing records do."""
     arguments = (SIZE, "--duration-s=0.1", "--warmup-s=0")
     for nth in (1, 9):
         line = spoilt("pointer_chase", *arguments, lazy=f"pointer_chase_cg:{nth}")
-        assert "where the host's own walk ends" in line
+        assert "where the host's own walk ends" in line or (nth > 1 and "left no record" in line)
 
 
 # What is done to the OpenCL source in a copy of the program: as long as what it replaces.
