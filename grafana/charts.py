@@ -153,7 +153,7 @@ def history(
 def narrow_history(
     title: str, description: str, unit: str, text: str, alias: str = NAME
 ) -> timeseries.Panel:
-    """Three stand side by side; the legend above them tells the lines."""
+    """Three stand side by side; the legend above them names the lines."""
     return (
         history(title, f"{description} Hover to see which line is which.", unit, text, alias)
         .span(8)
@@ -163,7 +163,7 @@ def narrow_history(
 
 
 def wide_history(title: str, description: str, unit: str, text: str) -> timeseries.Panel:
-    """Over the whole width, with a legend that tells the lines of its neighbours too."""
+    """Over the whole width, with a legend that names the lines of its neighbours too."""
     return (
         history(title, description, unit, text)
         .span(24)
@@ -299,7 +299,7 @@ class Axis:
 
     @property
     def properties(self) -> list[dashboard.DynamicConfigValue]:
-        """What Grafana is told of it."""
+        """The options of the axis' field."""
         scale = (
             common.ScaleDistributionConfig(common.ScaleDistribution.LINEAR)
             if self.log is None
@@ -326,7 +326,7 @@ def curves(
     `fields`, which are numbers. `order`: the field in whose order points are joined; None: `x`."""
     lines = ("host", *tags, *fields)
     more = (*fields, *([order] if order else []))
-    asked = [x.selected, y.selected, *(f'"{name}"' for name in more)]
+    columns = [x.selected, y.selected, *(f'"{name}"' for name in more)]
     ordered = transformation("sortBy", fields={}, sort=[{"field": order or x.name}])
     # The first column of numbers is x, the other one y.
     shown = {name: name for name in (x.name, y.name, *lines)}
@@ -345,7 +345,7 @@ def curves(
         .legend(bottom_legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
         .no_value("No results in the chosen time.")
-        .with_target(Query(latest(", ".join(asked), tags, condition), form=TABLE))
+        .with_target(Query(latest(", ".join(columns), tags, condition), form=TABLE))
         .with_transformation(ordered)
         .with_transformation(organised(shown, left_out))
         # A table a line, named by its tags; what all the names have in common is not shown.

@@ -68,7 +68,7 @@ OF_ACCESS = f"{PRIMARY} AND {OPERATIONS} AND {one_of(ACCESS, 'workload')}"
 ALL_WORKLOADS = "disk[.].*"
 NOTHING = "No results of disks in the chosen time."
 
-# Reads and writes have the same parameters, as far as points tell of them.
+# Reads and writes have the same parameters, as far as points have them.
 ANY_ACCESS = "disk.rand_read"
 LIMIT = "limit, what the link to the device transfers at most, or the operator set"
 
@@ -146,7 +146,7 @@ def _highest(name: str, names: str, unit: str, condition: str) -> bargauge.Panel
             f"Highest {name} by workload",
             f"The highest of the latest {names} of each workload, over all blocks, queue depths, "
             "threads and cache modes: also of those that the page cache served, which the table "
-            "tells by the verdict and the cache mode.",
+            "shows by the verdict and the cache mode.",
             10,
             9,
         )
@@ -194,7 +194,7 @@ def _over(what: str, param: str, unit: str, condition: str) -> xychart.Panel:
     return curves(
         f"{what} over the {x.name}",
         f"The latest {what.lower()} of reads and writes over the {x.name}, a line for everything "
-        "else that tells cases apart. Both scales are logarithmic.",
+        "else that distinguishes cases. Both scales are logarithmic.",
         x,
         Axis("value", f"{what.lower()} a second", unit, 10),
         ("workload", *tags(ANY_ACCESS)),
@@ -245,8 +245,8 @@ def _latency() -> xychart.Panel:
 
 
 READ_AT_DEVICE = (
-    "The bytes that the kernel read from the device for the program, over those that it asked "
-    "for. 100 % is what direct and cold reads must have; less is memory's share, and below 95 % "
+    "The bytes that the kernel read from the device for the program, over those that it "
+    "read. 100 % is what direct and cold reads must have; less is memory's share, and below 95 % "
     "the figure is not the disk's."
 )
 IN_MEMORY = (

@@ -1,5 +1,5 @@
-"""Writes the boards: `python -m grafana.generate`. What it wrote is committed; a test says when it
-is not what the code says."""
+"""Writes the boards: `python -m grafana.generate`. The files are committed; a test fails when they
+differ from the code."""
 
 import importlib
 import json

@@ -133,9 +133,9 @@ def gpu() -> dashboard.Dashboard:
 
 CORE_CLOCK = (
     "The clock that the multiprocessors had while the kernels ran, by the device's own counters, "
-    "else as NVML tells it."
+    "else as NVML reports it."
 )
-WATTS = "Mean power of the card in a trial. Devices that are not NVIDIA's tell none."
+WATTS = "Mean power of the card in a trial. Only NVIDIA's devices report it."
 HOTTEST = "The highest temperature of the card in a trial."
 THROTTLED = (
     "The share of a trial in which the power limit, the temperature or the supply held the clock "

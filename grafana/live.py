@@ -40,7 +40,7 @@ from grafana.overview import tile
 from grafana.tables import coloured_text, number, plain_table, sorted_by, verdict_cell, width
 from orchestrator.influx.points import SAMPLES
 
-# What a sample may say, and its unit, by the query that asks for it.
+# The metrics of samples, each with its unit, by the query for it.
 FIGURES = {
     "A": ("operations_per_second", RATE),
     "B": ("bytes_per_second", BANDWIDTH),
@@ -122,7 +122,7 @@ def _clean_now() -> stat.Panel:
     return (
         tile(
             "Clean slices, latest",
-            "Share of the slices of the last second that nobody interrupted. Below 80 % a trial "
+            "Share of the slices of the last second without an interruption. Below 80 % a trial "
             "is called disturbed.",
             4,
         )
@@ -210,7 +210,7 @@ def _clean_shares() -> timeseries.Panel:
     return (
         _strip(
             "Clean slices",
-            "Share of the slices of each second that nobody interrupted: no involuntary switch, "
+            "Share of the slices of each second without an interruption: no involuntary switch, "
             "no wait for a CPU, all of the CPU's time. Below 80 % the trial is disturbed.",
             6,
             SHARE,
@@ -239,8 +239,8 @@ def _clocks() -> timeseries.Panel:
 def _card() -> timeseries.Panel:
     panel = _strip(
         "Clock, power and temperature of the GPU",
-        "What the card says of itself, second by second, beside the rate above: its clock falls "
-        "where power or temperature reach their limits. Cards that are not NVIDIA's say nothing.",
+        "What the card reports, second by second, beside the rate above: its clock falls "
+        "where power or temperature reach their limits. Only NVIDIA's cards report it.",
         7,
         CLOCK,
     )
@@ -292,7 +292,7 @@ def _own_use() -> timeseries.Panel:
         _marks(
             "hostbench's own use of the CPU",
             "What each process of hostbench used of one core during a trial. Below 1 % it "
-            "disturbs nobody. Runs without the stack have none.",
+            "disturbs no figure. Runs without the stack have none.",
             6,
             SHARE,
         )
@@ -326,7 +326,7 @@ def _trials() -> table.Panel:
         "involuntary_switches": "switches",
         "job": "job",
     }
-    asked = [name for name in columns if name != "Time"]
+    selected = [name for name in columns if name != "Time"]
     panel = (
         plain_table()
         .title("Trials")
@@ -334,7 +334,7 @@ def _trials() -> table.Panel:
             f"The last {TRIALS_SHOWN} trials in the chosen time, and what the kernel saw of each."
         )
         .height(10)
-        .with_target(Query(last_trials(asked, TRIALS_SHOWN), form=TABLE))
+        .with_target(Query(last_trials(selected, TRIALS_SHOWN), form=TABLE))
         .with_transformation(organised(columns))
         .override_by_name("began", [prop("unit", "time:YYYY-MM-DD HH:mm:ss"), width(160)])
         .override_by_name("trial", number("none", 0, 60))

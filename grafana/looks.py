@@ -135,7 +135,7 @@ def side_legend(*calcs: str) -> common_builders.VizLegendOptions:
 
 
 def no_legend() -> common_builders.VizLegendOptions:
-    """Of many series, where a neighbour's legend tells them."""
+    """Of many series, where a neighbour's legend names them."""
     return common_builders.VizLegendOptions().show_legend(False)
 
 
@@ -207,8 +207,8 @@ def result_variables(
 def row_variable(
     name: str, condition: str, all_workloads: str, description: str
 ) -> builders.QueryVariable:
-    """What rows are repeated for: those of the chosen workloads that meet a condition. Nobody
-    chooses among them."""
+    """What rows are repeated for: those of the chosen workloads that meet a condition. It is
+    hidden, since users do not choose among them."""
     question = (
         f'SHOW TAG VALUES FROM "result" WITH KEY = "workload" WHERE {condition} '
         f"AND {one_of('host')} AND {one_of('suite')} AND {one_of('workload')}"

@@ -223,7 +223,7 @@ def _loaded_latency() -> xychart.Panel:
         "take meanwhile; points are joined from the lowest to the highest intensity.",
         Axis("load_bytes_per_second", "bandwidth taken", BANDWIDTH),
         Axis("value", "access time", SECONDS),
-        ("load", "pages", "threads"),
+        tags("mem.loaded_latency"),
         LOADED,
         INTENSITY,
     )
@@ -236,7 +236,7 @@ def _blocks() -> xychart.Panel:
         "order. Both scales are logarithmic.",
         axis("mem.read_write", BLOCK),
         Axis("value", "bandwidth", BANDWIDTH, 10),
-        ("workload", "pattern", "pages", "threads"),
+        ("workload", *tags("mem.read_write", "mem.memset_write")),
         BLOCKS,
     )
 

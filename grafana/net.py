@@ -211,12 +211,12 @@ def _round_trip() -> stat.Panel:
 
 
 def _over(param: str) -> xychart.Panel:
-    """A line for all else that tells cases apart."""
+    """A line for each combination of the other tags."""
     x = axis("net.tcp_stream", param)
     return curves(
         f"Throughput over the {x.name}",
         f"The latest throughput, payload at the receiver, over the {x.name}, a line for everything "
-        "else that tells cases apart. Both scales are logarithmic.",
+        "else that distinguishes cases. Both scales are logarithmic.",
         x,
         Axis("value", "throughput", BANDWIDTH, 10),
         ("workload", "far_host", *tags("net.tcp_stream", "net.udp_stream")),

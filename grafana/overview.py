@@ -154,7 +154,7 @@ def _control_plane() -> stat.Panel:
         tile(
             "hostbench's own use of the CPU",
             "What the processes of hostbench used of one core during a trial, at the median of "
-            "the trials in the chosen time. Below 1 % it disturbs nobody. Kept for 30 days; "
+            "the trials in the chosen time. Below 1 % it disturbs no figure. Kept for 30 days; "
             "runs without the stack have none.",
             6,
         )
@@ -192,7 +192,7 @@ def _by_workload() -> bargauge.Panel:
     panel = shares_of_limit(
         "Share of the limit, by workload",
         "The median over the latest results of all cases of a workload. A low one is a busy "
-        "host, a wrong limit, or a kernel that does not reach it: the table below says which.",
+        "host, a wrong limit, or a kernel that does not reach it: the table below shows which.",
         18,
         9,
     )

@@ -47,14 +47,14 @@ def axis(workload: str, name: str) -> Axis:
 
 def other_fields(workload: str, drawn: str) -> tuple[str, ...]:
     """The parameters of a workload, beside the one that its figures are drawn over, that are fields
-    of all its points: one without a default is a field of some alone, and tells no line."""
+    of all its points: one without a default is a field of some alone."""
     params = _workload(workload).params
     fields = (one.name for one in params if _is_field(one) and one.default is not None)
     return tuple(name for name in fields if name != drawn)
 
 
 def tags(*workloads: str) -> tuple[str, ...]:
-    """The tags that tell series of these workloads apart, in the order of their tables."""
+    """The tags that distinguish series of these workloads, in the order of their tables."""
     params = (param for name in workloads for param in _workload(name).params)
     return tuple(dict.fromkeys(param.name for param in params if "tag" in param.roles))
 

@@ -143,7 +143,7 @@ def number(unit: str, decimals: int, pixels: int = 95) -> list[dashboard.Dynamic
 
 
 def coloured_text(steps: Steps) -> list[dashboard.DynamicConfigValue]:
-    """A column whose text says by its colour how good it is."""
+    """A column whose text has a colour by how good it is."""
     return [
         threshold_property(steps),
         prop("custom.cellOptions", common.TableColorTextCellOptions()),

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    /* Nobody wakes the sleepers when the run is told to end: they look for themselves. */
+    /* A stop wakes no sleeper: each looks for itself this often. */
     LOOK_AGAIN_NS = 50 * 1000 * 1000,
 };
 
@@ -22,7 +22,7 @@ static inline void relax(void)
 #endif
 }
 
-static bool told_to_stop(const atomic_bool *stopping)
+static bool stop_requested(const atomic_bool *stopping)
 {
     return stopping && atomic_load_explicit(stopping, memory_order_relaxed);
 }
@@ -30,13 +30,13 @@ static bool told_to_stop(const atomic_bool *stopping)
 bool word_wait(atomic_uint *word, unsigned seen, unsigned spins, const atomic_bool *stopping)
 {
     const struct timespec look_again = {.tv_nsec = LOOK_AGAIN_NS};
-    for (unsigned i = 0; i < spins && !told_to_stop(stopping); i++) {
+    for (unsigned i = 0; i < spins && !stop_requested(stopping); i++) {
         if (atomic_load(word) != seen)
             return true;
         relax();
     }
     while (atomic_load(word) == seen) {
-        if (told_to_stop(stopping))
+        if (stop_requested(stopping))
             return false;
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, stopping ? &look_again : NULL, NULL, 0);
     }

@@ -8,7 +8,7 @@
 
 /* Waits until *word differs from `seen`. false: `stopping` was set meanwhile (NULL: nothing can). */
 bool word_wait(atomic_uint *word, unsigned seen, unsigned spins, const atomic_bool *stopping);
-/* Wakes whoever waits for the word; to be called after it was changed. */
+/* Wakes all that wait for the word; call it after the change. */
 void word_wake(atomic_uint *word);
 
 struct barrier {
@@ -20,7 +20,7 @@ struct barrier {
 
 void barrier_init(struct barrier *barrier, unsigned total, unsigned spins);
 void barrier_wait(struct barrier *barrier);
-/* The same, given up as soon as `stopping` is set: then false, and nobody may use the barrier
+/* The same, given up as soon as `stopping` is set: then false, and no thread may use the barrier
  * again. */
 bool barrier_wait_unless(struct barrier *barrier, const atomic_bool *stopping);
 

@@ -36,11 +36,11 @@ static void read_schedstat(int schedstat, struct thread_usage *usage)
 
 struct thread_usage thread_usage_read(int schedstat)
 {
-    struct rusage told;
-    getrusage(RUSAGE_THREAD, &told);
+    struct rusage counted;
+    getrusage(RUSAGE_THREAD, &counted);
     struct thread_usage usage = {
         .cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID),
-        .involuntary_switches = (uint64_t)told.ru_nivcsw,
+        .involuntary_switches = (uint64_t)counted.ru_nivcsw,
     };
     read_schedstat(schedstat, &usage);
     return usage;

@@ -27,7 +27,7 @@ double steal_read_s(const struct cpulist *cpus);
 
 /* Counters of the host. A figure the kernel does not give is NaN. */
 struct host_usage {
-    double steal_s;        /* of the CPUs asked for */
+    double steal_s;        /* of the requested CPUs */
     double psi_cpu_some_s; /* some task waited for a CPU */
     double throttled_s;    /* cgroup CPU bandwidth */
 };

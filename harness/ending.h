@@ -10,10 +10,10 @@ enum { ENDING_FDS = 2 };
 struct ending {
     int signal_fd;
     int lifeline_fd; /* -1: none, or closed by now */
-    const char *why; /* NULL: nothing has told it to end */
+    const char *why; /* NULL: the run goes on */
 };
 
-/* Once the run was told to end, it has this long for all that is left to do. */
+/* Once the run is to end, it has this long for all that is left to do. */
 static const double ENDING_WITHIN_S = 0.5;
 
 /* Blocks the signals, so that they are read instead of ending the process at once. */

@@ -52,7 +52,7 @@ void loop_free(struct worker *worker)
     free(worker->loop);
 }
 
-/* ---- what the workload's loop asks and tells ------------------------------------------------ */
+/* ---- what the workload's loop checks and reports ------------------------------------------------ */
 
 static const struct loop *loop_of(const struct thread *thread)
 {
@@ -138,7 +138,7 @@ struct thread_figures loop_figures(const struct worker *worker)
     histogram_clear(&all);
     for (unsigned i = 0; i < loop_streams(run->workload); i++)
         histogram_merge(&all, &worker->loop->streams[i]);
-    /* A thread's time is told as the rate of it. */
+    /* A thread's time is reported as its rate. */
     figures.rate_whole = 1e9 / histogram_quantile_ns(&all, 0.5);
     return figures;
 }

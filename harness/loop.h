@@ -11,13 +11,13 @@ struct loop {
     uint64_t share; /* operations it may begin; UINT64_MAX: time decides */
     double end_s;
     bool timed;  /* the ramp is over */
-    double rate; /* of a loop that moves in bulk: as it was told */
+    double rate; /* of a loop that moves in bulk: as the loop reported it */
     struct histogram streams[];
 };
 
 /* Whether it moves its work in bulk: no histogram is kept then. */
 bool loop_in_bulk(const struct workload *workload);
-/* How many kinds of operations are told apart; 1: they are not, 0: none is timed. */
+/* How many kinds of operations have figures of their own; 1: all together, 0: none is timed. */
 unsigned loop_streams(const struct workload *workload);
 /* Memory for the records. 0, or -1 without memory. */
 int loop_allocate(struct worker *worker);
@@ -32,7 +32,7 @@ struct thread_figures loop_figures(const struct worker *worker);
 /* Adds up what all measured threads did in one stream, or in all of them. */
 void loop_merge(const struct trial *trial, unsigned stream, struct histogram *into);
 void loop_merge_all(const struct trial *trial, struct histogram *into);
-/* Bytes that one operation moves; 0: not told. */
+/* Bytes that one operation moves; 0: unknown. */
 double loop_block_bytes(const struct run *run);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Waking a thread on an idle CPU was seen to take 1 µs by an interrupt of that CPU and 6 µs by
- * another CPU of a virtual machine: that much of its waiting is nobody's fault. */
+ * another CPU of a virtual machine: that much of its waiting is no disturbance. */
 static const double WAKE_UP_S = 10e-6;
 
 static const char NOTHING_DONE[] = "no operation was done";
@@ -181,7 +181,7 @@ static bool whole_metric(const struct workload *workload, enum whole which, stru
         metric->direction = rate->time ? LOWER_IS_BETTER : HIGHER_IS_BETTER;
         return true;
     }
-    /* What is the primary figure already is not told twice. */
+    /* No second metric for what is the primary figure already. */
     return strcmp(metric->name, rate->name) != 0;
 }
 
@@ -281,7 +281,7 @@ static void add(struct measured *measured, unsigned which, const char *name,
                 place ? latency_reason(&measured->stream, place - 1) : NOTHING_DONE);
 }
 
-/* Threads that wait for one another are what was asked for where they share a CPU. */
+/* Where threads share a CPU by request, they wait for one another. */
 static void fill_disturbance(const struct run *run, const struct totals *totals,
                              struct summary *summary)
 {

@@ -16,7 +16,7 @@ struct value {
 };
 
 /* Those that may be given, and behind them those that the workload excludes: they keep their
- * defaults, and nobody is told of them. */
+ * defaults, without a warning. */
 struct options {
     size_t count;
     size_t total;

@@ -1,4 +1,4 @@
-/* Large arrays, in pages of the kind that was asked for. */
+/* Large arrays, in pages of the requested kind. */
 #ifndef HOSTBENCH_PAGES_H
 #define HOSTBENCH_PAGES_H
 
@@ -9,7 +9,7 @@ struct run;
 
 enum page_mode {
     PAGES_4K,      /* transparent huge pages refused */
-    PAGES_HUGE,    /* transparent huge pages asked for: how many there are is to be looked up */
+    PAGES_HUGE,    /* transparent huge pages requested: how many there are is to be looked up */
     PAGES_HUGETLB, /* of the pool that the administrator has reserved */
 };
 
@@ -17,7 +17,7 @@ enum { HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
 
 struct pages {
     void *base;   /* at a multiple of HUGE_PAGE_BYTES */
-    size_t bytes; /* whole huge pages: as many as were asked for, or a few more */
+    size_t bytes; /* whole huge pages: as many as requested, or a few more */
     enum page_mode mode;
     atomic_size_t *filled_bytes; /* by all threads so far */
     void *mapping;               /* with a guard before and behind, which keeps neighbours apart */
@@ -33,7 +33,7 @@ const char *pages_unsupported(enum page_mode mode);
 int pages_reserve(struct run *run, struct pages *pages, size_t bytes, enum page_mode mode);
 /* Brings in the pages of a part of a reservation, on the node of the calling thread unless a policy
  * says otherwise; they read as zero. Goes in small pieces, and looks between them whether memory is
- * left and the run goes on. 0 or an exit_code with its reason; EXIT_OK when the run was told to end. */
+ * left and the run goes on. 0 or an exit_code with its reason; EXIT_OK when the run is to end. */
 int pages_touch(struct run *run, const struct pages *pages, void *at, size_t bytes);
 /* Share of the touched reservation that huge pages back, as the kernel tells it; NaN: it does not. */
 double pages_huge_ratio(const struct pages *pages);

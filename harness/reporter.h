@@ -15,7 +15,7 @@ struct reporter {
 /* 0, or -1 without memory. */
 int reporter_allocate(struct reporter *reporter, const struct run *run);
 void reporter_free(struct reporter *reporter);
-/* Comes back when all workers are done, or ENDING_WITHIN_S after the run was told to end. */
+/* Comes back when all workers are done, or ENDING_WITHIN_S after the run is to end. */
 void reporter_run(struct reporter *reporter, struct trial *trial);
 /* The last sample, when the workers were done before the reporter woke for it. */
 void reporter_finish(struct reporter *reporter, struct trial *trial);

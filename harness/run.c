@@ -134,15 +134,15 @@ double run_clock_read_s(const struct run *run)
     return run->clock.read_s;
 }
 
-int run_check_units(const struct thread *thread, uint64_t done, uint64_t asked)
+int run_check_units(const struct thread *thread, uint64_t done, uint64_t requested)
 {
-    if (done == asked)
+    if (done == requested)
         return EXIT_OK;
     run_reason(thread->run,
                "thread %u, CPU %d, has done %" PRIu64 " of %" PRIu64
                " units of work: this CPU, its "
                "memory or this build works wrongly, trust no figure of it",
-               thread->index, thread->cpu, done, asked);
+               thread->index, thread->cpu, done, requested);
     return EXIT_WRONG;
 }
 

@@ -45,7 +45,7 @@ struct run {
     unsigned cpus; /* distinct ones the threads are pinned to */
     uint64_t unit_operations;
     uint64_t batch_max;
-    uint64_t block_bytes; /* that an operation of a loop moves; 0: not told */
+    uint64_t block_bytes; /* that an operation of a loop moves; 0: unknown */
     struct own_metric metrics[OWN_METRICS_MAX];
     size_t metric_count;
     struct library libraries[LIBRARIES_MAX];
@@ -113,7 +113,7 @@ struct worker {
     double slice_s; /* target length */
     double step_s;  /* … of one step() */
     uint64_t batch;
-    uint64_t asked; /* units of all steps, the warm-up's too; not of a team */
+    uint64_t requested; /* units of all steps, the warm-up's too; not of a team */
     double units_per_s;
     pthread_mutex_t lock; /* of the progress */
     struct progress progress;

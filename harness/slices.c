@@ -85,7 +85,7 @@ void slices_adapt_batch(struct worker *worker, double taken_s)
 /* One call of step(), noted for verify(). */
 static int take_step(struct worker *worker, uint64_t batch)
 {
-    worker->asked += batch;
+    worker->requested += batch;
     return worker->thread.run->workload->step(&worker->thread, batch);
 }
 
@@ -172,7 +172,7 @@ static int run_part(struct worker *worker, struct slice *slice, uint64_t batch)
     return failure;
 }
 
-/* One slice of at most `left` units and, if asked for, the clock right behind it. No system call
+/* One slice of at most `left` units and, if requested, the clock right behind it. No system call
  * may come between the two: a core leaves its AVX-512 clock within microseconds, and coming back
  * to it costs more of them. */
 static int run_slice(struct worker *worker, uint64_t *left, bool with_clock,

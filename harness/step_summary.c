@@ -165,7 +165,7 @@ static double best_rate(const struct trial *trial, const struct totals *totals)
     return trial->run->placement.oversubscribed ? NAN : totals->bests.sum;
 }
 
-/* Threads were timed by their rates; a time is told the other way round. */
+/* Threads were timed by their rates; a time is the inverse of the rate. */
 static void fill_times(const struct trial *trial, const struct totals *totals,
                        double values[STEP_METRICS])
 {

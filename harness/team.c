@@ -10,7 +10,7 @@ static const double CLEAN_CPU_RATIO = 0.97;
 static const double CLEAN_WAIT_RATIO = 0.01;
 static const double CLEAN_STEAL_RATIO = 0.01; /* as in the verdict on a whole trial */
 /* Steal is counted in ticks of 10 ms, and reading it takes some 0.1 ms and more on large hosts. */
-static const double STEAL_TELLS_S = 0.1;
+static const double STEAL_READABLE_S = 0.1;
 static const double STEAL_TICK_S = 0.01;
 static const double CLOCK_INTERVAL_S = 0.1; /* of long steps: 50 µs each */
 static const double PROGRESS_INTERVAL_S = 0.01;
@@ -60,7 +60,7 @@ static double slice_clock(struct worker *worker)
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-/* What the team has done in this step, told of every thread in equal parts. Only the first thread
+/* What the team has done in this step, counted for every thread in equal parts. Only the first thread
  * calls it: the others are in the step, or wait. */
 static void show(struct trial *trial, uint64_t operations, double measured_s)
 {
@@ -119,7 +119,7 @@ static bool thread_was_undisturbed(const struct team_slice *slice)
 /* Unknown is not too much. */
 static bool steals_too_much(const struct trial *trial, double step_s)
 {
-    if (step_s < STEAL_TELLS_S)
+    if (step_s < STEAL_READABLE_S)
         return false;
     double stolen_s = steal_read_s(&trial->run->placement.cpus) - trial->team.steal_s;
     return stolen_s > CLEAN_STEAL_RATIO * step_s * trial->run->cpus + STEAL_TICK_S;
@@ -177,7 +177,7 @@ static int take_slice(struct worker *worker, uint64_t batch, double *step_s)
     slice->clocks_seen = 0;
     /* The first step may be long, the next ones are as long as the last. */
     if (leads(worker))
-        trial->team.steal_s = *step_s == 0 || *step_s >= STEAL_TELLS_S
+        trial->team.steal_s = *step_s == 0 || *step_s >= STEAL_READABLE_S
                                   ? steal_read_s(&trial->run->placement.cpus)
                                   : NAN;
     struct thread_usage before = thread_usage_read(worker->schedstat);

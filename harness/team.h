@@ -1,4 +1,4 @@
-/* The timed region of a team: all threads take each step together. What is told clean or disturbed
+/* The timed region of a team: all threads take each step together. What is judged clean or disturbed
  * is a whole step, by its shares of CPU time, run-queue wait and steal, since a step of seconds
  * never goes without an interruption. */
 #ifndef HOSTBENCH_TEAM_H

@@ -59,7 +59,7 @@ static double reporter_cpu_s(const struct trial *trial)
     return pthread_getcpuclockid(trial->reporter, &id) ? NAN : seconds_of(id);
 }
 
-/* What the share of the empty loop is told of: a time's figure itself, as it stands in the result;
+/* What the share of the empty loop is of: a time's figure itself, as it stands in the result;
  * beside a rate, what the first thread does when nothing interrupts it. */
 static double rate_beside_empty_loop(const struct worker *worker)
 {
@@ -209,7 +209,7 @@ static int verify(struct worker *worker)
     const struct workload *workload = worker->thread.run->workload;
     if (!workload->verify || workload->team)
         return EXIT_OK;
-    return workload->verify(&worker->thread, worker->asked);
+    return workload->verify(&worker->thread, worker->requested);
 }
 
 /* Every worker passes every barrier, whatever has failed: a worker that left early would keep the
@@ -307,7 +307,7 @@ static bool start_workers(struct trial *trial)
     return !error;
 }
 
-/* Each worker holds a descriptor; the usual soft limit of 1024 is below what may be asked for. */
+/* Each worker holds a descriptor; the usual soft limit of 1024 is below what may be requested. */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -337,8 +337,8 @@ static int trial_allocate(struct trial *trial, struct reporter *reporter)
     return EXIT_OK;
 }
 
-/* Of a run that was told to end, no thread is waited for: the kernel may hold one that has left, until
- * a device has done what it was asked for. */
+/* When the run is to end, no thread is waited for: the kernel may hold one that has left, until
+ * a device has done its request. */
 bool trial_ended(const struct trial *trial)
 {
     return atomic_load(&trial->at_work) == 0 && !trial->run->ending.why;

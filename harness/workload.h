@@ -21,14 +21,14 @@ enum exit_code {
 /* PARAM_TEXT: a name of something outside, such as a device: 1 to 128 of A-Z a-z 0-9 : . _ - */
 enum param_type { PARAM_COUNT, PARAM_NUMBER, PARAM_CHOICE, PARAM_CPU_LIST, PARAM_TEXT };
 
-/* SCOPE_HOST: set by whoever starts the program on this host, never by a request. */
+/* SCOPE_HOST: set by the caller on this host, never by a request. */
 enum param_scope { SCOPE_REQUEST, SCOPE_HOST };
 
 /* What a parameter is for the figures of a case. Without a role it is part of what is measured and
  * stands in the case's label, and so does an axis or a tag; both may be one parameter. */
 enum param_role {
     ROLE_AXIS = 1, /* charts are drawn over it; without ROLE_TAG, a field of points */
-    ROLE_TAG = 2,  /* it takes few values: series are told apart by it; a tag of points */
+    ROLE_TAG = 2,  /* it takes few values, which distinguish series; a tag of points */
     ROLE_HOW = 4,  /* how is measured, not what: in no label, no axis and no tag */
 };
 
@@ -141,7 +141,7 @@ struct workload {
     /* A team works on one problem: all threads call step() at once with the same batch, and its
      * time ends with the last of them. One unit may take long; it is never cut short. */
     bool team;
-    /* Of loops only: the names of what is also told apart in the figures, such as "read" and
+    /* Of loops only: the names of what has figures of its own too, such as "read" and
      * "write", NULL-terminated. NULL: there is one kind of operation. */
     const char *const *streams;
     /* How many threads there are, where parameters of its own tell that; it excludes `threads` then,
@@ -287,9 +287,9 @@ double run_rate(const struct run *run);
 double run_background_rate(const struct run *run);
 /* In finish(): the share of the time for which the background threads had a CPU; NaN: none is. */
 double run_background_cpu_ratio(const struct run *run);
-/* For verify(): whether as many units were done as were asked for. 0 or an exit_code with its
+/* For verify(): whether all requested units were done. 0 or an exit_code with its
  * reason. */
-int run_check_units(const struct thread *thread, uint64_t done, uint64_t asked);
+int run_check_units(const struct thread *thread, uint64_t done, uint64_t requested);
 /* Records a metric of the workload's own: each that its table lists, by this or by the next one. */
 void run_metric(struct run *run, const char *name, double value);
 /* … or why there is no figure for it here; the text must last. */
@@ -301,7 +301,7 @@ void run_reason(struct run *run, const char *format, ...) __attribute__((format(
  * is printed behind the start event, not at all when the trial fails before that. */
 void run_warning(const struct run *run, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* True once the run was told to end; long setup() code asks now and then. */
+/* True once the run is to end; long setup() code checks it now and then. */
 bool run_stopping(const struct run *run);
 
 /* Waits for all other threads, in setup() and calibrate(), in teams and loops. false when the run was told

@@ -59,7 +59,7 @@ def workloads_page(tables: Iterable[Table]) -> str:
         "Generated from the programs' tables (`cpu-bench --list` and its siblings) by "
         "`python -m hostbench.docs`. Do not edit. The metric in bold is the one that has a limit, "
         "a verdict and a line in the table. The role of a parameter: charts are drawn over an "
-        "axis, series of points are told apart by a tag, and what says how a case is measured "
+        "axis, a tag distinguishes series of points, and what says how a case is measured "
         "stands in no label.",
     ]
     for table in tables:

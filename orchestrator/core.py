@@ -6,7 +6,7 @@ import secrets
 import structlog
 
 from hostbench.model.jobs import TERMINAL, PartHealth, StackState
-from hostbench.model.registry import subsystems
+from hostbench.model.registry import load_subsystems
 from hostbench.results.store import ResultsStore
 from orchestrator.influx.outbox import Outbox, OutboxStatus
 from orchestrator.influx.writer import BLOCK_S, OutboxWriter
@@ -85,8 +85,7 @@ class Orchestrator:
 
     def start(self) -> None:
         """Begins to run jobs."""
-        for subsystem in subsystems().values():
-            subsystem.load()
+        load_subsystems()
         self._keeper.start()
         self._live.start()
         if self.points is not None:

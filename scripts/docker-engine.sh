@@ -76,7 +76,7 @@ own_is_usable() {
 # ---- packages, unpacked ----
 
 # apt_get RELEASE ARGUMENTS...: the system's apt-get with lists and files of its own, so that
-# packages of another release can be had and nobody's lists change.
+# packages of another release can be had and no user's lists change.
 apt_get() {
     local own=$home/apt/$1 sources=()
     [[ $1 == "$VERSION_CODENAME" ]] || sources=(-o "Dir::Etc::SourceList=$own/sources.list"

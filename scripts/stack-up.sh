@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts the stack of compose.yaml and says where it is. Exit 3: something is missing.
+# Starts the stack of compose.yaml and prints its address. Exit 3: something is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -59,17 +59,17 @@ get_rights() {
 # Runs apt-get, waiting while another one (unattended upgrades on a fresh machine, say) holds a
 # lock. apt's own DPkg::Lock::Timeout does not cover the lock of the package lists.
 apt_get() {
-    local said waiting='' deadline=$((SECONDS + lock_wait_s))
-    until said=$("${as_root[@]}" apt-get "$@" 2>&1); do
-        if ((SECONDS > deadline)) || [[ $said != *"Could not get lock"* ]]; then
-            echo "$said"
+    local output waiting='' deadline=$((SECONDS + lock_wait_s))
+    until output=$("${as_root[@]}" apt-get "$@" 2>&1); do
+        if ((SECONDS > deadline)) || [[ $output != *"Could not get lock"* ]]; then
+            echo "$output"
             return 1
         fi
         [[ $waiting ]] || echo "    another apt-get is at work; waiting for it, up to $lock_wait_s s" >&3
         waiting=yes
         sleep 2
     done
-    echo "$said"
+    echo "$output"
 }
 
 find_missing "$@"

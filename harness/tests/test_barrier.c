@@ -36,7 +36,7 @@ static void meet(unsigned spins)
 /* One of two never comes: the other leaves when the flag is set, spinning or asleep. */
 static atomic_bool stopping;
 
-static void *wait_for_nobody(void *argument)
+static void *wait_alone(void *argument)
 {
     struct barrier *alone = argument;
     CHECK(!barrier_wait_unless(alone, &stopping));
@@ -49,7 +49,7 @@ static void leave(unsigned spins)
     struct barrier alone;
     atomic_store(&stopping, false);
     barrier_init(&alone, 2, spins);
-    CHECK(pthread_create(&thread, NULL, wait_for_nobody, &alone) == 0);
+    CHECK(pthread_create(&thread, NULL, wait_alone, &alone) == 0);
     usleep(20000);
     atomic_store(&stopping, true);
     pthread_join(thread, NULL);

@@ -259,7 +259,7 @@ static unsigned lines_of(const char *output)
 
 static char output[OUTPUT_MAX];
 
-static void a_rate_in_bytes_is_told_in_bytes(const char *root)
+static void rate_in_bytes_has_metric_in_bytes(const char *root)
 {
     CHECK(call(root, "bytes --threads 2", output) == EXIT_OK);
     CHECK(strstr(output, "{\"event\":\"start\"") == output);
@@ -352,7 +352,7 @@ static void a_failure_before_the_start_is_all_there_is(const char *root)
     CHECK(lines_of(output) == 1 && strstr(output, "memory ran short"));
 }
 
-static void verify_hears_of_all_units_that_were_asked_for(const char *root)
+static void verify_gets_all_requested_units(const char *root)
 {
     CHECK(call(root, "counted --threads 2 --duration-s 0.05 --warmup-s 0.02", output) == EXIT_OK);
     CHECK(call(root, "counted --threads 2 --work 1000001 --warmup-s 0", output) == EXIT_OK);
@@ -365,7 +365,7 @@ static void verify_hears_of_all_units_that_were_asked_for(const char *root)
 int main(void)
 {
     const char *root = fresh_root();
-    a_rate_in_bytes_is_told_in_bytes(root);
+    rate_in_bytes_has_metric_in_bytes(root);
     a_fixed_work_is_rounded_up_to_units(root);
     what_is_excluded_is_unknown(root);
     two_that_exclude_one_another_are_refused(root);
@@ -374,6 +374,6 @@ int main(void)
     a_time_is_that_of_one_operation(root);
     background_threads_are_no_part_of_the_figures(root);
     a_failure_before_the_start_is_all_there_is(root);
-    verify_hears_of_all_units_that_were_asked_for(root);
+    verify_gets_all_requested_units(root);
     return 0;
 }

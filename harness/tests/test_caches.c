@@ -73,7 +73,7 @@ static void the_larger_source_decides(void)
     CHECK(read_from(root, "0-1", 1).llc == 0x1p40);
 }
 
-static void without_sysfs_the_library_is_asked(void)
+static void without_sysfs_sizes_come_from_the_library(void)
 {
     struct caches caches = read_from(fresh_root(), "0", 1);
     CHECK(caches.llc_sysfs == 0);
@@ -84,6 +84,6 @@ int main(void)
 {
     each_last_level_cache_counts_once();
     the_larger_source_decides();
-    without_sysfs_the_library_is_asked();
+    without_sysfs_sizes_come_from_the_library();
     return 0;
 }

@@ -66,7 +66,7 @@ static void v1_in_a_container_sees_its_own_group_as_root(void)
 }
 
 /* /docker/a is not above /docker/ab, whose files the mount does not show. */
-static void a_group_is_told_from_one_whose_name_goes_on(void)
+static void group_differs_from_one_with_a_longer_name(void)
 {
     const char *root = fresh_root();
     char line[512];
@@ -192,7 +192,7 @@ int main(void)
 {
     v2_takes_the_smallest_quota_on_the_way();
     v1_in_a_container_sees_its_own_group_as_root();
-    a_group_is_told_from_one_whose_name_goes_on();
+    group_differs_from_one_with_a_longer_name();
     no_limit_is_no_quota();
     v2_memory_is_that_of_the_tightest_group();
     v2_memory_ends_where_throttling_begins();

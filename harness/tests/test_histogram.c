@@ -58,8 +58,8 @@ static void check_against_values(size_t count)
     for (int i = 0; i < QUANTILES; i++) {
         size_t rank = (size_t)fmax(1, ceil(quantiles[i] * (double)count));
         double exact = (double)values[rank - 1];
-        double told = histogram_quantile_ns(&histogram, quantiles[i]);
-        CHECK(fabs(told - exact) <= 0.004 * exact);
+        double quantile = histogram_quantile_ns(&histogram, quantiles[i]);
+        CHECK(fabs(quantile - exact) <= 0.004 * exact);
     }
 }
 
@@ -102,7 +102,7 @@ static void what_is_longer_than_all_buckets_keeps_its_extreme(void)
     CHECK(atomic_load(&histogram.max_ns) == UINT64_MAX / 2);
 }
 
-static void of_nothing_nothing_is_told(void)
+static void empty_histogram_has_no_quantiles(void)
 {
     histogram_clear(&histogram);
     CHECK(histogram_count(&histogram) == 0);
@@ -156,7 +156,7 @@ int main(void)
     short_times_are_exact();
     buckets_follow_one_another();
     what_is_longer_than_all_buckets_keeps_its_extreme();
-    of_nothing_nothing_is_told();
+    empty_histogram_has_no_quantiles();
     merged_ones_are_as_one();
     an_interval_is_what_came_since();
     percentiles_need_so_many_operations();

@@ -312,7 +312,7 @@ static bool is_near(double value, double expected, double tolerance)
 
 /* ---- the tests -------------------------------------------------------------------------------- */
 
-static void latencies_are_those_that_were_told(const char *root)
+static void latencies_are_those_reported(const char *root)
 {
     CHECK(call(root, "known --threads 3 --work 3000 --warmup-s 0.02") == EXIT_OK);
     CHECK(number(output, "work_operations") == 3000);
@@ -327,7 +327,7 @@ static void latencies_are_those_that_were_told(const char *root)
     CHECK(strstr(output, "\"metrics.latency_p99_9_s\":\"fewer than the 6643 operations"));
 }
 
-static void streams_are_told_apart(const char *root)
+static void streams_have_their_own_figures(const char *root)
 {
     CHECK(call(root, "known --threads 3 --work 3000 --warmup-s 0") == EXIT_OK);
     double read = number(output, "read_operations_per_second");
@@ -416,7 +416,7 @@ static void a_time_is_the_median_latency(const char *root)
     CHECK(!strstr(output, "commit_time_s_"));
 }
 
-static void bulk_is_told_by_the_workload(const char *root)
+static void workload_reports_bulk(const char *root)
 {
     CHECK(call(root, "bulk --duration-s 0.4 --sample-interval-s 0.1") == EXIT_OK);
     double bytes = number(output, "work_bytes"), elapsed_s = number(output, "elapsed_s");
@@ -429,7 +429,7 @@ static void bulk_is_told_by_the_workload(const char *root)
     CHECK(strstr(output, "\"facts\":{\"place\":\"a \\\"bench\\\"\"}"));
 }
 
-static void a_parameter_of_its_own_tells_the_threads(const char *root)
+static void own_parameter_sets_the_threads(const char *root)
 {
     CHECK(call(root, "bulk --flows 3 --work 40961 --warmup-s 0") == EXIT_OK);
     CHECK(number(output, "work_bytes") == 11 * BLOCK_BYTES);
@@ -450,8 +450,8 @@ static void bulk_may_be_a_time(const char *root)
     const char *thread = strstr(output, "\"threads\":[");
     CHECK(is_near(number_behind(thread, "access_time_s"), number(output, "elapsed_s") / done, 0.1));
     const char *sample = strstr(output, "{\"event\":\"sample\"");
-    double told_s = number_behind(sample, "access_time_s");
-    CHECK(told_s >= 1e-3 && told_s < 0.1);
+    double reported_s = number_behind(sample, "access_time_s");
+    CHECK(reported_s >= 1e-3 && reported_s < 0.1);
 }
 
 static void what_is_observed_stands_in_the_samples(const char *root)
@@ -524,16 +524,16 @@ static void a_signal_ends_it_within_a_second(void)
 int main(void)
 {
     const char *root = fresh_root();
-    latencies_are_those_that_were_told(root);
-    streams_are_told_apart(root);
+    latencies_are_those_reported(root);
+    streams_have_their_own_figures(root);
     figures_are_of_the_whole_run(root);
     samples_add_up(root);
     a_fixed_work_has_no_end_by_time(root);
     a_total_and_a_time_end_with_whichever_is_first(root);
     a_thread_without_work_has_no_figure(root);
     a_time_is_the_median_latency(root);
-    bulk_is_told_by_the_workload(root);
-    a_parameter_of_its_own_tells_the_threads(root);
+    workload_reports_bulk(root);
+    own_parameter_sets_the_threads(root);
     bulk_may_be_a_time(root);
     what_is_observed_stands_in_the_samples(root);
     a_text_is_a_name(root);

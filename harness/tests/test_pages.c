@@ -48,7 +48,7 @@ static void nothing_is_there_before_it_is_touched(void)
 }
 
 /* As many as the kernel has: whether it gives huge ones is its affair, but not the sum. */
-static void neighbours_are_told_apart(void)
+static void neighbours_are_distinguished(void)
 {
     struct pages huge, small;
     CHECK(pages_reserve(&run, &small, 8 * MIB, PAGES_4K) == EXIT_OK);
@@ -132,7 +132,7 @@ static void a_pool_that_is_too_small_is_no_failure(void)
 int main(void)
 {
     nothing_is_there_before_it_is_touched();
-    neighbours_are_told_apart();
+    neighbours_are_distinguished();
     what_was_written_stays();
     a_run_that_ends_touches_no_more();
     memory_that_is_not_left_is_not_taken();

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from hostbench.base.errors import ResourceError, UsageError, shown
+from hostbench.base.errors import ResourceError, UsageError, listing, shown
 
 PREFIX = "HOSTBENCH_"
 
@@ -26,6 +26,14 @@ class Option:
 
     name: str
     value: Any
+
+
+@dataclass(frozen=True)
+class UsedWith:
+    """Annotates a secret that is used only where the setting `field` has a value: without one, the
+    secret's file is not read."""
+
+    field: str
 
 
 class EnvironmentSettings(BaseSettings):
@@ -89,6 +97,7 @@ class EnvironmentSettings(BaseSettings):
 
 def url_of(*schemes: str) -> AfterValidator:
     """A check of a field: an address with one of `schemes`."""
+    allowed = listing(f"{scheme}://" for scheme in schemes)
 
     def check(text: str) -> str:
         try:
@@ -97,7 +106,7 @@ def url_of(*schemes: str) -> AfterValidator:
         except ValueError:
             parts = urlsplit("")
         if parts.scheme not in schemes or not (parts.hostname or parts.path):
-            raise ValueError(f"is not a URL of it; write it like {schemes[0]}://name:port")
+            raise ValueError(f"is not a URL with {allowed}; write it like {schemes[0]}://name:port")
         return text
 
     return AfterValidator(check)
@@ -109,9 +118,16 @@ class _SecretFiles(PydanticBaseSettingsSource):
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         variable = f"{PREFIX}{field_name.upper()}_FILE"
         path = os.environ.get(variable)
-        wanted = _is_secret(field) and field_name not in self.current_state
+        wanted = _is_secret(field) and field_name not in self.current_state and self._is_used(field)
         value = read_secret(Path(path), variable) or "" if path and wanted else None
         return value, field_name, False
+
+    def _is_used(self, field: FieldInfo) -> bool:
+        return all(self._is_set(one.field) for one in field.metadata if isinstance(one, UsedWith))
+
+    def _is_set(self, name: str) -> bool:
+        given = self.current_state.get(name) or os.environ.get(PREFIX + name.upper())
+        return bool(given) or self.settings_cls.model_fields[name].default is not None
 
     def __call__(self) -> dict[str, Any]:
         fields = self.settings_cls.model_fields

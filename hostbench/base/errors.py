@@ -26,7 +26,7 @@ class HostbenchError(Exception):
 
 
 class UsageError(HostbenchError):
-    """What was asked for cannot be: a bad option, suite, parameter or job id."""
+    """The request is wrong: a bad option, suite, parameter or job id."""
 
     exit_code = ExitCode.USAGE
 

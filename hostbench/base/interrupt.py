@@ -35,7 +35,7 @@ class Interrupted(HostbenchError):
 
 
 class Interrupt:
-    """Whether a signal asked this process to end."""
+    """Whether a signal to end this process came."""
 
     def __init__(self) -> None:
         self.signum: signal.Signals | None = None
@@ -45,11 +45,11 @@ class Interrupt:
 
     def install(self) -> None:
         """Takes over the signals, for the rest of the process's life."""
-        # Whoever started us may ignore SIGCHLD, and then the kernel forgets how a child ended.
+        # The parent process may ignore SIGCHLD, and then the kernel forgets how a child ended.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for signum in EXIT_CODES:
             # nohup ignores SIGHUP on purpose. A shell script ignores SIGINT for what it starts
-            # with `&`, yet whoever sends it by hand means it: only SIGHUP stays ignored.
+            # with `&`, yet a user who sends it means it: only SIGHUP stays ignored.
             if signum == signal.SIGHUP and signal.getsignal(signum) == signal.SIG_IGN:
                 continue
             signal.signal(signum, self._handle)
@@ -93,10 +93,10 @@ class Interrupt:
 
 
 class Breakable(Interrupt):
-    """As `outer`, and somebody else may break in on what it can interrupt with an error."""
+    """As `outer`, and another thread may interrupt it with an error, by `break_in`."""
 
     def __init__(self, outer: Interrupt) -> None:
-        # Nothing of the base's: its descriptors are open only while there is somebody to break in.
+        # Not the base's: its descriptors are open only while `break_in` may be called.
         self._outer = outer
         self._both: select.epoll | None = None
         self._wake = -1
@@ -105,7 +105,7 @@ class Breakable(Interrupt):
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
-        """What `break_in` is told counts until this is left."""
+        """Errors given to `break_in` count until this is left."""
         wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         both = select.epoll()
         both.register(self._outer, select.EPOLLIN)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hostbench.base.errors import UsageError, shown
 
 PORT_MOST = 65535
-# Where it listens on every address, nobody knows by which of them it is reached.
+# Of a server that listens on every address, the one that callers use is unknown.
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
 
 
@@ -25,7 +25,7 @@ class Listen:
 
     @property
     def url(self) -> str | None:
-        """How somebody on this host reaches it; None when that cannot be known."""
+        """The URL for callers on this host; None when it is unknown."""
         if self.path is not None:
             return f"unix:{self.path}"
         if self.address in _EVERY_ADDRESS or self.port == 0:

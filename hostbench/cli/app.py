@@ -73,8 +73,8 @@ Results = Annotated[
 ]
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"hostbench {__version__}")
         raise typer.Exit
 

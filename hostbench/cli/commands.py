@@ -86,7 +86,7 @@ def _check_request(request: RunRequest) -> None:
 
 
 def requested_suite(request: RunRequest) -> Suite:
-    """The suite as asked for: from its file, at one of its scales, or made up for one workload,
+    """The requested suite: from its file, at one of its scales, or made up for one workload,
     with what the options change. Raises UsageError."""
     if request.workload is not None:
         suite = ad_hoc_suite(request.workload, assignments(request.params))

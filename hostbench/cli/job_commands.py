@@ -82,11 +82,11 @@ def _bad_option(error: ValidationError) -> UsageError:
         name = shown(str(first["loc"][1]))
         return UsageError(
             f"--param {name} is not the name of a parameter; hostbench list workloads, or "
-            "docs/workloads.md, tells them"
+            "docs/workloads.md, lists them"
         )
     if field == "scale":
         return UsageError(
-            f"--scale {value} is not the name of a scale; hostbench list suites tells them"
+            f"--scale {value} is not the name of a scale; hostbench list suites lists them"
         )
     what = "--workload" if field == "workload" else "suite"
     return UsageError(f"{what} {value} is no name; give 1 to 80 characters, such as cpu.fma, quick")
@@ -94,8 +94,8 @@ def _bad_option(error: ValidationError) -> UsageError:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of `hostbench result`. Raises UsageError for two things on one output, or a file
-    that cannot be one."""
+    """The options of `hostbench result`. Raises UsageError for two outputs to one place, or a path
+    that cannot be written."""
 
     as_csv: bool
     as_json: bool

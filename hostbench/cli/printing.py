@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def refuse_both(as_json: bool, as_csv: bool) -> None:
-    """Raises UsageError when two forms are asked for."""
+    """Raises UsageError when two forms are requested."""
     if as_json and as_csv:
         raise UsageError("--json and --csv are both given; leave out one")
 
@@ -26,7 +26,7 @@ def print_json(content: object) -> None:
 
 
 def print_document(document: "ResultDocument", *, as_json: bool, as_csv: bool) -> None:
-    """A result as a table, unless it is asked for in another form."""
+    """A result as a table, unless another form is requested."""
     if as_json:
         typer.echo(document.model_dump_json(indent=1))
     elif as_csv:

@@ -25,7 +25,7 @@ from hostbench.model.jobs import HostList, JobList, JobSpec, JobView
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0
-# A report of many cases is drawn when it is asked for.
+# A report of many cases is drawn at the request.
 DOCUMENT_S = 180.0
 # The orchestrator sends a comment every 15 s.
 SILENCE_S = 50.0

@@ -53,7 +53,7 @@ class Checkout:
         return None
 
     def _check_owners(self) -> None:
-        # Whoever can write there can write the program that runs.
+        # A user who can write there can write the program that runs.
         if self.directory.resolve() == CHECKOUT.resolve():
             return
         for path in (self.directory, self.directory / ENVIRONMENT, self._secrets):

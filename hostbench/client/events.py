@@ -43,7 +43,7 @@ class JobEvents:
             except LostContact as error:
                 self._wait(error)
             else:
-                # Whoever serves the events ends: it lets us go and is back in a while.
+                # The server of the events ends: it closes the stream and is back in a while.
                 time.sleep(FIRST_PAUSE_S)
 
     def _connection(self) -> Iterator[JobEvent]:

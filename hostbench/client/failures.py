@@ -29,7 +29,7 @@ class LostContact(UnreachableError):
 
 
 class Refusal(UsageError):
-    """The orchestrator does not do what was asked for; `code` is its own."""
+    """The orchestrator refuses the request; `code` is its own."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -100,7 +100,7 @@ def _certificate(connection: Connection, error: ssl.SSLCertVerificationError) ->
 
 
 def refusal(connection: Connection, response: httpx.Response) -> HostbenchError:
-    """Why it does not do what was asked for, from an answer whose status is no success."""
+    """Why it refuses the request, from an answer whose status is no success."""
     url, status = connection.address.url, response.status_code
     if not _is_problem(response):
         # A proxy in between speaks for a server that is away.

@@ -1,7 +1,7 @@
 """Where the arithmetic of a published table does not hold.
 
 A published figure is kept as it was printed. What follows from other figures of its row is computed
-again; what differs by more than rounding is told, with both.
+again; what differs by more than rounding is reported, with both.
 """
 
 import math
@@ -115,7 +115,7 @@ def _of_efficiency(
         yield Slip(row, f"The {quantity} does not follow from its row", printed, *nearer)
 
 
-def divides_by_n(table: PublishedTable, rows: Sequence[CourseRow]) -> bool | None:
+def divides_by_n(rows: Sequence[CourseRow]) -> bool | None:
     """Whether the printed deviations are those of a population; None: unknown."""
     parts = []
     for row in rows:

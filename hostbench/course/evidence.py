@@ -10,7 +10,7 @@ from hostbench.course.rows import CourseRow
 from hostbench.model.published import Published, PublishedTable
 from hostbench.model.result import CaseResult, ResultDocument, Verdict
 
-# Figures that differ by less are told as alike.
+# Figures that differ by less are called alike.
 ALIKE = 0.1
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import SHOWN_DIGITS, significant
-from hostbench.judge.case import trials_telling
+from hostbench.judge.case import trials_with_metric
 from hostbench.judge.statistics import describe, scaled
 from hostbench.model.limit import Limit
 from hostbench.model.published import Match
@@ -103,7 +103,7 @@ def _measured(case: CaseResult, name: str) -> list[float]:
     counted = [by_index[index] for index in case.counted]
     found = [
         trial.end.metrics.get(name) if trial.end else None
-        for trial in trials_telling(name, case.params, case.trials, counted)
+        for trial in trials_with_metric(name, case.params, case.trials, counted)
     ]
     return [value for value in found if value]
 

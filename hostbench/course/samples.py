@@ -4,13 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from hostbench.base.units import human, percent, plural
 from hostbench.course.rows import CourseRow
-from hostbench.model.published import PublishedTable
 from hostbench.model.result import CaseResult, TrialRecord
 from hostbench.report.content import Block, Chart, Panel, Paragraph, TimeChart
 from hostbench.report.timeline import sample_line, sampled_trials
 
 
-def sample_charts(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator[Block]:
+def sample_charts(rows: Sequence[CourseRow]) -> Iterator[Block]:
     """A chart an operation, ours above the naive way; a sentence where there is none."""
     for row in rows:
         panels = tuple(_panels(row))

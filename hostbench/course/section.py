@@ -144,7 +144,7 @@ def _table_blocks(
     theory = f" Its theoretical figure: {sentence(table.theory)}" if table.theory else ""
     yield Paragraph(f"From {sentence(table.source)}{theory}")
     if table.kind == "samples":
-        yield from sample_charts(table, rows)
+        yield from sample_charts(rows)
     else:
         yield from row_charts(table, rows)
     known = row_table(table, rows, published, document)

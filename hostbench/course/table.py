@@ -28,11 +28,11 @@ NOT_PLANNED = "no case of this suite measures it"
 
 @dataclass(frozen=True)
 class _Cells:
-    """A column and what stands in it. `tells`: whether a row has anything to put there."""
+    """A column and what stands in it. `has_content`: whether a row has a value there."""
 
     column: Column
     cell: Callable[[CourseRow], Text]
-    tells: Callable[[CourseRow], bool]
+    has_content: Callable[[CourseRow], bool]
 
 
 def row_table(
@@ -47,7 +47,7 @@ def row_table(
     def marks(row: CourseRow) -> Text:
         return _marks(row, smaller_here(row, table, document, published.host), letters)
 
-    cells = [one for one in _cells(table, rows) if any(one.tells(row) for row in rows)]
+    cells = [one for one in _cells(table, rows) if any(one.has_content(row) for row in rows)]
     groups: dict[str | None, list[tuple[Text, ...]]] = {}
     for row in rows:
         name = _unbroken(row.name) if table.key else row.operation
@@ -103,9 +103,9 @@ def _cells(table: PublishedTable, rows: Sequence[CourseRow]) -> list[_Cells]:
 
 
 def _figures(
-    title: str, cell: Callable[[CourseRow], Text], tells: Callable[[CourseRow], bool]
+    title: str, cell: Callable[[CourseRow], Text], has_content: Callable[[CourseRow], bool]
 ) -> _Cells:
-    return _Cells(Column(title, figures=True), cell, tells)
+    return _Cells(Column(title, figures=True), cell, has_content)
 
 
 def _first_column(table: PublishedTable) -> str:

@@ -28,7 +28,7 @@ def why_blocks(
     shortcuts = shortcut_sentences(evidence)
     if shortcuts:
         yield Bullets(shortcuts)
-    own = [*slip_sentences(table, rows), *_deviations(table, rows)]
+    own = [*slip_sentences(table, rows), *_deviations(rows)]
     own += [sentence(remark) for remark in table.remarks]
     if own:
         yield Paragraph("In the report itself:")
@@ -100,8 +100,8 @@ def _published_share(evidence: Evidence) -> str:
     return f"; the report's best is {percent(value / PERCENT)} of its own ({row.title}){naive}"
 
 
-def _deviations(table: PublishedTable, rows: Sequence[CourseRow]) -> Iterator[str]:
-    if divides_by_n(table, rows):
+def _deviations(rows: Sequence[CourseRow]) -> Iterator[str]:
+    if divides_by_n(rows):
         yield (
             "Its standard deviations divide by the number of runs; ours divide by one less, as of "
             "a sample."

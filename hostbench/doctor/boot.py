@@ -94,10 +94,10 @@ def kernel_command_line(view: View) -> Outcome:
     words = line.text.split(" -- ")[0].split()
     relevant = [word for word in words if word.partition("=")[0].replace("-", "_") in OPTIONS]
     if not relevant:
-        return ok("nothing that figures depend on", line.saying("none of those that matter"))
+        return ok("nothing that figures depend on", line.excerpt("none of those that matter"))
     text = "figures depend on " + ", ".join(word.partition("=")[0] for word in relevant)
     advice = Advice("compare only with hosts started alike", Reach.OWN)
-    return notice(text, line.saying(" ".join(relevant)), advice=advice)
+    return notice(text, line.excerpt(" ".join(relevant)), advice=advice)
 
 
 CHECKS = (

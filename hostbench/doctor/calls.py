@@ -13,7 +13,7 @@ PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 
 @dataclass(frozen=True)
 class Calls:
-    """Answers of the kernel. An error number says how a call was refused; None: not asked.
+    """Answers of the kernel. An error number says how a call was refused; None: not called.
 
     `io_uring_errno` and `perf_event_errno` are of calls with a null pointer: EFAULT means that the
     call got past everything that could forbid it.
@@ -28,12 +28,12 @@ def ask() -> Calls:
     """Makes the calls."""
     libc = ctypes.CDLL(None, use_errno=True)
     perf = PERF_EVENT_OPEN.get(platform.machine())
-    nobody, no_flags = -1, 0
+    none, no_flags = -1, 0
     return Calls(
         clock_resolution_s=time.clock_getres(time.CLOCK_MONOTONIC),
         io_uring_errno=_error_of(libc, IO_URING_SETUP, 1, None),
         perf_event_errno=(
-            None if perf is None else _error_of(libc, perf, None, 0, nobody, nobody, no_flags)
+            None if perf is None else _error_of(libc, perf, None, 0, none, none, no_flags)
         ),
     )
 

@@ -44,7 +44,7 @@ class Reach(Enum):
 
     OWN = (False, False, False)
     INSTALLED = (True, False, False)
-    STARTED = (False, True, False)  # an option of whoever started the container
+    STARTED = (False, True, False)  # an option at the start of the container
     KERNEL = (True, True, False)
     HARDWARE = (True, True, True)
     MACHINE = (False, True, True)  # a matter of hands or of contracts, not of rights

@@ -74,7 +74,7 @@ def examine(results: Path, subsystem: str | None) -> DoctorReport:
     examined = subsystems().values() if subsystem is None else [find_subsystem(subsystem)]
     root, checks = Path("/"), checks_for(subsystem)
     observation = observe(root, WINDOW_S)
-    # Drivers open files of theirs for writing: they are asked where there is a card.
+    # Drivers open files of theirs for writing: they are started only where there is a card.
     gpu = any(one.has_devices for one in examined) and has_driver(root)
     host = inventory(root, gpu=gpu)
     view = View(root, host, results, scratch_directory(), calls.ask(), observation)

@@ -34,13 +34,13 @@ def programs(view: View) -> Outcome:
     seen, failures, versions = [], [], set()
     for subsystem in subsystems().values():
         try:
-            path, told = _startable(subsystem)
+            path, stated = _startable(subsystem)
         except ResourceError as error:
             failures.append(error.message)
             continue
         if subsystem.directory is None:
-            versions.add(told.rpartition(" ")[2])
-        seen.append(Evidence(source=str(path), value=told))
+            versions.add(stated.rpartition(" ")[2])
+        seen.append(Evidence(source=str(path), value=stated))
     if failures:
         return problem("; ".join(failures), *seen, advice=BUILD)
     if versions - {__version__}:
@@ -50,9 +50,9 @@ def programs(view: View) -> Outcome:
 
 
 def _startable(subsystem: Subsystem) -> tuple[Path, str]:
-    """A program, and what it calls itself. Raises ResourceError when it is not usable."""
+    """Return a program and its name and version. Raises ResourceError when it is not usable."""
     if subsystem.has_devices:
-        # For its table it starts the drivers, which make and open files of theirs.
+        # Its table takes the drivers, which make and open files of theirs.
         path = find_program(subsystem.name)
         return path, stated_version(path, remedy_for(subsystem))
     program = load_program(subsystem.name)

@@ -69,7 +69,7 @@ def preemption(view: View) -> Outcome:
         return unreadable(version)
     if "PREEMPT_RT" in version.text:
         text = "PREEMPT_RT: locks and interrupts cost more, waits are shorter"
-        return notice(text, version.saying("PREEMPT_RT"))
+        return notice(text, version.excerpt("PREEMPT_RT"))
     found = _preemption_mode(view)
     if found is None:
         reason = "the mode stands in debugfs or in the kernel's configuration"
@@ -85,7 +85,7 @@ def _preemption_mode(view: View) -> tuple[str, Evidence] | None:
     line = view.read(COMMAND_LINE)
     requested = re.search(r"(?:^|\s)preempt=(\w+)", line.text or "")
     if requested:
-        return requested[1], line.saying(requested[0].strip())
+        return requested[1], line.excerpt(requested[0].strip())
     config = view.kernel_config
     if config is None:
         return None

@@ -86,13 +86,13 @@ def swap_in_use(view: View) -> Outcome:
         advice = Advice("end what uses the memory", Reach.OWN)
         return problem("pages were swapped during this second", swaps, seen, advice=advice)
     if not devices:
-        return ok("no swap", swaps.saying("no entry"))
+        return ok("no swap", swaps.excerpt("no entry"))
     used, size = (sum(one[index] for one in devices) for index in (1, 0))
     text = f"{significant(used / GIB)} GiB of {significant(size / GIB)} GiB in use"
     if used:
         advice = Advice("swapoff -a && swapon -a, when enough memory is free", Reach.KERNEL)
-        return notice(text, swaps.saying(text), advice=advice)
-    return ok(text, swaps.saying(text))
+        return notice(text, swaps.excerpt(text), advice=advice)
+    return ok(text, swaps.excerpt(text))
 
 
 def _swap_devices(text: str) -> list[tuple[int, int]]:
@@ -155,7 +155,7 @@ def memory_available(view: View) -> Outcome:
         return unknown("MemAvailable or MemTotal is missing", meminfo)
     available = int(match[1]) * 1024
     text = f"{significant(available / GIB)} GiB, {percent(available / total)} of all"
-    seen = meminfo.saying(f"MemAvailable {match[1]} kB")
+    seen = meminfo.excerpt(f"MemAvailable {match[1]} kB")
     if available < AVAILABLE_RATIO_LEAST * total:
         text = f"{text}: others use more than {bound(1 - AVAILABLE_RATIO_LEAST)}"
         return notice(text, seen, advice=Advice("end what uses the memory", Reach.OWN))

@@ -83,7 +83,7 @@ def _steal_ticks(view: View) -> int:
 
 
 def cpu_pressure(view: View) -> Outcome:
-    """Whether somebody waits for a CPU."""
+    """Whether processes wait for a CPU."""
     window = _window(view)
     if window is None or window.psi_cpu_ratio is None:
         return unreadable(view.read("/proc/pressure/cpu"))
@@ -93,13 +93,13 @@ def cpu_pressure(view: View) -> Outcome:
 
 
 def memory_pressure(view: View) -> Outcome:
-    """Whether somebody waits for memory."""
+    """Whether processes wait for memory."""
     advice = Advice("end what uses the memory, or use a smaller working set", Reach.OWN)
     return _pressure(view, "/proc/pressure/memory", "for memory", advice)
 
 
 def io_pressure(view: View) -> Outcome:
-    """Whether somebody waits for a disk."""
+    """Whether processes wait for a disk."""
     return _pressure(view, "/proc/pressure/io", "for a disk", END_IT)
 
 

@@ -27,7 +27,7 @@ INITIAL_USER_NAMESPACE = ("0", "0", "4294967295")
 OPEN_FILES_LEAST = 1024
 # 32 requests of 1 MiB in registered buffers, twice.
 LOCKED_BYTES_LEAST = 64 << 20
-# A program may be told to run as many threads, docs/kernel-protocol.md, and needs a few more.
+# A request may be for as many threads, docs/kernel-protocol.md, and needs a few more.
 THREADS_MOST, THREADS_MORE = 4096, 64
 BATCH_POLICIES = {3: "SCHED_BATCH", 5: "SCHED_IDLE"}
 
@@ -38,7 +38,7 @@ def capabilities(view: View) -> Outcome:
     held = {name: view.has_capability(bit) for name, bit in CAPABILITIES.items()}
     if None in held.values():
         return unreadable(status)
-    seen = status.saying(f"CapEff {view.status('CapEff')}")
+    seen = status.excerpt(f"CapEff {view.status('CapEff')}")
     missing = [name for name, has in held.items() if not has]
     if missing:
         text = f"without {' and '.join(missing)}: placing or locking memory may be refused"
@@ -58,7 +58,7 @@ def open_files(view: View) -> Outcome:
     soft, hard = _limit(reading, "Max open files")
     if soft is None:
         return unreadable(reading)
-    seen = reading.saying(f"Max open files: soft {soft}, hard {hard}")
+    seen = reading.excerpt(f"Max open files: soft {soft}, hard {hard}")
     if _below(soft, OPEN_FILES_LEAST):
         text = f"{soft}: many streams or files at once do not fit"
         return notice(text, seen, advice=Advice(f"ulimit -n {hard}", Reach.OWN))
@@ -71,7 +71,7 @@ def locked_memory(view: View) -> Outcome:
     soft, hard = _limit(reading, "Max locked memory")
     if soft is None:
         return unreadable(reading)
-    seen = reading.saying(f"Max locked memory: soft {soft}, hard {hard} bytes")
+    seen = reading.excerpt(f"Max locked memory: soft {soft}, hard {hard} bytes")
     size = soft if number(soft) is None else human(float(soft), "byte")
     if view.has_capability(CAPABILITIES["IPC_LOCK"]):
         return ok(f"{size}, which does not bind with IPC_LOCK", seen)
@@ -89,7 +89,7 @@ def process_count(view: View) -> Outcome:
     soft, hard = _limit(reading, "Max processes")
     if soft is None:
         return unreadable(reading)
-    seen = [reading.saying(f"Max processes: soft {soft}, hard {hard}")]
+    seen = [reading.excerpt(f"Max processes: soft {soft}, hard {hard}")]
     groups = [view.path_of(group) for group in cgroup_groups(view.root, "pids")]
     readings = [view.read(f"{group}/pids.max") for group in groups]
     seen += [one.evidence for one in readings if one.number is not None]
@@ -126,7 +126,7 @@ def priority(view: View) -> Outcome:
     nice, policy = (number(_field(fields, index)) for index in (19, 41))
     if nice is None or policy is None:
         return unreadable(stat)
-    seen = stat.saying(f"nice {nice}, policy {policy}")
+    seen = stat.excerpt(f"nice {nice}, policy {policy}")
     if nice > 0 or policy in BATCH_POLICIES:
         what = BATCH_POLICIES.get(policy, f"nice {nice}")
         text = f"{what}: any other program goes first"

@@ -38,10 +38,10 @@ def other_run(view: View) -> Outcome:
         return unreadable(locks)
     entry = _entry(locks.text, status)
     if entry is not None:
-        seen = (locks.saying(entry), Evidence(source=str(path), value=_holder(path)))
+        seen = (locks.excerpt(entry), Evidence(source=str(path), value=_holder(path)))
         advice = Advice(f"wait for it, or end it; fuser {path} names it", Reach.OWN)
         return problem("this host is taken; both would disturb one another", *seen, advice=advice)
-    seen_none = locks.saying(f"no lock on {path}")
+    seen_none = locks.excerpt(f"no lock on {path}")
     if not view.sees_all_processes:
         return unknown(PROCESSES_HIDDEN, seen_none)
     return ok("none", seen_none)

@@ -68,7 +68,7 @@ def _quota_evidence(view: View, group: Path) -> Evidence:
     quota, period = (view.read(f"{path}/cpu.cfs_{name}_us") for name in ("quota", "period"))
     if quota.text is None:
         return Evidence(source=f"{path}/cpu.max", reason="no such file: no quota at this level")
-    return quota.saying(f"{quota.text} of cfs_period_us {period.text}")
+    return quota.excerpt(f"{quota.text} of cfs_period_us {period.text}")
 
 
 def cgroup_throttling(view: View) -> Outcome:
@@ -83,7 +83,7 @@ def cgroup_throttling(view: View) -> Outcome:
         seen = readings[0] if readings else view.read(f"{GROUPS}/cpu.stat")
         return unknown("the groups of this process count no throttling", seen)
     evidence = [
-        reading.saying(f"nr_throttled {count}")
+        reading.excerpt(f"nr_throttled {count}")
         for reading in readings
         if (count := _throttled(reading.text)) is not None
     ]
@@ -120,7 +120,7 @@ def memory_limit(view: View) -> Outcome:
     if view.host.cgroup.version is None or not groups:
         return _no_groups(view)
     limit = view.host.cgroup.memory_bytes
-    whole = total.saying(f"MemTotal {_gib(memory)}") if memory else total
+    whole = total.excerpt(f"MemTotal {_gib(memory)}") if memory else total
     if limit is None:
         return ok(f"none{_above(view)}", *_limit_readings(view, groups[:1]), whole)
     limited = [group for group in groups if memory_limit_of(group) == limit]

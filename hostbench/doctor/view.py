@@ -54,8 +54,8 @@ class Reading:
             return Evidence(source=self.path, reason=self.reason)
         return Evidence(source=self.path, value=one_line(self.text))
 
-    def saying(self, value: str) -> Evidence:
-        """The part of a longer file that matters."""
+    def excerpt(self, value: str) -> Evidence:
+        """Evidence that quotes `value`, the part of a longer file that matters."""
         return Evidence(source=self.path, value=one_line(value))
 
 
@@ -127,7 +127,7 @@ class View:
     """One host as the checks see it. `root` stands for / in tests; `results` and `scratch`, the
     directories of those names, never lie below it.
 
-    `observation` None: nobody watched, and what needs it is unknown.
+    `observation` None: the host was not watched, and what needs it is unknown.
     """
 
     root: Path

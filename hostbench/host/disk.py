@@ -38,9 +38,9 @@ OPERATIONS = Rating(
     example="500e3, from the data sheet",
 )
 # What container runtimes bind into every container from files of their own, which lie beside the
-# container's layers on one file system, unless somebody has moved them apart.
+# container's layers on one file system, unless the operator has moved them.
 RUNTIME_FILES = ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf")
-# How a device begins to be told that was guessed: it bounds nothing.
+# How the text of a guessed device begins: such a one bounds nothing.
 INFERRED = "inferred: "
 
 

@@ -209,7 +209,7 @@ class IdleGate:
     def ask(self, cases: tuple[str, ...]) -> IdleRecord:
         """What the gate says on behalf of `cases`. The caller judges it by its policy.
 
-        Raises Interrupted when this process was told to end meanwhile.
+        Raises Interrupted when a signal to end this process comes meanwhile.
         """
         started_unix_s, started_s = time.time(), time.monotonic()
         if self._rules.policy == "force":

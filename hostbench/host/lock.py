@@ -49,7 +49,7 @@ PREEMPT_S_MOST = 12.0
 PREEMPT_RETRY_S = 0.02
 # Anybody on this host may run a benchmark, so anybody may take the lock.
 MODE = 0o666
-# Without following a link or waiting at a pipe that somebody else may have put there.
+# Without following a link or waiting at a pipe that another user may have put there.
 _SAFELY = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -66,7 +66,7 @@ def lock_path() -> Path:
 
 
 class HostBusyError(BusyError):
-    """Somebody else holds the lock; `holder` is what the file says of them, as far as that makes
+    """Another process holds the lock; `holder` is its entry in the file, as far as that makes
     sense: job, pid, user, since_unix_s, and of a service's trial service, host and fence."""
 
     def __init__(self, message: str, holder: dict[str, str | int | float]) -> None:
@@ -394,7 +394,7 @@ def _open_or_make(path: Path, flags: int) -> int:
     for _ in range(3):
         try:
             # Without O_CREAT: in a sticky directory fs.protected_regular refuses to "create"
-            # a file that exists and belongs to somebody else.
+            # a file that exists and belongs to another user.
             return os.open(path, os.O_RDWR | flags)
         except PermissionError:
             # Enough for the lock itself, not for naming the holder.

@@ -190,8 +190,8 @@ def _by_names(devices: Sequence[MemoryDevice]) -> Found | None:
 
 def _channel_name(device: MemoryDevice) -> str | None:
     """What all devices of one channel have in common: `P0 CHANNEL A`."""
-    for told, other in ((device.bank, device.locator), (device.locator, device.bank)):
-        match = _CHANNEL.match(told)
+    for label, other in ((device.bank, device.locator), (device.locator, device.bank)):
+        match = _CHANNEL.match(label)
         if match:
             socket = _SOCKET.search(_SLOT.sub("", other))
             words = [socket[0] if socket else "", _SLOT.sub("", match[0])]

@@ -56,7 +56,7 @@ def is_own_address(address: str) -> bool:
 
 
 def _route_index(to: str) -> int | None:
-    """The number of the interface, asked for with RTM_GETROUTE as rtnetlink(7) says."""
+    """The number of the interface, by RTM_GETROUTE: rtnetlink(7)."""
     packed = ipaddress.ip_address(to).packed
     body = _RTMSG.pack(family_of(to), 8 * len(packed), 0, 0, 0, 0, 0, 0, 0)
     body += _ATTRIBUTE.pack(_ATTRIBUTE.size + len(packed), _RTA_DST) + packed

@@ -1,8 +1,8 @@
 """The scratch directory of disk workloads, and the unnamed file there that the trials of a job use.
 
-The file has no name from the moment it is made, so that nothing is left of it whoever is killed.
+The file has no name from the moment it is made, so a killed process leaves nothing of it.
 The programs have the same rules for the directory: a figure of memory must not pass for one of a
-disk, and nobody else may get between us and our file.
+disk, and no other user may replace our file.
 """
 
 import contextlib
@@ -49,14 +49,14 @@ def has_scratch(table: Table) -> bool:
 
 
 class Scratch:
-    """The file of one job. It is made when it is first asked for."""
+    """The file of one job. It is made at its first use."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
 
     @property
     def opened(self) -> int | None:
-        """The file, if somebody has asked for it already."""
+        """The file, None before its first use."""
         return self._descriptor
 
     def descriptor(self) -> int:
@@ -156,7 +156,7 @@ def _unnamed(directory: int) -> int:
     """A file that never had a name, else one that loses it at once. Raises OSError."""
     flags = os.O_RDWR | os.O_EXCL | os.O_CLOEXEC
     try:
-        # With O_EXCL nobody can give it a name later, either.
+        # With O_EXCL no process can give it a name later, either.
         return os.open(".", flags | os.O_TMPFILE, 0o600, dir_fd=directory)
     except OSError as error:
         if error.errno not in _NO_TMPFILE:

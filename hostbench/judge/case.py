@@ -48,23 +48,22 @@ def settled(
     }
 
 
-def trials_telling(
+def trials_with_metric(
     metric: str,
     params: Mapping[str, ParamValue],
     trials: Sequence[TrialRecord],
     counted: Sequence[TrialRecord],
 ) -> Sequence[TrialRecord]:
-    """The trials that the statistics of a metric are made from: all that count, or none if one of
-    them has no figure. What the first trial found when it tried out what `best` is stands by
-    itself: the later ones do not look for it again."""
-    if all(_tells(trial, metric) for trial in counted):
+    """Return the trials for the statistics of a metric: all `counted`, or none if one of them lacks
+    it. Only the first trial tries out what `best` is, so a metric of that search is its alone."""
+    if all(_has_metric(trial, metric) for trial in counted):
         return counted
     first, later = trials[0], [trial for trial in counted if trial.index != trials[0].index]
-    alone = _tells(first, metric) and not any(_tells(trial, metric) for trial in later)
+    alone = _has_metric(first, metric) and not any(_has_metric(trial, metric) for trial in later)
     return (first,) if BEST in params.values() and alone else ()
 
 
-def _tells(trial: TrialRecord, metric: str) -> bool:
+def _has_metric(trial: TrialRecord, metric: str) -> bool:
     return trial.end is not None and trial.end.metrics.get(metric) is not None
 
 
@@ -158,11 +157,11 @@ def _metric_results(
     """The metrics that there are figures for."""
     results = {}
     for metric in metrics:
-        telling = trials_telling(metric.name, case.params, trials, counted)
-        ends = [trial.end for trial in telling if trial.end]
+        used = trials_with_metric(metric.name, case.params, trials, counted)
+        ends = [trial.end for trial in used if trial.end]
         values = [value for end in ends if (value := end.metrics[metric.name]) is not None]
         if values:
-            results[metric.name] = _metric_result(metric, values, telling)
+            results[metric.name] = _metric_result(metric, values, used)
     return results
 
 

@@ -28,11 +28,11 @@ from hostbench.model.trial import Beside, TrialFailed
 from hostbench.programs.peer import BadOutput, Peer
 
 # Of the time of the CPUs that the peer used. /proc/stat counts in hundredths of a second, so of
-# a trial of one second nothing finer can be told.
+# a trial of one second nothing finer can be measured.
 OTHERS_RATIO_MOST = 0.05
 OUTPUT_CHARACTERS = 300
 
-# Of two values nobody knows which one is the odd one out.
+# Of two values it is unknown which one is the odd one out.
 PEER_PAIRS_LEAST = 3
 
 Pair = tuple[TrialRecord, TrialRecord]
@@ -242,7 +242,7 @@ def _verdict(
         return Verdict.INVALID, tuple(reasons)
     if disturbed or any(is_disturbed(peer) for _, peer in pairs):
         return Verdict.DISTURBED, tuple(reasons)
-    # Of a disturbed peer nobody need hear that it is noisy too.
+    # That a disturbed peer is noisy too is no news.
     assert statistics is not None, "a trial that neither failed nor was skipped has a figure"
     noisy = noisy_reasons(case, statistics)
     return (Verdict.NOISY if noisy else Verdict.CLEAN), (*reasons, *noisy)

@@ -1,7 +1,7 @@
 """How far a trial and a case can be trusted, always with the reasons.
 
 A trial's own evidence decides `disturbed`. The idle gate only says what was true before: a host
-that was busy then and gave the trial all it asked for has measured well, so its flag is a reason
+that was busy then and gave the trial all it needed has measured well, so its flag is a reason
 that is shown and never a verdict.
 """
 
@@ -45,7 +45,7 @@ THROTTLED_S_MOST = 0.0
 ABOVE_LIMIT = "above_limit"
 # What a program warns of where its figure is that of the page cache instead of the disk's.
 CONTAMINATED = "cache_contaminated"
-# What it warns of where the page cache took part. Whoever asked for that is only told.
+# What it warns of where the page cache took part. Where that was requested, it is a note.
 PAGE_CACHE = "page_cache_measured"
 # What it warns of where a GPU's memory or the GPU itself had an error while the trial ran.
 DEVICE_ERRORS = ("ecc", "xid")
@@ -55,7 +55,7 @@ INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
     """Why this trial is disturbed; nothing when it is not.
 
-    Threads that share a CPU wait for one another: their waiting is what was asked for, and no
+    Threads that share a CPU wait for one another: their waiting was requested, and is no
     slice is expected to be clean. Together they still want all of their CPUs' time.
     """
     seen = end.disturbance
@@ -357,7 +357,7 @@ def skipped_trial(record: TrialRecord) -> TrialRecord:
 
 
 def unmeasured_trial(case: PlannedCase, why: str) -> TrialRecord:
-    """The record of a case that its plan skips: no program was asked."""
+    """The record of a case that its plan skips: no program was started."""
     return TrialRecord(
         case=case.case,
         index=0,

@@ -108,9 +108,9 @@ class HugePagePool(HostModel):
 class Memory(HostModel):
     """What memory there is, beyond its size.
 
-    `channels` are those with a memory device, None: `channels_reason` says why nobody knows.
+    `channels` are those with a memory device, None: unknown, for `channels_reason`.
     `channels_source` says where they are from, `channels_wired` counts those that could have one.
-    `user_bytes_per_second` is the bandwidth that HOSTBENCH_MEMORY_BANDWIDTH told.
+    `user_bytes_per_second` is the bandwidth in HOSTBENCH_MEMORY_BANDWIDTH.
     `library_cache_bytes` is what the C library believes the last-level cache of a socket to be.
     `transparent_huge_pages` and `transparent_huge_page_defrag` are the kernel's settings.
     """
@@ -169,9 +169,9 @@ class BlockDevice(HostModel):
 class ScratchPlace(HostModel):
     """Where disk workloads have their files, and what lies below.
 
-    `device` None: `device_reason` says why nobody knows. `device_source` says how it was found:
+    `device` None: unknown, for `device_reason`. `device_source` says how it was found:
     `st_dev`, its mount, or `inferred`: a guess, that bounds nothing. `user_bytes_per_second` and
-    `user_operations_per_second` are what HOSTBENCH_DISK_BANDWIDTH and HOSTBENCH_DISK_IOPS told.
+    `user_operations_per_second` are HOSTBENCH_DISK_BANDWIDTH and HOSTBENCH_DISK_IOPS.
     """
 
     directory: str
@@ -190,7 +190,7 @@ class Interface(HostModel):
     has a device that no hypervisor has made.
 
     `link_bits_per_second` is what its line carries at most in one direction, framing included, and
-    `link_source` where that is from; None: `link_reason` says why nobody knows. `duplex`: full or
+    `link_source` where that is from; None: unknown, for `link_reason`. `duplex`: full or
     half.
     """
 
@@ -212,7 +212,7 @@ class Network(HostModel):
     """What network there is where it is measured: of a container that has its own, the container's.
 
     `tcp_timestamps`: the kernel offers them. `user_bytes_per_second` is the payload that the path
-    to other hosts carries in one direction, which HOSTBENCH_NET_BANDWIDTH told.
+    to other hosts carries in one direction, from HOSTBENCH_NET_BANDWIDTH.
     """
 
     interfaces: tuple[Interface, ...] = ()
@@ -260,7 +260,7 @@ class Gpu(HostModel):
     opencl) that is used unless a case says otherwise. `type`: gpu, cpu or other.
     `compute_capability` is CUDA's, such as 9.0; `compute_units` are streaming multiprocessors where
     it has one. `clock_hertz` and `memory_clock_hertz` are the highest. `fp64`, `fp16`: it has such
-    arithmetic. `link` None: `link_reason` says why nobody knows.
+    arithmetic. `link` None: unknown, for `link_reason`.
     """
 
     index: int
@@ -289,8 +289,8 @@ class Gpu(HostModel):
 class Gpus(HostModel):
     """What GPUs there are where it is measured: of a container those that it was given.
 
-    `looked` says what each driver was asked and what it answered, also where devices were found.
-    `reason`: why nobody could look, None: it was looked.
+    `looked` has the question to each driver and its answer, also where devices were found.
+    `reason`: why the look failed, None: it did not.
     """
 
     devices: tuple[Gpu, ...] = ()
@@ -307,7 +307,7 @@ class Gpus(HostModel):
 class HostInventory(HostModel):
     """One host at the start of a job.
 
-    `machine` is a hash of the machine id: the same host keeps it, nobody can turn it back.
+    `machine` is a hash of the machine id: the same host keeps it, and it cannot be turned back.
     `allowed_cpus` is the affinity of the process that runs the benchmark. `memory` None: written
     by a version that did not look. `scratch`, `network` and `gpus` None: so too, or by a service of
     another subsystem.

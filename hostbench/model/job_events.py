@@ -1,4 +1,4 @@
-"""The events of a job: what a run tells its sinks, and what GET /jobs/{id}/events streams."""
+"""The events of a job: what a run sends to its sinks, and what GET /jobs/{id}/events streams."""
 
 from typing import Annotated, Literal, Protocol
 
@@ -41,7 +41,7 @@ class PlanEvent(BodyModel):
 
 class EstimateEvent(BodyModel):
     """How long what is left will take, once the cases of a fixed work were run for a moment each:
-    in the place of what the plan told."""
+    in the place of the plan's estimate."""
 
     event: Literal["estimate"] = "estimate"
     estimate: Estimate
@@ -55,7 +55,7 @@ class WaitingEvent(BodyModel):
 
 
 class GateEvent(BodyModel):
-    """What the idle gate said."""
+    """The decision of the idle gate."""
 
     event: Literal["gate"] = "gate"
     idle: IdleRecord

@@ -1,4 +1,4 @@
-"""What the orchestrator and its users say to one another: docs/api.md."""
+"""Requests to the orchestrator and its answers: docs/api.md."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -129,7 +129,7 @@ class ServiceView(BodyModel):
 
 
 class HostView(BodyModel):
-    """A host as GET /hosts shows it. `state` gone: nobody renewed its registration."""
+    """A host as GET /hosts shows it. `state` gone: its registration was not renewed."""
 
     name: HostName
     state: Literal["idle", "busy", "gone"]

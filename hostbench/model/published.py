@@ -1,4 +1,4 @@
-"""What somebody has published about another host, and which cases measure the same here.
+"""What a report published about another host, and which cases measure the same here.
 
 A suite that reruns a report says so in its `published` section: the report's own tables, with the
 figures as they were printed, and for each of their rows the case that measures it soundly and the

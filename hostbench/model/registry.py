@@ -29,11 +29,41 @@ class _Unusable(Exception):
     """Why an entry point is skipped, and the remedy, in one line."""
 
 
-@functools.cache
+@dataclass(frozen=True)
+class _Registry:
+    """All subsystems by name, and the entry points of those of other packages."""
+
+    found: dict[str, Subsystem]
+    entries: dict[str, EntryPoint]
+
+
 def subsystems() -> Mapping[str, Subsystem]:
     """Return all of them by name: our own by port, then those of other packages. The first call
     warns on standard error of each entry point that cannot be used."""
+    return MappingProxyType(_registry().found)
+
+
+def load_subsystems() -> None:
+    """Call `load()` of all of them. One of another package that raises is removed with a warning on
+    standard error: for this process it is not installed."""
+    registry = _registry()
+    for name, subsystem in list(registry.found.items()):
+        entry = registry.entries.get(name)
+        if entry is None:
+            subsystem.load()
+            continue
+        try:
+            subsystem.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises
+            why = f"its load() raises {_in_one_line(error)}; update or uninstall the package"
+            _warn_of_skipped(entry, why)
+            del registry.found[name]
+
+
+@functools.cache
+def _registry() -> _Registry:
     found = {one.name: one for one in sorted(_built_in(), key=lambda one: one.port)}
+    entries = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
         try:
             added = _loaded(entry)
@@ -48,10 +78,10 @@ def subsystems() -> Mapping[str, Subsystem]:
                     f"its port {added.port} is that of {ports[added.port]}; give it another one"
                 )
         except _Unusable as why:
-            sys.stderr.write(f"hostbench: skipped the subsystem of {_origin(entry)}: {why}\n")
+            _warn_of_skipped(entry, str(why))
             continue
-        found[added.name] = added
-    return MappingProxyType(found)
+        found[added.name], entries[added.name] = added, entry
+    return _Registry(found, entries)
 
 
 def built_in_names() -> tuple[str, ...]:
@@ -90,11 +120,9 @@ def _loaded(entry: EntryPoint) -> Subsystem:
     """Raises _Unusable."""
     try:
         found = entry.load()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's module raises
-        said = " ".join(str(error).split())
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises
         raise _Unusable(
-            f"its import raises {type(error).__name__}{said and f': {said}'}; update or uninstall "
-            "the package"
+            f"its import raises {_in_one_line(error)}; update or uninstall the package"
         ) from None
     if not isinstance(found, Subsystem):
         raise _Unusable(
@@ -102,6 +130,15 @@ def _loaded(entry: EntryPoint) -> Subsystem:
             "the entry point name such an object"
         )
     return found
+
+
+def _in_one_line(error: BaseException) -> str:
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _warn_of_skipped(entry: EntryPoint, why: str) -> None:
+    sys.stderr.write(f"hostbench: skipped the subsystem of {_origin(entry)}: {why}\n")
 
 
 def _origin(entry: EntryPoint) -> str:

@@ -222,7 +222,7 @@ class SessionRecord(StoredModel):
 class IdleRecord(StoredModel):
     """What the idle gate said before a suite, a block or a case.
 
-    `idle` None: not asked, or not readable. `cases` are those it speaks for.
+    `idle` None: not measured, or not readable. `cases` are those it speaks for.
     """
 
     record: Literal["idle"] = "idle"

@@ -1,4 +1,4 @@
-"""What a service and its callers say to one another: docs/service.md."""
+"""Requests to a service and its answers: docs/service.md."""
 
 import ipaddress
 from enum import StrEnum
@@ -29,7 +29,7 @@ from hostbench.model.table import Table
 LEASE_S = 5.0
 RENEW_S = 2.0
 TRIAL_S_MOST = 30 * 86400.0
-# What one session may be asked to carry at most.
+# What one session may carry at most.
 SESSION_S_MOST = 86400.0
 SESSION_STREAMS_MOST = 2048
 SESSION_BYTES_MOST = 10**18
@@ -93,7 +93,7 @@ class TrialRequest(BodyModel):
     """The body of POST /trials: one trial of a workload, or of a peer beside one of ours.
 
     `id` is the caller's own, unique. `fence`: see docs/service.md; None: a trial by hand, which
-    pre-empts nobody. `sha256`: the program the caller planned with; None: whichever is there.
+    pre-empts no trial. `sha256`: the program the caller planned with; None: whichever is there.
     `timeout_s`: when the trial is given up. `session`: the far end that another host's service
     opened for this trial.
     """
@@ -139,7 +139,7 @@ class Ending(StrEnum):
     """Why a trial was ended from outside, as the code of its failure: its job is over, too.
 
     lease_lost: it was not renewed. caller_gone: the connection closed. preempted: a higher fence
-    came. service_ends: the service was asked to stop.
+    came. service_ends: the service got a signal to stop.
     """
 
     LEASE_LOST = "lease_lost"
@@ -161,9 +161,9 @@ class Refusal(StrEnum):
 class SessionOutcome(StrEnum):
     """How a session ended, as its far end says it.
 
-    done: the near end said goodbye. expired: nobody proved the token in time. refused: wrong
-    proofs, or a test that was asked for and cannot be. lost: the near end was there and is gone.
-    capped: it went over a cap. ended: somebody told the far end to end. failed: it could not go on.
+    done: the near end said goodbye. expired: no near end proved the token in time. refused: wrong
+    proofs, or a test that cannot be done. lost: the near end was there and is gone.
+    capped: it went over a cap. ended: its owner ended it. failed: it could not go on.
     """
 
     DONE = "done"
@@ -210,8 +210,8 @@ class SessionEndEvent(ProtocolModel):
 
 class RouteAnswer(BodyModel):
     """The answer of GET /route: from which address and by which interface this host reaches
-    another (None: none was asked for), and the address where others reach this one for data, where
-    the operator told one (HOSTBENCH_NET_ADDRESS)."""
+    another (None: none was requested), and the address where others reach this one for data, where
+    the operator set one (HOSTBENCH_NET_ADDRESS)."""
 
     source: str | None
     interface: str | None

@@ -37,7 +37,7 @@ class SuiteModel(BaseModel):
 class IdleRules(SuiteModel):
     """When the idle gate runs and what happens when it stays shut for `timeout_s` seconds.
 
-    fail: the run ends. flag: it measures and every result says so. force: nothing is asked.
+    fail: the run ends. flag: it measures and every result says so. force: no check of the host.
     A block is what one entry of `cases` expands to.
     """
 

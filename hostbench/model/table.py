@@ -13,8 +13,8 @@ Role = Literal["axis", "tag", "how"]
 class ParamMeaning(ProtocolModel):
     """What labels, points, charts and later trials need of a parameter; results are stored with it.
 
-    `roles`: axis: charts are drawn over it; tag: it takes few values, and series are told apart by
-    it; how: it is how a case is measured, not what, and stands in no label. Without a role it
+    `roles`: axis: charts are drawn over it; tag: it takes few values, which distinguish series;
+    how: it is how a case is measured, not what, and stands in no label. Without a role it
     stands in labels and nowhere else. `title`: its name in words, None: made of the name. `noun`:
     what its number counts. `named`: its words mean nothing without its name. `resolved`: words that
     the program replaces by what they stand for on this host; `resolved_once`: later trials of a
@@ -85,7 +85,7 @@ class Workload(ProtocolModel):
     """One entry of the table. `unsupported`: None, or why it cannot run here.
 
     `kind` team: the threads work on one problem, and a trial takes as long as the last one it began
-    needs, whatever the duration asked for. `kind` loop: the threads wait for something outside the
+    needs, whatever the requested duration. `kind` loop: the threads wait for something outside the
     CPU, such as a disk; there are no slices, and all figures are of the whole run. `setup_s`: what
     a trial with the defaults takes, about, before its warm-up, such as for filling memory. `naive`:
     it measures the way that is known to mislead, to show by how much; its figure has no limit, no

@@ -1,4 +1,4 @@
-"""One trial as a transport is asked for it, and how it fails."""
+"""One trial as a transport gets it, and how it fails."""
 
 from collections.abc import Generator
 from typing import Protocol
@@ -62,7 +62,7 @@ class Transport(Protocol):
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """The trial's events as they come; the last one is `end`, `peer_end` or `skip`.
 
-        Raises TrialFailed when there is no figure, and Interrupted when this process was told to
+        Raises TrialFailed when there is no figure, and Interrupted when a signal comes to
         end. Whenever it is left, also by closing the generator early, nothing of the trial runs on.
         """
         ...

@@ -58,7 +58,7 @@ class Plan:
         return [list(cases) for _, cases in grouped]
 
     def gates(self) -> int:
-        """How often the idle gate is asked: never for a case that is skipped."""
+        """How often the idle gate decides: never for a case that is skipped."""
         measured = [case for case in self.cases if case.skip is None]
         per = self.suite.idle.per
         return {

@@ -69,11 +69,11 @@ def make_plan(
 
 @contextlib.contextmanager
 def _blaming(suite: Suite, position: int) -> Iterator[None]:
-    """Says of a UsageError in which case of the suite it is."""
+    """Add to a UsageError the case of the suite that it is of."""
     try:
         yield
     except UsageError as error:
-        # Somebody who asked for one workload has written no suite.
+        # A single workload was requested without a suite file.
         where = "" if suite.name == AD_HOC else f"suite {suite.name}, cases[{position}], "
         raise UsageError(f"{where}{suite.cases[position].workload}: {error.message}") from None
 
@@ -97,30 +97,30 @@ def _axes(
 ) -> dict[str, tuple[ParamValue, ...]]:
     """The values of each parameter of the grid, `all` spelt out, without duplicates."""
     axes = {}
-    for name, asked in entry.grid.items():
+    for name, requested in entry.grid.items():
         if name in entry.params:
             raise UsageError(f"{name} stands in params and in grid; remove one of them")
         param = known_param(workload, name)
-        values = [asked] if isinstance(asked, str) else asked
+        values = [requested] if isinstance(requested, str) else requested
         spelt = itertools.chain.from_iterable(
             _spelt_out(workload, param, value, host) for value in values
         )
         axes[name] = tuple(dict.fromkeys(spelt))
-    if all(_lacks_gpu(workload, device, host) for device in _devices_asked(entry, axes)):
-        # None of its cases can run: the first one says why.
+    if all(_lacks_gpu(workload, device, host) for device in _requested_devices(entry, axes)):
+        # None of its cases can run: the first one reports why.
         return {name: values[:1] for name, values in axes.items()}
     return axes
 
 
-def _devices_asked(
+def _requested_devices(
     entry: SuiteCase, axes: Mapping[str, Sequence[ParamValue]]
 ) -> Sequence[ParamValue]:
     return axes.get(DEVICE) or [entry.params.get(DEVICE, FIRST_GPU)]
 
 
 def _lacks_gpu(workload: Workload, device: ParamValue, host: HostInventory) -> bool:
-    """Whether a case is for the first GPU of a host that was looked at and has none. Where the look
-    itself failed nobody knows, and the program is asked."""
+    """Whether a case is for the first GPU of a host without GPUs. Where the inventory of GPUs
+    failed that is unknown, and the program decides."""
     wanted = workload.param(DEVICE) is not None and device == FIRST_GPU
     looked = host.gpus is not None and host.gpus.reason is None
     return wanted and looked and not _gpu_indexes(host)
@@ -143,10 +143,10 @@ def _spelt_out(
         )
     words = [word for word in param.words if word != BEST]
     if workload.param(DEVICE) is not None:
-        # The table speaks of the first device alone; what another one lacks it says when asked.
+        # The table knows the first device alone; of another one the program reports what it lacks.
         return words
     usable = [word for word in words if word not in param.unsupported]
-    # Nothing usable: the program itself says why when it is asked for the first.
+    # Nothing usable: the program itself reports why for the first.
     return usable or list(param.words[:1])
 
 
@@ -166,14 +166,14 @@ def _combinations(
 
 
 def _with_target(
-    asked: dict[str, ParamValue], workload: Workload, *, far_host: bool
+    requested: dict[str, ParamValue], workload: Workload, *, far_host: bool
 ) -> dict[str, ParamValue]:
-    """Where the far end is as a word that says so: on one host and between two it is not the same
-    case."""
+    """Replace the target `auto` by `far_host` or `loopback`: with one host and with two a case is
+    not the same."""
     param = workload.param(TARGET)
-    if param is None or asked.get(TARGET, param.default) != AUTO:
-        return asked
-    return {**asked, TARGET: FAR_HOST if far_host else LOOPBACK}
+    if param is None or requested.get(TARGET, param.default) != AUTO:
+        return requested
+    return {**requested, TARGET: FAR_HOST if far_host else LOOPBACK}
 
 
 def _planned(
@@ -181,20 +181,20 @@ def _planned(
     entry: SuiteCase,
     workload: Workload,
     block: int,
-    asked: Mapping[str, ParamValue],
+    requested: Mapping[str, ParamValue],
     host: HostInventory,
 ) -> PlannedCase:
-    checked = _with_threads(check_params(workload, asked, host.allowed_cpus), workload, host)
+    checked = _with_threads(check_params(workload, requested, host.allowed_cpus), workload, host)
     given = {param.name: checked[param.name] for param in workload.params if param.name in checked}
     params = _full_params(workload, given)
     trial_time_s = trial_time_s_of(workload, params)
     timeout_s = entry.timeout_s or timeout_s_of(workload, params, trial_time_s)
     peers = () if workload.naive else _peers(suite, entry, params)
-    # Of a fixed work nobody knows how long it takes, nor how long its peers do.
+    # How long a fixed work and its peers take is unknown.
     elapsed_s = (trial_time_s or 0.0) - TRIAL_OVERHEAD_S - setup_s(workload, params)
     peers_time_s = sum(peer.trial_time_s(max(0.0, elapsed_s)) for peer in peers)
     if _lacks_gpu(workload, given.get(DEVICE, FIRST_GPU), host):
-        # The program says so at once, and nothing is measured beside that.
+        # The program reports that at once, and nothing is measured beside it.
         trial_time_s = peers_time_s = 0.0
     return PlannedCase(
         case=case_hash(entry.workload, params),
@@ -257,7 +257,7 @@ def _with_threads(
 ) -> dict[str, ParamValue]:
     """`threads` as a number, so that the case says what it is on whatever host: one for each CPU
     given, else one for each CPU allowed, as the programs do. Where the default is a number, it is
-    as many unless `all` is asked for."""
+    as many unless `all` is requested."""
     param = workload.param(THREADS)
     if param is None or given.get(THREADS, param.default) != ALL:
         return given

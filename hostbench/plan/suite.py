@@ -39,7 +39,7 @@ from hostbench.programs.program import CHECKOUT
 
 SUITE_BYTES_MOST = 1 << 20
 SUFFIXES = (".yaml", ".yml")
-# What may stand at a place of the document, for suggestions; *: whatever name somebody gave.
+# What may stand at a place of the document, for suggestions; *: any name.
 ANY = "*"
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     (): Suite,
@@ -288,7 +288,7 @@ def _message(first: Any) -> str:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is asked for otherwise than the suite says; None: as it says."""
+    """What is requested in place of the suite's own; None: as in the suite."""
 
     trials: int | None = None
     idle_policy: IdlePolicy | None = None

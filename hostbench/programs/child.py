@@ -90,7 +90,7 @@ class Child:
         """The lines of its standard output, without newline, until it closes it.
 
         Raises TrialFailed after `timeout_s`, on a line without end, or on a last line cut short;
-        Interrupted when this process was told to end.
+        Interrupted when a signal to end this process came.
         """
         self._deadline_s = time.monotonic() + timeout_s
         self._overdue = (
@@ -165,7 +165,7 @@ class Child:
         deadline_s = time.monotonic() + seconds
         interrupts = self._interrupt.count
         while not self.has_exited:
-            # A further signal means that somebody is in a hurry: no more grace.
+            # A second signal: no more grace.
             hurry = self._hurry and self._interrupt.count > max(1, interrupts)
             if hurry or time.monotonic() >= deadline_s:
                 return False

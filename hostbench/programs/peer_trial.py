@@ -20,10 +20,10 @@ from hostbench.programs.peer import Command, Peer, Survey
 from hostbench.programs.subsystem import peers_of
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-# What only tells about a tool answers at once.
+# A question about a tool, such as its version, is answered at once.
 ASK_TIMEOUT_S = 10.0
-# The kernel counts in hundredths of a second: of less than this no percent can be told.
-TELLING_S = 0.5
+# The kernel counts in hundredths of a second: of less time than this a share is no figure.
+SHARES_LEAST_S = 0.5
 # The supervisor itself ends a peer whose time is up; then it reports.
 SUPERVISOR_GRACE_S = 10.0
 
@@ -52,7 +52,7 @@ class LocalPeers:
         try:
             survey = peer.survey(self._ask, beside)
         except TrialFailed:
-            # A failure belongs to a peer: without its start nobody would know which.
+            # A failure belongs to a peer: without its start it would be unknown which.
             yield bare_start(peer)
             raise
         if survey.unsupported is not None:
@@ -168,14 +168,14 @@ def taken_by_others(
     kernel_works: bool,
 ) -> tuple[float | None, float | None]:
     """What other processes used and what the hypervisor took, as shares of the time of the CPUs
-    used; None where the kernel does not tell, or the time was too short."""
+    used; None where the kernel does not report it, or the time was too short."""
     # What it has on the CPUs of our far end is its own server.
     far_cpus = beside.far_cpus if beside.far is None else ()
     names = [f"cpu{cpu}" for cpu in sorted({*beside.cpus, *far_cpus})]
     available_s = len(names) * used.elapsed_s
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     complete = all(name in before and name in after for name in names)
-    if not complete or used.elapsed_s < TELLING_S:
+    if not complete or used.elapsed_s < SHARES_LEAST_S:
         return None, None
     steal = sum(after[name].steal - before[name].steal for name in names) / ticks_per_s
     # All that works of the peer is bound to these CPUs (mpirun, which starts hpcc's ranks, is not,

@@ -20,7 +20,7 @@ from hostbench.model.events import (
 from hostbench.model.table import Param, Workload
 from hostbench.model.trial import Trial, TrialFailed
 
-# The warning that a fallback needs: what was asked for is not what was measured.
+# The warning that a fallback needs: what was measured is not what was requested.
 FALLBACK_WARNING = "direct_unavailable"
 
 EXIT_OF_LAST_EVENT: dict[type, frozenset[int]] = {
@@ -33,7 +33,7 @@ JOB_EXIT = {2: ExitCode.USAGE, 3: ExitCode.RESOURCE, 5: ExitCode.INVALID}
 
 
 class EventStream:
-    """Takes the lines of one trial in order; `finish()` says whether they are a trial."""
+    """Takes the lines of one trial in order; `finish()` checks that they are a trial."""
 
     def __init__(self, trial: Trial, workload: Workload) -> None:
         """`workload` is the trial's in its program's table."""
@@ -76,21 +76,21 @@ class EventStream:
             self.last = event
 
     def _check_start(self, start: StartEvent) -> None:
-        """The program must measure what it was asked for."""
+        """The program must measure what was requested."""
         program = f"{self.trial.subsystem}-bench"
         if (start.program, start.workload) != (program, self.trial.workload):
             raise self._malformed(
                 f"{start.program} {start.workload} answered for {program} {self.trial.workload}"
             )
-        for name, asked in self.trial.params.items():
+        for name, requested in self.trial.params.items():
             measured, param = start.params.get(name), self._workload.param(name)
             assert param is not None, "parameters are checked against the table before a trial"
-            if asked in param.resolved or isinstance(measured, tuple):
+            if requested in param.resolved or isinstance(measured, tuple):
                 continue
-            difference = f"{name} {shown(measured)} measured, {shown(asked)} requested"
-            if measured is not None and measured == param.fallbacks.get(str(asked)):
+            difference = f"{name} {shown(measured)} measured, {shown(requested)} requested"
+            if measured is not None and measured == param.fallbacks.get(str(requested)):
                 self._fell_back = difference
-            elif not _same_value(asked, measured) and not _is_named(param, asked, start):
+            elif not _same_value(requested, measured) and not _is_named(param, requested, start):
                 raise self._malformed(difference)
 
     def _check_end(self, end: EndEvent) -> None:
@@ -131,16 +131,16 @@ class EventStream:
         return TrialFailed("malformed_output", f"the program broke the protocol: {what}")
 
 
-def _is_named(param: Param, asked: ParamValue, start: StartEvent) -> bool:
-    """Whether what was measured says of itself that it is called so."""
-    names = [start.facts.get(fact, "") for fact in param.facts]
-    return isinstance(asked, str) and asked.lower() in [name.lower() for name in names if name]
+def _is_named(param: Param, requested: ParamValue, start: StartEvent) -> bool:
+    """Whether one of the facts of `param`, such as a device's name, is the requested value."""
+    names = [start.facts.get(fact, "").lower() for fact in param.facts]
+    return isinstance(requested, str) and requested != "" and requested.lower() in names
 
 
-def _same_value(asked: ParamValue, measured: ParamValue | None) -> bool:
-    if isinstance(asked, str) or isinstance(measured, str) or measured is None:
-        return asked == measured
-    return abs(asked - measured) <= 1e-9 * abs(asked)
+def _same_value(requested: ParamValue, measured: ParamValue | None) -> bool:
+    if isinstance(requested, str) or isinstance(measured, str) or measured is None:
+        return requested == measured
+    return abs(requested - measured) <= 1e-9 * abs(requested)
 
 
 def _text(line: bytes) -> str:

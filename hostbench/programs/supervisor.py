@@ -7,10 +7,10 @@ A script of its own, because only a process can outlive us to clean up after us:
 REQUEST is a JSON object: see Supervisor.__init__. The peer runs in a session of its own and a
 scratch directory that is removed. Whatever it starts becomes our descendant and stays one, also
 when its parent ends (PR_SET_CHILD_SUBREAPER), so all of it is found and ended: when the peer ends,
-when its time is up, on SIGTERM, and when the lifeline closes because whoever started us is gone.
-A peer that talks to a server of its own gets it before: it is there when somebody listens at its
+when its time is up, on SIGTERM, and when the lifeline closes because the parent process is gone.
+A peer that talks to a server of its own gets it before: it is there when a process listens at its
 port, which the kernel tells, since some servers serve only the first who connects.
-One JSON object on standard output says how it went; none when we were told to end.
+One JSON object on standard output says how it went; none after a signal to end.
 """
 
 import ctypes
@@ -98,7 +98,7 @@ class Supervisor:
         self._stop_requested = True
 
     def run(self) -> dict[str, Any] | None:
-        """How it went; None when a signal asked us to end."""
+        """How it went; None after a signal to end."""
         scratch = Path(tempfile.mkdtemp(prefix="hostbench-peer-"))
         try:
             for name, text in self._request["files"].items():

@@ -17,7 +17,7 @@ def name_of(case: CaseResult) -> str:
 
 
 def requested(case: CaseResult) -> Params:
-    """What the suite asked for, and the workload."""
+    """The parameters that the suite gives, and the workload."""
     return {WORKLOAD: name_of(case), **case.params}
 
 
@@ -28,7 +28,7 @@ def number(case: CaseResult, param: str) -> float | None:
 
 
 def resolved_text(case: CaseResult, param: str) -> str:
-    """A parameter as the program resolved it, beside what was asked for where that differs."""
+    """A parameter as the program resolved it, beside the requested value where that differs."""
     effective, wanted = resolved(case).get(param), case.params.get(param)
     if effective is None:
         return NOTHING

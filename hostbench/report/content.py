@@ -198,7 +198,7 @@ class Curve:
 @dataclass(frozen=True)
 class CurveAxis:
     """What an axis shows, which begins at zero unless it is `logarithmic`; bytes on a
-    logarithmic axis are told in powers of two. `ticks`: where it has its ticks, if not at round
+    logarithmic axis are written in powers of two. `ticks`: where it has its ticks, if not at round
     values."""
 
     title: str

@@ -51,7 +51,7 @@ def curve_charts(
     marks: tuple[CurveMark, ...] = (),
     numbers: Table | None = None,
 ) -> Iterator[Chart]:
-    """The cases' primary metrics, in as many charts as it takes to tell the curves apart; none
+    """The cases' primary metrics, in as many charts as keep the curves readable; none
     where no curve has two points. `numbers`: where a table of places and curves would not do."""
     curves = _curves(cases, layout, along, y)
     if not any(len(curve.points) > 1 for curve in curves):
@@ -70,14 +70,14 @@ def curve_charts(
 def _curves(
     cases: Sequence[tuple[CaseResult, Params]], layout: Layout, along: Along, y: CurveAxis
 ) -> list[Curve]:
-    """A curve for each set of cases that differ in nothing but what they are laid out along."""
+    """A curve for each set of cases that differ only in the quantity of the x axis."""
     shown: list[tuple[CaseResult, Params, CurvePoint]] = []
     for case, params in cases:
         metric, x = primary(case), along.of(case)
         if metric is None or x is None or not _fits(metric, y):
             continue
-        told = {name: value for name, value in params.items() if name not in along.left_out}
-        shown.append((case, told, _point(x, metric)))
+        distinct = {name: value for name, value in params.items() if name not in along.left_out}
+        shown.append((case, distinct, _point(x, metric)))
     meanings = param_meanings([(case, params) for case, params, _ in shown])
     names = distinguishing_params([params for _, params, _ in shown], layout, meanings)
     points: dict[str, list[CurvePoint]] = {}

@@ -181,7 +181,7 @@ def _description(groups: Sequence[BarGroup], unit: str, *, has_limits: bool) -> 
 
 
 def peer_blocks(cases: Sequence[CaseResult]) -> tuple[Block, ...]:
-    """What outside tools measured beside these cases; nothing where none was asked."""
+    """What outside tools measured beside these cases; nothing where none ran."""
     pairs = [(case, peer) for case in cases for peer in case.peers]
     if not pairs:
         return ()

@@ -88,7 +88,7 @@ def _plain(block: Paragraph | Notice | Bullets | Sources | Facts | Table) -> Ite
     elif isinstance(block, Sources):
         yield from (f"{n}. {escaped(text)}" for n, text in enumerate(block.texts, start=1))
     elif isinstance(block, Facts):
-        yield from (f"- {escaped(name)}: {_text(said)}" for name, said in block.items)
+        yield from (f"- {escaped(name)}: {_text(text)}" for name, text in block.items)
     else:
         yield from _table(block)
 

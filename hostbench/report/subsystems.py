@@ -94,7 +94,7 @@ def naive_part(name: str, cases: Sequence[CaseResult], document: ResultDocument)
 
 
 def peer_part(cases: Sequence[CaseResult]) -> list[Block]:
-    """The part about outside tools; empty where none was asked."""
+    """The part about outside tools; empty where none ran."""
     blocks = peer_blocks(cases)
     return [Part("Against trusted tools", (PEER_INTRODUCTION, *blocks))] if blocks else []
 

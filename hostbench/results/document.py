@@ -171,16 +171,16 @@ def _peer_result(figures: PeerFigures, trials: Iterable[TrialRecord]) -> PeerRes
 
 
 def _equivalent(case: PlannedCase, start: StartEvent | None) -> str | None:
-    """Of what the program resolved; None of a case that did not begin, and of a subsystem
-    without peers or not installed here."""
+    """The equivalent command for the resolved parameters; None of a case that did not begin, and
+    of a subsystem without peers or not installed here."""
     known = subsystems().get(case.subsystem)
     if start is None or known is None or not isinstance(known, HasPeers):
         return None
-    told = {
+    resolved = {
         name: value for name, value in start.params.items() if isinstance(value, int | float | str)
     }
     workload = case.workload.partition(".")[2]
-    return known.equivalent_command(workload, told)
+    return known.equivalent_command(workload, resolved)
 
 
 def full_label(

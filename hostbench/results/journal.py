@@ -1,6 +1,6 @@
 """The journal of a job: one record a line, on disk before the next trial begins.
 
-Whoever writes it holds a lock on it, so everybody can tell a job that runs from one whose process
+Its writer holds a lock on it, so a reader can distinguish a job that runs from one whose process
 is gone.
 """
 
@@ -56,7 +56,7 @@ class JournalWriter:
                 if not os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
                     raise FileNotFoundError(errno.ENOENT, "it was removed just now")
                 return
-            # Perhaps somebody only looked whether the job is running.
+            # Perhaps another process only checks whether the job is running.
             time.sleep(LOCK_RETRY_S)
         raise BusyError(
             f"job {self._path.parent.name} is running; wait for its end, or stop it first"

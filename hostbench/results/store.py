@@ -111,8 +111,8 @@ class JobDirectory:
                 raise cannot_write(path, error) from None
 
     def discard(self) -> None:
-        """Removes the directory of a job that never began, if nobody else has put anything there
-        meanwhile."""
+        """Removes the directory of a job that never began, unless another process has put a file
+        there."""
         with contextlib.suppress(OSError):
             self.path.rmdir()
 

@@ -4,7 +4,16 @@ import socket
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from hostbench.base.config import Option
 from hostbench.base.errors import UsageError, listing, shown
@@ -38,11 +47,7 @@ class Settings(ServerSettings):
     orchestrator_url: _OrchestratorUrl | None = Field(
         default=None, title="an address", description="give one such as http://orchestrator:8000"
     )
-    service_url: ServiceUrl | None = Field(
-        default=None,
-        title="an address",
-        description="give one such as http://cpu:8001 or unix:/run/hostbench/cpu.sock",
-    )
+    service_url: ServiceUrl | None = None
     net_address: IpAddress | None = Field(
         default=None,
         title="the address of one host",
@@ -53,6 +58,20 @@ class Settings(ServerSettings):
     def url(self) -> str | None:
         """How the orchestrator reaches this service; None: that is unknown."""
         return self.service_url or self.listen.secured_url(self.tls_cert_file is not None)
+
+    @field_validator("service_url", mode="wrap")
+    @classmethod
+    def _is_address(
+        cls, url: str | None, check: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> str | None:
+        try:
+            return check(url)  # type: ignore[no-any-return]
+        except ValidationError:
+            known = find_subsystem(info.data["subsystem"])
+            raise ValueError(
+                f"is not an address; give one such as http://{known.name}:{known.port} or "
+                f"unix:/run/hostbench/{known.name}.sock"
+            ) from None
 
     @model_validator(mode="before")
     @classmethod

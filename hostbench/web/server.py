@@ -90,7 +90,7 @@ def _tcp_socket(listen: Listen) -> socket.socket:
         flags=socket.AI_PASSIVE,
     )
     family, kind, protocol, _, address = found[0]
-    # With its protocol: asyncio switches Nagle's algorithm off only where it is told that it is
+    # With its protocol: asyncio switches Nagle's algorithm off only where it knows that it is
     # TCP, and a first line would wait 40 ms for the headers to be acknowledged.
     bound = socket.socket(family, kind, protocol)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

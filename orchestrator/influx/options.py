@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, SecretStr
 
-from hostbench.base.config import EnvironmentSettings, Option, read_secret, url_of
+from hostbench.base.config import EnvironmentSettings, Option, UsedWith, read_secret, url_of
 from hostbench.base.errors import UsageError
 from orchestrator.influx.client import InfluxClient
 
@@ -30,7 +30,7 @@ class InfluxSettings(EnvironmentSettings):
     ) = None
     influxdb_database: str = "hostbench"
     influxdb_user: str = "hostbench"
-    influxdb_password: SecretStr = SecretStr("")
+    influxdb_password: Annotated[SecretStr, UsedWith("influxdb_url")] = SecretStr("")
 
     def influx_client(self, ca_file: Path | None) -> InfluxClient:
         """A client of it. `ca_file`: the certificates to trust instead of the system's. Raises

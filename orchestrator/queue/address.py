@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import SecretStr
 
-from hostbench.base.config import EnvironmentSettings, url_of
+from hostbench.base.config import EnvironmentSettings, UsedWith, url_of
 
 RedisUrl = Annotated[str, url_of("redis", "rediss", "unix")]
 
@@ -13,4 +13,4 @@ class RedisSettings(EnvironmentSettings):
     """The Redis of the stack."""
 
     redis_url: RedisUrl | None = None
-    redis_password: SecretStr | None = None
+    redis_password: Annotated[SecretStr | None, UsedWith("redis_url")] = None

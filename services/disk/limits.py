@@ -90,9 +90,9 @@ def _number(value: object, otherwise: float) -> float:
     return float(value) if isinstance(value, int | float) else otherwise
 
 
-def _share_of_reads(workload: str, told: ParamValue | tuple[ParamValue, ...] | None) -> float:
+def _share_of_reads(workload: str, read_share: ParamValue | tuple[ParamValue, ...] | None) -> float:
     if workload in MIXED:
-        return _number(told, 0.5)
+        return _number(read_share, 0.5)
     return 1.0 if workload in READING else 0.0
 
 

@@ -33,7 +33,7 @@ class Figure(TableModel):
     sources: tuple[str, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _is_known_or_says_why(self) -> Self:
+    def _has_value_or_reason(self) -> Self:
         if (self.per_clock is None) != (self.reason is not None):
             raise ValueError("a figure has either a value or a reason")
         return self

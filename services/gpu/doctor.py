@@ -146,9 +146,9 @@ def _names(rows: Iterable[dict[str, str]]) -> str:
 
 def gpu_persistence(view: View) -> Outcome:
     """Whether the driver stays loaded when nothing uses the card."""
-    answer, nobody = _of_cards(view)
-    if nobody is not None:
-        return nobody
+    answer, no_card = _of_cards(view)
+    if no_card is not None:
+        return no_card
     field = "persistence_mode"
     seen = _evidence(answer, field)
     off = [row for row in answer.rows if row[field] == OFF]
@@ -162,9 +162,9 @@ def gpu_persistence(view: View) -> Outcome:
 
 def gpu_ecc(view: View) -> Outcome:
     """Whether memory errors are corrected, and whether there were some that could not be."""
-    answer, nobody = _of_cards(view)
-    if nobody is not None:
-        return nobody
+    answer, no_card = _of_cards(view)
+    if no_card is not None:
+        return no_card
     mode, errors = "ecc.mode.current", "ecc.errors.uncorrected.volatile.total"
     seen = [*_evidence(answer, mode), *_evidence(answer, errors)]
     broken = [row for row in answer.rows if row[errors].isdigit() and int(row[errors])]
@@ -186,9 +186,9 @@ def gpu_ecc(view: View) -> Outcome:
 
 def gpu_throttling(view: View) -> Outcome:
     """What holds the clock down at this moment."""
-    answer, nobody = _of_cards(view)
-    if nobody is not None:
-        return nobody
+    answer, no_card = _of_cards(view)
+    if no_card is not None:
+        return no_card
     seen = _evidence(answer, "reasons")
     masks = [(row["name"], _mask(row["reasons"])) for row in answer.rows]
     if any(mask is None for _, mask in masks):

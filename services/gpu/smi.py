@@ -29,7 +29,7 @@ PROCESS = ("gpu_uuid", "pid", "process_name")
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows of one query, by field; `command` is how it was asked. `reason`: why there is none."""
+    """Rows of one query, by field; `command` is the query. `reason`: why there is none."""
 
     command: str
     rows: tuple[dict[str, str], ...] = ()

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.base.config import Option
+from hostbench.base.errors import ResourceError
+from orchestrator.influx.options import InfluxSettings
+from orchestrator.queue.address import RedisSettings
 from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY
 from tests.stack.redis_server import REPOSITORY
 
@@ -36,7 +40,18 @@ def started(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         ({"HOSTBENCH_SERVICE_KEY": "unset"}, "HOSTBENCH_SERVICE_KEY_FILE is not set"),
         ({"HOSTBENCH_API_KEY_FILE": "/nowhere"}, "cannot read HOSTBENCH_API_KEY_FILE /nowhere"),
         ({"HOSTBENCH_REDIS_URL": "localhost:6379"}, "HOSTBENCH_REDIS_URL 'localhost:6379' is not"),
-        ({"HOSTBENCH_REDIS_URL": "redis://a:b"}, "write it like redis://name:port"),
+        (
+            {"HOSTBENCH_REDIS_URL": "redis://a:b"},
+            "HOSTBENCH_REDIS_URL 'redis://a:b' is not a URL with redis://, rediss:// or unix://; "
+            "write it like redis://name:port",
+        ),
+        (
+            {
+                "HOSTBENCH_INFLUXDB_URL": "http://localhost:8086",
+                "HOSTBENCH_INFLUXDB_PASSWORD_FILE": "/nowhere",
+            },
+            "cannot read HOSTBENCH_INFLUXDB_PASSWORD_FILE /nowhere",
+        ),
         ({"HOSTBENCH_INFLUXDB_URL": "influx:8086"}, "write it like http://name:port"),
         (
             {"HOSTBENCH_INFLUXDB_URL": "http://hostbench:PASSWORD@influxdb:8086"},
@@ -69,3 +84,16 @@ def test_what_is_wrong_is_said_in_one_line(
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("orchestrator: ") and says in last, ended.stderr
     assert "Traceback" not in ended.stderr and "PASSWORD@" not in ended.stderr
+
+
+def test_without_a_url_its_password_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOSTBENCH_INFLUXDB_PASSWORD_FILE", "/nowhere")
+    monkeypatch.setenv("HOSTBENCH_REDIS_PASSWORD_FILE", "/nowhere")
+    assert InfluxSettings.from_environment().influxdb_password.get_secret_value() == ""
+    assert RedisSettings.from_environment().redis_password is None
+    url = Option("the address of InfluxDB", "http://localhost:8086")
+    with pytest.raises(ResourceError, match="HOSTBENCH_INFLUXDB_PASSWORD_FILE /nowhere"):
+        InfluxSettings.from_environment(influxdb_url=url)
+    monkeypatch.setenv("HOSTBENCH_REDIS_URL", "redis://localhost:6379")
+    with pytest.raises(ResourceError, match="HOSTBENCH_REDIS_PASSWORD_FILE /nowhere"):
+        RedisSettings.from_environment()

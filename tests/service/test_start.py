@@ -111,6 +111,7 @@ def test_a_certificate_file_that_is_none(tmp_path: Path) -> None:
         ({"HOSTBENCH_TLS_KEY_FILE": "/none/key"}, 3, ("/none/key", "make env")),
         ({"HOSTBENCH_NET_ADDRESS": "224.0.0.1"}, 2, ("'224.0.0.1'", "192.0.2.7")),
         ({"HOSTBENCH_NET_ADDRESS": "bench-2"}, 2, ("'bench-2'", "192.0.2.7")),
+        ({"HOSTBENCH_SERVICE_URL": "net"}, 2, ("'net'", "http://net:8004", "net.sock")),
     ],
 )
 def test_a_bad_environment_of_the_net_service(

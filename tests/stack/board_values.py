@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from grafana.queries import BoardQuery
+from hostbench.model.registry import built_in_names
 from hostbench.model.result import CaseResult, ResultDocument, TrialRecord
 from hostbench.results.document import planned_label
 from orchestrator.influx.client import Series
@@ -75,9 +76,9 @@ class Expected:
         self.sound = [case for case in self.cases if not case.naive]
 
     def rows(self, query: BoardQuery) -> list[Row]:
-        """What this query must answer. Raises KeyError for a panel nobody has thought of here."""
+        """Return what this query must answer. Raises KeyError for a panel that is missing here."""
         board = query.board.removeprefix("hostbench-")
-        if board in ("cpu", "mem", "disk", "net", "gpu"):
+        if board in built_in_names():
             return self._of_subsystem(board)._rows(board, query)
         return self._rows(board, query)
 
@@ -394,7 +395,8 @@ class Expected:
         found = []
         for case in self.cases:
             if case.workload == "mem.loaded_latency":
-                row = self._point(case, ACCESS_TIME, "access time", ("load", "pages", "threads"))
+                tags = ("load", "isa", "pages", "threads")
+                row = self._point(case, ACCESS_TIME, "access time", tags)
                 row |= self._number(case, "intensity", "intensity")
                 if "load_bytes_per_second" in case.metrics:
                     row["bandwidth taken"] = case.metrics["load_bytes_per_second"].statistics.median
@@ -441,15 +443,15 @@ class Expected:
             "Latest result of every case": self._table,
             "Latency of one operation at a time": self._one_at_a_time,
             "Latency over the queue depth": self._latency_over_depth,
-            "Read at the device": lambda _: self._told("device_read_ratio"),
-            "In memory before": lambda _: self._told("cached_ratio_before"),
-            "Device busy": lambda _: self._told("device_busy_ratio"),
+            "Read at the device": lambda _: self._values("device_read_ratio"),
+            "In memory before": lambda _: self._values("cached_ratio_before"),
+            "Device busy": lambda _: self._values("device_busy_ratio"),
             "Throughput, second by second": lambda _: self._samples(BANDWIDTH),
             "Operations, second by second": lambda _: self._samples(RATE),
             "Latency, second by second": lambda ref: self._samples(LATENCIES[ref]),
-            "Throughput": lambda _: self._told(BANDWIDTH, self._accesses()),
-            "Operations": lambda _: self._told(RATE, self._accesses()),
-            "Slowest of a hundred": lambda _: self._told("latency_p99_s", self._accesses()),
+            "Throughput": lambda _: self._values(BANDWIDTH, self._accesses()),
+            "Operations": lambda _: self._values(RATE, self._accesses()),
+            "Slowest of a hundred": lambda _: self._values("latency_p99_s", self._accesses()),
             "Commits": lambda _: self._figures(COMMIT_TIME),
             "Share of the limit": lambda _: self._history("efficiency"),
             "Ours over the peer's": lambda _: self._history("peer_ratio"),
@@ -485,7 +487,7 @@ class Expected:
             found[key] = max(found.get(key, 0.0), value)
         return [{**dict(key), name: value} for key, value in found.items()]
 
-    def _told(self, metric: str, cases: Sequence[CaseResult] | None = None) -> list[Row]:
+    def _values(self, metric: str, cases: Sequence[CaseResult] | None = None) -> list[Row]:
         return [{**self._one(case), "value": value} for case, value in self._with(metric, cases)]
 
     def _beside_of(self, metric: str, _ref: str) -> list[Row]:
@@ -575,15 +577,15 @@ class Expected:
             "Round trip over the block size": self._trips_over_blocks,
             "Round trip under load": self._trips_under_load,
             "Connections over the number of streams": self._connections,
-            "CPU time, near end": lambda _: self._told("cpu_seconds_per_gigabyte"),
-            "CPU time, far end": lambda _: self._told("far_cpu_seconds_per_gigabyte"),
-            "Retransmits": lambda _: self._told("retransmits"),
+            "CPU time, near end": lambda _: self._values("cpu_seconds_per_gigabyte"),
+            "CPU time, far end": lambda _: self._values("far_cpu_seconds_per_gigabyte"),
+            "Retransmits": lambda _: self._values("retransmits"),
             "Throughput, second by second": lambda _: self._samples(BANDWIDTH),
             "Operations, second by second": lambda _: self._samples(RATE),
             "Round trips, second by second": lambda ref: self._samples(LATENCIES[ref]),
             "Throughput": lambda _: free._figures(BANDWIDTH),
             "Round trips": lambda _: self._figures(ROUND_TRIP),
-            "Lost datagrams": lambda _: self._told("lost_ratio"),
+            "Lost datagrams": lambda _: self._values("lost_ratio"),
             "Connections": lambda _: self._figures(RATE),
             "Share of the limit": lambda _: free._history("efficiency"),
             "Ours over the peer's": lambda _: self._history("peer_ratio"),
@@ -715,12 +717,12 @@ class Expected:
                 }
                 for case in chase.cases
             ],
-            "Core clock": lambda _: self._told("core_clock_hertz"),
-            "Power": lambda _: self._told("power_watts"),
-            "Temperature": lambda _: self._told("temperature_celsius"),
-            "Throttled": lambda _: self._told("throttled_ratio"),
-            "Operations a cycle": lambda _: self._told("operations_per_cycle"),
-            "Spread of the windows": lambda _: self._told("rate_cv"),
+            "Core clock": lambda _: self._values("core_clock_hertz"),
+            "Power": lambda _: self._values("power_watts"),
+            "Temperature": lambda _: self._values("temperature_celsius"),
+            "Throttled": lambda _: self._values("throttled_ratio"),
+            "Operations a cycle": lambda _: self._values("operations_per_cycle"),
+            "Spread of the windows": lambda _: self._values("rate_cv"),
             "Rate, second by second": lambda _: self._samples(RATE),
             "Bandwidth, second by second": lambda _: self._samples(BANDWIDTH),
             "Clock, second by second": lambda _: self._samples(CARD["A"]),

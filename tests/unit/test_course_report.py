@@ -245,7 +245,7 @@ def test_deviations_of_a_sample_are_told_apart() -> None:
     run = course_run(published=published(rows=rows))
     assert run.suite.published is not None
     table = run.suite.published.tables[0]
-    assert divides_by_n(table, rows_of(table, run)) is False
+    assert divides_by_n(rows_of(table, run)) is False
 
 
 def test_rows_that_this_host_is_too_small_for_are_marked(section: Section) -> None:

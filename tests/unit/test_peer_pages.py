@@ -11,7 +11,7 @@ from hostbench.model.peer import PeerStartEvent
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Peer, Survey
 from hostbench.programs.peer_trial import _start
-from hostbench.programs.tools.pages import Pages, _asks_for_huge_pages
+from hostbench.programs.tools.pages import Pages, _knows_tunable
 
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 MIB = 1 << 20
@@ -37,7 +37,7 @@ def test_small_pages_whatever_the_host_gives_unasked() -> None:
     not SETTING.exists() or "[never]" in SETTING.read_text(), reason="this host gives no huge pages"
 )
 @pytest.mark.skipif(
-    not _asks_for_huge_pages(os.confstr("CS_GNU_LIBC_VERSION") or ""),
+    not _knows_tunable(os.confstr("CS_GNU_LIBC_VERSION") or ""),
     reason="this C library does not ask for huge pages",
 )
 def test_huge_pages() -> None:

@@ -16,7 +16,9 @@ from hostbench.model.limit import Limit
 from hostbench.model.registry import (
     AnsweredSubsystem,
     KnownSubsystem,
+    _registry,
     find_subsystem,
+    load_subsystems,
     subsystem_names,
     subsystems,
 )
@@ -48,10 +50,10 @@ HEAVY = (
 @pytest.fixture(autouse=True)
 def looked_for_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The registry remembers what it found."""
-    subsystems.cache_clear()
+    _registry.cache_clear()
     yield
     monkeypatch.undo()
-    subsystems.cache_clear()
+    _registry.cache_clear()
 
 
 @pytest.fixture
@@ -177,6 +179,38 @@ def test_one_that_cannot_be_used_costs_a_line(
     assert line.startswith(f"hostbench: skipped the subsystem of {origin}: ")
     assert all(part in line for part in parts)
     assert "; " in line, "the remedy"
+
+
+def test_one_that_does_not_load_costs_a_line(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("broken_tape", "sound_tape"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    load = """
+    def load(self):
+        raise OSError('no\\nlicence')
+
+SUBSYSTEM"""
+    broken = TAPE.replace("NAME", "reel").replace("8100", "8101").replace("\nSUBSYSTEM", load)
+    install(site, "broken_tape", broken)
+    install(site, "sound_tape", TAPE.replace("NAME", "tape"))
+    assert subsystem_names() == (*OURS, "reel", "tape")
+    load_subsystems()
+    assert subsystem_names() == (*OURS, "tape")
+    assert capsys.readouterr().err == (
+        "hostbench: skipped the subsystem of package broken_tape 1.2, entry point broken_tape = "
+        "broken_tape:SUBSYSTEM: its load() raises OSError: no licence; update or uninstall the "
+        "package\n"
+    )
+
+
+def test_one_of_ours_that_does_not_load_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Subsystem) -> None:
+        raise OSError(self.name)
+
+    monkeypatch.setattr(type(find_subsystem("cpu")), "load", fail)
+    with pytest.raises(OSError, match="cpu"):
+        load_subsystems()
 
 
 # ---- names in bodies and answers ----

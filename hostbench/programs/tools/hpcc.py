@@ -137,7 +137,7 @@ class Hpcc(Peer):
         )
 
     def check(self, output: str, beside: Beside) -> None:
-        """Raises BadOutput unless all its own checks passed and it ran as asked."""
+        """Raises BadOutput unless all its own checks passed and it ran with the requested ranks."""
         expect("Success", int(number(rf"^Success={NUMBER}$", output, "Success")), 1)
         ranks = number(rf"^CommWorldProcs={NUMBER}$", output, "CommWorldProcs")
         expect("ranks", int(ranks), len(self.ranks(beside)))
@@ -149,11 +149,12 @@ def grid(ranks: int) -> tuple[int, int]:
     return rows, ranks // rows
 
 
-def lacking_memory(told: str, hpl_n: int) -> str | None:
-    """Why there is not enough memory for HPL's matrix and what the other tests take; None when
-    there is, or nobody tells. `told`: the answer of MEMORY."""
-    left = [int(kb) * 1024 for kb in re.findall(r"^MemAvailable:\s+(\d+) kB$", told, re.MULTILINE)]
-    left += [int(limit) for limit in re.findall(r"^(\d+)$", told, re.MULTILINE)]
+def lacking_memory(answer: str, hpl_n: int) -> str | None:
+    """Return why there is not enough memory for HPL's matrix and the other tests; None when there
+    is, or how much there is is unknown. `answer`: the output of MEMORY."""
+    available = re.findall(r"^MemAvailable:\s+(\d+) kB$", answer, re.MULTILINE)
+    left = [int(kibibytes) * 1024 for kibibytes in available]
+    left += [int(limit) for limit in re.findall(r"^(\d+)$", answer, re.MULTILINE)]
     needed = MATRICES * 8 * hpl_n * hpl_n
     if not left or needed <= min(left):
         return None
@@ -164,8 +165,8 @@ def lacking_memory(told: str, hpl_n: int) -> str | None:
 
 
 def blas_of(ldd_output: str) -> str | None:
-    """The file behind libblas.so.3, with the version of OpenBLAS where it is that; None when
-    nothing tells."""
+    """Return the file behind libblas.so.3, with the version of OpenBLAS where it is that; None
+    when it is unknown."""
     paths = dict(re.findall(r"^\s*(lib(?:open)?blas\S*) => (/\S+)", ldd_output, re.MULTILINE))
     if "libblas.so.3" not in paths:
         return None

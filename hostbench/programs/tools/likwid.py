@@ -36,8 +36,8 @@ class LikwidBench(Peer):
     def repeated(self, kilobytes: int, units_a_pass: float, beside: Beside) -> tuple[str, ...]:
         """Its command over `kilobytes` of all threads together, `units_a_pass` being what one
         pass over them does in the unit of our rate."""
-        # Told a time (-s), it takes whole seconds, and up to twice as long again to find out how
-        # often to repeat. Told how often, it measures as long as we did if it is as fast.
+        # Given a time (-s), it takes whole seconds, and up to twice as long again to find out how
+        # often to repeat. Given how often, it measures as long as we did if it is as fast.
         wanted = beside.rate * beside.elapsed_s / units_a_pass
         iterations = max(ITERATIONS_LEAST, round(wanted))
         # The domain N has all CPUs of the affinity mask; -W: each thread touches its part first.
@@ -45,7 +45,7 @@ class LikwidBench(Peer):
         return on_cpus(beside.cpus, TOOL, "-t", self.title, "-i", str(iterations), "-W", domain)
 
     def check(self, output: str, beside: Beside) -> None:
-        """Raises BadOutput unless it ran this kernel where it was asked to."""
+        """Raises BadOutput unless it ran this kernel on these CPUs."""
         expect("kernel", match(r"^Test: (\w+)$", output, "Test")[1], self.title)
         cpus = re.findall(r"^Group: .* running on hwthread (\d+) ", output, re.MULTILINE)
         expect("its threads on CPUs", sorted(map(int, cpus)), sorted(beside.cpus))

@@ -1,7 +1,7 @@
 """The pages that a peer measures in, which are made those of our case where that can be done.
 
-A tool that takes its arrays from malloc gets transparent huge pages when glibc is told to ask for
-them (tunable glibc.malloc.hugetlb, from 2.35 on), and none when its process is forbidden them. So
+A tool that takes its arrays from malloc gets transparent huge pages when glibc requests them
+(tunable glibc.malloc.hugetlb, from 2.35 on), and none when its process is forbidden them. So
 peers stand beside our `pages=4k` and `pages=huge` in the same pages. Nothing gives them pages of a
 hugetlb pool for certain: beside `pages=hugetlb` they are context.
 """
@@ -24,37 +24,37 @@ _IN_SMALL, _IN_HUGE = "in 4 KiB pages", "in transparent huge pages"
 
 @dataclass(frozen=True)
 class Pages:
-    """How a tool gets the pages of a case of ours, `asked` being its parameter `pages`."""
+    """How a tool gets the pages of a case of ours. `requested`: the case's parameter `pages`."""
 
-    asked: str
+    requested: str
 
     def command(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         """`arguments`, run with such pages as can be had."""
-        if self.asked == SMALL:
+        if self.requested == SMALL:
             return (sys.executable, "-I", "-S", str(SMALL_PAGES), *arguments)
         return ("env", TUNABLE, *arguments)
 
     def with_conditions(self, survey: Survey, ask: Ask) -> Survey:
-        """`survey`, which then also says what pages it will be, and whether they are ours."""
+        """Return `survey` with the pages that the tool gets here, and whether they are ours."""
         conditions, comparable = self._on_this_host(ask)
         return replace(survey, conditions=conditions, comparable=comparable)
 
     def _on_this_host(self, ask: Ask) -> tuple[str, bool]:
-        if self.asked == SMALL:
+        if self.requested == SMALL:
             return _IN_SMALL, True
         setting = re.search(r"\[(\w+)\]", ask(SETTING))
         if setting is None or setting[1] == "never":
             why = f"{_IN_SMALL}, as transparent huge pages are off"
             # Ours got none either.
-            return why, self.asked == HUGE
-        if setting[1] == "madvise" and not _asks_for_huge_pages(ask(GLIBC)):
+            return why, self.requested == HUGE
+        if setting[1] == "madvise" and not _knows_tunable(ask(GLIBC)):
             return f"{_IN_SMALL}, as this C library does not ask for huge ones", False
-        if self.asked == POOL:
+        if self.requested == POOL:
             return f"{_IN_HUGE}, not of the hugetlb pool", False
         return _IN_HUGE, True
 
 
-def _asks_for_huge_pages(glibc: str) -> bool:
-    """Whether the C library that `getconf GNU_LIBC_VERSION` tells of knows the tunable."""
+def _knows_tunable(glibc: str) -> bool:
+    """Whether the C library knows the tunable. `glibc`: what `getconf GNU_LIBC_VERSION` prints."""
     version = re.fullmatch(r"glibc (\d+)\.(\d+)\s*", glibc)
     return version is not None and (int(version[1]), int(version[2])) >= GLIBC_LEAST

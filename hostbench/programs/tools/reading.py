@@ -6,7 +6,7 @@ from hostbench.base.errors import shown
 from hostbench.programs.peer import BadOutput
 
 ROUNDING = 0.01
-# Also nan and inf: whoever prints them has no figure, and is told so.
+# Also nan and inf: a tool that prints them has no figure, and the error quotes them.
 NUMBER = r"([-+]?(?:\d[\d.eE+-]*|nan|inf))"
 
 
@@ -27,16 +27,16 @@ def number(pattern: str, output: str, what: str) -> float:
         raise BadOutput(f"{what} {shown(text)} is not a number") from None
 
 
-def expect(what: str, found: object, asked: object) -> None:
-    """Raises BadOutput unless the tool ran as it was asked to."""
-    if found != asked:
-        raise BadOutput(f"it ran with {what} {found} instead of {asked}")
+def expect(what: str, found: object, expected: object) -> None:
+    """Raises BadOutput unless the tool ran with the requested value."""
+    if found != expected:
+        raise BadOutput(f"it ran with {what} {found} instead of {expected}")
 
 
-def expect_about(what: str, found: float, asked: float) -> None:
-    """Raises BadOutput unless the tool, which rounds, ran nearly as it was asked to."""
-    if not abs(found - asked) <= ROUNDING * asked:
-        raise BadOutput(f"it ran with {what} {found:g} instead of {asked:g}")
+def expect_about(what: str, found: float, expected: float) -> None:
+    """Raises BadOutput unless the tool, which rounds, ran with nearly the requested value."""
+    if not abs(found - expected) <= ROUNDING * expected:
+        raise BadOutput(f"it ran with {what} {found:g} instead of {expected:g}")
 
 
 def whole_seconds(elapsed_s: float) -> int:
@@ -45,6 +45,6 @@ def whole_seconds(elapsed_s: float) -> int:
 
 
 def version(answer: str, pattern: str) -> str | None:
-    """The version in what a tool says of itself, None when it says nothing of the kind."""
+    """Return the version in what a tool prints about itself, None when there is none."""
     found = re.search(pattern, answer)
     return found[1] if found else None

@@ -19,7 +19,7 @@ LAYERS = (Ink.QUIET, *reversed(INKS), Ink.TEXT)
 TITLE_PX, LEGEND_PX, MARK_PX, BOTTOM_PX = 24, 19, 15, 46
 LEFT_PX, RIGHT_PX = 64, 26
 SIGN_PX, SIGN_END_PX = 4.0, 34
-# A circle of this size is not told from such a polygon.
+# A circle of this size looks like such a polygon.
 ROUND_CORNERS = 12
 # An interval is drawn where its sign does not hide it.
 INTERVAL_LEAST_PX = 8
@@ -113,7 +113,7 @@ def _range(axis: CurveAxis, values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     if not axis.logarithmic:
         return 0.0, high * (1 + ROOM) or 1.0
-    # Of a single point nobody knows how far its axis goes.
+    # A single point gives its axis no length.
     room = (high / low) ** ROOM if high > low else float(_base(axis))
     return low / room, high * room
 

@@ -225,13 +225,13 @@ static unsigned count_workers(void)
 
 int blas_check_threads(struct thread *thread)
 {
-    unsigned asked = run_threads(thread->run), worked = count_workers();
-    if (worked <= asked)
+    unsigned requested = run_threads(thread->run), worked = count_workers();
+    if (worked <= requested)
         return EXIT_OK;
     run_reason(thread->run,
                "%u threads were requested and %u have worked: OpenBLAS %s (%s) runs threads of its "
                "own: install libopenblas0-pthread",
-               asked, worked, state.version, state.path);
+               requested, worked, state.version, state.path);
     return EXIT_FAILED;
 }
 

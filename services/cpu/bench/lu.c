@@ -375,7 +375,7 @@ static bool factor(const struct member *me)
         struct share rest = {owned_before(lu, me->column, panel + 1), me->own->columns};
         if (panel + 1 < lu->panels && owner_of(lu, panel + 1) == me->column) {
             struct share ahead = rest;
-            /* With one column in the grid nobody would gain by having the panel sooner. */
+            /* With one column in the grid no thread would gain by an earlier panel. */
             if (lu->grid_columns > 1)
                 ahead.end = ahead.first + panel_width(lu, panel + 1);
             rest.first = ahead.end;

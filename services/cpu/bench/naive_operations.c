@@ -236,7 +236,7 @@ static uint64_t next_piece(const struct thread *thread, uint64_t done, double at
     return passes;
 }
 
-static void tell_progress(struct naive *naive, uint64_t operations, double at_s)
+static void report_progress(struct naive *naive, uint64_t operations, double at_s)
 {
     atomic_store(&naive->moved, operations);
     atomic_store(&naive->moved_at_s, at_s);
@@ -254,7 +254,7 @@ static int work(struct thread *thread, uint64_t *done)
     struct naive *naive = thread->state;
     unsigned operations = naives_of(thread)->loop->operations;
     double at_s = now_s();
-    tell_progress(naive, 0, at_s);
+    report_progress(naive, 0, at_s);
     while (!run_loop_over(thread, *done, at_s)) {
         double begun_s = at_s;
         uint64_t passes = next_piece(thread, *done, at_s);
@@ -265,7 +265,7 @@ static int work(struct thread *thread, uint64_t *done)
         at_s = now_s();
         if (passes == naive->piece && passes < MOST_PASSES && at_s - begun_s < PIECE_S)
             naive->piece = 2 * passes < MOST_PASSES ? 2 * passes : MOST_PASSES;
-        tell_progress(naive, *done * operations, at_s);
+        report_progress(naive, *done * operations, at_s);
     }
     return EXIT_OK;
 }

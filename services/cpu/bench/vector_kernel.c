@@ -41,7 +41,7 @@ static bool is_best(const struct run *run, const char *param)
 }
 
 /* Whether a choice of the parameters, `best` being any, is this kernel. */
-static bool is_asked_for(const struct kernel *kernel, const struct run *run)
+static bool is_requested(const struct kernel *kernel, const struct run *run)
 {
     if (strcmp(kernel->dtype, run_choice(run, "dtype")))
         return false;
@@ -53,7 +53,7 @@ static bool is_asked_for(const struct kernel *kernel, const struct run *run)
 static const struct kernel *kernel_find(const struct run *run)
 {
     for (const struct kernel *kernel = run_own(run); kernel->dtype; kernel++)
-        if (is_asked_for(kernel, run))
+        if (is_requested(kernel, run))
             return kernel;
     return NULL;
 }
@@ -64,7 +64,7 @@ static void resolve_isa(struct run *run)
     if (!is_best(run, "isa"))
         return;
     for (const struct kernel *kernel = run_own(run); kernel->dtype; kernel++)
-        if (is_asked_for(kernel, run) && !features_missing(kernel->features))
+        if (is_requested(kernel, run) && !features_missing(kernel->features))
             best = kernel->isa;
     if (best)
         run_set_choice(run, "isa", best);
@@ -171,7 +171,7 @@ static void resolve_mix(struct run *run)
         return;
     quick_rate(&state, kernel);
     for (kernel = run_own(run); kernel->dtype; kernel++) {
-        double rate = is_asked_for(kernel, run) ? quick_rate(&state, kernel) : 0;
+        double rate = is_requested(kernel, run) ? quick_rate(&state, kernel) : 0;
         if (rate > best_rate * WORTH_A_CHANGE) {
             best = kernel;
             best_rate = rate;

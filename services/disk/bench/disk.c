@@ -290,7 +290,7 @@ static double device_bytes_per_write(const struct disk_job *job)
     return (double)(together ? job->block_bytes : pages * PAGE);
 }
 
-/* Operations that were asked for, at most; NaN: the time alone decides. */
+/* Requested operations, at most; NaN: the time alone decides. */
 static double operations_planned(const struct disk_job *job)
 {
     struct run *run = job->run;

@@ -33,7 +33,7 @@ static const double BACKLOG_S = 1;
 /* A transfer that was put off as often as this, one time after the other, will not be done. */
 enum { PUT_OFF_MOST = 1000 };
 
-/* Of the rate that was asked for; below, operations were due faster than they were done. */
+/* Of the requested rate; below, operations were due faster than they were done. */
 static const double REACHED = 0.98;
 
 /* The requests of one thread. */
@@ -249,7 +249,7 @@ static bool put_off(int error)
     return error == EAGAIN || error == EINTR;
 }
 
-/* Not an error: the run is told to end. */
+/* Not an error: the run is to end. */
 static int give_up(struct queue *queue, struct request *request)
 {
     retire(queue, request);
@@ -358,7 +358,7 @@ static int finish(struct phase *phase, struct request *request)
     return check_content(phase, request);
 }
 
-/* Of a transfer that ended short, the rest is asked for: the operation is done when all of it is. */
+/* Of a transfer that ended short, the rest is requested: the operation is done when all of it is. */
 static int take(struct phase *phase, struct request *request)
 {
     struct queue *queue = phase->queue;
@@ -438,7 +438,7 @@ static double patience_s(const struct phase *phase)
 }
 
 /* Waits for one that is done, and takes it. Only one, although more may be: it is begun anew before
- * the next is looked at, so that the queue is never less deep than was asked for. */
+ * the next is looked at, so that the queue is never less deep than requested. */
 static int take_one(struct phase *phase)
 {
     struct queue *queue = phase->queue;
@@ -540,7 +540,7 @@ void disk_loop_report(const struct disk_job *job)
     uint64_t left = 0;
     if (job->reads && job->writes)
         done += (double)run_loop_operations(job->run, 1);
-    disk_job_tell_sample(job, done);
+    disk_job_report_sample(job, done);
     for (unsigned i = 0; i < job->threads; i++)
         left += job->own[i].left_over;
     /* Each thread's last one may have been due at the very end. */

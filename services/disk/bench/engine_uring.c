@@ -45,8 +45,8 @@ struct ring {
 
 /* ---- setting up ----------------------------------------------------------------------------- */
 
-/* The cheapest kind of ring the kernel has: completions are worked through when they are asked for,
- * and interrupt nobody. A descriptor, or -1 with errno. */
+/* The cheapest kind of ring the kernel has: completions are worked through when they are requested,
+ * and interrupt no thread. A descriptor, or -1 with errno. */
 static int setup(unsigned depth, struct io_uring_params *params)
 {
     static const unsigned kinds[] = {
@@ -64,7 +64,7 @@ static int setup(unsigned depth, struct io_uring_params *params)
     return fd;
 }
 
-/* 0: allowed; 1: to some; 2: to nobody; -1: the kernel (before 6.6) has no such switch. */
+/* 0: allowed to all; 1: to some; 2: to none; -1: the kernel (before 6.6) has no such switch. */
 static int disabled_switch(void)
 {
     int value = -1;

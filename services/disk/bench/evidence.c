@@ -139,7 +139,7 @@ static void report_threads(const struct disk_job *job)
 /* ---- what they mean ------------------------------------------------------------------------- */
 
 /* What is known of it, for a message. */
-static void tell_evidence(char *text, size_t size, double read_ratio, double cached)
+static void describe_evidence(char *text, size_t size, double read_ratio, double cached)
 {
     char read[80] = "", before[80] = "";
     if (isfinite(read_ratio))
@@ -157,7 +157,7 @@ static void warn_of_cache(const struct disk_job *job, double read_ratio)
     double cached = job->evidence.cached_before;
     if (!job->reads || !(read_ratio < ENOUGH_FROM_DEVICE || cached > LITTLE_CACHED))
         return;
-    tell_evidence(evidence, sizeof evidence, read_ratio, cached);
+    describe_evidence(evidence, sizeof evidence, read_ratio, cached);
     run_warning(
         job->run, "cache_contaminated",
         "%s: this is not the disk's figure; take --cache-mode direct, on a file system that "

@@ -92,7 +92,7 @@ static struct marker content_after_fill(const struct disk_job *job, const struct
     return content;
 }
 
-/* Whether the file still holds what was noted: nobody has cut it off or made holes in it. */
+/* Whether the file still holds what was noted: it was neither cut off nor given holes. */
 static bool is_whole(const struct disk_job *job, const struct marker *found)
 {
     struct stat status;
@@ -328,7 +328,7 @@ static int write_back(const struct disk_job *job, int fd)
     return EXIT_OK;
 }
 
-/* Nothing when the run is to stop: nobody asks any more what has reached the disk. */
+/* Nothing when the run is to stop: what has reached the disk no longer matters. */
 static int sync_all(const struct disk_job *job, int fd, const char *name, int (*sync)(int))
 {
     int failure = write_back(job, fd);

@@ -9,7 +9,7 @@ struct thread;
 /* Once, before the threads start: finds out what is missing and whether there is space for it. 0 or
  * an exit_code. */
 int file_plan(struct disk_job *job);
-/* Then: nobody is to rely on it any more where it will be written to. 0 or an exit_code. */
+/* Then: removes the marker of a file that will be written. 0 or an exit_code. */
 int file_prepare(struct disk_job *job);
 /* For setup(), by all threads at once: sets space aside for what is missing and fills it, then syncs,
  * checks and drops; of a naive workload loads instead. 0 or an exit_code. */

@@ -42,23 +42,23 @@ static const struct cause *cause_of(int error)
     return &other;
 }
 
-static int short_transfer(struct run *run, const char *doing, uint64_t offset, size_t asked,
+static int short_transfer(struct run *run, const char *doing, uint64_t offset, size_t requested,
                           ssize_t got)
 {
     run_reason(run,
                "%s %zu bytes at offset %" PRIu64 ": only %zd were transferred and no more came: "
                "somebody has made the scratch file shorter, or the device failed (dmesg)",
-               doing, asked, offset, got);
+               doing, requested, offset, got);
     return EXIT_FAILED;
 }
 
-int io_error(struct run *run, enum op op, int error, uint64_t offset, size_t asked, ssize_t got)
+int io_error(struct run *run, enum op op, int error, uint64_t offset, size_t requested, ssize_t got)
 {
     const char *doing = op == OP_READ ? "reading" : "writing";
     if (error == 0)
-        return short_transfer(run, doing, offset, asked, got);
+        return short_transfer(run, doing, offset, requested, got);
     const struct cause *cause = cause_of(error);
-    run_reason(run, "%s %zu bytes at offset %" PRIu64 ": %s (%s): %s", doing, asked, offset,
+    run_reason(run, "%s %zu bytes at offset %" PRIu64 ": %s (%s): %s", doing, requested, offset,
                strerrorname_np(error), strerror(error), cause->text);
     return cause->exit_code;
 }

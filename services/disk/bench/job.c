@@ -9,7 +9,7 @@ double disk_job_total(const struct disk_job *job)
     return (double)(run_count(job->run, "total_bytes") / job->block_bytes);
 }
 
-void disk_job_tell_sample(const struct disk_job *job, double done)
+void disk_job_report_sample(const struct disk_job *job, double done)
 {
     double total = disk_job_total(job), block_bytes = (double)job->block_bytes;
     if (done < total)

@@ -44,7 +44,7 @@ struct fill {
 struct io_counters {
     double at_s;
     double read_bytes, write_bytes;               /* of this process, that reached block devices */
-    double device_read_bytes, device_write_bytes; /* of the device, whoever caused them */
+    double device_read_bytes, device_write_bytes; /* of the device, by all processes */
     double device_busy_s;
 };
 
@@ -89,7 +89,7 @@ struct disk_job {
     bool reads, writes, sequential, commit, naive;
     double read_share; /* of the operations; 1: reads only, 0: writes only */
     uint64_t block_bytes;
-    uint64_t file_bytes; /* as asked for; blocks * block_bytes of them are used */
+    uint64_t file_bytes; /* as requested; blocks * block_bytes of them are used */
     uint64_t blocks;
     /* Each thread works on blocks [index * region_blocks, (index + 1) * region_blocks), otherwise
      * all work on all: sequential and naive workloads, and whatever is verified, where no block may
@@ -99,7 +99,7 @@ struct disk_job {
     unsigned threads, depth;
     double rate; /* operation/s of all threads together; 0: closed loop */
     enum cache_mode mode;
-    bool direct, fsync_end; /* the same, told apart */
+    bool direct, fsync_end; /* as `mode` says */
     bool synced;            /* each write is on the disk when it ends */
     int open_flags;         /* O_DIRECT, O_DSYNC, O_SYNC, as the mode says */
     bool verify;
@@ -124,8 +124,8 @@ struct disk_job {
 /* Operations of total_bytes, of all threads together; 0: there is no total. */
 double disk_job_total(const struct disk_job *job);
 /* Warns where the time was over before the total was; `done` operations. */
-void disk_job_tell_sample(const struct disk_job *job, double done);
-/* Whether it writes and nobody waits for the disk: then it is the page cache that is measured. */
+void disk_job_report_sample(const struct disk_job *job, double done);
+/* Whether it writes and never waits for the disk: then the page cache is measured. */
 bool disk_job_leaves_dirty(const struct disk_job *job);
 /* Share of the covered bytes of the file that is in the page cache; NaN: the kernel does not tell. */
 double disk_job_cached_ratio(const struct disk_job *job);
@@ -138,7 +138,7 @@ static inline uint64_t disk_job_covered_bytes(const struct disk_job *job)
     return job->blocks * job->block_bytes;
 }
 
-/* For whoever has only the thread. */
+/* Of a thread. */
 static inline struct disk_job *disk_job_of(const struct thread *thread)
 {
     return run_shared(thread->run);

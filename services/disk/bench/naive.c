@@ -375,7 +375,7 @@ void naive_finish(struct thread *thread)
         run_no_metric(job->run, "operations_per_second", TOO_LITTLE);
     run_metric(job->run, "verified_blocks", verified);
     report_sync(job, blocks * (double)job->block_bytes, taken_s);
-    disk_job_tell_sample(job, blocks);
+    disk_job_report_sample(job, blocks);
     evidence_report(job);
     file_conclude(job);
 }

@@ -21,15 +21,15 @@ struct cachestat {
     uint64_t cached, dirty, writeback, evicted, recently_evicted; /* pages */
 };
 
-/* Pages of the range that are cached, told at once; -1: this kernel or its seccomp filter cannot. */
-static double told(int fd, uint64_t bytes)
+/* Cached pages of the file by one cachestat(); -1: this kernel or its seccomp filter refuses it. */
+static double cachestat_ratio(int fd, uint64_t bytes)
 {
     struct cachestat_range range = {0, bytes};
     struct cachestat found;
     return syscall(SYS_cachestat, fd, &range, &found, 0) ? -1 : (double)found.cached;
 }
 
-/* The same from mincore(), which wants a mapping and tells each page; NaN where it cannot. */
+/* The same by mincore(), page by page of a mapping; NaN where it fails. */
 static double counted(int fd, uint64_t bytes, uint64_t page_bytes)
 {
     unsigned char *pages = malloc(WINDOW_PAGES);
@@ -52,7 +52,7 @@ static double counted(int fd, uint64_t bytes, uint64_t page_bytes)
 double residency(int fd, uint64_t bytes)
 {
     uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    double cached = told(fd, bytes);
+    double cached = cachestat_ratio(fd, bytes);
     if (cached < 0)
         cached = counted(fd, bytes, page_bytes);
     return cached / (double)((bytes + page_bytes - 1) / page_bytes);

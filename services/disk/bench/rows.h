@@ -28,7 +28,7 @@
      .help = "Size of the scratch file, filled by real writes before; whole blocks of it are "     \
              "used (covered_bytes)."}
 
-/* The harness's own would take one thread per CPU, and the disk's figures are told by depth. */
+/* The harness's own would take one thread per CPU, while the disk's figures are by queue depth. */
 #define PARAM_THREADS                                                                              \
     {.name = "threads",                                                                            \
      .type = PARAM_COUNT,                                                                          \

@@ -211,7 +211,7 @@ static void name_directory_of(struct scratch *scratch, int handed)
         snprintf(scratch->directory, sizeof scratch->directory, "--scratch-fd %d", handed);
 }
 
-/* Only what has no name is written to: whatever it is, nobody can miss it. */
+/* Writes only to a file without a name, which no other process can use. */
 static int take_file(struct run *run, struct scratch *scratch, int handed)
 {
     struct stat status;
@@ -269,8 +269,8 @@ int scratch_reopen(const struct scratch *scratch, int flags)
 
 /* ---- alignment ------------------------------------------------------------------------------ */
 
-/* What the kernel tells since 6.1; 0: it does not. */
-static uint64_t told_alignment(const struct scratch *scratch, bool *none)
+/* What the kernel reports, since 6.1; 0: it does not. */
+static uint64_t reported_alignment(const struct scratch *scratch, bool *none)
 {
     *none = false;
 #ifdef STATX_DIOALIGN
@@ -312,11 +312,11 @@ static uint64_t tried_alignment(const struct scratch *scratch, int direct)
 uint64_t scratch_alignment(const struct scratch *scratch)
 {
     bool none;
-    uint64_t told = told_alignment(scratch, &none);
+    uint64_t reported = reported_alignment(scratch, &none);
     int direct = none ? -1 : scratch_reopen(scratch, O_DIRECT);
     if (direct < 0)
         return 0;
-    uint64_t alignment = told ? told : tried_alignment(scratch, direct);
+    uint64_t alignment = reported ? reported : tried_alignment(scratch, direct);
     close(direct);
     return alignment;
 }

@@ -7,13 +7,13 @@ from typing import Self
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Params
 from services.disk.params import BLOCK, DEPTH, ENGINE, FILE, MODE, SHARE, TOTAL
-from services.disk.params import RATE as ASKED_RATE
+from services.disk.params import RATE as REQUESTED_RATE
 
 GIB = 1 << 30
 LARGE_BLOCK, SMALL_BLOCK = 1 << 20, 4096
 # The program's defaults, for a plan: what a trial ran with, it says itself.
 DIRECT, _FIRST_ENGINE = "direct", "io_uring"
-# What is committed is written like this whatever is asked, so that it is no parameter there.
+# What is committed is written like this in every case, so that it is no parameter there.
 _COMMITTED = {ENGINE: "psync", MODE: "buffered"}
 COMMIT = "fsync_latency"
 RATE, OPERATIONS, COMMIT_TIME = "bytes_per_second", "operations_per_second", "commit_time_s"
@@ -63,7 +63,7 @@ class Case:
             read_share=_number(params, SHARE, 0.5),
             compressible=_number(params, "compressible", 0.0),
             zipf_theta=_number(params, "zipf_theta", 1.2) if zipf else None,
-            rate=_number(params, ASKED_RATE, 0.0) or None,
+            rate=_number(params, REQUESTED_RATE, 0.0) or None,
             total_bytes=int(_number(params, TOTAL, 0)) or None,
             timed=_number(params, TOTAL, 0) == 0 or _number(params, "duration_s", 0) > 0,
             duration_s=_number(params, "duration_s", 1.0),

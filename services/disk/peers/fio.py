@@ -149,7 +149,7 @@ class Fio(Peer):
         self.unit, self.metric, quantity = _quantity(case)
         self.measures = f"{quantity}, whole run, in the file of our trial with as many threads"
         if case.rate is not None:
-            # How much is done was told; how long it takes is counted from the submission there.
+            # How much is done is given; how long it takes is counted from the submission there.
             self.metric = None
 
     def trial_time_s(self, elapsed_s: float) -> float:

@@ -28,15 +28,15 @@ class Direction:
     latency_p99_s: float | None
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError and ValueError where `told` is not what fio prints."""
-        latency = told["lat_ns"]
+    def of(cls, printed: Mapping[str, Any]) -> Self:
+        """Raises KeyError, TypeError and ValueError where `printed` is not of fio's JSON."""
+        latency = printed["lat_ns"]
         percentiles = latency.get("percentile", {})
         return cls(
             operations=int(latency["N"]),
             # Flushes have neither.
-            bytes=int(told.get("io_bytes", 0)),
-            bytes_per_second=float(told.get("bw_bytes", 0.0)),
+            bytes=int(printed.get("io_bytes", 0)),
+            bytes_per_second=float(printed.get("bw_bytes", 0.0)),
             latency_p50_s=_seconds(percentiles.get(MEDIAN)),
             latency_p99_s=_seconds(percentiles.get(P99)),
         )
@@ -72,14 +72,14 @@ class Report:
         """Read and written."""
         return self.read.bytes_per_second + self.write.bytes_per_second
 
-    def check(self, asked: Mapping[str, str]) -> None:
+    def check(self, requested: Mapping[str, str]) -> None:
         """Raises BadOutput unless fio took these options and moved blocks of that size."""
-        for name, value in asked.items():
+        for name, value in requested.items():
             expect(name, self.options.get(name), value)
         if self.operations == 0:
             raise BadOutput("it did no operation")
         block = (self.read.bytes + self.write.bytes) / self.operations
-        expect_about("blocks in bytes of", block, float(asked["bs"]))
+        expect_about("blocks in bytes of", block, float(requested["bs"]))
 
 
 def read_report(output: str) -> Report:
@@ -88,8 +88,8 @@ def read_report(output: str) -> Report:
     if not output.startswith("{", begin):
         raise BadOutput("no JSON in its output")
     try:
-        told, _ = json.JSONDecoder().raw_decode(output, begin)
-        (job,) = told["jobs"]
+        printed, _ = json.JSONDecoder().raw_decode(output, begin)
+        (job,) = printed["jobs"]
         if job["error"] != 0:
             raise BadOutput(f"it ended with error {job['error']}")
         busy_ratio = (float(job["usr_cpu"]) + float(job["sys_cpu"])) / 100
@@ -99,7 +99,7 @@ def read_report(output: str) -> Report:
             sync=Direction.of(job["sync"]),
             # Percentages of the sum of the jobs' run times, in milliseconds.
             cpu_s=busy_ratio * float(job["job_runtime"]) * 1e-3,
-            options={**told.get("global options", {}), **job["job options"]},
+            options={**printed.get("global options", {}), **job["job options"]},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BadOutput(f"its JSON is not fio's: {type(error).__name__} {error}") from None

@@ -1,6 +1,6 @@
 """Whether the device behaves like an SSD or like a spinning disk, from what its reads cost.
 
-Not from `rotational` in sysfs: a virtual disk says there what somebody configured. Two cases of the
+Not from `rotational` in sysfs: a virtual disk has there what was configured. Two cases of the
 document are held against one another: random and sequential reads of one small block at a time
 (one thread, queue depth 1, direct, same block), nothing else different.
 

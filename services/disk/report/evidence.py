@@ -116,10 +116,10 @@ def _evidence_row(case: CaseResult) -> tuple[Text, ...]:
 def _caution(case: CaseResult, code: str) -> str:
     """What the program warned of, in a few words."""
     words = code.replace("_", " ")
-    moved, asked_for = moved_bytes(case), number(case, TOTAL)
-    if code != SAMPLED or moved is None or asked_for is None:
+    moved, requested = moved_bytes(case), number(case, TOTAL)
+    if code != SAMPLED or moved is None or requested is None:
         return words
-    return f"{words}, {binary_bytes(moved)} of {binary_bytes(asked_for)}"
+    return f"{words}, {binary_bytes(moved)} of {binary_bytes(requested)}"
 
 
 def _bytes_of(case: CaseResult, metric: str) -> str:

@@ -218,7 +218,7 @@ static int verify(struct gpu_job *job)
         .open = open_compute,                                                                      \
         .close = close_compute,                                                                    \
         .verify = verify,                                                                          \
-        .finish = figures_tell_cycles,                                                             \
+        .finish = figures_report_cycles,                                                           \
     }
 
 const struct gpu_kind fma_kind = COMPUTE_KIND("fma");

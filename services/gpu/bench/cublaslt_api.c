@@ -44,7 +44,7 @@ static void find_path(void)
 }
 #endif
 
-static const struct cublaslt_api *tell_loaded(void)
+static const struct cublaslt_api *report_versions(void)
 {
     size_t version = state.api.cublasLtGetVersion();
     snprintf(state.version, sizeof state.version, "%zu.%zu.%zu", version / 10000,
@@ -62,7 +62,7 @@ const struct cublaslt_api *cublaslt_load(const char **why)
     for (int i = 0; i < LIBRARIES; i++) {
         if (shared_library_load(&libraries[i], symbols, sizeof symbols / sizeof *symbols,
                                 &state.api))
-            return tell_loaded();
+            return report_versions();
         used += (size_t)snprintf(state.why + used, sizeof state.why - used, "%s%s",
                                  i ? "; " : "no cuBLASLt: ", libraries[i].why);
     }

@@ -75,7 +75,7 @@ enum cuda_device_attribute {
     CUDA_DEVICE_L2_BYTES = 38,
     CUDA_DEVICE_COMPUTE_CAPABILITY_MAJOR = 75,
     CUDA_DEVICE_COMPUTE_CAPABILITY_MINOR = 76,
-    CUDA_DEVICE_SHARED_BYTES_MAX = 97, /* of a group that has asked for it */
+    CUDA_DEVICE_SHARED_BYTES_MAX = 97, /* of a group that requests it */
 };
 
 /* CUfunction_attribute */
@@ -86,7 +86,7 @@ enum cuda_function_attribute {
 };
 
 enum {
-    CUDA_SHARED_BYTES_WITHOUT_ASKING = 48 << 10, /* more must be asked for: programming guide */
+    CUDA_SHARED_BYTES_WITHOUT_ASKING = 48 << 10, /* more must be requested: programming guide */
     CUDA_SHARED_PERCENT_MOST = 100,              /* CU_SHAREDMEM_CARVEOUT_MAX_SHARED */
     CUDA_STREAM_NON_BLOCKING = 1,                /* CUstream_flags */
     CUDA_EVENT_DEFAULT = 0,                      /* CUevent_flags */

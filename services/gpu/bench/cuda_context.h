@@ -35,7 +35,7 @@ int cuda_no_memory(struct gpu *gpu, const char *what, uint64_t bytes);
 /* Makes the device's context this thread's. 0 or an exit_code. */
 int cuda_enter(struct gpu *gpu);
 /* To release something the driver waits for all that runs on the device, for ever if that is hung. When
- * a call has failed or the trial was told to end, it is left to the end of the process, which is
+ * a call has failed or the trial is to end, it is left to the end of the process, which is
  * near. */
 bool cuda_may_release(struct gpu *gpu);
 /* The context is no more: the calling thread has none. */

@@ -7,7 +7,7 @@
 /* gpu_kernel->own */
 struct cuda_kernel {
     cuda_function function;
-    unsigned shared_bytes; /* that it has asked for */
+    unsigned shared_bytes; /* that it requests */
 };
 
 int cuda_kernel(struct gpu *gpu, const char *name, struct gpu_kernel **made);

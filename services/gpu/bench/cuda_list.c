@@ -38,28 +38,28 @@ static void add_visible(char looked[GPU_LOOKED_MAX])
 /* ---- one device ----------------------------------------------------------------------------- */
 
 /* Calls whose failure leaves the device out; the first one is kept. */
-struct asked {
+struct query {
     const struct cuda_api *api;
     cuda_device device;
     const char *call;
     int code;
 };
 
-static bool ok(struct asked *asked, const char *call, int code)
+static bool ok(struct query *query, const char *call, int code)
 {
-    if (code != CUDA_SUCCESS && asked->code == CUDA_SUCCESS) {
-        asked->call = call;
-        asked->code = code;
+    if (code != CUDA_SUCCESS && query->code == CUDA_SUCCESS) {
+        query->call = call;
+        query->code = code;
     }
     return code == CUDA_SUCCESS;
 }
 
 /* 0 where this driver does not know the attribute. */
-static unsigned attribute(struct asked *asked, enum cuda_device_attribute which)
+static unsigned attribute(struct query *query, enum cuda_device_attribute which)
 {
     int value = 0;
-    int code = asked->api->cuDeviceGetAttribute(&value, (int)which, asked->device);
-    if (code == CUDA_ERROR_INVALID_VALUE || !ok(asked, "cuDeviceGetAttribute", code))
+    int code = query->api->cuDeviceGetAttribute(&value, (int)which, query->device);
+    if (code == CUDA_ERROR_INVALID_VALUE || !ok(query, "cuDeviceGetAttribute", code))
         return 0;
     return value > 0 ? (unsigned)value : 0;
 }
@@ -73,62 +73,62 @@ static void write_uuid(const struct cuda_uuid *uuid, const char *prefix, char *t
 }
 
 /* Of a part of a card (MIG) the newer call gives the part's own, the older one the card's. */
-static void ask_uuid(struct asked *asked, struct gpu_device *device)
+static void query_uuid(struct query *query, struct gpu_device *device)
 {
-    const struct cuda_api *api = asked->api;
+    const struct cuda_api *api = query->api;
     struct cuda_uuid card, own;
     bool has_card = api->cuDeviceGetUuid &&
-                    ok(asked, "cuDeviceGetUuid", api->cuDeviceGetUuid(&card, asked->device));
+                    ok(query, "cuDeviceGetUuid", api->cuDeviceGetUuid(&card, query->device));
     bool has_own = api->cuDeviceGetUuid_v2 &&
-                   ok(asked, "cuDeviceGetUuid_v2", api->cuDeviceGetUuid_v2(&own, asked->device));
+                   ok(query, "cuDeviceGetUuid_v2", api->cuDeviceGetUuid_v2(&own, query->device));
     bool part = has_card && has_own && memcmp(&own, &card, sizeof own) != 0;
     if (has_card || has_own)
         write_uuid(has_own ? &own : &card, part ? "MIG" : "GPU", device->uuid, sizeof device->uuid);
 }
 
-static void ask_pci(struct asked *asked, struct gpu_device *device)
+static void query_pci(struct query *query, struct gpu_device *device)
 {
-    int code = asked->api->cuDeviceGetPCIBusId(device->pci, (int)sizeof device->pci, asked->device);
-    if (!ok(asked, "cuDeviceGetPCIBusId", code))
+    int code = query->api->cuDeviceGetPCIBusId(device->pci, (int)sizeof device->pci, query->device);
+    if (!ok(query, "cuDeviceGetPCIBusId", code))
         device->pci[0] = '\0';
     for (char *at = device->pci; *at; at++)
         *at = (char)tolower((unsigned char)*at);
 }
 
-static void ask_sizes(struct asked *asked, struct gpu_device *device)
+static void query_sizes(struct query *query, struct gpu_device *device)
 {
     size_t bytes = 0;
-    ok(asked, "cuDeviceTotalMem_v2", asked->api->cuDeviceTotalMem_v2(&bytes, asked->device));
+    ok(query, "cuDeviceTotalMem_v2", query->api->cuDeviceTotalMem_v2(&bytes, query->device));
     device->memory_bytes = bytes;
-    device->cc_major = (int)attribute(asked, CUDA_DEVICE_COMPUTE_CAPABILITY_MAJOR);
-    device->cc_minor = (int)attribute(asked, CUDA_DEVICE_COMPUTE_CAPABILITY_MINOR);
-    device->compute_units = attribute(asked, CUDA_DEVICE_MULTIPROCESSORS);
-    device->clock_hertz = attribute(asked, CUDA_DEVICE_CLOCK_KILOHERTZ) * 1e3;
-    device->memory_clock_hertz = attribute(asked, CUDA_DEVICE_MEMORY_CLOCK_KILOHERTZ) * 1e3;
-    device->bus_width_bits = attribute(asked, CUDA_DEVICE_MEMORY_BUS_BITS);
-    device->l2_bytes = attribute(asked, CUDA_DEVICE_L2_BYTES);
-    device->group_size_max = attribute(asked, CUDA_DEVICE_GROUP_SIZE_MAX);
-    device->shared_bytes = attribute(asked, CUDA_DEVICE_SHARED_BYTES_MAX);
-    device->ecc = attribute(asked, CUDA_DEVICE_ECC_ENABLED) > 0;
-    device->unified = attribute(asked, CUDA_DEVICE_INTEGRATED) > 0;
+    device->cc_major = (int)attribute(query, CUDA_DEVICE_COMPUTE_CAPABILITY_MAJOR);
+    device->cc_minor = (int)attribute(query, CUDA_DEVICE_COMPUTE_CAPABILITY_MINOR);
+    device->compute_units = attribute(query, CUDA_DEVICE_MULTIPROCESSORS);
+    device->clock_hertz = attribute(query, CUDA_DEVICE_CLOCK_KILOHERTZ) * 1e3;
+    device->memory_clock_hertz = attribute(query, CUDA_DEVICE_MEMORY_CLOCK_KILOHERTZ) * 1e3;
+    device->bus_width_bits = attribute(query, CUDA_DEVICE_MEMORY_BUS_BITS);
+    device->l2_bytes = attribute(query, CUDA_DEVICE_L2_BYTES);
+    device->group_size_max = attribute(query, CUDA_DEVICE_GROUP_SIZE_MAX);
+    device->shared_bytes = attribute(query, CUDA_DEVICE_SHARED_BYTES_MAX);
+    device->ecc = attribute(query, CUDA_DEVICE_ECC_ENABLED) > 0;
+    device->unified = attribute(query, CUDA_DEVICE_INTEGRATED) > 0;
 }
 
 static bool describe(const struct cuda_api *api, int ordinal, struct gpu_device *device,
                      char looked[GPU_LOOKED_MAX])
 {
-    struct asked asked = {.api = api};
+    struct query query = {.api = api};
     *device = (struct gpu_device){
         .ordinal = ordinal, .type = GPU_IS_GPU, .vendor = "NVIDIA", .fp64 = true, .fp16 = true};
-    if (ok(&asked, "cuDeviceGet", api->cuDeviceGet(&asked.device, ordinal))) {
+    if (ok(&query, "cuDeviceGet", api->cuDeviceGet(&query.device, ordinal))) {
         int size = (int)sizeof device->name;
-        ok(&asked, "cuDeviceGetName", api->cuDeviceGetName(device->name, size, asked.device));
-        ask_uuid(&asked, device);
-        ask_pci(&asked, device);
-        ask_sizes(&asked, device);
+        ok(&query, "cuDeviceGetName", api->cuDeviceGetName(device->name, size, query.device));
+        query_uuid(&query, device);
+        query_pci(&query, device);
+        query_sizes(&query, device);
     }
-    if (asked.code != CUDA_SUCCESS) {
+    if (query.code != CUDA_SUCCESS) {
         char line[320];
-        cuda_error_line(api, asked.call, asked.code, line, sizeof line);
+        cuda_error_line(api, query.call, query.code, line, sizeof line);
         add(looked, "; device %d is left out: %s", ordinal, line);
         return false;
     }

@@ -185,7 +185,7 @@ struct gpu_backend {
     /* When all that was queued before is done. */
     int (*record)(struct gpu_queue *queue, struct gpu_event *event);
 
-    /* Does not wait. A failure of the device since then is told here too (Xid, ECC, lost). */
+    /* Does not wait. Also returns a failure of the device since then (Xid, ECC, lost). */
     int (*done)(const struct gpu_event *event, bool *done);
     /* Both are done. Seconds from `from` to `to`, of any queues of this device; may be negative. */
     int (*elapsed)(const struct gpu_event *from, const struct gpu_event *to, double *seconds);

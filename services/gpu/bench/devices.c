@@ -66,12 +66,12 @@ static struct device_list lists[GPU_BACKENDS]; /* [n]: by the first n + 1 backen
 static const struct device_list *list_by(size_t backends)
 {
     static struct gpu_list found[GPU_BACKENDS];
-    static size_t asked;
-    for (; asked < backends; asked++) {
-        device_backends[asked]->list(&found[asked], found[asked].looked);
-        for (size_t i = 0; i < found[asked].count; i++)
-            found[asked].devices[i].backend = device_backends[asked];
-        arrange(found, &lists[asked]);
+    static size_t listed;
+    for (; listed < backends; listed++) {
+        device_backends[listed]->list(&found[listed], found[listed].looked);
+        for (size_t i = 0; i < found[listed].count; i++)
+            found[listed].devices[i].backend = device_backends[listed];
+        arrange(found, &lists[listed]);
     }
     return &lists[backends - 1];
 }
@@ -152,7 +152,7 @@ static void name_all(const struct device_list *list, char *text, size_t size)
     }
 }
 
-/* A backend that was not asked for is not spoken of. */
+/* Names only the requested backends. */
 static void say_what_was_found(const struct device_list *list, const char *backend, char *why,
                                size_t size)
 {

@@ -44,8 +44,8 @@
 /* clang-format on */
 
 /* All of them, from the windows, the clocks and the sensors. On thread 0, in finish(). */
-void figures_tell(struct gpu_job *job);
+void figures_report(struct gpu_job *job);
 /* That of GPU_CYCLE_METRICS: for a kind's finish(). */
-void figures_tell_cycles(struct gpu_job *job);
+void figures_report_cycles(struct gpu_job *job);
 
 #endif

@@ -95,7 +95,7 @@ int gpu_job_open(struct run *run)
                             .own = own};
     run_set_shared(run, job);
     facts_of_device(run, device);
-    /* Here, since a thread of its own inherits the CPUs of whoever starts it. */
+    /* Here, since a thread of its own inherits the CPUs of the one that starts it. */
     job->telemetry = telemetry_open(run, device);
     job->gpu.telemetry = job->telemetry;
     return EXIT_OK;

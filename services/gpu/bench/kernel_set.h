@@ -13,7 +13,7 @@ enum { KERNEL_GROUP_SIZE = 256 };
 /* Bytes of one array that a group of a memory kernel works on: 8 accesses of 16 bytes a work-item. */
 enum { KERNEL_TILE_BYTES = KERNEL_GROUP_SIZE * 8 * 16 };
 
-/* Steps of pointer_chase are told in units of so many. */
+/* Steps of pointer_chase are counted in units of so many. */
 enum { KERNEL_CHASE_UNROLL = 64 };
 
 struct kernel_image {

@@ -125,7 +125,7 @@ void launches_finish(struct thread *thread)
         run_metric(job->run, "launch_call_s", fmax(median(calls_s->values, calls_s->kept), 0));
     else
         run_no_metric(job->run, "launch_call_s", "nothing was launched");
-    telemetry_tell(job->telemetry, job->run);
+    telemetry_report(job->telemetry, job->run);
 }
 
 /* ---- beginning and end ---------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ int nearness_node(const char *sys, const char *pci)
     return textfile_read(path, text, sizeof text) ? atoi(text) : -1;
 }
 
-void nearness_tell(struct gpu_job *job)
+void nearness_report(struct gpu_job *job)
 {
     unsigned cpu, host;
     char text[16];

@@ -42,7 +42,8 @@ static const char *remedy(int result)
     }
 }
 
-static void tell(const struct nvml_api *api, char *why, size_t size, const char *call, int result)
+static void describe(const struct nvml_api *api, char *why, size_t size, const char *call,
+                     int result)
 {
     const char *text = api->nvmlErrorString ? api->nvmlErrorString(result) : NULL;
     snprintf(why, size, "%s: %s (%d)%s", call, text ? text : "no text", result, remedy(result));
@@ -50,8 +51,8 @@ static void tell(const struct nvml_api *api, char *why, size_t size, const char 
 
 enum { ABSENT = -1 }; /* the driver has no such call */
 
-/* Whether there is a value. The first call that fails is told. */
-static bool told(struct nvml *nvml, const char *call, int result)
+/* Whether the call gave a value. Notes the first call that fails. */
+static bool succeeded(struct nvml *nvml, const char *call, int result)
 {
     if (result == NVML_SUCCESS)
         return true;
@@ -61,12 +62,13 @@ static bool told(struct nvml *nvml, const char *call, int result)
     if (result == ABSENT)
         snprintf(nvml->why, sizeof nvml->why, "libnvidia-ml.so.1 has no %s", call);
     else
-        tell(nvml->api, nvml->why, sizeof nvml->why, call, result);
+        describe(nvml->api, nvml->why, sizeof nvml->why, call, result);
     return false;
 }
 
 #define READ(nvml, call, ...)                                                                      \
-    told(nvml, #call, (nvml)->api->call ? (nvml)->api->call((nvml)->handle, __VA_ARGS__) : ABSENT)
+    succeeded(nvml, #call,                                                                         \
+              (nvml)->api->call ? (nvml)->api->call((nvml)->handle, __VA_ARGS__) : ABSENT)
 
 /* ---- the card ------------------------------------------------------------------------------- */
 
@@ -81,7 +83,7 @@ static const struct nvml_api *begin(char *why, size_t size)
     }
     int result = api->nvmlInit_v2();
     if (result != NVML_SUCCESS) {
-        tell(api, why, size, "nvmlInit_v2", result);
+        describe(api, why, size, "nvmlInit_v2", result);
         return NULL;
     }
     return api;
@@ -96,7 +98,7 @@ bool nvml_driver(char *version, size_t version_size, char *why, size_t size)
                      ? api->nvmlSystemGetDriverVersion(version, (unsigned)version_size)
                      : ABSENT;
     if (result != NVML_SUCCESS)
-        tell(api, why, size, "nvmlSystemGetDriverVersion", result);
+        describe(api, why, size, "nvmlSystemGetDriverVersion", result);
     api->nvmlShutdown();
     return result == NVML_SUCCESS;
 }
@@ -118,7 +120,7 @@ static bool find(struct nvml *nvml, const struct gpu_device *device, char *why, 
     snprintf(call, sizeof call, "no card at PCI %s nor with the UUID %s",
              device->pci[0] ? device->pci : "(unknown)",
              device->uuid[0] ? device->uuid : "(unknown)");
-    tell(nvml->api, why, size, call, result);
+    describe(nvml->api, why, size, call, result);
     return false;
 }
 

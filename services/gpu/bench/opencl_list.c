@@ -41,19 +41,19 @@ static bool ask(const struct opencl *cl, cl_device_id device, cl_uint info, void
     return cl->clGetDeviceInfo(device, info, size, value, NULL) == CL_SUCCESS;
 }
 
-static cl_uint ask_u32(const struct opencl *cl, cl_device_id device, cl_uint info)
+static cl_uint query_u32(const struct opencl *cl, cl_device_id device, cl_uint info)
 {
     cl_uint value;
     return ask(cl, device, info, &value, sizeof value) ? value : 0;
 }
 
-static cl_ulong ask_u64(const struct opencl *cl, cl_device_id device, cl_uint info)
+static cl_ulong query_u64(const struct opencl *cl, cl_device_id device, cl_uint info)
 {
     cl_ulong value;
     return ask(cl, device, info, &value, sizeof value) ? value : 0;
 }
 
-static size_t ask_size(const struct opencl *cl, cl_device_id device, cl_uint info)
+static size_t query_size(const struct opencl *cl, cl_device_id device, cl_uint info)
 {
     size_t value;
     return ask(cl, device, info, &value, sizeof value) ? value : 0;
@@ -68,8 +68,8 @@ static void copy_text(const char *from, char *text, size_t size)
         text[--length] = '\0';
 }
 
-static void ask_text(const struct opencl *cl, cl_device_id device, cl_uint info, char *text,
-                     size_t size)
+static void query_text(const struct opencl *cl, cl_device_id device, cl_uint info, char *text,
+                       size_t size)
 {
     char full[512] = "";
     ask(cl, device, info, full, sizeof full);
@@ -98,15 +98,15 @@ struct amd_topology {
     unsigned char bus, device, function;
 };
 
-static void ask_pci(const struct opencl *cl, cl_device_id device, char *text, size_t size)
+static void query_pci(const struct opencl *cl, cl_device_id device, char *text, size_t size)
 {
     cl_uint bus[4];
     struct amd_topology amd;
     if (ask(cl, device, CL_DEVICE_PCI_BUS_INFO_KHR, bus, sizeof bus)) {
         snprintf(text, size, "%04x:%02x:%02x.%x", bus[0], bus[1], bus[2], bus[3]);
     } else if (ask(cl, device, CL_DEVICE_PCI_BUS_ID_NV, &bus[1], sizeof bus[1])) {
-        cl_uint slot = ask_u32(cl, device, CL_DEVICE_PCI_SLOT_ID_NV);
-        snprintf(text, size, "%04x:%02x:%02x.%x", ask_u32(cl, device, CL_DEVICE_PCI_DOMAIN_ID_NV),
+        cl_uint slot = query_u32(cl, device, CL_DEVICE_PCI_SLOT_ID_NV);
+        snprintf(text, size, "%04x:%02x:%02x.%x", query_u32(cl, device, CL_DEVICE_PCI_DOMAIN_ID_NV),
                  bus[1], slot >> 3, slot & 7);
     } else if (ask(cl, device, CL_DEVICE_TOPOLOGY_AMD, &amd, sizeof amd) && amd.type == 1) {
         snprintf(text, size, "0000:%02x:%02x.%x", amd.bus, amd.device, amd.function);
@@ -130,8 +130,8 @@ static void name_by_platform(const char *platform, unsigned index, char *text, s
 }
 
 /* NVML's form of Nvidia's: the same device is found again there and by CUDA. */
-static void ask_uuid(const struct opencl *cl, cl_device_id device, const char *platform,
-                     unsigned index, struct gpu_device *into)
+static void query_uuid(const struct opencl *cl, cl_device_id device, const char *platform,
+                       unsigned index, struct gpu_device *into)
 {
     unsigned char u[16];
     static const unsigned char none[16];
@@ -159,25 +159,25 @@ static void describe(const struct opencl *cl, cl_device_id id, const char *platf
                      struct gpu_device *device)
 {
     char version[32];
-    ask_text(cl, id, CL_DEVICE_BOARD_NAME_AMD, device->name, sizeof device->name);
+    query_text(cl, id, CL_DEVICE_BOARD_NAME_AMD, device->name, sizeof device->name);
     if (!device->name[0])
-        ask_text(cl, id, CL_DEVICE_NAME, device->name, sizeof device->name);
-    ask_text(cl, id, CL_DEVICE_VENDOR, device->vendor, sizeof device->vendor);
-    ask_text(cl, id, CL_DRIVER_VERSION, version, sizeof version);
+        query_text(cl, id, CL_DEVICE_NAME, device->name, sizeof device->name);
+    query_text(cl, id, CL_DEVICE_VENDOR, device->vendor, sizeof device->vendor);
+    query_text(cl, id, CL_DRIVER_VERSION, version, sizeof version);
     snprintf(device->driver, sizeof device->driver, "%s (%.28s)", version, platform);
-    ask_pci(cl, id, device->pci, sizeof device->pci);
-    ask_uuid(cl, id, platform, index, device);
-    device->type = type_of(ask_u64(cl, id, CL_DEVICE_TYPE));
-    device->compute_units = ask_u32(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    device->clock_hertz = 1e6 * ask_u32(cl, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-    device->l2_bytes = ask_u64(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
-    device->memory_bytes = ask_u64(cl, id, CL_DEVICE_GLOBAL_MEM_SIZE);
-    device->allocation_bytes = ask_u64(cl, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    device->group_size_max = (unsigned)ask_size(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-    device->shared_bytes = (unsigned)ask_u64(cl, id, CL_DEVICE_LOCAL_MEM_SIZE);
-    device->ecc = ask_u32(cl, id, CL_DEVICE_ERROR_CORRECTION_SUPPORT);
+    query_pci(cl, id, device->pci, sizeof device->pci);
+    query_uuid(cl, id, platform, index, device);
+    device->type = type_of(query_u64(cl, id, CL_DEVICE_TYPE));
+    device->compute_units = query_u32(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    device->clock_hertz = 1e6 * query_u32(cl, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    device->l2_bytes = query_u64(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+    device->memory_bytes = query_u64(cl, id, CL_DEVICE_GLOBAL_MEM_SIZE);
+    device->allocation_bytes = query_u64(cl, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    device->group_size_max = (unsigned)query_size(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    device->shared_bytes = (unsigned)query_u64(cl, id, CL_DEVICE_LOCAL_MEM_SIZE);
+    device->ecc = query_u32(cl, id, CL_DEVICE_ERROR_CORRECTION_SUPPORT);
     device->unified =
-        device->type == GPU_IS_CPU || ask_u32(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+        device->type == GPU_IS_CPU || query_u32(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     device->fp64 = extension(cl, id, "cl_khr_fp64");
     device->fp16 = extension(cl, id, "cl_khr_fp16");
 }
@@ -185,10 +185,10 @@ static void describe(const struct opencl *cl, cl_device_id id, const char *platf
 /* NULL, or why a device cannot be measured. */
 static const char *unusable(const struct opencl *cl, cl_device_id id)
 {
-    if (!ask_u32(cl, id, CL_DEVICE_AVAILABLE))
+    if (!query_u32(cl, id, CL_DEVICE_AVAILABLE))
         return "is not available (CL_DEVICE_AVAILABLE: it may be lost, or another process may have "
                "it)";
-    if (!ask_u32(cl, id, CL_DEVICE_COMPILER_AVAILABLE))
+    if (!query_u32(cl, id, CL_DEVICE_COMPILER_AVAILABLE))
         return "has no compiler (CL_DEVICE_COMPILER_AVAILABLE)";
     return NULL;
 }

@@ -30,14 +30,14 @@ int opencl_free_memory(struct gpu *gpu, uint64_t *bytes)
     struct memory_budget budget;
     uint64_t total = gpu->device.memory_bytes;
     *bytes = total > own->taken_bytes ? total - own->taken_bytes : 0;
-    bool told = own->cl->clGetDeviceInfo(own->device, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD,
-                                         sizeof amd_kib, amd_kib, NULL) == CL_SUCCESS;
+    bool reported = own->cl->clGetDeviceInfo(own->device, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD,
+                                             sizeof amd_kib, amd_kib, NULL) == CL_SUCCESS;
     uint64_t host_bytes = gpu->device.unified ? host_budget(gpu, &budget) : UINT64_MAX;
-    if (told && (uint64_t)amd_kib[0] * 1024 < *bytes)
+    if (reported && (uint64_t)amd_kib[0] * 1024 < *bytes)
         *bytes = (uint64_t)amd_kib[0] * 1024;
     if (host_bytes < *bytes)
         *bytes = host_bytes;
-    gpu->free_unknown = !told && host_bytes == UINT64_MAX;
+    gpu->free_unknown = !reported && host_bytes == UINT64_MAX;
     return EXIT_OK;
 }
 

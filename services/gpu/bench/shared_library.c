@@ -35,8 +35,8 @@ static bool find_symbols(struct shared_library *library, void *handle,
     return true;
 }
 
-/* dlerror() begins with the file's name where there is no such file, and tells no more than that. */
-static void tell_why_not(struct shared_library *library)
+/* Of a missing file dlerror() gives the file's name and nothing else of use. */
+static void report_failure(struct shared_library *library)
 {
     const char *error = dlerror();
     if (!error || strstr(error, "No such file"))
@@ -56,7 +56,7 @@ bool shared_library_load(struct shared_library *library, const struct library_sy
     if (handle)
         library->loaded = find_symbols(library, handle, symbols, count, table);
     else
-        tell_why_not(library);
+        report_failure(library);
     return library->loaded;
 }
 #endif

@@ -13,7 +13,7 @@
 
 enum {
     CLOCKS_KEPT = 8192,          /* readings that a median is made of */
-    XIDS_MAX = 8,                /* kinds that are told apart */
+    XIDS_MAX = 8,                /* kinds that are counted separately */
     READ_EVERY_NS = 20000000,    /* 20 ms */
     CLOSE_WITHIN_NS = 500000000, /* a driver that has lost its card may keep a call for ever */
 };
@@ -204,7 +204,7 @@ static void note_trouble(struct telemetry *telemetry, const char *text)
         snprintf(telemetry->trouble, sizeof telemetry->trouble, "%s", text);
 }
 
-/* Each kind is told when it is first seen: the trial may not live to tell it later. */
+/* Reports each kind when it is first seen: the trial may end before a later report. */
 static void note_xid(struct telemetry *telemetry, unsigned long long number)
 {
     char text[160];
@@ -303,7 +303,7 @@ static void start_thread(struct telemetry *telemetry)
 
 /* ---- a trial's ------------------------------------------------------------------------------ */
 
-static void tell_facts(struct telemetry *telemetry)
+static void report_facts(struct telemetry *telemetry)
 {
     struct run *run = telemetry->run;
     struct nvml *nvml = &telemetry->nvml;
@@ -360,7 +360,7 @@ struct telemetry *telemetry_open(struct run *run, const struct gpu_device *devic
         return telemetry;
     }
     telemetry->ecc_before = nvml_ecc_errors(&telemetry->nvml);
-    tell_facts(telemetry);
+    report_facts(telemetry);
     start_thread(telemetry);
     return telemetry;
 }
@@ -425,7 +425,7 @@ const char *telemetry_trouble(struct telemetry *telemetry)
     return trouble;
 }
 
-/* ---- what is told of them ------------------------------------------------------------------- */
+/* ---- what is reported of them ------------------------------------------------------------------- */
 
 const char *telemetry_why(struct telemetry *telemetry)
 {
@@ -489,7 +489,7 @@ static double or_nan(unsigned number)
     return number ? number : NAN;
 }
 
-void telemetry_tell(struct telemetry *telemetry, struct run *run)
+void telemetry_report(struct telemetry *telemetry, struct run *run)
 {
     struct telemetry_figures figures = telemetry_figures(telemetry);
     struct nvml_link link = telemetry ? telemetry->link : (struct nvml_link){0};

@@ -35,8 +35,8 @@ const char *telemetry_why(struct telemetry *telemetry);
 /* In finish(), after telemetry_end(): the metrics nvml_clock_hertz, nvml_clock_hertz_min,
  * memory_clock_hertz, power_watts, energy_joules, temperature_celsius, throttled_ratio,
  * pcie_generation and pcie_lanes (each by run_metric() or run_no_metric()) and the warnings throttled
- * and ecc. The warning xid is told as soon as it is seen. */
-void telemetry_tell(struct telemetry *telemetry, struct run *run);
+ * and ecc. The warning xid is printed as soon as it is seen. */
+void telemetry_report(struct telemetry *telemetry, struct run *run);
 /* A line about an Xid or ECC error that was seen so far, for the message of a failure that it may
  * explain; NULL: none. The text lasts until the close. */
 const char *telemetry_trouble(struct telemetry *telemetry);

@@ -28,7 +28,7 @@ struct tensor {
 
 /* ---- which kernel --------------------------------------------------------------------------- */
 
-static bool is_asked_for(const struct run *run, const struct tensor_kernel *shape)
+static bool is_requested(const struct run *run, const struct tensor_kernel *shape)
 {
     const char *instruction = run_choice(run, "instruction");
     return !strcmp(shape->dtype, run_choice(run, "dtype")) &&
@@ -45,7 +45,7 @@ static bool is_there(const struct tensor_kernel *shape, const struct gpu_device 
 static const struct tensor_kernel *shape_for(const struct run *run, const struct gpu_device *device)
 {
     for (const struct tensor_kernel *shape = tensor_kernels; shape->name; shape++)
-        if (is_asked_for(run, shape) && is_there(shape, device))
+        if (is_requested(run, shape) && is_there(shape, device))
             return shape;
     return NULL;
 }
@@ -254,7 +254,7 @@ static int take_memory(struct gpu_job *job)
     return tensor->results_read && tensor->hashes_read ? EXIT_OK : lacks_memory(job);
 }
 
-static void tell_instruction(struct gpu_job *job, const struct tensor_kernel *shape)
+static void report_instruction(struct gpu_job *job, const struct tensor_kernel *shape)
 {
     char text[96];
     snprintf(text, sizeof text, "%s m%un%uk%u %s, sums in %s",
@@ -275,7 +275,7 @@ static int open_tensor(struct gpu_job *job)
     tensor->shared_bytes = shape->shared_bytes
                                ? shape->shared_bytes /* no more groups than these fit */
                                : gpu_ballast_bytes(&job->gpu.device, shape->groups_per_unit);
-    tell_instruction(job, shape);
+    report_instruction(job, shape);
     int failure = gpu_job_kernel(job, shape->name, &tensor->kernel);
     if (!failure)
         failure = clocks_open(job, true);
@@ -316,5 +316,5 @@ const struct gpu_kind tensor_kind = {
     .open = open_tensor,
     .close = close_tensor,
     .verify = verify,
-    .finish = figures_tell_cycles,
+    .finish = figures_report_cycles,
 };

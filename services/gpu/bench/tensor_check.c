@@ -81,7 +81,7 @@ static double dot(const double *a, const double *b, unsigned count)
 /* An instruction lines its products up with the largest of them and of the sum, and cuts off what lies
  * below the bits that it keeps: of a sum of some ten to thirty numbers, not of each addition (Fasi,
  * Higham, Mikaitis, Pranesh 2021). So five bits more may be wrong each time. The few bits of FP8 are
- * soon used up; what it computes is told by the exact pass. */
+ * soon used up; what it computes is checked by the exact pass. */
 static double tolerance_of(const struct tensor_kernel *kernel, enum tensor_operands which,
                            double largest, unsigned rounds)
 {

@@ -39,7 +39,7 @@ struct tensor_mismatch {
 };
 
 /* Every accumulator of every group after the last pass, and by the hashes of all `passes` since those
- * were zero. False: the first that is wrong is told. */
+ * were zero. False: `first` is the first wrong one. */
 bool tensor_check(const struct tensor_expected *expected, const void *results,
                   const uint32_t *hashes, unsigned groups, uint64_t passes,
                   struct tensor_mismatch *first);

@@ -203,7 +203,7 @@ static int open_transfers(struct gpu_job *job)
     int failure = settle(job);
     if (!failure)
         failure = open_ways(job);
-    nearness_tell(job);
+    nearness_report(job);
     run_fact(job->run, "timed_by",
              transfers->pinned ? "events of the device" : "clock of the host");
     job->work = (struct windows_work){

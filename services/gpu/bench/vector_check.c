@@ -215,7 +215,7 @@ static int64_t fma_result(const struct vector_kernel *kernel, size_t work_item, 
 
 /* ---- the check ---- */
 
-static void tell(struct vector_mismatch *first, size_t work_item, unsigned result, double expected,
+static void note(struct vector_mismatch *first, size_t work_item, unsigned result, double expected,
                  double found)
 {
     first->work_item = work_item;
@@ -224,7 +224,7 @@ static void tell(struct vector_mismatch *first, size_t work_item, unsigned resul
     snprintf(first->found, sizeof first->found, "%.17g", found);
 }
 
-static void tell_bits(struct vector_mismatch *first, size_t work_item, unsigned result,
+static void note_bits(struct vector_mismatch *first, size_t work_item, unsigned result,
                       uint64_t expected, uint64_t found)
 {
     first->work_item = work_item;
@@ -245,7 +245,7 @@ static bool check_fma(const struct vector_kernel *kernel, const void *results, s
                                                              : ((const float *)results)[at];
             if (found == expected)
                 continue;
-            tell(first, i, r, expected, found);
+            note(first, i, r, expected, found);
             return false;
         }
     }
@@ -267,7 +267,7 @@ static bool check_integers(const struct vector_kernel *kernel, const void *resul
                                                              : ((const uint32_t *)results)[at];
             if (found == expected)
                 continue;
-            tell_bits(first, i, r, expected, found);
+            note_bits(first, i, r, expected, found);
             return false;
         }
     }

@@ -35,7 +35,7 @@ struct vector_mismatch {
     char found[32];
 };
 
-/* Every result of every work-item against its closed form. False: the first that differs is told. */
+/* Every result of every work-item against its closed form. False: `first` is the first that differs. */
 bool vector_check(const struct vector_kernel *kernel, const void *results, size_t work_items,
                   uint32_t iterations, struct vector_mismatch *first);
 

@@ -307,7 +307,7 @@ void windows_finish(struct thread *thread)
             "the timed phase was over before a piece of work could be queued, so there is no "
             "rate: give it longer (--duration-s), and the program a CPU that is free");
     run_bulk_rate(thread->run, job->work.time ? 1 / rate : rate);
-    figures_tell(job);
+    figures_report(job);
     if (job->kind->finish)
         job->kind->finish(job);
 }

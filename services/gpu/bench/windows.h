@@ -11,7 +11,7 @@
 int windows_open(struct gpu_job *job);
 /* Gives back what is the backend's. */
 void windows_close(struct gpu_job *job);
-/* … and the rest, once nobody asks for windows_moved() any more. */
+/* … and the rest, after the last call of windows_moved(). */
 void windows_free(struct gpu_job *job);
 /* The functions of a bulk loop, for the rows of the table. */
 int windows_loop(struct thread *thread);

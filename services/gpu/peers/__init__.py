@@ -1,6 +1,6 @@
 """The peers of the gpu subsystem: see hostbench.programs.peer.
 
-All but clpeak are of NVIDIA's cards alone, and are told by its UUID which one is meant. clpeak
+All but clpeak are of NVIDIA's cards alone, and get the card by its UUID. clpeak
 takes every device of OpenCL in turn; its figure is read behind the name of ours.
 """
 

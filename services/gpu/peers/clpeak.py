@@ -1,6 +1,6 @@
 """clpeak: what OpenCL devices do at most, through compiled kernels with vectors of 1 to 16.
 
-The figure is the best of these widths. It is told OpenCL's numbers of our device, and would
+The figure is the best of these widths. It is given OpenCL's numbers of our device, and would
 take all of them in turn without.
 """
 
@@ -72,9 +72,9 @@ class Clpeak(Peer):
         return Survey(version=found, unsupported=unsupported)
 
     def command(self, beside: Beside) -> Command:
-        # Whoever reads what it prints has to know which of its devices is meant.
-        says = ("sh", "-c", 'printf "%s\\n" "$1"; shift; exec "$@"', "sh", f"{OURS}{self._name}")
-        return Command(on_cpus(beside.cpus, *says, TOOL, *self._place, self._option))
+        # Its output covers all devices: the first line names the one that we measure.
+        named = ("sh", "-c", 'printf "%s\\n" "$1"; shift; exec "$@"', "sh", f"{OURS}{self._name}")
+        return Command(on_cpus(beside.cpus, *named, TOOL, *self._place, self._option))
 
     def lines(self, output: str) -> str:
         """What it says of our device. Raises BadOutput."""

@@ -75,7 +75,7 @@ static void __attribute__((constructor)) load(void)
     OPENCL_FUNCTIONS(FIND)
 }
 
-static void __attribute__((destructor)) tell_balance(void)
+static void __attribute__((destructor)) print_balance(void)
 {
     const char *name = getenv("SHIM_BALANCE");
     FILE *file = name ? fopen(name, "w") : NULL;

@@ -86,7 +86,7 @@ void telemetry_end(struct telemetry *telemetry)
     (void)telemetry;
 }
 
-void figures_tell(struct gpu_job *of)
+void figures_report(struct gpu_job *of)
 {
     (void)of;
 }

@@ -53,7 +53,7 @@ static int list_tunables(const char *linker, pid_t *child)
 }
 
 /* No other way leads to it: glibc exports neither the variable nor the tunable, whose number
- * changes from version to version. It takes a millisecond, once. 0: not told. */
+ * changes from version to version. It takes a millisecond, once. 0: unknown. */
 static double nt_threshold_bytes(void)
 {
     const char *linker = NULL;

@@ -19,7 +19,7 @@ enum {
 /* A pause behind a burst is then some milliseconds. */
 static const double LEAST_INTENSITY = 0.001;
 
-/* Of the time, for which threads that load have a CPU; below, there was less load than asked for. */
+/* Of the time, for which threads that load have a CPU; below, there was less load than requested. */
 static const double LOADED_CPU_RATIO = 0.97;
 
 struct loaded {

@@ -15,7 +15,7 @@ enum {
     MPOL_BIND_MODE = 2, /* numaif.h */
     NODES_MAX = 1024,
     BITS = 8 * sizeof(unsigned long),
-    PAGES_ASKED = 64, /* of each thread's part */
+    PAGES_QUERIED = 64, /* of each thread's part */
 };
 
 /* What is used of libnuma. */
@@ -92,7 +92,7 @@ static bool is_on(int cpu, int node)
     return stat(path, &status) == 0;
 }
 
-/* Where a thread's part is to be; -1: nobody knows. */
+/* Where a thread's part is to be; -1: unknown. */
 static int node_wanted(const struct run *run, unsigned thread)
 {
     if (!is_local(run))
@@ -162,13 +162,13 @@ struct findings {
 static void look_up(const struct libnuma *numa, const char *part, size_t bytes, int wanted,
                     struct findings *found)
 {
-    void *pages[PAGES_ASKED];
-    int nodes[PAGES_ASKED];
-    for (unsigned i = 0; i < PAGES_ASKED; i++)
-        pages[i] = (void *)(part + bytes / PAGES_ASKED * i);
-    if (wanted < 0 || numa->move_pages(0, PAGES_ASKED, pages, NULL, nodes, 0))
+    void *pages[PAGES_QUERIED];
+    int nodes[PAGES_QUERIED];
+    for (unsigned i = 0; i < PAGES_QUERIED; i++)
+        pages[i] = (void *)(part + bytes / PAGES_QUERIED * i);
+    if (wanted < 0 || numa->move_pages(0, PAGES_QUERIED, pages, NULL, nodes, 0))
         return;
-    for (unsigned i = 0; i < PAGES_ASKED; i++)
+    for (unsigned i = 0; i < PAGES_QUERIED; i++)
         if (nodes[i] >= 0) {
             found->known++;
             found->elsewhere += nodes[i] != wanted;

@@ -16,7 +16,7 @@ const char *const node_words[] = {"local", NULL};
 
 static const double GB = 1e9;
 static const double AUTO_CACHES = 4;           /* times the last-level caches: STREAM's rule */
-static const double AUTO_THREAD_BYTES = 320e6; /* four times 80 MB, for caches nobody tells of */
+static const double AUTO_THREAD_BYTES = 320e6; /* four times 80 MB, for caches of unknown size */
 static const double AUTO_SHARE = 0.6;          /* of the budget */
 /* Smaller shares of the memory needed are not named. */
 static const double SHARE_NAMED = 0.01;
@@ -114,7 +114,7 @@ static bool budget_read(const struct run *run, struct memory_budget *budget)
     return isfinite(budget->bytes);
 }
 
-/* What asked for the size, as a reason begins. */
+/* The option that sets the size, as a reason begins. */
 static void name_asker(const struct run *run, char *text, size_t size)
 {
     if (!run_choice(run, "size_bytes"))
@@ -207,8 +207,8 @@ static int check_split(struct run *run)
 }
 
 /* The size that the parameters ask for, in bytes. */
-static int asked_size(struct run *run, const struct demand *demand, const struct caches *caches,
-                      const struct memory_budget *budget, double *size)
+static int requested_size(struct run *run, const struct demand *demand, const struct caches *caches,
+                          const struct memory_budget *budget, double *size)
 {
     bool given = !run_choice(run, "size_bytes"), share = run_param_set(run, "size_share");
     if (given) {
@@ -237,7 +237,7 @@ int working_set_check(struct run *run, const struct demand *demand)
         return failure;
     budget_read(run, &budget);
     run_caches(run, &caches);
-    failure = asked_size(run, demand, &caches, &budget, &size);
+    failure = requested_size(run, demand, &caches, &budget, &size);
     if (failure)
         return failure;
     size_t array_bytes = array_bytes_of(run, demand, size);

@@ -29,7 +29,7 @@ _TOUCH_S_A_BYTE, _PASS_S_A_BYTE = 1e-9, 2e-10
 def peer(workload: str, params: Params) -> Peer | None:
     """The kernel that does what the workload does.
 
-    `best` counts as the widest and as non-temporal, where nobody knows yet what it will be: a
+    `best` counts as the widest and as non-temporal, where the choice is not known yet: a
     trial says what it chose, and then the kernel is that one. memcpy and memset (`libc`) choose
     by size, and stand beside non-temporal stores.
     """

@@ -49,7 +49,7 @@ def _block_times(cases: Sequence[CaseResult]) -> Iterator[Block]:
     columns = (
         Column("case"),
         Column("block", figures=True),
-        *(Column(said, figures=True) for said in _QUANTILES.values()),
+        *(Column(title, figures=True) for title in _QUANTILES.values()),
     )
     groups = []
     for workload, found in by_workload(cases).items():

@@ -8,7 +8,7 @@ from hostbench.report.figures import NOTHING
 from hostbench.report.grouping import resolved
 from services.mem.params import SIZE
 
-# The workload among those that are told apart by it alone.
+# The workload whose series differ by it alone.
 KERNEL = "kernel"
 # The program's warning.
 CACHE_INFLUENCED = "cache_influenced"
@@ -20,7 +20,7 @@ def name_of(case: CaseResult) -> str:
 
 
 def requested(case: CaseResult) -> dict[str, object]:
-    """What the suite asked for, and the kernel."""
+    """The parameters that the suite gives, and the kernel."""
     return {KERNEL: name_of(case), **case.params}
 
 

@@ -70,7 +70,7 @@ static void __attribute__((constructor)) begin(void)
     unsetenv("LD_PRELOAD"); /* what the program starts is not counted */
 }
 
-static void __attribute__((destructor)) tell(void)
+static void __attribute__((destructor)) print_calls(void)
 {
     for (int i = 0; i < FUNCTIONS; i++)
         fprintf(stderr, "%s %lu\n", names[i], atomic_load(&counts[i]));

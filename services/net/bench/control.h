@@ -60,13 +60,13 @@ enum refusal {
     REFUSAL_VERSION,
     REFUSAL_TOKEN,       /* the proof is wrong */
     REFUSAL_USED,        /* the token has been proved before */
-    REFUSAL_TEST,        /* what is asked for makes no sense */
+    REFUSAL_TEST,        /* what is requested makes no sense */
     REFUSAL_CAP,         /* … is more than the session allows */
     REFUSAL_RESOURCE,    /* the far end lacks something for it */
     REFUSAL_FAILED,      /* a role failed */
     REFUSAL_LOST,        /* the other end is silent */
-    REFUSAL_ENDED,       /* whoever opened the session has ended it */
-    REFUSAL_UNSUPPORTED, /* the far end's kernel cannot do what is asked for */
+    REFUSAL_ENDED,       /* the owner of the session has ended it */
+    REFUSAL_UNSUPPORTED, /* the far end's kernel cannot do what is requested */
 };
 
 struct message_hello {

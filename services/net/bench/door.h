@@ -31,7 +31,7 @@ struct door {
     struct caller *callers[CALLERS_MOST]; /* the oldest first */
     unsigned count;
     unsigned wrong_proofs;
-    bool burnt;         /* the token has been proved: nobody else comes in */
+    bool burnt;         /* the token has been proved: no other caller comes in */
     uint64_t strangers; /* turned away because of their address */
 };
 

@@ -40,7 +40,7 @@ bool endpoint_of_peer(int fd, struct endpoint *peer);
 /* A bound socket, TCP ones listening, for `backlog` connections; port 0: any. `port` gets it. */
 int endpoint_listen(enum protocol protocol, const struct endpoint *local, int backlog,
                     uint16_t *port);
-/* -ETIMEDOUT when nobody came within `timeout_s`; `from` may be NULL. The socket blocks. */
+/* -ETIMEDOUT when no connection came within `timeout_s`; `from` may be NULL. The socket blocks. */
 int endpoint_accept(int listener, double timeout_s, struct endpoint *from);
 /* Blocks for `timeout_s` at most (-ETIMEDOUT); the socket blocks afterwards. UDP: connects at once.
  * With TCP_NODELAY. */

@@ -1,4 +1,4 @@
-/* What the far end makes of the test it is asked for, before anything is opened for it. */
+/* What the far end makes of the requested test, before anything is opened for it. */
 #ifndef NET_BENCH_FAR_AGREEMENT_H
 #define NET_BENCH_FAR_AGREEMENT_H
 

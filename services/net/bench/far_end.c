@@ -65,7 +65,7 @@ struct far_end {
     struct far_roles roles;
     uint8_t next_phase;
     double opened_s, proven_s;
-    double asked_s;        /* when the near end last went a step on in opening the test */
+    double opening_step_s; /* when the near end last went a step on in opening the test */
     double heard_s;        /* from the near end */
     double looked_s;       /* at the clock */
     double beat_s;         /* when the next heartbeat is due */
@@ -79,7 +79,7 @@ struct far_end {
 
 /* ---- how it ends ---------------------------------------------------------------------------- */
 
-/* The first outcome counts. `refusal` 0: the near end is not told. */
+/* The first outcome counts. `refusal` 0: nothing is sent to the near end. */
 __attribute__((format(printf, 4, 5))) static void
 finish(struct far_end *far, const char *outcome, enum refusal refusal, const char *format, ...)
 {
@@ -93,9 +93,9 @@ finish(struct far_end *far, const char *outcome, enum refusal refusal, const cha
     va_end(arguments);
     if (!refusal || !far->control)
         return;
-    char told[sizeof((struct message_refused *)NULL)->text];
-    snprintf(told, sizeof told, "%.*s", (int)sizeof told - 1, far->reason);
-    control_put_refused(&frame, refusal, told);
+    char text[sizeof((struct message_refused *)NULL)->text];
+    snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, far->reason);
+    control_put_refused(&frame, refusal, text);
     frame_send(&frame, far->control->fd, FAREWELL_S);
 }
 
@@ -188,7 +188,7 @@ static void take_test(struct far_end *far, struct reader *body)
         return;
     }
     far->state = STATE_OPENING;
-    far->asked_s = now_s();
+    far->opening_step_s = now_s();
     send_openings(far);
 }
 
@@ -240,7 +240,7 @@ static void take_start(struct far_end *far, struct reader *body)
         wrong_message(far, "a START that is malformed or out of order");
 }
 
-static bool near_tells(const struct far_roles *roles, unsigned index)
+static bool near_end_sends(const struct far_roles *roles, unsigned index)
 {
     return index < roles->count && roles->roles[index].place.far != ROLE_SEND;
 }
@@ -248,7 +248,7 @@ static bool near_tells(const struct far_roles *roles, unsigned index)
 static void take_sent(struct far_end *far, struct reader *body)
 {
     struct message_sent sent;
-    if (control_read_sent(body, &sent) && near_tells(&far->roles, sent.index))
+    if (control_read_sent(body, &sent) && near_end_sends(&far->roles, sent.index))
         far_roles_expect(&far->roles, sent.index, sent.bytes, sent.datagrams);
     else
         wrong_message(far, "a SENT that is malformed");
@@ -291,8 +291,8 @@ static void take_end(struct far_end *far, struct reader *body)
         return;
     }
     for (unsigned i = 0; i < far->roles.count; i++)
-        if (near_tells(&far->roles, i) &&
-            atomic_load(&far->roles.roles[i].stream.expected) == STREAM_UNTOLD) {
+        if (near_end_sends(&far->roles, i) &&
+            atomic_load(&far->roles.roles[i].stream.expected) == STREAM_UNKNOWN) {
             wrong_message(far, "END before it reported what it has sent");
             return;
         }
@@ -450,7 +450,7 @@ static void check_stuck(struct far_end *far, double at_s)
 /* Heartbeats alone do not keep a session that comes to nothing. */
 static void check_opening(struct far_end *far, double at_s)
 {
-    if (at_s <= far->asked_s + AGREE_S)
+    if (at_s <= far->opening_step_s + AGREE_S)
         return;
     if (far->state == STATE_PROVEN)
         finish(far, "lost", REFUSAL_LOST, "the near end requested no test within %g s", AGREE_S);
@@ -490,7 +490,7 @@ static void take_door(struct far_end *far, const struct pollfd *fds, unsigned co
     if (caller) {
         far->control = caller;
         far->state = STATE_PROVEN;
-        far->proven_s = far->asked_s = far->heard_s = far->beat_s = now_s();
+        far->proven_s = far->opening_step_s = far->heard_s = far->beat_s = now_s();
         take_messages(far);
     }
     if (far->door.wrong_proofs >= WRONG_PROOFS_MOST && !far->door.burnt)
@@ -533,7 +533,7 @@ static void wait_and_serve(struct far_end *far)
 
 /* ---- what it says --------------------------------------------------------------------------- */
 
-/* One JSON object; whoever does not read it any more will not miss it. */
+/* One JSON object; a caller that has closed the pipe does not get it. */
 static void print_listening(const struct far_end *far)
 {
     char *text = NULL, address[ENDPOINT_TEXT];
@@ -575,7 +575,7 @@ static void print_end(const struct far_end *far)
 
 /* ---- from beginning to end ------------------------------------------------------------------ */
 
-/* A connection that is closed with bytes unread is reset, and what was told last lost with it. */
+/* A connection that is closed with bytes unread is reset, and the last message is lost with it. */
 static void farewell(struct far_end *far)
 {
     const double until_s = now_s() + FAREWELL_S;

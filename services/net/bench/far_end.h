@@ -9,7 +9,7 @@
  *     {"event":"listening","address":"192.0.2.1","port":40001}
  *     {"event":"session_end","outcome":"done","reason":null,"strangers":0,"cpu_s":0.2}
  *
- * Outcomes: done; expired (nobody proved the token in time); refused (three wrong proofs, or a test
+ * Outcomes: done; expired (no near end proved the token in time); refused (three wrong proofs, or a test
  * that it cannot or may not do); lost (the near end is gone or silent); capped (more than the
  * session allows); failed; ended (SIGTERM, SIGINT, SIGHUP, or the lifeline closed). argv begins
  * behind "far-end". 0 when done, an exit_code otherwise. */

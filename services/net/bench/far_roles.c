@@ -159,7 +159,7 @@ static void *role_thread(void *context)
 static void prepare(struct far_role *role, uint8_t phase)
 {
     stream_begin_phase(&role->stream, phase);
-    role->told = false;
+    role->reported = false;
     role->error = 0;
     atomic_store(&role->moved, 0);
     atomic_store(&role->ended, false);
@@ -230,8 +230,8 @@ struct far_role *far_roles_next_ended(struct far_roles *roles)
 {
     for (unsigned i = 0; i < roles->count; i++) {
         struct far_role *role = &roles->roles[i];
-        if (role->started && !role->told && has_ended(role)) {
-            role->told = true;
+        if (role->started && !role->reported && has_ended(role)) {
+            role->reported = true;
             return role;
         }
     }

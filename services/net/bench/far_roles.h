@@ -20,7 +20,7 @@ struct far_role {
     pthread_t thread;
     int cpu; /* -1: not pinned */
     bool opened, started;
-    bool told; /* what this sender has sent in this phase */
+    bool reported; /* what this sender has sent in this phase */
     atomic_bool ended;
     int error; /* once it has ended: 0 or a negative errno */
     _Atomic uint64_t moved;
@@ -38,7 +38,7 @@ struct far_roles {
     atomic_bool started;      /* the near end receives */
     double begun_s, end_s;    /* of the phase; the senders' time is over then */
     double cpu_before_s;      /* of the process */
-    atomic_bool stop_sending; /* the near end has told that the phase is over */
+    atomic_bool stop_sending; /* the near end has ended the phase */
     atomic_bool stopping;     /* give up at once */
 };
 

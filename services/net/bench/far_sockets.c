@@ -201,7 +201,7 @@ static bool same_end(const struct endpoint *one, const struct endpoint *other)
     return endpoint_same_host(one, other) && endpoint_port(one) == endpoint_port(other);
 }
 
-/* Datagrams queued before connect() are still delivered after it, whoever sent them. A near end
+/* Datagrams queued before connect() are still delivered after it, from any sender. A near end
  * repeats its key until it is answered. */
 static void drop_queued(struct far_sockets *sockets, const struct far_socket *socket,
                         const struct endpoint *near)

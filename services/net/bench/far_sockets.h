@@ -25,7 +25,7 @@ struct far_socket {
     uint16_t port;
     uint8_t key[KEY_BYTES];
     bool udp;
-    bool connected; /* UDP: to whoever showed the key, which must still answer the challenge */
+    bool connected; /* UDP: to the sender of the key, which must still answer the challenge */
     bool open;      /* the near end is at its other end */
     uint8_t challenge[NONCE_BYTES];
 };

@@ -8,13 +8,13 @@
 
 static const double GB = 1e9;
 static const double MILLION = 1e6;
-static const double MOST_OF = 0.95;      /* of the rate that was asked for */
+static const double MOST_OF = 0.95;      /* of the requested rate */
 static const double MUCH_DROPPED = 0.01; /* of the datagrams, by a socket that was full */
 static const double MUCH_COPIED = 0.5;   /* of the calls that were to send without a copy */
 
 static const char NO_WAY[] = "the test has no stream in this direction";
 static const char NO_UNIT[] = "nothing arrived";
-static const char UNTOLD[] = "the kernel does not tell it of this socket";
+static const char NOT_REPORTED[] = "the kernel does not tell it of this socket";
 static const char NO_HEADER[] = "blocks shorter than the 16 bytes of a header: totals only";
 static const char NO_LOAD[] = "load_streams is 0";
 
@@ -123,9 +123,9 @@ const struct metric naive_stream_metrics[] = {
     {.name = NULL},
 };
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------ */
 
-void figures_tell(struct run *run, const char *name, double value, const char *why_not)
+void figures_report(struct run *run, const char *name, double value, const char *why_not)
 {
     if (isfinite(value))
         run_metric(run, name, value);
@@ -138,78 +138,81 @@ static double known(double value)
     return value > 0 ? value : NAN;
 }
 
-void figures_tell_all(struct net_job *job, const struct sums *all)
+void figures_report_all(struct net_job *job, const struct sums *all)
 {
     struct run *run = job->run;
-    figures_tell(run, "turned_away", (double)session_report(job->session)->strangers, UNTOLD);
-    figures_tell(run, "path_mtu_bytes", known(all->sent.path_mtu_bytes), UNTOLD);
-    figures_tell(run, "send_buffer_in_force_bytes", known(all->sent.send_buffer_bytes), UNTOLD);
-    figures_tell(run, "receive_buffer_in_force_bytes", known(all->received.receive_buffer_bytes),
-                 UNTOLD);
+    figures_report(run, "turned_away", (double)session_report(job->session)->strangers,
+                   NOT_REPORTED);
+    figures_report(run, "path_mtu_bytes", known(all->sent.path_mtu_bytes), NOT_REPORTED);
+    figures_report(run, "send_buffer_in_force_bytes", known(all->sent.send_buffer_bytes),
+                   NOT_REPORTED);
+    figures_report(run, "receive_buffer_in_force_bytes", known(all->received.receive_buffer_bytes),
+                   NOT_REPORTED);
 }
 
-static void tell_tcp(struct net_job *job, const struct sums *all)
+static void report_tcp(struct net_job *job, const struct sums *all)
 {
-    figures_tell(job->run, "retransmits", (double)all->sent.retransmits, UNTOLD);
-    figures_tell(job->run, "tcp_rtt_s", known(all->sent.tcp_rtt_s / all->sockets), UNTOLD);
-    figures_tell(job->run, "mss_bytes", known(all->sent.mss_bytes), UNTOLD);
+    figures_report(job->run, "retransmits", (double)all->sent.retransmits, NOT_REPORTED);
+    figures_report(job->run, "tcp_rtt_s", known(all->sent.tcp_rtt_s / all->sockets), NOT_REPORTED);
+    figures_report(job->run, "mss_bytes", known(all->sent.mss_bytes), NOT_REPORTED);
 }
 
-static void tell_tcp_stream(struct net_job *job, const struct sums *all)
+static void report_tcp_stream(struct net_job *job, const struct sums *all)
 {
     const struct stream_counts *sent = &all->sent;
-    tell_tcp(job, all);
-    figures_tell(job->run, "congestion_window_bytes", known(all->congestion_windows_bytes), UNTOLD);
+    report_tcp(job, all);
+    figures_report(job->run, "congestion_window_bytes", known(all->congestion_windows_bytes),
+                   NOT_REPORTED);
     if (job->test.send_path == SEND_ZEROCOPY)
-        figures_tell(job->run, "zerocopy_copied_ratio",
-                     (double)sent->zerocopy_copied / (double)sent->zerocopy_sent,
-                     "no call was made");
+        figures_report(job->run, "zerocopy_copied_ratio",
+                       (double)sent->zerocopy_copied / (double)sent->zerocopy_sent,
+                       "no call was made");
     else
         run_no_metric(job->run, "zerocopy_copied_ratio", "send_path is not zerocopy");
 }
 
-static void tell_udp_stream(struct net_job *job, const struct sums *all, const struct sums *send,
-                            const struct sums *receive)
+static void report_udp_stream(struct net_job *job, const struct sums *all, const struct sums *send,
+                              const struct sums *receive)
 {
     struct run *run = job->run;
     bool numbered = job->test.block_bytes >= STREAM_HEADER_BYTES;
     double sent = (double)all->sent.datagrams, received = (double)all->received.datagrams;
-    figures_tell(run, "sent_datagrams", sent, UNTOLD);
-    figures_tell(run, "received_datagrams", received, UNTOLD);
-    figures_tell(run, "lost_datagrams", lost_datagrams(all), UNTOLD);
-    figures_tell(run, "lost_ratio", lost_ratio(all), "no datagram was sent");
-    figures_tell(run, "send_lost_ratio", lost_ratio(send), NO_WAY);
-    figures_tell(run, "receive_lost_ratio", lost_ratio(receive), NO_WAY);
-    figures_tell(run, "duplicated_datagrams", numbered ? (double)all->received.duplicated : NAN,
-                 NO_HEADER);
-    figures_tell(run, "reordered_datagrams", numbered ? (double)all->received.reordered : NAN,
-                 NO_HEADER);
-    figures_tell(run, "receiver_dropped_datagrams", (double)all->received.dropped_by_receiver,
-                 UNTOLD);
-    figures_tell(run, "refused_datagrams", (double)all->sent.refused, UNTOLD);
-    figures_tell(run, "gso_segments", all->sent.gso_segments, UNTOLD);
-    figures_tell(run, "gro_active", all->received.gro, UNTOLD);
+    figures_report(run, "sent_datagrams", sent, NOT_REPORTED);
+    figures_report(run, "received_datagrams", received, NOT_REPORTED);
+    figures_report(run, "lost_datagrams", lost_datagrams(all), NOT_REPORTED);
+    figures_report(run, "lost_ratio", lost_ratio(all), "no datagram was sent");
+    figures_report(run, "send_lost_ratio", lost_ratio(send), NO_WAY);
+    figures_report(run, "receive_lost_ratio", lost_ratio(receive), NO_WAY);
+    figures_report(run, "duplicated_datagrams", numbered ? (double)all->received.duplicated : NAN,
+                   NO_HEADER);
+    figures_report(run, "reordered_datagrams", numbered ? (double)all->received.reordered : NAN,
+                   NO_HEADER);
+    figures_report(run, "receiver_dropped_datagrams", (double)all->received.dropped_by_receiver,
+                   NOT_REPORTED);
+    figures_report(run, "refused_datagrams", (double)all->sent.refused, NOT_REPORTED);
+    figures_report(run, "gso_segments", all->sent.gso_segments, NOT_REPORTED);
+    figures_report(run, "gro_active", all->received.gro, NOT_REPORTED);
 }
 
-static void tell_streams(struct net_job *job, const struct sums *all, double offered)
+static void report_streams(struct net_job *job, const struct sums *all, double offered)
 {
     struct run *run = job->run;
     struct sums send = sum_up(job, ROLE_SEND, false), receive = sum_up(job, ROLE_RECEIVE, false);
     double gigabytes = (double)all->received.bytes / GB;
     run_bulk_rate(run, sum_of(&send, arrived_rate(&send), &receive, arrived_rate(&receive)));
-    figures_tell(run, "offered_bytes_per_second", offered, "nothing was sent");
-    figures_tell(run, "sender_bytes", (double)all->sent.bytes, UNTOLD);
-    figures_tell(run, "receiver_bytes", (double)all->received.bytes, UNTOLD);
-    figures_tell(run, "send_bytes_per_second", send.sockets ? arrived_rate(&send) : NAN,
-                 send.sockets ? NO_UNIT : NO_WAY);
-    figures_tell(run, "receive_bytes_per_second", receive.sockets ? arrived_rate(&receive) : NAN,
-                 receive.sockets ? NO_UNIT : NO_WAY);
-    figures_tell(run, "cpu_seconds_per_gigabyte", cpu_s(job, false) / gigabytes, NO_UNIT);
-    figures_tell(run, "far_cpu_seconds_per_gigabyte", cpu_s(job, true) / gigabytes, NO_UNIT);
+    figures_report(run, "offered_bytes_per_second", offered, "nothing was sent");
+    figures_report(run, "sender_bytes", (double)all->sent.bytes, NOT_REPORTED);
+    figures_report(run, "receiver_bytes", (double)all->received.bytes, NOT_REPORTED);
+    figures_report(run, "send_bytes_per_second", send.sockets ? arrived_rate(&send) : NAN,
+                   send.sockets ? NO_UNIT : NO_WAY);
+    figures_report(run, "receive_bytes_per_second", receive.sockets ? arrived_rate(&receive) : NAN,
+                   receive.sockets ? NO_UNIT : NO_WAY);
+    figures_report(run, "cpu_seconds_per_gigabyte", cpu_s(job, false) / gigabytes, NO_UNIT);
+    figures_report(run, "far_cpu_seconds_per_gigabyte", cpu_s(job, true) / gigabytes, NO_UNIT);
     if (job->test.protocol == PROTOCOL_TCP)
-        tell_tcp_stream(job, all);
+        report_tcp_stream(job, all);
     else
-        tell_udp_stream(job, all, &send, &receive);
+        report_udp_stream(job, all, &send, &receive);
 }
 
 /* The load's receivers are at the near end (`near`) or at the far one. */
@@ -225,7 +228,7 @@ static double load_rates(const struct net_job *job, enum role near)
     return found ? sum : NAN;
 }
 
-static void tell_load(struct net_job *job)
+static void report_load(struct net_job *job)
 {
     double send = load_rates(job, ROLE_SEND), receive = load_rates(job, ROLE_RECEIVE);
     bool both = job->test.load_direction == DIRECTION_BOTH;
@@ -234,32 +237,32 @@ static void tell_load(struct net_job *job)
     const char *no_way = job->test.load_streams ? NO_WAY : NO_LOAD;
     const char *why = job->test.load_streams ? NO_UNIT : NO_LOAD;
     double all = (sends ? send : 0) + (receives ? receive : 0);
-    figures_tell(job->run, "load_bytes_per_second", job->test.load_streams ? all : NAN, why);
-    figures_tell(job->run, "load_send_bytes_per_second", send, sends ? why : no_way);
-    figures_tell(job->run, "load_receive_bytes_per_second", receive, receives ? why : no_way);
+    figures_report(job->run, "load_bytes_per_second", job->test.load_streams ? all : NAN, why);
+    figures_report(job->run, "load_send_bytes_per_second", send, sends ? why : no_way);
+    figures_report(job->run, "load_receive_bytes_per_second", receive, receives ? why : no_way);
 }
 
-static void tell_round_trips(struct net_job *job, const struct sums *all)
+static void report_round_trips(struct net_job *job, const struct sums *all)
 {
     double millions = (double)(all->sent.datagrams - all->sent.lost_operations) / MILLION;
-    figures_tell(job->run, "lost_operations", (double)all->sent.lost_operations, UNTOLD);
-    figures_tell(job->run, "far_cpu_seconds_per_million_operations", cpu_s(job, true) / millions,
-                 "no operation was done");
-    tell_load(job);
+    figures_report(job->run, "lost_operations", (double)all->sent.lost_operations, NOT_REPORTED);
+    figures_report(job->run, "far_cpu_seconds_per_million_operations", cpu_s(job, true) / millions,
+                   "no operation was done");
+    report_load(job);
     if (job->test.protocol == PROTOCOL_TCP && job->test.kind == KIND_RR)
-        tell_tcp(job, all);
+        report_tcp(job, all);
 }
 
 /* ---- warnings ------------------------------------------------------------------------------- */
 
-static void warn_of_buffer(struct net_job *job, const char *param, uint32_t asked, uint32_t got,
+static void warn_of_buffer(struct net_job *job, const char *param, uint32_t requested, uint32_t got,
                            const char *sysctl)
 {
-    if (asked > 0 && got > 0 && got / 2 < asked)
+    if (requested > 0 && got > 0 && got / 2 < requested)
         run_warning(job->run, "buffer_capped",
                     "%s %" PRIu32 " was requested and the kernel gave %" PRIu32
                     ": raise %s on the host of that socket, or give the program CAP_NET_ADMIN",
-                    param, asked, got / 2, sysctl);
+                    param, requested, got / 2, sysctl);
 }
 
 static void warn_of_udp(struct net_job *job, const struct sums *all)
@@ -294,12 +297,12 @@ static void warn_of_rate(struct net_job *job, double offered)
 {
     if (job->test.rate <= 0)
         return;
-    double asked = job->test.rate * test_own_sockets(&job->test);
-    if (offered < MOST_OF * asked)
+    double requested = job->test.rate * test_own_sockets(&job->test);
+    if (offered < MOST_OF * requested)
         run_warning(job->run, "rate_not_reached",
                     "%.4g byte/s were requested and %.4g sent: the senders or the path do not give "
                     "more; the figure is of that rate",
-                    asked, offered);
+                    requested, offered);
 }
 
 void figures_warn_of_total(struct net_job *job, uint64_t sent_bytes)
@@ -349,10 +352,10 @@ void figures_finish(struct thread *thread)
     struct sums all = sum_up(job, ROLE_SEND, true);
     struct sums send = sum_up(job, ROLE_SEND, false), receive = sum_up(job, ROLE_RECEIVE, false);
     double offered = sum_of(&send, offered_rate(&send), &receive, offered_rate(&receive));
-    figures_tell_all(job, &all);
+    figures_report_all(job, &all);
     if (job->test.kind == KIND_STREAM)
-        tell_streams(job, &all, offered);
+        report_streams(job, &all, offered);
     else
-        tell_round_trips(job, &all);
+        report_round_trips(job, &all);
     warn(job, &all, offered);
 }

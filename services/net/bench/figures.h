@@ -14,9 +14,9 @@ void figures_finish(struct thread *thread);
 
 struct sums;
 /* A value that is not finite is none, for the reason given, which must last. */
-void figures_tell(struct run *run, const char *name, double value, const char *why_not);
+void figures_report(struct run *run, const char *name, double value, const char *why_not);
 /* What every workload of the table has. */
-void figures_tell_all(struct net_job *job, const struct sums *all);
+void figures_report_all(struct net_job *job, const struct sums *all);
 void figures_warn_of_total(struct net_job *job, uint64_t sent_bytes);
 void figures_warn_of_strangers(struct net_job *job);
 

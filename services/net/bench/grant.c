@@ -119,7 +119,7 @@ bool grant_read(int fd, char text[GRANT_MOST], char *why, size_t size)
 {
     size_t used = 0;
     ssize_t count;
-    lseek(fd, 0, SEEK_SET); /* whoever wrote the file may have left its end; a pipe has none */
+    lseek(fd, 0, SEEK_SET); /* its writer may have left it at the end; a pipe has none */
     while ((count = read(fd, text + used, GRANT_MOST - 1 - used)) > 0)
         used += (size_t)count;
     if (count < 0) {

@@ -1,4 +1,4 @@
-/* What whoever opens a session hands to the program, by a descriptor and never on a command line:
+/* What the opener of a session hands to the program, by a descriptor and never on a command line:
  * words NAME=VALUE with white space between them. */
 #ifndef NET_BENCH_GRANT_H
 #define NET_BENCH_GRANT_H

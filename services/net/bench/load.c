@@ -24,7 +24,7 @@ struct load {
     bool (*stopping)(void *);
     void *context;
     atomic_bool over;
-    atomic_bool given_up; /* by whoever started it */
+    atomic_bool given_up; /* by the thread that started it */
     unsigned count;
     struct puller pullers[];
 };
@@ -56,7 +56,7 @@ static void *pull(void *argument)
     return NULL;
 }
 
-/* Threads inherit the CPUs of whoever starts them, which is pinned to one. */
+/* Threads inherit the CPUs of the thread that starts them, which is pinned to one. */
 static int on_cpus(pthread_attr_t *attributes, const struct cpulist *cpus)
 {
     cpu_set_t set;

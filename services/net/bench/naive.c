@@ -123,27 +123,27 @@ static double rate_of_all(const struct net_job *job, uint64_t bytes)
 }
 
 /* Of an asker's counts, `bytes` are those of the blocks that came back. */
-static void tell_echo(struct net_job *job, const struct sums *all)
+static void report_echo(struct net_job *job, const struct sums *all)
 {
     struct run *run = job->run;
-    double asked = (double)all->sent.datagrams, lost = (double)all->sent.lost_operations;
-    figures_tell(run, "sender_bytes", asked * job->test.block_bytes, NOTHING_SENT);
-    figures_tell(run, "receiver_bytes", (double)all->sent.bytes, NOTHING_ARRIVED);
+    double requests = (double)all->sent.datagrams, lost = (double)all->sent.lost_operations;
+    figures_report(run, "sender_bytes", requests * job->test.block_bytes, NOTHING_SENT);
+    figures_report(run, "receiver_bytes", (double)all->sent.bytes, NOTHING_ARRIVED);
     run_no_metric(run, "arrived_bytes_per_second", SENT_ONLY);
-    figures_tell(run, "lost_datagrams", lost, NOTHING_SENT);
-    figures_tell(run, "lost_ratio", lost / asked, NOTHING_SENT);
+    figures_report(run, "lost_datagrams", lost, NOTHING_SENT);
+    figures_report(run, "lost_ratio", lost / requests, NOTHING_SENT);
     figures_warn_of_total(job, all->sent.datagrams * job->test.block_bytes);
 }
 
-static void tell_send(struct net_job *job, const struct sums *all)
+static void report_send(struct net_job *job, const struct sums *all)
 {
     struct run *run = job->run;
     bool tcp = job->test.protocol == PROTOCOL_TCP;
-    figures_tell(run, "sender_bytes", (double)all->sent.bytes, NOTHING_SENT);
-    figures_tell(run, "receiver_bytes", (double)all->received.bytes, NOTHING_ARRIVED);
-    figures_tell(run, "arrived_bytes_per_second", arrived_rate(all), NOTHING_ARRIVED);
-    figures_tell(run, "lost_datagrams", tcp ? NAN : lost_datagrams(all), SENT_AGAIN);
-    figures_tell(run, "lost_ratio", tcp ? NAN : lost_ratio(all), tcp ? SENT_AGAIN : NOTHING_SENT);
+    figures_report(run, "sender_bytes", (double)all->sent.bytes, NOTHING_SENT);
+    figures_report(run, "receiver_bytes", (double)all->received.bytes, NOTHING_ARRIVED);
+    figures_report(run, "arrived_bytes_per_second", arrived_rate(all), NOTHING_ARRIVED);
+    figures_report(run, "lost_datagrams", tcp ? NAN : lost_datagrams(all), SENT_AGAIN);
+    figures_report(run, "lost_ratio", tcp ? NAN : lost_ratio(all), tcp ? SENT_AGAIN : NOTHING_SENT);
     figures_warn_of_total(job, all->sent.bytes);
 }
 
@@ -152,10 +152,10 @@ void naive_finish(struct thread *thread)
     struct net_job *job = net_job_of(thread);
     struct sums all = sum_up(job, ROLE_SEND, true);
     run_bulk_rate(thread->run, rate_of_all(job, all.sent.bytes));
-    figures_tell_all(job, &all);
+    figures_report_all(job, &all);
     if (echoes(job))
-        tell_echo(job, &all);
+        report_echo(job, &all);
     else
-        tell_send(job, &all);
+        report_send(job, &all);
     figures_warn_of_strangers(job);
 }

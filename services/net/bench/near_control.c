@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Together well under the 5 s in which an unreachable far end is to be told of. */
+/* Together well under the 5 s in which an unreachable far end is to be reported. */
 static const double CONNECT_S = 2.5;
 static const double ANSWER_S = 1.5;
 static const double SEND_S = 1;
@@ -63,7 +63,7 @@ void near_control_send(struct near_control *control, struct frame *frame)
     pthread_mutex_lock(&control->sending);
     int error = frame_send(frame, control->fd, SEND_S);
     pthread_mutex_unlock(&control->sending);
-    /* A far end that has closed may have told why: that is still to be read. */
+    /* A far end that has closed may have sent the reason: that is still to be read. */
     if (error == -ETIMEDOUT)
         silent(control);
 }
@@ -203,18 +203,19 @@ int near_control_open(struct near_control *control, const struct grant *grant)
     return control->exit_code;
 }
 
-/* ---- what the far end tells ----------------------------------------------------------------- */
+/* ---- what the far end reports ----------------------------------------------------------------- */
 
 /* All of these with the lock held; false when the message is malformed. */
 static bool take_listening(struct near_control *control, struct reader *body)
 {
     static struct message_listening listening; /* of the one thread that reads */
-    if (!control_read_listening(body, &listening) || listening.first != control->openings_told ||
+    if (!control_read_listening(body, &listening) ||
+        listening.first != control->openings_reported ||
         listening.first + listening.count > control->count)
         return false;
     memcpy(control->openings + listening.first, listening.openings,
            listening.count * sizeof *listening.openings);
-    control->openings_told += listening.count;
+    control->openings_reported += listening.count;
     return true;
 }
 
@@ -253,7 +254,7 @@ static bool take_heartbeat(struct near_control *control, struct reader *body)
     return true;
 }
 
-/* Progress that was told before is the last phase's. */
+/* Progress reported before is the last phase's. */
 static bool take_begun(struct near_control *control, struct reader *body)
 {
     uint8_t phase;

@@ -1,5 +1,5 @@
 /* The near end's control connection: the handshake, and then a thread that keeps heartbeats and takes
- * what the far end tells. Whoever waits for something waits on `changed`. */
+ * what the far end reports. All waiting is on `changed`. */
 #ifndef NET_BENCH_NEAR_CONTROL_H
 #define NET_BENCH_NEAR_CONTROL_H
 
@@ -26,9 +26,9 @@ struct near_control {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     unsigned count;          /* sockets of the test */
-    struct stream **streams; /* of the near end, to be told what was sent to them; NULL: none yet */
+    struct stream **streams; /* of the near end, which get what was sent to them; NULL: none yet */
     struct opening openings[SOCKETS_MOST];
-    unsigned openings_told;
+    unsigned openings_reported;
     bool connected;
     struct far_facts facts;
     int begun; /* the last phase that has; -1: none */

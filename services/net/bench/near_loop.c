@@ -16,7 +16,7 @@
  * later. */
 static const double REASON_WITHIN_S = 0.3;
 
-/* ---- what a role asks and tells ------------------------------------------------------------- */
+/* ---- what a role checks and reports ------------------------------------------------------------- */
 
 static bool stopping(void *context)
 {
@@ -245,15 +245,16 @@ static int compare_stream(struct near_thread *own)
     return EXIT_OK;
 }
 
-/* Whoever is free answers the next connection: only together do the answerers know of all. */
+/* Any free thread answers the next connection, so only the sum over all of them can be compared. */
 static int compare_connections(struct near_thread *own)
 {
-    uint64_t asked = 0, answered = 0;
+    uint64_t requests = 0, answered = 0;
     for (unsigned i = 0; i < test_own_sockets(&own->job->test); i++) {
-        asked += net_job_sender(own->job, i)->datagrams;
+        requests += net_job_sender(own->job, i)->datagrams;
         answered += net_job_receiver(own->job, i)->datagrams;
     }
-    return asked == answered ? EXIT_OK : wrong(own, asked, answered, "requests of all streams");
+    return requests == answered ? EXIT_OK
+                                : wrong(own, requests, answered, "requests of all streams");
 }
 
 static int compare_round_trips(struct near_thread *own)

@@ -12,7 +12,7 @@
 struct near_socket {
     int fd; /* -1: none (yet); of a crr never */
     bool udp;
-    bool challenged; /* UDP: the far end has asked for `challenge` back */
+    bool challenged; /* UDP: the far end wants `challenge` back */
     uint8_t challenge[NONCE_BYTES];
 };
 

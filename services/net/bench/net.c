@@ -388,7 +388,7 @@ static void name_congestion(struct net_job *job)
             run_set_choice(job->run, "congestion", words[i]);
 }
 
-static void tell_facts(struct net_job *job)
+static void report_facts(struct net_job *job)
 {
     struct run *run = job->run;
     const struct far_report *far = session_report(job->session);
@@ -455,7 +455,7 @@ int net_job_open(struct run *run)
         failure = session_open(run, &job->test, &job->where, &job->session);
     explicit_bzero(&job->grant, sizeof job->grant);
     if (!failure)
-        tell_facts(job);
+        report_facts(job);
     return failure;
 }
 

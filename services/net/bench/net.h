@@ -41,7 +41,7 @@ struct net_job {
     struct session_where where;
     struct grant grant;  /* of the session; wiped once it is open */
     bool far_host;       /* the far end is on another host */
-    struct endpoint far; /* its address; the port is not told */
+    struct endpoint far; /* its address; the port is not published */
     struct endpoint_route route;
     struct session *session;
     struct near_thread *own;  /* one a harness thread */
@@ -69,7 +69,7 @@ void net_job_close(struct run *run);
 const struct stream_counts *net_job_sender(const struct net_job *job, unsigned index);
 const struct stream_counts *net_job_receiver(const struct net_job *job, unsigned index);
 
-/* For whoever has only the thread. */
+/* Of a thread. */
 static inline struct net_job *net_job_of(const struct thread *thread)
 {
     return run_shared(thread->run);

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-static const double BATCH_S = 1e-3, CATCH_UP_S = 10e-3, ASK_S = 50e-3;
+static const double BATCH_S = 1e-3, CATCH_UP_S = 10e-3, POLL_S = 50e-3;
 
 void pacing_begin(struct pacing *pacing, double rate, double now_s)
 {
@@ -37,7 +37,7 @@ double pacing_wait(const struct pacing *pacing, const struct driver *driver, uin
                    double now)
 {
     while (pacing->rate > 0 && now < pacing->due_s) {
-        sleep_until(fmin(pacing->due_s, now + ASK_S));
+        sleep_until(fmin(pacing->due_s, now + POLL_S));
         now = now_s();
         if (driver->stopping(driver->context) || driver->over(driver->context, moved_bytes, now))
             return -1;

@@ -20,7 +20,7 @@ unsigned pacing_batch(const struct pacing *pacing, uint32_t block_bytes, unsigne
 double pacing_wait(const struct pacing *pacing, const struct driver *driver, uint64_t moved_bytes,
                    double now_s);
 /* Accounts for what has gone out. Somebody who was held up catches up with at most 10 ms: a burst
- * would be lost on the path and would say nothing about the rate that was asked for. */
+ * would be lost on the path and would say nothing about the requested rate. */
 void pacing_sent(struct pacing *pacing, uint64_t bytes, double now_s);
 
 #endif

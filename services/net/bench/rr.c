@@ -24,11 +24,11 @@ enum { LOOK_MS = 20 };
 enum { LOOK_TRIES = 1024, YIELD_TRIES = 32 };
 /* So many streams have a table of descriptors each. */
 enum { OWN_TABLES_MOST = 16 };
-/* Of UDP, after the end was told. */
+/* Of UDP, after the near end reported its end. */
 static const double QUIET_S = 0.1;
 /* For one connection with all it is made for; a lost SYN alone takes 1 s, two take 3 s. */
 static const double CONNECTION_S = 4;
-/* Until somebody who has connected has shown the key. */
+/* Until a caller that has connected has shown the key. */
 static const double KEY_S = 2;
 
 /* A role in a phase. */
@@ -36,7 +36,7 @@ struct trips {
     struct stream *stream;
     const struct driver *driver;
     size_t bytes; /* of a request, and of an answer */
-    uint8_t *asked, *answered;
+    uint8_t *request, *answered;
     uint64_t number; /* of this round trip */
     uint64_t at_ns;  /* the last reading of the clock */
     struct stall stall;
@@ -46,7 +46,7 @@ struct trips {
     bool ticking;
 };
 
-/* A look at what to do by somebody who waits: 0 goes on waiting. */
+/* What a role that waits checks: 0 goes on waiting. */
 typedef int look(struct trips *trips, size_t moved, double since_s);
 
 /* ---- common to all roles -------------------------------------------------------------------- */
@@ -107,12 +107,12 @@ static int trips_begin(struct trips *trips, size_t key_bytes)
     own_descriptors(trips->stream->test);
     trips->bytes = trips->stream->test->block_bytes;
     /* One byte more, so that a datagram that is too long is seen. */
-    trips->asked = malloc(2 * (key_bytes + trips->bytes + 1));
-    if (!trips->asked)
+    trips->request = malloc(2 * (key_bytes + trips->bytes + 1));
+    if (!trips->request)
         return failed(trips, ENOMEM, "making room for two blocks of %zu bytes", trips->bytes);
-    trips->answered = trips->asked + key_bytes + trips->bytes + 1;
+    trips->answered = trips->request + key_bytes + trips->bytes + 1;
     for (size_t i = 0; i < key_bytes + trips->bytes; i++) {
-        trips->asked[i] = (uint8_t)(i * 131 + trips->stream->index);
+        trips->request[i] = (uint8_t)(i * 131 + trips->stream->index);
         trips->answered[i] = 0;
     }
     /* No phase's first is the other's, not even in one byte. */
@@ -129,7 +129,7 @@ static int trips_end(struct trips *trips, int failure)
     trips->stream->counts.last_s = now_s();
     if (trips->ticking)
         ticks_end(&trips->ticks);
-    free(trips->asked);
+    free(trips->request);
     return failure == -ECANCELED ? 0 : failure;
 }
 
@@ -292,39 +292,39 @@ static void mark(struct trips *trips, uint8_t *block)
 }
 
 /* Outside the time of a round trip, for it may take as long as one. */
-static int check(struct trips *trips, const uint8_t *asked)
+static int check(struct trips *trips, const uint8_t *request)
 {
-    if (memcmp(asked, trips->answered, trips->bytes))
+    if (memcmp(request, trips->answered, trips->bytes))
         return failed(trips, EBADMSG, "an answer of %zu bytes is not what was requested",
                       trips->bytes);
     return 0;
 }
 
-static int done(struct trips *trips, const uint8_t *asked, uint64_t began_ns)
+static int done(struct trips *trips, const uint8_t *request, uint64_t began_ns)
 {
     trips->at_ns = now_ns();
     trips->stream->counts.bytes += trips->bytes;
     trips->driver->done(trips->driver->context, trips->at_ns - began_ns);
     trips->number++;
-    return check(trips, asked);
+    return check(trips, request);
 }
 
 static int tcp_trip(struct trips *trips)
 {
     int fd = trips->stream->fd;
-    mark(trips, trips->asked);
+    mark(trips, trips->request);
     trips->stream->counts.datagrams++;
     uint64_t began_ns = now_ns();
-    int failure = tcp_put(trips, fd, trips->asked, trips->bytes);
+    int failure = tcp_put(trips, fd, trips->request, trips->bytes);
     if (!failure)
         failure = tcp_take(trips, fd, trips->answered, trips->bytes, look_for_answer);
     trips->stall.looked_s = 0;
     if (failure == -EPIPE)
         return failed(trips, ECONNRESET, "receiving: the far end has closed");
-    return failure ? failure : done(trips, trips->asked, began_ns);
+    return failure ? failure : done(trips, trips->request, began_ns);
 }
 
-/* A refusal tells of an earlier datagram, and whatever was to be sent has to be sent again. */
+/* A refusal is of an earlier datagram, and whatever was to be sent has to be sent again. */
 static int udp_put(struct trips *trips, const uint8_t *from)
 {
     for (;;) {
@@ -364,7 +364,7 @@ static ssize_t udp_take(struct trips *trips, uint8_t *into)
 static bool is_answer(const struct trips *trips, ssize_t length)
 {
     return (size_t)length == trips->bytes &&
-           !memcmp(trips->answered, trips->asked, mark_bytes(trips));
+           !memcmp(trips->answered, trips->request, mark_bytes(trips));
 }
 
 /* 0: the answer is there; -ETIMEDOUT: it is lost. */
@@ -388,10 +388,10 @@ static int udp_await(struct trips *trips, uint64_t began_ns)
 
 static int udp_trip(struct trips *trips)
 {
-    mark(trips, trips->asked);
+    mark(trips, trips->request);
     trips->stream->counts.datagrams++;
     uint64_t began_ns = now_ns();
-    int failure = udp_put(trips, trips->asked);
+    int failure = udp_put(trips, trips->request);
     if (!failure)
         failure = udp_await(trips, began_ns);
     if (failure == -ETIMEDOUT) {
@@ -400,7 +400,7 @@ static int udp_trip(struct trips *trips)
         trips->at_ns = now_ns();
         return 0;
     }
-    return failure ? failure : done(trips, trips->asked, began_ns);
+    return failure ? failure : done(trips, trips->request, began_ns);
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
@@ -433,9 +433,9 @@ static void answered(struct trips *trips)
 static int tcp_answer(struct trips *trips)
 {
     int fd = trips->stream->fd;
-    int failure = tcp_take(trips, fd, trips->asked, trips->bytes, look_for_end);
+    int failure = tcp_take(trips, fd, trips->request, trips->bytes, look_for_end);
     if (!failure)
-        failure = tcp_put(trips, fd, trips->asked, trips->bytes);
+        failure = tcp_put(trips, fd, trips->request, trips->bytes);
     if (!failure)
         answered(trips);
     return failure ? failure : look_for_stop(trips, 0, 0);
@@ -445,7 +445,7 @@ static int tcp_answer(struct trips *trips)
 static int udp_answer(struct trips *trips, double *quiet_since_s)
 {
     const struct stream_counts *counts = &trips->stream->counts;
-    ssize_t length = udp_take(trips, trips->asked);
+    ssize_t length = udp_take(trips, trips->request);
     if (length < 0 && length != -EAGAIN)
         return (int)length;
     if (stopping(trips))
@@ -453,14 +453,14 @@ static int udp_answer(struct trips *trips, double *quiet_since_s)
     if (length >= 0) {
         *quiet_since_s = 0;
         trips->tries = 0;
-        int failure = (size_t)length == trips->bytes ? udp_put(trips, trips->asked) : 0;
+        int failure = (size_t)length == trips->bytes ? udp_put(trips, trips->request) : 0;
         if ((size_t)length == trips->bytes && !failure)
             answered(trips);
         return failure;
     }
     if (counts->datagrams >= expected(trips))
         return -EPIPE;
-    if (expected(trips) == STREAM_UNTOLD)
+    if (expected(trips) == STREAM_UNKNOWN)
         return 0;
     if (*quiet_since_s <= 0)
         *quiet_since_s = now_s();
@@ -570,7 +570,7 @@ static int await_close(struct trips *trips, int fd)
 
 static int crr_talk(struct trips *trips, int fd)
 {
-    int failure = tcp_put(trips, fd, trips->asked, RR_KEY_BYTES + trips->bytes);
+    int failure = tcp_put(trips, fd, trips->request, RR_KEY_BYTES + trips->bytes);
     if (!failure)
         failure = tcp_take(trips, fd, trips->answered, trips->bytes, look_for_connection);
     if (failure == -EPIPE)
@@ -580,7 +580,7 @@ static int crr_talk(struct trips *trips, int fd)
 
 static int crr_trip(struct trips *trips, const struct crr *crr)
 {
-    mark(trips, trips->asked + RR_KEY_BYTES);
+    mark(trips, trips->request + RR_KEY_BYTES);
     trips->stream->counts.datagrams++;
     uint64_t began_ns = now_ns();
     int fd = socket(crr->far->ss_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
@@ -593,7 +593,7 @@ static int crr_trip(struct trips *trips, const struct crr *crr)
     if (!failure && trips->stream->counts.datagrams == 1)
         read_socket(trips, fd, true);
     close(fd);
-    return failure ? failure : done(trips, trips->asked + RR_KEY_BYTES, began_ns);
+    return failure ? failure : done(trips, trips->request + RR_KEY_BYTES, began_ns);
 }
 
 int crr_ask(struct stream *stream, const struct sockaddr_storage *far,
@@ -605,7 +605,7 @@ int crr_ask(struct stream *stream, const struct sockaddr_storage *far,
     int failure = trips_begin(&trips, RR_KEY_BYTES);
     if (failure)
         return failure;
-    memcpy(trips.asked, key, RR_KEY_BYTES);
+    memcpy(trips.request, key, RR_KEY_BYTES);
     while (!failure && !over(&trips))
         failure = crr_trip(&trips, &crr);
     return trips_end(&trips, failure);
@@ -646,15 +646,15 @@ static bool same_key(const uint8_t *one, const uint8_t *other)
 /* Whatever becomes of one connection is its asker's to tell; here it is only not answered. */
 static int answer_connection(struct trips *trips, const struct door *door, int fd)
 {
-    int end = tcp_take(trips, fd, trips->asked, RR_KEY_BYTES, look_for_key);
-    if (!end && !same_key(trips->asked, door->key))
+    int end = tcp_take(trips, fd, trips->request, RR_KEY_BYTES, look_for_key);
+    if (!end && !same_key(trips->request, door->key))
         end = -EACCES;
     if (end && end != -ECANCELED)
         turn_away(door);
     if (!end)
-        end = tcp_take(trips, fd, trips->asked, trips->bytes, look_for_key);
+        end = tcp_take(trips, fd, trips->request, trips->bytes, look_for_key);
     if (!end)
-        end = tcp_put(trips, fd, trips->asked, trips->bytes);
+        end = tcp_put(trips, fd, trips->request, trips->bytes);
     if (!end && trips->stream->counts.datagrams == 0)
         read_socket(trips, fd, true);
     if (!end)
@@ -675,7 +675,7 @@ static int look_for_last(struct trips *trips, double *quiet_since_s)
 {
     if (stopping(trips))
         return -ECANCELED;
-    if (expected(trips) == STREAM_UNTOLD)
+    if (expected(trips) == STREAM_UNKNOWN)
         return 0;
     if (*quiet_since_s <= 0)
         *quiet_since_s = now_s();
@@ -706,7 +706,7 @@ static int answer_next(struct trips *trips, const struct door *door, double *qui
 }
 
 /* Timeouts let accept() sleep only where it blocks, which it does not while the test is opened. */
-static int wait_as_asked(const struct trips *trips, int listen_fd)
+static int wait_for_opening(const struct trips *trips, int listen_fd)
 {
     int flags = fcntl(listen_fd, F_GETFL);
     if (flags < 0)
@@ -726,7 +726,7 @@ int crr_answer(int listen_fd, struct stream *stream, const struct sockaddr_stora
     if (failure)
         return failure;
     /* accept() is to come back, and what is accepted inherits the other option. */
-    if (wait_as_asked(&trips, listen_fd) ||
+    if (wait_for_opening(&trips, listen_fd) ||
         setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) || set_timeouts(listen_fd))
         failure = failed(&trips, errno, "preparing the listening socket");
     while (!failure)

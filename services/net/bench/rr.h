@@ -28,7 +28,7 @@ static const double RR_ANSWER_S = 1;
  * -EBADMSG is a wrong answer, -ECONNRESET a far end that has closed, -ETIMEDOUT one that is silent.
  * Over TCP and UDP alike: the socket is connected, its test says which. */
 int rr_ask(struct stream *stream, const struct driver *driver);
-/* Ends when `expected` is told and reached, or (UDP) nothing more has come for 100 ms; over TCP also
+/* Ends when `expected` is known and reached, or (UDP) nothing more has come for 100 ms; over TCP also
  * when the asker has closed its end between two round trips. */
 int rr_answer(struct stream *stream, const struct driver *driver);
 

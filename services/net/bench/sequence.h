@@ -11,7 +11,7 @@ enum { SEQUENCE_WINDOW = 1 << 18 };
 enum arrival { ARRIVAL_NEW, ARRIVAL_AGAIN, ARRIVAL_TOO_LATE };
 
 /* Counts are exact for whatever comes at most SEQUENCE_WINDOW - 64 numbers behind the highest. What
- * comes later can be new or a duplicate, nobody knows: it is neither, and so among the lost. */
+ * comes later may be new or a duplicate: it counts as neither, and so among the lost. */
 struct sequence {
     uint64_t next;       /* one more than the highest that came; 0: none came */
     uint64_t unique;     /* numbers that came */

@@ -19,7 +19,7 @@ static const double OPEN_S = 4.5;
 static const double BEGIN_S = 3;
 /* Who waits looks that often whether the run is to stop. */
 static const double LOOK_S = 0.05;
-/* A far end of our own is asked for no more than its test needs. */
+/* A far end of our own is granted no more than its test needs. */
 static const double CHILD_EXPIRY_S = 10;
 static const double CHILD_DURATION_S = 1e6;
 
@@ -71,23 +71,23 @@ static int reach(struct session *session, const struct session_where *where)
     return failure ? failed(session) : EXIT_OK;
 }
 
-/* Waits until `told` of the control connection says so; false when it is lost or too late. */
-static bool wait_until(struct session *session, bool (*told)(const struct session *),
+/* Waits until `reached` is true; false when the control connection is lost or it is too late. */
+static bool wait_until(struct session *session, bool (*reached)(const struct session *),
                        double until_s)
 {
     struct near_control *control = &session->control;
     pthread_mutex_lock(&control->lock);
-    while (!told(session) && !atomic_load(&control->lost) && now_s() < until_s &&
+    while (!reached(session) && !atomic_load(&control->lost) && now_s() < until_s &&
            !run_stopping(session->run))
         near_control_wait(control, LOOK_S);
-    bool good = told(session) && !atomic_load(&control->lost);
+    bool good = reached(session) && !atomic_load(&control->lost);
     pthread_mutex_unlock(&control->lock);
     return good;
 }
 
 static bool all_openings(const struct session *session)
 {
-    return session->control.openings_told == session->control.count;
+    return session->control.openings_reported == session->control.count;
 }
 
 static bool all_connected(const struct session *session)
@@ -270,7 +270,7 @@ void session_start_phase(struct session *session)
 }
 
 /* What the near end has sent and asked. */
-static void tell_sent(struct session *session)
+static void send_totals(struct session *session)
 {
     struct frame frame;
     for (unsigned i = 0; i < session->control.count; i++) {
@@ -288,10 +288,10 @@ int session_end_phase(struct session *session)
     struct near_control *control = &session->control;
     bool (*ended)(const struct session *) = control->begun == PHASE_RAMP ? ended_ramp : ended_timed;
     struct frame frame;
-    tell_sent(session);
+    send_totals(session);
     control_put_phase(&frame, MESSAGE_END, (uint8_t)control->begun);
     near_control_send(control, &frame);
-    /* No bound but the heartbeats': how long a slow path takes to drain nobody knows. The far end
+    /* No bound but the heartbeats': how long a slow path takes to drain is unknown. The far end
      * gives up when nothing comes any more. */
     while (!wait_until(session, ended, now_s() + 1) && !session_lost(session))
         if (run_stopping(session->run))

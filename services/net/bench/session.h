@@ -22,7 +22,7 @@ struct session_where {
     int ip_version; /* of the loopback: 4 or 6; 0: 4 */
 };
 
-/* What the far end has told. */
+/* What the far end has reported. */
 struct far_report {
     unsigned sockets;
     /* Of the phase that ended last, as in test_place(): of the far end's role on each socket. */
@@ -54,13 +54,13 @@ const struct sockaddr_storage *session_near_address(const struct session *sessio
 
 /* The far end begins the phase (0: ramp, 1: timed): back when its roles run, those of it that send
  * included. Its senders end by themselves when the time of the phase is over or, in the timed one,
- * their share of the work is done; the near receivers' `expected` is set as soon as they have told.
+ * their share of the work is done; the near receivers' `expected` is set as soon as they report.
  * Call stream_begin_phase() of the near streams before it. Like the next one: 0 or an exit_code with
  * its run_reason(); called by one thread. */
 int session_begin_phase(struct session *session, unsigned phase);
 /* Right before this end's roles begin: the far end's senders start. Called by one thread. */
 void session_start_phase(struct session *session);
-/* When all near senders and askers have ended, those of the load included: tells the far end what
+/* When all near senders and askers have ended, those of the load included: reports to the far end what
  * they have sent or asked (counts.bytes, counts.datagrams; of an rr the operations stand in
  * datagrams), has its senders stop, and waits until its receivers have drained. The near receivers
  * of the load may still be running; those of the test have ended by themselves. */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-/* Shorter than the far end's own patience (STUCK_S): whoever sees more says more. */
+/* Shorter than the far end's own STUCK_S: the near end sees more and reports more. */
 static const double STALL_S = 4;
 /* One look counts for no more: who was not on a CPU in between has not waited. */
 static const double STALL_LOOK_S = 0.25;

@@ -12,13 +12,14 @@
 enum {
     PHASE_RAMP,
     PHASE_TIMED,
-    STREAM_HEADER_BYTES = 16, /* of a datagram; shorter ones have none, and only totals are told */
-    STREAM_GSO_MOST = 64,     /* segments of a send; the kernel takes 128, older ones 64 */
+    STREAM_HEADER_BYTES =
+        16,               /* of a datagram; shorter ones have none, and only totals are reported */
+    STREAM_GSO_MOST = 64, /* segments of a send; the kernel takes 128, older ones 64 */
 };
 
-#define STREAM_UNTOLD UINT64_MAX
+#define STREAM_UNKNOWN UINT64_MAX
 
-/* How a role knows when to stop and whom it tells; each end has its own. */
+/* How a role knows when to stop and where it reports; each end has its own. */
 struct driver {
     void *context;
     /* A sender, an asker: begin no more. `now_s` is now_s(). */
@@ -35,7 +36,7 @@ struct stream_counts {
         datagrams; /* sent; of a receiver those of this phase that it had not had before (blocks
                       too short for a header: all that came) */
     uint64_t duplicated, reordered; /* of a receiver; reordered: behind one that was sent later */
-    uint64_t refused; /* sends that told of an earlier datagram's ICMP "refused"; of many in
+    uint64_t refused; /* sends that returned an earlier datagram's ICMP "refused"; of many in
                          a call at least so many */
     uint64_t dropped_by_receiver; /* by the socket, its buffer being full (SO_MEMINFO); with GRO as
                                      many a drop as its messages held on average */
@@ -60,7 +61,7 @@ struct stream {
     unsigned index;
     int fd; /* connected */
     enum role role;
-    /* STREAM_UNTOLD until the sender has told it: bytes (TCP) or datagrams (UDP) of this phase. */
+    /* STREAM_UNKNOWN until the sender has reported it: bytes (TCP) or datagrams (UDP) of this phase. */
     _Atomic uint64_t expected;
     struct stream_counts counts; /* of the phase */
     uint8_t phase;

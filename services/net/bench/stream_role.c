@@ -14,7 +14,7 @@ double role_begin(void)
     return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
-static void tell_tcp(struct stream *stream)
+static void report_tcp(struct stream *stream)
 {
     struct stream_counts *counts = &stream->counts;
     struct endpoint_tcp tcp;
@@ -34,7 +34,7 @@ void role_end(struct stream *stream, double before_cpu_s)
     endpoint_buffers_in_force(stream->fd, &counts->send_buffer_bytes,
                               &counts->receive_buffer_bytes);
     if (stream->test->protocol == PROTOCOL_TCP) {
-        tell_tcp(stream);
+        report_tcp(stream);
         return;
     }
     counts->path_mtu_bytes = endpoint_path_mtu(stream->fd);

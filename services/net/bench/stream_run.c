@@ -44,7 +44,7 @@ int stream_open(struct stream *stream)
     if (error || !bulk(stream))
         return error;
     set_waits(stream->fd);
-    atomic_store(&stream->expected, STREAM_UNTOLD);
+    atomic_store(&stream->expected, STREAM_UNKNOWN);
     return stream->test->protocol == PROTOCOL_TCP ? tcp_open(stream) : udp_open(stream);
 }
 
@@ -62,7 +62,7 @@ void stream_begin_phase(struct stream *stream, uint8_t phase)
 {
     stream->phase = phase;
     memset(&stream->counts, 0, sizeof stream->counts);
-    atomic_store(&stream->expected, STREAM_UNTOLD);
+    atomic_store(&stream->expected, STREAM_UNKNOWN);
     struct endpoint_tcp tcp = {0};
     if (stream->test->protocol == PROTOCOL_TCP)
         endpoint_tcp(stream->fd, &tcp);

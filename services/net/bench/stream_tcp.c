@@ -102,14 +102,14 @@ void tcp_close(struct stream *stream)
 /* ---- sending without a copy ----------------------------------------------------------------- */
 
 /* One message of the error queue: calls `first` to `last` are done with. */
-static void note_done(struct stream *stream, const struct sock_extended_err *told)
+static void note_done(struct stream *stream, const struct sock_extended_err *report)
 {
     struct tcp_own *own = stream->own;
-    if (told->ee_errno != 0 || told->ee_origin != SO_EE_ORIGIN_ZEROCOPY)
+    if (report->ee_errno != 0 || report->ee_origin != SO_EE_ORIGIN_ZEROCOPY)
         return;
-    uint32_t calls = told->ee_data - told->ee_info + 1;
+    uint32_t calls = report->ee_data - report->ee_info + 1;
     own->reaped += calls;
-    if (told->ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
+    if (report->ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
         stream->counts.zerocopy_copied += calls;
 }
 
@@ -120,25 +120,25 @@ static bool reap_one(struct stream *stream)
     if (recvmsg(stream->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
         return false;
     for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one)) {
-        struct sock_extended_err told;
-        memcpy(&told, CMSG_DATA(one), sizeof told);
+        struct sock_extended_err report;
+        memcpy(&report, CMSG_DATA(one), sizeof report);
         if ((one->cmsg_level == SOL_IP && one->cmsg_type == IP_RECVERR) ||
             (one->cmsg_level == SOL_IPV6 && one->cmsg_type == IPV6_RECVERR))
-            note_done(stream, &told);
+            note_done(stream, &report);
     }
     return true;
 }
 
 static void reap(struct stream *stream, int wait_ms)
 {
-    struct pollfd one = {.fd = stream->fd}; /* the error queue needs no event asked for */
+    struct pollfd one = {.fd = stream->fd}; /* the error queue needs no requested event */
     if (wait_ms > 0)
         poll(&one, 1, wait_ms);
     while (reap_one(stream))
         ;
 }
 
-/* The phase's calls are told with it: waits until the far end has acknowledged them. */
+/* The phase's calls are counted with it: waits until the far end has acknowledged them. */
 static void reap_all(struct stream *stream, const struct driver *driver)
 {
     const struct tcp_own *own = stream->own;
@@ -254,7 +254,7 @@ static int receive_all(struct stream *stream, const struct driver *driver)
             return role_failed(stream, "receiving", errno, NULL);
         if (got > 0)
             role_received(stream, driver, (uint64_t)got);
-        else if (expected != STREAM_UNTOLD &&
+        else if (expected != STREAM_UNKNOWN &&
                  stalled(&stall, stream->fd, stream->counts.bytes, now_s()))
             return role_failed(stream, "receiving", ETIMEDOUT, STALL_REMEDY);
     }

@@ -178,7 +178,7 @@ static int send_batch(struct stream *stream, unsigned count)
     return (int)count;
 }
 
-/* Switched off outside of a phase, for whoever else sends on this socket. */
+/* Switched off outside of a phase, for the other senders on this socket. */
 static int set_segment(struct stream *stream, uint32_t bytes)
 {
     int size = (int)bytes;
@@ -382,22 +382,22 @@ static void take_batch(struct stream *stream, const struct driver *driver, int m
 
 /* Whether there is no more to come. */
 struct drain {
-    double told_s, last_s; /* when the sender's count was seen; when something came */
+    double total_known_s, last_s; /* when the sender's count was seen; when something came */
 };
 
 static bool drained(struct stream *stream, struct drain *drain, bool came)
 {
     uint64_t expected = atomic_load_explicit(&stream->expected, memory_order_relaxed);
-    if (expected == STREAM_UNTOLD)
+    if (expected == STREAM_UNKNOWN)
         return false;
     if (stream->counts.datagrams >= expected)
         return true;
     double now = now_s();
-    if (drain->told_s == 0)
-        drain->told_s = drain->last_s = now;
+    if (drain->total_known_s == 0)
+        drain->total_known_s = drain->last_s = now;
     if (came)
         drain->last_s = now;
-    return now - drain->last_s >= QUIET_S || now - drain->told_s >= DRAIN_S;
+    return now - drain->last_s >= QUIET_S || now - drain->total_known_s >= DRAIN_S;
 }
 
 static int receive_all(struct stream *stream, const struct driver *driver)
@@ -419,7 +419,7 @@ static int receive_all(struct stream *stream, const struct driver *driver)
 
 /* The kernel counts a buffer of joined datagrams that it drops as one: it held as many as those that
  * came did on average, and no more were dropped than are missing. */
-static void tell_dropped_datagrams(struct stream *stream)
+static void note_dropped_datagrams(struct stream *stream)
 {
     const struct udp_own *own = stream->own;
     struct stream_counts *counts = &stream->counts;
@@ -428,7 +428,7 @@ static void tell_dropped_datagrams(struct stream *stream)
         return;
     double each = (double)counts->datagrams / (double)own->received;
     counts->dropped_by_receiver = (uint64_t)((double)counts->dropped_by_receiver * each + 0.5);
-    if (expected != STREAM_UNTOLD && counts->dropped_by_receiver + counts->datagrams > expected)
+    if (expected != STREAM_UNKNOWN && counts->dropped_by_receiver + counts->datagrams > expected)
         counts->dropped_by_receiver = expected - counts->datagrams;
 }
 
@@ -443,6 +443,6 @@ int udp_receive(struct stream *stream, const struct driver *driver)
     stream->counts.reordered = own->sequence->reordered;
     stream->counts.gro = own->gro;
     role_end(stream, before_cpu_s);
-    tell_dropped_datagrams(stream);
+    note_dropped_datagrams(stream);
     return error;
 }

@@ -11,7 +11,7 @@ void udp_close(struct stream *stream);
 /* Until over() or stopping(). Of the timed phase no more than the stream's share of the work: it ends
  * with the last whole block. */
 int udp_send(struct stream *stream, const struct driver *driver);
-/* Until it has all `expected` datagrams, or none came for 100 ms after that was told, or 2 s after
+/* Until it has all `expected` datagrams, or none came for 100 ms after that was known, or 2 s after
  * it, or stopping(). */
 int udp_receive(struct stream *stream, const struct driver *driver);
 

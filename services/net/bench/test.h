@@ -64,7 +64,7 @@ unsigned test_sockets(const struct test *test);
 /* … without the load: the near end's harness threads have these. */
 unsigned test_own_sockets(const struct test *test);
 struct place test_place(const struct test *test, unsigned index);
-/* The test that the load streams make: bulk TCP until they are told to stop. It shares far_cpus. */
+/* The test that the load streams make: bulk TCP until they are stopped. It shares far_cpus. */
 struct test test_of_load(const struct test *test);
 /* The bytes that the sender of this stream is to move in the timed phase; UINT64_MAX: time decides. */
 uint64_t test_share_bytes(const struct test *test, unsigned stream);

@@ -1,5 +1,5 @@
 /* The bytes of the control connection: frames of u16 type, u16 length and that many bytes, numbers
- * big-endian. What is read was written by whoever reached the port: every read is checked, a short
+ * big-endian. What is read may come from any caller that reached the port: every read is checked, a short
  * or wrong one sets `bad` and gives zeros from then on. */
 #ifndef NET_BENCH_WIRE_H
 #define NET_BENCH_WIRE_H

@@ -19,7 +19,7 @@ void fuzz_near_end(const uint8_t *bytes, size_t count);
 /* The words of a grant. */
 void fuzz_grant(const uint8_t *bytes, size_t count);
 
-/* A socket to write answers to, which nobody reads; emptied by each call. */
+/* A socket to write answers to, which is not read; emptied by each call. */
 int fuzz_socket(void);
 
 /* Puts what fits of the input into the inbox, as inbox_fill() would; how many bytes. */

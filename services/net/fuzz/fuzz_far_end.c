@@ -5,7 +5,7 @@
 #include <assert.h>
 
 /* Sockets and threads are no part of what is fuzzed: these stand in for them. All data sockets are
- * there at once, a sender ends when it is told to, everybody else when it knows what was sent. */
+ * there at once, a sender ends when it is stopped, a receiver when it knows what was sent. */
 
 int far_sockets_open(struct far_sockets *sockets, const struct test *test,
                      const struct endpoint *local, const struct endpoint *near)
@@ -73,7 +73,7 @@ int far_roles_begin(struct far_roles *roles, uint8_t phase, char *why, size_t si
     roles->running = true;
     atomic_store(&roles->started, false);
     for (unsigned i = 0; i < roles->count; i++)
-        atomic_store(&roles->roles[i].stream.expected, STREAM_UNTOLD);
+        atomic_store(&roles->roles[i].stream.expected, STREAM_UNKNOWN);
     return 0;
 }
 
@@ -105,7 +105,7 @@ void far_roles_join(struct far_roles *roles)
 {
     for (unsigned i = 0; i < roles->count; i++)
         assert(roles->roles[i].place.far == ROLE_SEND ||
-               atomic_load(&roles->roles[i].stream.expected) != STREAM_UNTOLD);
+               atomic_load(&roles->roles[i].stream.expected) != STREAM_UNKNOWN);
     roles->running = false;
 }
 

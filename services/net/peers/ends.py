@@ -32,7 +32,7 @@ def far_end(case: Case, beside: Beside) -> tuple[str, int]:
 
 def with_server(client: Command, server: Command, beside: Beside) -> Command:
     """`client` with the server that it brings along, on the CPUs of our far end; of a far host's
-    server somebody else takes care."""
+    server the caller takes care."""
     if beside.far is not None:
         return client
     if beside.far_cpus:

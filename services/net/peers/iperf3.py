@@ -20,7 +20,7 @@ STREAMS_MOST = 128
 # Its datagrams begin with a time and a number.
 UDP_BLOCK_LEAST = 16
 CONNECT_MS = 5000
-# What a buffer may be asked for: iperf3 ends where it gets less, and takes no CAP_NET_ADMIN.
+# The largest buffer to request: iperf3 ends where it gets less, and takes no CAP_NET_ADMIN.
 LIMITS = tuple(f"/proc/sys/net/core/{name}_max" for name in ("rmem", "wmem"))
 _DIRECTIONS = {"send": (), "receive": ("--reverse",), "both": ("--bidir",)}
 
@@ -111,7 +111,7 @@ class Iperf3(Peer):
         # The size of buffers that the host must allow.
         self._window: tuple[str, ...] = ()
         self.title = case.protocol
-        # How much is sent was told.
+        # How much is sent is given.
         self.metric = RATE if case.rate is None else None
         self.measures = (
             f"payload of {case.protocol} in bytes per second at the receiver, whole run, in blocks "
@@ -136,7 +136,7 @@ class Iperf3(Peer):
 
     def _size_buffers(self, ask: Ask) -> str | None:
         """Gives it buffers of our size, or says why it has smaller ones: loss in the receiver's
-        buffer, and with it the rate, is decided by them. Of two hosts the near one is asked."""
+        buffer, and with it the rate, is decided by them. Of two hosts the near one counts."""
         allowed = _allowed_bytes(ask)
         if allowed is not None and allowed >= UDP_BUFFER_BYTES:
             self._window = ("--window", str(UDP_BUFFER_BYTES))

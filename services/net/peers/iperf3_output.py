@@ -20,31 +20,31 @@ class Received:
     bytes_per_second: float
 
     @classmethod
-    def of(cls, told: dict[str, Any], what: str) -> Self:
+    def of(cls, printed: dict[str, Any], what: str) -> Self:
         """Of a sum. Raises BadOutput."""
         try:
-            return cls(int(told["bytes"]), float(told["bits_per_second"]) / 8)
+            return cls(int(printed["bytes"]), float(printed["bits_per_second"]) / 8)
         except (KeyError, TypeError, ValueError) as error:
             raise BadOutput(f"{what} is not iperf3's: {type(error).__name__} {error}") from None
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was asked for, and what arrived: there, and of a test in both directions here too."""
+    """The options in force, and what arrived: there, and of a test in both directions here too."""
 
-    asked: dict[str, Any]
+    requested: dict[str, Any]
     received: Received
     received_back: Received | None
     congestion: str | None
 
-    def check(self, **asked: object) -> None:
-        """Raises BadOutput unless it ran as it was asked to."""
-        for name, value in asked.items():
-            expect(name, self.asked.get(name), value)
+    def check(self, **requested: object) -> None:
+        """Raises BadOutput unless it ran with these options."""
+        for name, value in requested.items():
+            expect(name, self.requested.get(name), value)
 
-    def check_congestion(self, asked: str) -> None:
-        """So too of the sender's congestion control."""
-        expect("congestion control", self.congestion, asked)
+    def check_congestion(self, requested: str) -> None:
+        """Raises BadOutput unless the sender used this congestion control."""
+        expect("congestion control", self.congestion, requested)
 
 
 def read_report(output: str) -> Report:
@@ -58,7 +58,7 @@ def read_report(output: str) -> Report:
     back = _part("sum_received_bidir_reverse", output)
     congestion = re.search(r'"sender_tcp_congestion":\s*"(\w+)"', output)
     return Report(
-        asked=_part("test_start", output) or {},
+        requested=_part("test_start", output) or {},
         received=Received.of(received, "sum_received"),
         received_back=None if back is None else Received.of(back, "sum_received_bidir_reverse"),
         congestion=congestion[1] if congestion else None,

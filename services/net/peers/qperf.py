@@ -57,7 +57,7 @@ class Latency(Peer):
             address,
             "--time", str(whole_seconds(beside.elapsed_s)),
             "--msg_size", str(self._case.block_bytes),
-            # Plain units, and what it was told.
+            # Plain units, and its options.
             "-uu", "-vvu",
             self.title,
         )  # fmt: skip

@@ -1,6 +1,6 @@
 """sockperf: ping-pong of small messages, one at a time, every time kept.
 
-By default it says half a round trip and calls it latency; it is told to say whole ones.
+By default it says half a round trip and calls it latency; an option makes it print whole ones.
 """
 
 import math

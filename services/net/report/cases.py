@@ -29,7 +29,7 @@ SAMPLED = "sampled"
 
 
 def distinguishing(case: CaseResult) -> Params:
-    """What the suite asked for, without the buffers that UDP has by itself."""
+    """The parameters that the suite gives, without the buffers that UDP has by itself."""
     udp = name_of(case).startswith("udp")
     return {
         name: value
@@ -44,7 +44,7 @@ def bits(value: float | None) -> str:
 
 
 def target_of(case: CaseResult) -> str:
-    """Where the far end was: `loopback` or `far_host`; as asked for where nothing ran."""
+    """Where the far end was: `loopback` or `far_host`; as requested where nothing ran."""
     return str(resolved(case).get(TARGET) or "")
 
 

@@ -146,7 +146,7 @@ def _sum(*metrics: str) -> Cell:
 
 
 def in_force(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
-    """The part about what the kernel made of what was asked for."""
+    """The part about what the kernel made of the requested options."""
     measured = [case for case in cases if primary(case)]
     tables = (
         _table("What was in force", measured, _IN_FORCE),
@@ -311,10 +311,10 @@ def _warnings(case: CaseResult) -> str:
 
 
 def _caution(case: CaseResult, code: str) -> str:
-    moved, asked_for = median(case, "receiver_bytes"), resolved(case).get(TOTAL)
-    if code != SAMPLED or moved is None or not isinstance(asked_for, int | float):
+    moved, requested = median(case, "receiver_bytes"), resolved(case).get(TOTAL)
+    if code != SAMPLED or moved is None or not isinstance(requested, int | float):
         return code.replace("_", " ")
-    return f"sampled, {human(moved, 'byte')} of {human(asked_for, 'byte')}"
+    return f"sampled, {human(moved, 'byte')} of {human(requested, 'byte')}"
 
 
 _CPU = (

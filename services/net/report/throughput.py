@@ -103,7 +103,7 @@ def throughput(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 
 
 def _unpaced(cases: Sequence[CaseResult]) -> list[CaseResult]:
-    """A rate that was asked for says what was asked for: it stands under loss."""
+    """A set rate is no figure: it stands under loss."""
     return [case for case in cases if case.params.get(RATE) is None]
 
 
@@ -157,7 +157,7 @@ def loss(cases: Sequence[CaseResult], *, of: int) -> Iterator[Block]:
 def _over_offered(
     cases: Sequence[CaseResult], title: str, y: CurveAxis, metric: str, factor: float
 ) -> Iterator[Chart]:
-    """A curve for cases that differ in the rate that was asked for alone."""
+    """A curve for cases that differ in the set rate alone."""
     known = [
         (case, {name: value for name, value in distinguishing(case).items() if name != RATE}, point)
         for case in cases

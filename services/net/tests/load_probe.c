@@ -31,12 +31,12 @@ static struct test test = {
     .streams = MOST,
     .block_bytes = 128 << 10,
 };
-static atomic_bool told_to_stop;
+static atomic_bool stop_requested;
 
 static bool stopping(void *context)
 {
     (void)context;
-    return atomic_load(&told_to_stop);
+    return atomic_load(&stop_requested);
 }
 
 static void must(bool done, const char *what)
@@ -81,7 +81,7 @@ static void begin(struct end *end, unsigned count)
 }
 
 /* What the senders of one end have sent, the receivers of the other are to have. */
-static void tell(const struct end *from, struct end *to, unsigned count)
+static void pass_totals(const struct end *from, struct end *to, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         if (from->of[i].sends)
@@ -129,11 +129,11 @@ int main(int argc, char **argv)
     nanosleep(&time, NULL);
     uint64_t moved = load_moved(near.load);
     if (strcmp(how, ""))
-        atomic_store(&told_to_stop, true);
+        atomic_store(&stop_requested, true);
     load_stop(near.load);
-    tell(&near, &far, count);
+    pass_totals(&near, &far, count);
     load_stop(far.load);
-    tell(&far, &near, count);
+    pass_totals(&far, &near, count);
     printf("{\"moved\": %" PRIu64 ", ", moved);
     join(&near, "near");
     join(&far, "far");

@@ -33,14 +33,14 @@ __attribute__((constructor)) static void begin(void)
     drop_bytes = number("SHIM_BYTES");
 }
 
-int gettimeofday(struct timeval *restrict told, void *restrict zone)
+int gettimeofday(struct timeval *restrict result, void *restrict zone)
 {
     struct timespec now;
     (void)zone;
     clock_gettime(CLOCK_MONOTONIC, &now);
     unsigned long long us = (unsigned long long)now.tv_sec * 1000000 + (unsigned)now.tv_nsec / 1000;
     us *= clock_factor;
-    *told = (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    *result = (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
     return 0;
 }
 

@@ -255,7 +255,7 @@ static void prepare(const char *what)
     histogram_clear(&ends->latencies);
     ends->near = ends->far =
         (struct stream){.test = &test, .fd = -1, .phase = (uint8_t)number("phase", 1)};
-    atomic_store(&ends->far.expected, STREAM_UNTOLD);
+    atomic_store(&ends->far.expected, STREAM_UNKNOWN);
     if (test.protocol == PROTOCOL_UDP)
         udp_pair();
     else
