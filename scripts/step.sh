@@ -2,7 +2,9 @@
 # shellcheck shell=bash
 
 mkdir -p build
-setup_log="build/$(basename "$0" .sh).log" # one a script: make runs several at once
+# One a script: make runs several at once.
+setup_log=${0##*/}
+setup_log=build/${setup_log%.sh}.log
 
 # step TEXT COMMAND...: prints one line; what the command says goes to the log and is shown only
 # when it fails.

@@ -25,6 +25,8 @@ from hostbench.run.local import LocalTransport
 from hostbench.service.toolserver import ToolServerWork
 from tests.faults.command import Command
 
+pytestmark = pytest.mark.exhaustive  # `make test` installs no peers
+
 CPUS = tuple(sorted(os.sched_getaffinity(0)))
 TWO, FIRST, LAST = CPUS[:2], CPUS[:1], CPUS[-1:]
 
@@ -82,7 +84,6 @@ WIDE: Params = {"dtype": "fp32", "isa": "avx512"}
         pytest.param("sysbench", "clock", {}, TWO, marks=needs("sysbench")),
     ],
 )
-@pytest.mark.sampled(4)
 def test_a_light_peer(
     transport: LocalTransport, tool: str, workload: str, params: Params, cpus: tuple[int, ...]
 ) -> None:
@@ -117,7 +118,6 @@ HUGE: Params = {"pages": "huge", "isa": "scalar", "size_bytes": 64_000_000}
         pytest.param("sysbench", "read", HUGE, LAST, marks=needs("sysbench")),
     ],
 )
-@pytest.mark.sampled(4)
 def test_a_light_peer_of_memory(
     transport: LocalTransport, tool: str, workload: str, params: Params, cpus: tuple[int, ...]
 ) -> None:
@@ -153,7 +153,6 @@ DGEMM: Params = {"n": 300, "dtype": "fp64"}
 @pytest.mark.parametrize(
     ("workload", "params", "ranks"), [("linpack", HPL, len(TWO)), ("gemm", DGEMM, 1)]
 )
-@pytest.mark.exhaustive
 def test_hpcc(transport: LocalTransport, workload: str, params: Params, ranks: int) -> None:
     beside = Beside(cpus=TWO, rate=1e10, elapsed_s=0.1)
     before = set(Path("/dev/shm").iterdir())
@@ -233,7 +232,6 @@ SPIN: Params = {"block_bytes": 1, "wait": "spin", "target": "loopback"}
         pytest.param("qperf", "udp_rr", ECHO, 1e-6, 1e-1, marks=needs("qperf")),
     ],
 )
-@pytest.mark.sampled(4)
 def test_a_peer_of_the_network_brings_its_server(
     transport: LocalTransport,
     tool: str,

@@ -18,7 +18,7 @@ from hostbench.model.result import CaseResult, MetricResult, ResultDocument, Tri
 from hostbench.model.table import Metric
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points, line
-from tests.influx.jobs import measured
+from tests.influx.jobs import SUITE, few_of, measured
 from tests.stack.board_values import Expected, difference, rows_of, variable_values
 from tests.stack.influx_server import InfluxServer
 from tests.unit.gpu_documents import gpu_run
@@ -133,10 +133,15 @@ def with_all_usage(case: CaseResult) -> CaseResult:
     return case.model_copy(update={"trials": trials})
 
 
-@pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> ResultDocument:
+ALL = pytest.param(SUITE, id="all", marks=pytest.mark.exhaustive)
+
+
+@pytest.fixture(scope="module", params=[pytest.param(few_of(SUITE), id="few"), ALL])
+def document(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> ResultDocument:
     """That of a real job, as if a service had run its trials where all limits are known."""
-    _, found = measured(tmp_path_factory.mktemp("results"))
+    _, found = measured(tmp_path_factory.mktemp("results"), suite=request.param)
     cases = [
         with_all_usage(with_sensors(with_limit(case), found.workloads[case.workload]))
         for case in found.cases
@@ -206,6 +211,7 @@ def test_two_cards_of_one_name_are_two_and_the_drivers_copy_is_none_of_ours(
     assert lines == {"0: A card for tests", "1: A card for tests"}
 
 
+@pytest.mark.parametrize("document", [ALL], indirect=True)
 def test_the_document_leaves_no_panel_untried(
     document: ResultDocument, influx: InfluxClient
 ) -> None:
@@ -233,6 +239,7 @@ def test_variables_offer_what_there_is(document: ResultDocument, influx: InfluxC
         assert values == expected[query.board, query.panel], query
 
 
+@pytest.mark.parametrize("document", [ALL], indirect=True)
 def test_choices_choose(document: ResultDocument, influx: InfluxClient) -> None:
     host, suite = document.host.hostname, document.suite.name
     workloads = {case.workload for case in document.cases}

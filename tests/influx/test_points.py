@@ -210,7 +210,7 @@ def test_a_size_that_was_left_to_the_program_is_what_it_took(
     measured_case = next(c for c in document.cases if c.workload == "mem.pointer_chase")
     left = {"params": {**measured_case.params, "size_bytes": "auto"}}
     for case, expected in (
-        (measured_case.model_copy(update=left), 16 << 10),
+        (measured_case.model_copy(update=left), 4 << 20),
         (measured_case.model_copy(update={**left, "trials": (skipped(),)}), None),
     ):
         point = case_points(JobContext.of_document(document), case)[0]

@@ -308,6 +308,7 @@ def test_bytes_between_two_hosts(real: TwoHosts) -> None:
 
 
 @pytest.mark.parametrize("workload", ["udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "naive_stream"])
+@pytest.mark.sampled(5)
 def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None:
     job_id = real.orchestrator.submit(**job(duration_s=0.5) | {"workload": f"net.{workload}"})
     view = real.orchestrator.wait_for(job_id)
@@ -316,6 +317,7 @@ def test_every_workload_between_two_hosts(real: TwoHosts, workload: str) -> None
 
 
 @pytest.mark.parametrize("workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr"])
+@pytest.mark.sampled(5)
 def test_the_real_ends_are_parted(real: TwoHosts, workload: str) -> None:
     """In mid-trial, and nobody says goodbye: each end gives up by itself."""
     job_id = real.orchestrator.submit(**job(duration_s=600) | {"workload": f"net.{workload}"})
@@ -364,6 +366,7 @@ def test_a_run_by_hand_between_two_hosts(real: TwoHosts, tmp_path: Path) -> None
         ("udp_rr", "ping"),
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_peer_between_two_hosts(real: TwoHosts, workload: str, tool: str) -> None:
     """Its server is a session too, and nothing of one is in the way of the next."""
     if shutil.which(tool) is None:

@@ -413,6 +413,7 @@ def test_every_word_is_documented() -> None:
 # ---- the page ----
 
 
+@pytest.mark.exhaustive
 def test_a_page_of_three_hundred_rows_stays_below_two_megabytes() -> None:
     tables = PUBLISHED["tables"]
     many = {

@@ -516,6 +516,7 @@ def test_documents_that_say_less(change: Callable[[CaseResult], CaseResult]) -> 
 
 
 @pytest.mark.parametrize("trials", [1, 2])
+@pytest.mark.sampled(2)
 def test_few_trials_without_limits_and_peers(trials: int) -> None:
     found = report_of(disk_run(trials, limits=False, peers=False), "result.json")
     assert "no limit" in html(found) and "## Disk" in markdown(found)
