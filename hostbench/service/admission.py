@@ -145,7 +145,8 @@ def _peer_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVa
 def checked_peer_params(
     params: Mapping[str, ParamValue], workload: Workload, allowed_cpus: Collection[int]
 ) -> dict[str, ParamValue]:
-    """Those that a trial of ours resolved: its numbers may lie below what may be asked for."""
+    """The parameters that a trial of ours resolved: its numbers may lie below the least that a
+    request may have."""
     for name, value in params.items():
         try:
             param = known_param(workload, name)
