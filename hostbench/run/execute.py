@@ -1,15 +1,16 @@
-"""Runs a plan: idle gate, trials, repeats, sinks."""
+"""Runs a plan: idle gate, trials and those of peers, repeats, sinks."""
 
 import contextlib
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from hostbench.base.errors import NotIdleError
 from hostbench.base.interrupt import Interrupt
 from hostbench.host.idle import HostWatch, IdleGate
 from hostbench.judge.case import finished_case, settled, stop_reason
 from hostbench.judge.limits import HostLimits
-from hostbench.judge.peer import peer_pairs
+from hostbench.judge.peer import judged_peer_trial, peer_pairs
 from hostbench.judge.trial import (
     failed_trial,
     measured_trial,
@@ -29,6 +30,7 @@ from hostbench.model.job_events import (
     TrialEndedEvent,
     WaitingEvent,
 )
+from hostbench.model.limit import Limit
 from hostbench.model.peer import TrialEvent
 from hostbench.model.result import (
     OWN_TOOL,
@@ -38,9 +40,15 @@ from hostbench.model.result import (
     Verdict,
 )
 from hostbench.model.table import Metric, ParamMeaning
-from hostbench.model.trial import Transport, Trial, TrialFailed, trial_name
-from hostbench.plan.estimate import Plan
-from hostbench.run.peer_turns import peer_turns
+from hostbench.model.trial import Beside, Transport, Trial, TrialFailed, trial_name
+from hostbench.plan.estimate import Plan, trial_timeout_s
+from hostbench.plan.workloads import split_workload
+from hostbench.programs.peer import Peer
+from hostbench.programs.subsystem import peers_of
+
+FAR_CPUS = "far_cpus"
+# The whole-run figure beside a rate, and beside a time.
+WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 
 class Execution:
@@ -149,7 +157,7 @@ class Execution:
     def _measured(
         self, case: PlannedCase, index: int, trial: Trial
     ) -> tuple[TrialRecord, TrialFailed | None]:
-        """A trial that nobody has judged yet, and why its transport has no end of it."""
+        """The record of a trial, not judged yet, and why it has no end, None where it has one."""
         time_unix_s, started_s = time.time(), time.monotonic()
         events: list[TrialEvent] = []
         failure: TrialFailed | None = None
@@ -193,3 +201,60 @@ class Execution:
             timeout_s=case.timeout_s,
             id=trial_name(case, len(before)),
         )
+
+
+@dataclass(frozen=True)
+class PeerTurn:
+    """One trial of one peer beside one of ours."""
+
+    peer: Peer
+    trial: Trial
+    beside: Beside
+    limit: Limit | None
+
+    def judged(self, record: TrialRecord) -> TrialRecord:
+        """What the trial is worth."""
+        return judged_peer_trial(record, self.peer, self.beside, self.limit)
+
+
+def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterator[PeerTurn]:
+    """The peers of `case` after `ours`, which has a figure, with the parameters it resolved."""
+    assert ours.start is not None and ours.end is not None and ours.value is not None
+    subsystem, workload = split_workload(case.workload)
+    params = {
+        name: value
+        for name, value in ours.start.params.items()
+        if value is not None and not isinstance(value, tuple)
+    }
+    beside = Beside(
+        cpus=ours.start.placement.cpus,
+        rate=ours.end.metrics.get(primary.name + WHOLE_RUN[primary.direction]) or ours.value,
+        elapsed_s=ours.end.elapsed_s,
+        far_cpus=_cpu_list(ours.start.params.get(FAR_CPUS)),
+    )
+    for peer in peers_of(subsystem, workload, params):
+        if peer.tool not in case.peers:
+            continue
+        trial = Trial(
+            tool=peer.tool,
+            subsystem=subsystem,
+            workload=workload,
+            params=params,
+            timeout_s=trial_timeout_s(peer.trial_time_s(beside.elapsed_s)),
+            beside=beside,
+            id=trial_name(case, ours.index, peer.tool),
+        )
+        yield PeerTurn(peer, trial, beside, _limit(ours, peer, primary))
+
+
+def _cpu_list(param: object) -> tuple[int, ...]:
+    return param if isinstance(param, tuple) else ()
+
+
+def _limit(ours: TrialRecord, peer: Peer, primary: Metric) -> Limit | None:
+    """What bounds our primary metric bounds a whole-run mean of the same quantity too; a peer's
+    time is held against no limit."""
+    if peer.metric is None or primary.direction == "lower":
+        return None
+    limit = ours.limits.get(peer.metric) or ours.limits.get(primary.name)
+    return limit if limit is not None and limit.unit == peer.unit else None

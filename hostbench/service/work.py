@@ -14,8 +14,8 @@ from hostbench.run.local import LocalTransport
 from hostbench.service.trial import WorkEvent
 
 # A service is not informed that a job is over: the job's file is removed when another job begins,
-# else so long after its last trial. Between two trials a job may wait for an idle host, or measure cases of
-# another subsystem.
+# else so long after its last trial. Between two trials a job may wait for an idle host, or measure
+# cases of another subsystem.
 KEPT_S = 600.0
 
 
