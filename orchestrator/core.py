@@ -10,9 +10,14 @@ from hostbench.model.registry import subsystems
 from hostbench.results.store import ResultsStore
 from orchestrator.influx.outbox import Outbox, OutboxStatus
 from orchestrator.influx.writer import BLOCK_S, OutboxWriter
-from orchestrator.observe.health import Check, redis_check, results_check, thread_check
-from orchestrator.observe.metrics import Metrics
-from orchestrator.observe.usage import control_plane_meter
+from orchestrator.observe import (
+    Check,
+    Metrics,
+    control_plane_meter,
+    redis_check,
+    results_check,
+    thread_check,
+)
 from orchestrator.queue.acceptance import Acceptance
 from orchestrator.queue.connection import connect, connect_async
 from orchestrator.queue.hosts import HostStore

@@ -16,7 +16,6 @@ from hostbench.model.job_events import StateEvent
 from hostbench.model.jobs import TERMINAL, JobView, StackState
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job
-from orchestrator.api.examples import EVENTS
 from orchestrator.core import Orchestrator
 from orchestrator.queue.connection import key
 
@@ -27,6 +26,20 @@ WATCHERS_MOST = 100
 RETRY_MS = 2000
 _EVENT_ID = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
 BEGINNING = "0-0"
+_EXAMPLE = """\
+event: state
+id: 1763683201543-0
+data: {"event":"state","job":"20261120T174501Z-quick-3f2a","state":"waiting","reason":null,…}
+
+event: sample
+data: {"event":"sample","case":"f3a97b2c01de","sample":{"event":"sample","t_s":1.0,…}}
+
+: ping
+
+event: state
+id: 1763683263002-0
+data: {"event":"state","job":"20261120T174501Z-quick-3f2a","state":"succeeded","reason":null,…}
+"""
 
 router = APIRouter(tags=["jobs"])
 
@@ -62,7 +75,7 @@ class Watchers:
     response_class=EventSourceResponse,
     dependencies=[Depends(Watchers())],
     responses={
-        200: {"content": {"text/event-stream": {"example": EVENTS}}},
+        200: {"content": {"text/event-stream": {"example": _EXAMPLE}}},
         **problem_responses([401, 404, 422, 429, 503]),
     },
 )

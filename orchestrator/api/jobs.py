@@ -1,6 +1,6 @@
 """/jobs: submit, list, look, cancel, resume."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 
@@ -8,7 +8,6 @@ from hostbench.model.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
 from hostbench.web.body import accepts, json_body
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job, JobId
-from orchestrator.api.examples import SUBMISSIONS
 from orchestrator.core import Orchestrator
 from orchestrator.queue.jobs import QUEUED_MOST, Answered, Enqueued
 
@@ -16,6 +15,34 @@ LIMIT_DEFAULT, LIMIT_MOST = 50, 500
 # Ids of one second differ by four digits.
 ID_ATTEMPTS = 50
 RETRY_AFTER_S = 60
+_EXAMPLES: dict[str, Any] = {
+    "a suite": {"suite": "quick"},
+    "a suite with changes": {
+        "suite": "full",
+        "hosts": ["bench-1"],
+        "priority": 2,
+        "trials": 7,
+        "idle_policy": "fail",
+        "peers": "auto",
+    },
+    "a suite at one of its scales": {"suite": "cs553/openstack-haswell", "scale": "full"},
+    "a workload": {
+        "workload": "cpu.fma",
+        "params": {"dtype": "fp64", "isa": "avx2", "threads": 1, "duration_s": 2},
+        "hosts": ["bench-1"],
+    },
+    "a workload on a disk": {
+        "workload": "disk.rand_read",
+        "params": {"block_bytes": 4096, "queue_depth": 32, "duration_s": 10},
+    },
+    "a suite in full": {
+        "suite": {
+            "name": "two-threads",
+            "repeats": {"min_trials": 3, "max_trials": 5},
+            "cases": [{"workload": "cpu.fma", "grid": {"threads": [1, 2], "dtype": "all"}}],
+        }
+    },
+}
 
 router = APIRouter(tags=["jobs"])
 IdempotencyKey = Annotated[
@@ -41,7 +68,7 @@ IdempotencyKey = Annotated[
         200: {"model": JobView, "description": "Submitted before with this Idempotency-Key."},
         **problem_responses([401, 413, 422, 429, 503]),
     },
-    openapi_extra=accepts(JobSpec, SUBMISSIONS),
+    openapi_extra=accepts(JobSpec, _EXAMPLES),
 )
 def submit(
     spec: Annotated[JobSpec, Depends(json_body(JobSpec))],

@@ -13,9 +13,14 @@ import redis
 import structlog
 
 from hostbench.base.errors import HostbenchError
-from orchestrator.influx.client import InfluxClient, InfluxError, Rejected, RejectedLine
+from orchestrator.influx.client import (
+    InfluxClient,
+    InfluxError,
+    Rejected,
+    RejectedLine,
+    ensure_database,
+)
 from orchestrator.influx.outbox import COUNTS, DEAD, DEAD_LETTERS_KEPT, STREAM, text_of
-from orchestrator.influx.setup import ensure_database
 
 GROUP = "writers"
 ENTRIES_A_WRITE = 64
