@@ -38,7 +38,7 @@ from orchestrator.settings import Settings
 # several.
 QUICK_CONNECT_S = 0.5
 QUICK_ANSWER_S = 1.0
-# After it was told to stop, a trial's program has seconds to end.
+# A trial's program has seconds to end after its stop.
 STOP_S = 8.0
 
 log = structlog.get_logger()
@@ -100,7 +100,7 @@ class Orchestrator:
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Tells everything to end, and returns at once. Takes locks: not for a signal handler."""
+        """Make everything end, and return at once. Takes locks: not for a signal handler."""
         self._scheduler.end()
         self._keeper.stop_all(Stop.SHUTDOWN)
 
@@ -125,7 +125,7 @@ class Orchestrator:
             self.archive.keep(view)
 
     def checks(self) -> dict[str, Check]:
-        """What /healthz asks, by part."""
+        """The checks of /healthz, by part."""
         return {
             "redis": redis_check(self.redis_async),
             "scheduler": thread_check(lambda: self._scheduler.alive),

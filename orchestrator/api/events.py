@@ -45,7 +45,7 @@ router = APIRouter(tags=["jobs"])
 
 
 class Watchers:
-    """Counts who watches."""
+    """Counts the clients that watch."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -94,7 +94,7 @@ async def events(
         async for event in _Follower(core, job.id, after).events():
             yield event
     except RedisError:
-        return  # whoever listens connects again, with the id of the last event
+        return  # the client connects again, with the id of its last event
     if (final := await _forgotten(core, job.id)) is not None:
         yield _final(final)
 
@@ -131,8 +131,8 @@ class _Follower:
     async def events(self) -> AsyncIterator[ServerSentEvent]:
         """The events after `after`, until the job has ended. Raises RedisError."""
         async with self._redis.pubsub() as channel:
-            # Nothing falls between listening and reading: what is read is asked for on another
-            # connection, and so not before Redis has confirmed that it sends what comes.
+            # No event falls between subscribing and reading: the stream is read on another
+            # connection, after Redis confirmed the subscription.
             await channel.subscribe(key("live", self._job))
             await channel.get_message(timeout=SILENCE_S)
             await self._begin_where_it_is()

@@ -28,7 +28,7 @@ registrations = APIRouter(tags=["hosts"])
 @registrations.post(
     "/hosts",
     summary="Register a service of a host, and renew that",
-    description="With the service key. The orchestrator asks a new service what it is.",
+    description="With the service key. The orchestrator fetches table and host of a new service.",
     responses=problem_responses([401, 413, 422, 503]),
     openapi_extra=accepts(Registration, _EXAMPLES),
 )

@@ -32,7 +32,7 @@ _FIRST_GENERATION = re.compile(r"v?1\.")
 
 
 class InfluxError(HostbenchError):
-    """InfluxDB did not do what it was asked; the message says why."""
+    """InfluxDB refused or failed; the message has the reason."""
 
 
 class Unreachable(InfluxError):
@@ -120,7 +120,7 @@ class InfluxClient:
         self._http.close()
 
     def version(self) -> str:
-        """What the server says it is, such as `1.6.7` or `v2.7.12`. Raises InfluxError."""
+        """The version the server reports, such as `1.6.7` or `v2.7.12`. Raises InfluxError."""
         answer = self._ask("GET", "/ping")
         version = answer.headers.get("x-influxdb-version")
         if version is None and answer.content.startswith(b"{"):
@@ -209,7 +209,7 @@ class InfluxClient:
 
 
 def _reason(answer: httpx.Response) -> str:
-    """What the server's answer says, as one short line."""
+    """The reason in the server's answer, as one short line."""
     text = answer.text
     try:
         content = json.loads(text)
