@@ -253,14 +253,14 @@ class PcieLink(HostModel):
         return min(self.lanes, self.lanes_most)
 
 
-class Gpu(HostModel):
-    """A device that gpu-bench can measure; of drivers that tell less, more is None.
+class GpuFacts(HostModel):
+    """A device that gpu-bench can measure, by its driver; None: the driver does not report it.
 
     `index` is its number in `gpu-bench --list-devices`, `backend` the one of `backends` (cuda,
     opencl) that is used unless a case says otherwise. `type`: gpu, cpu or other.
     `compute_capability` is CUDA's, such as 9.0; `compute_units` are streaming multiprocessors where
     it has one. `clock_hertz` and `memory_clock_hertz` are the highest. `fp64`, `fp16`: it has such
-    arithmetic. `link` None: `link_reason` says why nobody knows.
+    arithmetic.
     """
 
     index: int
@@ -282,6 +282,11 @@ class Gpu(HostModel):
     ecc: bool | None = None
     fp64: bool | None = None
     fp16: bool | None = None
+
+
+class Gpu(GpuFacts):
+    """A device and its PCI Express link; None: unknown, for `link_reason`."""
+
     link: PcieLink | None = None
     link_reason: str | None = None
 
