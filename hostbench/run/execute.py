@@ -2,14 +2,13 @@
 
 import contextlib
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.errors import NotIdleError
 from hostbench.base.interrupt import Interrupt
 from hostbench.host.idle import HostWatch, IdleGate
 from hostbench.judge.case import finished_case, settled, stop_reason
-from hostbench.judge.limits import HostLimits
 from hostbench.judge.peer import judged_peer_trial, peer_pairs
 from hostbench.judge.trial import (
     failed_trial,
@@ -19,7 +18,8 @@ from hostbench.judge.trial import (
     skipped_trial,
     unmeasured_trial,
 )
-from hostbench.model.events import SampleEvent
+from hostbench.model.events import EndEvent, SampleEvent, StartEvent
+from hostbench.model.host import HostInventory
 from hostbench.model.job_events import (
     CaseEndedEvent,
     GateEvent,
@@ -32,6 +32,7 @@ from hostbench.model.job_events import (
 )
 from hostbench.model.limit import Limit
 from hostbench.model.peer import TrialEvent
+from hostbench.model.registry import find_subsystem
 from hostbench.model.result import (
     OWN_TOOL,
     IdleRecord,
@@ -49,6 +50,22 @@ from hostbench.programs.subsystem import peers_of
 FAR_CPUS = "far_cpus"
 # The whole-run figure beside a rate, and beside a time.
 WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
+
+
+class HostLimits:
+    """The limits of this host, trial by trial: their factors are partly measured by the trial."""
+
+    def __init__(self, host: HostInventory, subsystems: Iterable[str]) -> None:
+        """Raises UsageError for a subsystem that is not installed."""
+        self._host = host
+        self._subsystems = {name: find_subsystem(name) for name in subsystems}
+        # Before the first trial, not between two of them.
+        for one in self._subsystems.values():
+            one.load()
+
+    def of(self, subsystem: str, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
+        """The limits of one trial by metric; empty where the subsystem knows none."""
+        return self._subsystems[subsystem].limits(self._host, start, end)
 
 
 class Execution:
@@ -75,7 +92,10 @@ class Execution:
         self._interrupt = interrupt
         rules = plan.suite.idle
         self._gate = IdleGate(
-            rules, interrupt, watch, on_wait=lambda window: self._tell(WaitingEvent(window=window))
+            rules,
+            interrupt,
+            watch,
+            on_wait=lambda window: self._publish(WaitingEvent(window=window)),
         )
 
     def run(self, kept: Collection[str] = ()) -> None:
@@ -99,13 +119,13 @@ class Execution:
             return [list(self._plan.cases)]
         return self._plan.blocks if per == "block" else [[case] for case in self._plan.cases]
 
-    def _tell(self, event: JobEvent) -> None:
+    def _publish(self, event: JobEvent) -> None:
         for sink in self._sinks:
             sink.take(event)
 
     def _pass_gate(self, cases: tuple[str, ...]) -> IdleRecord:
         idle = self._gate.ask(cases)
-        self._tell(GateEvent(idle=idle))
+        self._publish(GateEvent(idle=idle))
         if idle.idle is False and idle.policy == "fail":
             raise NotIdleError(
                 f"{not_idle_sentence(idle)}; end what is running, wait longer (timeout_s), "
@@ -119,13 +139,13 @@ class Execution:
         given_up: set[str] = set()
         while (stopped := stop_reason(case, trials)) is None:
             self._interrupt.check()
-            self._tell(TrialBeginsEvent(case=case.case, index=len(trials), tool=OWN_TOOL))
+            self._publish(TrialBeginsEvent(case=case.case, index=len(trials), tool=OWN_TOOL))
             trials.append(self._run_trial(case, trials))
-            self._tell(TrialEndedEvent(trial=trials[-1]))
+            self._publish(TrialEndedEvent(trial=trials[-1]))
             peers += self._run_peers(case, trials[-1], given_up)
         metrics = self._metrics[case.workload]
         record = finished_case(case, metrics, trials, peers, idle, stopped)
-        self._tell(CaseEndedEvent(record=record))
+        self._publish(CaseEndedEvent(record=record))
 
     def _run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
         if case.skip is not None:
@@ -146,10 +166,10 @@ class Execution:
             if turn.peer.tool in given_up:
                 continue
             self._interrupt.check()
-            self._tell(TrialBeginsEvent(case=case.case, index=ours.index, tool=turn.peer.tool))
+            self._publish(TrialBeginsEvent(case=case.case, index=ours.index, tool=turn.peer.tool))
             record, failure = self._measured(case, ours.index, turn.trial)
             record = failed_trial(record, failure) if failure else turn.judged(record)
-            self._tell(TrialEndedEvent(trial=record))
+            self._publish(TrialEndedEvent(trial=record))
             yield record
             if record.value is None:
                 given_up.add(turn.peer.tool)
@@ -167,7 +187,7 @@ class Execution:
                 for event in stream:
                     events.append(event)
                     if isinstance(event, SampleEvent):
-                        self._tell(
+                        self._publish(
                             SampleTakenEvent(
                                 case=case.case, sample=event, index=index, time_unix_s=time_unix_s
                             )

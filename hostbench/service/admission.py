@@ -18,7 +18,6 @@ from hostbench.model.service import (
 from hostbench.model.table import Workload
 from hostbench.model.trial import Trial
 from hostbench.plan.workloads import LOOPBACK, TARGET
-from hostbench.programs.handover import takes_session
 from hostbench.programs.params import (
     check_params,
     check_value,
@@ -28,6 +27,7 @@ from hostbench.programs.params import (
 )
 from hostbench.programs.program import Program
 from hostbench.programs.subsystem import peers_of, tools_of
+from hostbench.run.local import takes_session
 from hostbench.web.problem import Problem
 
 

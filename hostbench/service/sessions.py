@@ -22,9 +22,9 @@ from hostbench.model.service import (
 )
 from hostbench.model.trial import TrialFailed
 from hostbench.programs.child import Child
-from hostbench.programs.handover import text_descriptor
 from hostbench.programs.program import Program
 from hostbench.programs.subsystem import tools_of
+from hostbench.run.local import text_descriptor
 from hostbench.service.admission import (
     check_fence,
     check_peer,
