@@ -171,7 +171,7 @@ class LeasedCall:
             renewed_s = await self._renewed(renewed_s)
 
     async def _renewed(self, before_s: float) -> float:
-        """When the lease that was granted was requested; the last one was at `before_s`. Sends further
+        """When the granted lease was requested; the last one was at `before_s`. Sends further
         requests beside unanswered ones: in a test that fills the line, one packet may be lost more
         than once."""
         renewals: dict[asyncio.Task[bool], float] = {}
