@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hostbench.base.errors import ResourceError, shown
 from hostbench.host import pcie
-from hostbench.host.virtual import is_guest
 from hostbench.model.host import Gpu, GpuFacts, Gpus, PcieLink, Virtualisation
 from hostbench.programs.program import LIST_TIMEOUT_S, find_program
 
@@ -110,6 +109,6 @@ def device_link(
     link = pcie.link(device)
     if link is None:
         return None, f"{pci}: sysfs does not show its link (current_link_speed, max_link_speed)"
-    if is_guest(virtualisation):
+    if virtualisation.is_guest:
         return None, f"{pci}: {GUEST}"
     return link, None

@@ -1,6 +1,16 @@
 """What a host is. Whatever could not be read is None."""
 
+import re
+
 from pydantic import BaseModel, ConfigDict
+
+# Makers and products of virtual machines, for processors that do not say that they are virtual.
+_VIRTUAL = re.compile(
+    r"qemu|kvm|bochs|vmware|virtualbox|innotek|parallels|xen|virtual machine|google compute"
+    r"|openstack|bhyve|firecracker|cloud hypervisor|alibaba cloud ecs|digitalocean",
+    re.IGNORECASE,
+)
+_AMAZON = "amazon ec2"
 
 
 class HostModel(BaseModel):
@@ -65,6 +75,13 @@ class Virtualisation(HostModel):
     vendor: str | None = None
     product: str | None = None
     container: str | None = None
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether a hypervisor lies below, which may make up the hardware that its guests see."""
+        made_by = f"{self.vendor or ''} {self.product or ''}"
+        amazon = made_by.lower().startswith(_AMAZON) and ".metal" not in made_by
+        return bool(self.hypervisor or amazon or _VIRTUAL.search(made_by))
 
 
 class CgroupLimits(HostModel):
