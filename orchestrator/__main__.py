@@ -13,7 +13,7 @@ CONNECTIONS_MOST = 500
 def main() -> int:
     """Serves until SIGTERM; the exit code."""
     try:
-        # Imported here, so that a bad setting is said as quickly as it can be.
+        # Imported here, so that a wrong setting is reported before the slow imports.
         with needs_packages("orchestrator"):
             from orchestrator.settings import Settings
         settings = Settings.from_environment()

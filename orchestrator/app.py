@@ -14,7 +14,7 @@ from hostbench.model.service import Registration
 from hostbench.web.body import BodyLimit, describe_bodies
 from hostbench.web.keys import requires
 from hostbench.web.problem import Problem, install_problem_handlers
-from orchestrator.api import events, hosts, jobs, points, results, state, suites
+from orchestrator.api import events, hosts, jobs, results, state, suites
 from orchestrator.core import Orchestrator
 from orchestrator.settings import Settings
 
@@ -49,7 +49,7 @@ def create_app(settings: Settings) -> FastAPI:
 def _add_calls(app: FastAPI, settings: Settings) -> None:
     app.include_router(state.open_calls)
     keyed = [Depends(requires(settings.api_key.get_secret_value()))]
-    for module in (jobs, events, results, hosts, suites, points, state):
+    for module in (jobs, events, results, hosts, suites, state):
         app.include_router(module.router, dependencies=keyed)
     in_browsers = [Depends(requires(settings.api_key.get_secret_value(), in_browsers=True))]
     app.include_router(results.pages, dependencies=in_browsers)

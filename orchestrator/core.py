@@ -10,9 +10,14 @@ from hostbench.model.registry import load_subsystems
 from hostbench.results.store import ResultsStore
 from orchestrator.influx.outbox import Outbox, OutboxStatus
 from orchestrator.influx.writer import BLOCK_S, OutboxWriter
-from orchestrator.observe.health import Check, redis_check, results_check, thread_check
-from orchestrator.observe.metrics import Metrics
-from orchestrator.observe.usage import control_plane_meter
+from orchestrator.observe import (
+    Check,
+    Metrics,
+    control_plane_meter,
+    redis_check,
+    results_check,
+    thread_check,
+)
 from orchestrator.queue.acceptance import Acceptance
 from orchestrator.queue.connection import connect, connect_async
 from orchestrator.queue.hosts import HostStore
@@ -33,7 +38,7 @@ from orchestrator.settings import Settings
 # several.
 QUICK_CONNECT_S = 0.5
 QUICK_ANSWER_S = 1.0
-# After it was told to stop, a trial's program has seconds to end.
+# A trial's program has seconds to end after its stop.
 STOP_S = 8.0
 
 log = structlog.get_logger()
@@ -94,7 +99,7 @@ class Orchestrator:
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Tells everything to end, and returns at once. Takes locks: not for a signal handler."""
+        """Make everything end, and return at once. Takes locks: not for a signal handler."""
         self._scheduler.end()
         self._keeper.stop_all(Stop.SHUTDOWN)
 
@@ -119,7 +124,7 @@ class Orchestrator:
             self.archive.keep(view)
 
     def checks(self) -> dict[str, Check]:
-        """What /healthz asks, by part."""
+        """The checks of /healthz, by part."""
         return {
             "redis": redis_check(self.redis_async),
             "scheduler": thread_check(lambda: self._scheduler.alive),

@@ -1,5 +1,6 @@
 """The command line: run, plan, list, show, report, doctor; stack.py has the rest."""
 
+import dataclasses
 import errno
 import io
 import os
@@ -7,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -29,10 +30,17 @@ from hostbench.cli.options import (
     Trials,
     Wait,
     Workload,
+    peer_choice,
+    print_document,
+    print_json,
+    refuse_both,
+    seconds,
+    whole_number,
 )
-from hostbench.cli.printing import print_document, print_json, refuse_both
 from hostbench.cli.stack import stack
-from hostbench.cli.values import peer_choice, seconds, whole_number
+
+if TYPE_CHECKING:
+    from hostbench.cli.commands import RunRequest
 
 # Everything that takes time to import is imported by the command that needs it.
 
@@ -73,8 +81,8 @@ Results = Annotated[
 ]
 
 
-def _version(requested: bool) -> None:
-    if requested:
+def _version(given: bool) -> None:
+    if given:
         typer.echo(f"hostbench {__version__}")
         raise typer.Exit
 
@@ -109,23 +117,16 @@ def run(
     as_csv: Csv = False,
 ) -> None:
     """Measure a suite, or one workload, on this host."""
-    from hostbench.cli.commands import RunRequest, run_job
-    from hostbench.model.suite import TRIALS_MOST
-    from hostbench.remote.far_options import far_options
+    from hostbench.cli.commands import run_job
 
     refuse_both(as_json, as_csv)
-    request = RunRequest(
-        suite=suite,
-        scale=scale,
-        workload=workload,
-        params=tuple(param or ()),
-        trials=None if trials is None else whole_number("--trials", trials, 1, TRIALS_MOST),
+    request = dataclasses.replace(
+        _request(
+            suite, scale, workload, param, trials, peers, wait, far_host, far_key_file, far_ca
+        ),
         idle_policy=idle_policy.value if idle_policy else None,
-        peers=None if peers is None else peer_choice(peers),
         resume=resume,
-        wait_s=seconds("--wait", wait),
         results=results,
-        far=far_options(far_host, far_key_file, far_ca),
     )
     document, code = run_job(request)
     print_document(document, as_json=as_json, as_csv=as_csv)
@@ -150,12 +151,36 @@ def plan(
 
     Cases of a fixed work are run for a moment, to tell their time; nothing is kept.
     """
-    from hostbench.cli.commands import RunRequest, plan_job
+    from hostbench.cli.commands import plan_job
     from hostbench.cli.plan_view import plan_tree, show_plan
+
+    found = plan_job(
+        _request(suite, scale, workload, param, trials, peers, wait, far_host, far_key_file, far_ca)
+    )
+    if as_json:
+        print_json(plan_tree(found))
+    else:
+        show_plan(found, sys.stdout)
+
+
+def _request(
+    suite: str | None,
+    scale: str | None,
+    workload: str | None,
+    param: list[str] | None,
+    trials: str | None,
+    peers: str | None,
+    wait: str,
+    far_host: str | None,
+    far_key_file: Path | None,
+    far_ca: Path | None,
+) -> "RunRequest":
+    """The options that run and plan share, checked. Raises UsageError or ResourceError."""
+    from hostbench.cli.commands import RunRequest
     from hostbench.model.suite import TRIALS_MOST
     from hostbench.remote.far_options import far_options
 
-    request = RunRequest(
+    return RunRequest(
         suite=suite,
         scale=scale,
         workload=workload,
@@ -165,11 +190,6 @@ def plan(
         wait_s=seconds("--wait", wait),
         far=far_options(far_host, far_key_file, far_ca),
     )
-    found = plan_job(request)
-    if as_json:
-        print_json(plan_tree(found))
-    else:
-        show_plan(found, sys.stdout)
 
 
 @app.command("list")

@@ -7,8 +7,8 @@ from pathlib import Path
 from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt
+from hostbench.cli.options import assignments, check_subject
 from hostbench.cli.progress import progress_for
-from hostbench.cli.values import assignments, check_subject
 from hostbench.model.result import ResultDocument
 from hostbench.model.suite import IdlePolicy, PeerChoice, Suite
 from hostbench.page.output import report_after_run

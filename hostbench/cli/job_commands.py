@@ -8,7 +8,7 @@ import typer
 from pydantic import ValidationError
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
-from hostbench.cli.values import assignments, check_subject
+from hostbench.cli.options import assignments, check_subject
 from hostbench.client.api import Orchestrator
 from hostbench.client.connection import Reach, connection
 from hostbench.client.failures import Refusal

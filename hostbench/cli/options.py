@@ -1,14 +1,28 @@
-"""Options that several commands have in common."""
+"""What several commands have in common: options, the checks of their values, the forms of output.
 
+What takes time to import is imported by the function that needs it.
+"""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import exit_code_table
 
+if TYPE_CHECKING:
+    from hostbench.model.result import ResultDocument
+    from hostbench.model.suite import PeerChoice
+
 EPILOG = "Exit codes:\n\n\b\n" + exit_code_table()
+_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 class IdlePolicy(StrEnum):
@@ -17,9 +31,6 @@ class IdlePolicy(StrEnum):
     FAIL = "fail"
     FLAG = "flag"
     FORCE = "force"
-
-
-# Reading tables takes time to import: only when a shell completes.
 
 
 def _workload_names(incomplete: str) -> list[tuple[str, str]]:
@@ -129,3 +140,96 @@ Config = Annotated[
         help="The configuration. Default: HOSTBENCH_CONFIG, ~/.config/hostbench/config.toml.",
     ),
 ]
+
+
+def whole_number(option: str, text: str, low: int, high: int) -> int:
+    """`text` as a whole number from `low` to `high`. Raises UsageError."""
+    if _INTEGER.fullmatch(text) and low <= int(text) <= high:
+        return int(text)
+    raise UsageError(f"{option} {shown(text)} is not a whole number from {low} to {high}")
+
+
+def seconds(option: str, text: str) -> float:
+    """`text` as a time of 0 or more seconds, `inf` included. Raises UsageError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if value >= 0:  # nan is not
+        return value
+    raise UsageError(f"{option} {shown(text)} is not a time; give 0 or more seconds")
+
+
+def peer_choice(text: str) -> "PeerChoice":
+    """`auto`, `none`, or the tools of a list such as `likwid-bench,sysbench`. Raises UsageError."""
+    if text == "auto":
+        return "auto"
+    if text == "none":
+        return "none"
+    tools = [tool.strip() for tool in text.split(",")]
+    if not all(tools):
+        raise UsageError(
+            f"--peers {shown(text)} is not a list of tools; "
+            "give auto, none, or names with commas between them"
+        )
+    return tools
+
+
+def assignments(texts: Sequence[str]) -> dict[str, str]:
+    """`{"threads": "2"}` of `threads=2`; hyphens in a name are underscores. Raises UsageError."""
+    given: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name or not value:
+            raise UsageError(f"--param {shown(text)} is not name=value; write it like threads=2")
+        if name in given:
+            raise UsageError(f"--param {name} is given twice; give it once")
+        given[name] = value
+    return given
+
+
+def check_subject(
+    suite: str | None, workload: str | None, params: Sequence[str], scale: str | None = None
+) -> None:
+    """Refuses a suite or its scale beside a workload, and parameters without one. Raises
+    UsageError."""
+    if workload is not None and suite is not None:
+        raise UsageError(
+            f"suite {shown(suite)} and --workload {shown(workload)} are both given; leave out one"
+        )
+    if workload is not None and scale is not None:
+        raise UsageError(
+            f"--scale {shown(scale)} is a scale of a suite, and --workload {shown(workload)} "
+            "measures none; leave out one"
+        )
+    if params and workload is None:
+        raise UsageError(
+            f"--param {shown(params[0])} needs --workload; "
+            "the parameters of a suite stand in its file"
+        )
+
+
+def refuse_both(as_json: bool, as_csv: bool) -> None:
+    """Raise UsageError when two forms of output are chosen."""
+    if as_json and as_csv:
+        raise UsageError("--json and --csv are both given; leave out one")
+
+
+def print_json(content: object) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(content, indent=1))
+
+
+def print_document(document: "ResultDocument", *, as_json: bool, as_csv: bool) -> None:
+    """Print a result as a table, or in the form that an option chose."""
+    if as_json:
+        typer.echo(document.model_dump_json(indent=1))
+    elif as_csv:
+        from hostbench.results.csv import case_table
+
+        sys.stdout.write(case_table(document))
+    else:
+        from hostbench.cli.render import show_result
+
+        show_result(document, sys.stdout)

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hostbench.base.units import human, percent
+from hostbench.judge.case import full_sentence, reason_paragraphs
 from hostbench.judge.peer import shown_text, skipped_sentences
-from hostbench.judge.reasons import full_sentence, reason_paragraphs
 from hostbench.model.result import (
     UNSEALED_SCHEMA,
     CaseResult,

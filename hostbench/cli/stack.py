@@ -21,9 +21,12 @@ from hostbench.cli.options import (
     Trials,
     Url,
     Workload,
+    peer_choice,
+    print_document,
+    print_json,
+    refuse_both,
+    whole_number,
 )
-from hostbench.cli.printing import print_document, print_json, refuse_both
-from hostbench.cli.values import peer_choice, whole_number
 
 if TYPE_CHECKING:
     from hostbench.client.api import Orchestrator

@@ -20,7 +20,6 @@ from hostbench.host.scratch import (
     parse_mounts,
     scratch_directory,
 )
-from hostbench.host.virtual import is_guest
 from hostbench.model.host import BlockDevice, Disk, ScratchPlace, Virtualisation
 
 BANDWIDTH = Rating(
@@ -247,7 +246,7 @@ def _link(path: Path, virtualisation: Virtualisation) -> _Link:
         what = "how it is attached is unknown" if transport is None else f"it is {transport}"
         return _Link(transport, reason=f"{path.name}: {what}, which has no link that is known")
     found = _sata(path) if transport == "sata" else _nvme(path)
-    if found.bytes_per_second is not None and is_guest(virtualisation):
+    if found.bytes_per_second is not None and virtualisation.is_guest:
         return _Link(found.transport, reason=f"{path.name}: {GUEST}")
     return found
 

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hostbench.base.errors import ResourceError, shown
 from hostbench.host import pcie
-from hostbench.host.virtual import is_guest
-from hostbench.model.host import Gpu, Gpus, PcieLink, Virtualisation
+from hostbench.model.host import Gpu, GpuFacts, Gpus, PcieLink, Virtualisation
 from hostbench.programs.program import LIST_TIMEOUT_S, find_program
 
 GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
@@ -31,31 +30,13 @@ class OpenclNumbers(BaseModel):
     device: int
 
 
-class ListedDevice(BaseModel):
-    """An entry of `gpu-bench --list-devices`. Null: unknown, or the driver has no such thing."""
+class ListedDevice(GpuFacts):
+    """An entry of `gpu-bench --list-devices`; `opencl` None: no driver of OpenCL has the device."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
-    index: int
-    backend: str
-    backends: tuple[str, ...] = ()
-    opencl: OpenclNumbers | None = None
-    name: str
     type: str
-    uuid: str | None = None
-    pci: str | None = None
-    driver: str | None = None
-    vendor: str | None = None
-    compute_capability: str | None = None
-    compute_units: int | None = None
-    clock_hertz: float | None = None
-    memory_clock_hertz: float | None = None
-    bus_width_bits: int | None = None
-    l2_bytes: int | None = None
-    memory_bytes: int | None = None
-    ecc: bool | None = None
-    fp64: bool | None = None
-    fp16: bool | None = None
+    opencl: OpenclNumbers | None = None
 
 
 class DeviceList(BaseModel):
@@ -128,6 +109,6 @@ def device_link(
     link = pcie.link(device)
     if link is None:
         return None, f"{pci}: sysfs does not show its link (current_link_speed, max_link_speed)"
-    if is_guest(virtualisation):
+    if virtualisation.is_guest:
         return None, f"{pci}: {GUEST}"
     return link, None

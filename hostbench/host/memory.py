@@ -10,7 +10,6 @@ from pathlib import Path
 from hostbench.base.files import cpu_list, read_number, read_text
 from hostbench.base.rating import Rating
 from hostbench.host.smbios import MemoryDevice, SmbiosError, memory_devices
-from hostbench.host.virtual import is_guest
 from hostbench.model.host import Channels, HugePagePool, Memory, NumaNode, Virtualisation
 
 BANDWIDTH_VARIABLE = "HOSTBENCH_MEMORY_BANDWIDTH"
@@ -139,7 +138,7 @@ def read_channels(root: Path, virtualisation: Virtualisation) -> Found:
 
 
 def _refuse_virtual(virtualisation: Virtualisation) -> None:
-    if is_guest(virtualisation):
+    if virtualisation.is_guest:
         raise Unknown("a hypervisor lies below, and what memory devices a guest sees is made up")
 
 

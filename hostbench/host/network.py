@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hostbench.base.files import read_number, read_text
 from hostbench.base.rating import Rating
-from hostbench.host.virtual import is_guest
 from hostbench.model.host import Interface, Network, Virtualisation
 
 BANDWIDTH = Rating(
@@ -64,7 +63,7 @@ def _interface(name: str, path: Path, virtualisation: Virtualisation) -> Interfa
     bus = _bus(path)
     kind = _kind(path, bus)
     physical = bus is not None and bus not in _PARAVIRTUAL
-    link = _link(name, path, kind, physical=physical, guest=is_guest(virtualisation))
+    link = _link(name, path, kind, physical=physical, guest=virtualisation.is_guest)
     return Interface(
         name=name,
         kind=kind,

@@ -1,6 +1,16 @@
 """What a host is. Whatever could not be read is None."""
 
+import re
+
 from pydantic import BaseModel, ConfigDict
+
+# Makers and products of virtual machines, for processors that do not say that they are virtual.
+_VIRTUAL = re.compile(
+    r"qemu|kvm|bochs|vmware|virtualbox|innotek|parallels|xen|virtual machine|google compute"
+    r"|openstack|bhyve|firecracker|cloud hypervisor|alibaba cloud ecs|digitalocean",
+    re.IGNORECASE,
+)
+_AMAZON = "amazon ec2"
 
 
 class HostModel(BaseModel):
@@ -65,6 +75,13 @@ class Virtualisation(HostModel):
     vendor: str | None = None
     product: str | None = None
     container: str | None = None
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether a hypervisor lies below, which may make up the hardware that its guests see."""
+        made_by = f"{self.vendor or ''} {self.product or ''}"
+        amazon = made_by.lower().startswith(_AMAZON) and ".metal" not in made_by
+        return bool(self.hypervisor or amazon or _VIRTUAL.search(made_by))
 
 
 class CgroupLimits(HostModel):
@@ -253,14 +270,14 @@ class PcieLink(HostModel):
         return min(self.lanes, self.lanes_most)
 
 
-class Gpu(HostModel):
-    """A device that gpu-bench can measure; of drivers that tell less, more is None.
+class GpuFacts(HostModel):
+    """A device that gpu-bench can measure, by its driver; None: the driver does not report it.
 
     `index` is its number in `gpu-bench --list-devices`, `backend` the one of `backends` (cuda,
     opencl) that is used unless a case says otherwise. `type`: gpu, cpu or other.
     `compute_capability` is CUDA's, such as 9.0; `compute_units` are streaming multiprocessors where
     it has one. `clock_hertz` and `memory_clock_hertz` are the highest. `fp64`, `fp16`: it has such
-    arithmetic. `link` None: unknown, for `link_reason`.
+    arithmetic.
     """
 
     index: int
@@ -282,6 +299,11 @@ class Gpu(HostModel):
     ecc: bool | None = None
     fp64: bool | None = None
     fp16: bool | None = None
+
+
+class Gpu(GpuFacts):
+    """A device and its PCI Express link; None: unknown, for `link_reason`."""
+
     link: PcieLink | None = None
     link_reason: str | None = None
 

@@ -35,10 +35,10 @@ CONNECT_S_MOST = 5.0
 JSON = {"Content-Type": "application/json"}
 RENEW_RETRY_S = 0.5
 LINE_BYTES_MOST = 16 << 20
-# After its timeout the service itself ends a trial and says so; a peer has a grace of its own.
+# After its timeout the service itself ends a trial and reports it; a peer has a grace of its own.
 OVERTIME_S = 60.0
 ANSWER_S_MOST = 10.0
-# The gpu service asks its program for the devices, which takes drivers of several cards a while.
+# The gpu service runs its program for the list of devices, which is slow with several cards.
 HOST_S_MOST = LIST_TIMEOUT_S + ANSWER_S_MOST
 # Shorter than a service keeps a connection, so that it never closes one under a request.
 KEEP_ALIVE_S = 60.0
@@ -48,7 +48,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class ServiceLost(HostbenchError):
-    """A service cannot be used any more: the job ends, and says why."""
+    """A service cannot be used any more: the job ends with this reason."""
 
     exit_code = ExitCode.RESOURCE
 
@@ -171,9 +171,9 @@ class LeasedCall:
             renewed_s = await self._renewed(renewed_s)
 
     async def _renewed(self, before_s: float) -> float:
-        """When the lease was asked for that was granted; the last one was at `before_s`. Asks again
-        beside what nobody answers: of a test that fills the line one packet may be lost more than
-        once."""
+        """When the granted lease was requested; the last one was at `before_s`. Sends further
+        requests beside unanswered ones: in a test that fills the line, one packet may be lost more
+        than once."""
         renewals: dict[asyncio.Task[bool], float] = {}
         try:
             # Once also when it is late: this process may have been stopped, and the trial lives on.
@@ -214,7 +214,7 @@ class RemoteService:
         self.url = url
         path = url.removeprefix("unix:") if url.startswith("unix:") else None
         limits = httpx.Limits(max_connections=16, keepalive_expiry=KEEP_ALIVE_S)
-        # Without trust_env: what a proxy in between does to a stream and a lease nobody knows.
+        # Without trust_env: a proxy could hold back a stream or a lease.
         self._client = httpx.AsyncClient(
             base_url="http://service" if path else url,
             headers={"Authorization": f"Bearer {key}"},

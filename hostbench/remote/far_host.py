@@ -43,7 +43,7 @@ class ThisHost:
 
 @dataclass(frozen=True)
 class FarHost:
-    """A host that sessions can be opened on, and what the result says of it."""
+    """A host that sessions can be opened on, and its record in the result."""
 
     service: RemoteService
     record: FarHostRecord
@@ -58,7 +58,7 @@ def meet(far: RemoteService, near: NearHost, interrupt: Interrupt | None = None)
     """The far host behind a service, once both know by which addresses they reach one another.
 
     Raises UsageError for a service of another subsystem and for hosts that have no way to one
-    another, ResourceError for a name that nobody knows, ServiceLost or Interrupted.
+    another, ResourceError for a name that is not resolved, ServiceLost or Interrupted.
     """
     table = far.table(interrupt)
     known = subsystems()
@@ -132,7 +132,7 @@ def _reached_at(url: str, other_url: str) -> list[str]:
             f"the address of {name}, in {url}, is unknown: {error.strerror}; give the address "
             "itself, or set HOSTBENCH_NET_ADDRESS of that net service"
         ) from None
-    # Each once; of a link's own addresses nobody else knows the link.
+    # Each once; link-local addresses are known on their link alone.
     addresses = dict.fromkeys(str(place[0]) for *_, place in found if "%" not in str(place[0]))
     return [one for one in addresses if not _is_loopback(one) or _is_local(other_url)]
 
@@ -159,7 +159,7 @@ class BothWatch:
         self._far_name = far_name
 
     def look(self, interrupt: Interrupt) -> IdleAnswer:
-        """See HostWatch.look: what it says of the near host, unless only the far one is busy."""
+        """See HostWatch.look: the near host's answer, unless only the far one is busy."""
         near = self._near.look(interrupt)
         far = self._far.look(interrupt)
         if near.window.reasons or not far.window.reasons:

@@ -52,14 +52,14 @@ EXPIRY_S = 30.0
 END_S_MOST = 3.0
 # Of tools' servers some never end by themselves.
 TOOL_END_S_MOST = 0.5
-# The session before this one may be about to end; for less than this nobody needs to hear of it.
+# The session before this one may be about to end; a shorter wait is not reported.
 BUSY_RETRY_S = 0.2
 BUSY_S_UNREPORTED = 3.0
 # What goes over a cap has gone wrong: it is above what a paced test, or one of so many bytes, does.
 CAP_ROOM = 1.1
 # More than what all sockets may have begun when the bytes are full.
 BLOCK_BYTES_MOST = 1 << 20
-# Of a tool that needs no server, only the far host's address: the discard port, where nobody is.
+# Of a tool that needs only the far host's address: the discard port, where no server listens.
 NO_PORT = 9
 BEGINNINGS = (StartEvent, PeerStartEvent, SkipEvent)
 
@@ -73,12 +73,12 @@ class SessionEnd:
 
     @property
     def has_expired(self) -> bool:
-        """Nobody came in time."""
+        """No near end connected in time."""
         return self.event is not None and self.event.outcome is SessionOutcome.EXPIRED
 
     @property
     def complaint(self) -> str | None:
-        """What the far end says went wrong."""
+        """The far end's reason for its failure; None: it did not fail."""
         if self.event is None or self.event.outcome is SessionOutcome.DONE:
             return None
         return self.event.reason or f"the session ended {self.event.outcome}"
@@ -170,8 +170,8 @@ class FarTransport:
         on_waiting: Callable[[str], None] = lambda detail: None,
         busy_s: float = BUSY_S_MOST,
     ) -> None:
-        """`inner` gets what can interrupt its trials. `on_waiting` hears who holds the far host,
-        as long as somebody else does, for `busy_s` seconds at most."""
+        """`inner` gets what can interrupt its trials. `on_waiting` is called with the holder
+        of the far host while another run holds it, for `busy_s` seconds at most."""
         self._breakable = Breakable(interrupt)
         self._inner = inner(self._breakable)
         self._far = far
@@ -215,18 +215,18 @@ class FarTransport:
         except _ToolMissing as missing:
             yield from skipped(peer, f"the far host {self._far.name} has no {missing}")
         except TrialFailed:
-            # A failure belongs to a peer: without its start nobody would know which.
+            # A failure belongs to a peer: without its start it is unknown which.
             if not begun:
                 yield bare_start(peer)
             raise
 
     def _between(self, trial: Trial) -> Generator[TrialEvent, None, None]:
-        """A trial with a session. One that expired while the near host was still in somebody else's
-        hands was for nothing: there is another then."""
+        """A trial with a session, and with another one where the first expired while another run
+        still held the near host."""
         until_s = time.monotonic() + self._busy_s
         while True:
             with contextlib.closing(self._open(trial, until_s)) as session:
-                # What comes before the start is said of the last attempt only.
+                # Events before the start are passed on for the last attempt only.
                 before: list[TrialEvent] | None = []
                 try:
                     with contextlib.closing(self._near_end(trial, session)) as events:

@@ -27,9 +27,9 @@ from hostbench.programs.stream import EventStream
 from hostbench.remote.client import RemoteService, ServiceRefused, service_lost
 
 BUSY_RETRY_S = 1.0
-# How long somebody else's run on the host is waited for in the middle of a job.
+# How long a job waits, once it runs, for another run on the host to end.
 BUSY_S_MOST = 600.0
-# What is to be said of a trial's surroundings once it is over.
+# The use of the rest of the control plane, called once a trial is over.
 Usage = Callable[[], Sequence[ProcessUsage]]
 
 
@@ -50,9 +50,9 @@ class HttpTransport:
     ) -> None:
         """`services`, `programs` (the sha256 that was planned with) and `tables` by subsystem.
 
-        `on_waiting` hears who holds the host, each second that somebody else does, for `busy_s`
-        seconds at most. `meter` is called when a trial begins; what it returns is called when the
-        trial is over and says what else of the control plane took how much meanwhile.
+        `on_waiting` is called with the holder of the host each second that another run holds it,
+        for `busy_s` seconds at most. `meter` is called when a trial begins; what it returns is
+        called when the trial is over, and returns the use of the rest of the control plane.
         """
         self._services = services
         self._programs = programs

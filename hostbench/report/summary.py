@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from hostbench.base.units import duration, plural
-from hostbench.judge.reasons import reason_paragraphs
+from hostbench.judge.case import reason_paragraphs
 from hostbench.model.host import HostInventory
 from hostbench.model.result import (
     UNSEALED_SCHEMA,

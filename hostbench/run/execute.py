@@ -1,15 +1,15 @@
-"""Runs a plan: idle gate, trials, repeats, sinks."""
+"""Runs a plan: idle gate, trials and those of peers, repeats, sinks."""
 
 import contextlib
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from hostbench.base.errors import NotIdleError
 from hostbench.base.interrupt import Interrupt
 from hostbench.host.idle import HostWatch, IdleGate
 from hostbench.judge.case import finished_case, settled, stop_reason
-from hostbench.judge.limits import HostLimits
-from hostbench.judge.peer import peer_pairs
+from hostbench.judge.peer import judged_peer_trial, peer_pairs
 from hostbench.judge.trial import (
     failed_trial,
     measured_trial,
@@ -18,7 +18,8 @@ from hostbench.judge.trial import (
     skipped_trial,
     unmeasured_trial,
 )
-from hostbench.model.events import SampleEvent
+from hostbench.model.events import EndEvent, SampleEvent, StartEvent
+from hostbench.model.host import HostInventory
 from hostbench.model.job_events import (
     CaseEndedEvent,
     GateEvent,
@@ -29,7 +30,9 @@ from hostbench.model.job_events import (
     TrialEndedEvent,
     WaitingEvent,
 )
+from hostbench.model.limit import Limit
 from hostbench.model.peer import TrialEvent
+from hostbench.model.registry import find_subsystem
 from hostbench.model.result import (
     OWN_TOOL,
     IdleRecord,
@@ -38,9 +41,31 @@ from hostbench.model.result import (
     Verdict,
 )
 from hostbench.model.table import Metric, ParamMeaning
-from hostbench.model.trial import Transport, Trial, TrialFailed, trial_name
-from hostbench.plan.estimate import Plan
-from hostbench.run.peer_turns import peer_turns
+from hostbench.model.trial import Beside, Transport, Trial, TrialFailed, trial_name
+from hostbench.plan.estimate import Plan, trial_timeout_s
+from hostbench.plan.workloads import split_workload
+from hostbench.programs.peer import Peer
+from hostbench.programs.subsystem import peers_of
+
+FAR_CPUS = "far_cpus"
+# The whole-run figure beside a rate, and beside a time.
+WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
+
+
+class HostLimits:
+    """The limits of this host, trial by trial: their factors are partly measured by the trial."""
+
+    def __init__(self, host: HostInventory, subsystems: Iterable[str]) -> None:
+        """Raises UsageError for a subsystem that is not installed."""
+        self._host = host
+        self._subsystems = {name: find_subsystem(name) for name in subsystems}
+        # Before the first trial, not between two of them.
+        for one in self._subsystems.values():
+            one.load()
+
+    def of(self, subsystem: str, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
+        """The limits of one trial by metric; empty where the subsystem knows none."""
+        return self._subsystems[subsystem].limits(self._host, start, end)
 
 
 class Execution:
@@ -67,7 +92,10 @@ class Execution:
         self._interrupt = interrupt
         rules = plan.suite.idle
         self._gate = IdleGate(
-            rules, interrupt, watch, on_wait=lambda window: self._tell(WaitingEvent(window=window))
+            rules,
+            interrupt,
+            watch,
+            on_wait=lambda window: self._publish(WaitingEvent(window=window)),
         )
 
     def run(self, kept: Collection[str] = ()) -> None:
@@ -91,13 +119,13 @@ class Execution:
             return [list(self._plan.cases)]
         return self._plan.blocks if per == "block" else [[case] for case in self._plan.cases]
 
-    def _tell(self, event: JobEvent) -> None:
+    def _publish(self, event: JobEvent) -> None:
         for sink in self._sinks:
             sink.take(event)
 
     def _pass_gate(self, cases: tuple[str, ...]) -> IdleRecord:
         idle = self._gate.ask(cases)
-        self._tell(GateEvent(idle=idle))
+        self._publish(GateEvent(idle=idle))
         if idle.idle is False and idle.policy == "fail":
             raise NotIdleError(
                 f"{not_idle_sentence(idle)}; end what is running, wait longer (timeout_s), "
@@ -111,13 +139,13 @@ class Execution:
         given_up: set[str] = set()
         while (stopped := stop_reason(case, trials)) is None:
             self._interrupt.check()
-            self._tell(TrialBeginsEvent(case=case.case, index=len(trials), tool=OWN_TOOL))
+            self._publish(TrialBeginsEvent(case=case.case, index=len(trials), tool=OWN_TOOL))
             trials.append(self._run_trial(case, trials))
-            self._tell(TrialEndedEvent(trial=trials[-1]))
+            self._publish(TrialEndedEvent(trial=trials[-1]))
             peers += self._run_peers(case, trials[-1], given_up)
         metrics = self._metrics[case.workload]
         record = finished_case(case, metrics, trials, peers, idle, stopped)
-        self._tell(CaseEndedEvent(record=record))
+        self._publish(CaseEndedEvent(record=record))
 
     def _run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
         if case.skip is not None:
@@ -138,10 +166,10 @@ class Execution:
             if turn.peer.tool in given_up:
                 continue
             self._interrupt.check()
-            self._tell(TrialBeginsEvent(case=case.case, index=ours.index, tool=turn.peer.tool))
+            self._publish(TrialBeginsEvent(case=case.case, index=ours.index, tool=turn.peer.tool))
             record, failure = self._measured(case, ours.index, turn.trial)
             record = failed_trial(record, failure) if failure else turn.judged(record)
-            self._tell(TrialEndedEvent(trial=record))
+            self._publish(TrialEndedEvent(trial=record))
             yield record
             if record.value is None:
                 given_up.add(turn.peer.tool)
@@ -149,7 +177,7 @@ class Execution:
     def _measured(
         self, case: PlannedCase, index: int, trial: Trial
     ) -> tuple[TrialRecord, TrialFailed | None]:
-        """A trial that nobody has judged yet, and why its transport has no end of it."""
+        """The record of a trial, not judged yet, and why it has no end, None where it has one."""
         time_unix_s, started_s = time.time(), time.monotonic()
         events: list[TrialEvent] = []
         failure: TrialFailed | None = None
@@ -159,7 +187,7 @@ class Execution:
                 for event in stream:
                     events.append(event)
                     if isinstance(event, SampleEvent):
-                        self._tell(
+                        self._publish(
                             SampleTakenEvent(
                                 case=case.case, sample=event, index=index, time_unix_s=time_unix_s
                             )
@@ -193,3 +221,60 @@ class Execution:
             timeout_s=case.timeout_s,
             id=trial_name(case, len(before)),
         )
+
+
+@dataclass(frozen=True)
+class PeerTurn:
+    """One trial of one peer beside one of ours."""
+
+    peer: Peer
+    trial: Trial
+    beside: Beside
+    limit: Limit | None
+
+    def judged(self, record: TrialRecord) -> TrialRecord:
+        """What the trial is worth."""
+        return judged_peer_trial(record, self.peer, self.beside, self.limit)
+
+
+def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterator[PeerTurn]:
+    """The peers of `case` after `ours`, which has a figure, with the parameters it resolved."""
+    assert ours.start is not None and ours.end is not None and ours.value is not None
+    subsystem, workload = split_workload(case.workload)
+    params = {
+        name: value
+        for name, value in ours.start.params.items()
+        if value is not None and not isinstance(value, tuple)
+    }
+    beside = Beside(
+        cpus=ours.start.placement.cpus,
+        rate=ours.end.metrics.get(primary.name + WHOLE_RUN[primary.direction]) or ours.value,
+        elapsed_s=ours.end.elapsed_s,
+        far_cpus=_cpu_list(ours.start.params.get(FAR_CPUS)),
+    )
+    for peer in peers_of(subsystem, workload, params):
+        if peer.tool not in case.peers:
+            continue
+        trial = Trial(
+            tool=peer.tool,
+            subsystem=subsystem,
+            workload=workload,
+            params=params,
+            timeout_s=trial_timeout_s(peer.trial_time_s(beside.elapsed_s)),
+            beside=beside,
+            id=trial_name(case, ours.index, peer.tool),
+        )
+        yield PeerTurn(peer, trial, beside, _limit(ours, peer, primary))
+
+
+def _cpu_list(param: object) -> tuple[int, ...]:
+    return param if isinstance(param, tuple) else ()
+
+
+def _limit(ours: TrialRecord, peer: Peer, primary: Metric) -> Limit | None:
+    """What bounds our primary metric bounds a whole-run mean of the same quantity too; a peer's
+    time is held against no limit."""
+    if peer.metric is None or primary.direction == "lower":
+        return None
+    limit = ours.limits.get(peer.metric) or ours.limits.get(primary.name)
+    return limit if limit is not None and limit.unit == peer.unit else None

@@ -42,7 +42,7 @@ def apparatus_with(
             shown_details.add(detail)
             say(f"waiting for far host {far.name}: {detail}")
 
-    # Without a fence: a run by hand takes a host from nobody.
+    # Without a fence: a run by hand takes a host from no other job.
     transport = FarTransport(
         local,
         far,

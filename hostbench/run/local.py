@@ -1,7 +1,9 @@
-"""The local transport: a trial is a child process on this host."""
+"""The local transport: a trial is a child process on this host, and a session is handed to it by a
+file in memory that it inherits: a command line would show the token to all users of the host."""
 
 import contextlib
-from collections.abc import Generator, Mapping
+import os
+from collections.abc import Generator, Iterator, Mapping
 
 from hostbench.base.errors import ResourceError
 from hostbench.base.exitcode import ExitCode
@@ -11,14 +13,17 @@ from hostbench.host.scratch import Scratch, takes_scratch
 from hostbench.model.events import Event, ParamValue
 from hostbench.model.peer import TrialEvent
 from hostbench.model.result import OWN_TOOL
+from hostbench.model.service import SessionPlace
+from hostbench.model.table import Workload
 from hostbench.model.trial import Trial, TrialFailed
 from hostbench.plan.workloads import find_workload
 from hostbench.programs.child import Child
-from hostbench.programs.handover import PARAM as SESSION_PARAM
-from hostbench.programs.handover import session_text, text_descriptor
 from hostbench.programs.peer_trial import LocalPeers
 from hostbench.programs.program import Program
 from hostbench.programs.stream import EventStream
+
+# The parameter of scope host that takes the descriptor of a session's file.
+SESSION_PARAM = "session_fd"
 
 
 class LocalTransport:
@@ -26,7 +31,7 @@ class LocalTransport:
 
     The programs inherit the lock's descriptor, so the host stays locked as long as one of them
     lives, whatever becomes of this process. Those that work on a file inherit it too, so that it is
-    filled once a job and nobody has to find it by a name.
+    filled once a job and needs no name.
     """
 
     def __init__(
@@ -131,3 +136,30 @@ def _with_last_errors(failure: TrialFailed, last_errors: str) -> TrialFailed:
     return TrialFailed(
         failure.code, f"{failure.message}; its output: {last_errors}", failure.exit_code
     )
+
+
+def takes_session(workload: Workload | None) -> bool:
+    """Whether a workload has a far end."""
+    return workload is not None and workload.param(SESSION_PARAM) is not None
+
+
+def session_text(place: SessionPlace) -> str:
+    """What stands in the file: a line each."""
+    lines = {"address": place.address, "port": place.port, "token": place.token}
+    return "".join(f"{name}={value}\n" for name, value in lines.items() if value is not None)
+
+
+@contextlib.contextmanager
+def text_descriptor(name: str, text: str) -> Iterator[int]:
+    """A file without a name in any directory that holds `text`, at its beginning. Raises
+    ResourceError."""
+    try:
+        descriptor = os.memfd_create(name)
+    except OSError as error:
+        raise ResourceError(f"cannot make a file in memory: {error.strerror}") from None
+    try:
+        os.write(descriptor, text.encode())
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)

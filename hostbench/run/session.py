@@ -10,7 +10,6 @@ from hostbench.base.errors import HostbenchError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.host.idle import HostWatch
-from hostbench.judge.limits import HostLimits
 from hostbench.model.host import HostInventory
 from hostbench.model.job_events import EstimateEvent, PlanEvent, Sink
 from hostbench.model.result import (
@@ -29,7 +28,7 @@ from hostbench.plan.workloads import meanings_of, metrics_of
 from hostbench.results.document import Progress, assemble, job_exit_code, summarise
 from hostbench.results.journal import JournalWriter
 from hostbench.results.store import JobDirectory, JobIndex
-from hostbench.run.execute import Execution
+from hostbench.run.execute import Execution, HostLimits
 from hostbench.run.timing import timed, untimed
 
 
@@ -49,7 +48,7 @@ class Setup:
         return metrics_of(self.plan.cases, self.tables)
 
     def plan_event(self, kept: Sequence[str] = ()) -> PlanEvent:
-        """The event that says what is about to be measured."""
+        """The event with the plan of what is measured next."""
         return PlanEvent(
             cases=list(self.plan.cases),
             metrics=self.metrics,
@@ -58,7 +57,7 @@ class Setup:
         )
 
     def untimed(self, kept: Sequence[str] = ()) -> list[PlannedCase]:
-        """The cases that are run for a moment first, so that the time of all can be told."""
+        """The cases that are run for a moment first, so that the time of all is known."""
         return untimed(self.plan.without(kept), self.tables)
 
     def session(self, job: str, kept: tuple[str, ...] = ()) -> SessionRecord:
@@ -97,7 +96,7 @@ def begin_journal(job: JobDirectory, session: SessionRecord) -> JournalWriter:
     try:
         journal.append(session)
     except HostbenchError:
-        # While it is locked: nobody else can have begun it.
+        # While it is locked: no other process can have begun it.
         with contextlib.suppress(OSError):
             job.journal.unlink()
         journal.close()
@@ -116,9 +115,9 @@ def measure(
     index: JobIndex,
 ) -> ResultDocument:
     """Runs the cases that `session` does not keep, those of a fixed work for a moment first to tell
-    how long all of it takes; `sinks` hear of it after the journal.
+    how long all of it takes; `sinks` get the events after the journal.
 
-    Raises HostbenchError; what was measured until then is kept, and the journal says why.
+    Raises HostbenchError; what was measured until then is kept, and the journal has the reason.
     """
     index.note(summarise(job.progress(), JobState.RUNNING, None))
     execution = Execution(
@@ -132,7 +131,7 @@ def measure(
         interrupt=apparatus.interrupt,
     )
     try:
-        _tell_times(setup, session, apparatus.transport, sinks)
+        _report_times(setup, session, apparatus.transport, sinks)
         execution.run(session.kept)
         return _complete(job, journal, index)
     except HostbenchError as error:
@@ -140,7 +139,7 @@ def measure(
         raise
 
 
-def _tell_times(
+def _report_times(
     setup: Setup, session: SessionRecord, transport: Transport, sinks: Sequence[Sink]
 ) -> None:
     if not setup.untimed(session.kept):
@@ -169,7 +168,8 @@ def _complete(job: JobDirectory, journal: JournalWriter, index: JobIndex) -> Res
 def _give_up(
     job: JobDirectory, journal: JournalWriter, index: JobIndex, error: HostbenchError
 ) -> None:
-    """Notes how the job ended, as far as that can still be written, and says what is kept."""
+    """Record how the job ended, as far as that can still be written, and add to `error` what is
+    kept."""
     progress = job.progress()
     state = JobState.INTERRUPTED if isinstance(error, Interrupted) else JobState.FAILED
     ended = _ended(progress, state, error.message)

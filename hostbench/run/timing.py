@@ -1,7 +1,7 @@
-"""How long cases take of which a plan cannot know: those of a fixed work, and teams' problems.
+"""The time of cases that a plan cannot estimate: those of a fixed work, and teams' problems.
 
-How long a fixed work takes is the host's to say, so each such case is run for a moment before
-anything is measured. Nothing of that is kept but the time.
+How long a fixed work takes depends on the host, so each such case is run for a moment before
+anything is measured. Only the time of that is kept.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from hostbench.plan.estimate import (
 from hostbench.plan.workloads import find_workload, split_workload
 from hostbench.programs.subsystem import peers_of
 
-# Long enough to tell a rate within some percent, short beside any work that is worth fixing.
+# Long enough for a rate within some percent, short beside any work that is worth fixing.
 MOMENT_S = 0.3
 # A trial whose set-up takes so long is tried a second time.
 SETUP_LONG_S = 1.0
-# What was done of the work, as the programs tell it.
+# The work done, by the programs' metrics.
 WORK_DONE = ("work_operations", "work_bytes")
 
 
@@ -49,7 +49,7 @@ def untimed(plan: Plan, tables: Mapping[str, Table]) -> list[PlannedCase]:
 
 def timed(plan: Plan, tables: Mapping[str, Table], transport: Transport) -> Plan:
     """The plan with the time of every case that could be tried. One that fails is measured all the
-    same, and says why then.
+    same, and then reports its reason.
 
     Raises what the transport raises beside TrialFailed, such as Interrupted.
     """
@@ -64,7 +64,7 @@ def timed(plan: Plan, tables: Mapping[str, Table], transport: Transport) -> Plan
 def _case_time(case: PlannedCase, workload: Workload, transport: Transport) -> CaseTime | None:
     end, beside_s = _tried(case, workload, transport)
     if beside_s > SETUP_LONG_S:
-        # Memory that nobody had for a while is slow to come, in guests above all, and once only.
+        # The first use of memory is slow, in guests above all, and once only.
         end, beside_s = _tried(case, workload, transport)
     if end is None or end.elapsed_s <= 0:
         return None
@@ -114,8 +114,8 @@ def _for_a_moment(case: PlannedCase, workload: Workload) -> dict[str, ParamValue
 
 
 def _elapsed_s(case: PlannedCase, workload: Workload, end: EndEvent) -> float | None:
-    """The timed region of a trial: the whole work at the rate of the moment, no longer than the
-    case may take where it says so too."""
+    """The timed region of a trial: the whole work at the rate of the moment, at most the case's
+    own duration where it has one."""
     most_s = case.params.get("duration_s")
     fixing = (param.name for param in workload.params if param.ends_trial)
     work = next((case.params[name] for name in fixing if name in case.params), None)

@@ -14,7 +14,7 @@ GRACE_S = 15
 
 def main(arguments: list[str]) -> int:
     """Serves until SIGTERM; the exit code."""
-    # Whoever started us may ignore SIGCHLD, and then the kernel forgets how a program ended.
+    # The parent process may ignore SIGCHLD; then the kernel drops the exit codes of programs.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         if len(arguments) != 1:

@@ -18,7 +18,6 @@ from hostbench.model.service import (
 from hostbench.model.table import Workload
 from hostbench.model.trial import Trial
 from hostbench.plan.workloads import LOOPBACK, TARGET
-from hostbench.programs.handover import takes_session
 from hostbench.programs.params import (
     check_params,
     check_value,
@@ -28,6 +27,7 @@ from hostbench.programs.params import (
 )
 from hostbench.programs.program import Program
 from hostbench.programs.subsystem import peers_of, tools_of
+from hostbench.run.local import takes_session
 from hostbench.web.problem import Problem
 
 
@@ -145,7 +145,8 @@ def _peer_params(request: TrialRequest, workload: Workload) -> dict[str, ParamVa
 def checked_peer_params(
     params: Mapping[str, ParamValue], workload: Workload, allowed_cpus: Collection[int]
 ) -> dict[str, ParamValue]:
-    """Those that a trial of ours resolved: its numbers may lie below what may be asked for."""
+    """The parameters that a trial of ours resolved: its numbers may lie below the least that a
+    request may have."""
     for name, value in params.items():
         try:
             param = known_param(workload, name)

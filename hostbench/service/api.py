@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from hostbench.base.interrupt import Interrupt, Interrupted
+from hostbench.host.idle import LocalWatch
 from hostbench.host.inventory import inventory
 from hostbench.host.lock import Claim, check_lock
 from hostbench.host.scratch import check_scratch, has_scratch
@@ -16,6 +19,7 @@ from hostbench.model.registry import find_subsystem
 from hostbench.model.service import (
     IdleAnswer,
     IpAddress,
+    Refusal,
     RouteAnswer,
     ServiceTable,
     SessionRequest,
@@ -24,13 +28,11 @@ from hostbench.model.service import (
 from hostbench.programs.program import Program
 from hostbench.programs.subsystem import tools_of
 from hostbench.service.admission import admitted
-from hostbench.service.idle_probes import IdleProbes
 from hostbench.service.metrics import SESSION, TRIAL, Metrics
 from hostbench.service.registration import Registrar
-from hostbench.service.runner import TrialRunner
+from hostbench.service.runner import NDJSON, TrialRunner, TrialStream
 from hostbench.service.sessions import admitted_session, route
 from hostbench.service.settings import Settings
-from hostbench.service.stream import NDJSON, TrialStream
 from hostbench.service.trial import AdmittedCall, Work
 from hostbench.service.work import InstalledProgram, TrialWork
 from hostbench.web.body import accepts, json_body
@@ -95,6 +97,8 @@ _SESSION_STREAM = (
     '{"event":"session_end","outcome":"done","reason":null,"strangers":0,"cpu_s":3.1}\n'
     '{"event":"control_plane","processes":[…]}\n'
 )
+# A look reads /proc twice; many at a time would be the load they look for.
+PROBES_MOST = 4
 
 
 def _streamed(what: str, example: str) -> dict[int | str, dict[str, Any]]:
@@ -105,6 +109,47 @@ def _streamed(what: str, example: str) -> dict[int | str, dict[str, Any]]:
             "content": content,
         }
     }
+
+
+class IdleProbes:
+    """GET /idle: looks of some seconds at how busy the host is, each in a thread."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(PROBES_MOST, thread_name_prefix="look")
+        self._interrupts: set[Interrupt] = set()
+
+    async def look(self, seconds: float) -> IdleAnswer:
+        """Raises Problem when there are too many already, or when the service ends."""
+        if len(self._interrupts) >= PROBES_MOST:
+            raise Problem(
+                429,
+                "too_many",
+                f"{PROBES_MOST} looks are under way, the most at a time; ask again in a second",
+                headers={"Retry-After": "1"},
+            )
+        interrupt = Interrupt()
+        self._interrupts.add(interrupt)
+        loop = asyncio.get_running_loop()
+        look = loop.run_in_executor(self._threads, LocalWatch(window_s=seconds).look, interrupt)
+        try:
+            # Shielded: the descriptors are closed when the thread is done with them, not before.
+            return await asyncio.shield(look)
+        except Interrupted:
+            raise Problem(503, Refusal.LACKING, "the service was asked to stop") from None
+        except asyncio.CancelledError:
+            interrupt.trip()
+            raise
+        finally:
+            look.add_done_callback(lambda _: self._close(interrupt))
+
+    def _close(self, interrupt: Interrupt) -> None:
+        self._interrupts.discard(interrupt)
+        interrupt.close()
+
+    def end_all(self) -> None:
+        """Ends every look; returns at once."""
+        for interrupt in tuple(self._interrupts):
+            interrupt.trip()
 
 
 class Service:

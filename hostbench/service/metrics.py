@@ -16,7 +16,7 @@ class Metrics:
     """Counters of one service, in a registry of its own."""
 
     def __init__(self, host: str, program: ProgramVersion, lock: Path) -> None:
-        """`lock` is where the fence is read when somebody asks."""
+        """`lock`: the file the fence is read from at each scrape."""
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._ended = {

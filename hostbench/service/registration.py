@@ -1,4 +1,4 @@
-"""Tells the orchestrator where this service is, and again every few seconds."""
+"""Registers this service with the orchestrator, and renews that every few seconds."""
 
 import asyncio
 import random
@@ -17,8 +17,8 @@ from hostbench.service.settings import Settings
 RENEW_S = 15.0
 RENEW_S_LEAST = 1.0
 RETRY_S_FIRST, RETRY_S_MOST = 0.5, 15.0
-# The orchestrator asks back for table and inventory before it answers a service that it does not
-# know; to renew one it asks nothing.
+# The orchestrator fetches table and inventory before it answers a service that is new to it; for a
+# renewal it fetches nothing.
 TAKE_UP_S_MOST = ANSWER_S_MOST + HOST_S_MOST + 10.0
 RENEWAL_S_MOST = 10.0
 _log = structlog.get_logger()

@@ -1,13 +1,15 @@
-"""The trials and sessions of this service: at most one of them holds the host, others wait to be
-refused.
+"""The trials and sessions of this service, and the streams that answer their requests: at most one
+holds the host, others wait to be refused.
 
-Everything here happens on the event loop; each trial has a thread, which reports back to it.
+Everything here runs on the event loop; each trial has a thread, which reports back to it.
 """
 
 import asyncio
 import contextlib
 
 import structlog
+from fastapi.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from hostbench.model.service import Ending, Refusal
 from hostbench.service.metrics import Metrics
@@ -18,6 +20,7 @@ from hostbench.web.problem import Problem
 # A caller that reads so much slower than its trial speaks is given up.
 UNREAD_MOST = 100_000
 _log = structlog.get_logger()
+NDJSON = "application/x-ndjson"
 
 
 class TrialRunner:
@@ -32,7 +35,7 @@ class TrialRunner:
         self._quiet.set()
 
     def begin(self, call: AdmittedCall) -> tuple[RunningTrial, "asyncio.Queue[Item]"]:
-        """Starts a trial or session; what it says appears in the queue, `None` last.
+        """Start a trial or session; its lines appear in the queue, `None` last.
 
         Raises Problem when the service ends or one of that name runs, or ResourceError.
         """
@@ -102,3 +105,47 @@ class TrialRunner:
     async def quiet(self) -> None:
         """Returns when no trial runs."""
         await self._quiet.wait()
+
+
+class TrialStream(Response):
+    """The answer to POST /trials and POST /sessions. It begins with the first line, so that a
+    refused trial is an error status. When the connection closes, the trial ends at once, also
+    between two lines."""
+
+    media_type = NDJSON
+
+    def __init__(self, trial: RunningTrial, items: "asyncio.Queue[Item]") -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self.headers["cache-control"] = "no-store"
+        self._trial = trial
+        self._items = items
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send every line of the trial."""
+        watch = asyncio.create_task(self._end_with_connection(receive))
+        try:
+            first = await self._items.get()
+            if isinstance(first, Problem):
+                await first.response()(scope, receive, send)
+            else:
+                await self._send_lines(first, send)
+        finally:
+            watch.cancel()
+            # Nothing happens where it has ended by itself.
+            self._trial.end(Ending.CALLER_GONE)
+
+    async def _end_with_connection(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._trial.end(Ending.CALLER_GONE)
+
+    async def _send_lines(self, first: bytes | None, send: Send) -> None:
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
+        line: Item = first
+        while isinstance(line, bytes):
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+            line = await self._items.get()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -99,7 +99,7 @@ class ToolServerWork:
 
 
 def _ready(port: int, child: Child, interrupt: Interrupt) -> bool:
-    """Whether somebody listens at the port soon. Never by connecting: a server of one test would
+    """Whether the server listens at the port soon. Never by connecting: a server of one test would
     take that for its client."""
     until_s = time.monotonic() + READY_S_MOST
     while time.monotonic() < until_s and not child.has_exited:
@@ -127,7 +127,7 @@ def _taken_ports() -> Iterator[int]:
 
 
 def _end(lines: list[bytes]) -> SessionEndEvent:
-    """What the supervisor tells of the server."""
+    """The end of the server, from its supervisor's report."""
     if len(lines) != 1:
         raise TrialFailed("supervisor", "the server's supervisor ended without a word")
     ended = json.loads(lines[0])

@@ -1,13 +1,14 @@
-"""One admitted trial or session: a thread that takes the lock, does the work and reports what came
-of it.
+"""One admitted trial or session: a thread that takes the lock, does the work and reports the
+events, and a second thread that ends it when its lease runs out or a higher fence comes.
 
-Whatever happens, the last thing it says is `None`, and by then nothing of the trial runs and the
-lock is free. It never waits for the caller.
+The last item it reports is always `None`: by then nothing of the trial runs and the lock is free.
+It never waits for the caller.
 """
 
 import contextlib
 import math
 import threading
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,12 @@ import structlog
 from hostbench.base.errors import ResourceError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt, Interrupted
-from hostbench.host.lock import Claim, HostBusyError, HostLock, StaleFenceError
+from hostbench.host.lock import FENCE_LOOK_S, Claim, HostBusyError, HostLock, StaleFenceError
 from hostbench.host.usage import ProcessMeter
 from hostbench.model.events import ControlPlaneEvent, SkipEvent
 from hostbench.model.peer import TrialEvent
 from hostbench.model.service import (
+    LEASE_S,
     Ending,
     FailureEvent,
     Refusal,
@@ -32,7 +34,6 @@ from hostbench.model.service import (
     TrialRequest,
 )
 from hostbench.model.trial import TrialFailed
-from hostbench.service.lease import Guard, Lease
 from hostbench.web.problem import Problem
 
 SENTENCES = {
@@ -49,15 +50,17 @@ _log = structlog.get_logger()
 Item = bytes | Problem | None
 # What a trial or a session reports by itself.
 WorkEvent = TrialEvent | SessionEvent | SessionEndEvent
+# What still runs so long after the trial was ended is killed: a second after its lease ran out
+# nothing may be left of a trial, and the job with the higher fence waits.
+HURRY_S = 0.5
 
 
 class Work(Protocol):
     """What is done while the host's lock is held."""
 
     def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
-        """What there is to say, as it comes. Whatever is started inherits `lock_descriptor`, and
-        nothing of it runs on when this is left. Raises TrialFailed, ResourceError or Interrupted.
-        """
+        """Yield the events as they come. Every process it starts inherits `lock_descriptor`, and
+        none runs on when this is left. Raises TrialFailed, ResourceError or Interrupted."""
         ...
 
 
@@ -78,6 +81,64 @@ class AdmittedCall:
         return self.request.id
 
 
+class Lease:
+    """How long a trial may run on; renewed by its caller."""
+
+    def __init__(self, seconds: float = LEASE_S) -> None:
+        self._seconds = seconds
+        self._until_s = 0.0
+        self.renew()
+
+    def renew(self) -> None:
+        """Begins anew; from any thread."""
+        self._until_s = time.monotonic() + self._seconds
+
+    @property
+    def left_s(self) -> float:
+        """0 when it has run out."""
+        return max(0.0, self._until_s - time.monotonic())
+
+
+class Guard:
+    """Ends a trial whose lease runs out or whose fence was overtaken, from a thread of its own:
+    neither the trial, which waits for its program, nor the event loop must be prompt for that."""
+
+    def __init__(
+        self, lease: Lease, fence: int | None, lock: HostLock, end: Callable[[Ending], None]
+    ) -> None:
+        """`end` may be called more than once: the second time it is urgent."""
+        self._lease = lease
+        self._fence = fence
+        self._lock = lock
+        self._end = end
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="guard", daemon=True)
+
+    def __enter__(self) -> "Guard":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(min(FENCE_LOOK_S, self._lease.left_s)):
+            ending = self._ending()
+            if ending is not None:
+                self._end(ending)
+                if not self._done.wait(HURRY_S):
+                    self._end(ending)
+                return
+
+    def _ending(self) -> Ending | None:
+        if self._lease.left_s == 0:
+            return Ending.LEASE_LOST
+        if self._fence is not None and self._lock.fence() > self._fence:
+            return Ending.PREEMPTED
+        return None
+
+
 class RunningTrial:
     """One trial or session, from the request to the last line about it."""
 
@@ -88,8 +149,8 @@ class RunningTrial:
         finished: Callable[["RunningTrial", str], None],
         busy_for_s: Callable[[], float | None],
     ) -> None:
-        """`put` takes what there is to say, `finished` hears the outcome before the last of it;
-        `busy_for_s` says how long whoever has the lock may keep it without a word, None: unknown.
+        """`put` takes each item; `finished` is called with the outcome before the last ones.
+        `busy_for_s`: how long the holder of the lock may keep it without renewal, s; None: unknown.
         """
         self.call = call
         self.lease = Lease()
@@ -116,7 +177,7 @@ class RunningTrial:
     def end(self, ending: Ending) -> None:
         """Ends it; returns at once, from any thread. A repetition means that it is urgent."""
         with self._mutex:
-            # Its descriptors may belong to somebody else once it is closed.
+            # Once it is closed, its descriptors may belong to another file.
             if self._interrupt is not None:
                 self._ending = self._ending or ending
                 self._interrupt.trip()
@@ -151,7 +212,7 @@ class RunningTrial:
             if not self._begun:
                 return Refusal.LACKING, Problem(503, Refusal.LACKING, error.message)
             return FAILED, _failure(Refusal.LACKING, error.message, error.exit_code)
-        except Exception:  # noqa: BLE001 - a thread has nobody else to tell
+        except Exception:  # noqa: BLE001 - nothing above a thread reports it
             _log.exception("trial_crashed", trial=self.call.id, kind=self.call.kind)
             return CRASHED, None if self._begun else Problem(500, CRASHED, "see the service's log")
 
@@ -178,8 +239,8 @@ class RunningTrial:
 
     def _measure(self, interrupt: Interrupt, lock: HostLock) -> str:
         outcome = MEASURED
-        with contextlib.closing(self.call.work.run(interrupt, lock.descriptor)) as said:
-            for event in said:
+        with contextlib.closing(self.call.work.run(interrupt, lock.descriptor)) as events:
+            for event in events:
                 self._say(event)
                 if isinstance(event, SkipEvent):
                     outcome = SKIPPED

@@ -13,9 +13,9 @@ from hostbench.programs.program import Program, load_program
 from hostbench.run.local import LocalTransport
 from hostbench.service.trial import WorkEvent
 
-# Nobody tells a service that a job is over: its space comes back when another one begins, else so
-# long after its last trial. Between two trials a job may wait for an idle host, or measure cases of
-# another subsystem.
+# A service is not informed that a job is over: the job's file is removed when another job begins,
+# else so long after its last trial. Between two trials a job may wait for an idle host, or measure
+# cases of another subsystem.
 KEPT_S = 600.0
 
 
@@ -120,7 +120,7 @@ class TrialWork:
     """See hostbench.service.trial.Work."""
 
     def __init__(self, trial: Trial, program: Program, scratch: KeptScratch) -> None:
-        """`scratch` is the service's; the trial's fence says whose file the trial works on."""
+        """`scratch` is the service's; the trial's fence names the job whose file it works on."""
         self._trial = trial
         self._program = program
         self._scratch = scratch

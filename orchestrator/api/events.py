@@ -16,7 +16,6 @@ from hostbench.model.job_events import StateEvent
 from hostbench.model.jobs import TERMINAL, JobView, StackState
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job
-from orchestrator.api.examples import EVENTS
 from orchestrator.core import Orchestrator
 from orchestrator.queue.connection import key
 
@@ -27,12 +26,26 @@ WATCHERS_MOST = 100
 RETRY_MS = 2000
 _EVENT_ID = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
 BEGINNING = "0-0"
+_EXAMPLE = """\
+event: state
+id: 1763683201543-0
+data: {"event":"state","job":"20261120T174501Z-quick-3f2a","state":"waiting","reason":null,…}
+
+event: sample
+data: {"event":"sample","case":"f3a97b2c01de","sample":{"event":"sample","t_s":1.0,…}}
+
+: ping
+
+event: state
+id: 1763683263002-0
+data: {"event":"state","job":"20261120T174501Z-quick-3f2a","state":"succeeded","reason":null,…}
+"""
 
 router = APIRouter(tags=["jobs"])
 
 
 class Watchers:
-    """Counts who watches."""
+    """Counts the clients that watch."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -62,7 +75,7 @@ class Watchers:
     response_class=EventSourceResponse,
     dependencies=[Depends(Watchers())],
     responses={
-        200: {"content": {"text/event-stream": {"example": EVENTS}}},
+        200: {"content": {"text/event-stream": {"example": _EXAMPLE}}},
         **problem_responses([401, 404, 422, 429, 503]),
     },
 )
@@ -81,7 +94,7 @@ async def events(
         async for event in _Follower(core, job.id, after).events():
             yield event
     except RedisError:
-        return  # whoever listens connects again, with the id of the last event
+        return  # the client connects again, with the id of its last event
     if (final := await _forgotten(core, job.id)) is not None:
         yield _final(final)
 
@@ -118,8 +131,8 @@ class _Follower:
     async def events(self) -> AsyncIterator[ServerSentEvent]:
         """The events after `after`, until the job has ended. Raises RedisError."""
         async with self._redis.pubsub() as channel:
-            # Nothing falls between listening and reading: what is read is asked for on another
-            # connection, and so not before Redis has confirmed that it sends what comes.
+            # No event falls between subscribing and reading: the stream is read on another
+            # connection, after Redis confirmed the subscription.
             await channel.subscribe(key("live", self._job))
             await channel.get_message(timeout=SILENCE_S)
             await self._begin_where_it_is()

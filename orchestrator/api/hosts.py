@@ -1,6 +1,6 @@
 """/hosts and /workloads: who is there and what can be measured."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 
@@ -9,8 +9,16 @@ from hostbench.model.service import Registered, Registration
 from hostbench.web.body import accepts, json_body
 from hostbench.web.problem import problem_responses
 from orchestrator.api.common import Core
-from orchestrator.api.examples import REGISTRATION
 from orchestrator.queue.hosts import HostFacts, HostState
+
+_EXAMPLES: dict[str, Any] = {
+    "cpu": {
+        "host": "bench-1",
+        "subsystem": "cpu",
+        "url": "http://cpu:8001",
+        "instance": "5d41402abc4b2a76",
+    }
+}
 
 router = APIRouter(tags=["hosts"])
 # With the services' key.
@@ -20,9 +28,9 @@ registrations = APIRouter(tags=["hosts"])
 @registrations.post(
     "/hosts",
     summary="Register a service of a host, and renew that",
-    description="With the service key. The orchestrator asks a new service what it is.",
+    description="With the service key. The orchestrator fetches table and host of a new service.",
     responses=problem_responses([401, 413, 422, 503]),
-    openapi_extra=accepts(Registration, REGISTRATION),
+    openapi_extra=accepts(Registration, _EXAMPLES),
 )
 def register(
     registration: Annotated[Registration, Depends(json_body(Registration))], core: Core

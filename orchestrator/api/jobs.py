@@ -1,6 +1,6 @@
 """/jobs: submit, list, look, cancel, resume."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 
@@ -8,14 +8,41 @@ from hostbench.model.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
 from hostbench.web.body import accepts, json_body
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job, JobId
-from orchestrator.api.examples import SUBMISSIONS
 from orchestrator.core import Orchestrator
-from orchestrator.queue.jobs import QUEUED_MOST, Answered, Enqueued
+from orchestrator.queue.jobs import QUEUED_MOST, Changed, Enqueued
 
 LIMIT_DEFAULT, LIMIT_MOST = 50, 500
 # Ids of one second differ by four digits.
 ID_ATTEMPTS = 50
 RETRY_AFTER_S = 60
+_EXAMPLES: dict[str, Any] = {
+    "a suite": {"suite": "quick"},
+    "a suite with changes": {
+        "suite": "full",
+        "hosts": ["bench-1"],
+        "priority": 2,
+        "trials": 7,
+        "idle_policy": "fail",
+        "peers": "auto",
+    },
+    "a suite at one of its scales": {"suite": "cs553/openstack-haswell", "scale": "full"},
+    "a workload": {
+        "workload": "cpu.fma",
+        "params": {"dtype": "fp64", "isa": "avx2", "threads": 1, "duration_s": 2},
+        "hosts": ["bench-1"],
+    },
+    "a workload on a disk": {
+        "workload": "disk.rand_read",
+        "params": {"block_bytes": 4096, "queue_depth": 32, "duration_s": 10},
+    },
+    "a suite in full": {
+        "suite": {
+            "name": "two-threads",
+            "repeats": {"min_trials": 3, "max_trials": 5},
+            "cases": [{"workload": "cpu.fma", "grid": {"threads": [1, 2], "dtype": "all"}}],
+        }
+    },
+}
 
 router = APIRouter(tags=["jobs"])
 IdempotencyKey = Annotated[
@@ -41,7 +68,7 @@ IdempotencyKey = Annotated[
         200: {"model": JobView, "description": "Submitted before with this Idempotency-Key."},
         **problem_responses([401, 413, 422, 429, 503]),
     },
-    openapi_extra=accepts(JobSpec, SUBMISSIONS),
+    openapi_extra=accepts(JobSpec, _EXAMPLES),
 )
 def submit(
     spec: Annotated[JobSpec, Depends(json_body(JobSpec))],
@@ -51,7 +78,7 @@ def submit(
 ) -> JobView:
     """POST /jobs."""
     answer = _submitted(core, spec, idempotency_key)
-    if answer.word == "other":
+    if answer.outcome == "other":
         raise Problem(
             422,
             "idempotency_key_reused",
@@ -59,9 +86,9 @@ def submit(
             "make a new key for each job",
             field="header.idempotency-key",
         )
-    if answer.word == "full":
+    if answer.outcome == "full":
         raise _full()
-    if answer.word == "known":
+    if answer.outcome == "known":
         response.status_code = 200
     response.headers["Location"] = f"/jobs/{answer.id}"
     return answer.view or core.catalogue.view(answer.id)
@@ -79,7 +106,7 @@ def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -
         return before
     for _ in range(ID_ATTEMPTS):
         answer = core.jobs.enqueue(accepted.job(), idempotency_key, body)
-        if answer.word != "taken":
+        if answer.outcome != "taken":
             return answer
     raise Problem(429, "no_id_left", "too many jobs of this suite in one second; try again")
 
@@ -141,7 +168,7 @@ def job(job: Job) -> JobView:
 def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
     """DELETE /jobs/{id}."""
     answer = core.jobs.cancel(job_id)
-    if answer.word in ("ended", "unknown"):
+    if answer.outcome in ("ended", "unknown"):
         state = answer.before or job.state
         raise Problem(
             409, "ended", f"job {job_id} is {state} already: nothing is left to cancel", state=state
@@ -165,9 +192,9 @@ def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
 def resume(job_id: JobId, job: Job, core: Core, response: Response) -> JobView:
     """POST /jobs/{id}/resume."""
     answer = _resumed(core, job)
-    if answer.word == "full":
+    if answer.outcome == "full":
         raise _full()
-    if answer.word == "refused":
+    if answer.outcome == "refused":
         raise Problem(
             409,
             "not_resumable",
@@ -178,11 +205,11 @@ def resume(job_id: JobId, job: Job, core: Core, response: Response) -> JobView:
     return core.catalogue.view(job_id)
 
 
-def _resumed(core: Orchestrator, job: JobView) -> Answered:
+def _resumed(core: Orchestrator, job: JobView) -> Changed:
     if core.jobs.state(job.id) is not None:
         return core.jobs.resume(job.id, job.priority, {})
     if job.state not in (StackState.LOST, StackState.FAILED, StackState.CANCELLED):
-        return Answered("refused", job.state)
+        return Changed("refused", job.state)
     if job.spec is None:
         raise Problem(
             409,

@@ -1,13 +1,15 @@
-"""/healthz and /metrics: how the orchestrator is."""
+"""/healthz, /metrics and /points/rejected: how the orchestrator is."""
 
 from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from hostbench.model.jobs import Health
-from hostbench.web.problem import problem_responses
+from hostbench.model.jobs import Health, RejectedPoint, RejectedPoints
+from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core
-from orchestrator.observe.health import health
+from orchestrator.core import Orchestrator
+from orchestrator.influx.outbox import Outbox
+from orchestrator.observe import health
 
 # Without a key: what watches over containers has none.
 open_calls = APIRouter(tags=["health"])
@@ -40,3 +42,31 @@ async def healthz(core: Core, response: Response) -> Health:
 def metrics(core: Core) -> Response:
     """GET /metrics."""
     return Response(core.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get(
+    "/points/rejected",
+    summary="The points that InfluxDB refused, newest first",
+    responses=problem_responses([401, 404, 503]),
+)
+def rejected(core: Core) -> RejectedPoints:
+    """GET /points/rejected."""
+    letters = _outbox(core).dead_letters()
+    return RejectedPoints(points=[RejectedPoint.model_validate(letter) for letter in letters])
+
+
+@router.delete(
+    "/points/rejected",
+    status_code=204,
+    summary="Forget them, so that /healthz is ok again",
+    responses=problem_responses([401, 404, 503]),
+)
+def forget(core: Core) -> None:
+    """DELETE /points/rejected."""
+    _outbox(core).forget_dead_letters()
+
+
+def _outbox(core: Orchestrator) -> Outbox:
+    if core.points is None:
+        raise Problem(404, "no_influxdb", "HOSTBENCH_INFLUXDB_URL is not set: no point is written")
+    return core.points.outbox

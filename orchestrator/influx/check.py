@@ -21,10 +21,10 @@ from orchestrator.influx.client import (
     NoDatabase,
     Rejected,
     Unauthorized,
+    ensure_database,
 )
 from orchestrator.influx.options import add_options, options_of
 from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, line
-from orchestrator.influx.setup import ensure_database
 
 MEASUREMENT = "hostbench_check"
 TEXT = 'quoted "text" with \\ and, commas'

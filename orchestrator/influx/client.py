@@ -1,10 +1,13 @@
 """InfluxDB by its v1 HTTP API, which 1.x, 2.x and 3 share: lines in, InfluxQL out, Basic auth.
 
 In 2.x a database and a retention policy are mapped to the bucket `database/policy`, in 3 to the
-database of that name; a token is given as the password of any user.
+database of that name; a token is given as the password of any user. In 1.x InfluxQL makes both,
+which 2.x and 3 have no statements for: there the image's own set-up or the operator makes them
+(docs/influxdb.md).
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,6 +15,7 @@ from typing import Any, Self
 import httpx
 
 from hostbench.base.errors import HostbenchError
+from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS
 
 CONNECT_S = 3.0
 # A server that flushes its cache to a slow disk answers late.
@@ -24,10 +28,11 @@ _NOT_FOUND = 404
 _MISSING = "retention policy not found"
 # 1.x and 2.x.
 _EXPIRED = ("beyond retention policy", "outside retention policy")
+_FIRST_GENERATION = re.compile(r"v?1\.")
 
 
 class InfluxError(HostbenchError):
-    """InfluxDB did not do what it was asked; the message says why."""
+    """InfluxDB refused or failed; the message has the reason."""
 
 
 class Unreachable(InfluxError):
@@ -115,7 +120,7 @@ class InfluxClient:
         self._http.close()
 
     def version(self) -> str:
-        """What the server says it is, such as `1.6.7` or `v2.7.12`. Raises InfluxError."""
+        """The version the server reports, such as `1.6.7` or `v2.7.12`. Raises InfluxError."""
         answer = self._ask("GET", "/ping")
         version = answer.headers.get("x-influxdb-version")
         if version is None and answer.content.startswith(b"{"):
@@ -204,7 +209,7 @@ class InfluxClient:
 
 
 def _reason(answer: httpx.Response) -> str:
-    """What the server's answer says, as one short line."""
+    """The reason in the server's answer, as one short line."""
     text = answer.text
     try:
         content = json.loads(text)
@@ -219,3 +224,42 @@ def _query_error(text: str) -> InfluxError:
     if "not found" in text:
         return NoDatabase(text)
     return Unauthorized(text) if "not authorized" in text else Rejected(text)
+
+
+def is_first_generation(version: str) -> bool:
+    """Whether the server is InfluxDB 1.x, which keeps databases and retention policies itself."""
+    return _FIRST_GENERATION.match(version) is not None
+
+
+def ensure_database(influx: InfluxClient) -> None:
+    """Makes what is missing, where that can be done. Raises InfluxError, NoDatabase when the user
+    may not make what is missing."""
+    if not is_first_generation(influx.version()):
+        return
+    try:
+        policies = retention_policies(influx)
+    except NoDatabase:
+        _make(influx, f'CREATE DATABASE "{influx.database}"')
+        policies = retention_policies(influx)
+    if SAMPLES not in policies:
+        _make(
+            influx,
+            f'CREATE RETENTION POLICY "{SAMPLES}" ON "{influx.database}" '
+            f"DURATION {SAMPLES_RETENTION_DAYS}d REPLICATION 1",
+        )
+
+
+def retention_policies(influx: InfluxClient) -> set[str]:
+    """The names of the database's retention policies. Raises InfluxError."""
+    found = influx.query(f'SHOW RETENTION POLICIES ON "{influx.database}"')
+    return {row["name"] for series in found for row in series.rows()}
+
+
+def _make(influx: InfluxClient, statement: str) -> None:
+    try:
+        influx.query(statement)
+    except Unauthorized as error:
+        raise NoDatabase(
+            f"InfluxDB at {influx.url}: {error.message}; "
+            f"as an administrator of InfluxDB, run: {statement}"
+        ) from None

@@ -47,7 +47,7 @@ class OutboxStatus(BaseModel):
 
 
 class Outbox:
-    """Takes points and says how many wait. Threads may share it."""
+    """Takes points and counts those that wait. Threads may share it."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
@@ -112,7 +112,7 @@ class Outbox:
         return [json.loads(letter) for letter in found]
 
     def forget_dead_letters(self) -> None:
-        """Empties the list and its count, once somebody has seen to it. Raises
+        """Empty the list and its count, once an operator has dealt with it. Raises
         redis.RedisError."""
         with self._redis.pipeline(transaction=True) as pipeline:
             pipeline.delete(DEAD)

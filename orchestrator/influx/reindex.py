@@ -19,10 +19,9 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.base.packages import needs_packages
 from hostbench.base.units import plural
 from hostbench.results.store import ResultsStore, results_directory
-from orchestrator.influx.client import InfluxClient, RejectedLine
+from orchestrator.influx.client import InfluxClient, RejectedLine, ensure_database
 from orchestrator.influx.options import add_options, options_of
 from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, document_points, line
-from orchestrator.influx.setup import ensure_database
 from orchestrator.queue.address import RedisSettings
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Turns what a running job says into points and hands them to the outbox."""
+"""Turns the events of a running job into points and hands them to the outbox."""
 
 import time
 from collections.abc import Callable
@@ -78,7 +78,7 @@ class PointSink:
 
     def close(self, may_wait: Callable[[], bool] = lambda: False) -> None:
         """Hands over what is left; to be called however the job ends. While Redis is away it is
-        tried again as long as `may_wait` says."""
+        tried again as long as `may_wait` returns True."""
         self._hand_over()
         while self._held and may_wait():
             time.sleep(RETRY_S)

@@ -13,9 +13,14 @@ import redis
 import structlog
 
 from hostbench.base.errors import HostbenchError
-from orchestrator.influx.client import InfluxClient, InfluxError, Rejected, RejectedLine
+from orchestrator.influx.client import (
+    InfluxClient,
+    InfluxError,
+    Rejected,
+    RejectedLine,
+    ensure_database,
+)
 from orchestrator.influx.outbox import COUNTS, DEAD, DEAD_LETTERS_KEPT, STREAM, text_of
-from orchestrator.influx.setup import ensure_database
 
 GROUP = "writers"
 ENTRIES_A_WRITE = 64
@@ -26,7 +31,7 @@ STOP_S = 1.0
 # One that is only slow, and is taken for dead, costs a second writing that changes nothing.
 ABANDONED_S = 20.0
 CLAIM_EVERY_S = 10.0
-# A writer's name is forgotten when it owes nothing and has not asked for so long.
+# A writer's name is forgotten when no entry waits for it and it has read none for so long.
 FORGOTTEN_AFTER = 10
 
 log = structlog.get_logger(__name__)
@@ -34,10 +39,10 @@ log = structlog.get_logger(__name__)
 # Looking and removing in one step: a writer that woke up in between would lose what it was given.
 _REMOVE_GONE_WRITERS = """
 for _, writer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
-  local told = {}
-  for i = 1, #writer, 2 do told[writer[i]] = writer[i + 1] end
-  if told.pending == 0 and told.idle > tonumber(ARGV[2]) and told.name ~= ARGV[3] then
-    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], told.name)
+  local consumer = {}
+  for i = 1, #writer, 2 do consumer[writer[i]] = writer[i + 1] end
+  if consumer.pending == 0 and consumer.idle > tonumber(ARGV[2]) and consumer.name ~= ARGV[3] then
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer.name)
   end
 end
 """
@@ -201,7 +206,7 @@ class OutboxWriter:
 
 
 def _entry(entry_id: bytes | str, fields: Mapping[bytes | str, bytes | str] | None) -> Entry:
-    """An entry as Redis gives it; of one that somebody deleted only its id is left."""
+    """An entry as Redis gives it; of a deleted one only its id is left."""
     values = {text_of(name): text_of(value) for name, value in (fields or {}).items()}
     lines = values.get("lines")
     return Entry(

@@ -57,7 +57,7 @@ class Acceptance:
         """The submission, for its hosts."""
         suite = requested_suite(spec)
         subsystems = _subsystems(spec, suite)
-        states = self._asked_hosts(spec)
+        states = self._chosen_hosts(spec)
         first, facts = states[0], self._facts(states[0])
         for subsystem in subsystems:
             if subsystem not in facts.tables:
@@ -90,7 +90,7 @@ class Acceptance:
             )
         return (between.subsystem,)
 
-    def _asked_hosts(self, spec: JobSpec) -> Sequence[HostState]:
+    def _chosen_hosts(self, spec: JobSpec) -> Sequence[HostState]:
         alive = [state for state in self._hosts.lately() if state.alive]
         if spec.hosts is not None:
             by_name = {state.name: state for state in alive}
@@ -147,7 +147,7 @@ class Acceptance:
 
 
 def requested_suite(spec: JobSpec) -> Suite:
-    """The suite as asked for: by name or in full, at one of its scales, or made up for one
+    """The suite of a submission: by name or in full, at one of its scales, or made for one
     workload, with the changes. Raises Problem."""
     if spec.workload is not None:
         try:
@@ -160,8 +160,8 @@ def requested_suite(spec: JobSpec) -> Suite:
     return changed(suite, Changes(spec.trials, spec.idle_policy, spec.peers))
 
 
-def _at_scale(asked: str | Suite, scale: str | None) -> Suite:
-    suite = named_suite(asked) if isinstance(asked, str) else asked
+def _at_scale(name_or_suite: str | Suite, scale: str | None) -> Suite:
+    suite = named_suite(name_or_suite) if isinstance(name_or_suite, str) else name_or_suite
     try:
         return suite.scaled(scale)
     except UsageError as error:

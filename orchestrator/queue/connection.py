@@ -39,7 +39,7 @@ def _options(
         "socket_timeout": answer_timeout_s,
         "max_connections": CONNECTIONS_MOST,
         "client_name": "hostbench-orchestrator",
-        # A script whose answer was lost may have run: whoever called decides what to do then.
+        # A script whose answer was lost may have run: its caller decides what to do then.
         "retry": Retry(NoBackoff(), 0),
     }
 

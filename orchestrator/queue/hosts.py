@@ -82,8 +82,8 @@ class HostStore:
         self._known_until_s = 0.0
 
     def renew(self, registration: Registration) -> bool:
-        """Renews a service that is known as it is; False: it is new, or another version wrote down
-        what it said; see `register`."""
+        """Renew a service that is known as it is; False: it is new, or another version stored its
+        facts; see `register`."""
         if self._register(registration) != "known":
             return False
         return self.facts(self.states_of([registration.host])[0]) is not None
@@ -91,8 +91,8 @@ class HostStore:
     def register(
         self, registration: Registration, inventory: HostInventory, table: ServiceTable
     ) -> None:
-        """Notes a new service with what it says about its host. Where disks are measured one
-        service of them all knows: what it said stays when another one registers."""
+        """Store a new service with its table and its host's inventory. Only the disk service knows
+        where disks are measured: what it reported stays when another service registers."""
         answer = "changed"
         # Each time another service has registered in between, and there are five.
         while answer == "changed":
@@ -128,8 +128,7 @@ class HostStore:
         return self.states_of(sorted(names))
 
     def lately(self) -> list[HostState]:
-        """`states`, as they were within the last second if any host was alive: asked for by every
-        submission."""
+        """`states`, at most a second old if any host was alive: every submission needs them."""
         known = self._known
         if time.monotonic() < self._known_until_s and any(state.alive for state in known):
             return known
@@ -177,7 +176,7 @@ class HostStore:
 
     def facts(self, state: HostState) -> HostFacts | None:
         """What a host reported when its present services registered; None: it is gone, or
-        another version wrote that down, and it will be asked anew."""
+        another version stored that, and its services will register anew."""
         try:
             return self._cached_facts(state.name, state.instances) if state.alive else None
         except (LookupError, ValidationError):

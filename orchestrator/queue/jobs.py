@@ -36,20 +36,21 @@ Lease = Literal["held", "cancel", "gone"]
 
 @dataclass(frozen=True)
 class Enqueued:
-    """What became of a submission. known: the same was submitted before as `id`; other: something
+    """The outcome of a submission. known: the same was submitted before as `id`; other: something
     else was, with this idempotency key; taken: the id is; full: the queue is. `view`: the job, if
     it was queued."""
 
-    word: Literal["queued", "known", "other", "taken", "full"]
+    outcome: Literal["queued", "known", "other", "taken", "full"]
     id: str
     view: JobView | None = None
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What became of a wish about a job, and the state it had."""
+class Changed:
+    """The outcome of a cancellation or resumption, and the state before. stopping: its orchestrator
+    will end it; ended: there is nothing to cancel; full: the queue is."""
 
-    word: Literal["unknown", "ended", "cancelled", "asked", "queued", "full", "refused"]
+    outcome: Literal["unknown", "ended", "cancelled", "stopping", "queued", "full", "refused"]
     before: str
 
 
@@ -63,8 +64,8 @@ class JobStore:
     # ---- from submission to start ----
 
     def enqueue(self, job: NewJob, idempotency: str | None, body: bytes) -> Enqueued:
-        """Accepts a job, once for each idempotency key; `body` is what it was asked for with."""
-        word, job_id, *place = self._run(
+        """Accepts a job, once for each idempotency key; `body` is that of the request."""
+        outcome, job_id, *place = self._run(
             "enqueue",
             job.id,
             _digest(idempotency.encode()) if idempotency is not None else "",
@@ -76,7 +77,7 @@ class JobStore:
             *flat(job.fields),
         )
         view = queued_view(job, *map(int, place)) if place else None
-        return Enqueued(word, job_id, view)
+        return Enqueued(outcome, job_id, view)
 
     def submitted(self, idempotency: str, body: bytes) -> Enqueued | None:
         """What was submitted with this key before; None: nothing."""
@@ -98,7 +99,7 @@ class JobStore:
         """How many jobs wait in a queue."""
         return self._redis.zcard(key("state", StackState.QUEUED))
 
-    # ---- what the orchestrator that runs a job says of it ----
+    # ---- from start to end, called by the orchestrator that runs the job ----
 
     def task(self, job_id: str) -> tuple[JobTask, int] | None:
         """What a job is to measure, and how often it began before; None: it is gone."""
@@ -108,7 +109,7 @@ class JobStore:
         return JobTask.read(fields), int(fields["sessions"] or 0)
 
     def renew(self, job: StartedJob) -> Lease:
-        """Keeps its leases. gone: they are no longer its; cancel: somebody wants it to stop."""
+        """Keeps its leases. gone: they are no longer its; cancel: it is to stop."""
         answer = self._run(
             "renew", job.id, job.fence, job.owner, _milliseconds(LEASE_S), _milliseconds(ALIVE_S)
         )
@@ -125,7 +126,7 @@ class JobStore:
         events: Sequence[str] = (),
     ) -> bool:
         """Notes state, fields and events in one step; `live` ones are only published, before.
-        `number` counts the calls for this fence: asked again with the same one it does nothing.
+        `number` counts the calls for this fence: a second call with the same one does nothing.
 
         False: the job is no longer this fence's, and nothing was written.
         """
@@ -155,16 +156,16 @@ class JobStore:
                 pipeline.publish(key("live", job_id), f" {event}")
             pipeline.execute()
 
-    # ---- wishes ----
+    # ---- from outside ----
 
-    def cancel(self, job_id: str) -> Answered:
-        """Cancels a queued job, or asks its orchestrator to stop it."""
-        return Answered(*self._run("cancel", job_id))
+    def cancel(self, job_id: str) -> Changed:
+        """Cancel a queued job, or have its orchestrator stop it."""
+        return Changed(*self._run("cancel", job_id))
 
-    def resume(self, job_id: str, priority: int, archived: Mapping[str, str]) -> Answered:
+    def resume(self, job_id: str, priority: int, archived: Mapping[str, str]) -> Changed:
         """Queues an ended job again; `archived` are its fields if Redis no longer knows them."""
         answer = self._run("resume", job_id, worth_us(priority), QUEUED_MOST, *flat(dict(archived)))
-        return Answered(*answer)
+        return Changed(*answer)
 
     # ---- housekeeping: any orchestrator does it ----
 
@@ -248,17 +249,17 @@ class JobStore:
         if not waiting:
             return {}
         queues = sorted(cast(set[str], self._redis.smembers(key("queues"))))
-        asked: list[str] = []
+        counted: list[str] = []
         with self._redis.pipeline(transaction=False) as pipeline:
             for job in waiting:
                 wanted = set((job["hosts"] or "").split(","))
                 for queue in queues:
                     if wanted & set(queue.partition("|")[0].split(",")):
                         pipeline.zcount(key("queue", queue), "-inf", f"({job['score']}")
-                        asked.append(job["id"] or "")
+                        counted.append(job["id"] or "")
             counts: list[int] = pipeline.execute()
         positions = {job["id"] or "": 1 for job in waiting}
-        for job_id, count in zip(asked, counts, strict=True):
+        for job_id, count in zip(counted, counts, strict=True):
             positions[job_id] += count
         return positions
 

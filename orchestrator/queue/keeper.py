@@ -1,6 +1,6 @@
 """Keeps the leases of the jobs that run here, and stops a job that may no longer go on.
 
-A lease that is not renewed in time is given to somebody else. So a trial ends before its lease
+A lease that is not renewed in time is given to another job. So a trial ends before its lease
 does: on this process's own clock, whatever Redis, the network or the system clock do, and also when
 this process itself was stopped for a while.
 """
@@ -63,8 +63,8 @@ class JobStopped(Interrupted):
 
 
 class HeldJob(Interrupt):
-    """A job that holds its leases as long as this says so: `check` and `wait` raise JobStopped
-    when it may not go on, and who waits for its descriptor wakes."""
+    """A job and whether it still holds its leases: `check` and `wait` raise JobStopped when it may
+    not go on, and its descriptor becomes readable."""
 
     def __init__(self, job: StartedJob, requested_s: float) -> None:
         """Its leases were taken after `requested_s` of `now_s`."""
@@ -78,7 +78,7 @@ class HeldJob(Interrupt):
         self._stopping = threading.Lock()
 
     def stop(self, why: Stop) -> None:
-        """The first reason counts. Whoever calls may have learnt of the job before it ended."""
+        """Stop the job; the first reason counts. The job may have ended meanwhile."""
         with self._stopping:
             if self.why is None:
                 self.why = why
@@ -86,7 +86,7 @@ class HeldJob(Interrupt):
                     self.trip()
 
     def close(self) -> None:
-        """Nobody writes to its descriptors any more: by then they may be somebody else's."""
+        """Close its descriptors; none is written to afterwards."""
         with self._stopping:
             self._closed = True
             super().close()
@@ -108,8 +108,8 @@ class HeldJob(Interrupt):
 
     @property
     def lost(self) -> bool:
-        """Whether its leases may be somebody else's. Asks the clock itself: after a SIGCONT this
-        may run before the keeper does."""
+        """Whether another job may have its leases. Reads the clock itself: after a SIGCONT this may
+        run before the keeper does."""
         if self.left_s <= 0:
             self.lose()
         return self._lost
@@ -126,7 +126,7 @@ class Keeper:
     clock: an attempt to renew may take as long as it likes."""
 
     def __init__(self, renew: Callable[[StartedJob], Lease]) -> None:
-        """`renew` raises RedisError when Redis cannot be asked."""
+        """`renew` raises RedisError when Redis does not answer."""
         self._renew = renew
         self._held: dict[str, HeldJob] = {}
         self._changed = threading.Condition()

@@ -1,4 +1,4 @@
-"""Starts queued jobs when their hosts are free, and hears what other processes want of them."""
+"""Starts queued jobs when their hosts are free, and listens to the other processes' messages."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from orchestrator.queue.jobs import JobStore
 from orchestrator.queue.keeper import now_s, repeat_while
 from orchestrator.queue.record import StartedJob
 
-# Redis is asked whether it is still there when it said nothing for so long.
+# Redis gets a ping after so long without a message.
 SILENCE_S = 15.0
 RETRY_S = 1.0
 WAKE, CANCEL = key("wake"), key("cancel")
@@ -71,7 +71,7 @@ class Listener:
             ignore_subscribe_messages=True
         ) as channels:
             channels.subscribe(WAKE, CANCEL)
-            # Whatever was said before is lost.
+            # Messages from before the subscription are lost.
             self._on_wake()
             ask_at_s = time.monotonic() + SILENCE_S
             while not self._closed.is_set():
@@ -102,7 +102,7 @@ class Scheduler:
         on_reaped: Callable[[str, StackState], None],
     ) -> None:
         """`owner` names this orchestrator. `running`: how many jobs run here. `start_job` takes a
-        job and when its leases were asked for, by `keeper.now_s`; False: it could not, and the job
+        job and when its leases were requested, by `keeper.now_s`; False: it could not, and the job
         is queued again. `on_reaped` hears of the jobs whose orchestrators died."""
         self._store = store
         self._owner = owner

@@ -1,8 +1,8 @@
 """The results directory as the orchestrators share it: what Redis has forgotten is answered from
 here.
 
-Beside a job's journal and document lies job.json, the job as the API last showed it. While the job
-runs it says so, and once it has ended it is the job's last word.
+Beside a job's journal and document lies job.json, the job as the API last showed it: running, or
+once it has ended, its final state.
 """
 
 import contextlib
@@ -76,7 +76,7 @@ class Archive:
         return None
 
     def _as_measured(self, summary: JobSummary, kept: JobView | None) -> JobView:
-        """What the journal says, with what else was known of it."""
+        """The job by its journal, with what else was known of it."""
         state = _STATES[summary.state]
         return JobView(
             id=summary.id,

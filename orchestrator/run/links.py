@@ -105,12 +105,13 @@ class LinkedService:
 
 @dataclass(frozen=True)
 class HostLinks:
-    """The services of the first host that the job needs, by subsystem, and the service of the
-    second that has the far ends; None: there is no second host, or it has no such service."""
+    """The services of the first host that the job needs, and those of the second that have far ends
+    for them, by subsystem. `far_name`: the second host; None: the job has none, or no subsystem
+    with far ends."""
 
     near: Mapping[str, LinkedService]
-    far: LinkedService | None = None
-    far_name: str | None = None
+    far: Mapping[str, LinkedService]
+    far_name: str | None
 
     @property
     def services(self) -> Mapping[str, RemoteService]:
@@ -120,8 +121,9 @@ class HostLinks:
     def setup(
         self, suite: Suite, interrupt: Interrupt, plans: Plans
     ) -> tuple[Setup, FarHost | None]:
-        """What is measured, by what the services say now, and the far host where there is to be
-        one. Raises Unreachable, or UsageError for hosts with no way to one another."""
+        """What is measured, by the services' tables and hosts as they are now, and the far host,
+        None where no case needs one. Raises Unreachable, or UsageError for hosts with no way to one
+        another."""
         tables: dict[str, Table] = {}
         versions: list[ProgramVersion] = []
         seen: list[HostInventory] = []
@@ -143,15 +145,17 @@ class HostLinks:
         between = first_between_hosts(plan.cases)
         if self.far_name is None or between is None:
             return None
-        if self.far is None:
-            raise Unreachable(None, f"{self.far_name} has no service {between.subsystem} any more")
-        # Of two that may be lost the far one is; the near one has answered a moment ago.
-        with _reaching(self.far):
-            return meet(self.far.remote, self.near[between.subsystem].remote, interrupt)
+        subsystem = between.subsystem
+        if subsystem not in self.far:
+            raise Unreachable(None, f"{self.far_name} has no service {subsystem} any more")
+        far = self.far[subsystem]
+        # A service that is lost here is the far one: the near one answered a moment ago.
+        with _reaching(far):
+            return meet(far.remote, self.near[subsystem].remote, interrupt)
 
     def unregister_lost(self, hosts: HostStore) -> None:
         """No further job starts on a service that does not answer, until it registers again."""
-        for linked in (*self.near.values(), *([] if self.far is None else [self.far])):
+        for linked in (*self.near.values(), *self.far.values()):
             try:
                 linked.remote.table()
             except ServiceLost:
@@ -173,17 +177,21 @@ def linked_hosts(links: Links, states: list[HostState], suite: Suite) -> Iterato
     first, *others = states
     registered = {service.subsystem: service for service in first.services}
     with contextlib.ExitStack() as stack:
+
+        def linked(service: Service) -> LinkedService:
+            return LinkedService(service, stack.enter_context(links.open(service.url)))
+
         near = {}
         for subsystem in subsystems_of(suite):
             if subsystem not in registered:
                 raise Unreachable(None, f"{first.name} has no service {subsystem} any more")
-            service = registered[subsystem]
-            near[subsystem] = LinkedService(service, stack.enter_context(links.open(service.url)))
-        far, far_name = None, None
+            near[subsystem] = linked(registered[subsystem])
         with_far_ends = [name for name in near if find_subsystem(name).has_far_ends]
-        if others and with_far_ends:
-            far_name = others[0].name
-            theirs = [one for one in others[0].services if one.subsystem in with_far_ends]
-            for service in theirs:
-                far = LinkedService(service, stack.enter_context(links.open(service.url)))
-        yield HostLinks(near, far, far_name)
+        if not others or not with_far_ends:
+            yield HostLinks(near, {}, None)
+            return
+        second = others[0]
+        far = {
+            one.subsystem: linked(one) for one in second.services if one.subsystem in with_far_ends
+        }
+        yield HostLinks(near, far, second.name)

@@ -78,11 +78,11 @@ class Runner:
         self._threads: set[threading.Thread] = set()
         self._lock = threading.Lock()
 
-    def start(self, job: StartedJob, asked_s: float) -> bool:
-        """Begins a job whose leases were asked for at `asked_s` of `keeper.now_s`. False: there is
-        no thread or descriptor left for it, and it is queued again."""
+    def start(self, job: StartedJob, requested_s: float) -> bool:
+        """Begin a job whose leases were requested at `requested_s` of `keeper.now_s`. False: there
+        is no thread or descriptor left for it, and it is queued again."""
         try:
-            self._begin(job, asked_s)
+            self._begin(job, requested_s)
         except (OSError, RuntimeError) as error:
             log.exception("job_not_started", job=job.id)
             # Without Redis its leases end by themselves.
@@ -91,8 +91,8 @@ class Runner:
             return False
         return True
 
-    def _begin(self, job: StartedJob, asked_s: float) -> None:
-        held = HeldJob(job, asked_s)
+    def _begin(self, job: StartedJob, requested_s: float) -> None:
+        held = HeldJob(job, requested_s)
         self._around.keeper.hold(held)
         thread = threading.Thread(target=self._run, args=(held,), name=job.id, daemon=True)
         with self._lock:
@@ -107,7 +107,7 @@ class Runner:
             raise
 
     def join(self, seconds: float) -> None:
-        """Waits until the jobs have ended that were told to, `seconds` at most for each."""
+        """Wait until the stopped jobs have ended, `seconds` at most for each."""
         with self._lock:
             threads = list(self._threads)
         for thread in threads:
@@ -144,7 +144,7 @@ class RunningJob:
             self._end(outcome)
 
     def _outcome(self) -> Outcome | None:
-        """How the job ended; None: that is not for us to say."""
+        """How the job ended; None: another orchestrator decides it."""
         try:
             found = insist(self._held, lambda: self._around.jobs.task(self._job.id))
             if found is None:
@@ -187,8 +187,8 @@ class RunningJob:
                 self._around.archive.keep(view)
 
     def _until_lease_ends(self, call: Callable[[], bool]) -> bool:
-        """What `call` says, tried again while Redis is away and the leases are still ours: also
-        when the job was told to stop."""
+        """Return what `call` returns, tried again while Redis is away and the leases are held, also
+        when the job is to stop; False: the leases are lost."""
         while not self._held.lost:
             try:
                 return call()
@@ -316,7 +316,7 @@ class RunningJob:
 
 
 def _stopped(stopped: JobStopped) -> Outcome | None:
-    """The end of a job that was told to; None: its leases are gone, the reaper says how it ends."""
+    """The end of a job that was stopped; None: its leases are gone, the reaper decides its end."""
     if stopped.stop is Stop.LEASE_LOST:
         return None
     return Outcome(TERMINAL_STATE[stopped.stop], stopped.message)

@@ -8,13 +8,13 @@ import pytest
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt
 from hostbench.cli.progress import PlainProgress
-from hostbench.judge import limits as limits_module
 from hostbench.model.events import EndEvent, StartEvent
 from hostbench.model.host import HostInventory
 from hostbench.model.limit import Limit
 from hostbench.model.subsystem import Subsystem
 from hostbench.model.suite import IdleRules, Repeats, Suite, SuiteCase
 from hostbench.results.store import ResultsStore
+from hostbench.run import execute
 from hostbench.run.job import JobRunner
 from tests.faults.command import Command, Ended, scripted_programs
 from tests.patience import SOON_S
@@ -150,7 +150,7 @@ def test_a_planted_figure_above_the_limit_becomes_invalid(
     monkeypatch.setenv("HOSTBENCH_LOCK", str(tmp_path / "lock"))
     monkeypatch.setenv("SCRIPT_RATE", rate)
     planted = PlantedLimits(name="cpu", title="CPU", port=1)
-    monkeypatch.setattr(limits_module, "find_subsystem", lambda _name: planted)
+    monkeypatch.setattr(execute, "find_subsystem", lambda _name: planted)
     suite = Suite(
         name="planted",
         idle=IdleRules(policy="force"),

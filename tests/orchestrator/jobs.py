@@ -30,9 +30,9 @@ def queue(store: JobStore, *hosts: str, priority: int = 0) -> str:
     """Queues a job; its id."""
     while True:
         answer = store.enqueue(new_job(*hosts, priority=priority), None, BODY)
-        if answer.word == "queued":
+        if answer.outcome == "queued":
             return answer.id
-        assert answer.word == "taken"
+        assert answer.outcome == "taken"
 
 
 @cache

@@ -53,7 +53,7 @@ def expire_leases(server: RedisServer, *hosts: str) -> None:
 
 def test_a_job_is_queued_with_all_that_was_asked_for(store: JobStore) -> None:
     job = new_job("a", priority=2)
-    assert store.enqueue(job, None, BODY).word == "queued"
+    assert store.enqueue(job, None, BODY).outcome == "queued"
     view = store.view(job.id)
     assert view is not None
     assert (view.state, view.hosts, view.priority) == (StackState.QUEUED, ["a"], 2)
@@ -67,10 +67,10 @@ def test_a_job_is_queued_with_all_that_was_asked_for(store: JobStore) -> None:
 def test_one_key_is_one_job(store: JobStore) -> None:
     first = store.enqueue(new_job("a"), "key", BODY)
     again = store.enqueue(new_job("a"), "key", BODY)
-    assert (again.word, again.id) == ("known", first.id)
+    assert (again.outcome, again.id) == ("known", first.id)
     other = store.enqueue(new_job("a"), "key", b"another body")
-    assert (other.word, other.id) == ("other", first.id)
-    assert store.enqueue(new_job("a"), "another key", BODY).word == "queued"
+    assert (other.outcome, other.id) == ("other", first.id)
+    assert store.enqueue(new_job("a"), "another key", BODY).outcome == "queued"
     assert store.queued() == 2
     before = store.submitted("key", BODY)
     assert before is not None and before.id == first.id
@@ -86,8 +86,8 @@ def test_a_key_is_kept_for_a_day(store: JobStore, redis_server: RedisServer) -> 
 
 def test_an_id_is_given_once(store: JobStore) -> None:
     job = new_job("a")
-    assert store.enqueue(job, None, BODY).word == "queued"
-    assert store.enqueue(job, None, BODY).word == "taken"
+    assert store.enqueue(job, None, BODY).outcome == "queued"
+    assert store.enqueue(job, None, BODY).outcome == "taken"
     assert store.queued() == 1
 
 
@@ -95,7 +95,7 @@ def test_a_full_queue_takes_no_more(store: JobStore, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(limits, "QUEUED_MOST", 2)
     queue(store, "a")
     queue(store, "a")
-    assert store.enqueue(new_job("a"), None, BODY).word == "full"
+    assert store.enqueue(new_job("a"), None, BODY).outcome == "full"
 
 
 # ---- order ----
@@ -308,7 +308,7 @@ def test_a_job_ends_once(
     register(hosts, "a")
     job_id = queue(store, "a")
     if how == "cancel":
-        assert store.cancel(job_id).word == "cancelled"
+        assert store.cancel(job_id).outcome == "cancelled"
     else:
         job = one_started(store)
         begin(store, job)
@@ -319,7 +319,7 @@ def test_a_job_ends_once(
             assert store.reap() == [(job_id, "lost")]
     view = store.view(job_id)
     assert view is not None and view.ended_unix_s is not None
-    assert store.cancel(job_id).word == "ended"
+    assert store.cancel(job_id).outcome == "ended"
     assert store.reap() == []
     assert started(store) == []
     assert store.view(job_id) == view
@@ -410,7 +410,7 @@ def test_a_job_that_is_put_back_while_it_is_cancelled_is_cancelled(
     register(hosts, "a")
     job_id = queue(store, "a")
     job = one_started(store)
-    assert store.cancel(job_id).word == "asked"
+    assert store.cancel(job_id).outcome == "stopping"
     assert store.renew(job) == "cancel"
     assert store.put_back(job, "no") == "cancelled"
     assert store.state(job_id) is StackState.CANCELLED
@@ -436,8 +436,8 @@ def test_a_job_that_ended_badly_is_resumed(
     job = one_started(store)
     begin(store, job)
     assert store.finish(job, state, "why", {"exit_code": "1"})
-    assert store.resume(job_id, 0, {}).word == "queued"
-    assert store.resume(job_id, 0, {}).word == "refused"
+    assert store.resume(job_id, 0, {}).outcome == "queued"
+    assert store.resume(job_id, 0, {}).outcome == "refused"
     view = store.view(job_id)
     assert view is not None
     assert (view.state, view.reason, view.exit_code, view.ended_unix_s, view.sessions) == (
@@ -459,7 +459,7 @@ def test_no_other_job_is_resumed(store: JobStore, hosts: HostStore, state: str) 
         if state == "succeeded":
             store.finish(job, StackState.SUCCEEDED, None, {})
     answer = store.resume(job_id, 0, {})
-    assert (answer.word, answer.before) == ("refused", state)
+    assert (answer.outcome, answer.before) == ("refused", state)
 
 
 def test_ended_jobs_are_forgotten_at_last(

@@ -37,7 +37,7 @@ def test_make_lint_looks_at_them() -> None:
             "hostbench.model is not allowed to import hostbench.report",
         ),
         (
-            "hostbench/judge/limits.py",
+            "hostbench/run/execute.py",
             "import services.cpu.limits",
             "hostbench is not allowed to import services",
         ),

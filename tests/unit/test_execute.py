@@ -9,7 +9,6 @@ import pytest
 
 from hostbench.base.interrupt import Interrupt
 from hostbench.host.idle import LocalWatch
-from hostbench.judge.limits import HostLimits
 from hostbench.model.events import ParamValue
 from hostbench.model.job_events import (
     CaseEndedEvent,
@@ -26,7 +25,7 @@ from hostbench.model.trial import Trial, TrialFailed
 from hostbench.plan.estimate import Plan
 from hostbench.results.csv import case_table
 from hostbench.results.document import assemble, replay
-from hostbench.run.execute import Execution
+from hostbench.run.execute import Execution, HostLimits
 from orchestrator.influx.points import document_points
 from orchestrator.run.events import published
 from tests.unit.records import (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hostbench.judge.reasons import reason_paragraphs
+from hostbench.judge.case import reason_paragraphs
 from hostbench.judge.trial import NOT_IDLE
 from hostbench.model.result import CaseResult, Reason, Verdict
 

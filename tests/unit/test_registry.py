@@ -11,7 +11,6 @@ from pydantic import TypeAdapter, ValidationError
 
 import services
 from hostbench.base.errors import UsageError
-from hostbench.judge.limits import HostLimits
 from hostbench.model.limit import Limit
 from hostbench.model.registry import (
     AnsweredSubsystem,
@@ -23,6 +22,7 @@ from hostbench.model.registry import (
     subsystems,
 )
 from hostbench.model.subsystem import Subsystem
+from hostbench.run.execute import HostLimits
 from tests.unit.records import RATE, end, host, start
 
 OURS = subsystem_names()

@@ -1,6 +1,6 @@
 -- ARGV: id.
--- Returns {word, state before}: unknown; ended (nothing to cancel); cancelled (it was queued);
---         asked (its orchestrator will stop it).
+-- Returns {outcome, state before}: unknown; ended (nothing to cancel); cancelled (it was queued);
+--         stopping (its orchestrator will stop it).
 local id = ARGV[1]
 local job = read_job(id, 'state', 'queue')
 if not job.state then
@@ -18,4 +18,4 @@ if redis.call('SISMEMBER', P .. 'active', id) == 0 then
 end
 redis.call('HSET', job_key(id), 'cancel', '1')
 redis.call('PUBLISH', P .. 'cancel', id)
-return { 'asked', job.state }
+return { 'stopping', job.state }

@@ -53,9 +53,9 @@ local function set_state(id, state, reason)
     end
     redis.call('ZADD', P .. 'state:' .. state, before[2], id)
     redis.call('HSET', key, 'state', state, 'reason', reason)
-    local said = { event = 'state', job = id, state = state, time_unix_s = now_us() / 1e6 }
-    said.reason = reason ~= '' and reason or cjson.null
-    event(id, cjson.encode(said))
+    local changed = { event = 'state', job = id, state = state, time_unix_s = now_us() / 1e6 }
+    changed.reason = reason ~= '' and reason or cjson.null
+    event(id, cjson.encode(changed))
 end
 
 local function wake()

@@ -1,6 +1,6 @@
 -- Queues a job again that holds its hosts and has measured nothing yet: where it stood.
 -- ARGV: id, fence, reason.
--- Returns queued, cancelled (that was asked meanwhile), or gone.
+-- Returns queued, cancelled (it was cancelled meanwhile), or gone.
 local id, fence, reason = unpack(ARGV)
 local job = read_job(id, 'hosts', 'fence', 'owner', 'queue', 'score', 'cancel', 'begun')
 if job.fence ~= fence or job.begun or redis.call('SISMEMBER', P .. 'active', id) == 0 then

@@ -1,7 +1,7 @@
 -- Keeps a job's leases, and with them the registrations of its hosts: a service does not renew
 -- while it runs a trial.
 -- ARGV: id, fence, owner, time to live of a lease and of a registration in milliseconds.
--- Returns gone (the leases are somebody else's or nobody's), cancel (that was asked), or held.
+-- Returns gone (another job has the leases, or none), cancel (the job is to stop), or held.
 local id, fence, owner, ttl_ms, alive_ms = unpack(ARGV)
 local job = read_job(id, 'hosts', 'queue', 'fence', 'owner', 'cancel')
 if not job.hosts or job.fence ~= fence or job.owner ~= owner or not holds_leases(id, job) then

@@ -1,0 +1,179 @@
+"""How the orchestrator is: the checks of GET /healthz, the figures of GET /metrics, and what it and
+Redis use while a trial runs."""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+import redis
+import redis.asyncio
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from redis.exceptions import OutOfMemoryError, RedisError
+
+from hostbench.host.usage import ProcessMeter
+from hostbench.model.events import ProcessUsage
+from hostbench.model.jobs import Health, PartHealth
+from hostbench.remote.transport import Usage
+from orchestrator.queue.connection import key
+from orchestrator.queue.jobs import JobStore
+
+ANSWER_S_MOST = 1.0
+Check = Callable[[], Awaitable[PartHealth]]
+
+# Without these no job can run.
+VITAL = frozenset({"redis", "scheduler", "keeper"})
+DISPATCH_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+Lengths = Callable[[], dict[str, float]]
+
+
+async def health(checks: Mapping[str, Check]) -> Health:
+    """All checks at once, each within ANSWER_S_MOST."""
+    answers = await asyncio.gather(*(_bounded(check) for check in checks.values()))
+    parts = dict(zip(checks, answers, strict=True))
+    bad = [name for name, part in parts.items() if part.status in ("degraded", "down")]
+    if any(parts[name].status == "down" for name in bad if name in VITAL):
+        return Health(status="down", parts=parts)
+    return Health(status="degraded" if bad else "ok", parts=parts)
+
+
+async def _bounded(check: Check) -> PartHealth:
+    try:
+        async with asyncio.timeout(ANSWER_S_MOST):
+            return await check()
+    except TimeoutError:
+        return PartHealth(status="down", detail=f"no answer within {ANSWER_S_MOST:g} s")
+
+
+def redis_check(client: redis.asyncio.Redis) -> Check:
+    """Whether Redis answers, and may be written."""
+
+    async def check() -> PartHealth:
+        try:
+            # As a write it is refused where others would be, and it writes nothing.
+            await client.set(key("nothing"), "", xx=True)
+        except OutOfMemoryError:
+            return PartHealth(
+                status="degraded",
+                detail="Redis is full: running jobs go on, nothing new is accepted; give it more "
+                "memory (maxmemory)",
+            )
+        except (RedisError, OSError) as error:
+            return PartHealth(status="down", detail=f"Redis cannot be used: {error}")
+        return PartHealth(status="ok")
+
+    return check
+
+
+def results_check(path: os.PathLike[str]) -> Check:
+    """Whether results can be stored."""
+
+    async def check() -> PartHealth:
+        if await asyncio.to_thread(os.access, path, os.W_OK | os.X_OK):
+            return PartHealth(status="ok")
+        return PartHealth(status="degraded", detail=f"{os.fspath(path)} may not be written")
+
+    return check
+
+
+def thread_check(alive: Callable[[], bool]) -> Check:
+    """Whether a thread that must not end still runs."""
+
+    async def check() -> PartHealth:
+        if alive():
+            return PartHealth(status="ok")
+        return PartHealth(status="down", detail="it has ended; start this orchestrator again")
+
+    return check
+
+
+class Metrics:
+    """Of one orchestrator; what Redis holds is read at each scrape."""
+
+    def __init__(self, jobs: JobStore, running_here: Callable[[], int], outbox: Lengths) -> None:
+        """`outbox`: its figures by name, such as `entries`; empty without InfluxDB."""
+        self._registry = CollectorRegistry()
+        self._registry.register(_Shared(jobs, running_here, outbox))
+        self.dispatch_seconds = Histogram(
+            "hostbench_dispatch_seconds",
+            "From the moment a job could start to its leases",
+            buckets=DISPATCH_BUCKETS_S,
+            registry=self._registry,
+        )
+
+    def text(self) -> bytes:
+        """In Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+class _Shared(Collector):
+    def __init__(self, jobs: JobStore, running_here: Callable[[], int], outbox: Lengths) -> None:
+        self._jobs = jobs
+        self._running_here = running_here
+        self._outbox = outbox
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge("hostbench_leases", "Jobs that hold hosts here", self._running_here())
+        try:
+            counts, outbox = self._jobs.counts(), self._outbox()
+        except RedisError:
+            yield _gauge("hostbench_redis_up", "Whether Redis answers", 0)
+            return
+        yield _gauge("hostbench_redis_up", "Whether Redis answers", 1)
+        states = GaugeMetricFamily("hostbench_jobs", "Jobs that Redis knows", labels=["state"])
+        for state, count in counts.items():
+            states.add_metric([state], count)
+        yield states
+        for name, value in outbox.items():
+            yield _gauge(f"hostbench_outbox_{name}", "Of the outbox of points for InfluxDB", value)
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def control_plane_meter(client: redis.Redis) -> Callable[[], Usage]:
+    """See hostbench.remote.transport.HttpTransport. Redis is left out when it does not answer."""
+
+    def begin() -> Usage:
+        process = ProcessMeter("orchestrator")
+        started_s, redis_before_s = time.monotonic(), _cpu_s(client)
+
+        def taken() -> list[ProcessUsage]:
+            used = [process.taken()]
+            redis_after_s = _cpu_s(client)
+            if redis_before_s is not None and redis_after_s is not None:
+                used.append(
+                    ProcessUsage(
+                        component="redis",
+                        # Less than before: it was started anew.
+                        cpu_s=max(0.0, redis_after_s - redis_before_s),
+                        elapsed_s=max(1e-9, time.monotonic() - started_s),
+                        written_bytes=None,
+                    )
+                )
+            return used
+
+        return taken
+
+    return begin
+
+
+def _cpu_s(client: redis.Redis) -> float | None:
+    """The CPU time of Redis so far, its background threads and children included."""
+    try:
+        answer = client.info("cpu")
+    except RedisError:
+        return None
+    assert isinstance(answer, dict)
+    return sum(
+        float(answer[name])
+        for name in (
+            "used_cpu_sys",
+            "used_cpu_user",
+            "used_cpu_sys_children",
+            "used_cpu_user_children",
+        )
+    )

@@ -1,1 +1,0 @@
-"""What the orchestrator says of itself: health, metrics, its own use of the host."""
