@@ -148,8 +148,9 @@ program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that 
 	$(if $(and $(FROM),$(TO)),,$(error give FROM=the folder of its C files and TO=the program))
 	@$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) -o "$(TO)" "$(FROM)"/*.c $^ $(LDLIBS)
 
-# Most tests wait for real processes most of the time: two lanes, a file in one of them.
-LANES := --numprocesses=2 --dist=loadfile
+# Most tests wait for real processes most of the time, and conftest.py keeps those that measure apart:
+# five lanes, a file in one of them, in the order of pyproject.toml.
+LANES := --numprocesses=5 --dist=loadfile --no-loadscope-reorder
 
 test: venv c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)

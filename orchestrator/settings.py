@@ -9,8 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from hostbench.base.errors import ResourceError
 from hostbench.results.store import results_directory
-from hostbench.web.exposure import ServerSettings
-from hostbench.web.keys import Key
+from hostbench.web.settings import Key, ServerSettings
 from orchestrator.influx.options import InfluxSettings
 from orchestrator.queue.address import RedisSettings, RedisUrl
 

@@ -19,22 +19,24 @@ def main(arguments: list[str]) -> int:
     try:
         if len(arguments) != 1:
             raise UsageError(f"give one subsystem: {listing(sorted(subsystem_names()))}")
-        # Imported here, so that the message above comes at once.
+        # Imported here, so that the message above, or one about a setting, comes before the slow
+        # imports.
+        with needs_packages("service"):
+            from hostbench.service.settings import read_settings
+        settings = read_settings(arguments[0])
         with needs_packages("service"):
             from hostbench.service.app import create_app
             from hostbench.web.log import configure_logging
             from hostbench.web.server import serve
 
         configure_logging()
-        app = create_app(arguments[0])
+        app = create_app(arguments[0], settings)
         # The programs and peers that are started from here need not know it.
         os.environ.pop("HOSTBENCH_SERVICE_KEY", None)
-        service = app.state.service
-        settings = service.settings
         serve(
             app,
             settings.listen,
-            service.end,
+            app.state.service.end,
             GRACE_S,
             ssl_certfile=settings.tls_cert_file,
             ssl_keyfile=settings.tls_key_file,

@@ -20,8 +20,7 @@ from hostbench.base.errors import UsageError, listing, shown
 from hostbench.host.lock import lock_path
 from hostbench.model.registry import built_in_names, find_subsystem, subsystem_names
 from hostbench.model.service import HostName, IpAddress, ServiceUrl
-from hostbench.web.exposure import ServerSettings
-from hostbench.web.keys import Key
+from hostbench.web.settings import Key, ServerSettings
 
 _OrchestratorUrl = Annotated[
     str,

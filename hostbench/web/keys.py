@@ -1,34 +1,13 @@
-"""Shared secrets: read from a file or the environment, sent as `Authorization: Bearer KEY`."""
+"""Shared secrets in requests: `Authorization: Bearer KEY`."""
 
 import base64
 import binascii
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import Annotated
 
 from fastapi import Request
-from pydantic import AfterValidator, Field, SecretStr
 
 from hostbench.web.problem import Problem
-
-KEY_CHARACTERS_LEAST = 16
-
-
-def _long_enough(key: SecretStr) -> SecretStr:
-    if len(key) < KEY_CHARACTERS_LEAST:
-        raise ValueError(
-            f"has {len(key)} characters, {KEY_CHARACTERS_LEAST} are the least; "
-            "make env makes a good one"
-        )
-    return key
-
-
-# A field of hostbench.base.config.EnvironmentSettings.
-Key = Annotated[
-    SecretStr,
-    AfterValidator(_long_enough),
-    Field(description="name a file with the key (make env makes one)"),
-]
 
 
 def requires(*keys: str, in_browsers: bool = False) -> Callable[[Request], Awaitable[None]]:

@@ -13,8 +13,9 @@ from hostbench.base.config import EnvironmentSettings, Option, url_of
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError
 from hostbench.model.jobs import JobSpec
 from hostbench.web.body import BodyLimit, accepts, describe_bodies, json_body
-from hostbench.web.keys import Key, requires
+from hostbench.web.keys import requires
 from hostbench.web.problem import MEDIA_TYPE, Problem, install_problem_handlers
+from hostbench.web.settings import Key
 
 KEY = "0123456789abcdef"
 BODY_BYTES_MOST = 2000

@@ -1,17 +1,27 @@
-"""TLS of a server, and that keys never travel in clear beyond this machine."""
+"""The settings of a server: where it listens, its keys and TLS, and that keys never travel in clear
+beyond this machine. Without FastAPI, so that a wrong setting is reported at once."""
 
 import os
 import ssl
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_settings import NoDecode
 
 from hostbench.base.config import EnvironmentSettings
 from hostbench.base.errors import ResourceError, UsageError, shown
 from hostbench.base.listen import Listen, is_loopback, parse_listen
 from hostbench.base.tls import trusting
+
+KEY_CHARACTERS_LEAST = 16
 
 
 def _readable(path: Path, info: ValidationInfo) -> Path:
@@ -26,6 +36,20 @@ def _usable(ca_file: Path) -> Path:
     return ca_file
 
 
+def _long_enough(key: SecretStr) -> SecretStr:
+    if len(key) < KEY_CHARACTERS_LEAST:
+        raise ValueError(
+            f"has {len(key)} characters, {KEY_CHARACTERS_LEAST} are the least; "
+            "make env makes a good one"
+        )
+    return key
+
+
+Key = Annotated[
+    SecretStr,
+    AfterValidator(_long_enough),
+    Field(description="name a file with the key (make env makes one)"),
+]
 ListenAddress = Annotated[Listen, NoDecode, BeforeValidator(parse_listen)]
 CaFile = Annotated[Path, AfterValidator(_usable)]
 _ReadableFile = Annotated[Path, AfterValidator(_readable)]
