@@ -3,6 +3,8 @@
 # As many files at once as there are CPUs. Not for the programs that recipes start: tests call make.
 MAKEFLAGS += --jobs=$(shell nproc)
 unexport MAKEFLAGS MFLAGS
+# Tests start Python thousands of times: it finds its modules compiled, whatever the shell has set.
+unexport PYTHONDONTWRITEBYTECODE
 
 SUITE      ?= quick
 SUBSYSTEMS := $(patsubst services/%/subsystem.py,%,$(wildcard services/*/subsystem.py))
