@@ -1,23 +1,27 @@
-"""Two builds of the programs in turn: whether a change of the code changed a figure.
+"""Two builds in turn: whether a change of the code changed a figure.
 
-    python -m benchmarks.two_builds OTHER [BLOCKS]
+    python -m benchmarks.two_builds OURS OTHER [BLOCKS]
 
-OTHER is the build/release of another checkout. A block is A B B A on a quiet moment, and gives one
-ratio: this build's figures over the other's. A register kernel is unchanged when the interval of
+Both are a directory of programs, the build/release of a checkout, or both are the address of an
+orchestrator: then each figure is that of a job of one trial, and HOSTBENCH_API_KEY_FILE names the
+key of both. A block is A B B A and gives one ratio: our figures over the other's. Programs run in a
+quiet moment, jobs wait for their own idle gate. A register kernel is unchanged when the interval of
 the ratio's median lies inside ±1 %, any other figure when that interval holds 1.
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from benchmarks.figures import Entry, save, spread
 from benchmarks.pairs import print_header, print_row
-from benchmarks.programs import program
 from benchmarks.quiet import quietly, quietly_with_a_disk
+from benchmarks.stack.jobs import client, result
 
 BLOCKS = 11
 MIB = 1 << 20
@@ -39,12 +43,46 @@ class Case:
         words = [f"{key}={value}" for key, value in self.params.items() if key != "duration_s"]
         return " ".join([f"{self.subsystem}.{self.workload}", *words])
 
-    def figure(self, programs: Path) -> float:
-        """Of one trial. Raises CalledProcessError when the program fails."""
-        options = [f"--{key.replace('_', '-')}={value}" for key, value in self.params.items()]
-        command = [f"{programs}/{self.subsystem}-bench", self.workload, *options]
+
+class Build(Protocol):
+    """One of the two."""
+
+    def figure(self, case: Case) -> float:
+        """Of one trial."""
+        ...
+
+
+@dataclass(frozen=True)
+class Programs:
+    """A directory of programs."""
+
+    directory: Path
+
+    def figure(self, case: Case) -> float:
+        """Raises CalledProcessError when the program fails."""
+        options = [f"--{key.replace('_', '-')}={value}" for key, value in case.params.items()]
+        command = [f"{self.directory}/{case.subsystem}-bench", case.workload, *options]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        return float(json.loads(output.splitlines()[-1])["metrics"][self.metric])
+        return float(json.loads(output.splitlines()[-1])["metrics"][case.metric])
+
+
+@dataclass(frozen=True)
+class Stack:
+    """An orchestrator with one host that has services of cpu and mem."""
+
+    url: str
+
+    def figure(self, case: Case) -> float:
+        """Exits when the job fails."""
+        spec = {
+            "workload": f"{case.subsystem}.{case.workload}",
+            "params": dict(case.params),
+            "trials": 1,
+            "peers": "none",
+        }
+        with client(self.url) as api:
+            found = result(api, spec)["cases"][0]["metrics"][case.metric]
+        return float(found["statistics"]["median"])
 
 
 OPERATIONS, BYTES = "operations_per_second", "bytes_per_second"
@@ -63,23 +101,40 @@ CASES = (
 )
 
 
-def block(case: Case, ours: Path, theirs: Path) -> tuple[float, float]:
+THROUGH_A_STACK = ("fma", "copy", "pointer_chase")
+
+
+def build(place: str) -> Build:
+    """What a word of the command line names."""
+    return Stack(place) if re.match("https?://", place) else Programs(Path(place))
+
+
+def block(case: Case, ours: Build, theirs: Build) -> tuple[float, float]:
     """The sums of the two figures of each build in one A B B A."""
-    first, second = case.figure(ours), case.figure(theirs)
-    third, fourth = case.figure(theirs), case.figure(ours)
+    first, second = ours.figure(case), theirs.figure(case)
+    third, fourth = theirs.figure(case), ours.figure(case)
     return first + fourth, second + third
+
+
+def sums_of(case: Case, ours: Build, theirs: Build) -> tuple[float, float]:
+    """A block in quiet."""
+    if isinstance(ours, Stack):
+        return block(case, ours, theirs)
+    quiet = quietly_with_a_disk if case.subsystem == "disk" else quietly
+    return quiet(block, case, ours, theirs)
 
 
 def main() -> None:
     """Prints a row for each case and keeps the raw figures."""
-    theirs = Path(sys.argv[1])
-    blocks = int(sys.argv[2]) if len(sys.argv) > 2 else BLOCKS
-    ours = program("cpu").parent
+    ours, theirs = map(build, sys.argv[1:3])
+    blocks = int(sys.argv[3]) if len(sys.argv) > 3 else BLOCKS
+    stack = isinstance(ours, Stack)
     entries = []
     print_header(("case", "ratio: median", "its interval", "blocks", ""))
     for case in CASES:
-        quiet = quietly_with_a_disk if case.subsystem == "disk" else quietly
-        sums = [quiet(block, case, ours, theirs) for _ in range(blocks)]
+        if stack and case.workload not in THROUGH_A_STACK:
+            continue
+        sums = [sums_of(case, ours, theirs) for _ in range(blocks)]
         ratio = spread([mine / other for mine, other in sums])
         low, high = ratio["low"], ratio["high"]
         if case.subsystem == "cpu":
@@ -91,7 +146,7 @@ def main() -> None:
         print_row((case.name, f"{ratio['median']:.4f}", interval, str(blocks), word))
         columns = {"ours": [mine for mine, _ in sums], "theirs": [other for _, other in sums]}
         entries.append(Entry({"case": case.name}, columns))
-    save("stack/two_builds", entries)
+    save("stack/two_stacks" if stack else "stack/two_builds", entries)
 
 
 if __name__ == "__main__":

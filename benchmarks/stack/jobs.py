@@ -20,10 +20,10 @@ POLL_S = 1.0
 Job = dict[str, Any]
 
 
-def client() -> httpx.Client:
+def client(url: str = URL) -> httpx.Client:
     """Speaks to the orchestrator."""
     headers = {"Authorization": f"Bearer {KEY_FILE.read_text().strip()}"}
-    return httpx.Client(base_url=URL, headers=headers, timeout=30.0)
+    return httpx.Client(base_url=url, headers=headers, timeout=30.0)
 
 
 def submit(api: httpx.Client, spec: Job) -> str:

@@ -113,6 +113,10 @@ def run(
     far_key_file: FarKeyFile = None,
     far_ca: FarCaFile = None,
     results: Results = None,
+    no_report: Annotated[
+        bool,
+        typer.Option("--no-report", help="Write no page; hostbench report makes it later."),
+    ] = False,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
@@ -127,6 +131,7 @@ def run(
         idle_policy=idle_policy.value if idle_policy else None,
         resume=resume,
         results=results,
+        report=not no_report,
     )
     document, code = run_job(request)
     print_document(document, as_json=as_json, as_csv=as_csv)

@@ -37,6 +37,7 @@ class RunRequest:
     resume: str | None = None
     results: Path | None = None
     far: FarOptions | None = None
+    report: bool = True
 
 
 def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
@@ -51,7 +52,11 @@ def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
             document = runner.resume(request.resume)
         else:
             document = runner.run(requested_suite(request))
-        progress.say(report_after_run(store.job(document.job.id)))
+        job = store.job(document.job.id)
+        if request.report:
+            progress.say(report_after_run(job))
+        else:
+            job.report.unlink(missing_ok=True)  # of the job before it was resumed
     return document, job_exit_code(document)
 
 

@@ -182,6 +182,7 @@ def test_what_is_naive_is_called_so(variant: Variant) -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.exhaustive
 def test_every_workload_and_choice(variant: Variant, schema: Draft202012Validator) -> None:
     ended = set()
     for subsystem, table in tables(variant):

@@ -22,7 +22,7 @@ from hostbench.model.result import CaseRecord, PlannedCase
 from hostbench.results.document import assemble, replay
 from hostbench.results.journal import read_journal
 from hostbench.results.store import JobDirectory
-from tests.faults.command import CHECKOUT, Command, Ended
+from tests.faults.command import CHECKOUT, Command, Ended, WithReport
 
 FORCE = ("--idle-policy", "force")
 SMALL = """
@@ -43,7 +43,7 @@ LACKING = "neon" if os.uname().machine == "x86_64" else "avx2"
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    return Command(tmp_path_factory.mktemp("command"))
+    return WithReport(tmp_path_factory.mktemp("command"))
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,21 @@ def test_the_progress_goes_to_standard_error(measured: Ended) -> None:
     assert "[5/5]" in lines[-3] and "skipped" in lines[-3]
     assert lines[-2].startswith("result: ") and lines[-2].endswith("result.json")
     assert lines[-1].startswith("report: ") and lines[-1].endswith("report.html")
+
+
+def test_without_a_report(tmp_path: Path) -> None:
+    """That of the interrupted job must not stand beside the result of the whole."""
+    command = Command(tmp_path)
+    ended = command.run("run", "--workload=cpu.clock", "--param=duration_s=0.05", *FORCE)
+    assert ended.last_line.startswith("result: ")
+    (job,) = command.jobs()
+    assert not (job / "report.html").exists()
+    journal = (job / "journal.ndjson").read_text().splitlines(keepends=True)
+    (job / "journal.ndjson").write_text("".join(journal[:-2]))
+    (job / "result.json").unlink()
+    (job / "report.html").touch()
+    assert command.run("run", "--resume", "latest").last_line.startswith("result: ")
+    assert not (job / "report.html").exists()
 
 
 def test_show_says_the_same_again(command: Command, measured: Ended) -> None:

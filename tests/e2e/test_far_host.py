@@ -12,6 +12,8 @@ from tests.patience import SOON_S, comes_true
 from tests.service.streams import lock_is_free
 from tests.stack.service_process import ServiceProcess, free_port
 
+pytestmark = pytest.mark.exhaustive  # tests/service/test_far_host.py has the faults of a far host
+
 SUITE = """
 name: between
 idle: {policy: force}

@@ -9,7 +9,7 @@ import yaml
 
 from hostbench.base.exitcode import ExitCode
 from services.gpu.tests import cuda_stub
-from tests.faults.command import CHECKOUT, PROGRAMS, Command
+from tests.faults.command import CHECKOUT, PROGRAMS, Command, WithReport
 
 SKIP_S_MOST = 5.0
 TWO_CARDS = """
@@ -38,7 +38,7 @@ def test_the_gpu_part_of_quick_is_skipped_with_its_reason(tmp_path: Path) -> Non
     quick["cases"] = [case for case in quick["cases"] if case["workload"].startswith("gpu.")]
     (tmp_path / "part.yaml").write_text(yaml.safe_dump(quick | {"name": "part"}))
     (tmp_path / "drivers").mkdir()
-    command = Command(tmp_path, OCL_ICD_VENDORS=str(tmp_path / "drivers"))
+    command = WithReport(tmp_path, OCL_ICD_VENDORS=str(tmp_path / "drivers"))
     ended = command.run("run", str(tmp_path / "part.yaml"), "--idle-policy", "force")
     found = document(command)
     if found["host"]["gpus"]["devices"]:
@@ -58,6 +58,7 @@ def test_the_gpu_part_of_quick_is_skipped_with_its_reason(tmp_path: Path) -> Non
     assert "no GPU: libcuda.so.1" in page
 
 
+@pytest.mark.exhaustive
 def test_all_devices_are_measured_in_turn(tmp_path: Path) -> None:
     (tmp_path / "cards.yaml").write_text(TWO_CARDS)
     command = Command(tmp_path, PROGRAMS, **cuda_stub.environment(cards=2))

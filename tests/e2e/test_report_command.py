@@ -12,7 +12,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.results.journal import JournalWriter
-from tests.faults.command import PROGRAMS, Command, Ended
+from tests.faults.command import PROGRAMS, Command, Ended, WithReport
 
 FORCE = ("--idle-policy", "force")
 SMALL = """
@@ -30,7 +30,7 @@ cases:
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    return Command(tmp_path_factory.mktemp("report"))
+    return WithReport(tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,7 @@ def test_markdown_and_csv_go_to_standard_output(command: Command, job: Path) -> 
 
 
 @pytest.mark.parametrize("form", ["html", "markdown", "csv"])
+@pytest.mark.sampled(3)
 def test_into_a_file(command: Command, job: Path, tmp_path: Path, form: str) -> None:
     target = tmp_path / "out"
     ended = command.run("report", "latest", "--format", form, "--output", str(target))
@@ -108,7 +109,7 @@ def test_the_user_s_own_matplotlib_changes_nothing(
 ) -> None:
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nnonsense\nfont.size: 40\n")
     spoilt = {"MATPLOTLIBRC": str(tmp_path), "HOME": "/proc/none", "MPLBACKEND": "nonsense"}
-    other = Command(command.results.parent, PROGRAMS, **spoilt)
+    other = WithReport(command.results.parent, PROGRAMS, **spoilt)
     ended = other.run("report", "latest", "--output", "-")
     assert (ended.code, ended.errors) == (ExitCode.OK, "")
     assert ended.output == (job / "report.html").read_text()
@@ -118,6 +119,7 @@ def test_the_user_s_own_matplotlib_changes_nothing(
 
 
 @pytest.mark.parametrize("bad", ["nosuch", "../results", "a/b", "", "20261120T174501Z-quick-3f2a"])
+@pytest.mark.sampled(3)
 def test_an_unknown_job(command: Command, job: Path, bad: str) -> None:
     assert "there is no job" in one_line(command.run("report", bad))
 
@@ -139,6 +141,7 @@ def test_a_directory_is_no_file(command: Command, job: Path, output: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["result.json", "journal.ndjson", "result.csv"])
+@pytest.mark.sampled(3)
 def test_the_record_is_not_overwritten(command: Command, job: Path, name: str) -> None:
     before = (job / name).read_bytes()
     ended = command.run("report", "latest", "--output", str(job / ".." / job.name / name))
@@ -171,7 +174,7 @@ def test_an_output_that_cannot_be_written(
 @pytest.fixture
 def damaged(command: Command, job: Path, tmp_path: Path) -> Command:
     """A copy of the job that a test may spoil."""
-    copy = Command(tmp_path)
+    copy = WithReport(tmp_path)
     (copy.results / job.name).mkdir(parents=True)
     for path in job.iterdir():
         (copy.results / job.name / path.name).write_bytes(path.read_bytes())
@@ -191,6 +194,7 @@ def damaged(command: Command, job: Path, tmp_path: Path) -> Command:
         (b'{"schema": 1, "a": NaN}', "is not a result document"),
     ],
 )
+@pytest.mark.sampled(4)
 def test_not_a_document(damaged: Command, content: bytes, why: str) -> None:
     (damaged.jobs()[0] / "result.json").write_bytes(content)
     said = one_line(damaged.run("report", "latest"))
@@ -235,7 +239,7 @@ def run() -> tuple[str, ...]:
 
 
 def test_a_broken_library(tmp_path: Path, run: tuple[str, ...]) -> None:
-    command = Command(tmp_path)
+    command = WithReport(tmp_path)
     (tmp_path / "matplotlib").mkdir()
     (tmp_path / "matplotlib" / "__init__.py").write_text("raise RuntimeError('broken\\nhere')\n")
     path = os.pathsep.join([str(tmp_path), command.environment["PYTHONPATH"]])

@@ -41,7 +41,10 @@ class Ended:
 
 
 class Command:
-    """Runs hostbench with its own results, lock and programs below one directory."""
+    """Runs hostbench with its own results, lock and programs below one directory; its runs write no
+    page, which takes a second of CPU time."""
+
+    run_options: tuple[str, ...] = ("--no-report",)
 
     def __init__(self, directory: Path, programs: Path = PROGRAMS, **environment: str) -> None:
         self.results = directory / "results"
@@ -59,6 +62,8 @@ class Command:
         self, *arguments: str, prefix: Sequence[str] = (), **options: Any
     ) -> subprocess.Popen[str]:
         """`prefix` stands before the command."""
+        if arguments[0] == "run":
+            arguments += self.run_options
         return subprocess.Popen(
             [*prefix, sys.executable, "-m", "hostbench", *arguments],
             stdout=subprocess.PIPE,
@@ -101,6 +106,12 @@ class Command:
     def is_gone_soon(self) -> bool:
         """Whether nothing of the command lives on."""
         return comes_true(lambda: not self.processes())
+
+
+class WithReport(Command):
+    """The command, and its runs write their page."""
+
+    run_options = ()
 
 
 def end_of(process: subprocess.Popen[str], timeout_s: float = 60) -> Ended:

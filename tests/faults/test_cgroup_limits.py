@@ -81,6 +81,7 @@ def test_cpuset_that_does_not_start_at_zero() -> None:
 @pytest.mark.parametrize(
     ("workload", "too_large"), [("linpack", ("--n", "8000")), ("gemm", ("--n", "4000"))]
 )
+@pytest.mark.sampled(2)
 def test_memory_limit_is_kept_and_named(workload: str, too_large: tuple[str, str]) -> None:
     limit = "memory.max" if V2 else "memory.limit_in_bytes"
     with group("memory", {limit: str(256 << 20)}) as quarter_gigabyte:

@@ -44,6 +44,7 @@ def only_case(ended: Ended) -> Any:
         ("other_params", "malformed_output", "second start"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_broken_protocol_is_a_failed_trial(
     tmp_path: Path, script: str, code: str, part: str
 ) -> None:

@@ -39,6 +39,7 @@ def states(command: Command) -> list[str]:
 
 
 @pytest.mark.parametrize("number", list(CODES))
+@pytest.mark.sampled(3)
 def test_one_signal(command: Command, number: signal.Signals) -> None:
     process = command.start(*LONG)
     command.wait_for_program()
@@ -75,7 +76,7 @@ def test_two_signals_in_a_row(
 
 
 @pytest.mark.parametrize("delay_s", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.3])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 def test_signals_at_any_moment(command: Command, delay_s: float) -> None:
     """The suite takes about a second: the signals fall before, into and between its trials."""
     suite = command.results.parent / "mine.yaml"

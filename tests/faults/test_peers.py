@@ -87,6 +87,7 @@ def test_a_peer_is_measured_in_turn(tmp_path: Path) -> None:
         ("other_cpus", "malformed_output", "its threads on CPUs"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_peer_without_a_figure(tmp_path: Path, script: str, code: str, part: str) -> None:
     command = with_peer(tmp_path, script)
     ended = command.run(*RUN, "--trials", "3", "--json")
@@ -129,6 +130,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("script", ["hang", "hanging_grandchild", "flood"])
+@pytest.mark.sampled(3)
 def test_a_peer_that_hangs_is_ended_with_all_its_children(tmp_path: Path, script: str) -> None:
     command = with_peer(tmp_path, script)
     suite = tmp_path / "hanging.yaml"
@@ -200,7 +202,7 @@ def test_a_peer_that_is_not_installed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("numbers", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)])
 @pytest.mark.parametrize("script", ["sleeps", "hang", "hanging_grandchild"])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 def test_an_interrupt_ends_a_peer(
     tmp_path: Path, script: str, numbers: tuple[signal.Signals, ...]
 ) -> None:
@@ -220,6 +222,7 @@ def test_an_interrupt_ends_a_peer(
 
 
 @pytest.mark.parametrize("script", ["sleeps", "hang", "hanging_grandchild"])
+@pytest.mark.sampled(3)
 def test_kill_9_of_hostbench_ends_its_peer(tmp_path: Path, script: str) -> None:
     command = with_peer(tmp_path, script)
     process = command.start(*RUN)

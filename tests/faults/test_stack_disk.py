@@ -93,6 +93,7 @@ def test_the_service_is_killed(stack: StackParts, disk: Path) -> None:
     goes_on(stack, orchestrator, job)
 
 
+@pytest.mark.exhaustive
 def test_the_orchestrator_is_killed(stack: StackParts, disk: Path) -> None:
     """The service ends the trial by itself, and keeps the file for the next one of the job."""
     before = free_bytes(disk)

@@ -75,6 +75,7 @@ def test_killed_in_mid_trial(stack: StackParts) -> None:
     ]
 
 
+@pytest.mark.exhaustive
 def test_stopped_in_mid_trial_while_another_orchestrator_goes_on(stack: StackParts) -> None:
     stopped, other = stack.orchestrator("stopped"), stack.orchestrator("other")
     other.pause()  # so that the first one gets the job
@@ -141,6 +142,7 @@ def test_told_to_end_between_taking_a_job_and_beginning_it(stack: StackParts) ->
     assert len(stack.sessions(job)) == 1
 
 
+@pytest.mark.exhaustive
 def test_killed_between_taking_a_job_and_beginning_it(stack: StackParts) -> None:
     """The job cannot have measured anything: it is queued again by itself."""
     orchestrator = stack.orchestrator()
@@ -156,6 +158,7 @@ def test_killed_between_taking_a_job_and_beginning_it(stack: StackParts) -> None
     assert stack.states(job)[:4] == ["queued", "waiting", "queued", "waiting"]
 
 
+@pytest.mark.exhaustive
 def test_told_to_end_before_a_job_has_begun(stack: StackParts) -> None:
     orchestrator = stack.orchestrator()
     service = stack.host(orchestrator)

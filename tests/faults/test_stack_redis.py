@@ -27,6 +27,7 @@ def long_job(orchestrator: OrchestratorProcess, service: ServiceProcess) -> str:
 
 
 @pytest.mark.parametrize("how", ["stop", "pause"])
+@pytest.mark.sampled(2)
 def test_away_for_longer_than_a_lease(stack: StackParts, how: str) -> None:
     orchestrator = stack.orchestrator()
     service = stack.host(orchestrator)

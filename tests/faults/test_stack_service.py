@@ -40,6 +40,7 @@ def test_killed_in_mid_trial(stack: StackParts) -> None:
         assert orchestrator.wait_for(one)["state"] == "succeeded"
 
 
+@pytest.mark.exhaustive
 def test_killed_when_nothing_runs(stack: StackParts) -> None:
     """It still counts as registered: the job that finds out waits, and does not fail."""
     orchestrator = stack.orchestrator()

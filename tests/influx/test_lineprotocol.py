@@ -51,6 +51,7 @@ def test_numbers_are_floats_in_full(value: float, written: str) -> None:
     deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(label=TEXT, reason=TEXT, value=st.floats(allow_nan=False, allow_infinity=False))
+@pytest.mark.exhaustive
 def test_influxdb_reads_back_what_was_written(
     influx_server: InfluxServer, database: str, label: str, reason: str, value: float
 ) -> None:

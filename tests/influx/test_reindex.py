@@ -30,6 +30,7 @@ def filled(results: Path, influx: InfluxClient) -> Reindexed:
     return reindex(ResultsStore(results), influx, lambda *_: None)
 
 
+@pytest.mark.exhaustive
 def test_the_database_holds_the_document_and_twice_changes_nothing(
     job: JobDirectory, influx_server: InfluxServer, database: str
 ) -> None:

@@ -280,6 +280,7 @@ def test_a_far_program_that_is_killed_in_mid_trial(scripted: TwoHosts) -> None:
     assert scripted.orchestrator.wait_for(again)["state"] == "succeeded"
 
 
+@pytest.mark.exhaustive
 def test_the_orchestrator_is_killed_in_mid_trial(scripted: TwoHosts) -> None:
     """Both hosts are free again at once; the job is lost, and may be taken up."""
     job_id = scripted.begun(**job(duration_s=600))
@@ -337,6 +338,7 @@ def test_the_real_ends_are_parted(real: TwoHosts, workload: str) -> None:
     assert real.orchestrator.wait_for(again)["state"] == "succeeded"
 
 
+@pytest.mark.exhaustive
 def test_a_run_by_hand_between_two_hosts(real: TwoHosts, tmp_path: Path) -> None:
     """hostbench run on the first host, with the second one over TLS."""
     key_file = tmp_path / "key"
@@ -366,7 +368,7 @@ def test_a_run_by_hand_between_two_hosts(real: TwoHosts, tmp_path: Path) -> None
         ("udp_rr", "ping"),
     ],
 )
-@pytest.mark.sampled(4)
+@pytest.mark.exhaustive
 def test_a_peer_between_two_hosts(real: TwoHosts, workload: str, tool: str) -> None:
     """Its server is a session too, and nothing of one is in the way of the next."""
     if shutil.which(tool) is None:

@@ -64,6 +64,7 @@ def whatever_is_sent(stack: Stack, directory: Path, key: str, seconds: int, *whi
     assert "Traceback" not in stack.orchestrator.log
 
 
+@pytest.mark.exhaustive
 def test_whatever_is_sent_by_a_user(stack: Stack, schema: dict[str, Any], tmp_path: Path) -> None:
     # Events of a job that waits come without end.
     exclude = ("--exclude-path", "/jobs/{job_id}/events", "--exclude-operation-id")

@@ -17,7 +17,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.results.store import ResultsStore
-from tests.faults.command import CHECKOUT, Command
+from tests.faults.command import CHECKOUT, Command, WithReport
 from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
@@ -61,7 +61,7 @@ def site(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(tmp_path: Path, site: Path) -> Command:
     """The command line, which finds what is installed there."""
-    return Command(tmp_path, PYTHONPATH=f"{CHECKOUT}:{site}")
+    return WithReport(tmp_path, PYTHONPATH=f"{CHECKOUT}:{site}")
 
 
 def test_no_file_of_hostbench_knows_it() -> None:
@@ -168,6 +168,7 @@ def own_site(site: Path, tmp_path: Path) -> Path:
         ("#!/bin/sh\nexit 1\n", ["toy-bench --list ended with exit code 1", "install the package"]),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_program_that_cannot_be_used(
     tmp_path: Path, own_site: Path, program: str | None, parts: list[str]
 ) -> None:

@@ -29,7 +29,7 @@ def two(start_service: StartService) -> tuple[ServiceProcess, ServiceProcess]:
 @pytest.mark.parametrize(
     "workload", ["tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "naive_stream"]
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_a_trial_between_two_services(
     two: tuple[ServiceProcess, ServiceProcess], workload: str
 ) -> None:
@@ -51,6 +51,7 @@ def test_a_trial_between_two_services(
     assert one.is_closed() and not far.program_pids() and lock_is_free(far.lock)
 
 
+@pytest.mark.exhaustive
 def test_a_session_is_for_one_trial(two: tuple[ServiceProcess, ServiceProcess]) -> None:
     near, far = two
     with session(far, "s1", duration_s=30) as one:
@@ -122,6 +123,7 @@ def test_the_far_service_is_killed(two: tuple[ServiceProcess, ServiceProcess]) -
     assert far.programs_gone_within() and one.is_closed()
 
 
+@pytest.mark.exhaustive
 def test_a_far_end_that_is_not_there(two: tuple[ServiceProcess, ServiceProcess]) -> None:
     near, _ = two
     with socket.create_server((NEAR, 0)) as taken:
@@ -132,6 +134,7 @@ def test_a_far_end_that_is_not_there(two: tuple[ServiceProcess, ServiceProcess])
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+@pytest.mark.exhaustive
 def test_the_server_of_a_tool(two: tuple[ServiceProcess, ServiceProcess]) -> None:
     """iperf3's, as the peers of the subsystem start it; it serves one test and is gone."""
     _, far = two

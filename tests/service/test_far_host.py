@@ -116,6 +116,7 @@ def test_the_far_host_says_what_it_is(two: Two) -> None:
     assert (record.address, record.near_address) == ("127.0.0.1", "127.0.0.1")
 
 
+@pytest.mark.exhaustive
 def test_each_trial_has_a_session_of_its_own(two: Two) -> None:
     for _ in range(3):
         started_s = time.monotonic()
@@ -130,6 +131,7 @@ def test_each_trial_has_a_session_of_its_own(two: Two) -> None:
     assert two.waited == [] and two.nothing_is_left()
 
 
+@pytest.mark.exhaustive
 def test_a_trial_on_one_host_opens_none(two: Two) -> None:
     params = {"streams": 1, "duration_s": 0.1, "target": "loopback"}
     events = two.run(trial(params=params))
@@ -149,6 +151,7 @@ def test_a_far_host_that_refuses_the_test(
     close(pair)
 
 
+@pytest.mark.exhaustive
 def test_a_session_that_nobody_came_for_in_time(
     start_service: StartService, net_programs: Path, interrupt: Interrupt
 ) -> None:
@@ -174,6 +177,7 @@ def test_a_far_end_that_crashes(
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.sampled(2)
 def test_a_far_service_that_ends_in_mid_trial(two: Two, signum: signal.Signals) -> None:
     """Its far end ends with it, and the job: no other trial would find the far host."""
     events = two.begun()
@@ -203,6 +207,7 @@ def test_a_far_host_that_vanishes_ends_the_job(two: Two) -> None:
     assert two.nothing_is_left()
 
 
+@pytest.mark.exhaustive
 def test_an_interrupt_ends_both_ends(two: Two, interrupt: Interrupt) -> None:
     events = two.begun()
     interrupt.trip()
@@ -211,6 +216,7 @@ def test_an_interrupt_ends_both_ends(two: Two, interrupt: Interrupt) -> None:
     assert two.nothing_is_left()
 
 
+@pytest.mark.exhaustive
 def test_a_far_host_that_somebody_else_uses_is_waited_for(two: Two) -> None:
     request = {"id": "by-hand", "allowed_address": "127.0.0.1", "duration_s": 60, "expiry_s": 60}
     with two.far.client.stream("POST", "/sessions", json=request) as answer:
@@ -243,6 +249,7 @@ def test_both_ends_at_one_host(
     close(pair)
 
 
+@pytest.mark.exhaustive
 def test_a_far_host_whose_program_was_built_anew(two: Two) -> None:
     """Its figures would stand under the name of the program before."""
     other = two.met.record.program.model_copy(update={"sha256": "0" * 64})
@@ -253,6 +260,7 @@ def test_a_far_host_whose_program_was_built_anew(two: Two) -> None:
     assert caught.value.code == "program_changed"
 
 
+@pytest.mark.exhaustive
 def test_the_next_address_of_a_name(
     two: Two, interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +273,7 @@ def test_the_next_address_of_a_name(
     assert record.address == "127.0.0.3"
 
 
+@pytest.mark.exhaustive
 def test_a_run_by_hand_with_a_far_host(
     two: Two, net_programs: Path, interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,12 +311,14 @@ def test_nobody_is_there(interrupt: Interrupt) -> None:
     remote.close()
 
 
+@pytest.mark.exhaustive
 def test_a_name_that_nobody_knows(two: Two, interrupt: Interrupt) -> None:
     two.remotes[1].url = "https://no-such-host.invalid:8004"
     with pytest.raises(ResourceError, match=r"the address of no-such-host\.invalid, in"):
         meet(two.remotes[1], ThisHost(), interrupt)
 
 
+@pytest.mark.exhaustive
 def test_no_way_to_one_another(two: Two, interrupt: Interrupt) -> None:
     """Of two sockets nobody can tell by which address their hosts reach one another."""
     for remote in two.remotes:
@@ -316,6 +327,7 @@ def test_no_way_to_one_another(two: Two, interrupt: Interrupt) -> None:
         meet(two.remotes[1], two.remotes[0], interrupt)
 
 
+@pytest.mark.exhaustive
 def test_a_far_service_at_a_socket(two: Two, interrupt: Interrupt) -> None:
     """That of the orchestrator's own machine: the near host's address shows its own."""
     two.remotes[1].url = "unix:/run/hostbench/net.sock"
@@ -323,6 +335,7 @@ def test_a_far_service_at_a_socket(two: Two, interrupt: Interrupt) -> None:
     assert (record.address, record.near_address) == ("127.0.0.1", "127.0.0.1")
 
 
+@pytest.mark.exhaustive
 def test_an_address_for_data(
     start_service: StartService, net_programs: Path, interrupt: Interrupt
 ) -> None:

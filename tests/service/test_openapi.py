@@ -67,6 +67,7 @@ def test_the_examples_are_accepted(service: ServiceProcess) -> None:
         assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.exhaustive
 def test_whatever_is_sent(service: ServiceProcess, tmp_path: Path) -> None:
     ended = subprocess.run(
         [

@@ -236,6 +236,7 @@ def test_a_lock_that_cannot_be_taken(start_service: StartService, tmp_path: Path
         ("wrong", "wrong_result"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_faulty_programs(
     start_service: StartService, scripted: Path, script: str, code: str
 ) -> None:

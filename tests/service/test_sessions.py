@@ -216,6 +216,7 @@ def test_other_services_open_none(service: ServiceProcess) -> None:
         ("cut", "no_last_event", "without an end"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_a_faulty_far_end(start_net: StartService, script: str, code: str, part: str) -> None:
     service = start_net(SCRIPT=script)
     answer = service.client.post("/sessions", json={"id": "s1", **OPEN})

@@ -80,6 +80,7 @@ def refused(tmp_path: Path, *arguments: str, **environment: str | None) -> tuple
         ({"HOSTBENCH_PROGRAMS": "/none"}, 3, ("/none/cpu-bench", "HOSTBENCH_PROGRAMS")),
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_bad_environment(
     tmp_path: Path, environment: dict[str, str | None], code: int, parts: tuple[str, ...]
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_certificate_file_that_is_none(tmp_path: Path) -> None:
         ({"HOSTBENCH_SERVICE_URL": "net"}, 2, ("'net'", "http://net:8004", "net.sock")),
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_bad_environment_of_the_net_service(
     tmp_path: Path, environment: dict[str, str | None], code: int, parts: tuple[str, ...]
 ) -> None:

@@ -19,6 +19,8 @@ from hostbench.cli.app import app
 from tests.patience import PATIENCE_S, comes_true
 from tests.stack.service_process import free_port
 
+pytestmark = pytest.mark.exhaustive  # three virtual environments
+
 ROOT = Path(__file__).parents[2]
 KEY = "k" * 64
 NOWHERE = "http://127.0.0.1:1"

@@ -85,11 +85,13 @@ def page(report: Report) -> str:
     return html(report)
 
 
+@pytest.mark.exhaustive
 def test_a_full_run_stays_below_a_megabyte() -> None:
     page = html(report_of(full_run(trials=15), "result.json"))
     assert len(page.encode()) < PAGE_BYTES_MOST
 
 
+@pytest.mark.exhaustive
 def test_long_series_stay_below_a_megabyte() -> None:
     page = html(report_of(sampled_run(600, 6, 10), "result.json"))
     assert len(page.encode()) < PAGE_BYTES_MOST
