@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hostbench.model.service import (
     Ending,
     Refusal,

@@ -84,6 +84,7 @@ def test_a_naive_workload_is_no_headline_and_has_its_own_part(subsystem: str) ->
 
 
 @pytest.mark.parametrize("subsystem", RUNS)
+@pytest.mark.sampled(3)
 def test_a_subsystem_of_which_only_naive_workloads_were_measured(subsystem: str) -> None:
     document = RUNS[subsystem]()
     document = _with_naive(document, document.workloads)
