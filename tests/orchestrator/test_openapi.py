@@ -15,6 +15,7 @@ from hostbench.model.job_events import JobEvent
 from hostbench.model.jobs import JobSpec, StackState
 from orchestrator.settings import Settings
 from tests.orchestrator.conftest import HOST, Stack
+from tests.patience import PATIENCE_S
 from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY
 from tests.stack.redis_server import REPOSITORY
 
@@ -50,6 +51,7 @@ def whatever_is_sent(stack: Stack, directory: Path, key: str, seconds: int, *whi
             f"{stack.orchestrator.url}/openapi.json",
             *("--header", f"Authorization: Bearer {key}"),
             *("--max-time", str(seconds)),
+            *("--request-timeout", str(PATIENCE_S)),
             *("--seed", "20261121"),
             "--no-color",
             *("--exclude-checks", NOT_OURS),
@@ -69,12 +71,14 @@ def test_whatever_is_sent_by_a_user(stack: Stack, schema: dict[str, Any], tmp_pa
     # Events of a job that waits come without end.
     exclude = ("--exclude-path", "/jobs/{job_id}/events", "--exclude-operation-id")
     registration = schema["paths"]["/hosts"]["post"]["operationId"]
-    whatever_is_sent(stack, tmp_path, API_KEY, SECONDS, *exclude, registration)
-    for state in ("queued", "waiting", "running"):
-        jobs = stack.client.get("/jobs", params={"state": state, "limit": 500}).json()["jobs"]
-        for job in jobs:
-            stack.client.delete(f"/jobs/{job['id']}")
-    stack.orchestrator.wait_for_host(HOST)
+    try:
+        whatever_is_sent(stack, tmp_path, API_KEY, SECONDS, *exclude, registration)
+    finally:
+        for state in ("queued", "waiting", "running"):
+            jobs = stack.client.get("/jobs", params={"state": state, "limit": 500}).json()["jobs"]
+            for job in jobs:
+                stack.client.delete(f"/jobs/{job['id']}")
+        stack.orchestrator.wait_for_host(HOST)
 
 
 def test_whatever_is_sent_by_a_service(

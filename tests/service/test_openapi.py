@@ -17,6 +17,7 @@ from hostbench.model.service import (
     TrialRequest,
 )
 from hostbench.service.settings import Settings
+from tests.patience import PATIENCE_S
 from tests.stack.service_process import CHECKOUT, ServiceProcess
 
 SECONDS = 20
@@ -80,6 +81,8 @@ def test_whatever_is_sent(service: ServiceProcess, tmp_path: Path) -> None:
             f"Authorization: Bearer {service.key}",
             "--max-time",
             str(SECONDS),
+            "--request-timeout",
+            str(PATIENCE_S),
             "--seed",
             "20261121",
             "--no-color",

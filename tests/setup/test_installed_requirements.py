@@ -198,7 +198,7 @@ def test_the_commands_for_influxdb(name: str, request: pytest.FixtureRequest) ->
 @pytest.mark.parametrize(
     ("requirements", "package", "module", "environment"),
     [
-        ("orchestrator", "fastapi", ("orchestrator",), {"HOSTBENCH_REDIS_URL": "redis://x:1/0"}),
+        ("orchestrator", "structlog", ("orchestrator",), {"HOSTBENCH_REDIS_URL": "redis://x:1/0"}),
         ("orchestrator", "redis", ("orchestrator.influx.reindex", f"--url={NOWHERE}"),
          {"HOSTBENCH_REDIS_URL": "redis://127.0.0.1:1/0"}),
         ("service", "structlog", ("hostbench.service", "cpu"), {}),

@@ -6,6 +6,7 @@ import mmap
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -48,13 +49,12 @@ def test_a_write_that_was_lost_is_found(shim: str, workload: str) -> None:
 
 
 def test_a_file_system_without_unnamed_files(shim: str) -> None:
-    directory = on_disk()
-    before = names_in(directory)
-    environment = shimmed(shim, no_tmpfile=1, names_taken=3)
-    environment["HOSTBENCH_SCRATCH"] = str(directory)
-    trial = measure("rand_rw", *MOMENT, "--verify=on", env=environment)
-    assert trial.metrics["verified_blocks"] > 0
-    assert names_in(directory) == before
+    with tempfile.TemporaryDirectory(dir=on_disk()) as directory:
+        environment = shimmed(shim, no_tmpfile=1, names_taken=3)
+        environment["HOSTBENCH_SCRATCH"] = directory
+        trial = measure("rand_rw", *MOMENT, "--verify=on", env=environment)
+        assert trial.metrics["verified_blocks"] > 0
+        assert names_in(Path(directory)) == []
 
 
 def test_a_file_system_with_a_journal_of_all_data() -> None:

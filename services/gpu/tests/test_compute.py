@@ -49,7 +49,8 @@ def test_what_a_start_event_says() -> None:
     facts = trial.facts
     assert facts["device_name"] == device["name"] and facts["device_type"] == "cpu"
     assert facts["compute_units"] == str(device["compute_units"])
-    assert facts["memory_bytes"] == str(device["memory_bytes"])
+    # Of the memory that is free just then.
+    assert int(facts["memory_bytes"]) == pytest.approx(device["memory_bytes"], rel=0.5)
     assert facts["kernel"].startswith("fma_fp64, OpenCL")
     assert "not_a_gpu" in trial.warnings
 
