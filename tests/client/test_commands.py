@@ -57,6 +57,7 @@ def rest_of(process: subprocess.Popen[str]) -> Ended:
     return Ended(process.wait(60), output, errors)
 
 
+@pytest.mark.exhaustive
 def test_a_suite_at_one_of_its_scales(stack: Stack) -> None:
     """Of a file here, and as the orchestrator says it."""
     once = "{repeats: {min_trials: 1, max_trials: 1}}"
@@ -421,6 +422,7 @@ def _recorded(stack: Stack, job: str) -> list[tuple[str | None, dict[str, object
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.sampled(3)
 def test_who_stops_watching_does_not_stop_the_job(stack: Stack, signum: signal.Signals) -> None:
     job = stack.submit(duration_s=1, trials=4)
     process = stack.command.start("watch", job)

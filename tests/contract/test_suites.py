@@ -50,6 +50,7 @@ def gpu_part(name: str) -> Suite:
 
 @pytest.mark.parametrize("name", sorted(built_in_suites()))
 @pytest.mark.parametrize("devices", [(), CARDS])
+@pytest.mark.sampled(4)
 def test_a_suite_fits(name: str, devices: tuple[Gpu, ...]) -> None:
     suite = load_known_suite(built_in_suites()[name])
     for scale in suite.scales or [None]:

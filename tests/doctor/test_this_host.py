@@ -198,6 +198,7 @@ def test_it_takes_its_second_and_little_more(command: Command) -> None:
         (["--jsn"], ["--jsn"]),
     ],
 )
+@pytest.mark.sampled(4)
 def test_bad_input_is_one_line(command: Command, arguments: list[str], parts: list[str]) -> None:
     ended = command.run("doctor", *arguments)
     assert ended.code == ExitCode.USAGE

@@ -202,6 +202,7 @@ BETWEEN = """
 """
 
 
+@pytest.mark.exhaustive
 def test_a_suite_at_one_of_its_scales(tmp_path: Path) -> None:
     suite = tmp_path / "scaled.yaml"
     suite.write_text(SCALED)
@@ -230,6 +231,7 @@ def test_a_suite_at_one_of_its_scales(tmp_path: Path) -> None:
         (("--workload", "cpu.fma", "--scale", "full"), "'full' is a scale of a suite"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_scale_that_is_none(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
     (tmp_path / "scaled.yaml").write_text(SCALED)
     ended = Command(tmp_path).run("run", *arguments)
@@ -275,6 +277,7 @@ def test_json_of_a_run_is_one_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("show", "latest", "--json"), ("list",), ("--help",)])
+@pytest.mark.sampled(3)
 def test_a_reader_that_goes_away_is_no_noise(
     command: Command, measured: Ended, arguments: tuple[str, ...]
 ) -> None:
@@ -315,6 +318,7 @@ def test_a_measurement_survives_the_reader_of_its_progress(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+@pytest.mark.sampled(4)
 def test_closed_standard_streams(tmp_path: Path, closed: str) -> None:
     command = Command(tmp_path)
     script = (

@@ -134,7 +134,7 @@ def test_an_unknown_format(command: Command, job: Path) -> None:
 
 
 @pytest.mark.parametrize("output", [".", "..", "/", ""])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_a_directory_is_no_file(command: Command, job: Path, output: str) -> None:
     said = one_line(command.run("report", "latest", "--output", output))
     assert "is a directory" in said and "report.html" in said
@@ -158,7 +158,7 @@ def test_the_record_is_not_overwritten(command: Command, job: Path, name: str) -
         ("x" * 300, "File name too long"),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_an_output_that_cannot_be_written(
     command: Command, job: Path, output: str, why: str
 ) -> None:

@@ -208,6 +208,7 @@ def test_resume_keeps_what_was_measured(command: Command) -> None:
     assert states(command) == ["succeeded"]
 
 
+@pytest.mark.exhaustive
 def test_resume_measures_again_what_another_program_measured(command: Command) -> None:
     job = interrupted(command)
     programs = command.results.parent / "programs"
@@ -223,6 +224,7 @@ def test_resume_measures_again_what_another_program_measured(command: Command) -
     assert [len(case) for case in trials(ended.document)] == [1, 1]
 
 
+@pytest.mark.exhaustive
 def test_resume_after_kill_9_in_the_middle_of_a_line(command: Command) -> None:
     job = interrupted(command)
     journal = command.results / job / "journal.ndjson"

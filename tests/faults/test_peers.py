@@ -143,6 +143,7 @@ def test_a_peer_that_hangs_is_ended_with_all_its_children(tmp_path: Path, script
     assert nothing_left(command)
 
 
+@pytest.mark.exhaustive
 def test_a_daemon_it_leaves_behind_does_not_disturb_us(tmp_path: Path) -> None:
     command = with_peer(tmp_path, "leaves_a_daemon")
     ended = command.run(*RUN, "--trials", "2", "--json")
@@ -171,6 +172,7 @@ def test_what_a_peer_writes_is_removed(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("left"))
 
 
+@pytest.mark.exhaustive
 def test_a_version_that_hangs_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "impatient"
     place.mkdir()
@@ -245,6 +247,7 @@ def test_kill_9_of_the_supervisor_ends_the_peer_and_the_trial(tmp_path: Path) ->
     assert command.is_gone_soon()
 
 
+@pytest.mark.exhaustive
 def test_ours_never_runs_beside_a_peer(tmp_path: Path) -> None:
     """Not even beside what a peer left behind: when ours starts, it is gone."""
     command = with_peer(tmp_path, "leaves_a_daemon")
@@ -255,6 +258,7 @@ def test_ours_never_runs_beside_a_peer(tmp_path: Path) -> None:
     assert all(end <= start + 0.01 for end, start in zip(ends, starts[1:], strict=False))
 
 
+@pytest.mark.exhaustive
 def test_a_resumed_job_keeps_what_peers_measured(tmp_path: Path) -> None:
     command = with_peer(tmp_path, "third_time", PEER_COUNT=str(tmp_path / "count"))
     suite = tmp_path / "two.yaml"

@@ -76,7 +76,7 @@ def started(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         ({"HOSTBENCH_LISTEN": "203.0.113.1:80", "HOSTBENCH_BIND": "127.0.0.1"}, "cannot listen at"),
     ],
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 def test_what_is_wrong_is_said_in_one_line(
     tmp_path: Path, environment: dict[str, str], says: str
 ) -> None:

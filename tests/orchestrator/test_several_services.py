@@ -165,6 +165,7 @@ def test_a_trial_of_one_keeps_the_other_from_measuring(
     assert events(services["cpu"].post(**by_hand))[-1]["event"] == "control_plane"
 
 
+@pytest.mark.exhaustive
 def test_a_job_waits_for_the_service_that_is_away(
     orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
 ) -> None:

@@ -196,6 +196,7 @@ def test_a_program_that_cannot_be_used(
         (("SUBSYSTEM = Toy(", "raise OSError('no licence')  # ("), ["OSError: no licence"]),
     ],
 )
+@pytest.mark.sampled(2)
 def test_a_declaration_that_cannot_be_used(
     tmp_path: Path, own_site: Path, change: tuple[str, str], parts: list[str]
 ) -> None:

@@ -317,6 +317,7 @@ def test_the_program_is_handed_the_session(net: ServiceProcess) -> None:
         ({"params": {"session_fd": 3}}, "body.params.session_fd", "operator"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_session_that_cannot_be_handed_over(
     net: ServiceProcess, request_: dict[str, Any], field: str, part: str
 ) -> None:

@@ -66,6 +66,7 @@ def _rows(part: Part) -> list[object]:
 
 
 @pytest.mark.parametrize("subsystem", RUNS)
+@pytest.mark.sampled(3)
 def test_a_naive_workload_is_no_headline_and_has_its_own_part(subsystem: str) -> None:
     document = RUNS[subsystem]()
     plain = subsystem_reports(document)[subsystem]
