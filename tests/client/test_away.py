@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hostbench.base.exitcode import ExitCode
 from tests.client.canned_server import certificate
 from tests.client.real_stack import Stack
@@ -11,6 +13,7 @@ from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 
 
+@pytest.mark.exhaustive
 def test_whoever_watches_a_lost_job_is_told(tmp_path: Path) -> None:
     with Stack(tmp_path).running() as stack:
         job = stack.submit(duration_s=60)

@@ -251,6 +251,7 @@ def test_cancelled_in_mid_trial(scripted: TwoHosts, which: str) -> None:
     assert time.monotonic() - cancelled_s < SOON_S
 
 
+@pytest.mark.exhaustive
 def test_a_far_host_that_is_unplugged_in_mid_trial(scripted: TwoHosts) -> None:
     """Nobody says goodbye: both ends notice by silence, and the hosts are free again."""
     job_id = scripted.begun(**job(duration_s=600))

@@ -78,6 +78,7 @@ def spans(service: ServiceProcess) -> list[tuple[str, str]]:
     return [(began, ended) for began, ended in found.values()]
 
 
+@pytest.mark.exhaustive
 def test_the_examples_of_the_description_are_accepted(
     orchestrator: OrchestratorProcess, services: dict[str, ServiceProcess]
 ) -> None:

@@ -49,6 +49,7 @@ def caller(service: ServiceProcess) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.mark.exhaustive
 def test_a_trial_that_is_renewed_goes_on(service: ServiceProcess) -> None:
     with running(service, "t1") as trial:
         time.sleep(LEASE_S + 2)

@@ -86,6 +86,7 @@ def test_the_holder_is_named(one: ServiceProcess, fence: int) -> None:
 
 @pytest.mark.parametrize("with_one", [True, False])
 @pytest.mark.parametrize("other", [False, True])
+@pytest.mark.sampled(4)
 def test_busy(
     one: ServiceProcess, two: ServiceProcess, fence: int, with_one: bool, other: bool
 ) -> None:

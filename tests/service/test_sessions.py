@@ -34,6 +34,7 @@ def test_a_session_from_its_place_to_its_end(start_net: StartService) -> None:
     assert 'hostbench_service_sessions_total{outcome="done",tool="hostbench"} 1.0' in metrics
 
 
+@pytest.mark.exhaustive
 def test_each_session_has_a_token_of_its_own(net: ServiceProcess) -> None:
     tokens = set()
     for n in range(3):
@@ -69,6 +70,7 @@ def test_strangers_are_counted(net: ServiceProcess) -> None:
 # ---- it lives as long as its caller ----
 
 
+@pytest.mark.exhaustive
 def test_a_session_that_is_renewed_goes_on(net: ServiceProcess) -> None:
     with session(net, "s1") as one:
         time.sleep(LEASE_S + 2)

@@ -205,6 +205,7 @@ def test_a_busy_host_is_waited_for(service: ServiceProcess, interrupt: Interrupt
     assert carried.waited and "by-hand" in carried.waited[0]
 
 
+@pytest.mark.exhaustive
 def test_a_busy_host_is_not_waited_for_for_ever(
     service: ServiceProcess, interrupt: Interrupt
 ) -> None:
