@@ -87,7 +87,7 @@ def _cpu_share(seen: Disturbance, placement: Placement) -> Reason | None:
     return Reason(
         code="cpu_taken_away",
         text=f"the threads had a CPU for only {percent(ratio)} of the time they could have had one "
-        f"(at least {CPU_RATIO_LEAST:.0%} is expected)",
+        f"(at least {bound(CPU_RATIO_LEAST)} is expected)",
     )
 
 

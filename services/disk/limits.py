@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 from hostbench.base.rating import Rating
+from hostbench.base.units import bound
 from hostbench.host.disk import BANDWIDTH, INFERRED, OPERATIONS
 from hostbench.model.events import EndEvent, ParamValue, StartEvent
 from hostbench.model.host import HostInventory, ScratchPlace
@@ -149,7 +150,7 @@ def _bandwidth(place: ScratchPlace | None, conditions: _Conditions) -> tuple[Fac
             name="both_directions",
             value=1 / busier,
             unit="1",
-            source=f"the busier direction carries {busier:.0%} of the bytes, the other the rest",
+            source=f"the busier direction carries {bound(busier)} of the bytes, the other the rest",
         ),
     )
 
