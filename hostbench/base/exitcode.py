@@ -31,7 +31,7 @@ _MEANINGS = {
     ExitCode.OK: "measured (the verdicts may be clean, noisy or disturbed)",
     ExitCode.CASE_FAILED: "a case failed",
     ExitCode.USAGE: "usage: a bad option, suite, parameter or job id",
-    ExitCode.RESOURCE: "a resource is lacking: program, results directory, space, permission",
+    ExitCode.RESOURCE: "a resource is missing: program, results directory, space, permission",
     ExitCode.NOTHING_RAN: "nothing could run here: every case was skipped",
     ExitCode.INVALID: "a figure above its limit, or a result that failed its verification",
     ExitCode.NOT_IDLE: "the host was not idle and the idle policy is fail",

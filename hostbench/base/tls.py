@@ -1,4 +1,4 @@
-"""Whom we trust over TLS: the system's authorities, or those of one file (make env makes one)."""
+"""Trusted certificate authorities: the system's, or those of one file (make env makes one)."""
 
 import ssl
 from pathlib import Path

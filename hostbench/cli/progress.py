@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Self, TextIO
 
 from hostbench.base.units import duration, human, percent, plural
-from hostbench.judge.trial import not_idle_sentence, primary_metric
+from hostbench.judge.trial import primary_metric
+from hostbench.judge.verdict import not_idle_sentence
 from hostbench.model.events import SampleEvent
 from hostbench.model.job_events import (
     CaseEndedEvent,

@@ -189,7 +189,7 @@ def show_hosts(hosts: Sequence[HostView], stream: TextIO) -> None:
     for host in hosts:
         if host.state == "gone" and host.services:
             renewed_unix_s = max(service.renewed_unix_s for service in host.services)
-            console.print(f"{host.name} was last heard of {ago(renewed_unix_s)}.")
+            console.print(f"{host.name} last registered {ago(renewed_unix_s)}.")
 
 
 def _services(host: HostView) -> str:

@@ -21,7 +21,7 @@ EVERYWHERE = ("0.0.0.0", "::", "*")  # noqa: S104
 
 
 class DistrustError(UsageError):
-    """Somebody else may have written what would say where which key is sent."""
+    """Another user could have written the checkout's .env, which decides where the key is sent."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def raw_median(case: CaseResult, name: str | None = None) -> float | None:
 
 
 def _measured(case: CaseResult, name: str) -> list[float]:
-    """Of the trials that count; what is zero has no time for a block."""
+    """Return the figures of the trials that count, without zeros: they have no time for a block."""
     by_index = {trial.index: trial for trial in case.trials}
     counted = [by_index[index] for index in case.counted]
     found = [

@@ -263,7 +263,7 @@ def _sent_not_received(evidence: Evidence) -> Effect:
 
 
 def _arrived(case: CaseResult) -> str:
-    """How much of it came, where the far end tells."""
+    """Return a clause on what was sent and what arrived; empty if the latter is unknown."""
     sent, arrived = raw_median(case), raw_median(case, "arrived_bytes_per_second")
     if sent is None or arrived is None:
         return ""

@@ -176,7 +176,7 @@ def _with_deviation(mean: float, deviation: float | None) -> str:
 
 
 def _plain(value: float) -> str:
-    """Two digits that tell; of large ones all before the point."""
+    """Two significant digits; of large ones all before the point."""
     return f"{value:.0f}" if value >= TWO_DIGITS else fixed(value, 2)
 
 

@@ -1,4 +1,4 @@
-"""System calls that tell what no file tells. Each is made with arguments that can do nothing."""
+"""System calls for facts that no file shows. Their arguments make them free of side effects."""
 
 import ctypes
 import os

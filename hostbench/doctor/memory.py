@@ -56,7 +56,7 @@ def hugetlb_pool(view: View) -> Outcome:
         count = view.read(f"{directory}/nr_hugepages").number
         size += int(match[1]) * 1024 * count if match and count else 0
     if total and size >= POOL_RATIO_LEAST * total:
-        text = f"{significant(size / GIB)} GiB are set aside and lacking to everybody else"
+        text = f"{significant(size / GIB)} GiB are reserved and unavailable to other programs"
         return notice(text, pages, advice=Advice("sysctl vm.nr_hugepages=0", Reach.KERNEL))
     return ok("empty" if not size else f"{significant(size / GIB)} GiB", pages)
 

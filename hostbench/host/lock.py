@@ -4,9 +4,9 @@ The lock belongs to the open file, and the programs inherit its descriptor: it i
 last of them is gone, even when the process that took it was killed.
 
 The file says who holds it, and the highest fence that was ever presented here: a number that grows
-with every job of the stack. Whoever comes with a lower one is late and gets nothing; whoever comes
-with a higher one than the holder's ends the holder. Possession is flock(2) on the file; changes of
-its content happen under an open file description lock of fcntl(2), which is a lock of its own.
+with every job of the stack. A request with a lower fence is refused; one with a higher fence than
+the holder's ends the holder. Possession is flock(2) on the file; changes of its content happen
+under an open file description lock of fcntl(2), which is a lock of its own.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ LOCK_SCHEMA = 1
 CONTENT_BYTES_MOST = 4096
 NUMBER_MOST = 2**62
 # Fences are milliseconds since 1970. One that is further ahead of this host's clock was made up or
-# is a mistake: believed, it would shut out every job.
+# is a mistake: if it were accepted, it would lock out every job.
 FENCE_AHEAD_MS_MOST = 3_600_000
 HOLDER_CHARACTERS_MOST = 200
 RETRY_S = 0.2
@@ -150,7 +150,7 @@ class HostLock:
             if not _outranks(claim.fence, holder) or time.monotonic() >= deadline_s:
                 raise HostBusyError(
                     f"this host is busy with {self._holder_text()}; try again when it has ended",
-                    _sensible(holder),
+                    _valid_fields(holder),
                 )
             interrupt.wait(PREEMPT_RETRY_S)
 
@@ -179,8 +179,8 @@ class HostLock:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Nobody else changes the content meanwhile, unless the file is another user's and may
-        only be read. Raises ResourceError when somebody else does not come to an end with it."""
+        """Hold the content lock, unless the file is another user's and may only be read. Raises
+        ResourceError when another process keeps it too long."""
         deadline_s = time.monotonic() + CONTENT_WAIT_S
         while not self._try_content():
             if time.monotonic() >= deadline_s:
@@ -319,8 +319,8 @@ def fence_most() -> int:
     return int(time.time() * 1000) + FENCE_AHEAD_MS_MOST
 
 
-def _sensible(holder: dict[str, Any]) -> dict[str, str | int | float]:
-    """Of what the file says, what we would have written."""
+def _valid_fields(holder: dict[str, Any]) -> dict[str, str | int | float]:
+    """Return the fields of the holder that have the expected type, shortened."""
     texts = {
         # A lone surrogate is a character that no answer could be encoded with.
         name: value[:HOLDER_CHARACTERS_MOST].encode("utf-8", "replace").decode()

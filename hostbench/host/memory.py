@@ -44,8 +44,8 @@ def memory(root: Path, virtualisation: Virtualisation) -> Memory:
 
 
 def user_bandwidth() -> float | None:
-    """The bandwidth in byte/s that the user knows this host's memory to have, None: it is not
-    told. Raises UsageError for anything else."""
+    """Return HOSTBENCH_MEMORY_BANDWIDTH in byte/s; None if it is not set. Raises UsageError for
+    anything else."""
     return BANDWIDTH.value()
 
 
@@ -95,7 +95,7 @@ def _pools(root: Path) -> tuple[HugePagePool, ...]:
 
 
 TABLE = "sys/firmware/dmi/tables/DMI"
-TELL = "set the bandwidth with HOSTBENCH_MEMORY_BANDWIDTH in byte/s"
+REMEDY = "set the bandwidth with HOSTBENCH_MEMORY_BANDWIDTH in byte/s"
 # More than this in front of one channel no board has: then letters do not stand for channels.
 SOCKETS_A_CHANNEL_MOST = 3
 WIDTHS_BITS = range(8, 1025, 8)
@@ -134,7 +134,7 @@ def read_channels(root: Path, virtualisation: Virtualisation) -> Found:
         devices = _devices(root)
         return _by_names(devices) or _by_controllers(root, devices)
     except Unknown as unknown:
-        return Found(reason=f"{unknown}; {TELL}")
+        return Found(reason=f"{unknown}; {REMEDY}")
 
 
 def _refuse_virtual(virtualisation: Virtualisation) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from hostbench.base.units import plural
 from hostbench.judge.peer import peer_figures, shown_text
 from hostbench.judge.statistics import describe
-from hostbench.judge.trial import NOT_IDLE, case_verdict, efficiency, is_disturbed, primary_metric
+from hostbench.judge.trial import NOT_IDLE, efficiency, is_disturbed, primary_metric
+from hostbench.judge.verdict import case_verdict
 from hostbench.model.events import ParamValue
 from hostbench.model.limit import Limit
 from hostbench.model.result import (
@@ -32,7 +33,7 @@ from hostbench.model.table import Metric, ParamMeaning
 BEST = "best"
 
 
-def settled(
+def first_choices(
     params: Mapping[str, ParamValue],
     meanings: Iterable[ParamMeaning],
     trials: Sequence[TrialRecord],

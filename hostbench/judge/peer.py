@@ -5,13 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from hostbench.base.units import bound, human, percent, plural
 from hostbench.judge.statistics import describe
-from hostbench.judge.trial import (
-    STEAL_RATIO_MOST,
-    failed_trial,
-    is_disturbed,
-    noisy_reasons,
-    skipped_trial,
-)
+from hostbench.judge.trial import STEAL_RATIO_MOST, failed_trial, is_disturbed, skipped_trial
+from hostbench.judge.verdict import noisy_reasons
 from hostbench.model.limit import Limit
 from hostbench.model.peer import PeerEndEvent
 from hostbench.model.result import (

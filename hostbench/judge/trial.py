@@ -1,4 +1,4 @@
-"""How far a trial and a case can be trusted, always with the reasons.
+"""How far a trial can be trusted, always with the reasons: `measured_trial` decides its verdict.
 
 A trial's own evidence decides `disturbed`. The idle gate only says what was true before: a host
 that was busy then and gave the trial all it needed has measured well, so its flag is a reason
@@ -8,7 +8,7 @@ that is shown and never a verdict.
 import time
 from collections.abc import Mapping, Sequence
 
-from hostbench.base.units import bound, human, percent, plural
+from hostbench.base.units import bound, human, percent
 from hostbench.model.events import (
     Disturbance,
     EndEvent,
@@ -18,10 +18,8 @@ from hostbench.model.events import (
 )
 from hostbench.model.limit import Limit
 from hostbench.model.result import (
-    IdleRecord,
     PlannedCase,
     Reason,
-    Statistics,
     TrialFailure,
     TrialRecord,
     Verdict,
@@ -39,7 +37,6 @@ CPU_RATIO_LEAST = 0.97
 # The idle gate allows as much before a trial.
 STEAL_RATIO_MOST = 0.01
 NOT_IDLE = "host_not_idle"
-CPU_RATIO = "disturbance.cpu_ratio"
 # Any throttling means that a cgroup quota, not the CPU, was measured.
 THROTTLED_S_MOST = 0.0
 ABOVE_LIMIT = "above_limit"
@@ -49,14 +46,17 @@ CONTAMINATED = "cache_contaminated"
 PAGE_CACHE = "page_cache_measured"
 # What it warns of where a GPU's memory or the GPU itself had an error while the trial ran.
 DEVICE_ERRORS = ("ecc", "xid")
+DISTURBANCE_CODES = frozenset({"dirty_slices", "cpu_taken_away", "stolen", "throttled"})
+# In a disturbed trial the clock that the limit is made of may be of other moments than the figure.
+FAR_ABOVE = 1.05
 INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 
 
 def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
     """Why this trial is disturbed; nothing when it is not.
 
-    Threads that share a CPU wait for one another: their waiting was requested, and is no
-    slice is expected to be clean. Together they still want all of their CPUs' time.
+    Threads that share a CPU wait for one another, so no slice is expected to be clean. Together
+    they should still get all the time of their CPUs.
     """
     seen = end.disturbance
     reasons = [_steal(seen, start.placement, end.elapsed_s), _throttling(seen)]
@@ -161,170 +161,14 @@ def contaminations(start: StartEvent, warnings: Sequence[WarningEvent]) -> tuple
     return tuple(Reason(code=warning.code, text=warning.message) for warning in found)
 
 
-def case_verdict(
-    case: PlannedCase,
-    trials: Sequence[TrialRecord],
-    counted: Sequence[TrialRecord],
-    statistics: Statistics | None,
-    idle: IdleRecord | None,
-) -> tuple[Verdict, tuple[Reason, ...]]:
-    """The verdict of a case from all its trials and from those that count.
-
-    The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. Findings that do
-    not decide are reasons all the same.
-    """
-    for verdict in (Verdict.FAILED, Verdict.SKIPPED):
-        reasons = [
-            reason for trial in trials if trial.verdict is verdict for reason in trial.reasons
-        ]
-        if reasons:
-            return verdict, tuple(reasons)
-    assert statistics is not None
-    findings = [
-        (Verdict.INVALID, _invalid(counted)),
-        (Verdict.DISTURBED, _disturbed(counted, len(trials))),
-        (Verdict.NOISY, noisy_reasons(case, statistics)),
-        (Verdict.CLEAN, _remarks(trials, counted, statistics, idle)),
-    ]
-    verdict = next((verdict for verdict, reasons in findings if reasons), Verdict.CLEAN)
-    return verdict, tuple(reason for _, reasons in findings for reason in reasons)
-
-
-def _invalid(counted: Sequence[TrialRecord]) -> list[Reason]:
-    invalid = [trial for trial in counted if trial.verdict is Verdict.INVALID]
-    by_code = {code: [one for one in invalid if code in _codes(one)] for code in INVALID_CODES}
-    return [_over_trials(such, code, len(counted)) for code, such in by_code.items() if such]
-
-
-def _disturbed(counted: Sequence[TrialRecord], ran: int) -> list[Reason]:
-    codes = dict.fromkeys(
-        reason.code
-        for trial in counted
-        if is_disturbed(trial)
-        for reason in trial.reasons
-        if reason.code in DISTURBANCE_CODES
-    )
-    return [
-        _over_trials([trial for trial in counted if code in _codes(trial)], code, ran)
-        for code in codes
-    ]
-
-
-DISTURBANCE_CODES = frozenset({"dirty_slices", "cpu_taken_away", "stolen", "throttled"})
-
-
-def _codes(trial: TrialRecord) -> set[str]:
+def reason_codes(trial: TrialRecord) -> set[str]:
+    """The codes of a trial's reasons."""
     return {reason.code for reason in trial.reasons}
 
 
 def is_disturbed(trial: TrialRecord) -> bool:
     """Whether something took the host away from this trial, whatever else is wrong with it."""
-    return bool(_codes(trial) & DISTURBANCE_CODES)
-
-
-def _over_trials(trials: Sequence[TrialRecord], code: str, of: int) -> Reason:
-    """What a trial says of itself, said of several: the first one's figures stand for them."""
-    text = next(reason.text for reason in trials[0].reasons if reason.code == code)
-    which = (
-        "" if of == 1 else f"{len(trials)} of {of} trials, such as trial {trials[0].index + 1}: "
-    )
-    return Reason(code=code, text=f"{which}{text}")
-
-
-def noisy_reasons(case: PlannedCase, statistics: Statistics) -> list[Reason]:
-    """Why the spread between trials is too large; nothing when it is not."""
-    reasons = []
-    target = case.repeats.target_half_width
-    if statistics.half_width_ratio is not None and statistics.half_width_ratio > target:
-        reasons.append(
-            Reason(
-                code="wide_interval",
-                text=f"the interval of the median is ± {percent(statistics.half_width_ratio)} wide "
-                f"after {statistics.n} trials (the target is ± {bound(target)}); "
-                "quieten the host or raise max_trials",
-            )
-        )
-    if statistics.unstable:
-        reasons.append(Reason(code="unstable", text=statistics.unstable))
-    return reasons
-
-
-def _remarks(
-    trials: Sequence[TrialRecord],
-    counted: Sequence[TrialRecord],
-    statistics: Statistics,
-    idle: IdleRecord | None,
-) -> list[Reason]:
-    remarks = []
-    left_out = [trial for trial in trials if trial not in counted]
-    if left_out:
-        remarks.append(
-            Reason(
-                code="disturbed_trials_left_out",
-                text=f"{len(left_out)} of {len(trials)} trials "
-                f"{'was' if len(left_out) == 1 else 'were'} disturbed and left out",
-            )
-        )
-    if statistics.n == 1:
-        remarks.append(
-            Reason(code="single_trial", text="one trial: the spread between trials is unknown")
-        )
-    if statistics.outliers:
-        remarks.append(
-            Reason(
-                code="outliers",
-                text=f"{plural(len(statistics.outliers), 'outlier')} among {statistics.n} trials "
-                "(modified z-score above 14.8); the median hardly moves with them",
-            )
-        )
-    remarks += _unseen_remarks(counted)
-    remarks += _warnings(counted)
-    if idle is not None and idle.idle is False:
-        remarks.append(Reason(code=NOT_IDLE, text=not_idle_sentence(idle)))
-    return remarks
-
-
-def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:
-    """Without these two counters a competitor for the CPU stays unnoticed."""
-    ends = [trial.end for trial in counted if trial.end is not None]
-    seen = [end.disturbance for end in ends]
-    if any(one.cpu_ratio is not None or one.clean_slice_ratio is not None for one in seen):
-        return []
-    text = "the kernel does not report whether the threads were interrupted"
-    # More threads than CPUs, each waiting for a disk: the program says why it cannot tell.
-    why = next((end.reasons[CPU_RATIO] for end in ends if CPU_RATIO in end.reasons), None)
-    if why is not None:
-        text = f"it is unknown whether the threads were interrupted: {why}"
-    return [Reason(code="disturbance_unknown", text=text)]
-
-
-def _warnings(counted: Sequence[TrialRecord]) -> list[Reason]:
-    warnings = {warning.code: warning for trial in counted for warning in trial.warnings}
-    # What decides the verdict is said already.
-    codes = {code for trial in counted for code in _codes(trial)}
-    return [
-        Reason(code=code, text=f"the program warns: {warning.message}")
-        for code, warning in warnings.items()
-        if code not in codes
-    ]
-
-
-def not_idle_sentence(idle: IdleRecord) -> str:
-    """What the gate saw when it gave up."""
-    sentence = "the host was not idle before the measurement"
-    if idle.window is not None and idle.window.reasons:
-        sentence += f": {'; '.join(reason.text for reason in idle.window.reasons)}"
-    if idle.busiest:
-        busiest = ", ".join(
-            f"{busy.command} (pid {busy.pid}) {percent(busy.cpu_ratio)} of a CPU"
-            for busy in idle.busiest
-        )
-        sentence += f"; busiest: {busiest}"
-    return sentence
-
-
-# In a disturbed trial the clock that the limit is made of may be of other moments than the figure.
-FAR_ABOVE = 1.05
+    return bool(reason_codes(trial) & DISTURBANCE_CODES)
 
 
 def primary_metric(metrics: Sequence[Metric]) -> Metric:

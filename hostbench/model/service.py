@@ -161,9 +161,9 @@ class Refusal(StrEnum):
 class SessionOutcome(StrEnum):
     """How a session ended, as its far end says it.
 
-    done: the near end said goodbye. expired: no near end proved the token in time. refused: wrong
-    proofs, or a test that cannot be done. lost: the near end was there and is gone.
-    capped: it went over a cap. ended: its owner ended it. failed: it could not go on.
+    done: the near end closed the session. expired: no near end proved the token in time. refused:
+    wrong proofs, or a test that cannot be done. lost: the near end was there and is gone. capped:
+    it went over a cap. ended: its owner ended it. failed: it could not go on.
     """
 
     DONE = "done"

@@ -78,7 +78,9 @@ def network_errors(url: str) -> Generator[None, None, None]:
     except (httpx.TimeoutException, TimeoutError):
         raise service_lost(url, "does not answer") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise service_lost(url, f"is gone in mid-answer: {_words(error)}") from None
+        raise service_lost(
+            url, f"closed the connection during its answer: {_words(error)}"
+        ) from None
 
 
 def _words(error: Exception) -> str:
@@ -285,7 +287,7 @@ class RemoteService:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise service_lost(
-                self.url, f"answers GET {path} oddly: {where}: {first['msg']}"
+                self.url, f"sent an invalid answer to GET {path}: {where}: {first['msg']}"
             ) from None
 
     async def _content(self, path: str, seconds: float) -> bytes:

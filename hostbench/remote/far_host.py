@@ -55,7 +55,7 @@ class FarHost:
 
 
 def meet(far: RemoteService, near: NearHost, interrupt: Interrupt | None = None) -> FarHost:
-    """The far host behind a service, once both know by which addresses they reach one another.
+    """Return the far host behind a service, with the addresses that both hosts use.
 
     Raises UsageError for a service of another subsystem and for hosts that have no way to one
     another, ResourceError for a name that is not resolved, ServiceLost or Interrupted.

@@ -111,12 +111,12 @@ class FarSession:
             raise failure_meaning(event, self._url)
         raise TrialFailed("malformed_output", f"event {event.event} before the session is open")
 
-    def when_lost(self, hear: Callable[[Exception], None]) -> None:
-        """`hear` is called, in another thread, with what ends the job when the far host is gone."""
+    def when_lost(self, on_error: Callable[[Exception], None]) -> None:
+        """Have `on_error` called, in another thread, with the error when the far host is lost."""
 
         def lost(error: BaseException) -> None:
             if isinstance(error, ServiceLost):
-                hear(error)
+                on_error(error)
 
         self._lines.when_it_fails(lost)
 

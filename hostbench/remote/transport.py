@@ -125,7 +125,7 @@ def holder_job(refused: ServiceRefused) -> str | None:
 
 
 def same_host(url: str) -> ResourceError:
-    """Of two ends that would wait for one another for ever."""
+    """Return the error for two ends on one host, which would wait for its lock for ever."""
     return ResourceError(
         f"service {url} is of the same host as the other end of the test: both take the same lock; "
         "give another far host, or target: loopback"

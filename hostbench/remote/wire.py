@@ -110,13 +110,13 @@ class Following(Generic[Item]):
         item: Item = delivery.items.popleft()
         return item
 
-    def when_it_fails(self, hear: Callable[[BaseException], None]) -> None:
-        """`hear` is called with what it raises, on the loop, also when it has raised it before;
-        never when it ends well or is cancelled."""
+    def when_it_fails(self, on_error: Callable[[BaseException], None]) -> None:
+        """Have `on_error` called on the loop with the error that ends the exchange, also one that
+        came before; never when it ends well or is cancelled."""
 
         def ended(task: asyncio.Task[None]) -> None:
             if not task.cancelled() and (error := task.exception()) is not None:
-                hear(error)
+                on_error(error)
 
         def ask() -> None:
             assert self._delivery.task is not None, "the loop began it before"

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from hostbench.base.errors import NotIdleError
 from hostbench.base.interrupt import Interrupt
 from hostbench.host.idle import HostWatch, IdleGate
-from hostbench.judge.case import finished_case, settled, stop_reason
+from hostbench.judge.case import finished_case, first_choices, stop_reason
 from hostbench.judge.peer import judged_peer_trial, peer_pairs
 from hostbench.judge.trial import (
     failed_trial,
     measured_trial,
-    not_idle_sentence,
     primary_metric,
     skipped_trial,
     unmeasured_trial,
 )
+from hostbench.judge.verdict import not_idle_sentence
 from hostbench.model.events import EndEvent, SampleEvent, StartEvent
 from hostbench.model.host import HostInventory
 from hostbench.model.job_events import (
@@ -212,7 +212,7 @@ class Execution:
         return measured_trial(record, self._metrics[case.workload], limits)
 
     def _trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> Trial:
-        chosen = settled(case.params, self._params[case.workload], before)
+        chosen = first_choices(case.params, self._params[case.workload], before)
         return Trial(
             tool=OWN_TOOL,
             subsystem=case.subsystem,

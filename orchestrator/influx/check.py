@@ -42,8 +42,8 @@ COVERED = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found. `text` says why it is not well; `last`: the others would say the
-    same."""
+    """What one check found. `text`: why it failed. `last`: skip the remaining checks, which would
+    fail alike."""
 
     name: str
     well: bool

@@ -1,7 +1,7 @@
 """Points on their way to InfluxDB: a Redis stream that any orchestrator empties.
 
 An entry leaves the stream only when InfluxDB has taken its points, so an outage of InfluxDB, of an
-orchestrator or of both loses none. A point that InfluxDB refuses goes to the dead letters; one too
+orchestrator or of both loses none. A point that InfluxDB refuses is kept as rejected; one too
 old for its retention policy is only counted.
 """
 

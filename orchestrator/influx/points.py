@@ -284,8 +284,8 @@ def _statistics(found: Statistics) -> dict[str, float | str]:
 
 
 def _outcome(job: JobContext, case: CaseResult, metric: str) -> dict[str, float | str]:
-    """What is said in words; and, since InfluxQL joins nothing, the peer that the primary metric
-    of a table's line is shown beside."""
+    """Return verdict, job and unit; for the primary metric also the figures of its peer, because
+    InfluxQL cannot join."""
     assert case.verdict is not None
     fields: dict[str, float | str] = {
         "verdict": case.verdict.value,
@@ -339,7 +339,7 @@ def _numbers(disturbance: Disturbance) -> dict[str, float | str]:
 
 
 def _known(numbers: Mapping[str, float | int | None]) -> dict[str, float | str]:
-    """Those that could be had, all of them floats: a field never changes its type."""
+    """Return the known numbers as floats, since a field cannot change its type."""
     return {name: float(value) for name, value in numbers.items() if value is not None}
 
 

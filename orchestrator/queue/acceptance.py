@@ -72,8 +72,8 @@ class Acceptance:
         return Accepted(spec, suite, names, tuple(subsystems), far_subsystems)
 
     def _far_subsystems(self, states: Sequence[HostState], between: PlannedCase) -> tuple[str, ...]:
-        """What the second host must have a service of, for the sake of a case that is `between`
-        two. Raises Problem when it has none, or when there is no second host."""
+        """Return the subsystems that the second host must serve for `between`, a case between two
+        hosts. Raises Problem when it serves none, or when there is no second host."""
         if len(states) == 1:
             raise refusal(
                 f"{between.title} has its far end on a second host; give hosts two names: "

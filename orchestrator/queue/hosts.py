@@ -198,7 +198,8 @@ class HostStore:
         )
 
     def last_inventory(self, name: str) -> HostInventory | None:
-        """What a host was when it last registered; None: never heard of, or not understood."""
+        """Return the host's last registered inventory; None if there is none or another version
+        wrote it."""
         return _understood(self._inventory_text(name))
 
     def _inventory_text(self, name: str) -> str | None:

@@ -19,7 +19,7 @@ SILENCE_S = 15.0
 RETRY_S = 1.0
 WAKE, CANCEL = key("wake"), key("cancel")
 log = structlog.get_logger()
-# Woken up when something happens; this often in case that was not heard.
+# The scheduler looks this often in case a wake-up message was lost.
 TICK_S = 1.0
 FORGET_EVERY_S = 60.0
 # One thread a job.
@@ -35,7 +35,7 @@ class Listener:
         on_wake: Callable[[], None],
         on_cancel: Callable[[str], None],
     ) -> None:
-        """`on_cancel` hears the id of a job."""
+        """`on_cancel` is called with the id of a job."""
         self._redis = client
         self._on_wake = on_wake
         self._on_cancel = on_cancel
@@ -52,7 +52,7 @@ class Listener:
         self._thread.start()
 
     def close(self) -> None:
-        """What comes now is not heard any more. The thread ends with the process."""
+        """Stop delivering messages. The thread ends with the process."""
         self._closed.set()
 
     @property
@@ -103,7 +103,7 @@ class Scheduler:
     ) -> None:
         """`owner` names this orchestrator. `running`: how many jobs run here. `start_job` takes a
         job and when its leases were requested, by `keeper.now_s`; False: it could not, and the job
-        is queued again. `on_reaped` hears of the jobs whose orchestrators died."""
+        is queued again. `on_reaped` is called with each job whose leases expired."""
         self._store = store
         self._owner = owner
         self._running = running

@@ -53,15 +53,15 @@ class LivePublisher:
         """Begins to publish."""
         self._thread.start()
 
-    def say(self, job_id: str, event: str) -> None:
-        """Publishes an event soon."""
+    def publish_soon(self, job_id: str, event: str) -> None:
+        """Publish an event within a moment, in a thread of its own."""
         with self._using:
             self._pending.append((job_id, event))
         self._something.set()
 
     def withdraw(self, job_id: str) -> list[str]:
-        """What of a job was not published yet: it goes out with what comes after it. Waits for what
-        is being published, so it is not for the middle of a trial."""
+        """Remove and return the pending events of a job, to be recorded with its next one. Waits
+        for those that are being published, so it is not for the middle of a trial."""
         with self._publishing, self._using:
             mine = [event for job, event in self._pending if job == job_id]
             others = [one for one in self._pending if one[0] != job_id]
@@ -92,7 +92,7 @@ class LivePublisher:
             self._publish(batch)
 
 
-def insist(held: HeldJob, call: Callable[[], Answer]) -> Answer:
+def retry_while_held(held: HeldJob, call: Callable[[], Answer]) -> Answer:
     """What `call` returns, however long Redis is away. Raises JobStopped when the job may not go
     on meanwhile."""
     while True:
@@ -149,14 +149,14 @@ class EventSink:
             return
         if isinstance(event, TrialBeginsEvent):
             self._enter_case(self._cases[event.case].title)
-        self._live.say(self._held.job.id, event.model_dump_json())
+        self._live.publish_soon(self._held.job.id, event.model_dump_json())
         if isinstance(event, WaitingEvent):
-            self.waits()
+            self.set_waiting()
         elif isinstance(event, SampleTakenEvent) and self._state is StackState.WAITING:
             self._enter(StackState.RUNNING)
 
-    def waits(self) -> None:
-        """The host is busy with something else."""
+    def set_waiting(self) -> None:
+        """Set the job's state back to waiting while its host is busy."""
         if self._state is StackState.RUNNING:
             self._enter(StackState.WAITING)
 
@@ -190,7 +190,7 @@ class EventSink:
         job = self._held.job
         live = self._live.withdraw(job.id)
         self._recorded += 1
-        written = insist(
+        written = retry_while_held(
             self._held,
             lambda: self._store.record(
                 job,

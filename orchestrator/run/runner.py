@@ -38,7 +38,7 @@ from orchestrator.queue.keeper import TERMINAL_STATE, HeldJob, JobStopped, Keepe
 from orchestrator.queue.plans import Plans
 from orchestrator.queue.record import JobTask, StartedJob
 from orchestrator.results.archive import Archive
-from orchestrator.run.events import RETRY_S, EventSink, LivePublisher, insist
+from orchestrator.run.events import RETRY_S, EventSink, LivePublisher, retry_while_held
 from orchestrator.run.links import HostLinks, Links, Unreachable, linked_hosts
 
 NOT_BEGUN = "its orchestrator was stopped before it began"
@@ -135,7 +135,7 @@ class RunningJob:
         self._log = log.bind(job=held.job.id)
 
     def run(self) -> None:
-        """All of it. What ends it is written down, unless the job is no longer its own."""
+        """Run the job and record its outcome, unless its leases were lost."""
         try:
             outcome = self._outcome()
         except Unreachable as unreachable:
@@ -146,7 +146,7 @@ class RunningJob:
     def _outcome(self) -> Outcome | None:
         """How the job ended; None: another orchestrator decides it."""
         try:
-            found = insist(self._held, lambda: self._around.jobs.task(self._job.id))
+            found = retry_while_held(self._held, lambda: self._around.jobs.task(self._job.id))
             if found is None:
                 return None  # Redis was wiped
             document = self._measured(*found)
@@ -251,7 +251,9 @@ class RunningJob:
     @contextlib.contextmanager
     def _hosts(self, task: JobTask) -> Iterator[HostLinks]:
         """Connections to the services that the job needs. Raises Unreachable."""
-        states = insist(self._held, lambda: self._around.hosts.states_of(list(task.hosts)))
+        states = retry_while_held(
+            self._held, lambda: self._around.hosts.states_of(list(task.hosts))
+        )
         with linked_hosts(self._around.links, states, task.suite) as hosts:
             try:
                 yield hosts
@@ -279,7 +281,7 @@ class RunningJob:
         return begin_journal(made, session)
 
     def _note_begun(self) -> None:
-        view = insist(self._held, lambda: self._around.jobs.view(self._job.id))
+        view = retry_while_held(self._held, lambda: self._around.jobs.view(self._job.id))
         if view is not None:
             self._around.archive.keep(view)
 
@@ -293,7 +295,7 @@ class RunningJob:
         fence, job = self._job.fence, self._job.id
 
         def waits(_holder: str) -> None:
-            sink.waits()
+            sink.set_waiting()
 
         def near(interrupt: Interrupt) -> Transport:
             return HttpTransport(

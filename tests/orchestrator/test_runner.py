@@ -71,7 +71,7 @@ def test_what_is_being_published_is_waited_for_before_what_ends_it_is_said() -> 
 
     live = LivePublisher(publish)
     live.start()
-    live.say("job", "sample")
+    live.publish_soon("job", "sample")
     assert publishing.wait(60)
     threading.Timer(0.2, go_on.set).start()
     assert live.withdraw("job") == []

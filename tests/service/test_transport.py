@@ -263,7 +263,7 @@ def test_a_service_that_is_killed(start_service: StartService, interrupt: Interr
     service = start_service()
     carried = Carried(service, interrupt)
     threading.Timer(1.0, service.kill).start()
-    with pytest.raises(ServiceLost, match="is gone in mid-answer"):
+    with pytest.raises(ServiceLost, match="closed the connection during its answer"):
         carried.run(LONG_TRIAL)
 
 

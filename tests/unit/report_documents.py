@@ -11,7 +11,8 @@ from typing import Any
 
 from hostbench.judge.case import counted_trials
 from hostbench.judge.statistics import describe
-from hostbench.judge.trial import case_verdict, failed_trial, measured_trial, skipped_trial
+from hostbench.judge.trial import failed_trial, measured_trial, skipped_trial
+from hostbench.judge.verdict import case_verdict
 from hostbench.model.events import Event, SampleEvent, SkipEvent
 from hostbench.model.host import HostInventory
 from hostbench.model.limit import Factor, Limit

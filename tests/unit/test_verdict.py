@@ -7,7 +7,8 @@ import pytest
 from hostbench.base.exitcode import ExitCode
 from hostbench.judge.case import counted_trials
 from hostbench.judge.statistics import describe
-from hostbench.judge.trial import case_verdict, failed_trial, measured_trial, skipped_trial
+from hostbench.judge.trial import failed_trial, measured_trial, skipped_trial
+from hostbench.judge.verdict import case_verdict
 from hostbench.model.events import WarningEvent
 from hostbench.model.limit import Limit
 from hostbench.model.result import (
