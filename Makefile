@@ -157,7 +157,7 @@ LANES := --numprocesses=4 --dist=loadfile --no-loadscope-reorder
 test: venv c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)
 
-test-all: venv c-tests-release c-tests-asan $(VARIANTS:%=programs-%) ## test every build and every case too, in forty minutes
+test-all: venv c-tests-release c-tests-asan $(VARIANTS:%=programs-%) ## test every build and every case too, in half an hour
 	@.venv/bin/pytest $(LANES) $(ARGS)
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none
