@@ -1,7 +1,10 @@
 # `make help` lists what there is to call. Each target does its own set-up (scripts/).
 
-# As many files at once as there are CPUs. Not for the programs that recipes start: tests call make.
+# As many files at once as there are CPUs; several goals, such as `make env up`, one after another.
+# Not for the programs that recipes start: tests call make.
+ifeq ($(word 2,$(MAKECMDGOALS)),)
 MAKEFLAGS += --jobs=$(shell nproc)
+endif
 unexport MAKEFLAGS MFLAGS
 # Tests start Python thousands of times: it finds its modules compiled, whatever the shell has set.
 unexport PYTHONDONTWRITEBYTECODE
