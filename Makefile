@@ -154,8 +154,8 @@ program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that 
 	@$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) -o "$(TO)" "$(FROM)"/*.c $^ $(LDLIBS)
 
 # Most tests wait for real processes most of the time, and conftest.py keeps those that measure apart:
-# four lanes, a file in one of them, in the order of pyproject.toml.
-LANES := --numprocesses=4 --dist=loadfile --no-loadscope-reorder
+# six lanes, a file in one of them, in conftest.py's order.
+LANES := --numprocesses=6 --dist=loadfile --no-loadscope-reorder
 
 test: venv c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)

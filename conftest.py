@@ -1,17 +1,22 @@
-"""Which cases of a test `make test` leaves to `make test-all`, and which tests wait for a CPU."""
+"""Which cases of a test `make test` leaves to `make test-all`, in which order files are tested, and
+which tests wait for a CPU."""
 
 import contextlib
 import fcntl
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 ROOT = Path(__file__).parent
+SERVICES = ROOT / "services"
+# The files below services/ are through when this share of the others is: lanes that measure would
+# wait for one another at the end.
+THROUGH_AT = 0.7
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -29,14 +34,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if met[function] % mark.args[0] != 0:
             item.add_marker(pytest.mark.exhaustive)
         met[function] += 1
+    items.sort(key=_place_among(items))
+
+
+def _place_among(items: list[pytest.Item]) -> Callable[[pytest.Item], float]:
+    """Return the order that spreads the files below services/ among all others, so that lanes
+    which measure and lanes which wait for servers fill the CPUs together.
+
+    Items of a file stay together, and files of either kind in their order."""
+    number = Counter(_measures(item) for item in items)
+    met: Counter[bool] = Counter()
+    places: dict[Path, float] = {}
+    for item in items:
+        kind = _measures(item)
+        places.setdefault(item.path, met[kind] / number[kind] * (THROUGH_AT if kind else 1))
+        met[kind] += 1
+    return lambda item: places[item.path]
+
+
+def _measures(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(SERVICES)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Have no more tests of programs measure at once than there are CPUs.
+    """Have no more tests of programs run at once than there are CPUs, and one more: they wait for
+    a part of their time.
 
     Most other tests wait most of the time, so there are more lanes than that."""
-    if item.path.is_relative_to(ROOT / "services"):
+    if _measures(item):
         with _place_to_measure():
             return (yield)
     return (yield)
@@ -44,20 +70,21 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @contextlib.contextmanager
 def _place_to_measure() -> Iterator[None]:
-    """Hold one of as many locks as there are CPUs."""
+    """Hold one of as many locks as there are CPUs, and one more."""
     directory = ROOT / "build/lanes"
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as files:
         places = [
-            files.enter_context((directory / str(cpu)).open("w"))
-            for cpu in range(len(os.sched_getaffinity(0)))
+            files.enter_context((directory / str(place)).open("w"))
+            for place in range(len(os.sched_getaffinity(0)) + 1)
         ]
-        while not any(map(_is_taken, places)):
+        while not any(map(_take, places)):
             time.sleep(0.02)
         yield
 
 
-def _is_taken(place: IO[str]) -> bool:
+def _take(place: IO[str]) -> bool:
+    """Take a lock if it is free; return whether it was."""
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -33,7 +33,7 @@ class Entry:
     columns: Mapping[str, Sequence[Value]]
 
     def numbers(self, column: str) -> list[float]:
-        """A column of which every value is a number."""
+        """Return the values of a column, without those that are None."""
         return [float(value) for value in self.columns[column] if value is not None]
 
 

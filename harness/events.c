@@ -262,7 +262,8 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
                          run->workload->rate.time ? 1 / rate : rate, why);
         if (run->workload->clock_hertz)
             number_or_reason(json, reasons, object, "clock_hertz", worker->figures.clock_hertz,
-                             "the fixed work left nothing for this thread");
+                             run->workload->team ? "no two clock chains in a row agreed"
+                                                 : "the fixed work left nothing for this thread");
         json_close_object(json);
     }
     json_close_array(json);

@@ -88,7 +88,7 @@ struct team_slice {
     double step_cpu_s;           /* CPU time inside step() */
     double clocks[CLOCKS_SHOWN]; /* Hz, the last ones, in turn */
     uint64_t clocks_seen;
-    double clock_due_s;
+    double clock_read_s; /* when, by the monotonic clock */
 };
 
 /* What the threads of a team decide together; the first of them writes it. */

@@ -206,7 +206,8 @@ static const char *reason_of(enum step_metric which, const struct run *run)
     if (which == OPERATIONS_PER_CYCLE)
         return "too few slices were clean";
     if (which == CLOCK_HERTZ)
-        return "the trial was too short for a clock chain";
+        return run->workload->team ? "no two clock chains in a row agreed: others took the CPU"
+                                   : "the trial was too short for a clock chain";
     return "nothing was measured";
 }
 

@@ -239,9 +239,44 @@ static const struct workload short_load_workload = {
     .verify = counting_verify,
 };
 
-static const struct workload *const workloads[] = {
-    &bytes_workload,   &time_workload,  &no_pool_workload,    &no_memory_workload,
-    &counted_workload, &short_workload, &short_load_workload, NULL};
+/* ---- the clock of a team --------------------------------------------------------------------- */
+
+/* What the chains of a reading say, in GHz, again and again. */
+static const double two_agree[] = {2.0, 3.7, 3.69}, none_agree[] = {2.0, 3.7, 2.9};
+
+static double next_clock_hertz(const double *readings)
+{
+    static unsigned taken;
+    return 1e9 * readings[taken++ % 3];
+}
+
+static double confirmed_clock_hertz(struct thread *thread)
+{
+    (void)thread;
+    return next_clock_hertz(two_agree);
+}
+
+static double unconfirmed_clock_hertz(struct thread *thread)
+{
+    (void)thread;
+    return next_clock_hertz(none_agree);
+}
+
+#define TEAM_WORKLOAD                                                                              \
+    .description = "d",                                                                            \
+    .rate = {.name = "r", .unit = "1/s", .description = "d", .combine = COMBINE_SUM},              \
+    .team = true, .setup = no_setup, .step = spin_step
+
+static const struct workload confirmed_workload = {
+    .name = "confirmed", TEAM_WORKLOAD, .clock_hertz = confirmed_clock_hertz};
+static const struct workload unconfirmed_workload = {
+    .name = "unconfirmed", TEAM_WORKLOAD, .clock_hertz = unconfirmed_clock_hertz};
+
+static const struct workload *const workloads[] = {&bytes_workload,       &time_workload,
+                                                   &no_pool_workload,     &no_memory_workload,
+                                                   &counted_workload,     &short_workload,
+                                                   &short_load_workload,  &confirmed_workload,
+                                                   &unconfirmed_workload, NULL};
 static const struct program program = {"test-bench", "test", workloads};
 
 static int call(const char *root, const char *arguments, char *output)
@@ -362,6 +397,19 @@ static void verify_gets_all_requested_units(const char *root)
     CHECK(call(root, "short_load --threads 2 --duration-s 0.05", output) == EXIT_WRONG);
 }
 
+/* A chain that was interrupted reads too slow a clock. */
+static void one_slow_chain_is_no_clock(const char *root)
+{
+    CHECK(call(root, "confirmed --threads 1 --duration-s 0.05", output) == EXIT_OK);
+    /* The clock that belongs to the rate differs from the reading as the steps' rates do. */
+    double clock_hertz = number(output, "clock_hertz");
+    CHECK(fabs(clock_hertz / 3.7e9 - 1) < 0.3 || number(output, "clean_slice_ratio") == 0);
+    CHECK(call(root, "unconfirmed --threads 1 --duration-s 0.05", output) == EXIT_OK);
+    CHECK(isnan(number(output, "clock_hertz")));
+    CHECK(strstr(output, "\"metrics.clock_hertz\":\"no two clock chains in a row agreed"));
+    CHECK(strstr(output, "\"threads.0.clock_hertz\":\"no two clock chains in a row agreed"));
+}
+
 int main(void)
 {
     const char *root = fresh_root();
@@ -375,5 +423,6 @@ int main(void)
     background_threads_are_no_part_of_the_figures(root);
     a_failure_before_the_start_is_all_there_is(root);
     verify_gets_all_requested_units(root);
+    one_slow_chain_is_no_clock(root);
     return 0;
 }

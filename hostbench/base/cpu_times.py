@@ -16,6 +16,11 @@ class CpuTimes:
     steal: int
     user: int = 0
 
+    @property
+    def busy(self) -> int:
+        """Clock ticks since boot in which something ran here."""
+        return self.total - self.idle - self.steal
+
     def ratios(self, before: "CpuTimes") -> tuple[float, float] | None:
         """Busy and stolen shares since `before`; None when no tick has passed."""
         total = self.total - before.total

@@ -142,7 +142,8 @@ def _btrfs_devices(root: Path, number: str) -> list[str]:
 
 
 def _below_overlay(mounts: Sequence[Mount]) -> tuple[str | None, str]:
-    """A container's own layer does not tell its disk; what its runtime binds into it may."""
+    """Find the disk below a container's own layer, which does not show it, by what the container's
+    runtime binds into it."""
     for mount in mounts:
         if mount.point in RUNTIME_FILES and not mount.device.startswith("0:"):
             return mount.device, f"{INFERRED}where the runtime of this container has {mount.point}"
@@ -151,7 +152,7 @@ def _below_overlay(mounts: Sequence[Mount]) -> tuple[str | None, str]:
 
 # Far more than anybody stacks: encryption on LVM on RAID is three.
 STACKED_MOST = 8
-# Those that the name of the device tells: drivers that are no bus.
+# Drivers without a bus: the name of the device shows them.
 _NAMES = {
     "loop": "loop",
     "zram": "memory",
@@ -163,7 +164,7 @@ _NAMES = {
     "mmcblk": "mmc",
     "nvme": "nvme",
 }
-# Those that a directory on its path in sysfs tells, the first that fits.
+# Buses: a directory on the device's path in sysfs shows them; the first that fits.
 _BUSES = (
     (r"virtio\d+", "virtio"),
     (r"usb\d+", "usb"),

@@ -16,6 +16,7 @@ from typing import Protocol
 from hostbench.base.cpu_times import CpuTimes, parse_cpu_times
 from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import bound, percent
+from hostbench.host.processes import BUSIEST_SHOWN, BUSY_RATIO_LEAST, read_processes
 from hostbench.model.result import Busy, IdleRecord, IdleWindow, Reason
 from hostbench.model.service import IdleAnswer
 from hostbench.model.suite import IdleRules
@@ -27,9 +28,6 @@ PSI_RATIO_MOST = 0.02
 # On a host of 64 CPUs one CPU that is busy all the time is 1.6 % of the whole, yet the thread that
 # shares it loses half its speed.
 BUSIEST_CPU_RATIO_MOST = 0.50
-BUSIEST_SHOWN = 3
-# A process below this share of a CPU explains nothing.
-BUSY_PROCESS_RATIO_LEAST = 0.01
 
 
 @dataclass(frozen=True)
@@ -119,41 +117,22 @@ def _reasons(
 
 
 class ProcessTimes:
-    """The CPU time of every process at one moment, to find the busiest of a second."""
+    """The CPU time of every other process at one moment, to find the busiest of a second."""
 
     def __init__(self, proc: Path) -> None:
         self._proc = proc
         self._at_s = time.monotonic()
-        self._cpu_s = self._read()
-
-    def _read(self) -> dict[int, tuple[str, float]]:
-        """Command and CPU seconds by process id; unreadable ones are left out."""
-        ticks_per_s = os.sysconf("SC_CLK_TCK")
-        times = {}
-        for entry in self._proc.glob("[0-9]*"):
-            pid = int(entry.name)
-            try:
-                text = (entry / "stat").read_text(errors="replace")
-            except OSError:
-                continue
-            if pid == os.getpid():
-                continue
-            # The command stands in parentheses and may hold any character.
-            head, _, rest = text.rpartition(")")
-            fields = rest.split()
-            ticks = int(fields[11]) + int(fields[12])
-            times[pid] = (head.partition("(")[2], ticks / ticks_per_s)
-        return times
+        self._before = read_processes(proc)
 
     def busiest_since(self) -> tuple[Busy, ...]:
         """The processes that used most CPU time since this was made, most first."""
-        seconds = time.monotonic() - self._at_s
-        found = []
-        for pid, (command, cpu_s) in self._read().items():
-            used_s = cpu_s - self._cpu_s.get(pid, (command, 0.0))[1]
-            ratio = used_s / seconds if seconds > 0 else 0.0
-            if ratio >= BUSY_PROCESS_RATIO_LEAST:
-                found.append(Busy(pid=pid, command=command, cpu_ratio=ratio))
+        seconds = max(1e-9, time.monotonic() - self._at_s)
+        found = [
+            Busy(pid=one.pid, command=one.command, cpu_ratio=ratio)
+            for one in read_processes(self._proc).values()
+            if one.pid != os.getpid()
+            and (ratio := one.used_since(self._before) / seconds) >= BUSY_RATIO_LEAST
+        ]
         return tuple(sorted(found, key=lambda busy: -busy.cpu_ratio)[:BUSIEST_SHOWN])
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from hostbench.base.units import bound, human, percent
+from hostbench.judge.culprit import taken_by
 from hostbench.model.events import (
     Disturbance,
     EndEvent,
@@ -36,6 +37,8 @@ CLEAN_SLICE_RATIO_LEAST = 0.80
 CPU_RATIO_LEAST = 0.97
 # The idle gate allows as much before a trial.
 STEAL_RATIO_MOST = 0.01
+# The kernel counts stolen time in ticks: in a short trial a single one is more than that.
+STEAL_TICK_S = 0.01
 NOT_IDLE = "host_not_idle"
 # Any throttling means that a cgroup quota, not the CPU, was measured.
 THROTTLED_S_MOST = 0.0
@@ -46,9 +49,9 @@ CONTAMINATED = "cache_contaminated"
 PAGE_CACHE = "page_cache_measured"
 # What it warns of where a GPU's memory or the GPU itself had an error while the trial ran.
 DEVICE_ERRORS = ("ecc", "xid")
-DISTURBANCE_CODES = frozenset({"dirty_slices", "cpu_taken_away", "stolen", "throttled"})
-# In a disturbed trial the clock that the limit is made of may be of other moments than the figure.
-FAR_ABOVE = 1.05
+# Others on this host had the CPU.
+CROWDED_OUT_CODES = frozenset({"dirty_slices", "cpu_taken_away"})
+DISTURBANCE_CODES = CROWDED_OUT_CODES | {"stolen", "throttled"}
 INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 
 
@@ -95,13 +98,12 @@ def _steal(seen: Disturbance, placement: Placement, elapsed_s: float) -> Reason 
     available_s = elapsed_s * len(set(placement.cpus))
     if seen.steal_s is None or available_s <= 0:
         return None
-    ratio = seen.steal_s / available_s
-    if ratio <= STEAL_RATIO_MOST:
+    if seen.steal_s <= STEAL_RATIO_MOST * available_s + STEAL_TICK_S:
         return None
     return Reason(
         code="stolen",
-        text=f"the hypervisor gave {percent(ratio)} of the CPU time to others "
-        f"(at most {bound(STEAL_RATIO_MOST)} is tolerated)",
+        text=f"the hypervisor gave {percent(seen.steal_s / available_s)} of the CPU time to others "
+        f"(at most {bound(STEAL_RATIO_MOST)} and a tick of the kernel's count are tolerated)",
     )
 
 
@@ -161,6 +163,10 @@ def contaminations(start: StartEvent, warnings: Sequence[WarningEvent]) -> tuple
     return tuple(Reason(code=warning.code, text=warning.message) for warning in found)
 
 
+def _was_crowded_out(disturbances: Sequence[Reason]) -> bool:
+    return any(reason.code in CROWDED_OUT_CODES for reason in disturbances)
+
+
 def reason_codes(trial: TrialRecord) -> set[str]:
     """The codes of a trial's reasons."""
     return {reason.code for reason in trial.reasons}
@@ -216,38 +222,31 @@ def measured_trial(
     record: TrialRecord, metrics: Sequence[Metric], limits: dict[str, Limit]
 ) -> TrialRecord:
     """A trial with a figure: invalid above its limit, or where the page cache stood in for the
-    disk, else disturbed or clean."""
+    disk, else disturbed or clean.
+
+    In a disturbed trial the clock that the limit is made with may be of other moments than the
+    figure, so its limit proves nothing.
+    """
     assert record.start is not None and record.end is not None
     primary = primary_metric(metrics)
     value = record.end.metrics[primary.name]
     too_high = above_limit(record.end.metrics, limits, metrics)
     not_the_disk = contaminations(record.start, record.warnings)
     disturbances = trial_disturbances(record.start, record.end)
+    culprit = taken_by(record.others) if _was_crowded_out(disturbances) else None
     verdict = Verdict.CLEAN
     if disturbances:
         verdict = Verdict.DISTURBED
-    if too_high and (not disturbances or _far_above(record.end.metrics, limits, metrics)):
+    elif too_high:
         verdict = Verdict.INVALID
     if not_the_disk:
         verdict = Verdict.INVALID
     return record.model_copy(
         update={
             "verdict": verdict,
-            "reasons": too_high + not_the_disk + disturbances,
+            "reasons": too_high + not_the_disk + disturbances + ((culprit,) if culprit else ()),
             "value": value,
             "efficiency": efficiency(value, limits.get(primary.name), primary.direction),
             "limits": limits,
         }
     )
-
-
-def _far_above(
-    figures: Mapping[str, float | None], limits: Mapping[str, Limit], metrics: Sequence[Metric]
-) -> bool:
-    """Whether some figure is so far above its limit that no disturbance explains it."""
-    directions = {metric.name: metric.direction for metric in metrics}
-    shares = (
-        efficiency(figures.get(name), limit, directions.get(name, "higher"))
-        for name, limit in limits.items()
-    )
-    return any(share is not None and share > FAR_ABOVE for share in shares)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hostbench.base.units import bound, percent, plural
+from hostbench.judge.culprit import TAKEN_BY
 from hostbench.judge.trial import (
     DISTURBANCE_CODES,
     INVALID_CODES,
@@ -58,7 +59,7 @@ def _disturbed(counted: Sequence[TrialRecord], ran: int) -> list[Reason]:
         for trial in counted
         if is_disturbed(trial)
         for reason in trial.reasons
-        if reason.code in DISTURBANCE_CODES
+        if reason.code in DISTURBANCE_CODES | {TAKEN_BY}
     )
     return [
         _over_trials([trial for trial in counted if code in reason_codes(trial)], code, ran)

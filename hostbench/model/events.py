@@ -210,6 +210,37 @@ class ProcessUsage(ProtocolModel):
         return self.cpu_s / self.elapsed_s
 
 
+class OtherProcesses(ProtocolModel):
+    """Processes of one name that are none of hostbench's and used the CPU while a trial ran.
+
+    `pid` is the one of them that used most. `kernel`: threads of the kernel, which may have worked
+    for the trial.
+    """
+
+    command: str
+    pid: Annotated[int, Field(gt=0)]
+    processes: Annotated[int, Field(gt=0)]
+    cpu_s: Seconds
+    kernel: bool = False
+
+
+class OthersEvent(ProtocolModel):
+    """Who else used this host while a trial ran, from before its program started until it had
+    ended.
+
+    `cpus`: the CPUs of the host. `cpu_s`: CPU time on them that was neither hostbench's nor its
+    programs', None: the kernel does not tell. `busiest`: those that used most, most first.
+    `unseen`: processes of other containers, or of the host outside this one, cannot be seen.
+    """
+
+    event: Literal["others"] = "others"
+    elapsed_s: Annotated[float, Field(gt=0)]
+    cpus: Annotated[int, Field(gt=0)]
+    cpu_s: Seconds | None
+    busiest: tuple[OtherProcesses, ...]
+    unseen: bool = False
+
+
 class ControlPlaneEvent(ProtocolModel):
     """The last line of a trial that ran through a service: without it the stream was cut."""
 

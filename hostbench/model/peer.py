@@ -12,6 +12,7 @@ from hostbench.model.events import (
     EndEvent,
     ErrorEvent,
     Name,
+    OthersEvent,
     ProtocolModel,
     Ratio,
     SampleEvent,
@@ -72,6 +73,7 @@ TrialEvent = Annotated[
     | ErrorEvent
     | PeerStartEvent
     | PeerEndEvent
+    | OthersEvent
     | ControlPlaneEvent,
     Field(discriminator="event"),
 ]

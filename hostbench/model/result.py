@@ -15,6 +15,7 @@ from hostbench.model.events import (
     ControlPlaneEvent,
     EndEvent,
     Name,
+    OthersEvent,
     ParamValue,
     SampleEvent,
     SkipEvent,
@@ -280,6 +281,11 @@ class TrialRecord(StoredModel):
     def peer_end(self) -> PeerEndEvent | None:
         """How the peer ended, when it ran."""
         return next((event for event in self.events if isinstance(event, PeerEndEvent)), None)
+
+    @property
+    def others(self) -> OthersEvent | None:
+        """Who else used the host meanwhile."""
+        return next((event for event in self.events if isinstance(event, OthersEvent)), None)
 
     @property
     def control_plane(self) -> ControlPlaneEvent | None:

@@ -13,6 +13,7 @@ from hostbench.model.events import (
     EndEvent,
     ErrorEvent,
     Name,
+    OthersEvent,
     ProtocolModel,
     SampleEvent,
     Seconds,
@@ -275,6 +276,7 @@ ServiceEvent = Annotated[
     | PeerStartEvent
     | PeerEndEvent
     | FailureEvent
+    | OthersEvent
     | ControlPlaneEvent,
     Field(discriminator="event"),
 ]

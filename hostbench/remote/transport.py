@@ -11,7 +11,13 @@ from pydantic import ValidationError
 from hostbench.base.errors import BusyError, ResourceError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt
-from hostbench.model.events import ControlPlaneEvent, EndEvent, ProcessUsage, SkipEvent
+from hostbench.model.events import (
+    ControlPlaneEvent,
+    EndEvent,
+    OthersEvent,
+    ProcessUsage,
+    SkipEvent,
+)
 from hostbench.model.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.model.result import OWN_TOOL
 from hostbench.model.service import (
@@ -159,6 +165,8 @@ class _Reading:
             return None
         if isinstance(event, ControlPlaneEvent):
             self._complete = True
+        elif isinstance(event, OthersEvent):
+            return event
         elif self._trial.tool != OWN_TOOL:
             self._last = event
         elif isinstance(event, PeerStartEvent | PeerEndEvent):

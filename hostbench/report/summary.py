@@ -41,7 +41,7 @@ _MEANING = {
     Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
     Verdict.INVALID: "a figure above its theoretical limit, or a disk's that memory gave, so the "
     "figure or the limit is wrong: use neither",
-    Verdict.DISTURBED: "something else took the CPU while they ran: their figures may be worse "
+    Verdict.DISTURBED: "something else took the CPU during the trials: the figures may be worse "
     "than what the host can do",
     Verdict.NOISY: "the trials differ by more than the target: compare them with care",
     Verdict.SKIPPED: "they cannot run here",

@@ -22,7 +22,7 @@ from hostbench.report.content import (
     Text,
     TimeChart,
 )
-from hostbench.report.figures import NOTHING, quantity
+from hostbench.report.figures import quantity
 
 SAMPLES_LEAST = 3
 # Each may take 40 KB: a page is to open at once.
@@ -61,8 +61,14 @@ def time_section(document: ResultDocument) -> Section | None:
 
 
 def sampled_trials(case: CaseResult) -> list[TrialRecord]:
-    """The trials that have a series worth drawing."""
-    return [trial for trial in case.trials if len(trial.samples) >= SAMPLES_LEAST]
+    """Return the trials that have a series worth drawing: in a slow one, samples may be without a
+    figure."""
+    return [trial for trial in case.trials if len(_sampled(trial, case.primary)) >= SAMPLES_LEAST]
+
+
+def _sampled(trial: TrialRecord, metric: str) -> list[float]:
+    """Return the figures of a trial's samples, without those that have none."""
+    return [value for sample in trial.samples if (value := sample.metrics.get(metric)) is not None]
 
 
 def _introduction(document: ResultDocument, drawn: int, of: int) -> Text:
@@ -107,12 +113,7 @@ def _chart(case: CaseResult, metrics: Sequence[Metric]) -> Chart:
     # What explains the figure stands right below it.
     others.sort(key=lambda metric: metric.unit != "1")
     panels = [_panel(trials, metric, case) for metric in (primary, *others)]
-    values = [
-        value
-        for trial in trials
-        for sample in trial.samples
-        if (value := sample.metrics.get(primary.name)) is not None
-    ]
+    values = [value for trial in trials for value in _sampled(trial, primary.name)]
     seconds = _offset_s(trials[-1], trials) + trials[-1].samples[-1].t_s
     return Chart(
         title=case.title,
@@ -123,8 +124,6 @@ def _chart(case: CaseResult, metrics: Sequence[Metric]) -> Chart:
 
 
 def _description(trials: Sequence[TrialRecord], primary: Metric, values: Sequence[float]) -> str:
-    if not values:
-        return "No sample has a figure."
     low, high = (human(f(values), primary.unit) for f in (min, max))
     text = f"{plural(len(trials), 'trial')} with {plural(len(values), 'sample')}: {low} to {high}."
     limits = [
@@ -186,17 +185,15 @@ def _table(caption: str, cases: Sequence[CaseResult]) -> Table:
 
 
 def _row(case: CaseResult, trial: TrialRecord) -> tuple[Text, ...]:
-    values = [
-        value for sample in trial.samples if (value := sample.metrics.get(case.primary)) is not None
-    ]
+    values = _sampled(trial, case.primary)
     unit = case.metrics[case.primary].unit if case.primary in case.metrics else ""
     seen = trial.end.disturbance if trial.end else None
     return (
         str(trial.index + 1),
         str(len(trial.samples)),
-        human(min(values, default=None), unit),
-        human(statistics.median(values), unit) if values else NOTHING,
-        human(max(values, default=None), unit),
+        human(min(values), unit),
+        human(statistics.median(values), unit),
+        human(max(values), unit),
         percent(seen.clean_slice_ratio if seen else None),
         percent(seen.cpu_ratio if seen else None),
         human(seen.steal_s if seen else None, "s"),

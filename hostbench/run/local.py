@@ -8,9 +8,10 @@ from collections.abc import Generator, Iterator, Mapping
 from hostbench.base.errors import ResourceError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt
+from hostbench.host.processes import OthersMeter
 from hostbench.host.scratch import PARAM as SCRATCH_PARAM
 from hostbench.host.scratch import Scratch, takes_scratch
-from hostbench.model.events import Event, ParamValue
+from hostbench.model.events import EndEvent, ParamValue
 from hostbench.model.peer import TrialEvent
 from hostbench.model.result import OWN_TOOL
 from hostbench.model.service import SessionPlace
@@ -55,7 +56,7 @@ class LocalTransport:
     def _run_peer(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         yield from self._peers.run(trial, self._lent_fd(trial))
 
-    def _run_own(self, trial: Trial) -> Generator[Event, None, None]:
+    def _run_own(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         program = self._programs[trial.subsystem]
         _check_unchanged(program)
         workload = find_workload(
@@ -63,6 +64,7 @@ class LocalTransport:
         )
         stream = EventStream(trial, workload)
         arguments = command_line(trial.workload, trial.params)
+        others = OthersMeter()
         with contextlib.ExitStack() as lent:
             descriptors = self._descriptors(trial, lent)
             arguments += [f"--{name.replace('_', '-')}={fd}" for name, fd in descriptors.items()]
@@ -77,6 +79,8 @@ class LocalTransport:
             except TrialFailed as failure:
                 raise _with_last_errors(failure, child.last_errors()) from None
         stream.finish(exit_code, child.last_errors())
+        if isinstance(stream.last, EndEvent):
+            yield others.taken()
 
     def _descriptors(self, trial: Trial, lent: contextlib.ExitStack) -> dict[str, int]:
         """What the program inherits by the parameter that takes it; `lent` holds what is the

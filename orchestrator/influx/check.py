@@ -46,7 +46,7 @@ class Finding:
     fail alike."""
 
     name: str
-    well: bool
+    passed: bool
     text: str = ""
     last: bool = False
 
@@ -69,7 +69,7 @@ class Check:
     def findings(self) -> Iterator[Finding]:
         """One after the other; nothing follows when the server is not there at all."""
         found = self._found("reaches the server", self._reach)
-        yield replace(found, text=f"InfluxDB {self.version}") if found.well else found
+        yield replace(found, text=f"InfluxDB {self.version}") if found.passed else found
         if found.last:
             return
         steps: list[tuple[str, Callable[[], None]]] = [
@@ -107,11 +107,11 @@ class Check:
         try:
             step()
         except _NotWell as finding:
-            return Finding(name, well=False, text=str(finding))
+            return Finding(name, passed=False, text=str(finding))
         except InfluxError as error:
             last = step in (self._reach, self._exists)
-            return Finding(name, well=False, text=error.message, last=last)
-        return Finding(name, well=True)
+            return Finding(name, passed=False, text=error.message, last=last)
+        return Finding(name, passed=True)
 
     def _reach(self) -> None:
         try:
@@ -242,9 +242,9 @@ def report(check: Check, url: str) -> ExitCode:
     found = []
     for finding in check.findings():
         found.append(finding)
-        mark = "ok" if finding.well else "NOT WELL"
+        mark = "ok" if finding.passed else "FAILED"
         _print(f"{mark:<9} {finding.name}" + (f": {finding.text}" if finding.text else ""))
-    bad = sum(not finding.well for finding in found)
+    bad = sum(not finding.passed for finding in found)
     if found[-1].last:
         _print(f"{'':<9} nothing else was tried")
     else:

@@ -10,12 +10,19 @@ import os
 import sys
 from pathlib import Path
 
+import structlog
+
 from hostbench.base.errors import HostbenchError, ResourceError
 from hostbench.page.output import Format, rendered
 from hostbench.results.store import JobDirectory, write_whole
+from hostbench.web.problem import Problem
 
 TIMEOUT_S = 120.0
 NICENESS = 10
+# How the process ends after an expected error, whose line is the last of its standard error.
+# Python itself ends with 1 after a traceback.
+REFUSED = 2
+_log = structlog.get_logger()
 
 
 class Reporter:
@@ -27,7 +34,8 @@ class Reporter:
     async def page(self, directory: JobDirectory, *, keep: bool) -> bytes:
         """The page of a job; kept beside its result if that will not change any more.
 
-        Raises HostbenchError: the document cannot be trusted, or the page takes too long.
+        Raises HostbenchError: the document cannot be trusted, or the page takes too long; Problem:
+        an error in the code of the page, which is logged.
         """
         async with self._one:
             content = _content(directory)
@@ -82,10 +90,17 @@ async def _rendered_apart(directory: JobDirectory) -> bytes:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+    message = errors.decode("utf-8", "replace").strip()
+    if process.returncode == REFUSED:
+        raise HostbenchError(f"there is no page of {directory.id}: {message.splitlines()[-1]}")
     if process.returncode != 0:
-        lines = errors.decode("utf-8", "replace").strip().splitlines()
-        why = lines[-1] if lines else "it printed nothing"
-        raise HostbenchError(f"there is no page of {directory.id}: {why}")
+        _log.error("page_failed", job=directory.id, exit_code=process.returncode, errors=message)
+        raise Problem(
+            500,
+            "page_failed",
+            f"the page of {directory.id} could not be made, by an error of hostbench that its "
+            "orchestrator has logged; the figures are in the result",
+        )
     return output
 
 
@@ -96,7 +111,7 @@ def main(results: str, job_id: str) -> int:
         page = rendered(JobDirectory(Path(results) / job_id), Format.HTML)
     except HostbenchError as error:
         sys.stderr.write(f"{error.message}\n")
-        return error.exit_code
+        return REFUSED
     sys.stdout.buffer.write(page.encode())
     return 0
 

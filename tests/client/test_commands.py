@@ -369,7 +369,7 @@ def test_a_queued_job_is_cancelled_and_resumed(stack: Stack, here: Here) -> None
 
 
 def test_a_running_job_is_cancelled_and_resumed(stack: Stack, here: Here) -> None:
-    job = stack.submit(duration_s=1.5, trials=3)
+    job = stack.submit(duration_s=1.5, trials=2)
     stack.wait_until_measuring(job)
     watching = stack.command.start("watch", job)
     ended = here.run("cancel", job, "--json")
@@ -424,7 +424,7 @@ def _recorded(stack: Stack, job: str) -> list[tuple[str | None, dict[str, object
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.sampled(3)
 def test_who_stops_watching_does_not_stop_the_job(stack: Stack, signum: signal.Signals) -> None:
-    job = stack.submit(duration_s=1, trials=4)
+    job = stack.submit(duration_s=1, trials=3)
     process = stack.command.start("watch", job)
     assert process.stderr is not None
     while "#1: " not in process.stderr.readline():

@@ -51,6 +51,12 @@ def findings(view: View) -> dict[str, Finding]:
     return {one.check: one for one in report(view, all_checks(), None).findings}
 
 
+def finding(view: View, check: str) -> Finding:
+    """What one check says; some others start programs, which takes time."""
+    (found,) = report(view, [one for one in all_checks() if one.name == check], None).findings
+    return found
+
+
 def watched(
     busy: float = 0.0,
     steal: float = 0.0,

@@ -14,7 +14,7 @@ from hostbench.model.doctor import Finding, State
 from hostbench.model.host import BlockDevice, Disk, Interface, Network, ScratchPlace
 from services.disk import doctor as disk_doctor
 from tests.doctor import hosts
-from tests.doctor.hosts import CPU, POLICY, Files, findings, view_of
+from tests.doctor.hosts import CPU, POLICY, Files, finding, findings, view_of
 from tests.unit import smbios_tables
 
 PROBLEM, NOTICE, UNKNOWN, OK = State
@@ -293,7 +293,7 @@ def zone(millidegrees: int) -> Files:
     ],
 )
 def test_check(tmp_path: Path, check: str, files: Files, state: State, part: str) -> None:
-    found = findings(view_of(tmp_path, hosts.bare_metal_intel() | files))[check]
+    found = finding(view_of(tmp_path, hosts.bare_metal_intel() | files), check)
     assert found.state is state, found
     assert part in found.text, found
     assert found.evidence
@@ -315,7 +315,7 @@ def test_io_uring(
 ) -> None:
     calls = Calls(clock_resolution_s=1e-9, io_uring_errno=answer, perf_event_errno=errno.EFAULT)
     files = hosts.bare_metal_intel() | {"proc/sys/kernel/io_uring_disabled": f"{disabled}\n"}
-    found = findings(view_of(tmp_path, files, calls))["io_uring"]
+    found = finding(view_of(tmp_path, files, calls), "io_uring")
     assert (found.state, part in found.text) == (state, True), found
 
 
@@ -361,12 +361,12 @@ def test_missing_tools_are_named_with_their_packages(
     assert net_peers.remedy is not None
     assert net_peers.remedy.action == "apt-get install iperf3 sockperf qperf iputils-ping"
     files = {"usr/lib/x86_64-linux-gnu/libopenblas.so.0": ""}
-    assert findings(view_of(tmp_path / "with", files))["openblas"].state is OK
+    assert finding(view_of(tmp_path / "with", files), "openblas").state is OK
 
 
 def test_libnuma_is_found_where_it_is_needed(tmp_path: Path) -> None:
     files = {**hosts.amd_server(), "usr/lib/x86_64-linux-gnu/libnuma.so.1": ""}
-    assert findings(view_of(tmp_path, files))["libnuma"].state is OK
+    assert finding(view_of(tmp_path, files), "libnuma").state is OK
 
 
 @pytest.mark.parametrize(
@@ -395,19 +395,19 @@ def test_libnuma_is_found_where_it_is_needed(tmp_path: Path) -> None:
 def test_memory_channels(tmp_path: Path, content: bytes, state: State, part: str) -> None:
     files = hosts.bare_metal_intel()
     smbios_tables.written(tmp_path / "host", content)
-    found = findings(view_of(tmp_path, files))["memory_channels"]
+    found = finding(view_of(tmp_path, files), "memory_channels")
     assert found.state is state and part in found.text, found
 
 
 def test_a_bandwidth_that_the_user_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOSTBENCH_MEMORY_BANDWIDTH", "307.2e9")
-    found = findings(view_of(tmp_path, hosts.cloud_machine()))["memory_channels"]
+    found = finding(view_of(tmp_path, hosts.cloud_machine()), "memory_channels")
     assert found.state is OK and found.text == "set by you: 307.2 GB/s"
 
 
 def test_programs_that_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOSTBENCH_PROGRAMS", str(tmp_path))
-    found = findings(view_of(tmp_path, hosts.amd_server()))["programs"]
+    found = finding(view_of(tmp_path, hosts.amd_server()), "programs")
     assert found.state is PROBLEM and "cpu-bench" in found.text
     assert found.remedy is not None and found.remedy.action == "make programs"
 
@@ -426,7 +426,7 @@ def test_cpu_ranges(cpus: tuple[int, ...], text: str) -> None:
 def examined(tmp_path: Path, check: str, scratch: ScratchPlace | None = None) -> Finding:
     view = view_of(tmp_path, hosts.bare_metal_intel())
     host = view.host.model_copy(update={"scratch": scratch or view.host.scratch})
-    return findings(dataclasses.replace(view, host=host))[check]
+    return finding(dataclasses.replace(view, host=host), check)
 
 
 def test_a_scratch_directory_that_serves(tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_a_scratch_directory_that_does_not(tmp_path: Path, wrong: str) -> None:
         view.scratch.touch()
     elif wrong == "link":
         view.scratch.symlink_to(tmp_path)
-    found = findings(view)["scratch_directory"]
+    found = finding(view, "scratch_directory")
     parts = {
         "missing": "does not exist",
         "file": "is not a directory",
@@ -453,7 +453,7 @@ def test_a_scratch_directory_that_does_not(tmp_path: Path, wrong: str) -> None:
 
 def test_memory_is_no_scratch_directory(tmp_path: Path) -> None:
     view = view_of(tmp_path, hosts.bare_metal_intel())
-    found = findings(dataclasses.replace(view, scratch=Path("/dev/shm")))["scratch_directory"]
+    found = finding(dataclasses.replace(view, scratch=Path("/dev/shm")), "scratch_directory")
     assert found.state is PROBLEM and "is in memory (tmpfs)" in found.text
 
 
@@ -463,7 +463,7 @@ def test_a_default_directory_that_the_first_run_makes(
     view = view_of(tmp_path, hosts.bare_metal_intel())
     view.scratch.rmdir()
     monkeypatch.setattr(disk_doctor, "default_directory", lambda: view.scratch)
-    found = findings(view)["scratch_directory"]
+    found = finding(view, "scratch_directory")
     assert found.state is OK and "which the first run makes" in found.text
     assert not view.scratch.exists(), "not by looking"
 
@@ -539,7 +539,7 @@ def of_network(
 ) -> Finding:
     view = view_of(tmp_path, hosts.amd_server() | QUIET_NETWORK | (files or {}))
     host = view.host.model_copy(update={"network": network or view.host.network})
-    return findings(dataclasses.replace(view, host=host))[check]
+    return finding(dataclasses.replace(view, host=host), check)
 
 
 def test_a_network_that_serves(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hostbench.model.registry import subsystem_names
-from tests.stack.service_process import free_port
+from tests.stack.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 # Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.

@@ -10,7 +10,8 @@ import pytest
 from tests.faults.command import Command, Ended, end_of, scripted_net_programs
 from tests.patience import SOON_S, comes_true
 from tests.service.streams import lock_is_free
-from tests.stack.service_process import ServiceProcess, free_port
+from tests.stack.ports import free_port
+from tests.stack.service_process import ServiceProcess
 
 pytestmark = pytest.mark.exhaustive  # tests/service/test_far_host.py has the faults of a far host
 

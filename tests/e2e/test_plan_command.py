@@ -44,8 +44,8 @@ def test_the_time_of_a_fixed_work_is_found_out(tmp_path: Path, suite: Path) -> N
     assert "estimate: 4 trials" in measured.errors
     trials = measured.document["cases"][0]["trials"]
     wall_s = sum(trial["wall_s"] for trial in trials)
-    # The host may be another's in either moment.
-    assert 0.3 < 2 * fixed["trial_time_s"] / wall_s < 3
+    # Other tests may have most of the CPUs in either moment.
+    assert 0.05 < 2 * fixed["trial_time_s"] / wall_s < 20
 
 
 def test_the_plan_for_people(tmp_path: Path, suite: Path) -> None:

@@ -210,7 +210,10 @@ def test_peers_of_a_disk_measure_in_the_file_of_our_trial(tmp_path: Path) -> Non
         assert peer["statistics"]["n"] == 1, peer
         assert peer["ratio"]["median"] > 0 and peer["version"][0].isdigit()
     # One file for all, and each of our trials after the first finds it filled.
-    filled = [case["trials"][0]["events"][-1]["metrics"]["prefilled_bytes"] for case in cases]
+    ends = [
+        event for case in cases for event in case["trials"][0]["events"] if event["event"] == "end"
+    ]
+    filled = [end["metrics"]["prefilled_bytes"] for end in ends]
     assert filled[0] == 33554432 and not any(filled[1:]), filled
     assert command.is_gone_soon()
 

@@ -24,7 +24,7 @@ cases:
     params: {duration_s: 0.05, warmup_s: 0}
     grid: {dtype: [fp64, fp32], threads: [1, all]}
   - workload: cpu.add_sub
-    params: {duration_s: 0.4, sample_interval_s: 0.1}
+    params: {duration_s: 0.4, warmup_s: 0, sample_interval_s: 0.1, threads: 1}
 """
 
 
@@ -87,9 +87,13 @@ def test_into_a_file(command: Command, job: Path, tmp_path: Path, form: str) -> 
 
 
 def test_to_standard_output(command: Command, job: Path, tmp_path: Path) -> None:
-    said = command.run("report", "latest", "--output", "-").output
-    assert said == (job / "report.html").read_text()
-    assert command.run("report", "latest", "--output", "/dev/stdout").output.startswith(said)
+    assert command.run("report", "latest", "--output", "-").output == (
+        (job / "report.html").read_text()
+    )
+    csv = ("report", "latest", "--format", "csv", "--output")
+    said = command.run(*csv, "-").output
+    assert said == (job / "result.csv").read_text()
+    assert command.run(*csv, "/dev/stdout").output.startswith(said)
 
 
 def test_a_link_stays_a_link(command: Command, job: Path, tmp_path: Path) -> None:
@@ -100,7 +104,8 @@ def test_a_link_stays_a_link(command: Command, job: Path, tmp_path: Path) -> Non
 
 
 def test_a_device_stays_a_device(command: Command, job: Path) -> None:
-    assert command.run("report", "latest", "--output", "/dev/null").code == ExitCode.OK
+    ended = command.run("report", "latest", "--format", "csv", "--output", "/dev/null")
+    assert ended.code == ExitCode.OK
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
@@ -150,19 +155,19 @@ def test_the_record_is_not_overwritten(command: Command, job: Path, name: str) -
 
 
 @pytest.mark.parametrize(
-    ("output", "why"),
+    ("form", "output", "why"),
     [
-        ("/nowhere/at/all.html", "No such file or directory"),
-        ("/dev/full", "No space left on device"),
-        ("/dev/null/x", "Not a directory"),
-        ("x" * 300, "File name too long"),
+        ("html", "/nowhere/at/all.html", "No such file or directory"),
+        ("html", "/dev/full", "No space left on device"),
+        ("csv", "/dev/null/x", "Not a directory"),
+        ("csv", "x" * 300, "File name too long"),
     ],
 )
 @pytest.mark.sampled(2)
 def test_an_output_that_cannot_be_written(
-    command: Command, job: Path, output: str, why: str
+    command: Command, job: Path, form: str, output: str, why: str
 ) -> None:
-    ended = command.run("report", "latest", "--output", output)
+    ended = command.run("report", "latest", "--format", form, "--output", output)
     assert ended.code == ExitCode.RESOURCE
     assert ended.output == "" and len(ended.errors.splitlines()) == 1
     assert re.search(why, ended.last_line) and "--output" in ended.last_line
@@ -211,7 +216,7 @@ def test_an_edited_figure(damaged: Command) -> None:
         assert "result.json was changed after it was written" in said
     # What the message recommends helps.
     assert damaged.run("run", "--resume", "latest").code in (ExitCode.OK, ExitCode.INVALID)
-    assert damaged.run("report", "latest").code == ExitCode.OK
+    assert damaged.run("report", "latest", "--format", "csv").code == ExitCode.OK
 
 
 def test_a_job_that_runs(damaged: Command) -> None:
@@ -235,7 +240,10 @@ def test_a_job_that_runs(damaged: Command) -> None:
 
 @pytest.fixture
 def run() -> tuple[str, ...]:
-    return ("run", "--workload", "cpu.clock", "--param", "duration_s=0.05", "--trials", "2", *FORCE)
+    return (
+        "run", "--workload", "cpu.clock", "--param", "duration_s=0.05", "--param", "warmup_s=0",
+        "--param", "threads=1", "--trials", "2", *FORCE,
+    )  # fmt: skip
 
 
 def test_a_broken_library(tmp_path: Path, run: tuple[str, ...]) -> None:

@@ -1,5 +1,6 @@
 """The hostbench command as a child process, and what it leaves behind."""
 
+import functools
 import json
 import os
 import re
@@ -152,9 +153,14 @@ def scripted_programs(directory: Path) -> Path:
     for name in (f"{subsystem}-bench" for subsystem in subsystem_names()):
         shutil.copy(SCRIPTED, programs / name)
         (programs / name).chmod(0o755)
-        table = subprocess.run([PROGRAMS / name, "--list"], capture_output=True, check=True)
-        (programs / f"{name}.json").write_bytes(table.stdout)
+        (programs / f"{name}.json").write_bytes(table_of(name))
     return programs
+
+
+@functools.cache
+def table_of(name: str) -> bytes:
+    """The table of a real program."""
+    return subprocess.run([PROGRAMS / name, "--list"], capture_output=True, check=True).stdout
 
 
 def scripted_net_programs(directory: Path) -> Path:

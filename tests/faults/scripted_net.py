@@ -2,8 +2,8 @@
 """Stands in for net-bench at both ends, where a test needs them to do what the real ones cannot be
 made to do.
 
-SCRIPT names the behaviour. One connection carries all: the near end shows the token, then a byte
-every so often, then a word of farewell.
+SCRIPT, or a file `script` beside this one, names the behaviour. One connection carries all: the
+near end shows the token, then a byte every so often, then a word of farewell.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from scripted_program import end, say, start  # type: ignore[import-not-found]
+from scripted_program import behaviour, end, say, start  # type: ignore[import-not-found]
 
-SCRIPT = os.environ.get("SCRIPT", "")
+SCRIPT = behaviour()
 BEAT_S = 0.05
 SILENCE_S_MOST = 3.0
 ACCEPTED, BEAT, BYE = b"+", b".", b"!"

@@ -2,7 +2,8 @@
 """Stands in for the program it is named like, where a test needs what the real one cannot be made
 to do.
 
-SCRIPT names the behaviour. The table is the real program's, from a file beside this one.
+SCRIPT, or a file `script` beside this one, names the behaviour. The table is the real program's,
+from a file beside this one, too.
 """
 
 import json
@@ -17,6 +18,12 @@ from typing import Any
 NAME = Path(__file__).name
 TABLE = Path(__file__).with_name(f"{NAME}.json")
 FOREVER_S = 600
+
+
+def behaviour() -> str:
+    """What this program does; the file has a say where one service serves several tests."""
+    file = Path(__file__).with_name("script")
+    return file.read_text() if file.exists() else os.environ.get("SCRIPT", "")
 
 
 def say(event: dict[str, Any]) -> None:
@@ -158,8 +165,14 @@ def act(script: str, begun: dict[str, Any], done: dict[str, Any]) -> int:
     elif script == "scratch":
         say({"event": "warning", "code": "scratch", "message": written_to_scratch()})
         say(done)
+    elif script == "sleeps":
+        time.sleep(begun["params"]["duration_s"])
+        say(done)
     elif script == "slow":
         time.sleep(0.5)
+        say(done)
+    elif script == "slower":
+        time.sleep(4)
         say(done)
     else:
         say(done)
@@ -168,7 +181,7 @@ def act(script: str, begun: dict[str, Any], done: dict[str, Any]) -> int:
 
 def main() -> int:
     table = json.loads(TABLE.read_text())
-    script = os.environ.get("SCRIPT", "")
+    script = behaviour()
     if sys.argv[1] == "--list":
         if script == "list_garbage":
             sys.stdout.write("no table\n")

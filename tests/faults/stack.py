@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hostbench.model.jobs import TERMINAL
 from hostbench.model.result import SessionRecord, TrialRecord
 from hostbench.results.journal import read_journal
 from hostbench.results.store import JOURNAL
@@ -109,6 +110,19 @@ class StackParts:
         return [event["state"] for event in events if event["event"] == "state"]
 
 
+def end_all_jobs(orchestrator: OrchestratorProcess) -> None:
+    """Cancel what a test left behind."""
+    jobs = [
+        job["id"]
+        for job in orchestrator.client.get("/jobs").json()["jobs"]
+        if job["state"] not in TERMINAL
+    ]
+    for job in jobs:
+        orchestrator.client.delete(f"/jobs/{job}")
+    for job in jobs:
+        orchestrator.wait_for(job)
+
+
 def pause(service: ServiceProcess) -> None:
     """It does nothing until `go_on`."""
     assert service.process is not None
@@ -121,8 +135,9 @@ def go_on(service: ServiceProcess) -> None:
     service.process.send_signal(signal.SIGCONT)
 
 
-def trials_begun(service: ServiceProcess) -> Iterator[dict[str, Any]]:
-    """What a service says of the trials it began."""
+def trials_begun(service: ServiceProcess, job: str = "") -> Iterator[dict[str, Any]]:
+    """What a service says of the trials it began; `job`: of those of one job."""
     for line in service.log.splitlines():
-        if line.startswith("{") and (said := json.loads(line))["event"] == "trial_begins":
+        said = json.loads(line) if line.startswith("{") else {"event": ""}
+        if said["event"] == "trial_begins" and said["trial"].startswith(job):
             yield said

@@ -12,7 +12,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.app import run_command_line
-from tests.faults.command import PROGRAMS, Command
+from tests.faults.command import PROGRAMS, Command, scripted_programs
 
 FMA = ("run", "--workload", "cpu.fma", "--param")
 Answer = tuple[int, str, str]
@@ -165,7 +165,8 @@ def test_an_instruction_set_this_cpu_lacks_is_skipped(command: Command) -> None:
     assert lacking in case["reasons"][0]["text"]
 
 
-def test_a_host_that_is_busy_with_another_run(command: Command) -> None:
+def test_a_host_that_is_busy_with_another_run(tmp_path: Path) -> None:
+    command = Command(tmp_path, scripted_programs(tmp_path), SCRIPT="sleeps")
     long = ("run", "--workload", "cpu.fma", "--param", "duration_s=60", "--idle-policy", "force")
     first = command.start(*long)
     try:
@@ -179,3 +180,4 @@ def test_a_host_that_is_busy_with_another_run(command: Command) -> None:
     finally:
         first.terminate()
         first.communicate(timeout=60)
+    assert command.is_gone_soon()

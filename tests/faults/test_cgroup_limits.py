@@ -84,16 +84,16 @@ def test_cpuset_that_does_not_start_at_zero() -> None:
 @pytest.mark.sampled(2)
 def test_memory_limit_is_kept_and_named(workload: str, too_large: tuple[str, str]) -> None:
     limit = "memory.max" if V2 else "memory.limit_in_bytes"
-    with group("memory", {limit: str(256 << 20)}) as quarter_gigabyte:
-        refused = run_inside(quarter_gigabyte, workload, *too_large)
+    with group("memory", {limit: str(128 << 20)}) as small:
+        refused = run_inside(small, workload, *too_large)
         largest = re.search(r"the largest n that fits is (\d+)$", refused.stderr.strip())
         assert largest, refused.stderr
         # What is left changes by some pages from one process to the next.
         nearly = str(int(largest[1]) - 50)
-        fitting = run_inside(quarter_gigabyte, workload, "--n", nearly, "--duration-s", "0.05")
+        fitting = run_inside(small, workload, "--n", nearly, "--duration-s", "0.05")
     assert refused.returncode == 3
     assert f"--n {too_large[1]} needs" in refused.stderr
-    assert f"{quarter_gigabyte}/{limit}" in refused.stderr
+    assert f"{small}/{limit}" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert int(largest[1]) > 2000
     assert events_by_name(fitting)["end"]["verified"] is True

@@ -14,7 +14,14 @@ from hostbench.base.exitcode import ExitCode
 from tests.faults.command import Command, end_of, scripted_programs
 from tests.patience import SOON_S, comes_true
 
-LONG = ("run", "--workload", "cpu.fma", "--param", "duration_s=60", "--idle-policy", "force")
+LONG = (
+    "run", "--workload", "cpu.fma", "--param", "duration_s=60", "--param", "threads=1",
+    "--idle-policy", "force",
+)  # fmt: skip
+MOMENT = (
+    "run", "--workload", "cpu.clock", "--param", "duration_s=0.05", "--param", "warmup_s=0",
+    "--param", "threads=1", "--idle-policy", "force",
+)  # fmt: skip
 # No limit is known of it that a loaded host's clock could seem to exceed.
 SHORT_THEN_LONG = """
 name: mine
@@ -24,7 +31,7 @@ cases:
   - workload: cpu.clock
     params: {duration_s: 0.1, warmup_s: 0, threads: 1}
   - workload: cpu.clock
-    params: {duration_s: SECONDS, warmup_s: 0}
+    params: {duration_s: SECONDS, warmup_s: 0, threads: 1}
 """
 CODES = {
     signal.SIGINT: ExitCode.INTERRUPTED,
@@ -139,10 +146,7 @@ def test_kill_9_leaves_no_program_and_no_lock(command: Command) -> None:
     assert command.is_gone_soon()
     assert command.documents() == []
     assert states(command) == ["interrupted"]
-    again = command.run(
-        "run", "--workload", "cpu.clock", "--param", "duration_s=0.05", "--trials", "1",
-        "--idle-policy", "force",
-    )  # fmt: skip
+    again = command.run(*MOMENT, "--trials", "1")
     assert again.code == ExitCode.OK
 
 
@@ -175,7 +179,7 @@ def test_nohup_is_respected(command: Command) -> None:
 def interrupted(command: Command) -> str:
     """A job whose first case is measured and whose second was interrupted; its id."""
     suite = command.results.parent / "mine.yaml"
-    suite.write_text(SHORT_THEN_LONG.replace("SECONDS", "3"))
+    suite.write_text(SHORT_THEN_LONG.replace("SECONDS", "2"))
     process = command.start("run", str(suite))
     assert process.stderr is not None
     for line in process.stderr:
@@ -237,10 +241,7 @@ def test_resume_after_kill_9_in_the_middle_of_a_line(command: Command) -> None:
 
 
 def test_a_document_cut_short_is_built_again_from_the_journal(command: Command) -> None:
-    first = command.run(
-        "run", "--workload", "cpu.clock", "--param", "duration_s=0.05", "--trials", "2",
-        "--idle-policy", "force", "--json",
-    )  # fmt: skip
+    first = command.run(*MOMENT, "--trials", "2", "--json")
     (job,) = command.jobs()
     document = job / "result.json"
     document.write_bytes(document.read_bytes()[:1000])
@@ -254,7 +255,8 @@ def test_a_document_cut_short_is_built_again_from_the_journal(command: Command) 
     assert json.loads(document.read_text()) == first.document
 
 
-def test_a_running_job_cannot_be_resumed(command: Command) -> None:
+def test_a_running_job_cannot_be_resumed(tmp_path: Path) -> None:
+    command = Command(tmp_path, scripted_programs(tmp_path), SCRIPT="sleeps")
     process = command.start(*LONG)
     command.wait_for_program()
     (job,) = command.jobs()
@@ -263,6 +265,7 @@ def test_a_running_job_cannot_be_resumed(command: Command) -> None:
     assert ended.code == ExitCode.BUSY
     process.terminate()
     end_of(process)
+    assert command.is_gone_soon()
 
 
 def test_policy_fail_ends_a_run_on_a_busy_host(command: Command) -> None:

@@ -50,6 +50,14 @@ def case_and_peer(ended: Ended) -> tuple[Any, Any]:
     return case, peer
 
 
+def stored_case_and_peer(command: Command) -> tuple[Any, Any]:
+    """The same of a run that printed its table."""
+    (job,) = command.jobs()
+    (case,) = json.loads((job / "result.json").read_text())["cases"]
+    (peer,) = case["peers"]
+    return case, peer
+
+
 def nothing_left(command: Command) -> bool:
     """Neither a process nor a scratch directory."""
     return command.is_gone_soon() and not list(
@@ -90,8 +98,8 @@ def test_a_peer_is_measured_in_turn(tmp_path: Path) -> None:
 @pytest.mark.sampled(3)
 def test_a_peer_without_a_figure(tmp_path: Path, script: str, code: str, part: str) -> None:
     command = with_peer(tmp_path, script)
-    ended = command.run(*RUN, "--trials", "3", "--json")
-    case, peer = case_and_peer(ended)
+    ended = command.run(*RUN, "--trials", "3")
+    case, peer = stored_case_and_peer(command)
     assert ended.code == ExitCode.OK
     assert (case["verdict"], len(case["counted"])) == ("clean", 3)
     assert (peer["verdict"], peer["statistics"], peer["ratio"]) == ("failed", None, None)
@@ -100,9 +108,8 @@ def test_a_peer_without_a_figure(tmp_path: Path, script: str, code: str, part: s
     assert trial["failure"]["code"] == code
     assert part in trial["failure"]["message"]
     assert nothing_left(command)
-    shown = command.run("show", "latest")
-    assert "likwid-bench 9.9.9 peakflops_avx_fma: failed" in " ".join(shown.output.split())
-    assert "\x1b" not in shown.output
+    assert "likwid-bench 9.9.9 peakflops_avx_fma: failed" in " ".join(ended.output.split())
+    assert "\x1b" not in ended.output
 
 
 HANGING = """
@@ -191,15 +198,14 @@ def test_a_peer_that_is_not_installed(tmp_path: Path) -> None:
     tools.mkdir()
     (tools / "python3").symlink_to(sys.executable)
     command = Command(tmp_path, scripted_programs(tmp_path), PATH=str(tools))
-    ended = command.run(*RUN, "--trials", "3", "--json")
+    ended = command.run(*RUN, "--trials", "3")
     assert ended.code == ExitCode.OK
-    case, peer = case_and_peer(ended)
+    case, peer = stored_case_and_peer(command)
     text = "likwid-bench is not installed; install it with: apt install likwid"
     assert (case["verdict"], peer["verdict"]) == ("clean", "skipped")
     assert [reason["text"] for reason in peer["reasons"]] == [text]
     assert len(peer["trials"]) == 1
-    shown = " ".join(command.run("show", "latest").output.split())
-    assert f"1 case: {text}." in shown
+    assert f"1 case: {text}." in " ".join(ended.output.split())
 
 
 @pytest.mark.parametrize("numbers", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)])

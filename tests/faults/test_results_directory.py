@@ -14,7 +14,7 @@ from tests.faults.command import Command, Ended
 
 RUN = (
     "run", "--workload", "cpu.clock", "--param", "duration_s=0.05", "--param", "warmup_s=0",
-    "--idle-policy", "force",
+    "--param", "threads=1", "--idle-policy", "force",
 )  # fmt: skip
 REMEDY = "--results or HOSTBENCH_RESULTS"
 
@@ -75,12 +75,11 @@ def test_no_room_for_the_first_record(command: Command, size_bytes: int) -> None
     assert command.jobs() == []
 
 
-@pytest.fixture
-def journal_and_document(tmp_path: Path) -> tuple[bytes, bytes]:
+@pytest.fixture(scope="module")
+def journal_and_document(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
     """What the same job writes where there is room: how much that is depends on the host."""
-    free = Command(tmp_path / "free")
-    free.results.parent.mkdir()
-    assert free.run(*RUN, "--trials", "10").code == ExitCode.OK
+    free = Command(tmp_path_factory.mktemp("free"))
+    assert free.run(*RUN, "--trials", "5").code == ExitCode.OK
     (job,) = free.jobs()
     return (job / "journal.ndjson").read_bytes(), (job / "result.json").read_bytes()
 
@@ -91,7 +90,7 @@ def test_filling_up_in_the_middle_of_a_job(
     journal, _ = journal_and_document
     head = journal.index(b"\n") + 1
     half = head + (len(journal) - head) // 2
-    ended = command.run(*RUN, "--trials", "10", preexec_fn=_limit_of_files(half))
+    ended = command.run(*RUN, "--trials", "5", preexec_fn=_limit_of_files(half))
     assert ended.code == ExitCode.RESOURCE
     assert "File too large" in ended.last_line and REMEDY in ended.last_line
     (job,) = command.jobs()
@@ -108,7 +107,7 @@ def test_filling_up_with_the_document(
     """The journal fits and the larger document does not."""
     journal, document = journal_and_document
     between = (len(journal) + len(document)) // 2
-    ended = command.run(*RUN, "--trials", "10", preexec_fn=_limit_of_files(between))
+    ended = command.run(*RUN, "--trials", "5", preexec_fn=_limit_of_files(between))
     assert ended.code == ExitCode.RESOURCE
     assert "result.json" in ended.last_line
     assert command.documents() == []

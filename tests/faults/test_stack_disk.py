@@ -31,7 +31,7 @@ JOB: dict[str, Any] = {
                 "workload": workload,
                 "params": {"duration_s": seconds, "warmup_s": 0, "file_bytes": FILE_BYTES},
             }
-            for workload, seconds in (("disk.rand_read", 0.1), ("disk.rand_write", 4))
+            for workload, seconds in (("disk.rand_read", 0.1), ("disk.rand_write", 2.5))
         ],
     }
 }

@@ -1,7 +1,6 @@
 """The orchestrator is killed, stopped and told to end in the middle of a trial."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,13 @@ from tests.stack.service_process import ServiceProcess
 # A lease runs out, and the next look for such jobs.
 LOST_S = LEASE_S + PATIENCE_S
 
+pytestmark = pytest.mark.usefixtures("idle_afterwards")
 
-@pytest.fixture
-def stack(tmp_path: Path) -> Iterator[StackParts]:
-    with StackParts(tmp_path) as parts:
-        yield parts
+
+@pytest.fixture(scope="module")
+def script() -> str:
+    """A trial of the host lasts, and leaves the CPU to other tests."""
+    return "sleeps"
 
 
 def in_mid_trial(orchestrator: OrchestratorProcess, service: ServiceProcess) -> str:
@@ -50,9 +51,9 @@ def wait_for_fresh_lease(stack: StackParts) -> None:
         wait_until(lambda: int(client.pttl(key("lease", "bench-1"))) > 1000 * (LEASE_S - 0.5))
 
 
-def test_killed_in_mid_trial(stack: StackParts) -> None:
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
+def test_killed_in_mid_trial(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     job = in_mid_trial(orchestrator, service)
     waiting = orchestrator.submit(**SHORT)
     orchestrator.kill()
@@ -76,7 +77,12 @@ def test_killed_in_mid_trial(stack: StackParts) -> None:
 
 
 @pytest.mark.exhaustive
-def test_stopped_in_mid_trial_while_another_orchestrator_goes_on(stack: StackParts) -> None:
+def test_stopped_in_mid_trial_while_another_orchestrator_goes_on(tmp_path: Path) -> None:
+    with StackParts(tmp_path) as stack:
+        stop_one_of_two(stack)
+
+
+def stop_one_of_two(stack: StackParts) -> None:
     stopped, other = stack.orchestrator("stopped"), stack.orchestrator("other")
     other.pause()  # so that the first one gets the job
     service = stack.host(stopped)
@@ -99,10 +105,10 @@ def test_stopped_in_mid_trial_while_another_orchestrator_goes_on(stack: StackPar
     assert stopped.wait_for(again)["state"] == "succeeded", "both go on"
 
 
-def test_stopped_for_a_moment(stack: StackParts) -> None:
+def test_stopped_for_a_moment(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     """The service ends the trial that nobody renewed; the job says so."""
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
     job = in_mid_trial(orchestrator, service)
     wait_for_fresh_lease(stack)
     orchestrator.pause()
@@ -113,9 +119,9 @@ def test_stopped_for_a_moment(stack: StackParts) -> None:
     assert orchestrator.wait_for(orchestrator.submit(**SHORT))["state"] == "succeeded"
 
 
-def test_told_to_end_in_mid_trial(stack: StackParts) -> None:
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
+def test_told_to_end_in_mid_trial(
+    orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     job = in_mid_trial(orchestrator, service)
     waiting = orchestrator.submit(**SHORT)
     assert orchestrator.stop() == 0
@@ -128,9 +134,9 @@ def test_told_to_end_in_mid_trial(stack: StackParts) -> None:
 
 
 @pytest.mark.exhaustive
-def test_told_to_end_between_taking_a_job_and_beginning_it(stack: StackParts) -> None:
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
+def test_told_to_end_between_taking_a_job_and_beginning_it(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     pause(service)
     job = orchestrator.submit(**SHORT)
     orchestrator.wait_for(job, StackState.WAITING)
@@ -143,10 +149,10 @@ def test_told_to_end_between_taking_a_job_and_beginning_it(stack: StackParts) ->
 
 
 @pytest.mark.exhaustive
-def test_killed_between_taking_a_job_and_beginning_it(stack: StackParts) -> None:
+def test_killed_between_taking_a_job_and_beginning_it(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     """The job cannot have measured anything: it is queued again by itself."""
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
     pause(service)  # so it does not say what it has
     job = orchestrator.submit(**SHORT)
     orchestrator.wait_for(job, StackState.WAITING)
@@ -159,9 +165,9 @@ def test_killed_between_taking_a_job_and_beginning_it(stack: StackParts) -> None
 
 
 @pytest.mark.exhaustive
-def test_told_to_end_before_a_job_has_begun(stack: StackParts) -> None:
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
+def test_told_to_end_before_a_job_has_begun(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     pause(service)
     job = orchestrator.submit(**SHORT)
     orchestrator.wait_for(job, StackState.WAITING)

@@ -1,8 +1,6 @@
 """Redis is stopped, killed, paused and wiped in the middle of a trial."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,24 +11,26 @@ from tests.patience import wait_until
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess
 
+pytestmark = pytest.mark.usefixtures("idle_afterwards")
 
-@pytest.fixture
-def stack(tmp_path: Path) -> Iterator[StackParts]:
-    with StackParts(tmp_path) as parts:
-        yield parts
+
+@pytest.fixture(scope="module")
+def script() -> str:
+    """A trial of the host lasts, and leaves the CPU to other tests."""
+    return "sleeps"
 
 
 def long_job(orchestrator: OrchestratorProcess, service: ServiceProcess) -> str:
     job = orchestrator.submit(**SHORT_THEN_LONG)
-    wait_until(lambda: len(list(trials_begun(service))) >= 2, lambda: orchestrator.log)
+    wait_until(lambda: len(list(trials_begun(service, job))) >= 2, lambda: orchestrator.log)
     return job
 
 
 @pytest.mark.parametrize("how", ["stop", "pause"])
 @pytest.mark.sampled(2)
-def test_away_for_longer_than_a_lease(stack: StackParts, how: str) -> None:
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
+def test_away_for_longer_than_a_lease(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess, how: str
+) -> None:
     job = long_job(orchestrator, service)
     waiting = [orchestrator.submit(**SHORT) for _ in range(3)]
     begun_s = time.monotonic()
@@ -54,10 +54,10 @@ def test_away_for_longer_than_a_lease(stack: StackParts, how: str) -> None:
     assert len(stack.trials(job)) == 1, "the finished trial is kept"
 
 
-def test_away_for_a_moment(stack: StackParts) -> None:
+def test_away_for_a_moment(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     """The trial goes on: nothing happened to its lease."""
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
     suite = {**SHORT_THEN_LONG["suite"], "cases": [SHORT_THEN_LONG["suite"]["cases"][0] | {}]}
     suite["cases"][0] = {"workload": "cpu.clock", "params": {"threads": 1, "duration_s": 8}}
     job = orchestrator.submit(suite=suite)
@@ -66,12 +66,12 @@ def test_away_for_a_moment(stack: StackParts) -> None:
     time.sleep(2)
     stack.redis.start()
     assert orchestrator.wait_for(job)["state"] == "succeeded"
-    assert len(list(trials_begun(service))) == 1
+    assert len(list(trials_begun(service, job))) == 1
 
 
-def test_wiped(stack: StackParts) -> None:
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
+def test_wiped(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     job = long_job(orchestrator, service)
     first = max(said["fence"] for said in trials_begun(service))
     stack.redis.wipe()

@@ -1,25 +1,19 @@
 """The service of a host is killed, and is away."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from hostbench.model.jobs import StackState
 from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, go_on, pause
 from tests.patience import SOON_S, wait_until
+from tests.stack.orchestrator_process import OrchestratorProcess
+from tests.stack.service_process import ServiceProcess
+
+pytestmark = pytest.mark.usefixtures("idle_afterwards")
 
 
-@pytest.fixture
-def stack(tmp_path: Path) -> Iterator[StackParts]:
-    with StackParts(tmp_path) as parts:
-        yield parts
-
-
-def test_killed_in_mid_trial(stack: StackParts) -> None:
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
+def test_killed_in_mid_trial(orchestrator: OrchestratorProcess, service: ServiceProcess) -> None:
     job = orchestrator.submit(**SHORT_THEN_LONG)
     orchestrator.wait_for(job, StackState.RUNNING)
     service.wait_for_program()
@@ -41,10 +35,10 @@ def test_killed_in_mid_trial(stack: StackParts) -> None:
 
 
 @pytest.mark.exhaustive
-def test_killed_when_nothing_runs(stack: StackParts) -> None:
+def test_killed_when_nothing_runs(
+    stack: StackParts, orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     """It still counts as registered: the job that finds out waits, and does not fail."""
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
     service.kill()
     jobs = [orchestrator.submit(**SHORT) for _ in range(2)]
     wait_until(lambda: orchestrator.job(jobs[0])["reason"])
@@ -60,10 +54,10 @@ def test_killed_when_nothing_runs(stack: StackParts) -> None:
         assert len(stack.sessions(job)) == 1
 
 
-def test_an_answer_that_never_comes(stack: StackParts) -> None:
+def test_an_answer_that_never_comes(
+    orchestrator: OrchestratorProcess, service: ServiceProcess
+) -> None:
     """A service that hangs before the job began: the job waits; cancelling it works."""
-    orchestrator = stack.orchestrator()
-    service = stack.host(orchestrator)
     pause(service)
     job = orchestrator.submit(**SHORT)
     orchestrator.wait_for(job, StackState.WAITING)

@@ -1,4 +1,4 @@
-"""Real servers for the tests of points and outbox."""
+"""Real servers and a real job for the tests of points and outbox."""
 
 import itertools
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.influx.real_job import RealJob, real_job
 from tests.stack.influx_server import DATABASE, InfluxServer
 from tests.stack.redis_server import RedisServer
 
@@ -42,3 +43,9 @@ def redis_client(redis_server: RedisServer) -> Iterator[redis.Redis]:
     """A client of it."""
     with redis_server.client() as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> RealJob:
+    """A real job, for tests that leave it as it is."""
+    return real_job(tmp_path_factory)

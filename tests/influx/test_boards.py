@@ -18,7 +18,8 @@ from hostbench.model.result import CaseResult, MetricResult, ResultDocument, Tri
 from hostbench.model.table import Metric
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points, line
-from tests.influx.jobs import SUITE, few_of, measured
+from tests.influx.jobs import SUITE, measured
+from tests.influx.real_job import RealJob
 from tests.stack.board_values import Expected, difference, rows_of, variable_values
 from tests.stack.influx_server import InfluxServer
 from tests.unit.gpu_documents import gpu_run
@@ -136,12 +137,15 @@ def with_all_usage(case: CaseResult) -> CaseResult:
 ALL = pytest.param(SUITE, id="all", marks=pytest.mark.exhaustive)
 
 
-@pytest.fixture(scope="module", params=[pytest.param(few_of(SUITE), id="few"), ALL])
+@pytest.fixture(scope="module", params=[pytest.param(None, id="few"), ALL])
 def document(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, real: RealJob, tmp_path_factory: pytest.TempPathFactory
 ) -> ResultDocument:
     """That of a real job, as if a service had run its trials where all limits are known."""
-    _, found = measured(tmp_path_factory.mktemp("results"), suite=request.param)
+    if request.param is None:
+        found = real.directory.load()
+    else:
+        _, found = measured(tmp_path_factory.mktemp("results"), suite=request.param)
     cases = [
         with_all_usage(with_sensors(with_limit(case), found.workloads[case.workload]))
         for case in found.cases

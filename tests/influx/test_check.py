@@ -67,7 +67,7 @@ def test_a_wrong_password(
 ) -> None:
     ended = check(influx_server.url, "--database", database, "--password-file", passwords["wrong"])
     assert ended.returncode == 1
-    assert "NOT WELL  database and both retention policies exist" in ended.stdout
+    assert "FAILED    database and both retention policies exist" in ended.stdout
     assert "authorization failed" in ended.stdout
     assert "nothing else was tried" in ended.stdout
 
@@ -80,7 +80,7 @@ def test_a_user_who_may_only_read(
         *("--database", database, "--user", READER, "--password-file", passwords[READER]),
     )
     assert ended.returncode == 1
-    assert "NOT WELL  writes results and reads them back" in ended.stdout
+    assert "FAILED    writes results and reads them back" in ended.stdout
     assert "not authorized to write" in ended.stdout
 
 
@@ -93,7 +93,7 @@ def test_boards_that_may_write(
         *("--read-user", WRITER, "--read-password-file", passwords[WRITER]),
     )
     assert ended.returncode == 1
-    assert "NOT WELL  the boards' user reads and cannot write: it may write" in ended.stdout
+    assert "FAILED    the boards' user reads and cannot write: it may write" in ended.stdout
 
 
 def test_a_server_without_the_short_retention(
@@ -114,14 +114,14 @@ def test_samples_that_are_kept_for_ever(
         admin.query(f'ALTER RETENTION POLICY "samples" ON "{database}" DURATION INF')
     ended = check(influx_server.url, "--database", database, "--password-file", passwords[WRITER])
     assert ended.returncode == 1
-    assert "NOT WELL  samples are dropped after 30 days" in ended.stdout
-    assert ended.stdout.count("NOT WELL") == 1
+    assert "FAILED    samples are dropped after 30 days" in ended.stdout
+    assert ended.stdout.count("FAILED  ") == 1
 
 
 def test_an_absent_server() -> None:
     ended = check("http://127.0.0.1:1")
     assert ended.returncode == 1
-    assert ended.stdout.startswith("NOT WELL  reaches the server: InfluxDB does not answer at")
+    assert ended.stdout.startswith("FAILED    reaches the server: InfluxDB does not answer at")
     assert ended.stdout.count("\n") == 3
 
 

@@ -12,11 +12,9 @@ from hostbench.model.events import ControlPlaneEvent, ProcessUsage, SampleEvent
 from hostbench.model.job_events import CaseEndedEvent, SampleTakenEvent, TrialEndedEvent
 from hostbench.model.result import PeerResult, ResultDocument, Verdict
 from hostbench.results.document import Progress, case_result
-from orchestrator.influx.outbox import Outbox
 from orchestrator.influx.points import (
     CaseTags,
     JobContext,
-    Point,
     case_points,
     document_points,
     line,
@@ -24,46 +22,25 @@ from orchestrator.influx.points import (
     trial_points,
 )
 from orchestrator.influx.sink import PointSink
-from tests.influx.jobs import SUITE, few_of, measured
+from tests.influx.real_job import Kept, RealJob
 from tests.unit.records import bare_trial, done, end, planned, sampled, session, skipped, start
 
 
-class Kept(Outbox):
-    """An outbox that keeps what it is given, and how it came."""
-
-    def __init__(self) -> None:
-        self.handed_over: list[list[Point]] = []
-
-    def put(self, points: object) -> None:
-        assert isinstance(points, list)
-        if points:
-            self.handed_over.append(points)
-
-    @property
-    def lines(self) -> Counter[str]:
-        return Counter(line(point) for points in self.handed_over for point in points)
-
-
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kept, ResultDocument]:
-    """A real job, what its sink was told, and its document as it stands on the disk."""
-    outbox = Kept()
-    results = tmp_path_factory.mktemp("results")
-    directory, _ = measured(results, lambda session: PointSink(session, outbox), few_of(SUITE))
-    return outbox, directory.load()
+def document(real: RealJob) -> ResultDocument:
+    """Of a real job, as it stands on the disk."""
+    return real.directory.load()
 
 
 def test_a_running_job_and_its_document_give_the_same_points(
-    job: tuple[Kept, ResultDocument],
+    real: RealJob, document: ResultDocument
 ) -> None:
-    outbox, document = job
     of_document = Counter(line(point) for point in document_points(document))
-    assert outbox.lines == of_document
+    assert real.lines == of_document
     assert max(of_document.values()) == 1
 
 
-def test_the_job_had_everything_points_are_made_of(job: tuple[Kept, ResultDocument]) -> None:
-    _, document = job
+def test_the_job_had_everything_points_are_made_of(document: ResultDocument) -> None:
     points = list(document_points(document))
     assert {point.measurement for point in points} == {"result", "sample", "disturbance"}
     assert any(case.verdict is Verdict.SKIPPED for case in document.cases)
@@ -74,8 +51,7 @@ def test_the_job_had_everything_points_are_made_of(job: tuple[Kept, ResultDocume
     }
 
 
-def test_results_hold_the_documents_figures(job: tuple[Kept, ResultDocument]) -> None:
-    _, document = job
+def test_results_hold_the_documents_figures(document: ResultDocument) -> None:
     points = {
         (point.tags["case"], point.tags["metric"]): point
         for point in document_points(document)
@@ -99,9 +75,8 @@ def test_results_hold_the_documents_figures(job: tuple[Kept, ResultDocument]) ->
 
 
 def test_a_case_without_a_figure_says_so_under_its_primary_metric(
-    job: tuple[Kept, ResultDocument],
+    document: ResultDocument,
 ) -> None:
-    _, document = job
     skipped = [case for case in document.cases if case.verdict is Verdict.SKIPPED]
     assert {case.primary for case in skipped} == {"operations_per_second", "bytes_per_second"}
     for case in skipped:
@@ -112,8 +87,7 @@ def test_a_case_without_a_figure_says_so_under_its_primary_metric(
         assert ("pages" if "pages" in case.params else "CPU") in str(point.fields["reason"])
 
 
-def test_the_chosen_instruction_set_is_the_tag(job: tuple[Kept, ResultDocument]) -> None:
-    _, document = job
+def test_the_chosen_instruction_set_is_the_tag(document: ResultDocument) -> None:
     case = document.cases[0]
     assert case.params["isa"] == "best"
     chosen = case.trials[0].start
@@ -182,9 +156,8 @@ def _of_a_card(asked: str, told: dict[str, Any]) -> Mapping[str, str]:
 
 
 def test_what_a_figure_may_be_drawn_over_stands_beside_it(
-    job: tuple[Kept, ResultDocument],
+    document: ResultDocument,
 ) -> None:
-    _, document = job
     context = JobContext.of_document(document)
     cases = {case.workload: case for case in document.cases if case.verdict is not Verdict.SKIPPED}
     chase, blocks, loaded = (
@@ -204,9 +177,8 @@ def test_what_a_figure_may_be_drawn_over_stands_beside_it(
 
 
 def test_a_size_that_was_left_to_the_program_is_what_it_took(
-    job: tuple[Kept, ResultDocument],
+    document: ResultDocument,
 ) -> None:
-    _, document = job
     measured_case = next(c for c in document.cases if c.workload == "mem.pointer_chase")
     left = {"params": {**measured_case.params, "size_bytes": "auto"}}
     for case, expected in (
@@ -218,9 +190,8 @@ def test_a_size_that_was_left_to_the_program_is_what_it_took(
 
 
 def test_peers_stand_beside_the_figure_they_are_held_against(
-    job: tuple[Kept, ResultDocument],
+    document: ResultDocument,
 ) -> None:
-    _, document = job
     context = JobContext.of_document(document)
     with_ratio: list[PeerResult] = []
     for case in document.cases:
@@ -337,14 +308,13 @@ def test_points_wait_at_the_end_as_long_as_they_may_and_are_counted_then() -> No
 
 
 def test_what_earlier_sessions_measured_is_handed_over_again(
-    job: tuple[Kept, ResultDocument],
+    real: RealJob, document: ResultDocument
 ) -> None:
-    before, document = job
     outbox = Kept()
     sink = PointSink(session(), outbox)
     sink.repeat(document)
     sink.close()
-    assert outbox.lines == before.lines
+    assert outbox.lines == real.lines
 
 
 def test_samples_of_an_interrupted_trial_are_not_lost(tmp_path: Path) -> None:

@@ -14,16 +14,16 @@ from hostbench.results.store import JobDirectory, ResultsStore
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points
 from orchestrator.influx.reindex import Reindexed, reindex
-from tests.influx.jobs import SUITE, few_of, measured
+from tests.influx.real_job import RealJob
 from tests.stack.influx_server import WRITER_PASSWORD, InfluxServer
 from tests.stack.stored_points import meant, stored
 from tests.unit.records import bare_trial, done, end, planned, sampled, session, start
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> JobDirectory:
+def job(real: RealJob) -> JobDirectory:
     """A real job."""
-    return measured(tmp_path_factory.mktemp("results"), suite=few_of(SUITE))[0]
+    return real.directory
 
 
 def filled(results: Path, influx: InfluxClient) -> Reindexed:

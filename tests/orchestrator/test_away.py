@@ -20,18 +20,26 @@ ANSWER_S_MOST = 3.0
 TRIES = 5
 
 
-@pytest.fixture
-def absent_redis(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path / "redis")
-    yield server
-    server.resume()
-    server.stop()
+@pytest.fixture(scope="module")
+def redis_of_file(tmp_path_factory: pytest.TempPathFactory) -> RedisServer:
+    return RedisServer(tmp_path_factory.mktemp("redis"))
 
 
 @pytest.fixture
-def orchestrator(tmp_path: Path, absent_redis: RedisServer) -> Iterator[OrchestratorProcess]:
-    results = tmp_path / "results"
-    with OrchestratorProcess(tmp_path / "orchestrator", absent_redis.url, results) as one:
+def absent_redis(redis_of_file: RedisServer) -> Iterator[RedisServer]:
+    """One that is not there until it is started."""
+    yield redis_of_file
+    redis_of_file.resume()
+    redis_of_file.stop()
+
+
+@pytest.fixture(scope="module")
+def orchestrator(
+    tmp_path_factory: pytest.TempPathFactory, redis_of_file: RedisServer
+) -> Iterator[OrchestratorProcess]:
+    """One for all tests whose Redis is away at first; the last of them ends it."""
+    root = tmp_path_factory.mktemp("orchestrator")
+    with OrchestratorProcess(root, redis_of_file.url, root / "results") as one:
         yield one
 
 

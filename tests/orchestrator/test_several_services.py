@@ -21,12 +21,13 @@ SMALL = {**SHORT, "size_bytes": 4 << 20}
 ONE_STREAM = {"duration_s": 0.1, "warmup_s": 0}
 ON_THE_CPU = {**ONE_STREAM, "backend": "opencl", "device": "0"}
 SMALL_FILE = {**SHORT, "file_bytes": 4 << 20}
+TRIALS = 2
 # Case after case another service has its turn. No limit is known of them, so that no verdict
 # depends on the machine.
 MIXED: dict[str, Any] = {
     "name": "mixed",
     "idle": {"policy": "force"},
-    "repeats": {"min_trials": 3, "max_trials": 3},
+    "repeats": {"min_trials": TRIALS, "max_trials": TRIALS},
     "cases": [
         {"workload": "cpu.clock", "params": SHORT},
         {"workload": "mem.copy", "params": SMALL},
@@ -126,7 +127,7 @@ def test_a_job_that_needs_them_all_runs_one_trial_at_a_time(
         assert [case["workload"] for case in document["cases"]] == [
             case["workload"] for case in MIXED["cases"]
         ]
-        assert [len(case["trials"]) for case in document["cases"]] == [3] * len(MIXED["cases"])
+        assert [len(case["trials"]) for case in document["cases"]] == [TRIALS] * len(MIXED["cases"])
         programs = {program["subsystem"] for program in document["programs"]}
         assert programs == set(SUBSYSTEMS)
         place = document["host"]["scratch"]
@@ -140,8 +141,9 @@ def test_a_job_that_needs_them_all_runs_one_trial_at_a_time(
             for event in trial["events"]
             if event["event"] == "end"
         ]
-        assert filled == [4 << 20, 0, 0, 0, 0, 0]
-    assert all(len(spans(service)) == 12 for service in services.values())
+        assert filled == [4 << 20, *[0] * (2 * TRIALS - 1)]
+    # Two jobs with two cases of each service.
+    assert all(len(spans(service)) == 2 * 2 * TRIALS for service in services.values())
     turns = sorted(span for service in services.values() for span in spans(service))
     for (_, ended), (began, _) in pairwise(turns):
         assert ended <= began

@@ -17,7 +17,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.results.store import ResultsStore
-from tests.faults.command import CHECKOUT, Command, WithReport
+from tests.faults.command import CHECKOUT, Command, Ended, WithReport
 from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
@@ -75,9 +75,15 @@ def test_no_file_of_hostbench_knows_it() -> None:
     assert named == []
 
 
-def test_embedded(tmp_path: Path, site: Path) -> None:
-    one = command(tmp_path, site)
-    ended = one.run(*RUN)
+@pytest.fixture(scope="module")
+def embedded(site: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Command, Ended]:
+    """A command that measured it, and how that ended."""
+    one = command(tmp_path_factory.mktemp("embedded"), site)
+    return one, one.run(*RUN)
+
+
+def test_embedded(embedded: tuple[Command, Ended]) -> None:
+    one, ended = embedded
     assert ended.code == ExitCode.OK, ended.errors
     assert "steps" in ended.output and "step/s" in ended.output
     (path,) = one.results.rglob("result.json")
@@ -214,10 +220,11 @@ def test_a_declaration_that_cannot_be_used(
 
 
 def test_a_document_is_readable_where_its_subsystem_is_not_installed(
-    tmp_path: Path, site: Path
+    embedded: tuple[Command, Ended],
 ) -> None:
-    assert command(tmp_path, site).run(*RUN).code == ExitCode.OK
-    without = Command(tmp_path)
+    one, ended = embedded
+    assert ended.code == ExitCode.OK
+    without = Command(one.results.parent)
     assert METRIC in without.run("show", "latest", "--csv").output
     page: Any = without.run("report", "latest", "--output", "-")
     assert page.code == ExitCode.OK and ">toy</h2>" in page.output

@@ -71,13 +71,15 @@ def test_a_job_for_two_hosts_starts_before_what_was_posted_after_it(
     stack: StackParts, orchestrator: OrchestratorProcess
 ) -> None:
     """Beside an endless stream of jobs for either host."""
-    stream = [orchestrator.submit(**SHORT, hosts=[host]) for host in ("bench-1", "bench-2") * 8]
+    stream = [orchestrator.submit(**SHORT, hosts=[host]) for host in ("bench-1", "bench-2") * 3]
     both = orchestrator.submit(**SHORT, hosts=["bench-1", "bench-2"])
     behind: list[str] = []
     until = time.monotonic() + PATIENCE_S
     while orchestrator.job(both)["state"] not in ("succeeded", "failed"):
         assert time.monotonic() < until
         behind += [orchestrator.submit(**SHORT, hosts=[host]) for host in ("bench-1", "bench-2")]
+        # Shorter than a job, so that one for either host always waits.
+        time.sleep(0.1)
     for job in (*stream, *behind):
         orchestrator.wait_for(job)
     started_s = orchestrator.job(both)["started_unix_s"]
@@ -89,7 +91,7 @@ def test_dispatch_is_quick_beside_a_long_queue(
     stack: StackParts, orchestrator: OrchestratorProcess
 ) -> None:
     """From the end of a job to the start of the next one."""
-    jobs = [orchestrator.submit(**SHORT, hosts=["bench-1"]) for _ in range(15)]
+    jobs = [orchestrator.submit(**SHORT, hosts=["bench-1"]) for _ in range(11)]
     views = [orchestrator.wait_for(job) for job in jobs]
     waits_s = sorted(
         later["started_unix_s"] - earlier["ended_unix_s"] for earlier, later in pairwise(views)

@@ -1,5 +1,6 @@
 """Services for tests, and the certainty that they left nothing running."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,24 @@ def check_and_stop(service: ServiceProcess) -> None:
     assert "exc_type" not in service.log and "Traceback" not in service.log, service.log
 
 
+def running_again(service: ServiceProcess) -> ServiceProcess:
+    """The service, started again where the test before has ended it."""
+    if service.process is None:
+        service.start()
+    return service
+
+
+@contextlib.contextmanager
+def behaving(service: ServiceProcess, script: str) -> Iterator[None]:
+    """Have the scripted program of a service do what `script` names."""
+    file = Path(service.environment["HOSTBENCH_PROGRAMS"]) / "script"
+    file.write_text(script)
+    try:
+        yield
+    finally:
+        file.unlink()
+
+
 @pytest.fixture
 def start_service(tmp_path: Path) -> Iterator[StartService]:
     """Starts services; those of one `host` share its lock."""
@@ -38,18 +57,32 @@ def start_service(tmp_path: Path) -> Iterator[StartService]:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    """A service with the real program, one for all tests of a file; they leave no fence."""
+def service_of_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service with the real program, one for all tests of a file."""
     one = ServiceProcess(tmp_path_factory.mktemp("service"))
-    one.start()
     yield one
     check_and_stop(one)
 
 
 @pytest.fixture
-def scripted(tmp_path: Path) -> Path:
-    """A directory of programs whose cpu-bench does what SCRIPT says."""
-    return scripted_programs(tmp_path)
+def service(service_of_file: ServiceProcess) -> ServiceProcess:
+    """It, running. Tests may end it; a fence they use is higher than those of tests before."""
+    return running_again(service_of_file)
+
+
+@pytest.fixture(scope="module")
+def scripted_of_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service whose program is the scripted one, one for all tests of a file."""
+    root = tmp_path_factory.mktemp("scripted")
+    one = ServiceProcess(root, programs=scripted_programs(root))
+    yield one
+    check_and_stop(one)
+
+
+@pytest.fixture
+def scripted(scripted_of_file: ServiceProcess) -> ServiceProcess:
+    """It, running; what its program does is up to `behaving`."""
+    return running_again(scripted_of_file)
 
 
 @pytest.fixture
@@ -64,11 +97,15 @@ def start_net(start_service: StartService, tmp_path: Path) -> StartService:
 
 
 @pytest.fixture(scope="module")
-def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    """A net service with the program that stands in, one for all tests of a file; they leave no
-    fence."""
+def net_of_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A net service with the program that stands in, one for all tests of a file."""
     root = tmp_path_factory.mktemp("net")
     one = ServiceProcess(root / "service", subsystem="net", programs=net_programs(root))
-    one.start()
     yield one
     check_and_stop(one)
+
+
+@pytest.fixture
+def net(net_of_file: ServiceProcess) -> ServiceProcess:
+    """It, running. Tests may end it; a fence they use is higher than those of tests before."""
+    return running_again(net_of_file)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Stands in for net-bench where a test needs what the real one cannot be made to do.
 
-SCRIPT names the behaviour. As a far end it says what it was told in the reason of its end, serves
-one connection from the allowed address that shows the token, and ends with the lifeline.
+A file `script` beside this one names the behaviour. As a far end it repeats its settings in the
+reason of its end, serves one connection from the allowed address that shows the token, and ends
+with the lifeline.
 """
 
 import json
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 FOREVER_S = 600
@@ -112,7 +114,8 @@ def main() -> int:
         sys.stdout.write(json.dumps(table()))
         return 0
     if sys.argv[1] == "far-end":
-        return far_end(os.environ.get("SCRIPT", ""))
+        script = Path(__file__).with_name("script")
+        return far_end(script.read_text() if script.exists() else "")
     say({"event": "error", "code": "told", "message": told("--session-fd")})
     return 1
 

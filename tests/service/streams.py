@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ class RunningTrial:
         self.status: int | None = None
         self.problem: dict[str, Any] = {}
         self.cut = False
+        self._socket: socket.socket | None = None
         self._service = service
         self._request = {"id": trial_id, **(request or LONG)}
         self._renewing = threading.Event()
@@ -50,6 +52,7 @@ class RunningTrial:
                 self._service.another_client() as client,
                 client.stream("POST", self.path, json=self._request) as answer,
             ):
+                self._socket = answer.extensions["network_stream"].get_extra_info("socket")
                 self.status = answer.status_code
                 if answer.status_code != 200:
                     self.problem = json.loads(answer.read())
@@ -78,6 +81,7 @@ class RunningTrial:
     def begun(self) -> Self:
         """Returns when the first line is there, or when there will be none."""
         assert self._started.wait(PATIENCE_S)
+        self._service.make_programs_yield()
         return self
 
     def finish(self, seconds: float = PATIENCE_S) -> list[dict[str, Any]]:
@@ -86,6 +90,15 @@ class RunningTrial:
         for thread in self._threads:
             thread.join(10)
         return self.lines
+
+    def hang_up(self) -> None:
+        """Close the connection, so that the service ends the trial, and wait for that end."""
+        if self._socket is not None and not self.ended.is_set():
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+        self.forget_the_lease()
+        self.finish()
+        assert self._service.programs_gone_within() and lock_is_free(self._service.lock)
 
     def failure(self) -> dict[str, Any]:
         """The line in place of a figure."""
@@ -101,8 +114,7 @@ def running(service: ServiceProcess, trial_id: str, **request: Any) -> Iterator[
     try:
         yield trial
     finally:
-        trial.forget_the_lease()
-        trial.finish()
+        trial.hang_up()
 
 
 def outcome(service: ServiceProcess, trial: str) -> str:

@@ -13,7 +13,6 @@ from hostbench.host.inventory import inventory
 from hostbench.model.host import HostInventory
 from hostbench.model.service import SERVICE_EVENT, IdleAnswer, ServiceTable
 from tests.patience import SOON_S, comes_true
-from tests.service.conftest import StartService
 from tests.service.streams import SHORT, outcome, running
 from tests.stack.service_process import PROGRAMS, ServiceProcess, events
 
@@ -22,7 +21,7 @@ def test_a_trial_is_streamed(service: ServiceProcess) -> None:
     answer = service.post(id="t1", workload="fma", params={"threads": 1, "duration_s": 0.3})
     assert answer.headers["content-type"] == "application/x-ndjson"
     lines = events(answer)
-    assert [line["event"] for line in lines] == ["start", "end", "control_plane"]
+    assert [line["event"] for line in lines] == ["start", "end", "others", "control_plane"]
     for line in answer.content.splitlines():
         SERVICE_EVENT.validate_json(line)
     assert lines[0]["params"]["threads"] == 1 and lines[0]["params"]["duration_s"] == 0.3
@@ -103,17 +102,24 @@ def test_health_while_a_trial_runs(service: ServiceProcess) -> None:
         assert worst_s < SOON_S, "it was not put off until the end of the trial"
 
 
-def test_metrics_count_trials_and_tell_the_fence(start_service: StartService) -> None:
-    service = start_service("own")
+def test_metrics_count_trials_and_tell_the_fence(service: ServiceProcess) -> None:
+    measured, stale = trials(service, "measured"), trials(service, "stale_fence")
     service.post(id="t1", fence=7, **SHORT)
     service.post(id="t2", fence=6, **SHORT)
+    assert trials(service, "measured") == measured + 1
+    assert trials(service, "stale_fence") == stale + 1
     text = service.client.get("/metrics").text
-    assert 'hostbench_service_trials_total{outcome="measured",tool="hostbench"} 1.0' in text
-    assert 'hostbench_service_trials_total{outcome="stale_fence",tool="hostbench"} 1.0' in text
     assert "hostbench_service_fence 7.0" in text
     assert "hostbench_service_trials_running 0.0" in text
     with running(service, "t3", fence=7, workload="clock", params={"duration_s": 60}):
         assert "hostbench_service_trials_running 1.0" in service.client.get("/metrics").text
+
+
+def trials(service: ServiceProcess, outcome: str) -> float:
+    """How many trials have ended so, by the service's metrics."""
+    name = f'hostbench_service_trials_total{{outcome="{outcome}",tool="hostbench"}}'
+    lines = service.client.get("/metrics").text.splitlines()
+    return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
 
 
 def test_nothing_is_left_of_many_trials(service: ServiceProcess) -> None:
@@ -135,13 +141,19 @@ def _threads_and_descriptors(pid: int) -> tuple[int, int]:
     return len(list((process / "task").iterdir())), len(list((process / "fd").iterdir()))
 
 
-def test_one_line_of_log_an_event(start_service: StartService) -> None:
-    service = start_service("own")
-    service.post(id="t1", workload="clock", params={"duration_s": 1, "sample_interval_s": 0.1})
-    assert outcome(service, "t1") == "measured"
+def test_one_line_of_log_an_event(service: ServiceProcess) -> None:
+    before = len(service.log.splitlines())
+    service.post(id="log", workload="clock", params={"duration_s": 1, "sample_interval_s": 0.1})
+    assert outcome(service, "log") == "measured"
     logged = [json.loads(line)["event"] for line in service.log.splitlines()]
-    assert logged == ["listening", "trial_begins", "trial_ends"]
+    assert logged[0] == "listening" and "listening" not in logged[1:]
+    assert logged[before:] == ["trial_begins", "trial_ends"]
     assert service.key not in service.log
+
+
+def test_without_an_orchestrator_it_registers_nowhere(service: ServiceProcess) -> None:
+    assert httpx.get(f"{service.url}/healthz").status_code == 200
+    assert "registration" not in service.log
 
 
 @pytest.mark.parametrize("path", ["/", "/trials/x", "/nothing"])

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import pytest
@@ -17,7 +16,7 @@ import pytest
 from hostbench.model.service import LEASE_S
 from hostbench.service.__main__ import GRACE_S
 from tests.patience import SOON_S, comes_true
-from tests.service.conftest import StartService
+from tests.service.conftest import StartService, behaving
 from tests.service.streams import LONG, SHORT, lock_is_free, outcome, running
 from tests.stack.service_process import CHECKOUT, ServiceProcess
 
@@ -70,14 +69,11 @@ def test_nobody_ever_renews(service: ServiceProcess) -> None:
     assert outcome(service, "t1") == "lease_lost"
 
 
-def test_a_program_that_ignores_signals_is_gone_in_time(
-    start_service: StartService, scripted: Path
-) -> None:
-    service = start_service(programs=scripted, SCRIPT="hang")
-    with running(service, "t1", **HANG) as trial:
+def test_a_program_that_ignores_signals_is_gone_in_time(scripted: ServiceProcess) -> None:
+    with behaving(scripted, "hang"), running(scripted, "t1", **HANG) as trial:
         trial.forget_the_lease()
         assert trial.failure()["code"] == "lease_lost"
-    assert not service.program_pids()
+    assert not scripted.program_pids()
 
 
 def test_a_lease_of_a_trial_that_has_ended(service: ServiceProcess) -> None:
@@ -109,13 +105,12 @@ def test_the_connection_closes(service: ServiceProcess, polite: bool) -> None:
 
 
 def test_the_connection_closes_before_the_first_line(
-    start_service: StartService, scripted: Path, tmp_path: Path
+    start_service: StartService, scripted: ServiceProcess
 ) -> None:
     """While it waits for a host that somebody else holds with a lower fence and does not yield."""
-    hang = start_service("hang", programs=scripted, SCRIPT="hang")
-    other = start_service("other")
-    with running(hang, "t1", fence=1, **HANG):
-        os.kill(hang.pid, signal.SIGSTOP)
+    other = start_service("other", lock=scripted.lock)
+    with behaving(scripted, "hang"), running(scripted, "t1", fence=1, **HANG):
+        os.kill(scripted.pid, signal.SIGSTOP)
         try:
             begun = {"id": "t2", "fence": 2, **SHORT}
             timeout = httpx.Timeout(60, read=1)
@@ -124,7 +119,7 @@ def test_the_connection_closes_before_the_first_line(
             assert outcome(other, "t2") == "caller_gone"
             assert "hostbench_service_trials_running 0.0" in other.client.get("/metrics").text
         finally:
-            os.kill(hang.pid, signal.SIGCONT)
+            os.kill(scripted.pid, signal.SIGCONT)
 
 
 def test_a_caller_that_is_killed(service: ServiceProcess, caller: subprocess.Popen[str]) -> None:
@@ -144,9 +139,8 @@ def test_a_caller_that_is_stopped(service: ServiceProcess, caller: subprocess.Po
     assert "lease_lost" in caller.communicate(timeout=60)[0]
 
 
-def test_a_service_that_is_killed(start_service: StartService) -> None:
-    service = start_service()
-    with running(service, "t1") as trial:
+def test_a_service_that_is_killed(service: ServiceProcess) -> None:
+    with running(service, "killed") as trial:
         service.wait_for_program()
         service.kill()
         assert service.programs_gone_within(), "the lifeline was not enough"
@@ -158,9 +152,8 @@ def test_a_service_that_is_killed(start_service: StartService) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_service_that_is_told_to_end(start_service: StartService, number: signal.Signals) -> None:
+def test_a_service_that_is_told_to_end(service: ServiceProcess, number: signal.Signals) -> None:
     """Again and again, until it has ended."""
-    service = start_service()
     process = service.process
     assert process is not None
 
@@ -170,7 +163,7 @@ def test_a_service_that_is_told_to_end(start_service: StartService, number: sign
             time.sleep(0.001)
         return process.poll() is not None
 
-    with running(service, "t1") as trial:
+    with running(service, f"told-{number}") as trial:
         assert comes_true(ends)
         assert process.returncode == 0
         assert trial.failure()["code"] == "service_ends"
@@ -178,15 +171,13 @@ def test_a_service_that_is_told_to_end(start_service: StartService, number: sign
     assert not service.program_pids() and lock_is_free(service.lock)
 
 
-def test_a_service_that_is_told_to_end_while_nothing_runs(start_service: StartService) -> None:
-    service = start_service()
+def test_a_service_that_is_told_to_end_while_nothing_runs(service: ServiceProcess) -> None:
     began_s = time.monotonic()
     assert service.stop() == 0
     assert time.monotonic() - began_s < GRACE_S, "nothing had to be waited for"
 
 
-def test_a_service_that_is_told_to_end_during_a_look(start_service: StartService) -> None:
-    service = start_service()
+def test_a_service_that_is_told_to_end_during_a_look(service: ServiceProcess) -> None:
     with service.another_client() as client, ThreadPoolExecutor(1) as thread:
         look = thread.submit(client.get, "/idle?seconds=10")
         time.sleep(2)
@@ -194,11 +185,13 @@ def test_a_service_that_is_told_to_end_during_a_look(start_service: StartService
         assert look.result().status_code == 503, "it was not waited for"
 
 
-def test_an_ignored_sigchld_does_no_harm(start_service: StartService) -> None:
+def test_an_ignored_sigchld_does_no_harm(service_of_file: ServiceProcess) -> None:
     """Whoever starts us may have it ignored; then the kernel reaps our programs for us."""
+    service = service_of_file
+    service.stop()
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        service = start_service()
+        service.start()
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert b'"end"' in service.post(id="t1", **SHORT).content.splitlines()[1]

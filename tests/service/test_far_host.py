@@ -23,9 +23,9 @@ from hostbench.remote.transport import HttpTransport
 from hostbench.run.local import LocalTransport
 from tests.faults.command import scripted_net_programs
 from tests.patience import SOON_S
-from tests.service.conftest import StartService
+from tests.service.conftest import StartService, behaving, check_and_stop, running_again
 from tests.service.streams import lock_is_free
-from tests.stack.service_process import SERVICE_KEY
+from tests.stack.service_process import SERVICE_KEY, ServiceProcess
 
 NET: dict[str, Any] = {"subsystem": "net"}
 
@@ -42,14 +42,28 @@ def net_programs(tmp_path: Path) -> Path:
     return scripted_net_programs(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def services(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[ServiceProcess, ServiceProcess]]:
+    """A near and a far host, for all tests of this file; each has programs of its own."""
+    both = []
+    for host in ("near-1", "far-1"):
+        root = tmp_path_factory.mktemp(host)
+        both.append(ServiceProcess(root, host=host, programs=scripted_net_programs(root), **NET))
+    near, far = both
+    yield near, far
+    for one in both:
+        check_and_stop(one)
+
+
 class Two:
     """A near and a far host, and what a transport between them says."""
 
     def __init__(
-        self, start_service: StartService, programs: Path, interrupt: Interrupt, script: str = ""
+        self, services: tuple[ServiceProcess, ServiceProcess], interrupt: Interrupt
     ) -> None:
-        self.near = start_service("near", "near-1", programs=programs, **NET)
-        self.far = start_service("far", "far-1", programs=programs, SCRIPT=script, **NET)
+        self.near, self.far = map(running_again, services)
         self.interrupt = interrupt
         self.remotes = [self.near.remote(), self.far.remote()]
         self.met = meet(self.remotes[1], self.remotes[0], interrupt)
@@ -87,15 +101,12 @@ class Two:
 
 
 @pytest.fixture
-def two(start_service: StartService, net_programs: Path, interrupt: Interrupt) -> Iterator[Two]:
-    pair = Two(start_service, net_programs, interrupt)
+def two(services: tuple[ServiceProcess, ServiceProcess], interrupt: Interrupt) -> Iterator[Two]:
+    pair = Two(services, interrupt)
     yield pair
-    close(pair)
-
-
-def close(pair: Two) -> None:
     for remote in pair.remotes:
         remote.close()
+    assert pair.near.programs_gone_within() and pair.far.programs_gone_within()
 
 
 def trial(duration_s: float = 0.2, **changes: Any) -> Trial:
@@ -134,46 +145,42 @@ def test_each_trial_has_a_session_of_its_own(two: Two) -> None:
 @pytest.mark.exhaustive
 def test_a_trial_on_one_host_opens_none(two: Two) -> None:
     params = {"streams": 1, "duration_s": 0.1, "target": "loopback"}
+    before = two.far.log.count("session")
     events = two.run(trial(params=params))
     assert isinstance(events[0], StartEvent) and events[0].params["target"] == "loopback"
-    assert "session" not in two.far.log
+    assert two.far.log.count("session") == before
 
 
-def test_a_far_host_that_refuses_the_test(
-    start_service: StartService, net_programs: Path, interrupt: Interrupt
-) -> None:
-    pair = Two(start_service, net_programs, interrupt, script="refuses")
-    with pytest.raises(TrialFailed) as caught:
-        pair.run(trial())
+def test_a_far_host_that_refuses_the_test(two: Two) -> None:
+    with behaving(two.far, "refuses"), pytest.raises(TrialFailed) as caught:
+        two.run(trial())
     text = "the far end refused the test; far host far-1: 5 streams are asked for, 2 are allowed"
     assert (caught.value.code, caught.value.message) == ("refused", text)
-    assert pair.nothing_is_left()
-    close(pair)
+    assert two.nothing_is_left()
 
 
 @pytest.mark.exhaustive
-def test_a_session_that_nobody_came_for_in_time(
-    start_service: StartService, net_programs: Path, interrupt: Interrupt
-) -> None:
+def test_a_session_that_nobody_came_for_in_time(two: Two) -> None:
     """It may be that somebody else had the near host: it is tried again until that is hopeless."""
-    pair = Two(start_service, net_programs, interrupt, script="expires")
-    with pytest.raises(TrialFailed, match="nobody has proved the token in time"):
-        pair.run(trial(), busy_s=6.0)
-    assert pair.far.log.count('"session_begins"') > 1
-    assert pair.nothing_is_left()
-    close(pair)
+    before = two.far.log.count('"session_begins"')
+    with (
+        behaving(two.far, "expires"),
+        pytest.raises(TrialFailed, match="nobody has proved the token in time"),
+    ):
+        two.run(trial(), busy_s=6.0)
+    assert two.far.log.count('"session_begins"') > before + 1
+    assert two.nothing_is_left()
 
 
-def test_a_far_end_that_crashes(
-    start_service: StartService, net_programs: Path, interrupt: Interrupt
-) -> None:
-    pair = Two(start_service, net_programs, interrupt, script="crash")
+def test_a_far_end_that_crashes(two: Two) -> None:
     started_s = time.monotonic()
-    with pytest.raises(TrialFailed, match="the far end closed the connection"):
-        pair.run(trial(duration_s=60))
+    with (
+        behaving(two.far, "crash"),
+        pytest.raises(TrialFailed, match="the far end closed the connection"),
+    ):
+        two.run(trial(duration_s=60))
     assert time.monotonic() - started_s < SOON_S
-    assert pair.nothing_is_left()
-    close(pair)
+    assert two.nothing_is_left()
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
@@ -181,11 +188,12 @@ def test_a_far_end_that_crashes(
 def test_a_far_service_that_ends_in_mid_trial(two: Two, signum: signal.Signals) -> None:
     """Its far end ends with it, and the job: no other trial would find the far host."""
     events = two.begun()
-    os.kill(two.far.pid, signum)
     ended_s = time.monotonic()
+    os.kill(two.far.pid, signum)
     with pytest.raises(ServiceLost) as caught:
         list(events)
     assert time.monotonic() - ended_s < SOON_S
+    two.far.stop()
     assert two.far.url in caught.value.message
     assert two.nothing_is_left()
 
@@ -233,20 +241,18 @@ def test_a_far_host_that_somebody_else_uses_is_waited_for(two: Two) -> None:
 
 
 def test_both_ends_at_one_host(
-    start_service: StartService, net_programs: Path, interrupt: Interrupt
+    two: Two, start_service: StartService, net_programs: Path, interrupt: Interrupt
 ) -> None:
     """Two services that take one lock: each end would wait for the other."""
-    pair = Two(start_service, net_programs, interrupt)
-    again = start_service("again", "again-1", programs=net_programs, lock=pair.near.lock, **NET)
+    again = start_service("again", "again-1", programs=net_programs, lock=two.near.lock, **NET)
     remote = again.remote()
-    pair.met = meet(remote, pair.remotes[0], interrupt)
+    two.met = meet(remote, two.remotes[0], interrupt)
     started_s = time.monotonic()
     with pytest.raises(ResourceError, match="of the same host as the other end"):
-        pair.run(trial())
+        two.run(trial())
     assert time.monotonic() - started_s < SOON_S
-    assert pair.nothing_is_left()
+    assert two.nothing_is_left()
     remote.close()
-    close(pair)
 
 
 @pytest.mark.exhaustive
@@ -287,7 +293,7 @@ def test_a_run_by_hand_with_a_far_host(
     transport = FarTransport(local, far, None, "job", interrupt)
     events = list(transport.run(trial()))
     assert isinstance(events[0], StartEvent) and events[0].params["target"] == "far_host"
-    assert isinstance(events[-1], EndEvent)
+    assert isinstance(events[-2], EndEvent)
     assert two.nothing_is_left()
 
 

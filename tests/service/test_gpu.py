@@ -100,7 +100,7 @@ def test_a_driver_that_came_later_is_found(start_service: StartService, tmp_path
     service = start_service("gpu", subsystem="gpu", OCL_ICD_VENDORS=str(tmp_path / "drivers"))
     (tmp_path / "drivers" / POCL.name).write_text(POCL.read_text())
     lines = measured(service, "copy", on_the_cpu("copy", 0))
-    assert [line["event"] for line in lines][-2:] == ["end", "control_plane"]
+    assert [line["event"] for line in lines][-3:] == ["end", "others", "control_plane"]
 
 
 def measured(
@@ -155,12 +155,12 @@ def test_every_workload_of_opencl_through_the_service(pocl: ServiceProcess, work
     params = on_the_cpu(workload, cpu_with_opencl())
     lines = measured(pocl, workload, params)
     names = [line["event"] for line in lines]
-    assert names[0] == "start" and names[-2:] == ["end", "control_plane"], lines
+    assert names[0] == "start" and names[-3:] == ["end", "others", "control_plane"], lines
     assert lines[0]["params"]["device"] == params["device"]
     assert "not_a_gpu" in [line["code"] for line in lines if line["event"] == "warning"]
     served = ServiceTable.model_validate_json(pocl.client.get("/workloads").content).table
     row = served.workload(workload)
-    assert row is not None and lines[-2]["metrics"][row.primary.name] > 0
+    assert row is not None and lines[-3]["metrics"][row.primary.name] > 0
 
 
 def test_a_device_that_is_not_there(pocl: ServiceProcess) -> None:
@@ -193,7 +193,7 @@ def test_a_card_of_nvidias(start_service: StartService) -> None:
     assert seen is not None and [one.backend for one in seen.devices] == ["cuda", "cuda"]
     params = {"dtype": "fp32", "device": seen.devices[1].uuid, **SHORT}
     lines = measured(service, "fma", params)
-    assert lines[-2]["event"] == "end", lines
+    assert lines[-3]["event"] == "end", lines
     assert lines[0]["facts"]["device_uuid"] == seen.devices[1].uuid
     assert "nothing_runs_here" not in service.log
 

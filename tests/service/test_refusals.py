@@ -4,13 +4,14 @@ import fcntl
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.service.conftest import StartService
+from tests.service.conftest import behaving, check_and_stop
 from tests.service.streams import SHORT, lock_is_free, running
 from tests.stack.service_process import ServiceProcess
 
@@ -183,10 +184,14 @@ def test_another_build_of_the_program(service: ServiceProcess) -> None:
     assert service.post(id="t1", sha256=problem(answer)["sha256"], **SHORT).status_code == 200
 
 
-def test_a_program_that_was_built_again(start_service: StartService, scripted: Path) -> None:
-    service = start_service(programs=scripted)
+def programs_of(service: ServiceProcess) -> Path:
+    return Path(service.environment["HOSTBENCH_PROGRAMS"])
+
+
+def test_a_program_that_was_built_again(scripted: ServiceProcess) -> None:
+    service = scripted
     before = service.client.get("/workloads").json()["program"]["sha256"]
-    with (scripted / "cpu-bench").open("a") as program:
+    with (programs_of(scripted) / "cpu-bench").open("a") as program:
         program.write("# another build\n")
     answer = service.post(id="t1", sha256=before, workload="fma")
     assert answer.status_code == 409 and problem(answer)["code"] == "program_changed"
@@ -195,30 +200,39 @@ def test_a_program_that_was_built_again(start_service: StartService, scripted: P
     assert service.post(id="t1", sha256=now, workload="fma").status_code == 200
 
 
-def test_a_program_that_was_removed(start_service: StartService, scripted: Path) -> None:
-    service = start_service(programs=scripted)
-    shutil.move(scripted / "cpu-bench", scripted / "away")
+def test_a_program_that_was_removed(scripted: ServiceProcess) -> None:
+    service, programs = scripted, programs_of(scripted)
+    shutil.move(programs / "cpu-bench", programs / "away")
     for answer in (service.post(id="t1", workload="fma"), service.client.get("/workloads")):
         assert answer.status_code == 503 and problem(answer)["code"] == "lacking"
         assert "make programs" in problem(answer)["detail"]
-    shutil.move(scripted / "away", scripted / "cpu-bench")
+    shutil.move(programs / "away", programs / "cpu-bench")
     assert service.post(id="t1", workload="fma").status_code == 200
 
 
-def test_a_program_that_cannot_be_started(start_service: StartService, scripted: Path) -> None:
-    service = start_service(programs=scripted)
-    (scripted / "cpu-bench").chmod(0o644)
+def test_a_program_that_cannot_be_started(scripted: ServiceProcess) -> None:
+    service, program = scripted, programs_of(scripted) / "cpu-bench"
+    program.chmod(0o644)
     answer = service.post(id="t1", workload="fma")
     assert answer.status_code == 503 and problem(answer)["code"] == "lacking"
     assert "cannot start" in problem(answer)["detail"]
-    (scripted / "cpu-bench").chmod(0o755)
+    program.chmod(0o755)
     assert service.post(id="t1", workload="fma").status_code == 200
 
 
-def test_a_lock_that_cannot_be_taken(start_service: StartService, tmp_path: Path) -> None:
-    lock = tmp_path / "away" / "lock"
-    lock.parent.mkdir()
-    service = start_service(lock=lock)
+@pytest.fixture(scope="module")
+def with_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service whose lock file is alone in its directory, and may be spoilt."""
+    root = tmp_path_factory.mktemp("with_lock")
+    (root / "away").mkdir()
+    one = ServiceProcess(root, lock=root / "away" / "lock")
+    one.start()
+    yield one
+    check_and_stop(one)
+
+
+def test_a_lock_that_cannot_be_taken(with_lock: ServiceProcess) -> None:
+    service, lock = with_lock, with_lock.lock
     lock.unlink()
     lock.parent.rmdir()
     answer = service.post(id="t1", **SHORT)
@@ -237,18 +251,20 @@ def test_a_lock_that_cannot_be_taken(start_service: StartService, tmp_path: Path
     ],
 )
 @pytest.mark.sampled(2)
-def test_faulty_programs(
-    start_service: StartService, scripted: Path, script: str, code: str
-) -> None:
-    service = start_service(programs=scripted, SCRIPT=script)
-    with running(service, "t1", workload="fma", params={"threads": 1}) as trial:
+def test_faulty_programs(scripted: ServiceProcess, script: str, code: str) -> None:
+    service = scripted
+    params = {"threads": 1}
+    with (
+        behaving(service, script),
+        running(service, "t1", workload="fma", params=params) as trial,
+    ):
         assert trial.failure()["code"] == code
     assert json.loads(service.lock.read_text())["holder"]["job"] == "t1"
     assert lock_is_free(service.lock)
 
 
-def test_whatever_stands_in_the_lock_file(start_service: StartService, tmp_path: Path) -> None:
-    service = start_service()
+def test_whatever_stands_in_the_lock_file(with_lock: ServiceProcess) -> None:
+    service = with_lock
     service.lock.write_text(
         '{"fence": NaN, "holder": {"job": NaN, "pid": 1e400, "user": ["x"], "host": "' + "h" * 900
         + '", "fence": "4", "since_unix_s": 1e300}}'

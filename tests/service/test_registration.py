@@ -21,10 +21,12 @@ from hostbench.remote import client as remote
 from hostbench.service import registration
 from hostbench.service.__main__ import GRACE_S
 from hostbench.service.registration import RENEW_S
+from tests.faults.command import scripted_programs
 from tests.patience import SOON_S, wait_until
-from tests.service.conftest import StartService
+from tests.service.conftest import StartService, behaving, check_and_stop
 from tests.service.streams import running
-from tests.stack.service_process import SERVICE_KEY, ServiceProcess, free_port
+from tests.stack.ports import free_port
+from tests.stack.service_process import SERVICE_KEY, ServiceProcess
 
 
 class Registry:
@@ -87,11 +89,26 @@ def told(start_service: StartService, port: int) -> ServiceProcess:
     return start_service(HOSTBENCH_ORCHESTRATOR_URL=f"http://127.0.0.1:{port}/")
 
 
-def test_it_registers_and_renews(
-    start_service: StartService, registry: Callable[..., Registry]
-) -> None:
-    one = registry(free_port())
-    service = told(start_service, one._server.server_port)
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServiceProcess, Registry]]:
+    """A service and its registry for all tests to which it makes no difference what the service
+    went through before."""
+    root = tmp_path_factory.mktemp("service")
+    port = free_port()
+    one = Registry(port)
+    service = ServiceProcess(
+        root,
+        programs=scripted_programs(root),
+        HOSTBENCH_ORCHESTRATOR_URL=f"http://127.0.0.1:{port}/",
+    )
+    service.start()
+    yield service, one
+    check_and_stop(service)
+    one.close()
+
+
+def test_it_registers_and_renews(pair: tuple[ServiceProcess, Registry]) -> None:
+    service, one = pair
     wait_until(lambda: one.count() >= 3)
     (first_s, first), (second_s, second) = one.registrations[:2]
     assert first == second
@@ -105,18 +122,15 @@ def test_it_registers_and_renews(
     assert one.registrations[-1][1].instance != first.instance
 
 
-def test_it_can_be_called_back_at_once(
-    start_service: StartService, registry: Callable[..., Registry]
-) -> None:
+def test_it_can_be_called_back_at_once(pair: tuple[ServiceProcess, Registry]) -> None:
     """The orchestrator asks for the table before it answers."""
-    one = registry(free_port())
-    service = ServiceProcess(start_service("first").root.parent / "second",
-        HOSTBENCH_ORCHESTRATOR_URL=f"http://127.0.0.1:{one._server.server_port}")  # fmt: skip
+    service, one = pair
+    service.stop()
+    before = one.count()
     service.start(wait=False)
-    wait_until(lambda: one.count() > 0)
+    wait_until(lambda: one.count() > before)
     with contextlib.closing(service.remote()) as remote:
         assert remote.table().subsystem == "cpu"
-    service.__exit__()
 
 
 def test_a_service_that_is_looked_at_for_long_registers(
@@ -175,27 +189,27 @@ def test_it_comes_back_to_an_orchestrator_that_was_away(
     wait_until(lambda: '"registered"' in service.log)
 
 
-def test_an_orchestrator_that_refuses(
-    start_service: StartService, registry: Callable[..., Registry]
-) -> None:
-    one = registry(free_port(), status=401)
-    service = told(start_service, one._server.server_port)
+def test_an_orchestrator_that_refuses(pair: tuple[ServiceProcess, Registry]) -> None:
+    service, one = pair
+    one.status = 401
     wait_until(lambda: "HTTP status 401" in service.log)
+    before = one.count()
     one.status = 200
-    wait_until(lambda: one.count() > 0)
+    wait_until(lambda: one.count() > before)
 
 
 def test_not_while_a_trial_runs_and_at_once_afterwards(
-    start_service: StartService, registry: Callable[..., Registry]
+    pair: tuple[ServiceProcess, Registry],
 ) -> None:
-    one = registry(free_port())
-    service = told(start_service, one._server.server_port)
-    wait_until(lambda: one.count() > 0)
-    params = {"threads": 1, "duration_s": 4}
-    with running(service, "t1", workload="clock", params=params) as trial:
+    service, one = pair
+    params = {"threads": 1}
+    with (
+        behaving(service, "slower"),
+        running(service, "t1", workload="clock", params=params) as trial,
+    ):
         time.sleep(0.3)
         before = one.count()
-        trial.finish()
+        assert "end" in [line["event"] for line in trial.finish()]
         assert one.count() <= before + 1
     wait_until(lambda: one.count() > before)
 
@@ -212,8 +226,3 @@ def test_it_ends_at_once_and_says_nothing_more(
         "listening",
         "registration_fails",
     }
-
-
-def test_without_an_orchestrator_it_is_a_service_all_the_same(service: ServiceProcess) -> None:
-    assert httpx.get(f"{service.url}/healthz").status_code == 200
-    assert "registration" not in service.log

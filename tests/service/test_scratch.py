@@ -1,5 +1,7 @@
 """The file that the trials of one job share: who gets it, and when its space comes back."""
 
+import contextlib
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from hostbench.model.trial import Beside, Trial
 from hostbench.programs.program import load_program
 from hostbench.run.local import LocalTransport
 from tests.faults.command import scripted_programs
-from tests.service.conftest import StartService
+from tests.service.conftest import StartService, behaving, check_and_stop
 from tests.service.streams import outcome, running
 from tests.stack.service_process import ServiceProcess, events
 
@@ -34,17 +36,15 @@ ls -l /proc/self/fd
 """
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    path = tmp_path / "scratch"
-    path.mkdir()
-    return path
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scratch")
 
 
-@pytest.fixture
-def programs(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Scripted programs, of which one works on a file."""
-    path = scripted_programs(tmp_path)
+    path = scripted_programs(tmp_path_factory.mktemp("scripted"))
     table = json.loads((path / "cpu-bench.json").read_text())
     for workload in table["workloads"]:
         workload["params"].append(PARAM)
@@ -52,9 +52,24 @@ def programs(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def service_of_file(
+    tmp_path_factory: pytest.TempPathFactory, programs: Path, directory: Path
+) -> Iterator[ServiceProcess]:
+    root = tmp_path_factory.mktemp("service")
+    scratch: dict[str, Any] = {VARIABLE: str(directory)}
+    one = ServiceProcess(root, programs=programs, SCRIPT="scratch", **scratch)
+    yield one
+    check_and_stop(one)
+
+
+_fences = itertools.count(10, 10)
+
+
 @pytest.fixture
-def service(start_service: StartService, programs: Path, directory: Path) -> ServiceProcess:
-    return start_service(programs=programs, SCRIPT="scratch", **{VARIABLE: str(directory)})
+def fence() -> int:
+    """That of a job which no test before had, and which has no file yet."""
+    return next(_fences)
 
 
 def used(lines: list[dict[str, Any]]) -> tuple[int, int]:
@@ -67,41 +82,46 @@ def used(lines: list[dict[str, Any]]) -> tuple[int, int]:
 
 def kept(service: ServiceProcess, directory: Path) -> list[int]:
     """The files there that the service holds."""
-    return [
-        entry.stat().st_ino
-        for entry in Path(f"/proc/{service.pid}/fd").iterdir()
-        if str(entry.readlink()).startswith(f"{directory}/")
-    ]
+    found = []
+    for entry in Path(f"/proc/{service.pid}/fd").iterdir():
+        # The service may close a descriptor meanwhile, such as that of a connection.
+        with contextlib.suppress(FileNotFoundError):
+            if str(entry.readlink()).startswith(f"{directory}/"):
+                found.append(entry.stat().st_ino)
+    return found
 
 
-def test_trials_of_a_job_share_a_file(service: ServiceProcess, directory: Path) -> None:
-    found = [used(events(service.post(id=f"t{n}", fence=10, **TRIAL))) for n in range(3)]
+def test_trials_of_a_job_share_a_file(service: ServiceProcess, directory: Path, fence: int) -> None:
+    found = [used(events(service.post(id=f"t{n}", fence=fence, **TRIAL))) for n in range(3)]
     inode, _ = found[0]
     assert found == [(inode, 0), (inode, 4096), (inode, 8192)]
     assert kept(service, directory) == [inode]
     assert list(directory.iterdir()) == []
 
 
-def test_another_job_begins_with_an_empty_one(service: ServiceProcess, directory: Path) -> None:
-    used(events(service.post(id="t1", fence=10, **TRIAL)))
-    inode, size = used(events(service.post(id="t2", fence=11, **TRIAL)))
+def test_another_job_begins_with_an_empty_one(
+    service: ServiceProcess, directory: Path, fence: int
+) -> None:
+    used(events(service.post(id="t1", fence=fence, **TRIAL)))
+    inode, size = used(events(service.post(id="t2", fence=fence + 1, **TRIAL)))
     assert size == 0
     assert kept(service, directory) == [inode], "the space of the first one's is free"
 
 
-def test_a_trial_by_hand_leaves_nothing(service: ServiceProcess, directory: Path) -> None:
-    used(events(service.post(id="t1", fence=10, **TRIAL)))
+def test_a_trial_by_hand_leaves_nothing(
+    service: ServiceProcess, directory: Path, fence: int
+) -> None:
+    used(events(service.post(id="t1", fence=fence, **TRIAL)))
     _, size = used(events(service.post(id="t2", **TRIAL)))
     assert size == 0
     assert kept(service, directory) == [], "it had the room of the file that was kept"
-    assert used(events(service.post(id="t3", fence=10, **TRIAL)))[1] == 0
+    assert used(events(service.post(id="t3", fence=fence, **TRIAL)))[1] == 0
 
 
 def test_a_trial_that_is_ended_keeps_the_file_for_the_next(
-    start_service: StartService, programs: Path, directory: Path
+    service: ServiceProcess, directory: Path, fence: int
 ) -> None:
-    service = start_service(programs=programs, SCRIPT="hang", **{VARIABLE: str(directory)})
-    with running(service, "t1", fence=10, **TRIAL) as trial:
+    with behaving(service, "hang"), running(service, "ended", fence=fence, **TRIAL) as trial:
         trial.forget_the_lease()
         assert trial.failure()["code"] == "lease_lost"
     assert len(kept(service, directory)) == 1
@@ -110,10 +130,9 @@ def test_a_trial_that_is_ended_keeps_the_file_for_the_next(
 
 
 def test_a_service_that_is_killed_leaves_nothing(
-    start_service: StartService, programs: Path, directory: Path
+    service: ServiceProcess, directory: Path, fence: int
 ) -> None:
-    service = start_service(programs=programs, SCRIPT="slow", **{VARIABLE: str(directory)})
-    with running(service, "t1", fence=10, **TRIAL) as trial:
+    with behaving(service, "slow"), running(service, "killed", fence=fence, **TRIAL) as trial:
         service.wait_for_program()
         service.kill()
         trial.finish()
@@ -133,16 +152,16 @@ def test_a_directory_that_cannot_be_used_ends_the_service_at_its_start(
 
 
 def test_a_directory_that_cannot_be_used_any_more_fails_the_trial(
-    service: ServiceProcess, directory: Path
+    service: ServiceProcess, directory: Path, fence: int
 ) -> None:
     directory.rmdir()
-    failure, control_plane = events(service.post(id="t1", fence=10, **TRIAL))
+    failure, control_plane = events(service.post(id="gone", fence=fence, **TRIAL))
     assert (failure["event"], failure["code"], failure["exit_code"]) == ("failure", "scratch", 3)
     assert "does not exist" in failure["message"] and VARIABLE in failure["message"]
     assert control_plane["event"] == "control_plane"
-    assert outcome(service, "t1") == "failed"
+    assert outcome(service, "gone") == "failed"
     directory.mkdir()
-    assert used(events(service.post(id="t2", fence=10, **TRIAL)))[1] == 0
+    assert used(events(service.post(id="t2", fence=fence, **TRIAL)))[1] == 0
 
 
 def test_the_inventory_has_it_where_a_program_needs_it(

@@ -3,20 +3,32 @@
 import os
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hostbench.model.service import LEASE_S, SESSION_STREAM_EVENT
-from tests.service.conftest import StartService
+from tests.service.conftest import StartService, behaving, check_and_stop
 from tests.service.sessions import OPEN, session
 from tests.service.streams import lock_is_free, outcome
 from tests.stack.service_process import ServiceProcess, events
 
 
-def test_a_session_from_its_place_to_its_end(start_net: StartService) -> None:
-    net = start_net()
+@pytest.fixture(scope="module")
+def cpu(
+    tmp_path_factory: pytest.TempPathFactory, net_of_file: ServiceProcess
+) -> Iterator[ServiceProcess]:
+    """Another service of the net service's host."""
+    one = ServiceProcess(tmp_path_factory.mktemp("cpu"), lock=net_of_file.lock)
+    one.start()
+    yield one
+    check_and_stop(one)
+
+
+def test_a_session_from_its_place_to_its_end(net: ServiceProcess) -> None:
+    before = sessions_done(net)
     with session(net, "s1", streams=4, rate=1e6) as one:
         assert one.place.address == "127.0.0.1" and re.fullmatch(
             r"[0-9a-f]{32}", one.place.token or ""
@@ -30,8 +42,14 @@ def test_a_session_from_its_place_to_its_end(start_net: StartService) -> None:
     assert lines[1]["reason"] == "allowed bind duration_s expiry_s rate streams token"
     assert outcome(net, "s1") == "done"
     assert one.is_closed() and not net.program_pids() and lock_is_free(net.lock)
-    metrics = net.client.get("/metrics").text
-    assert 'hostbench_service_sessions_total{outcome="done",tool="hostbench"} 1.0' in metrics
+    assert sessions_done(net) == before + 1
+
+
+def sessions_done(net: ServiceProcess) -> float:
+    """How many sessions ended well, by the service's metrics."""
+    name = 'hostbench_service_sessions_total{outcome="done",tool="hostbench"}'
+    lines = net.client.get("/metrics").text.splitlines()
+    return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
 
 
 @pytest.mark.exhaustive
@@ -88,17 +106,15 @@ def test_the_connection_closes(net: ServiceProcess) -> None:
     assert net.programs_gone_within() and lock_is_free(net.lock)
 
 
-def test_a_far_end_that_ignores_signals_is_gone_in_time(start_net: StartService) -> None:
-    service = start_net(SCRIPT="hang")
-    with session(service, "s1") as one:
+def test_a_far_end_that_ignores_signals_is_gone_in_time(net: ServiceProcess) -> None:
+    with behaving(net, "hang"), session(net, "s1") as one:
         one.forget_the_lease()
         assert one.failure()["code"] == "lease_lost"
-    assert service.programs_gone_within() and lock_is_free(service.lock)
+    assert net.programs_gone_within() and lock_is_free(net.lock)
 
 
-def test_a_service_that_is_killed(start_net: StartService) -> None:
-    net = start_net()
-    with session(net, "s1") as one:
+def test_a_service_that_is_killed(net: ServiceProcess) -> None:
+    with session(net, "killed") as one:
         net.kill()
         assert net.programs_gone_within(), "the lifeline was not enough"
         one.finish()
@@ -109,9 +125,8 @@ def test_a_service_that_is_killed(start_net: StartService) -> None:
         assert two.finish()[1]["outcome"] == "done"
 
 
-def test_a_service_that_is_told_to_end(start_net: StartService) -> None:
-    net = start_net()
-    with session(net, "s1") as one:
+def test_a_service_that_is_told_to_end(net: ServiceProcess) -> None:
+    with session(net, "told") as one:
         assert net.stop() == 0
         assert one.failure()["code"] == "service_ends"
     assert one.is_closed()
@@ -120,8 +135,7 @@ def test_a_service_that_is_told_to_end(start_net: StartService) -> None:
 # ---- one at a time ----
 
 
-def test_a_second_session_waits_its_turn(start_net: StartService) -> None:
-    net = start_net()
+def test_a_second_session_waits_its_turn(net: ServiceProcess) -> None:
     with session(net, "s1", fence=5):
         answer = net.client.post("/sessions", json={"id": "s2", "fence": 5, **OPEN})
         assert answer.status_code == 409 and answer.json()["code"] == "busy"
@@ -132,20 +146,18 @@ def test_a_second_session_waits_its_turn(start_net: StartService) -> None:
         assert again.status_code == 409 and "s1" in again.json()["detail"]
 
 
-def test_a_higher_fence_ends_it_and_a_lower_one_is_late(start_net: StartService) -> None:
-    net = start_net()
-    with session(net, "s1", fence=5) as one:
-        with session(net, "s2", fence=6) as two:
+def test_a_higher_fence_ends_it_and_a_lower_one_is_late(net: ServiceProcess) -> None:
+    with session(net, "s1", fence=6) as one:
+        with session(net, "s2", fence=7) as two:
             assert one.failure()["code"] == "preempted"
             assert two.place.port
-        late = net.client.post("/sessions", json={"id": "s3", "fence": 5, **OPEN})
+        late = net.client.post("/sessions", json={"id": "s3", "fence": 6, **OPEN})
         assert late.status_code == 409 and late.json()["code"] == "stale_fence"
 
 
 def test_a_trial_of_another_service_of_the_host_and_a_session_exclude_one_another(
-    net: ServiceProcess, start_service: StartService
+    net: ServiceProcess, cpu: ServiceProcess
 ) -> None:
-    cpu = start_service("cpu", lock=net.lock)
     with session(net, "s1"):
         answer = cpu.post(id="t1", workload="clock", params={"duration_s": 0.1})
         assert answer.status_code == 409 and answer.json()["holder"]["service"] == "net"
@@ -205,8 +217,8 @@ def test_it_takes_a_key(net: ServiceProcess, path: str) -> None:
     assert answer.status_code == 401
 
 
-def test_other_services_open_none(service: ServiceProcess) -> None:
-    assert service.client.post("/sessions", json={"id": "s1", **OPEN}).status_code == 404
+def test_other_services_open_none(cpu: ServiceProcess) -> None:
+    assert cpu.client.post("/sessions", json={"id": "s1", **OPEN}).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -219,13 +231,13 @@ def test_other_services_open_none(service: ServiceProcess) -> None:
     ],
 )
 @pytest.mark.sampled(2)
-def test_a_faulty_far_end(start_net: StartService, script: str, code: str, part: str) -> None:
-    service = start_net(SCRIPT=script)
-    answer = service.client.post("/sessions", json={"id": "s1", **OPEN})
+def test_a_faulty_far_end(net: ServiceProcess, script: str, code: str, part: str) -> None:
+    with behaving(net, script):
+        answer = net.client.post("/sessions", json={"id": "s1", **OPEN})
     *_, failure, last = events(answer)
     assert failure["code"] == code and part in failure["message"]
     assert last["event"] == "control_plane"
-    assert not service.program_pids() and lock_is_free(service.lock)
+    assert not net.program_pids() and lock_is_free(net.lock)
 
 
 # ---- where it is ----

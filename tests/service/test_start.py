@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -13,7 +14,7 @@ import pytest
 
 from hostbench.service.settings import read_settings
 from tests.client.canned_server import certificate
-from tests.service.conftest import StartService
+from tests.service.conftest import StartService, check_and_stop
 from tests.service.sessions import session
 from tests.service.streams import LONG, SHORT, running
 from tests.stack.service_process import CHECKOUT, PROGRAMS, SERVICE_KEY, ServiceProcess
@@ -159,11 +160,20 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     assert code == 3 and at in message and "in use" in message
 
 
-def test_the_key_may_stand_in_a_file(start_service: StartService, tmp_path: Path) -> None:
-    (tmp_path / "key").write_text("another key, of a file\n")
-    service = start_service(
-        key="another key, of a file", HOSTBENCH_SERVICE_KEY_FILE=str(tmp_path / "key")
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service whose key stands in its environment and in a file."""
+    root = tmp_path_factory.mktemp("service")
+    (root / "key").write_text("another key, of a file\n")
+    one = ServiceProcess(
+        root, key="another key, of a file", HOSTBENCH_SERVICE_KEY_FILE=str(root / "key")
     )
+    one.start()
+    yield one
+    check_and_stop(one)
+
+
+def test_the_key_may_stand_in_a_file(service: ServiceProcess) -> None:
     assert service.client.get("/host").status_code == 200
 
 

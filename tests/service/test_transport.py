@@ -2,8 +2,8 @@
 
 import contextlib
 import os
-import shutil
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -30,9 +30,10 @@ from hostbench.programs.program import load_program
 from hostbench.remote.client import RemoteService, RemoteWatch, ServiceLost
 from hostbench.remote.transport import HttpTransport
 from tests.patience import SOON_S
-from tests.service.conftest import StartService
+from tests.service.conftest import StartService, behaving, check_and_stop
 from tests.service.streams import LONG, lock_is_free, outcome, running
-from tests.stack.service_process import SERVICE_KEY, ServiceProcess, free_port
+from tests.stack.ports import free_port
+from tests.stack.service_process import SERVICE_KEY, ServiceProcess
 
 SCRIPTED_PEER = Path(__file__).parents[1] / "faults" / "scripted_peer.py"
 
@@ -81,6 +82,7 @@ class Carried:
         **options: Any,
     ) -> None:
         """`primary`: what the caller takes for the primary metric of every workload."""
+        self.service = service
         self.remote = service.remote()
         self.waited: list[str] = []
         self.events: list[TrialEvent] = []
@@ -99,18 +101,27 @@ class Carried:
             # One by one: those before a failure count.
             for event in self.transport.run(one):
                 self.events.append(event)
+                if isinstance(event, StartEvent):
+                    self.service.make_programs_yield()
             return self.events
         finally:
             self.remote.close()
+
+    def begun(self, one: Trial) -> Iterator[TrialEvent]:
+        """The rest of a trial whose first event is there."""
+        events = self.transport.run(one)
+        assert isinstance(next(events), StartEvent)
+        self.service.make_programs_yield()
+        return events
 
 
 def test_a_trial_comes_as_if_it_were_local(service: ServiceProcess, interrupt: Interrupt) -> None:
     params = {"threads": 1, "duration_s": 0.5, "sample_interval_s": 0.1}
     events = Carried(service, interrupt).run(trial(params=params))
     assert isinstance(events[0], StartEvent) and events[0].params["duration_s"] == 0.5
-    assert isinstance(events[-2], EndEvent) and events[-2].metrics["clock_hertz"]
+    assert isinstance(events[-3], EndEvent) and events[-3].metrics["clock_hertz"]
     assert isinstance(events[-1], ControlPlaneEvent)
-    assert [type(one) for one in events[1:-2]] == [SampleEvent] * 5
+    assert [type(one) for one in events[1:-3]] == [SampleEvent] * 5
 
 
 def test_what_else_was_used_is_added(service: ServiceProcess, interrupt: Interrupt) -> None:
@@ -153,23 +164,19 @@ def test_a_skip(service: ServiceProcess, interrupt: Interrupt) -> None:
 
 
 def test_a_failure_has_the_program_s_own_words(
-    start_service: StartService, scripted: Path, interrupt: Interrupt
+    scripted: ServiceProcess, interrupt: Interrupt
 ) -> None:
-    service = start_service(programs=scripted, SCRIPT="wrong")
-    carried = Carried(service, interrupt)
-    with pytest.raises(TrialFailed) as caught:
+    carried = Carried(scripted, interrupt)
+    with behaving(scripted, "wrong"), pytest.raises(TrialFailed) as caught:
         carried.run(trial(workload="fma", params={"threads": 1}))
     assert caught.value.code == "wrong_result" and caught.value.exit_code == 5
     assert caught.value.message == "lane 3 is 1.5, not 1.25"
     assert [one.event for one in carried.events] == ["start", "error", "control_plane"]
 
 
-def test_another_workload_than_asked_for(
-    start_service: StartService, scripted: Path, interrupt: Interrupt
-) -> None:
+def test_another_workload_than_asked_for(scripted: ServiceProcess, interrupt: Interrupt) -> None:
     """The figures of a program that measures something else are no figures here either."""
-    service = start_service(programs=scripted)
-    carried = Carried(service, interrupt, primary="clock_hertz_x")
+    carried = Carried(scripted, interrupt, primary="clock_hertz_x")
     with pytest.raises(TrialFailed, match="no clock_hertz_x") as caught:
         carried.run(trial(workload="fma", params={"threads": 1}))
     assert caught.value.code == "no_figure"
@@ -187,21 +194,22 @@ def test_another_program_than_planned_with(service: ServiceProcess, interrupt: I
     assert caught.value.code == "program_changed"
 
 
-def test_a_program_that_is_gone(
-    start_service: StartService, scripted: Path, interrupt: Interrupt
-) -> None:
-    service = start_service(programs=scripted)
-    carried = Carried(service, interrupt)
-    (scripted / "cpu-bench").unlink()
-    with pytest.raises(ResourceError, match="make programs"):
-        carried.run(trial())
+def test_a_program_that_is_gone(scripted: ServiceProcess, interrupt: Interrupt) -> None:
+    carried = Carried(scripted, interrupt)
+    program = Path(scripted.environment["HOSTBENCH_PROGRAMS"]) / "cpu-bench"
+    away = program.rename(program.with_name("away"))
+    try:
+        with pytest.raises(ResourceError, match="make programs"):
+            carried.run(trial())
+    finally:
+        away.rename(program)
 
 
 def test_a_busy_host_is_waited_for(service: ServiceProcess, interrupt: Interrupt) -> None:
     carried = Carried(service, interrupt, fence=5)
     with running(service, "by-hand", **LONG) as other:
         threading.Timer(2.0, other.forget_the_lease).start()
-        assert len(carried.run(trial())) == 3
+        assert len(carried.run(trial())) == 4
     assert carried.waited and "by-hand" in carried.waited[0]
 
 
@@ -237,7 +245,7 @@ def test_being_preempted(service: ServiceProcess, interrupt: Interrupt) -> None:
 
 def test_the_lease_is_renewed(service: ServiceProcess, interrupt: Interrupt) -> None:
     one = trial(params={"threads": 1, "duration_s": LEASE_S + 2})
-    assert isinstance(Carried(service, interrupt).run(one)[-2], EndEvent)
+    assert isinstance(Carried(service, interrupt).run(one)[-3], EndEvent)
 
 
 def test_the_interrupt_ends_it_at_once(service: ServiceProcess, interrupt: Interrupt) -> None:
@@ -259,31 +267,23 @@ def test_leaving_it_early_ends_it(service: ServiceProcess, interrupt: Interrupt)
     assert service.programs_gone_within()
 
 
-def test_a_service_that_is_killed(start_service: StartService, interrupt: Interrupt) -> None:
-    service = start_service()
-    carried = Carried(service, interrupt)
-    threading.Timer(1.0, service.kill).start()
-    with pytest.raises(ServiceLost, match="closed the connection during its answer"):
-        carried.run(LONG_TRIAL)
-
-
-def test_a_service_that_is_stopped(start_service: StartService, interrupt: Interrupt) -> None:
-    service = start_service()
+def test_a_service_that_is_stopped(service: ServiceProcess, interrupt: Interrupt) -> None:
     carried = Carried(service, interrupt)
     pid = service.pid
-    threading.Timer(1.0, os.kill, (pid, signal.SIGSTOP)).start()
     began_s = time.monotonic()
+    events = carried.begun(LONG_TRIAL)
+    os.kill(pid, signal.SIGSTOP)
     with pytest.raises(ServiceLost, match="has not renewed the lease"):
-        carried.run(LONG_TRIAL)
+        list(events)
+    carried.remote.close()
     assert LEASE_S < time.monotonic() - began_s < LEASE_S + SOON_S
     os.kill(pid, signal.SIGCONT)
     assert service.programs_gone_within(), "it goes on where its lease has run out"
 
 
 def test_the_interrupt_while_the_service_is_stopped(
-    start_service: StartService, interrupt: Interrupt
+    service: ServiceProcess, interrupt: Interrupt
 ) -> None:
-    service = start_service()
     carried = Carried(service, interrupt)
     os.kill(service.pid, signal.SIGSTOP)
     threading.Timer(0.5, interrupt.trip).start()
@@ -292,12 +292,24 @@ def test_the_interrupt_while_the_service_is_stopped(
     os.kill(service.pid, signal.SIGCONT)
 
 
-def test_a_service_that_ends(start_service: StartService, interrupt: Interrupt) -> None:
-    service = start_service()
+def test_a_service_that_is_killed(service: ServiceProcess, interrupt: Interrupt) -> None:
     carried = Carried(service, interrupt)
-    threading.Timer(1.0, service.stop).start()
+    events = carried.begun(LONG_TRIAL)
+    service.kill()
+    with pytest.raises(ServiceLost, match="closed the connection during its answer"):
+        list(events)
+    carried.remote.close()
+
+
+def test_a_service_that_ends(service: ServiceProcess, interrupt: Interrupt) -> None:
+    carried = Carried(service, interrupt)
+    events = carried.begun(LONG_TRIAL)
+    stopping = threading.Thread(target=service.stop)
+    stopping.start()
     with pytest.raises(ServiceLost, match="the service was asked to stop"):
-        carried.run(LONG_TRIAL)
+        list(events)
+    stopping.join()
+    carried.remote.close()
 
 
 def test_nobody_there(interrupt: Interrupt) -> None:
@@ -336,14 +348,32 @@ def test_the_watch(service: ServiceProcess, interrupt: Interrupt) -> None:
     remote.close()
 
 
-def test_a_peer_is_a_trial(
-    start_service: StartService, tmp_path: Path, interrupt: Interrupt
-) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    shutil.copy(SCRIPTED_PEER, tools / "likwid-bench")
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the service with a peer looks first."""
+    return tmp_path_factory.mktemp("tools")
+
+
+@pytest.fixture(scope="module")
+def with_peer(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service that finds the peer which `install` puts there."""
+    root = tmp_path_factory.mktemp("with_peer")
+    install(tools, "")
+    one = ServiceProcess(root, PATH=f"{tools}:{os.environ['PATH']}")
+    one.start()
+    yield one
+    check_and_stop(one)
+
+
+def install(tools: Path, script: str) -> None:
+    """The scripted peer with this behaviour."""
+    command = f'PEER={script} exec {sys.executable} {SCRIPTED_PEER} "$@"'
+    (tools / "likwid-bench").write_text(f"#!/bin/sh\n{command}\n")
     (tools / "likwid-bench").chmod(0o755)
-    service = start_service(PATH=f"{tools}:{os.environ['PATH']}")
+
+
+def test_a_peer_is_a_trial(with_peer: ServiceProcess, tools: Path, interrupt: Interrupt) -> None:
+    install(tools, "")
     peer = trial(
         tool="likwid-bench",
         workload="fma",
@@ -351,7 +381,7 @@ def test_a_peer_is_a_trial(
         params={"dtype": "fp64", "isa": "avx2", "threads": 1, "slice_s": 0.0005},
         beside=Beside(cpus=(0,), rate=1e9, elapsed_s=0.1),
     )
-    started, ended, control_plane = Carried(service, interrupt).run(peer)
+    started, ended, control_plane = Carried(with_peer, interrupt).run(peer)
     assert isinstance(started, PeerStartEvent) and started.version == "9.9.9"
     assert isinstance(ended, PeerEndEvent) and "MFlops/s" in ended.output
     assert isinstance(control_plane, ControlPlaneEvent)
@@ -374,13 +404,9 @@ def test_a_peer_that_is_not_installed(
 
 
 def test_a_peer_ends_with_its_caller(
-    start_service: StartService, tmp_path: Path, interrupt: Interrupt
+    with_peer: ServiceProcess, tools: Path, interrupt: Interrupt
 ) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    shutil.copy(SCRIPTED_PEER, tools / "likwid-bench")
-    (tools / "likwid-bench").chmod(0o755)
-    service = start_service(PATH=f"{tools}:{os.environ['PATH']}", PEER="hanging_grandchild")
+    install(tools, "hanging_grandchild")
     peer = trial(
         tool="likwid-bench",
         workload="fma",
@@ -389,5 +415,5 @@ def test_a_peer_ends_with_its_caller(
     )
     threading.Timer(1.5, interrupt.trip).start()
     with pytest.raises(Interrupted):
-        Carried(service, interrupt).run(peer)
-    assert service.programs_gone_within() and lock_is_free(service.lock)
+        Carried(with_peer, interrupt).run(peer)
+    assert with_peer.programs_gone_within() and lock_is_free(with_peer.lock)

@@ -17,7 +17,7 @@ import typer
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.app import app
 from tests.patience import PATIENCE_S, comes_true
-from tests.stack.service_process import free_port
+from tests.stack.ports import free_port
 
 pytestmark = pytest.mark.exhaustive  # three virtual environments
 

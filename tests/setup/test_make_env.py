@@ -1,6 +1,7 @@
 """scripts/make-env.sh makes what the stack needs, and never overwrites."""
 
 import os
+import shutil
 import ssl
 import stat
 import subprocess
@@ -25,6 +26,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("env")
     make_env(directory)
     return directory
+
+
+@pytest.fixture
+def fresh(made: Path, tmp_path: Path) -> Path:
+    """A directory of its own, as the script leaves an empty one: keys take it a while."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path
 
 
 def mode(path: Path) -> int:
@@ -74,12 +82,11 @@ def test_what_is_deleted_is_made_anew(made: Path) -> None:
     assert changed == {"server.pem"}
 
 
-def test_the_line_for_curl_follows_the_key(tmp_path: Path) -> None:
-    make_env(tmp_path)
-    line, key = tmp_path / "secrets/authorization", tmp_path / "secrets/api_key"
+def test_the_line_for_curl_follows_the_key(fresh: Path) -> None:
+    line, key = fresh / "secrets/authorization", fresh / "secrets/api_key"
     assert line.read_text() == f"Authorization: Bearer {key.read_text()}"
     key.unlink()
-    assert "secrets/authorization" in make_env(tmp_path)
+    assert "secrets/authorization" in make_env(fresh)
     assert line.read_text() == f"Authorization: Bearer {key.read_text()}"
 
 
@@ -91,49 +98,46 @@ def test_the_line_for_curl_follows_the_key(tmp_path: Path) -> None:
         ("ca.pem", {"ca.pem"}),
     ],
 )
-def test_what_a_key_was_made_for_follows_it(tmp_path: Path, deleted: str, remade: set[str]) -> None:
-    make_env(tmp_path)
-    before = contents(tmp_path)
-    (tmp_path / "secrets" / deleted).unlink()
-    make_env(tmp_path)
-    changed = {name for name, content in contents(tmp_path).items() if content != before[name]}
+def test_what_a_key_was_made_for_follows_it(fresh: Path, deleted: str, remade: set[str]) -> None:
+    before = contents(fresh)
+    (fresh / "secrets" / deleted).unlink()
+    make_env(fresh)
+    changed = {name for name, content in contents(fresh).items() if content != before[name]}
     assert changed == remade
-    assert reaches(tmp_path, "localhost")
-    assert "nothing was changed" in make_env(tmp_path)
+    assert reaches(fresh, "localhost")
+    assert "nothing was changed" in make_env(fresh)
 
 
-def test_names_of_the_settings_are_in_the_certificate(tmp_path: Path) -> None:
-    make_env(tmp_path)
-    settings = tmp_path / ".env"
+def test_names_of_the_settings_are_in_the_certificate(fresh: Path) -> None:
+    settings = fresh / ".env"
     names = ("bench.example.org", "192.0.2.7", "2001:db8::7")
     settings.write_text(
         settings.read_text().replace(
             "HOSTBENCH_CERTIFICATE_NAMES=", f'HOSTBENCH_CERTIFICATE_NAMES="{" ".join(names)}"'
         )
     )
-    assert make_env(tmp_path).count("secrets/") == 1
+    assert make_env(fresh).count("secrets/") == 1
     for name in (*names, "localhost"):
-        assert reaches(tmp_path, name)
-    assert "nothing was changed" in make_env(tmp_path)
+        assert reaches(fresh, name)
+    assert "nothing was changed" in make_env(fresh)
 
 
-def test_a_certificate_of_ones_own_stays_where_it_fits(tmp_path: Path) -> None:
-    make_env(tmp_path)
-    secrets = tmp_path / "secrets"
-    made = certificate(tmp_path, "DNS:bench.example.org")
+def test_a_certificate_of_ones_own_stays_where_it_fits(fresh: Path) -> None:
+    secrets = fresh / "secrets"
+    made = certificate(fresh, "DNS:bench.example.org")
     for name, own in (("server.pem", made.certificate), ("server.key", made.key)):
         (secrets / name).unlink()
         (secrets / name).write_bytes(own.read_bytes())
     # It is its own authority.
-    assert "not valid by the authorities" in refused(tmp_path)
+    assert "not valid by the authorities" in refused(fresh)
     (secrets / "ca.pem").unlink()
     (secrets / "ca.pem").write_bytes(made.certificate.read_bytes())
-    before = contents(tmp_path)
-    assert "nothing was changed" in make_env(tmp_path)
-    assert contents(tmp_path) == before
-    assert reaches(tmp_path, "bench.example.org")
+    before = contents(fresh)
+    assert "nothing was changed" in make_env(fresh)
+    assert contents(fresh) == before
+    assert reaches(fresh, "bench.example.org")
     (secrets / "server.key").unlink()
-    assert "is not the certificate of secrets/server.key" in refused(tmp_path)
+    assert "is not the certificate of secrets/server.key" in refused(fresh)
     assert (secrets / "server.pem").read_bytes() == before["server.pem"]
 
 

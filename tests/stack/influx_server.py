@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Self
 import httpx
 
 from orchestrator.influx.client import InfluxClient
+from tests.stack.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = REPOSITORY / "build/servers/usr/bin/influxd"
@@ -146,10 +146,3 @@ class InfluxServer:
     ) -> InfluxClient:
         """A client of it."""
         return InfluxClient(self.url, database, user, password)
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port

@@ -4,13 +4,14 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
 from typing import Self
 
 import redis
+
+from tests.stack.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 SERVERS = REPOSITORY / "build/servers"
@@ -130,10 +131,3 @@ class RedisServer:
             self._process.kill()
             self._process.wait()
         self._process = None
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port

@@ -18,6 +18,7 @@ from hostbench.base.tls import trusting
 from hostbench.remote.client import RemoteService
 from tests.client.canned_server import Certificate
 from tests.patience import SOON_S, comes_true, wait_until
+from tests.stack.ports import free_port
 
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = CHECKOUT / "build" / "release"
@@ -26,14 +27,6 @@ START_S = 60.0
 STOP_S = 30.0
 # What a test service and all it starts carry in their environment.
 MARK = "HOSTBENCH_TEST_SERVICE"
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class ServiceProcess:
@@ -163,6 +156,13 @@ class ServiceProcess:
         """The programs and peers it has started that are still alive."""
         own = self.process.pid if self.process is not None else 0
         return [pid for pid in _carrying(f"{MARK}={self.root}".encode()) if pid != own]
+
+    def make_programs_yield(self) -> None:
+        """Give the running programs the lowest priority: their figures are not needed, and other
+        tests need the CPU."""
+        for pid in self.program_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.setpriority(os.PRIO_PGRP, os.getpgid(pid), 19)
 
     def wait_for_program(self) -> int:
         """The process id of a program once one runs."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.model.events import SampleEvent
 from hostbench.model.host import (
     CgroupLimits,
     Channels,
@@ -45,6 +46,9 @@ FULL = full_run(trials=5)
 PAGE_BYTES_MOST = 1_000_000
 # GitHub takes no longer text.
 TICKET_CHARACTERS_MOST = 65_536
+
+# Of Markdown: from some backticks, none of them escaped, to the next as many.
+CODE_SPAN = re.compile(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 
 
 def blocks(inside: Report | Section | Part | Fold) -> Iterator[Block]:
@@ -102,7 +106,12 @@ def test_nothing_is_loaded(page: str) -> None:
     assert not re.search(r"(?:src|href)=\"(?!#|data:,)", page)
 
 
-def test_the_same_page_again(page: str) -> None:
+def test_the_same_page_again_by_the_document_alone(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The results of a checkout are not needed: it looks nowhere else."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "iterdir", lambda _self: pytest.fail("it looked into a directory"))
     assert html(report_of(FULL, "result.json")) == page
 
 
@@ -175,7 +184,7 @@ def test_hostile_names_are_shown_and_do_nothing() -> None:
     assert "<script" not in page and "\x1b" not in page
     assert "&lt;script&gt;" in page
     text = markdown(report_of(document, "result.json"))
-    assert "\x1b" not in text and "<script>" not in re.sub(r"`+[^`]*`+", "", text)
+    assert "\x1b" not in text and "<script>" not in CODE_SPAN.sub("", text)
     assert all(line.count(" | ") >= 1 for line in text.splitlines() if line.startswith("|"))
 
 
@@ -197,6 +206,24 @@ def test_samples_are_drawn_with_what_disturbed_them() -> None:
     assert drawing.panels[0].lines[0].x[:2] == (0.5, 1.5) and drawing.seconds == 600
     assert drawing.panels[0].levels[0].y > max(y for y in drawing.panels[0].lines[0].y if y)
     assert charts[0].numbers is not None
+
+
+def test_a_trial_whose_samples_have_no_figure_is_not_drawn() -> None:
+    """Its steps take longer than the interval of the samples."""
+    document = sampled_run(samples=4, cases=2)
+    slow, other = document.cases
+    events = tuple(
+        event.model_copy(update={"metrics": event.metrics | {slow.primary: None}})
+        if isinstance(event, SampleEvent) and event.t_s > 2
+        else event
+        for event in slow.trials[0].events
+    )
+    trial = slow.trials[0].model_copy(update={"events": events})
+    cases = (slow.model_copy(update={"trials": (trial,)}), other)
+    report = report_of(document.model_copy(update={"cases": cases}), "result.json")
+    (chart,) = [block for block in section(report, "time").blocks if isinstance(block, Chart)]
+    assert chart.title == other.title
+    assert "</html>" in html(report)
 
 
 def test_trials_follow_one_another() -> None:
@@ -357,12 +384,3 @@ def test_markdown_tables_are_rectangular(report: Report) -> None:
 )
 def test_markdown_escapes(text: str, shown: str) -> None:
     assert escaped(text) == shown
-
-
-def test_results_of_a_checkout_are_not_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The report is made of the document alone: it looks nowhere else."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Path, "iterdir", lambda _self: pytest.fail("it looked into a directory"))
-    assert html(report_of(FULL, "result.json"))

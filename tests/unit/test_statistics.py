@@ -1,12 +1,13 @@
 """Our statistics against scipy, on figures that real runs gave."""
 
+import importlib
 import json
 import math
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from hostbench.judge.statistics import (
     CONFIDENCE,
@@ -28,8 +29,14 @@ SERIES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def stats() -> ModuleType:
+    """scipy.stats, whose import takes half a second: not at collection, which is in every lane."""
+    return importlib.import_module("scipy.stats")
+
+
 @pytest.mark.parametrize("values", SERIES)
-def test_moments_and_deviation(values: list[float]) -> None:
+def test_moments_and_deviation(values: list[float], stats: ModuleType) -> None:
     ours = describe(values)
     assert ours.n == len(values)
     assert ours.median == pytest.approx(np.median(values), rel=1e-12)
@@ -43,14 +50,16 @@ def test_moments_and_deviation(values: list[float]) -> None:
 
 
 @pytest.mark.parametrize("values", [s for s in SERIES if len(s) >= 6])
-def test_interval_is_scipys(values: list[float]) -> None:
+def test_interval_is_scipys(values: list[float], stats: ModuleType) -> None:
     theirs = stats.quantile_test(values, p=0.5).confidence_interval(CONFIDENCE)
     ours = median_interval(values)
     assert (ours.low, ours.high) == (theirs.low, theirs.high)
 
 
 @pytest.mark.parametrize("n", [*range(6, 80), 250, 1000])
-def test_interval_covers_at_least_95_percent_and_no_narrower_one_does(n: int) -> None:
+def test_interval_covers_at_least_95_percent_and_no_narrower_one_does(
+    n: int, stats: ModuleType
+) -> None:
     interval = median_interval([float(i) for i in range(n)])
     rank = int(interval.low) + 1
     assert interval.high == n - rank
@@ -88,7 +97,7 @@ def test_half_width_ratio() -> None:
 
 
 @pytest.mark.parametrize("values", [s for s in SERIES if len(s) >= 5])
-def test_outliers_by_the_modified_z_score(values: list[float]) -> None:
+def test_outliers_by_the_modified_z_score(values: list[float], stats: ModuleType) -> None:
     deviation = stats.median_abs_deviation(values)
     scores = np.abs(np.array(values) - np.median(values)) / deviation
     assert outliers(values) == tuple(np.flatnonzero(scores > OUTLIER_SCORE))

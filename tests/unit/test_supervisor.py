@@ -15,6 +15,7 @@ from typing import IO, Any
 import pytest
 
 from hostbench.programs.peer_trial import SUPERVISOR
+from tests.stack.ports import free_port
 
 
 @pytest.fixture
@@ -102,13 +103,6 @@ import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as here:
     print(here.recv(100).decode())
 """
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def listening(port: int, protocol: str, address: str, how: str) -> dict[str, Any]:

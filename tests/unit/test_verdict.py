@@ -68,7 +68,7 @@ def several(values: list[float], **changes: Any) -> list[TrialRecord]:
     [
         ({"clean_slice_ratio": 0.79}, "dirty_slices"),
         ({"cpu_ratio": 0.96}, "cpu_taken_away"),
-        ({"steal_s": 0.03}, "stolen"),
+        ({"steal_s": 0.04}, "stolen"),
         ({"throttled_s": 0.001}, "throttled"),
     ],
 )
@@ -84,7 +84,7 @@ def test_each_sign_alone_makes_a_trial_disturbed(seen: dict[str, Any], code: str
         {},
         {"clean_slice_ratio": 0.80},
         {"cpu_ratio": 0.97},
-        {"steal_s": 0.02},  # two CPUs, one second: exactly the 1 % that is tolerated
+        {"steal_s": 0.03},  # two CPUs, one second: the 1 % and the tick that are tolerated
         {"involuntary_switches": 500, "wait_s": 0.4, "psi_cpu_some_s": 0.4},
         {"clean_slice_ratio": None, "cpu_ratio": None, "steal_s": None, "throttled_s": None},
     ],
@@ -113,18 +113,18 @@ def test_a_figure_above_its_limit_is_invalid(value: float, known: Limit, verdict
     assert trial(value, limits={RATE: known}).verdict is verdict
 
 
-def test_invalid_says_by_how_much_and_outweighs_disturbed() -> None:
-    judged = trial(150e9, limits={RATE: limit(100e9)}, cpu_ratio=0.5)
-    assert judged.verdict is Verdict.INVALID
-    assert [reason.code for reason in judged.reasons] == ["above_limit", "cpu_taken_away"]
-    text = judged.reasons[0].text
+def test_invalid_says_by_how_much() -> None:
+    (reason,) = trial(150e9, limits={RATE: limit(100e9)}).reasons
+    assert reason.code == "above_limit"
+    text = reason.text
     assert "150.0 Gop/s" in text and "150.0 %" in text and "100.0 Gop/s" in text
 
 
-def test_a_disturbance_explains_a_little_above_the_limit_and_no_more() -> None:
-    limits = {RATE: limit(100.0)}
-    assert trial(104.0, limits=limits, cpu_ratio=0.5).verdict is Verdict.DISTURBED
-    assert trial(106.0, limits=limits, cpu_ratio=0.5).verdict is Verdict.INVALID
+def test_a_disturbed_trial_proves_no_limit_wrong() -> None:
+    for value in (104.0, 150.0):
+        judged = trial(value, limits={RATE: limit(100.0)}, cpu_ratio=0.5)
+        assert judged.verdict is Verdict.DISTURBED
+        assert [reason.code for reason in judged.reasons] == ["above_limit", "cpu_taken_away"]
 
 
 def test_a_limit_of_another_metric_counts_too() -> None:

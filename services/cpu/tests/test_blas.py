@@ -25,12 +25,14 @@ MOMENT = ("--duration-s", "0.02", "--warmup-s", "0")
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the program; the choice of kernels is its own unless `environment` makes it."""
+    inherited = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
     return subprocess.run(
         [PROGRAM, *arguments],
         capture_output=True,
         text=True,
         timeout=110,
-        env={**os.environ, **environment},
+        env={**inherited, **environment},
     )
 
 
@@ -145,7 +147,8 @@ def test_one_wrong_element_exits_5(
 def test_threads_are_ours_whatever_the_environment_says(variable: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("this host has one CPU only")
-    found = events(run("linpack", "--n", "2000", "--threads", "2", **{variable: "8"}))["end"]
+    arguments = ("linpack", "--n", "2000", "--threads", "2", "--duration-s", "0.3")
+    found = events(run(*arguments, "--warmup-s", "0", **{variable: "8"}))["end"]
     first, second = (thread["cpu_s"] for thread in found["threads"])
     assert min(first, second) > 0.2 * max(first, second), "one thread did all the work"
 
@@ -216,7 +219,7 @@ def test_samples_follow_a_long_factorisation() -> None:
 
 
 @pytest.mark.parametrize("workload", ["gemm", "linpack"])
-@pytest.mark.parametrize("after_s", [0.3, 2.5])
+@pytest.mark.parametrize("after_s", [0.3, 1.0])
 @pytest.mark.sampled(3)
 def test_sigterm_ends_it_in_mid_step(workload: str, after_s: float) -> None:
     with subprocess.Popen(

@@ -130,9 +130,10 @@ def test_what_the_device_says(handed: int) -> None:
         assert "block device" in trial.end["reasons"]["metrics.diskstats_write_bytes"]
         pytest.skip("the file system here has no block device of its own")
     assert trial.metrics["diskstats_write_bytes"] >= SIZE
-    # The kernel counts in ticks of up to 10 ms, and others may use the disk too.
+    # The kernel counts in ticks of up to 10 ms: a trial on a fast disk may be shorter than one.
+    # Other processes may use the disk too.
     elapsed_s = trial.end["elapsed_s"]
-    assert 0 < trial.metrics["device_busy_ratio"] * elapsed_s <= 1.1 * elapsed_s + 0.02
+    assert 0 <= trial.metrics["device_busy_ratio"] * elapsed_s <= 1.1 * elapsed_s + 0.02
 
 
 @pytest.mark.parametrize(
@@ -176,9 +177,10 @@ def test_a_steady_rate() -> None:
 
 
 def test_a_rate_that_is_not_steady(handed: int) -> None:
-    # Two passes from the disk and all others from memory: the rate rises.
+    # Two passes from the disk and all others from memory: the rate rises. The file is so small that
+    # a slow disk has both done within the time.
     arguments = ("--cache-mode=buffered", "--block-bytes=4096", "--duration-s=1")
-    trial = on(handed, "rand_read", f"--file-bytes={SIZE}", "--steady-state=on", *arguments)
+    trial = on(handed, "rand_read", f"--file-bytes={SIZE // 8}", "--steady-state=on", *arguments)
     assert trial.metrics["steady_state_range_ratio"] > 0.2
     assert "five rounds" in trial.warnings["not_steady"]
 

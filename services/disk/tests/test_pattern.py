@@ -1,7 +1,6 @@
 """The orders of blocks: nothing left out, nothing twice in a pass, and Zipf as often as it says."""
 
 import math
-import os
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiled import STRICT, compiled
 from tests.machine_code import ROOT
 
 PROBE = Path(__file__).with_name("pattern_probe.c")
@@ -18,18 +18,12 @@ Blocks = Callable[..., list[int]]
 
 
 @pytest.fixture(scope="module")
-def blocks(tmp_path_factory: pytest.TempPathFactory) -> Blocks:
+def blocks() -> Blocks:
     """The first `count` blocks that a thread's pattern gives."""
-    probe = tmp_path_factory.mktemp("pattern") / "probe"
-    subprocess.run(
-        [
-            *(os.environ.get("CC", "gcc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror"),
-            *("-fsanitize=undefined", "-fno-sanitize-recover=all"),
-            *(f"-I{ROOT / 'harness'}", f"-I{BENCH}", "-o", str(probe)),
-            *(str(PROBE), str(BENCH / "pattern.c"), "-lm"),
-        ],
-        check=True,
-    )
+    checks = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
+    folders = (f"-I{ROOT / 'harness'}", f"-I{BENCH}")
+    sources = (PROBE, BENCH / "pattern.c")
+    probe = compiled("pattern_probe", sources, [*STRICT, *checks, *folders, "-lm"])
 
     def first(
         kind: str, of: int, count: int, threads: int = 1, index: int = 0, theta: float = 1.2

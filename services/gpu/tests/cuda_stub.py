@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from services.gpu.tests.compiler import compiler
+from tests.compiled import compiled
 from tests.machine_code import ROOT
 
 GPU = ROOT / "services" / "gpu"
@@ -38,19 +39,13 @@ def scratch() -> Path:
     return directory
 
 
-def compiled(source: Path, made: Path, *defines: str) -> Path:
+@cache
+def compiled_object(source: Path, *defines: str) -> Path:
     """One source as an object."""
     includes = [f"-I{include}" for include in INCLUDES]
     options = [*FLAGS, "-fPIC", "-fvisibility=hidden", "-pthread", *includes]
     names = [f"-D{define}" for define in defines]
-    subprocess.run([compiler(), *options, *names, "-c", "-o", made, source], check=True)
-    return made
-
-
-@cache
-def shared_object(source: Path) -> Path:
-    """One that is the same in every stand-in: compiled once a process."""
-    return compiled(source, scratch() / f"{source.stem}.o")
+    return compiled(f"{source.stem}.o", [source], [*options, *names, "-c"], compiler=compiler())
 
 
 def build(directory: Path, library: str, *defines: str) -> Path:
@@ -67,8 +62,7 @@ def build(directory: Path, library: str, *defines: str) -> Path:
         CUBLASLT: (SOURCES / "libcublaslt.c", GPU / "bench" / "element.c"),
     }[library]
     others.append(SOURCES / "stub.c")
-    first = compiled(own, directory / f"{own.stem}.o", *defines) if defines else shared_object(own)
-    objects = [first, *(shared_object(source) for source in others)]
+    objects = [compiled_object(own, *defines), *map(compiled_object, others)]
     linked: list[str | Path] = [
         compiler(),
         "-shared",

@@ -8,6 +8,7 @@ import pytest
 
 from services.gpu.tests import cuda_stub
 from services.gpu.tests.compiler import compiler
+from tests.compiled import compiled
 from tests.machine_code import ROOT
 
 SOURCE = ROOT / "benchmarks" / "gpu" / "memcpy_loop.c"
@@ -16,11 +17,13 @@ MIB = 1 << 20
 Loop = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def loop(tmp_path: Path) -> Loop:
-    program = tmp_path / "memcpy_loop"
-    subprocess.run([compiler(), *FLAGS, "-o", program, SOURCE, "-ldl"], check=True)
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return compiled("memcpy_loop", [SOURCE], [*FLAGS, "-ldl"], compiler=compiler())
 
+
+@pytest.fixture
+def loop(program: Path, tmp_path: Path) -> Loop:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [program, *arguments],
@@ -59,8 +62,7 @@ def test_bad_arguments(loop: Loop, arguments: tuple[str, ...]) -> None:
     assert ran.returncode == 2 and ran.stderr.startswith("usage: memcpy_loop")
 
 
-def test_without_a_driver_it_says_so(loop: Loop, tmp_path: Path) -> None:
-    program = tmp_path / "memcpy_loop"
+def test_without_a_driver_it_says_so(program: Path) -> None:
     if any(Path(directory, cuda_stub.CUDA).exists() for directory in ("/usr/lib", "/lib")):
         pytest.skip("there is a driver here")
     ran = subprocess.run([program, "h2d", "1", "1"], capture_output=True, text=True, env={})

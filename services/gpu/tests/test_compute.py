@@ -5,7 +5,16 @@ import time
 
 import pytest
 
-from services.gpu.tests.program import MOMENT, STOP_S, call, devices, measure, on_pocl, running
+from services.gpu.tests.program import (
+    MOMENT,
+    STOP_S,
+    WINDOWS,
+    call,
+    devices,
+    measure,
+    on_pocl,
+    running,
+)
 from tests.benchmark import FAILED, UNSUPPORTED, refused
 
 KERNELS = [
@@ -26,7 +35,7 @@ def dtype(word: str | None) -> tuple[str, ...]:
 @pytest.mark.parametrize(("workload", "word", "operations"), KERNELS)
 @pytest.mark.sampled(3)
 def test_a_trial(workload: str, word: str | None, operations: int) -> None:
-    trial = measure(workload, *on_pocl(), *dtype(word), *MOMENT)
+    trial = measure(workload, *on_pocl(), *dtype(word), *WINDOWS)
     metrics = trial.metrics
     rate = metrics["operations_per_second"]
     assert 1e6 < rate < 1e14, "no CPU is faster: a compiler has worked out the result"
@@ -70,9 +79,8 @@ def test_what_opencl_lacks_is_a_skip() -> None:
 
 
 def test_windows_of_100_ms_and_samples() -> None:
-    trial = measure(
-        "fma", *on_pocl(), "--dtype=fp32", "--duration-s=1.5", "--sample-interval-s=0.3"
-    )
+    arguments = ("--dtype=fp32", "--duration-s=0.8", "--sample-interval-s=0.15", "--warmup-s=0.05")
+    trial = measure("fma", *on_pocl(), *arguments)
     metrics = trial.metrics
     device_s = metrics["device_busy_ratio"] * trial.end["elapsed_s"]
     assert 2 <= metrics["windows"] <= device_s / 0.1 + 1

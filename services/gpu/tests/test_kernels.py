@@ -2,7 +2,6 @@
 
 import ctypes
 import random
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 from services.gpu.tests.compiler import compiler
+from tests.compiled import compiled
 
 GPU = Path(__file__).parents[1]
 GROUP_SIZE = 256
@@ -58,13 +58,10 @@ Array = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    made = tmp_path_factory.mktemp("emulation") / "kernels.so"
-    subprocess.run(
-        f"{compiler()} -std=gnu17 -O2 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC "
-        f"-o {made} {GPU / 'kernels' / 'emulation.c'} {GPU / 'bench' / 'vector_check.c'}".split(),
-        check=True,
-    )
+def library() -> ctypes.CDLL:
+    sources = (GPU / "kernels" / "emulation.c", GPU / "bench" / "vector_check.c")
+    options = ("-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
+    made = compiled("kernels.so", sources, [*options, "-shared", "-fPIC"], compiler=compiler())
     library = ctypes.CDLL(str(made))
     library.vector_kernel.restype = ctypes.POINTER(VectorKernel)
     library.vector_result_bytes.restype = ctypes.c_size_t

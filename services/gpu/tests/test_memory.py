@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests.cuda_stub import environment, read_report
-from services.gpu.tests.program import MOMENT, PROGRAM, call, devices, measure, on_pocl
+from services.gpu.tests.program import (
+    MOMENT,
+    PROGRAM,
+    WINDOWS,
+    call,
+    devices,
+    measure,
+    on_pocl,
+)
 from tests.benchmark import RESOURCE, UNSUPPORTED, USAGE, WRONG, Trial, refused
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -18,17 +26,19 @@ LONG_PASS = f"--size-bytes={32 * MIB}"
 ON_STUB = ("--backend=cuda",)
 
 
-def on_stub(workload: str, *arguments: str, **settings: str | int) -> Trial:
-    return measure(workload, *ON_STUB, *arguments, *MOMENT, env=environment(None, **settings))
+def on_stub(
+    workload: str, *arguments: str, time: tuple[str, ...] = MOMENT, **settings: str | int
+) -> Trial:
+    return measure(workload, *ON_STUB, *arguments, *time, env=environment(None, **settings))
 
 
 on_both = pytest.mark.parametrize("backend", ["opencl", "cuda"])
 
 
-def trial_on(backend: str, workload: str, *arguments: str) -> Trial:
+def trial_on(backend: str, workload: str, *arguments: str, time: tuple[str, ...] = MOMENT) -> Trial:
     if backend == "cuda":
-        return on_stub(workload, *arguments)
-    return measure(workload, *on_pocl(), *arguments, *MOMENT)
+        return on_stub(workload, *arguments, time=time)
+    return measure(workload, *on_pocl(), *arguments, *time)
 
 
 # ---- read, write, copy, triad ----------------------------------------------------------------
@@ -38,7 +48,7 @@ def trial_on(backend: str, workload: str, *arguments: str) -> Trial:
 @on_both
 @pytest.mark.sampled(3)
 def test_a_trial(backend: str, workload: str) -> None:
-    trial = trial_on(backend, workload, SIZE)
+    trial = trial_on(backend, workload, SIZE, time=WINDOWS)
     metrics = trial.metrics
     assert metrics["bytes_per_second"] > 1e7
     assert metrics["rate_best"] >= metrics["bytes_per_second"] and metrics["windows"] >= 1
@@ -60,7 +70,7 @@ def test_the_work_is_what_the_device_did(tmp_path: Path) -> None:
     """Held against the launches that the stand-in counts: of the ramp, of calibration and of the
     timed region together there are more than of the latter alone, by less than as many again."""
     report = tmp_path / "report"
-    arguments = ("copy", *ON_STUB, SIZE, "--duration-s=0.5", "--warmup-s=0")
+    arguments = ("copy", *ON_STUB, SIZE, "--duration-s=0.2", "--warmup-s=0")
     trial = measure(*arguments, env=environment(report=str(report)))
     (line,) = (one for one in report.read_text().splitlines() if "call cuLaunchKernel " in one)
     passes = trial.metrics["work_bytes"] / (2 * 4 * MIB)
@@ -70,7 +80,7 @@ def test_the_work_is_what_the_device_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workload", list(ARRAYS))
 def test_the_core_clock(workload: str) -> None:
     """The stand-in's counter of cycles goes at a gigahertz."""
-    trial = on_stub(workload, LONG_PASS)
+    trial = on_stub(workload, LONG_PASS, time=WINDOWS)
     assert trial.metrics["core_clock_hertz"] == pytest.approx(1e9, rel=0.0005)
 
 
@@ -84,14 +94,14 @@ def test_no_group_on_the_first_multiprocessor(workload: str) -> None:
 
 def test_a_pass_too_short_for_the_clock() -> None:
     """It takes less than one step; those that the host has interrupted take more than ten."""
-    metrics = on_stub("copy", f"--size-bytes={TILE}", grain=20000).metrics
+    metrics = on_stub("copy", f"--size-bytes={TILE}", time=WINDOWS, grain=20000).metrics
     assert metrics["core_clock_hertz"] == pytest.approx(1e9, rel=0.12)
 
 
 def test_passes_too_short_for_the_host() -> None:
-    trial = on_stub("copy", f"--size-bytes={TILE}")
+    trial = on_stub("copy", f"--size-bytes={TILE}", time=WINDOWS)
     assert f"{TILE} bytes" in trial.warnings["short_passes"]
-    assert "short_passes" not in on_stub("copy", SIZE).warnings
+    assert "short_passes" not in on_stub("copy", SIZE, time=WINDOWS).warnings
 
 
 @pytest.mark.parametrize("size", [TILE, 3 * TILE, 65 * MIB + TILE])
@@ -116,7 +126,7 @@ def test_small_arrays_are_said_to_be_cached() -> None:
 @on_both
 @pytest.mark.sampled(5)
 def test_a_chase(backend: str, size: int) -> None:
-    trial = trial_on(backend, "pointer_chase", f"--size-bytes={size}")
+    trial = trial_on(backend, "pointer_chase", f"--size-bytes={size}", time=WINDOWS)
     assert 1e-10 < trial.metrics["access_time_s"] < 1e-4
     assert trial.metrics["rate_best"] <= trial.metrics["access_time_s"]
     assert trial.metrics["work_operations"] % 16 == 0
@@ -126,7 +136,7 @@ def test_a_chase(backend: str, size: int) -> None:
 
 
 def test_cycles_are_time_by_clock() -> None:
-    metrics = on_stub("pointer_chase", "--size-bytes=l1").metrics
+    metrics = on_stub("pointer_chase", "--size-bytes=l1", time=WINDOWS).metrics
     assert metrics["access_cycles"] == pytest.approx(metrics["access_time_s"] * 1e9, rel=0.02)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests.cuda_stub import environment, read_report
-from services.gpu.tests.program import MOMENT, call, measure, on_pocl, table
+from services.gpu.tests.program import MOMENT, WINDOWS, call, measure, on_pocl, table
 from tests.benchmark import RESOURCE, UNSUPPORTED, USAGE, WRONG, Trial, refused
 
 MIB = 1 << 20
@@ -16,10 +16,16 @@ MEMORIES = ("pinned", "pageable")
 on_both = pytest.mark.parametrize("backend", ["opencl", "cuda"])
 
 
-def trial_on(backend: str, workload: str, *arguments: str, cards: int = 1) -> Trial:
+def trial_on(
+    backend: str,
+    workload: str,
+    *arguments: str,
+    time: tuple[str, ...] = MOMENT,
+    cards: int = 1,
+) -> Trial:
     if backend == "opencl":
-        return measure(workload, *on_pocl(), *arguments, *MOMENT)
-    return measure(workload, *ON_STUB, *arguments, *MOMENT, env=environment(cards=cards))
+        return measure(workload, *on_pocl(), *arguments, *time)
+    return measure(workload, *ON_STUB, *arguments, *time, env=environment(cards=cards))
 
 
 # ---- host and device -------------------------------------------------------------------------
@@ -30,7 +36,7 @@ def trial_on(backend: str, workload: str, *arguments: str, cards: int = 1) -> Tr
 @on_both
 @pytest.mark.sampled(3)
 def test_a_trial(backend: str, workload: str, memory: str) -> None:
-    trial = trial_on(backend, workload, SIZE, f"--host-memory={memory}")
+    trial = trial_on(backend, workload, SIZE, f"--host-memory={memory}", time=WINDOWS)
     metrics = trial.metrics
     assert metrics["bytes_per_second"] > 1e7 and metrics["work_bytes"] % (4 * MIB) == 0
     assert metrics["rate_best"] >= metrics["bytes_per_second"]
@@ -54,7 +60,7 @@ def test_both_directions_are_at_work_together() -> None:
     """Each of them all the time: the copies of the two overlap. One behind the other is a half at
     most, every time; a machine that others load too may keep them apart now and then."""
     size = f"--size-bytes={32 * MIB}"
-    trials = (trial_on("cuda", "bidirectional", size) for _ in range(3))
+    trials = (trial_on("cuda", "bidirectional", size, time=WINDOWS) for _ in range(3))
     assert any(trial.metrics["device_busy_ratio"] > 0.7 for trial in trials)
 
 

@@ -74,11 +74,11 @@ def test_memory(workload: str) -> None:
     gpu = listed(STUB()).devices[0]
     assert gpu.memory_clock_hertz is not None and gpu.bus_width_bits is not None
     expected = 2 * gpu.memory_clock_hertz * gpu.bus_width_bits / 8
-    assert found(STUB(), workload)[BYTES].value == expected
+    assert found(STUB(), workload, "--size-bytes", "4194304")[BYTES].value == expected
 
 
 def test_of_a_part_of_a_card_the_memory_has_none() -> None:
-    told = found(STUB(mig=1), "copy")[BYTES]
+    told = found(STUB(mig=1), "copy", "--size-bytes", "4194304")[BYTES]
     assert told.value is None and "is a part of a card (MIG)" in (told.reason or "")
     assert found(STUB(mig=1), "fma", "--dtype", "fp32")[PER_CYCLE].value is not None
 

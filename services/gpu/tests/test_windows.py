@@ -10,29 +10,29 @@ from pathlib import Path
 import pytest
 
 from services.gpu.tests.compiler import compiler
+from tests.compiled import compiled
 from tests.machine_code import ROOT
 
 Piece = tuple[int, float, float]
 
 
 @pytest.fixture(scope="module")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("windows") / "probe", "window_probe.c")
+def probe() -> Path:
+    return build("window_probe.c")
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("phase") / "probe", "phase_probe.c", "windows.c")
+def engine() -> Path:
+    return build("phase_probe.c", "windows.c")
 
 
-def compiled(program: Path, probe: str, *parts: str) -> Path:
+def build(probe: str, *parts: str) -> Path:
     bench, harness = ROOT / "services/gpu/bench", ROOT / "harness"
     parts = ("window_record.c", *parts)
     sources = [Path(__file__).parent / probe, *(bench / part for part in parts)]
-    command = [compiler(), "-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{bench}"]
-    command += [f"-I{harness}", "-o", str(program)]
-    subprocess.run([*command, *sources, harness / "statistics.c", "-lm"], check=True)
-    return program
+    sources.append(harness / "statistics.c")
+    options = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{bench}", f"-I{harness}", "-lm"]
+    return compiled(Path(probe).stem, sources, options, compiler=compiler())
 
 
 def figures(probe: Path, lanes: int, pieces: Sequence[Piece]) -> list[float]:

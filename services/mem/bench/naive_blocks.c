@@ -30,8 +30,9 @@ static const struct param params[] = {
      .initial = "once",
      .choices = clocks,
      .named = true,
-     .help = "When gettimeofday() is read, which tells microseconds; once: before and after all; "
-             "each: before and after each block, and the sum is the time."},
+     .help =
+         "When gettimeofday(), whose unit is a microsecond, is read; once: before and after all; "
+         "each: before and after each block, and the sum is the time."},
     {.name = "lock",
      .type = PARAM_CHOICE,
      .initial = "none",

@@ -170,7 +170,7 @@ def test_a_write_that_is_lost_after_the_first_round_exits_5(index: str, order: s
     victim = accesses(order, "WRITE")[3]
     arguments = ["random_access", f"--index={index}", "--operation=write", "--threads=1"]
     with subprocess.Popen(
-        [PROGRAM, *arguments, f"--size-bytes={2 * MIB}", "--duration-s=2"],
+        [PROGRAM, *arguments, f"--size-bytes={2 * MIB}", "--duration-s=1.2"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -236,7 +236,7 @@ def test_the_wrong_library_does_no_harm_to_our_own_kernels(shim: dict[str, str])
 def test_memory_that_changes_by_itself_is_no_figure(workload: str) -> None:
     """As a failing module does: single bits, in the middle of the arrays."""
     with subprocess.Popen(
-        [PROGRAM, workload, f"--size-bytes={48 * MIB}", "--threads=1", "--duration-s=2"],
+        [PROGRAM, workload, f"--size-bytes={48 * MIB}", "--threads=1", "--duration-s=1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,13 +1,13 @@
 """Bulk streams between two sockets, by the probe: both ends' counts."""
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.compiled import STRICT, compiled
 from tests.machine_code import ROOT
 
 HERE = Path(__file__).parent
@@ -43,21 +43,13 @@ class Counts:
 Transfer = Callable[..., Counts]
 
 
-def build(directory: Path, probe: str, *extra: str) -> Path:
+def build(probe: str, *extra: str) -> Path:
     """Compiles a probe with the modules of streams and endpoints."""
-    program = directory / probe
-    sources = [BENCH / f"{name}.c" for name in (*MODULES, "test")]
+    sources = [HERE / f"{probe}.c"]
+    sources += [BENCH / f"{name}.c" for name in (*MODULES, "test")]
     sources += [ROOT / "harness" / f"{name}.c" for name in HARNESS]
-    subprocess.run(
-        [
-            *(os.environ.get("CC", "gcc"), "-std=gnu17", "-O1", "-g", "-pthread"),
-            *("-Wall", "-Wextra", "-Werror", *extra),
-            *(f"-I{ROOT / 'harness'}", f"-I{BENCH}", "-o", str(program)),
-            *(str(HERE / f"{probe}.c"), *map(str, sources), "-lm"),
-        ],
-        check=True,
-    )
-    return program
+    folders = (f"-I{ROOT / 'harness'}", f"-I{BENCH}")
+    return compiled(probe, sources, [*STRICT, "-g", "-pthread", *extra, *folders, "-lm"])
 
 
 def call(program: Path, **arguments: object) -> subprocess.CompletedProcess[str]:

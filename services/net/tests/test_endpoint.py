@@ -17,10 +17,10 @@ Say = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program() -> Path:
     """The probe with sanitizers."""
     checks = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    return build(tmp_path_factory.mktemp("endpoint"), "endpoint_probe", *checks)
+    return build("endpoint_probe", *checks)
 
 
 @pytest.fixture(scope="module")

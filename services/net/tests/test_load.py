@@ -1,7 +1,6 @@
 """The load beside round trips: everything sent is received, and it ends when it is told to."""
 
 import json
-import os
 import subprocess
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.compiled import STRICT, compiled
 from tests.machine_code import ROOT
 
 PROBE = Path(__file__).with_name("load_probe.c")
@@ -23,18 +23,11 @@ SOURCES = (
 
 
 @pytest.fixture(scope="module", params=["address,undefined", "thread"])
-def probe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def probe(request: pytest.FixtureRequest) -> Path:
     """The compiled load_probe.c."""
-    program = tmp_path_factory.mktemp("load") / "probe"
-    subprocess.run(
-        [
-            *(os.environ.get("CC", "gcc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror"),
-            *(f"-fsanitize={request.param}", "-fno-sanitize-recover=all", "-pthread"),
-            *(f"-I{HARNESS}", f"-I{BENCH}", "-o", str(program), *map(str, SOURCES), "-lm"),
-        ],
-        check=True,
-    )
-    return program
+    checks = (f"-fsanitize={request.param}", "-fno-sanitize-recover=all")
+    folders = (f"-I{HARNESS}", f"-I{BENCH}")
+    return compiled("load_probe", SOURCES, [*STRICT, *checks, "-pthread", *folders, "-lm"])
 
 
 def load(probe: Path, *arguments: object) -> dict[str, Any]:

@@ -15,9 +15,9 @@ BUFFERS = 4 << 20
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program() -> Path:
     """The probe."""
-    return build(tmp_path_factory.mktemp("loss"), "stream_probe")
+    return build("stream_probe")
 
 
 @pytest.fixture(scope="module")

@@ -1,30 +1,22 @@
 """The workload that is naive on purpose: what it counts, by which clock, and what arrived of it."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from services.net.tests.program import MOMENT, NAIVE, WORKLOADS, measure, table
+from tests.compiled import STRICT, compiled
 
 BLOCK = 1024
 KIB = 1 << 10
 
 
 @pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shim() -> Path:
     """The compiled naive_shim.c."""
-    library = tmp_path_factory.mktemp("naive") / "naive_shim.so"
     source = Path(__file__).with_name("naive_shim.c")
-    subprocess.run(
-        [
-            *(os.environ.get("CC", "gcc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror"),
-            *("-shared", "-fPIC", str(source), "-o", str(library), "-ldl"),
-        ],
-        check=True,
-    )
-    return library
+    return compiled("naive_shim.so", [source], [*STRICT, "-shared", "-fPIC", "-ldl"])
 
 
 def shimmed(shim: Path, **variables: int) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -425,7 +426,8 @@ def test_both_hosts_are_told() -> None:
     (section,) = [one for one in page.sections if one.anchor == "far-host"]
     assert "192.0.2.1" in str(section.blocks[0]) and "12" * 32 in str(section.blocks[0])
     assert [name for name, _ in page.facts.items][-1] == "Far host"
-    assert "Far host" in html(page)
+    # The charts take most of the time to write, and show nothing of the far host.
+    assert "Far host" in html(replace(page, sections=(section,)))
     alone = report_of(ALL, "result.json")
     assert not [one for one in alone.sections if one.anchor == "far-host"]
 

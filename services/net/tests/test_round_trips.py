@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.compiled import STRICT, compiled
 from tests.machine_code import ROOT
 
 PROBE = Path(__file__).with_name("rr_probe.c")
@@ -31,18 +32,11 @@ Found = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def probe() -> Path:
     """The compiled rr_probe.c, with sanitizers."""
-    program = tmp_path_factory.mktemp("round_trips") / "probe"
-    subprocess.run(
-        [
-            *(os.environ.get("CC", "gcc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror"),
-            *("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"),
-            *(f"-I{HARNESS}", f"-I{BENCH}", "-o", str(program), *map(str, SOURCES), "-lm"),
-        ],
-        check=True,
-    )
-    return program
+    checks = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    folders = (f"-I{HARNESS}", f"-I{BENCH}")
+    return compiled("rr_probe", SOURCES, [*STRICT, *checks, "-pthread", *folders, "-lm"])
 
 
 def trips(probe: Path, kind: str, **options: object) -> Found:

@@ -60,9 +60,7 @@ def test_spinning(workload: str) -> None:
 @pytest.mark.parametrize("workload", ROUND_TRIPS)
 @pytest.mark.sampled(4)
 def test_latency_under_load(workload: str, direction: str) -> None:
-    trial = measure(
-        *(workload, "--duration-s=0.5", "--load-streams=2", f"--load-direction={direction}")
-    )
+    trial = measure(*(workload, *MOMENT, "--load-streams=2", f"--load-direction={direction}"))
     metrics = trial.metrics
     sends = metrics["load_send_bytes_per_second"]
     receives = metrics["load_receive_bytes_per_second"]

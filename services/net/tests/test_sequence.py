@@ -1,15 +1,15 @@
 """Lost, duplicated and reordered datagrams, against a model that remembers every number."""
 
-import os
 import random
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.compiled import STRICT, compiled
 from tests.machine_code import ROOT
 
 PROBE = Path(__file__).with_name("sequence_probe.c")
@@ -20,27 +20,26 @@ Count = Callable[[Sequence[int]], tuple[list[int], list[int]]]
 
 
 @pytest.fixture(scope="module")
-def count(tmp_path_factory: pytest.TempPathFactory) -> Count:
+def count() -> Iterator[Count]:
     """What the program says of each arrival, and its counts."""
-    probe = tmp_path_factory.mktemp("sequence") / "probe"
-    subprocess.run(
-        [
-            *(os.environ.get("CC", "gcc"), "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror"),
-            *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-            *(f"-I{BENCH}", "-o", str(probe), str(PROBE), str(BENCH / "sequence.c")),
-        ],
-        check=True,
-    )
+    checks = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    sources = (PROBE, BENCH / "sequence.c")
+    probe = compiled("sequence_probe", sources, [*STRICT, *checks, f"-I{BENCH}"])
 
-    def counted(numbers: Sequence[int]) -> tuple[list[int], list[int]]:
-        text = "\n".join(map(str, numbers))
-        output = subprocess.run(
-            [str(probe)], input=text, capture_output=True, text=True, check=True
-        )
-        arrivals, counts = output.stdout.split("\n")[:2]
-        return [int(one) for one in arrivals], [int(one) for one in counts.split()]
+    with subprocess.Popen(
+        [probe], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        flows, answers = process.stdin, process.stdout
+        assert flows is not None and answers is not None
 
-    return counted
+        def counted(numbers: Sequence[int]) -> tuple[list[int], list[int]]:
+            print(len(numbers), *numbers, file=flows, flush=True)
+            arrivals, counts = answers.readline().strip(), answers.readline()
+            return [int(one) for one in arrivals], [int(one) for one in counts.split()]
+
+        yield counted
+        flows.close()
+    assert process.returncode == 0, "a sanitizer found an error"
 
 
 def model(numbers: Sequence[int]) -> tuple[list[int], list[int]]:

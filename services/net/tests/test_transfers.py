@@ -12,10 +12,10 @@ BUFFERS = 4 << 20
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program() -> Path:
     """The probe with sanitizers."""
     checks = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    return build(tmp_path_factory.mktemp("stream"), "stream_probe", *checks)
+    return build("stream_probe", *checks)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,160 @@
+"""The processes of this host and the CPU time that they have used."""
+
+import os
+import resource
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hostbench.base.cpu_times import parse_cpu_times
+from hostbench.model.events import OtherProcesses, OthersEvent
+
+# proc_pid_stat(5), counted from behind the command.
+_PARENT, _FLAGS, _USER, _SYSTEM, _STARTED = 1, 6, 11, 12, 19
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
+# The kernel numbers its first namespace of processes so (PROC_PID_INIT_INO, proc_ns.h).
+_FIRST_NAMESPACE = "pid:[4026531836]"
+BUSIEST_SHOWN = 3
+# A process below this share of a CPU explains nothing.
+BUSY_RATIO_LEAST = 0.01
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process at one moment: CPU time in seconds, of all its threads."""
+
+    pid: int
+    command: str
+    parent: int
+    cpu_s: float
+    started: int
+    kernel: bool
+
+    def used_since(self, before: Mapping[int, "Process"]) -> float:
+        """Return its CPU time since `before` was read; all of it if it began later."""
+        earlier = before.get(self.pid)
+        same = earlier is not None and earlier.started == self.started
+        return max(0.0, self.cpu_s - earlier.cpu_s) if same and earlier else self.cpu_s
+
+
+def read_processes(proc: Path) -> dict[int, Process]:
+    """Return every process by its id; those that end meanwhile are left out."""
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    found = {}
+    for entry in proc.glob("[0-9]*"):
+        try:
+            text = (entry / "stat").read_text(errors="replace")
+        except OSError:
+            continue
+        # The command stands in parentheses and may hold any character.
+        head, _, rest = text.rpartition(")")
+        fields = rest.split()
+        pid = int(entry.name)
+        found[pid] = Process(
+            pid=pid,
+            command=head.partition("(")[2],
+            parent=int(fields[_PARENT]),
+            cpu_s=(int(fields[_USER]) + int(fields[_SYSTEM])) / ticks_per_s,
+            started=int(fields[_STARTED]),
+            kernel=bool(int(fields[_FLAGS]) & _KERNEL_THREAD),
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Reading:
+    at_s: float
+    processes: dict[int, Process]
+    cpus: int
+    busy_s: float | None
+    own_s: float
+
+
+class OthersMeter:
+    """Measures from here on what others than this process and its descendants take of the CPUs."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        """`proc` stands for /proc in tests."""
+        self._proc = proc
+        self._before = self._read()
+
+    def taken(self) -> OthersEvent:
+        """Return what they have taken since."""
+        before, now = self._before, self._read()
+        elapsed_s = max(1e-9, now.at_s - before.at_s)
+        ours = _descendants(os.getpid(), now.processes.values())
+        used_s = {pid: one.used_since(before.processes) for pid, one in now.processes.items()}
+        others_s = None
+        if before.busy_s is not None and now.busy_s is not None:
+            living_s = sum(used_s[pid] for pid in ours if pid != os.getpid())
+            others_s = max(0.0, now.busy_s - before.busy_s - (now.own_s - before.own_s) - living_s)
+        strangers = [one for pid, one in now.processes.items() if pid not in ours]
+        return OthersEvent(
+            elapsed_s=elapsed_s,
+            cpus=now.cpus,
+            cpu_s=others_s,
+            busiest=_busiest(strangers, used_s, BUSY_RATIO_LEAST * elapsed_s),
+            unseen=_hides_processes(self._proc),
+        )
+
+    def _read(self) -> _Reading:
+        try:
+            times = parse_cpu_times((self._proc / "stat").read_text())
+        except OSError:
+            times = {}
+        everyone = times.pop("cpu", None)
+        own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return _Reading(
+            at_s=time.monotonic(),
+            processes=read_processes(self._proc),
+            cpus=max(1, len(times)),
+            busy_s=None if everyone is None else everyone.busy / os.sysconf("SC_CLK_TCK"),
+            own_s=sum(one.ru_utime + one.ru_stime for one in own),
+        )
+
+
+def _busiest(
+    processes: Iterable[Process], used_s: Mapping[int, float], least_s: float
+) -> tuple[OtherProcesses, ...]:
+    """Return those that used at least `least_s`, of one name together: a load has many workers."""
+    by_name: dict[tuple[str, bool], list[int]] = {}
+    for one in processes:
+        if used_s[one.pid] > 0:
+            by_name.setdefault((one.command, one.kernel), []).append(one.pid)
+    found = [
+        OtherProcesses(
+            command=command,
+            pid=max(pids, key=lambda pid: used_s[pid]),
+            processes=len(pids),
+            cpu_s=sum(used_s[pid] for pid in pids),
+            kernel=kernel,
+        )
+        for (command, kernel), pids in by_name.items()
+    ]
+    found = [one for one in found if one.cpu_s >= least_s]
+    return tuple(sorted(found, key=lambda one: -one.cpu_s)[:BUSIEST_SHOWN])
+
+
+def _descendants(of: int, processes: Iterable[Process]) -> set[int]:
+    """Return the ids of a process, its children, their children and so on."""
+    children: dict[int, list[int]] = {}
+    for one in processes:
+        children.setdefault(one.parent, []).append(one.pid)
+    found, left = {of}, [of]
+    while left:
+        new = [pid for pid in children.get(left.pop(), ()) if pid not in found]
+        found.update(new)
+        left += new
+    return found
+
+
+def _hides_processes(proc: Path) -> bool:
+    """Return whether there may be processes that `proc` does not list: those outside this
+    container, or of other users (hidepid)."""
+    try:
+        return str((proc / "self/ns/pid").readlink()) != _FIRST_NAMESPACE or not any(
+            (proc / "1").iterdir()
+        )
+    except OSError:
+        return True

@@ -1,0 +1,129 @@
+"""Who used the CPUs beside a trial, and how a disturbed trial says so."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hostbench.host import processes
+from hostbench.host.processes import OthersMeter, read_processes
+from hostbench.judge.culprit import taken_by
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import measured_trial
+from hostbench.judge.verdict import case_verdict
+from hostbench.model.events import OtherProcesses, OthersEvent
+from hostbench.model.result import Verdict
+from tests.unit.records import RATE_METRIC, bare_trial, end, planned, start
+
+SPIN = "while True: pass"
+BECOME_A_STRANGER = """
+import os
+if os.fork():
+    os._exit(0)
+open("/proc/self/comm", "w").write("stranger")
+print(os.getpid(), flush=True)
+"""
+
+
+def others(
+    *busiest: OtherProcesses, cpu_s: float | None = None, unseen: bool = False
+) -> OthersEvent:
+    return OthersEvent(elapsed_s=2.0, cpus=2, cpu_s=cpu_s, busiest=busiest, unseen=unseen)
+
+
+def process(
+    command: str, cpu_s: float, processes: int = 1, *, kernel: bool = False
+) -> OtherProcesses:
+    return OtherProcesses(command=command, pid=7, processes=processes, cpu_s=cpu_s, kernel=kernel)
+
+
+def test_a_stranger_is_found_and_our_own_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stranger's parent ends at once, so it is no descendant of this process."""
+    monkeypatch.setattr(processes, "BUSIEST_SHOWN", 1000)  # other tests keep the host busy
+    own = subprocess.Popen([sys.executable, "-c", SPIN])
+    stranger = subprocess.Popen(
+        [sys.executable, "-c", f"{BECOME_A_STRANGER}\n{SPIN}"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert stranger.stdout is not None
+    pid = int(stranger.stdout.readline())
+    try:
+        meter = OthersMeter()
+        until = time.monotonic() + 30
+        while read_processes(Path("/proc"))[pid].cpu_s < 1.0:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        found = meter.taken()
+    finally:
+        os.kill(pid, 9)
+        own.kill()
+        own.wait()
+        stranger.wait()
+        stranger.stdout.close()
+    (strangers,) = [one for one in found.busiest if one.command == "stranger"]
+    assert (strangers.pid, strangers.processes) == (pid, 1) and strangers.cpu_s >= 0.9
+    assert found.cpu_s is not None and found.cpu_s > 0.9 * strangers.cpu_s - 0.1
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentence"),
+    [
+        (
+            others(process("stress-ng", 1.9), cpu_s=2.0),
+            "stress-ng (pid 7) used 95.0 % of a CPU meanwhile",
+        ),
+        (
+            others(process("kworker/0:1", 0.4, kernel=True), cpu_s=0.5),
+            "kworker/0:1 (kernel thread, pid 7) used 20.0 % of a CPU meanwhile",
+        ),
+        (
+            others(process("cc1", 1.9, 4), cpu_s=2.0),
+            "cc1 (4 processes, such as pid 7) used 95.0 % of a CPU meanwhile",
+        ),
+        (
+            others(process("sh", 0.1), cpu_s=3.0),
+            "other processes used 150.0 % of a CPU meanwhile, most of all "
+            "sh (pid 7) used 5.0 % of a CPU",
+        ),
+        (
+            others(cpu_s=3.0),
+            "other processes used 150.0 % of a CPU meanwhile, each for a short time",
+        ),
+        (
+            others(process("sh", 0.1), cpu_s=3.0, unseen=True),
+            "processes outside this container used 150.0 % of a CPU meanwhile",
+        ),
+    ],
+)
+def test_the_culprit_in_words(seen: OthersEvent, sentence: str) -> None:
+    reason = taken_by(seen)
+    assert reason is not None and reason.text == sentence
+
+
+def test_nobody_is_accused_of_nothing() -> None:
+    assert taken_by(None) is None
+    assert taken_by(others(process("cron", 0.02), cpu_s=0.03)) is None
+    assert taken_by(others(cpu_s=None)) is None
+
+
+def test_a_trial_that_was_crowded_out_names_who_did_it() -> None:
+    hog = others(process("stress-ng", 1.9), cpu_s=2.0)
+    for disturbance, codes in (
+        ({"cpu_ratio": 0.5}, ["cpu_taken_away", "taken_by"]),
+        ({"steal_s": 0.5}, ["stolen"]),
+        ({}, []),
+    ):
+        events = (start(), end(100.0, **disturbance), hog)
+        trials = [
+            measured_trial(bare_trial(index, events=events), (RATE_METRIC,), {})
+            for index in range(3)
+        ]
+        assert [reason.code for reason in trials[0].reasons] == codes
+        verdict, reasons = case_verdict(planned(), trials, trials, describe([100.0] * 3), None)
+        assert verdict is (Verdict.DISTURBED if codes else Verdict.CLEAN)
+        assert [reason.code for reason in reasons] == codes
