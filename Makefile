@@ -157,10 +157,15 @@ program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that 
 # six lanes, a file in one of them, in conftest.py's order.
 LANES := --numprocesses=6 --dist=loadfile --no-loadscope-reorder
 
-test: venv c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
+# Beside the compiler one process rewrites the assertions of all test files; six lanes at once would
+# each do it. It also says soonest what cannot be imported.
+collected: venv
+	@found=$$(.venv/bin/pytest --collect-only -qq) || { echo "$$found"; exit 1; }
+
+test: venv collected c-tests-release programs-release ## run the tests without Docker and other builds: ARGS="-k PATTERN" chooses
 	@.venv/bin/pytest -m "not exhaustive" $(LANES) $(ARGS)
 
-test-all: venv c-tests-release c-tests-asan $(VARIANTS:%=programs-%) ## test every build and every case too, in half an hour
+test-all: venv collected c-tests-release c-tests-asan $(VARIANTS:%=programs-%) ## test every build and every case too, in half an hour
 	@.venv/bin/pytest $(LANES) $(ARGS)
 
 e2e: venv ## test the stack in containers; unpacks a Docker Engine where there is none

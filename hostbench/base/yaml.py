@@ -4,6 +4,7 @@ Anchors and aliases are refused: they can make a document endless or explode it,
 neither. So are duplicate keys, of which YAML would silently keep the last.
 """
 
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -34,6 +35,13 @@ class _Loader(yaml.SafeLoader):
         if anchor is not None:
             raise YamlError(f"anchor &{anchor} is not allowed; write the value out", line)
         return super().compose_node(parent, index)
+
+
+def table_of(path: Path) -> Any:
+    """The tree of one of our own tables. Read in C where the library has it, ten times as fast:
+    a start of the command line would wait a quarter of a second for the CPUs'."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - both are safe
 
 
 def parse(text: str) -> tuple[Any, dict[Place, int]]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
+from hostbench.base.yaml import table_of
 from hostbench.model.host import Cpu, HostInventory
 from services.cpu.ports import PortUsage, Usage
 
@@ -301,7 +301,7 @@ class Table(TableModel):
 @functools.cache
 def table() -> Table:
     """The table, read once. A mistake in it is a programming error and raises."""
-    raw = yaml.safe_load(TABLE_PATH.read_text(encoding="utf-8"))
+    raw = table_of(TABLE_PATH)
     rows = _with_source_texts(raw["microarchitectures"], raw["sources"])
     return Table.model_validate(raw | {"microarchitectures": rows})
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from hostbench.base.yaml import table_of
 
 # The reasons that say so.
 NO_SUCH_UNIT = frozenset({"no_bf16", "no_tensor_cores", "no_tensor_type"})
@@ -116,7 +117,7 @@ class Rate:
 @functools.cache
 def table() -> Table:
     """The file, read once. Raises ValidationError when it makes no sense."""
-    return Table.model_validate(yaml.safe_load(TABLE_PATH.read_text()))
+    return Table.model_validate(table_of(TABLE_PATH))
 
 
 def rate(capability: str, kernel: str, dtype: str, device_name: str) -> Rate:

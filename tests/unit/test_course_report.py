@@ -46,13 +46,18 @@ from tests.unit.records import RATE
 from tests.unit.report_documents import full_run
 from tests.unit.test_report_page import blocks, text_of
 
-DOCUMENT = course_run()
+
+@functools.cache
+def whole() -> ResultDocument:
+    return course_run()
+
+
 PAGE_BYTES_MOST = 2_000_000
 
 
 @pytest.fixture(scope="module")
 def section() -> Section:
-    found = course_section(DOCUMENT)
+    found = course_section(whole())
     assert found is not None
     return found
 
@@ -113,7 +118,7 @@ def evidence(document: ResultDocument, name: str, *words: Shortcut) -> Evidence:
 
 
 def test_it_is_the_first_section() -> None:
-    assert report_of(DOCUMENT, "result.json").sections[0].anchor == "course"
+    assert report_of(whole(), "result.json").sections[0].anchor == "course"
 
 
 def test_a_suite_that_reruns_nothing_has_none() -> None:
@@ -141,7 +146,7 @@ def test_a_row_has_both_figures_of_this_run(section: Section) -> None:
     table = row_table(part(section, "CPU speed"))
     trials = [
         trial.value
-        for case in DOCUMENT.cases
+        for case in whole().cases
         if case.workload == "cpu.add_sub" and case.params == _params("int32", 1)
         for trial in case.trials
         if trial.value
@@ -224,7 +229,7 @@ def test_an_efficiency_that_does_not_follow_is_told_by_its_kind(
     rows = (("copy", 8, 1, 4.0, 2.0, efficiency),)
     changed["tables"] = ({**changed["tables"][1], "rows": rows},)
     table = Published.model_validate(changed).tables[0]
-    told = list(slip_sentences(table, rows_of(table, DOCUMENT)))
+    told = list(slip_sentences(table, rows_of(table, whole())))
     assert len(told) == (said is not None)
     assert all(said in one for one in told if said)
 
@@ -298,7 +303,7 @@ def test_blocks_are_the_lines_where_rows_have_them(section: Section) -> None:
 
 
 def test_published_lines_are_dashed_in_the_drawing() -> None:
-    page = html(report_of(DOCUMENT, "result.json"))
+    page = html(report_of(whole(), "result.json"))
     assert "stroke-dasharray" in page
     page = html(report_of(full_run(trials=2, workloads=["fma"]), "result.json"))
     assert "<svg" in page and "stroke-dasharray" not in page
@@ -331,7 +336,7 @@ def test_every_word_has_a_sentence_whatever_was_measured() -> None:
     words = get_args(Shortcut)
     for name in ("cpu", "memory", "net", "samples"):
         for word in words:
-            (sentence,) = shortcut_sentences(evidence(DOCUMENT, name, word))
+            (sentence,) = shortcut_sentences(evidence(whole(), name, word))
             assert sentence.endswith(".")
             assert "None" not in sentence
 
@@ -341,7 +346,7 @@ def test_a_sentence_has_figures_of_this_run(word: Shortcut) -> None:
     name = (
         "memory" if word in ("copied_once", "clock_per_operation", "lock_per_operation") else "cpu"
     )
-    (sentence,) = shortcut_sentences(evidence(DOCUMENT, name, word))
+    (sentence,) = shortcut_sentences(evidence(whole(), name, word))
     if word in ("time_per_block", "host_not_idle"):
         return  # nothing waits in this run, and a count of trials is the figure
     (again,) = shortcut_sentences(evidence(other(), name, word))
@@ -350,12 +355,12 @@ def test_a_sentence_has_figures_of_this_run(word: Shortcut) -> None:
 
 
 def test_a_single_trial_has_the_spread_of_its_samples() -> None:
-    (told,) = shortcut_sentences(evidence(DOCUMENT, "samples", "one_run"))
+    (told,) = shortcut_sentences(evidence(whole(), "samples", "one_run"))
     assert "within the one trial of double, 8 threads 600 samples lie between" in told
 
 
 def test_shortcuts_that_the_same_figures_show_share_a_sentence() -> None:
-    told = shortcut_sentences(evidence(DOCUMENT, "cpu", "loop_counted", "operands_in_memory"))
+    told = shortcut_sentences(evidence(whole(), "cpu", "loop_counted", "operands_in_memory"))
     assert len(told) == 1
     assert "; together: at int, 2 threads" in told[0] or "; together: at int, 1 thread" in told[0]
 
@@ -363,9 +368,9 @@ def test_shortcuts_that_the_same_figures_show_share_a_sentence() -> None:
 def test_a_doubtful_figure_is_called_so() -> None:
     cases = tuple(
         case.model_copy(update={"verdict": Verdict.NOISY if case.naive else Verdict.CLEAN})
-        for case in DOCUMENT.cases
+        for case in whole().cases
     )
-    doubtful = DOCUMENT.model_copy(update={"cases": cases})
+    doubtful = whole().model_copy(update={"cases": cases})
     (told,) = shortcut_sentences(evidence(doubtful, "cpu", "page_cache"))
     assert "(the naive one noisy)" in told
 
@@ -375,10 +380,10 @@ def test_a_shortcut_is_shown_where_threads_share_no_cpu(threads: int) -> None:
     slower = 1.5
     cases = tuple(
         _scaled(case, slower) if case.naive and case.params == _params("int32", threads) else case
-        for case in DOCUMENT.cases
+        for case in whole().cases
     )
-    one_cpu = DOCUMENT.host.model_copy(update={"allowed_cpus": (0,)})
-    run = DOCUMENT.model_copy(update={"cases": cases, "host": one_cpu})
+    one_cpu = whole().host.model_copy(update={"allowed_cpus": (0,)})
+    run = whole().model_copy(update={"cases": cases, "host": one_cpu})
     (told,) = shortcut_sentences(evidence(run, "cpu", "page_cache"))
     assert "at int, 1 thread the naive way" in told
 
@@ -435,7 +440,7 @@ def test_a_page_of_three_hundred_rows_stays_below_two_megabytes() -> None:
 
 
 def test_markdown_has_the_rows() -> None:
-    text = markdown(report_of(DOCUMENT, "result.json"))
+    text = markdown(report_of(whole(), "result.json"))
     assert text.index("## Course report") < text.index("## Summary")
     assert "4.23975 ± 0.044513" in text
 

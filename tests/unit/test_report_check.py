@@ -1,5 +1,6 @@
 """A document that was changed, or that mixes versions, is refused in one line."""
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -14,14 +15,19 @@ from hostbench.report.check import load_checked
 from hostbench.results.sealed import sealed
 from tests.unit.report_documents import full_run, stored
 
-DOCUMENT = full_run(trials=5, workloads=("fma",))
+
+@functools.cache
+def whole() -> ResultDocument:
+    return full_run(trials=5, workloads=("fma",))
+
+
 # The first case is cpu.clock, the second cpu.fma fp64 scalar on one thread.
 RATE = "operations_per_second"
 STATISTICS = f"cases.1.metrics.{RATE}.statistics"
 
 
 def edited(change: Callable[[Any], None]) -> ResultDocument:
-    raw = json.loads(DOCUMENT.model_dump_json())
+    raw = json.loads(whole().model_dump_json())
     change(raw)
     return ResultDocument.model_validate_json(json.dumps(raw))
 
@@ -72,7 +78,7 @@ def times(factor: float) -> Callable[[Any], Any]:
     ],
 )
 def test_a_document_that_was_edited_is_refused(tmp_path: Path, path: str, value: Any) -> None:
-    job = stored(DOCUMENT, tmp_path)
+    job = stored(whole(), tmp_path)
     raw = json.loads(job.document.read_text())
     at(path, value)(raw)
     job.document.write_text(json.dumps(raw))
@@ -87,7 +93,7 @@ def test_a_document_that_was_edited_is_refused(tmp_path: Path, path: str, value:
 
 
 def test_a_document_without_its_digest_is_refused(tmp_path: Path) -> None:
-    job = stored(DOCUMENT, tmp_path)
+    job = stored(whole(), tmp_path)
     raw = json.loads(job.document.read_text())
     del raw["digest"]
     job.document.write_text(json.dumps(raw))
@@ -97,7 +103,7 @@ def test_a_document_without_its_digest_is_refused(tmp_path: Path) -> None:
 
 def test_layout_is_no_content(tmp_path: Path) -> None:
     """Spaces and the order of keys are not what the digest is of."""
-    job = stored(DOCUMENT, tmp_path)
+    job = stored(whole(), tmp_path)
     before = job.load()
     raw = json.loads(job.document.read_text())
     job.document.write_text(json.dumps(dict(reversed(raw.items())), separators=(" , ", " : ")))
@@ -106,7 +112,7 @@ def test_layout_is_no_content(tmp_path: Path) -> None:
 
 
 def test_what_is_made_from_a_journal_has_its_digest(tmp_path: Path) -> None:
-    job = stored(DOCUMENT, tmp_path)
+    job = stored(whole(), tmp_path)
     job.document.unlink()
     assert sealed(job.load()) == job.load()
 

@@ -1,5 +1,6 @@
 """What the report says of a document."""
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,12 @@ from hostbench.results.document import assemble, replay
 from tests.unit.records import bare_trial, done, host, planned, session
 from tests.unit.report_documents import HOST, full_run, sampled_run
 
-FULL = full_run(trials=5)
+
+@functools.cache
+def whole() -> ResultDocument:
+    return full_run(trials=5)
+
+
 PAGE_BYTES_MOST = 1_000_000
 # GitHub takes no longer text.
 TICKET_CHARACTERS_MOST = 65_536
@@ -81,7 +87,7 @@ def text_of(page: str) -> str:
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return report_of(FULL, "result.json")
+    return report_of(whole(), "result.json")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +118,7 @@ def test_the_same_page_again_by_the_document_alone(
     """The results of a checkout are not needed: it looks nowhere else."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Path, "iterdir", lambda _self: pytest.fail("it looked into a directory"))
-    assert html(report_of(FULL, "result.json")) == page
+    assert html(report_of(whole(), "result.json")) == page
 
 
 def test_ids_are_unique(page: str) -> None:
@@ -133,7 +139,7 @@ def test_every_case_has_its_figures(report: Report) -> None:
     shown = tables(section(report, "cpu"))
     rows = [row for caption, table in shown.items() if caption.startswith("Figures of")
             for group in table.groups for row in group.rows]  # fmt: skip
-    assert len(rows) == len(FULL.cases)
+    assert len(rows) == len(whole().cases)
     charts = [block for block in blocks(section(report, "cpu")) if isinstance(block, Chart)]
     assert len(charts) >= 9
 
@@ -166,7 +172,7 @@ def test_limits_have_their_sources(page: str) -> None:
 
 
 def test_the_command_that_repeats_a_case() -> None:
-    case = case_of(FULL, "cpu.fma fp64 avx2 2 threads")
+    case = case_of(whole(), "cpu.fma fp64 avx2 2 threads")
     assert reproduction(case, "cpu-bench") == (
         "build/release/cpu-bench fma --dtype=fp64 --isa=avx2 --threads=2"
     )
@@ -174,10 +180,12 @@ def test_the_command_that_repeats_a_case() -> None:
 
 def test_hostile_names_are_shown_and_do_nothing() -> None:
     hostile = '<script>alert("x")</script> $x$ \x1b[2J | ` @root #1'
-    document = FULL.model_copy(
+    document = whole().model_copy(
         update={
-            "host": FULL.host.model_copy(update={"hostname": hostile}),
-            "cases": tuple(case.model_copy(update={"label": hostile}) for case in FULL.cases[:30]),
+            "host": whole().host.model_copy(update={"hostname": hostile}),
+            "cases": tuple(
+                case.model_copy(update={"label": hostile}) for case in whole().cases[:30]
+            ),
         }
     )
     page = html(report_of(document, "result.json"))
@@ -265,7 +273,7 @@ def unfinished(*records: Record, state: JobState = JobState.INTERRUPTED) -> Resu
         unfinished(bare_trial(value=100.0)),
         unfinished(bare_trial(value=100.0), done()),
         unfinished(state=JobState.RUNNING),
-        FULL.model_copy(update={"cases": ()}),
+        whole().model_copy(update={"cases": ()}),
     ],
 )
 def test_whatever_there_is_is_reported(document: ResultDocument) -> None:
@@ -288,10 +296,10 @@ def test_a_running_job_says_so_on_top() -> None:
 def test_a_subsystem_without_a_section_of_its_own() -> None:
     cases = tuple(
         case.model_copy(update={"workload": case.workload.replace("cpu.", "npu.")})
-        for case in FULL.cases
+        for case in whole().cases
     )
-    workloads = {name.replace("cpu.", "npu."): m for name, m in FULL.workloads.items()}
-    document = FULL.model_copy(update={"cases": cases, "workloads": workloads})
+    workloads = {name.replace("cpu.", "npu."): m for name, m in whole().workloads.items()}
+    document = whole().model_copy(update={"cases": cases, "workloads": workloads})
     npu = section(report_of(document, "result.json"), "npu")
     assert len([block for block in blocks(npu) if isinstance(block, Chart)]) >= 9
     assert "Figures of npu.fma" in tables(npu)
@@ -303,7 +311,7 @@ def test_a_subsystem_without_a_section_of_its_own() -> None:
 
 def test_all_of_the_inventory_is_shown() -> None:
     page = text_of(
-        html(Report("t", "s", report_of(FULL, "x").facts, (), (), (host_section(HOST),)))
+        html(Report("t", "s", report_of(whole(), "x").facts, (), (), (host_section(HOST),)))
     )
     for value in (
         HOST.hostname, HOST.machine, HOST.kernel, HOST.distribution, HOST.cpu.model_name,
@@ -324,21 +332,21 @@ def test_memory_of_the_inventory_is_shown() -> None:
         huge_page_pools=(HugePagePool(page_bytes=2 << 20, pages=512),),
     )
     section = host_section(host(memory=memory))
-    page = text_of(html(Report("t", "s", report_of(FULL, "x").facts, (), (), (section,))))
+    page = text_of(html(Report("t", "s", report_of(whole(), "x").facts, (), (), (section,))))
     for value in (
         "8 × 4800 MT/s × 64 bits", "300.0 GB/s", "320 MiB", "madvise", "Pool of 2 MiB pages",
         "512 pages", "NUMA node 0", "3 GiB, CPUs 0-1",
     ):  # fmt: skip
         assert value in page, value
     unknown = host_section(host(memory=Memory(channels_reason="a hypervisor lies below")))
-    page = text_of(html(Report("t", "s", report_of(FULL, "x").facts, (), (), (unknown,))))
+    page = text_of(html(Report("t", "s", report_of(whole(), "x").facts, (), (), (unknown,))))
     assert "a hypervisor lies below" in page
 
 
 def test_a_host_that_tells_nothing() -> None:
     bare = host(cgroup=CgroupLimits(quota_cpus=1.5, memory_bytes=1 << 30), caches=())
     assert isinstance(bare, HostInventory)
-    page = html(Report("t", "s", report_of(FULL, "x").facts, (), (), (host_section(bare),)))
+    page = html(Report("t", "s", report_of(whole(), "x").facts, (), (), (host_section(bare),)))
     assert "not known" in page and "1.5 CPUs" in page and "1 GiB" in page
 
 

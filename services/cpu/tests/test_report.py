@@ -1,15 +1,20 @@
 """How the CPU's cases are laid out in bars."""
 
+import functools
+
 import pytest
 
-from hostbench.model.result import CaseResult
+from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.report.content import BarChart, Block, Chart, Part
 from hostbench.report.grouping import resolved
 from services.cpu.report import report
 from tests.unit.records import start
 from tests.unit.report_documents import full_run, sampled_run
 
-FULL = full_run(trials=5)
+
+@functools.cache
+def whole() -> ResultDocument:
+    return full_run(trials=5)
 
 
 def chart(blocks: tuple[Block, ...], workload: str) -> tuple[str, list[tuple[str, list[str]]]]:
@@ -22,20 +27,20 @@ def chart(blocks: tuple[Block, ...], workload: str) -> tuple[str, list[tuple[str
 
 
 def of(*cases: CaseResult) -> tuple[Block, ...]:
-    return report(cases, FULL).blocks
+    return report(cases, whole()).blocks
 
 
 def cases_where(**params: object) -> list[CaseResult]:
     return [
         case
-        for case in FULL.cases
+        for case in whole().cases
         if case.workload == "cpu.fma"
         and all(case.params.get(name) == value for name, value in params.items())
     ]
 
 
 def test_bars_are_instruction_sets_by_data_type_and_threads() -> None:
-    title, groups = chart(report(FULL.cases, FULL).blocks, "cpu.fma")
+    title, groups = chart(report(whole().cases, whole()).blocks, "cpu.fma")
     assert title == "Operations per second by instruction set"
     isas = ["scalar", "sse2", "avx2", "avx512"]
     assert groups == [
@@ -83,7 +88,7 @@ def test_parameters_of_a_workload_of_its_own(
 
 
 def test_what_best_was_is_told() -> None:
-    (case, *_) = FULL.cases
+    (case, *_) = whole().cases
     trial = case.trials[0].model_copy(update={"events": (start(params={"isa": "avx512"}),)})
     best = case.model_copy(update={"params": {"isa": "best"}, "trials": (trial,)})
     assert resolved(best)["isa"] == "avx512"

@@ -1,5 +1,6 @@
 """What the report says of disks."""
 
+import functools
 import json
 import random
 import re
@@ -44,7 +45,12 @@ from tests.unit.disk_documents import (
     run_of,
 )
 
-ALL = disk_run()
+
+@functools.cache
+def whole() -> ResultDocument:
+    return disk_run()
+
+
 BUFFERED = "block 1 MiB, queue_depth=1, 1 thread, buffered"
 ONE_BLOCK = {"block_bytes": 4 * KIB}
 PAIR = (("rand_read", ONE_BLOCK), ("seq_read", ONE_BLOCK))
@@ -108,12 +114,14 @@ def document_of(
 
 
 def test_every_case_is_in_one_table_of_figures() -> None:
-    shown = [t for caption, t in tables(ALL).items() if caption.startswith("Figures of")]
-    assert sum(len(group.rows) for table in shown for group in table.groups) == len(ALL.cases)
+    shown = [t for caption, t in tables(whole()).items() if caption.startswith("Figures of")]
+    assert sum(len(group.rows) for table in shown for group in table.groups) == len(whole().cases)
 
 
 def test_what_is_not_the_disks_figure_is_said_first() -> None:
-    (found,) = [block for block in report(ALL.cases, ALL).blocks if isinstance(block, Bullets)]
+    (found,) = [
+        block for block in report(whole().cases, whole()).blocks if isinstance(block, Bullets)
+    ]
     contaminated, cached, other = (str(item) for item in found.items)
     assert contaminated.startswith("1 case (disk.rand_read zipf buffered): read from the page cac")
     assert cached.startswith("1 case (disk.seq_write buffered): the page cache took what")
@@ -121,10 +129,10 @@ def test_what_is_not_the_disks_figure_is_said_first() -> None:
 
 
 def test_the_place_is_named_and_what_the_kernel_was_told_is_no_more_than_that() -> None:
-    said = markdown(report_of(ALL, "result.json"))
+    said = markdown(report_of(whole(), "result.json"))
     assert "/var/tmp/hostbench-1000" in said and "ext4 on vda (virtio)" in said
     assert "virtio, reported to rotate" in said
-    without = ALL.model_copy(update={"host": ALL.host.model_copy(update={"scratch": None})})
+    without = whole().model_copy(update={"host": whole().host.model_copy(update={"scratch": None})})
     assert "The file was in" not in markdown(report_of(without, "result.json"))
 
 
@@ -137,7 +145,7 @@ def test_a_run_without_warnings_has_no_cautions() -> None:
 
 
 def test_throughput_is_a_curve_over_blocks_and_bars_of_the_rest() -> None:
-    found = charts(ALL)
+    found = charts(whole())
     curve = found["Throughput over the block size"].drawing
     assert list(curves(curve)) == [
         "seq_read, queue_depth=1, direct",
@@ -153,7 +161,7 @@ def test_throughput_is_a_curve_over_blocks_and_bars_of_the_rest() -> None:
 
 
 def test_operations_are_curves_over_blocks_depth_and_threads() -> None:
-    found = charts(ALL)
+    found = charts(whole())
     depth = found["Operations a second over the queue depth"].drawing
     assert isinstance(depth, CurveChart) and depth.x.logarithmic
     for name, points in curves(depth).items():
@@ -192,7 +200,7 @@ def test_figures_of_the_page_cache_have_charts_of_their_own() -> None:
 
 
 def test_limits_and_peers_stand_beside_the_bars() -> None:
-    drawing = charts(ALL)["Throughput by workload"].drawing
+    drawing = charts(whole())["Throughput by workload"].drawing
     assert isinstance(drawing, BarChart)
     by_note = {bar.note: bar for group in drawing.groups for bar in group.bars}
     assert all(bar.peers for bar in by_note.values())
@@ -201,7 +209,7 @@ def test_limits_and_peers_stand_beside_the_bars() -> None:
 
 
 def test_rates_tell_bytes_and_operations_and_what_they_cost() -> None:
-    found = rows(tables(ALL)["Rates of random access"])
+    found = rows(tables(whole())["Rates of random access"])
     mixed = found["disk.rand_rw", "queue_depth=16 read_share=0.7"]
     assert re.fullmatch(r"[\d.]+ kop/s", mixed["operations"])
     assert re.fullmatch(r"[\d.]+ MB/s", mixed["bytes"])
@@ -247,25 +255,25 @@ def test_reads_and_writes_of_a_mix_have_their_own_percentiles() -> None:
 
 
 def test_the_loop_is_named() -> None:
-    found = rows(tables(ALL)["Latency of operations"])
+    found = rows(tables(whole())["Latency of operations"])
     assert found["disk.rand_read", "rate=2000"]["loop"] == "open, 2.000 kop/s"
     assert found["disk.rand_read", "block 4 KiB queue_depth=16"]["loop"] == "closed"
 
 
 def test_of_many_cases_those_of_the_summary_are_drawn() -> None:
-    titles = {case.title.removeprefix("disk.") for case in report(ALL.cases, ALL).headline}
-    found = charts(ALL)
+    titles = {case.title.removeprefix("disk.") for case in report(whole().cases, whole()).headline}
+    found = charts(whole())
     drawn = [name for title, chart in found.items() if title.startswith("Percentiles")
              for name in curves(chart.drawing)]  # fmt: skip
     assert set(drawn) <= titles and len(drawn) >= 6
 
 
 def test_commits_are_times() -> None:
-    found = rows(tables(ALL)["Time of a commit, and how many a second"])
+    found = rows(tables(whole())["Time of a commit, and how many a second"])
     assert [name for _, name in found] == ["block 512 B", "block 4 KiB", "block 64 KiB"]
     for cells in found.values():
         assert cells["50 %"].endswith("µs") and cells["commits"].endswith("op/s")
-    (points,) = curves(charts(ALL)["Time of a commit over the block size"].drawing).values()
+    (points,) = curves(charts(whole())["Time of a commit over the block size"].drawing).values()
     assert [x for x, _ in points] == [512, 4 * KIB, 64 * KIB]
 
 
@@ -273,7 +281,7 @@ def test_commits_are_times() -> None:
 
 
 def test_evidence_names_the_mode_and_the_engine_that_were_used() -> None:
-    found = rows(tables(ALL)["Evidence for each case"])
+    found = rows(tables(whole())["Evidence for each case"])
     plain = found["disk.seq_read", "queue_depth=8"]
     assert plain["cache mode"] == "direct" and plain["engine"] == "libaio"
     assert plain["read there"] == "100.0 %" and plain["written there"] == "–"
@@ -312,8 +320,8 @@ def test_a_mode_that_could_not_be_had_is_told_beside_what_was_asked_for() -> Non
 
 
 def test_every_case_has_its_fio_command() -> None:
-    found = rows(tables(ALL)["The same with fio"])
-    assert len(found) == sum(case.primary in case.metrics for case in ALL.cases)
+    found = rows(tables(whole())["The same with fio"])
+    assert len(found) == sum(case.primary in case.metrics for case in whole().cases)
     command = found["disk.rand_read", "block 4 KiB queue_depth=64"]["command"]
     assert command.startswith("fio ")
     assert "--rw=randread" in command and "--iodepth=64" in command and "--direct=1" in command
@@ -330,7 +338,7 @@ def test_the_document_itself_has_the_fio_command() -> None:
 
 
 def test_bytes_are_sizes() -> None:
-    table = tables(ALL)["What all trials together wrote and read"]
+    table = tables(whole())["What all trials together wrote and read"]
     cells = rows(table)["disk.seq_read", "queue_depth=8"]
     # Four trials, of which the fixture has each fill the file.
     assert cells["filled"] == "4 GiB" and cells["file used"] == "1 GiB"
@@ -437,7 +445,7 @@ def test_without_reads_there_is_no_conclusion() -> None:
 
 
 def test_the_headline_has_what_disks_do_and_not_what_caches_do() -> None:
-    titles = [case.title for case in report(ALL.cases, ALL).headline]
+    titles = [case.title for case in report(whole().cases, whole()).headline]
     assert "disk.rand_read block 4 KiB" in titles
     assert any(re.match(r"disk.rand_read block 4 KiB queue_depth=\d+", one) for one in titles)
     assert any(one.startswith("disk.fsync_latency") for one in titles)
@@ -455,7 +463,7 @@ def test_a_cached_figure_is_a_headline_where_there_is_no_other() -> None:
 
 
 def test_samples_are_drawn_second_by_second() -> None:
-    section = time_section(ALL)
+    section = time_section(whole())
     assert section is not None
     drawn = [b for b in flat(section.blocks) if isinstance(b, Chart)]
     panels = [
@@ -507,8 +515,8 @@ def with_unknown_limit(case: CaseResult) -> CaseResult:
     "change", [without_figures, primary_only, without_params, without_end, with_unknown_limit]
 )
 def test_documents_that_say_less(change: Callable[[CaseResult], CaseResult]) -> None:
-    cases = tuple(change(case) for case in ALL.cases)
-    document = ALL.model_copy(update={"cases": cases})
+    cases = tuple(change(case) for case in whole().cases)
+    document = whole().model_copy(update={"cases": cases})
     section = report(document.cases, document)
     assert section.title == "Disk"
     shown = [t for c, t in tables(document).items() if c.startswith("Figures of")]
@@ -600,4 +608,4 @@ def test_what_naive_figures_leave_out_stands_in_their_part() -> None:
 
 
 def test_without_naive_cases_nothing_is_said_of_them() -> None:
-    assert "After the clock" not in markdown(report_of(ALL, "result.json"))
+    assert "After the clock" not in markdown(report_of(whole(), "result.json"))

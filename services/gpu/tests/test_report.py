@@ -1,5 +1,7 @@
 """What the report says of GPUs."""
 
+import functools
+
 import pytest
 
 from hostbench.model.events import StartEvent
@@ -22,7 +24,10 @@ from hostbench.report.markdown import markdown
 from services.gpu.report import report
 from tests.unit.gpu_documents import CARD, NO_GPU, gpu_run
 
-ALL = gpu_run()
+
+@functools.cache
+def whole() -> ResultDocument:
+    return gpu_run()
 
 
 def flat(blocks: tuple[Block, ...]) -> list[Block]:
@@ -52,7 +57,7 @@ def table(document: ResultDocument, caption: str) -> Table:
 
 
 def test_each_kind_of_work_has_its_part() -> None:
-    assert [block.title for block in blocks_of(ALL) if isinstance(block, Part)] == [
+    assert [block.title for block in blocks_of(whole()) if isinstance(block, Part)] == [
         "Vector units",
         "Tensor cores",
         "Matrix products",
@@ -63,13 +68,13 @@ def test_each_kind_of_work_has_its_part() -> None:
         "What the card was doing",
         "Devices",
     ]
-    titles = [block.title for block in blocks_of(ALL) if isinstance(block, Chart)]
+    titles = [block.title for block in blocks_of(whole()) if isinstance(block, Chart)]
     assert "Access time over the working set" in titles
     assert any(title.endswith("by host memory") for title in titles), titles
 
 
 def test_a_pipe_and_a_product_are_never_in_one_chart() -> None:
-    for part in (block for block in blocks_of(ALL) if isinstance(block, Part)):
+    for part in (block for block in blocks_of(whole()) if isinstance(block, Part)):
         text = " ".join(said(block) for block in part.blocks if isinstance(block, Paragraph))
         if part.title == "Tensor cores":
             assert "no matrix product" in text
@@ -78,7 +83,7 @@ def test_a_pipe_and_a_product_are_never_in_one_chart() -> None:
 
 
 def test_the_copy_of_the_driver_is_never_shown_as_ours() -> None:
-    found = report(ALL.cases, ALL)
+    found = report(whole().cases, whole())
     (copy,) = [case for case in found.headline if case.workload == "gpu.copy"]
     assert copy.params["path"] == "kernel"
     (memory,) = [block for block in found.blocks if getattr(block, "title", "") == "Device memory"]
@@ -95,7 +100,7 @@ def test_the_copy_of_the_driver_is_never_shown_as_ours() -> None:
 
 def test_the_share_of_the_limit_at_the_clock_that_was_stands_beside_the_clock() -> None:
     """A throttled card is below its limit, and what it did in a cycle is not."""
-    found = table(ALL, "What the card was doing")
+    found = table(whole(), "What the card was doing")
     rows = {str(row[0]): row for group in found.groups for row in group.rows}
     columns = [column.title for column in found.columns]
     at_clock = columns.index("of the limit at this clock")
@@ -104,7 +109,7 @@ def test_the_share_of_the_limit_at_the_clock_that_was_stands_beside_the_clock() 
     assert isinstance(share, Share) and share.ratio == pytest.approx(0.97, rel=0.01)
     (case,) = [
         one
-        for one in ALL.cases
+        for one in whole().cases
         if one.workload == "gpu.tensor" and one.params.get("dtype") == "fp16"
     ]
     efficiency = case.metrics["operations_per_second"].efficiency
@@ -114,7 +119,7 @@ def test_the_share_of_the_limit_at_the_clock_that_was_stands_beside_the_clock() 
 
 
 def test_every_device_stands_there_once() -> None:
-    found = table(ALL, "Devices")
+    found = table(whole(), "Devices")
     (row,) = [row for group in found.groups for row in group.rows]
     assert row[0] == CARD["device_name"]
     assert CARD["device_uuid"] in row
@@ -127,13 +132,13 @@ def warned(document: ResultDocument) -> str:
 
 
 def test_warnings_are_told_with_what_they_mean() -> None:
-    assert "held the clock down" in warned(ALL)
+    assert "held the clock down" in warned(whole())
 
 
 def test_a_part_of_a_card_has_the_sensors_of_the_whole_one() -> None:
-    told = ALL.model_copy(update={"cases": tuple(map(on_a_part, ALL.cases))})
+    told = whole().model_copy(update={"cases": tuple(map(on_a_part, whole().cases))})
     assert "part of a card (MIG)" in warned(told)
-    assert "part of a card" not in warned(ALL)
+    assert "part of a card" not in warned(whole())
 
 
 def on_a_part(case: CaseResult) -> CaseResult:

@@ -1,5 +1,6 @@
 """What the report says of memory."""
 
+import functools
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +26,10 @@ from hostbench.report.markdown import markdown
 from services.mem.report import report
 from tests.unit.memory_documents import GIB, KIB, LIMIT, MIB, memory_run, planned_memory, run_of
 
-ALL = memory_run()
+
+@functools.cache
+def whole() -> ResultDocument:
+    return memory_run()
 
 
 def flat(blocks: tuple[Block, ...]) -> list[Block]:
@@ -68,7 +72,7 @@ def document_of(*cases: tuple[str, Mapping[str, object]], trials: int = 3) -> Re
 
 
 def test_the_variant_of_stream_and_the_bytes_are_named() -> None:
-    first = report(ALL.cases, ALL).blocks[0]
+    first = report(whole().cases, whole()).blocks[0]
     assert isinstance(first, Paragraph)
     said = str(first.text)
     assert "based on a variant of the STREAM benchmark" in said
@@ -77,15 +81,15 @@ def test_the_variant_of_stream_and_the_bytes_are_named() -> None:
 
 
 def test_every_case_is_in_one_table_of_figures() -> None:
-    shown = [t for caption, t in tables(ALL).items() if caption.startswith("Figures of")]
-    assert sum(len(group.rows) for table in shown for group in table.groups) == len(ALL.cases)
+    shown = [t for caption, t in tables(whole()).items() if caption.startswith("Figures of")]
+    assert sum(len(group.rows) for table in shown for group in table.groups) == len(whole().cases)
 
 
 # ---- bandwidth ----
 
 
 def test_bars_are_kernels_by_threads_and_pages() -> None:
-    chart = charts(ALL)["Bandwidth by kernel"]
+    chart = charts(whole())["Bandwidth by kernel"]
     kernels = ["read", "write", "copy", "scale", "add", "triad"]
     assert bars(chart.drawing) == [
         ("1 thread, huge", kernels),
@@ -96,7 +100,7 @@ def test_bars_are_kernels_by_threads_and_pages() -> None:
 
 
 def test_limits_and_peers_stand_beside_the_bars() -> None:
-    drawing = charts(ALL)["Bandwidth by kernel"].drawing
+    drawing = charts(whole())["Bandwidth by kernel"].drawing
     assert isinstance(drawing, BarChart)
     found = {(group.title, bar.label): bar for group in drawing.groups for bar in group.bars}
     assert {bar.limit for bar in found.values()} == {LIMIT}
@@ -111,7 +115,7 @@ def test_limits_and_peers_stand_beside_the_bars() -> None:
 
 
 def test_stores_that_were_asked_for_are_told_apart() -> None:
-    chart = charts(ALL)["Bandwidth by store"]
+    chart = charts(whole())["Bandwidth by store"]
     stores = ["plain", "nt", "libc"]
     assert bars(chart.drawing) == [
         ("write, 2 threads, huge", stores),
@@ -133,7 +137,7 @@ def test_what_best_was_chosen_from_is_told() -> None:
 
 
 def test_a_curve_for_each_page_mode_with_the_caches() -> None:
-    chart = charts(ALL)["Latency over the working set"]
+    chart = charts(whole())["Latency over the working set"]
     drawing = chart.drawing
     found = curves(drawing)
     assert list(found) == ["huge, 1 thread", "pages=4k, 1 thread"]
@@ -148,7 +152,7 @@ def test_a_curve_for_each_page_mode_with_the_caches() -> None:
 
 
 def test_times_are_told_in_nanoseconds() -> None:
-    table = charts(ALL)["Latency over the working set"].numbers
+    table = charts(whole())["Latency over the working set"].numbers
     assert table is not None
     first, *_, last = table.groups[0].rows
     assert first[0] == "4 KiB" and last[0] == "1 GiB"
@@ -189,7 +193,7 @@ def test_many_curves_take_several_charts() -> None:
 
 
 def test_latency_under_load_is_joined_by_intensity() -> None:
-    chart = charts(ALL)["Latency under load"]
+    chart = charts(whole())["Latency under load"]
     found = curves(chart.drawing)
     assert list(found) == ["read, huge", "copy, huge"]
     for points in found.values():
@@ -203,23 +207,23 @@ def test_latency_under_load_is_joined_by_intensity() -> None:
 
 
 def test_raw_empty_and_net_stand_side_by_side() -> None:
-    table = tables(ALL)["Raw, empty loop and net"]
+    table = tables(whole())["Raw, empty loop and net"]
     flagged = [line for line in table.groups[0].rows if "above a fifth" in str(line[5])]
     assert [str(line[0]).split(" 1 thread")[0] for line in flagged] == [
         "read block 1 B",
         "write block 1 B",
         "update block 1 B",
     ]
-    drawing = charts(ALL)["Time of an access by block size"].drawing
+    drawing = charts(whole())["Time of an access by block size"].drawing
     assert isinstance(drawing, BarChart) and not drawing.has_limits
     assert bars(drawing)[0] == ("read, 1 thread", ["block 1 B", "block 8 B", "block 64 B"])
 
 
 def test_blocks_are_curves_and_have_their_distribution() -> None:
-    found = curves(charts(ALL)["Bandwidth over the size of a block"].drawing)
+    found = curves(charts(whole())["Bandwidth over the size of a block"].drawing)
     assert list(found) == ["read_write, sequential, 2 threads", "read_write, random, 2 threads"]
     assert [x for x, _ in found["read_write, random, 2 threads"]][:3] == [1, 64, 4 * KIB]
-    table = tables(ALL)["Time of a block"]
+    table = tables(whole())["Time of a block"]
     (group,) = table.groups
     assert [line[1] for line in group.rows] == ["64 KiB", "1 MiB", "64 MiB", "1 GiB"] * 2
     assert all(str(line[2]).endswith(("µs", "ms")) for line in group.rows)
@@ -241,7 +245,7 @@ def test_a_random_pattern_is_no_bandwidth_of_stream() -> None:
 
 
 def test_the_headline_has_what_memory_does_and_not_what_caches_do() -> None:
-    titles = [case.title for case in report(ALL.cases, ALL).headline]
+    titles = [case.title for case in report(whole().cases, whole()).headline]
     assert "mem.pointer_chase huge size 1 GiB 1 thread avx512" in titles
     assert "mem.pointer_chase pages=4k size 1 GiB 1 thread avx512" in titles
     assert "mem.loaded_latency copy intensity=1 2 threads avx512" in titles
@@ -297,8 +301,8 @@ def with_unknown_limit(case: CaseResult) -> CaseResult:
     "change", [without_figures, primary_only, without_params, with_unknown_limit]
 )
 def test_documents_that_say_less(change: Callable[[CaseResult], CaseResult]) -> None:
-    cases = tuple(change(case) for case in ALL.cases)
-    document = ALL.model_copy(update={"cases": cases})
+    cases = tuple(change(case) for case in whole().cases)
+    document = whole().model_copy(update={"cases": cases})
     found = report_of(document, "result.json")
     assert "Memory" in html(found)
     assert "## Memory" in markdown(found)
@@ -324,7 +328,7 @@ def test_why_a_limit_is_missing_is_said_once() -> None:
     assert said.count(f"No limit for 2 of 3 figures: {reason}.") == 1
     page = html(report_of(found, "result.json"))
     assert "measured, from zero" in page and "right: share of the limit" not in page
-    assert "right: share of the limit" in html(report_of(ALL, "result.json"))
+    assert "right: share of the limit" in html(report_of(whole(), "result.json"))
 
 
 def test_a_single_case_of_each_kind_needs_no_chart() -> None:

@@ -1,5 +1,6 @@
 """What the report says of the network."""
 
+import functools
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -31,7 +32,10 @@ from hostbench.report.timeline import time_section
 from services.net.report import report
 from tests.unit.net_documents import KIB, LOOPBACK, WIRE, Path, net_run, planned_net, run_of
 
-ALL = net_run()
+
+@functools.cache
+def whole() -> ResultDocument:
+    return net_run()
 
 
 def flat(blocks: tuple[Block, ...]) -> list[Block]:
@@ -92,12 +96,14 @@ def document_of(
 
 
 def test_every_case_is_in_one_table_of_figures() -> None:
-    shown = [t for caption, t in tables(ALL).items() if caption.startswith("Figures of")]
-    assert sum(len(group.rows) for table in shown for group in table.groups) == len(ALL.cases)
+    shown = [t for caption, t in tables(whole()).items() if caption.startswith("Figures of")]
+    assert sum(len(group.rows) for table in shown for group in table.groups) == len(whole().cases)
 
 
 def test_what_was_warned_of_is_said_first() -> None:
-    (found,) = [block for block in report(ALL.cases, ALL).blocks if isinstance(block, Bullets)]
+    (found,) = [
+        block for block in report(whole().cases, whole()).blocks if isinstance(block, Bullets)
+    ]
     totals, sampled = (str(item) for item in found.items)
     assert sampled.startswith("1 case (net.tcp_stream total 100 GB): the time was over before")
     assert totals.startswith("1 case (net.udp_stream block 1 B): blocks too small to hold a number")
@@ -122,7 +128,7 @@ def test_a_warning_that_the_section_does_not_know_is_told_in_the_programs_words(
 
 
 def test_throughput_is_a_curve_over_blocks_and_over_streams() -> None:
-    found = charts(ALL)
+    found = charts(whole())
     blocks = found["Throughput over the block size"].drawing
     assert isinstance(blocks, CurveChart) and blocks.x.logarithmic and blocks.y.logarithmic
     assert {name: [x for x, _ in points] for name, points in curves(blocks).items()} == {
@@ -136,7 +142,7 @@ def test_throughput_is_a_curve_over_blocks_and_over_streams() -> None:
 
 
 def test_what_differs_in_something_else_is_bars_of_its_workload() -> None:
-    found = bars(charts(ALL)["Throughput"].drawing)
+    found = bars(charts(whole())["Throughput"].drawing)
     assert list(found) == [
         "tcp_stream, block 128 KiB, 1 stream",
         "udp_stream, loopback, block 1472 B, 1 stream",
@@ -148,7 +154,7 @@ def test_what_differs_in_something_else_is_bars_of_its_workload() -> None:
 
 
 def test_a_link_bounds_bars_and_the_loopback_has_no_limit() -> None:
-    drawing = charts(ALL)["Throughput"].drawing
+    drawing = charts(whole())["Throughput"].drawing
     assert isinstance(drawing, BarChart)
     limits = {bar.label: bar.limit for group in drawing.groups for bar in group.bars}
     assert limits.pop("far_host") == pytest.approx(1.25e9 * 0.9415)
@@ -156,7 +162,7 @@ def test_a_link_bounds_bars_and_the_loopback_has_no_limit() -> None:
 
 
 def test_rates_are_told_in_bits_too_and_beside_what_was_offered() -> None:
-    found = rows(tables(ALL)["Received and offered"])
+    found = rows(tables(whole())["Received and offered"])
     paced = found["net.udp_stream", "rate=4000000000 gso"]
     assert paced["received"] == "3.660 GB/s" and paced["in bits"] == "29.28 Gbit/s"
     assert paced["offered"] == "4.000 GB/s" and paced["received of it"] == "91.50 %"
@@ -172,7 +178,7 @@ def test_each_direction_of_both_has_its_own_line() -> None:
 
 
 def test_loss_is_a_curve_over_the_offered_rate() -> None:
-    chart = charts(ALL)["Loss over the offered rate"]
+    chart = charts(whole())["Loss over the offered rate"]
     found = curves(chart.drawing)
     assert list(found) == [
         "udp_stream, loopback, block 1472 B, 1 stream, gso",
@@ -182,11 +188,11 @@ def test_loss_is_a_curve_over_the_offered_rate() -> None:
     assert offered == pytest.approx((1e8, 5e8, 1e9, 2e9, 4e9))
     assert lost[:4] == (0, 0, 0, 0) and lost[4] == pytest.approx(8.5)
     assert "8.500 % of 4.000 GB/s" in chart.description
-    assert "Received over the offered rate" in charts(ALL)
+    assert "Received over the offered rate" in charts(whole())
 
 
 def test_datagrams_are_counted_and_what_is_not_known_is_no_zero() -> None:
-    found = rows(tables(ALL)["Datagrams of a trial"])
+    found = rows(tables(whole())["Datagrams of a trial"])
     paced = found["None", "rate=4000000000 gso"]
     assert paced["sent"] == "5,434,783" and paced["lost"] == "461,957"
     assert paced["lost share"] == "8.5 %" and paced["dropped by receiver"] == "461,957"
@@ -207,7 +213,7 @@ def test_one_rate_is_no_curve() -> None:
 
 
 def test_round_trips_have_a_curve_percentiles_and_a_table() -> None:
-    found = charts(ALL)
+    found = charts(whole())
     blocks = curves(found["Time of a round trip over the block size"].drawing)
     assert {name: [x for x, _ in points] for name, points in blocks.items()} == {
         "tcp_rr, 1 stream": [1, KIB, 32 * KIB],
@@ -218,14 +224,14 @@ def test_round_trips_have_a_curve_percentiles_and_a_table() -> None:
     for points in curves(found[title].drawing).values():
         assert [x for x, _ in points] == [2, 10, 20, 100, 1000]
         assert [y for _, y in points] == sorted(y for _, y in points)
-    table = rows(tables(ALL)["Times of round trips"])
+    table = rows(tables(whole())["Times of round trips"])
     assert table["net.udp_rr", "spin"]["lost"] == "0"
     assert table["net.tcp_rr", "spin"]["lost"] == "–"
     assert table["net.tcp_rr", "spin"]["99.9 %"].endswith("µs")
 
 
 def test_a_load_stands_beside_the_case_without_it() -> None:
-    found = rows(tables(ALL)["Round trips under load"])
+    found = rows(tables(whole())["Round trips under load"])
     loaded = found["net.tcp_rr", "4 load streams"]
     assert loaded["load"] == "4.000 GB/s" and loaded["in bits"] == "32.00 Gbit/s"
     assert float(loaded["times as long"]) == pytest.approx(7, rel=0.05)
@@ -238,7 +244,7 @@ def test_a_load_stands_beside_the_case_without_it() -> None:
 def test_a_loaded_round_trip_is_in_no_curve_of_quiet_ones() -> None:
     drawn = [
         name
-        for title, chart in charts(ALL).items()
+        for title, chart in charts(whole()).items()
         if title.startswith("Time of a round trip")
         for name in (
             curves(chart.drawing)
@@ -251,31 +257,31 @@ def test_a_loaded_round_trip_is_in_no_curve_of_quiet_ones() -> None:
 
 def test_connections_are_rates() -> None:
     (points,) = curves(
-        charts(ALL)["Connections a second over the number of streams"].drawing
+        charts(whole())["Connections a second over the number of streams"].drawing
     ).values()
     assert [x for x, _ in points] == [1, 2, 4]
-    assert "Time of a connection" in tables(ALL)
+    assert "Time of a connection" in tables(whole())
 
 
 # ---- both ends ----
 
 
 def test_cpu_time_of_both_ends_stands_side_by_side() -> None:
-    found = rows(tables(ALL)["CPU time for 10⁹ bytes at both ends"])
+    found = rows(tables(whole())["CPU time for 10⁹ bytes at both ends"])
     assert found["net.tcp_stream", "sendfile"] == {
         "case": "sendfile",
         "near end": "227.3 ms",
         "far end": "136.4 ms",
         "both": "363.6 ms",
     }
-    trips = rows(tables(ALL)["CPU time for 10⁶ round trips at both ends"])
+    trips = rows(tables(whole())["CPU time for 10⁶ round trips at both ends"])
     assert trips["net.udp_rr", "spin"]["both"] == "11.30 s"
-    drawn = bars(charts(ALL)["CPU time for 10⁹ bytes"].drawing)
+    drawn = bars(charts(whole())["CPU time for 10⁹ bytes"].drawing)
     assert set(map(tuple, drawn.values())) == {("near end", "far end")}
 
 
 def test_what_was_in_force_is_told_beside_what_was_asked_for() -> None:
-    found = rows(tables(ALL)["What was in force"])
+    found = rows(tables(whole())["What was in force"])
     plain = found["net.tcp_stream", "receive"]
     assert plain["congestion control"] == "cubic" and plain["of the far end"] == "reno"
     assert plain["send path"] == "sendfile" and plain["send buffer"] == "8 MiB"
@@ -284,24 +290,24 @@ def test_what_was_in_force_is_told_beside_what_was_asked_for() -> None:
     udp = found["net.udp_stream", "receive"]
     assert udp["UDP path"] == "gso" and udp["segments a send"] == "44" and udp["GRO"] == "yes"
     assert found["net.udp_stream", "single"]["GRO"] == "no"
-    tcp = rows(tables(ALL)["TCP at the end of the timed region"])
+    tcp = rows(tables(whole())["TCP at the end of the timed region"])
     assert tcp["net.tcp_stream", "receive"]["retransmits"] == "0"
     assert not [name for workload, name in tcp if workload != "net.tcp_stream"]
 
 
 def test_each_path_is_told_once() -> None:
-    table = tables(ALL)["Paths that cases took"]
+    table = tables(whole())["Paths that cases took"]
     (group,) = table.groups
     told = [dict(zip((c.title for c in table.columns), row, strict=True)) for row in group.rows]
     assert [one["target"] for one in told] == ["loopback", "far host"]
     assert [one["interface"] for one in told] == ["lo", "eth0"]
     assert [one["far host name"] for one in told] == ["–", "beta"]
-    ran = [case for case in ALL.cases if any(trial.start for trial in case.trials)]
+    ran = [case for case in whole().cases if any(trial.start for trial in case.trials)]
     assert sum(int(str(one["cases"])) for one in told) == len(ran)
 
 
 def test_both_ends_counts_stand_side_by_side() -> None:
-    found = rows(tables(ALL)["What either end counted in all trials together"])
+    found = rows(tables(whole())["What either end counted in all trials together"])
     assert found["net.tcp_stream", "receive"]["arrived"] == "100.0 %"
     assert found["net.udp_stream", "rate=4000000000 gso"]["arrived"] == "91.5 %"
     sampled = found["net.tcp_stream", "total 100 GB"]["warnings"]
@@ -309,7 +315,7 @@ def test_both_ends_counts_stand_side_by_side() -> None:
 
 
 def test_what_iperf3_can_do_too_has_its_command() -> None:
-    found = rows(tables(ALL)["The same with iperf3, where it can do it"])
+    found = rows(tables(whole())["The same with iperf3, where it can do it"])
     command = found["net.tcp_stream", "receive"]["command"]
     assert "iperf3 --client SERVER" in command and "--reverse" in command
     assert ("net.tcp_stream", "zerocopy") not in found
@@ -320,7 +326,7 @@ def test_what_iperf3_can_do_too_has_its_command() -> None:
 
 
 def test_the_headline_has_each_workload_to_each_target() -> None:
-    titles = [case.title for case in report(ALL.cases, ALL).headline]
+    titles = [case.title for case in report(whole().cases, whole()).headline]
     assert len(titles) == len(set(titles)) <= 16
     assert {"net.tcp_stream far_host", "net.tcp_rr far_host", "net.udp_rr spin"} <= set(titles)
     assert not [title for title in titles if "load_streams" in title or "32 KiB" in title]
@@ -349,7 +355,7 @@ def test_a_round_trip_of_one_stream_is_the_headline() -> None:
 
 
 def test_samples_are_drawn_second_by_second() -> None:
-    section = time_section(ALL)
+    section = time_section(whole())
     assert section is not None
     drawn = [b for b in flat(section.blocks) if isinstance(b, Chart)]
     titles = {
@@ -400,8 +406,8 @@ def with_unknown_limit(case: CaseResult) -> CaseResult:
     "change", [without_figures, primary_only, without_params, without_end, with_unknown_limit]
 )
 def test_documents_that_say_less(change: Callable[[CaseResult], CaseResult]) -> None:
-    cases = tuple(change(case) for case in ALL.cases)
-    document = ALL.model_copy(update={"cases": cases})
+    cases = tuple(change(case) for case in whole().cases)
+    document = whole().model_copy(update={"cases": cases})
     section = report(document.cases, document)
     assert section.title == "Network"
     shown = [t for c, t in tables(document).items() if c.startswith("Figures of")]
@@ -417,18 +423,18 @@ def test_few_trials_without_limits_and_peers(trials: int) -> None:
 
 def test_both_hosts_are_told() -> None:
     program = ProgramVersion(name="net-bench", subsystem="net", version="0.1.0", sha256="12" * 32)
-    told = ALL.host.model_copy(update={"hostname": "beta"})
+    told = whole().host.model_copy(update={"hostname": "beta"})
     far = FarHostRecord(
         inventory=told, program=program, address="192.0.2.2", near_address="192.0.2.1"
     )
-    page = report_of(ALL.model_copy(update={"far_host": far}), "result.json")
-    assert page.title == f"net on {ALL.host.hostname} and beta"
+    page = report_of(whole().model_copy(update={"far_host": far}), "result.json")
+    assert page.title == f"net on {whole().host.hostname} and beta"
     (section,) = [one for one in page.sections if one.anchor == "far-host"]
     assert "192.0.2.1" in str(section.blocks[0]) and "12" * 32 in str(section.blocks[0])
     assert [name for name, _ in page.facts.items][-1] == "Far host"
     # The charts take most of the time to write, and show nothing of the far host.
     assert "Far host" in html(replace(page, sections=(section,)))
-    alone = report_of(ALL, "result.json")
+    alone = report_of(whole(), "result.json")
     assert not [one for one in alone.sections if one.anchor == "far-host"]
 
 
