@@ -220,6 +220,6 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help run peers env farhost up down program programs \
+.PHONY: help collected run peers env farhost up down program programs \
     $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
     test-all e2e fuzz lint format docs lock clean distclean packages venv
