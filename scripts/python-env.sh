@@ -27,8 +27,9 @@ if ! grep -qsFx "$PWD $(.venv/bin/python -VV 2>&1)" .venv/made-for; then
     step "virtual environment .venv with $python" "$python" -m venv .venv
     echo "$PWD $(.venv/bin/python -VV)" >.venv/made-for
 fi
+# What is never imported need not be compiled: half of the time.
 step "Python packages of requirements/$requirements.txt" \
-    pip install --require-hashes -r "requirements/$requirements.txt"
+    pip install --no-compile --require-hashes -r "requirements/$requirements.txt"
 step "hostbench into .venv" pip install --no-deps --no-build-isolation --editable .
 
 # dev holds all of cli, in the same versions.

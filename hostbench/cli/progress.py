@@ -87,6 +87,8 @@ class PlainProgress:
         self._stream: TextIO | None = stream
         self._cases: dict[str, PlannedCase] = {}
         self._done = 0
+        self._trials = 0
+        self._trials_least = 0
         self._began_unix_s: float | None = None
         self._has_shown_why_it_waits = False
         self._current: PlannedCase | None = None
@@ -139,6 +141,8 @@ class PlainProgress:
                 self.sample(self._cases[event.case], event.sample)
         elif isinstance(event, TrialEndedEvent):
             if self._enter(event.trial.case, event.trial.index, event.trial.tool):
+                self._trials += event.trial.tool == OWN_TOOL
+                self._trials_least = max(self._trials, self._trials_least)
                 self.trial(event.trial)
         elif self._enter(event.record.case, 0, OWN_TOOL):
             self._done += 1
@@ -169,6 +173,13 @@ class PlainProgress:
         """The plan stands."""
         self._cases = {case.case: case for case in event.cases}
         self._done, self._metrics = len(event.kept), event.metrics
+        # Cases are measured in turn, so most of them end at the end: it is trials that pass.
+        self._trials = 0
+        self._trials_least = sum(
+            1 if case.skip else case.repeats.min_trials
+            for case in event.cases
+            if case.case not in event.kept
+        )
         scale = "" if event.suite.scale is None else f" at scale {event.suite.scale}"
         plan = Plan(suite=event.suite, cases=tuple(event.cases))
         self.say(f"plan{scale}: {plan_sentence(plan, event.kept)}")
@@ -197,11 +208,13 @@ class PlainProgress:
         """A trial is over."""
         text = self._figure(trial)
         title = self._title(trial.tool)
-        self.say(f"[{self._done + 1}/{len(self._cases)}] {title} #{trial.index + 1}: {text}")
+        of = f"{self._trials}/{self._trials_least}"
+        self.say(f"[{of}] {title} #{trial.index + 1}: {text}")
 
     def case_done(self, record: CaseRecord) -> None:
         """A case is done."""
-        self.say(f"[{self._done}/{len(self._cases)}] {self._title()}: {record.verdict}")
+        of = f"{self._done}/{len(self._cases)} cases"
+        self.say(f"[{of}] {self._title()}: {record.verdict}")
 
     def _title(self, tool: str = OWN_TOOL) -> str:
         title = self._current.title if self._current else ""
@@ -223,7 +236,7 @@ class PlainProgress:
 
 
 class RichProgress(PlainProgress):
-    """A bar over the cases, the running case beneath it, and lines only where something is wrong.
+    """A bar over the trials, the running case beside it, and lines only where something is wrong.
 
     It is drawn when the run says something, never by a thread of its own.
     """
@@ -259,7 +272,7 @@ class RichProgress(PlainProgress):
         if self._bar is not None:  # another session of the same job
             self._progress.remove_task(self._bar)
         self._bar = self._progress.add_task(
-            "", total=len(self._cases), completed=self._done, elapsed=duration(0)
+            "", total=self._trials_least, completed=0, elapsed=duration(0)
         )
         self._progress.start()
         if self._began_unix_s is not None:
@@ -268,7 +281,13 @@ class RichProgress(PlainProgress):
     def _show(self, text: str) -> None:
         assert self._bar is not None
         elapsed = duration(time.monotonic() - self._started_s)
-        self._progress.update(self._bar, description=text, completed=self._done, elapsed=elapsed)
+        self._progress.update(
+            self._bar,
+            description=text,
+            completed=self._trials,
+            total=self._trials_least,
+            elapsed=elapsed,
+        )
         self._progress.refresh()
 
     def begins(self, case: PlannedCase, index: int, tool: str) -> None:

@@ -1,16 +1,21 @@
 """Tables for people, on standard output. Colour never says anything that a word does not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, JustifyMethod
 from rich.measure import Measurement
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hostbench.base.units import human, percent
-from hostbench.judge.case import full_sentence, reason_paragraphs
+from hostbench.base.units import human, percent, plural
+from hostbench.judge.case import (
+    REASONS_SHOWN,
+    full_sentence,
+    grouped_reasons,
+    reason_paragraphs,
+)
+from hostbench.judge.overview import line_words, not_delivered_sentence, overview
 from hostbench.judge.peer import shown_text, skipped_sentences
 from hostbench.model.result import (
     UNSEALED_SCHEMA,
@@ -19,7 +24,6 @@ from hostbench.model.result import (
     JobSummary,
     PeerResult,
     ResultDocument,
-    Statistics,
     Verdict,
 )
 from hostbench.results.sealed import UNSEALED
@@ -34,7 +38,7 @@ VERDICT_STYLES = {
 }
 LEAST_COLUMNS = 80
 LEAST_CASE_COLUMNS = 16
-HEADER = ("case", "value", "spread", "limit", "of limit", "verdict", "n")
+HEADER = ("case", "figure", "within", "of limit", "delivered", "verdict", "host")
 
 
 def console_for(stream: TextIO) -> Console:
@@ -46,22 +50,29 @@ def console_for(stream: TextIO) -> Console:
 
 
 def show_result(document: ResultDocument, stream: TextIO) -> None:
-    """The table of a job, and every reason below it as a sentence."""
+    """A line a subsystem, the table of the cases, what peers measured, and every reason below it
+    as a sentence, grouped where there are many."""
     console = console_for(stream)
     console.print(_headline(document))
-    for part in _case_table(document, console.width):
-        console.print(part)
-    notes = _interval_notes(document)
-    if notes:
-        console.print(notes)
-    for paragraph in reason_paragraphs(document.cases):
-        console.print(paragraph)
+    not_delivered = not_delivered_sentence(document.cases)
+    if not_delivered:
+        console.print(not_delivered)
+    for line in overview(document.cases):
+        console.print(line_words(line))
+    console.print(_case_table(document, console.width))
+    for text in (_figure_notes(document), *_peer_lines(document.cases), *_reasons(document.cases)):
+        console.print(text)
     for sentence in skipped_sentences(peer for case in document.cases for peer in case.peers):
         console.print(full_sentence(sentence))
     if document.schema_version == UNSEALED_SCHEMA:
         console.print(UNSEALED)
     if document.reason:
         console.print(f"The job {document.job.state}: {full_sentence(document.reason)}")
+
+
+def _reasons(cases: Sequence[CaseResult]) -> list[str]:
+    paragraphs = reason_paragraphs(cases)
+    return paragraphs if len(paragraphs) <= REASONS_SHOWN else grouped_reasons(cases)
 
 
 def _headline(document: ResultDocument) -> str:
@@ -76,111 +87,92 @@ def _headline(document: ResultDocument) -> str:
     )
 
 
-def _case_table(document: ResultDocument, columns: int) -> Iterator[Table | Padding]:
-    """The table in parts: what peers measured stands in whole lines below its case."""
-    widths = _column_widths(document, columns)
-    table = _empty_table(widths, header=True)
-    workload = None
-    for case in document.cases:
-        if case.workload != workload:
-            workload = case.workload
-            table.add_row(Text(workload, style="bold"))
-        table.add_row(*_case_row(case))
-        lines = [_peer_line(peer) for peer in case.peers if peer.verdict is not Verdict.SKIPPED]
-        if lines:
-            yield table
-            yield from (Padding(Text(line), (0, 0, 0, 4), expand=False) for line in lines)
-            table = _empty_table(widths, header=False)
-    if table.row_count:
-        yield table
-
-
-def _column_widths(document: ResultDocument, columns: int) -> list[int]:
-    """The same for all parts: the figures as wide as they are, the case as wide as it needs."""
-    rows = [[Text(name) for name in HEADER], *(_case_cells(case) for case in document.cases)]
-    figures = [max(row[i].cell_len for row in rows) for i in range(1, len(HEADER))]
-    names = [case.workload for case in document.cases]
-    names += [f"  {_name(case)}" for case in document.cases]
-    longest = max(Text(name).cell_len for name in names)
-    left = columns - sum(figures) - len(figures)
-    return [min(longest, max(LEAST_CASE_COLUMNS, left)), *figures]
-
-
-def _empty_table(widths: Sequence[int], *, header: bool) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_header=header)
-    for name, width in zip(HEADER, widths, strict=True):
-        if name == "case":
-            table.add_column(name, overflow="fold", min_width=width, max_width=width)
-        else:
-            justify: JustifyMethod = "left" if name == "verdict" else "right"
-            table.add_column(name, justify=justify, no_wrap=True, min_width=width)
+def _case_table(document: ResultDocument, columns: int) -> Table:
+    rows = [_case_cells(case) for case in document.cases]
+    figures = sum(
+        max(Text(name).cell_len, *(row[i].cell_len for row in rows)) + 1
+        for i, name in enumerate(HEADER)
+        if i
+    )
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    # The figures as wide as they are, the case as wide as what is left.
+    table.add_column(
+        HEADER[0], overflow="fold", max_width=max(LEAST_CASE_COLUMNS, columns - figures)
+    )
+    for name in HEADER[1:]:
+        justify: JustifyMethod = "left" if name in ("verdict", "host") else "right"
+        table.add_column(name, justify=justify, no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _peer_line(peer: PeerResult) -> str:
-    """`likwid-bench 5.2.2 peakflops_avx512_fma: 206.1 Gop/s, ours/peer 1.004 (0.998–1.010), n 5`"""
-    line = " ".join(part for part in (peer.tool, peer.version, peer.title) if part)
+def _peer_lines(cases: Iterable[CaseResult]) -> Iterator[str]:
+    """What each tool measured beside ours, in a paragraph: `likwid-bench 5.2.2, ours/peer: cpu.fma
+    fp64 1.004 (0.998–1.010); …`. All its figures: the report, --csv, --json."""
+    by_tool: dict[str, list[str]] = {}
+    for case in cases:
+        for peer in case.peers:
+            if peer.verdict is not Verdict.SKIPPED:
+                tool = " ".join(part for part in (peer.tool, peer.version) if part)
+                by_tool.setdefault(tool, []).append(f"{case.title} {_peer_words(peer)}")
+    for tool, found in by_tool.items():
+        yield shown_text(f"{tool}, ours/peer: {'; '.join(found)}.")
+
+
+def _peer_words(peer: PeerResult) -> str:
     if peer.statistics is None:
-        return shown_text(f"{line}: {peer.verdict}")
-    line += f": {human(peer.statistics.median, peer.unit)}"
-    if peer.ratio is not None:
+        return f"{peer.verdict}: {'; '.join(reason.text for reason in peer.reasons)}"
+    if peer.ratio is None:
+        words = human(peer.statistics.median, peer.unit)
+    else:
         low, high = peer.ratio.interval.low, peer.ratio.interval.high
-        line += f", ours/peer {peer.ratio.median:.3f} ({low:.3f}–{high:.3f})"
-    line += f", n {peer.statistics.n}"
-    if peer.verdict is not Verdict.CLEAN:
-        line += f", {peer.verdict}"
-    return shown_text(line)
-
-
-def _name(case: CaseResult) -> str:
-    return case.label or "(defaults)"
-
-
-def _case_row(case: CaseResult) -> list[Text | Padding]:
-    name, *figures = _case_cells(case)
-    return [Padding(name, (0, 0, 0, 2)), *figures]
+        words = f"{peer.ratio.median:.3f}"
+        if peer.ratio.half_width_ratio is not None:
+            words += f" ({low:.3f}–{high:.3f})"
+    return words if peer.verdict is Verdict.CLEAN else f"{words}, {peer.verdict}"
 
 
 def _case_cells(case: CaseResult) -> list[Text]:
-    name = Text(_name(case))
+    name = Text(case.title)
     verdict = Text(
         case.verdict or "unfinished", style=VERDICT_STYLES[case.verdict] if case.verdict else "dim"
     )
     metric = case.metrics.get(case.primary)
     if metric is None:
-        return [name, *(Text("–") for _ in range(4)), verdict, Text("0")]
-    limit = metric.limit.value if metric.limit else None
+        return [name, *(Text("–") for _ in range(4)), verdict, Text("–")]
+    spread = metric.statistics.half_width_ratio
     return [
         name,
         Text(human(metric.statistics.median, metric.unit)),
-        Text(_spread(metric.statistics)),
-        Text(human(limit, metric.unit)),
+        Text("–" if spread is None else f"± {percent(spread)}"),
         Text(percent(metric.efficiency)),
+        Text(percent(case.delivered_ratio)),
         verdict,
-        Text(str(metric.statistics.n)),
+        Text("–" if case.condition is None else str(case.condition.state)),
     ]
 
 
-def _spread(statistics: Statistics) -> str:
-    if statistics.half_width_ratio is None:
-        return "–"
-    return f"± {percent(statistics.half_width_ratio)}"
-
-
-def _interval_notes(document: ResultDocument) -> str:
-    """What the spread means, for the numbers of trials that occur."""
-    coverages = {
-        metric.statistics.n: metric.statistics.interval.confidence
+def _figure_notes(document: ResultDocument) -> str:
+    """What the columns mean, for the confidences that occur."""
+    found = [
+        metric.statistics
         for case in document.cases
-        if (metric := case.metrics.get(case.primary)) is not None and metric.statistics.n > 1
-    }
-    if not coverages:
-        return ""
-    spelt = ", ".join(f"{percent(coverages[n])} for n={n}" for n in sorted(coverages))
+        if (metric := case.metrics.get(case.primary)) is not None
+    ]
+    if not found:
+        return "No case has a figure."
+    trials = sorted({one.n for one in found})
+    n = f"{trials[0]} to {trials[-1]} trials" if len(trials) > 1 else plural(trials[0], "trial")
+    confidences = sorted({one.interval.confidence for one in found if one.half_width_ratio})
+    within = ", ".join(percent(one) for one in confidences)
     return (
-        "value: median of n trials; spread: half the interval that holds the true median with "
-        f"{spelt}; of limit: median of the trials' figures, each over its own limit, since the "
-        "clock moves. The sources of every limit: --json."
+        f"figure: median of {n} of what the hardware does undisturbed; of disks and networks, of "
+        "all that was done. "
+        + (f"within: holds the true figure with {within}. " if within else "")
+        + "of limit: each trial over its own limit, since the clock moves. delivered: all that was "
+        "done in all the time, as a share of the figure. host: what took the rest. The sources of "
+        "every limit: --json."
     )
 
 

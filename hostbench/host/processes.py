@@ -1,9 +1,10 @@
 """The processes of this host and the CPU time that they have used."""
 
+import contextlib
 import os
 import resource
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,9 +63,17 @@ def read_processes(proc: Path) -> dict[int, Process]:
     return found
 
 
+# Milliseconds since the start of the kernel; Intel's CPUs have them (kernel 5.6).
+_HELD_TIMES = (
+    "cpu[0-9]*/thermal_throttle/core_throttle_total_time_ms",
+    "cpu[0-9]*/thermal_throttle/package_throttle_total_time_ms",
+)
+
+
 @dataclass(frozen=True)
 class _Reading:
     at_s: float
+    held_ms: dict[Path, int]
     processes: dict[int, Process]
     cpus: int
     busy_s: float | None
@@ -74,9 +83,12 @@ class _Reading:
 class OthersMeter:
     """Measures from here on what others than this process and its descendants take of the CPUs."""
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
-        """`proc` stands for /proc in tests."""
+    def __init__(
+        self, proc: Path = Path("/proc"), cpus: Path = Path("/sys/devices/system/cpu")
+    ) -> None:
+        """`proc` and `cpus` stand for the kernel's files in tests."""
         self._proc = proc
+        self._held_times = [path for pattern in _HELD_TIMES for path in cpus.glob(pattern)]
         self._before = self._read()
 
     def taken(self) -> OthersEvent:
@@ -96,6 +108,14 @@ class OthersMeter:
             cpu_s=others_s,
             busiest=_busiest(strangers, used_s, BUSY_RATIO_LEAST * elapsed_s),
             unseen=_hides_processes(self._proc),
+            clock_held_s=max(
+                (
+                    max(0, held_ms - before.held_ms[path]) / 1000
+                    for path, held_ms in now.held_ms.items()
+                    if path in before.held_ms
+                ),
+                default=None,
+            ),
         )
 
     def _read(self) -> _Reading:
@@ -107,11 +127,17 @@ class OthersMeter:
         own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return _Reading(
             at_s=time.monotonic(),
+            held_ms=dict(self._read_held()),
             processes=read_processes(self._proc),
             cpus=max(1, len(times)),
             busy_s=None if everyone is None else everyone.busy / os.sysconf("SC_CLK_TCK"),
             own_s=sum(one.ru_utime + one.ru_stime for one in own),
         )
+
+    def _read_held(self) -> Iterator[tuple[Path, int]]:
+        for path in self._held_times:
+            with contextlib.suppress(OSError, ValueError):
+                yield path, int(path.read_text())
 
 
 def _busiest(

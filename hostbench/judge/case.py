@@ -8,29 +8,34 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from hostbench.base.units import plural
+from hostbench.judge.condition import condition_of
+from hostbench.judge.figure import Measured, two_figures
 from hostbench.judge.peer import peer_figures, shown_text
 from hostbench.judge.statistics import describe
-from hostbench.judge.trial import NOT_IDLE, efficiency, is_disturbed, primary_metric
+from hostbench.judge.trial import NOT_IDLE, efficiency, is_disturbed
 from hostbench.judge.verdict import case_verdict
 from hostbench.model.events import ParamValue
 from hostbench.model.limit import Limit
 from hostbench.model.result import (
-    WITH_FIGURE,
     CaseFigures,
     CaseRecord,
     CaseResult,
+    ClassSpread,
+    ClassSpreads,
     IdleRecord,
     MetricResult,
-    PlannedCase,
     Reason,
     StopReason,
     TrialRecord,
+    TwoFigures,
     Verdict,
 )
 from hostbench.model.table import Metric, ParamMeaning
 
 # What a program replaces by the best it finds: a label says what that was.
 BEST = "best"
+# More paragraphs than these are grouped.
+REASONS_SHOWN = 8
 
 
 def first_choices(
@@ -72,15 +77,10 @@ def _has_metric(trial: TrialRecord, metric: str) -> bool:
     return trial.end is not None and trial.end.metrics.get(metric) is not None
 
 
-def counted_trials(case: PlannedCase, trials: Sequence[TrialRecord]) -> tuple[TrialRecord, ...]:
-    """The undisturbed trials when there are at least `min_trials` of them, otherwise all."""
-    measured = tuple(trial for trial in trials if trial.verdict in WITH_FIGURE)
-    undisturbed = tuple(trial for trial in measured if not is_disturbed(trial))
-    return undisturbed if len(undisturbed) >= case.repeats.min_trials else measured
-
-
-def stop_reason(case: PlannedCase, trials: Sequence[TrialRecord]) -> StopReason | None:
-    """Why no further trial of this case is needed; None: run another."""
+def stop_reason(one: Measured, others: ClassSpreads) -> StopReason | None:
+    """Why no further trial of a case is needed; None: run another. `others`: what the other cases
+    of its class say of how much trials differ."""
+    trials, repeats = one.trials, one.case.repeats
     if not trials:
         return None
     # The same parameters would fail or be skipped again.
@@ -88,12 +88,11 @@ def stop_reason(case: PlannedCase, trials: Sequence[TrialRecord]) -> StopReason 
         return StopReason.SKIPPED
     if trials[-1].verdict is Verdict.FAILED:
         return StopReason.FAILED
-    repeats = case.repeats
     if len(trials) >= repeats.max_trials:
         return StopReason.MAX_TRIALS
     if len(trials) < repeats.min_trials:
         return None
-    if _target_reached(case, trials):
+    if _target_reached(one, others):
         return StopReason.TARGET_REACHED
     spent_s = sum(trial.wall_s for trial in trials)
     if spent_s + trials[-1].wall_s > repeats.max_time_s:
@@ -101,77 +100,70 @@ def stop_reason(case: PlannedCase, trials: Sequence[TrialRecord]) -> StopReason 
     return None
 
 
-def _target_reached(case: PlannedCase, trials: Sequence[TrialRecord]) -> bool:
-    undisturbed = [trial for trial in trials if not is_disturbed(trial)]
-    values = [trial.value for trial in undisturbed if trial.value is not None]
-    if len(values) < max(2, case.repeats.min_trials):
+def _target_reached(one: Measured, others: ClassSpreads) -> bool:
+    values = one.values
+    if any(map(is_disturbed, one.counted)) or len(values) < max(2, one.case.repeats.min_trials):
         return False
-    half_width_ratio = describe(values).half_width_ratio
-    return half_width_ratio is not None and half_width_ratio <= case.repeats.target_half_width
+    half_width_ratio = describe(values, others.undisturbed).half_width_ratio
+    return half_width_ratio is not None and half_width_ratio <= one.case.target_half_width
 
 
 def finished_case(
-    case: PlannedCase,
-    metrics: Sequence[Metric],
-    trials: Sequence[TrialRecord],
+    one: Measured,
     peers: Sequence[TrialRecord],
     idle: IdleRecord | None,
     stopped: StopReason,
+    others: ClassSpreads,
 ) -> CaseRecord:
     """The record of a case that needs no further trial: its verdict and its figures.
 
-    `metrics` are the workload's, `peers` the trials of peers beside ours, `idle` what the idle gate
-    said of the case.
+    `peers` are the trials of peers beside ours, `idle` what the idle gate said of the case.
     """
-    figures = unfinished_figures(case, metrics, trials, peers)
-    primary = figures.metrics.get(primary_metric(metrics).name)
-    counted = [trial for trial in trials if trial.index in figures.counted]
-    verdict, reasons = case_verdict(
-        case, trials, counted, primary.statistics if primary else None, idle
-    )
+    figures = unfinished_figures(one, peers, others)
+    primary = figures.metrics.get(one.primary.name)
+    verdict, reasons = case_verdict(one, primary.statistics if primary else None, idle)
     update: dict[str, object] = {"reasons": reasons}
     if verdict in (Verdict.FAILED, Verdict.SKIPPED):
         # A case that failed in one trial has no figure from the others.
-        update |= {"metrics": {}, "counted": ()}
+        none = dict.fromkeys(TwoFigures.model_fields)
+        update |= {**none, "metrics": {}, "counted": ()}
     figures = figures.model_copy(update=update)
-    return CaseRecord(case=case.case, stopped=stopped, verdict=verdict, figures=figures)
+    return CaseRecord(case=one.case.case, stopped=stopped, verdict=verdict, figures=figures)
 
 
 def unfinished_figures(
-    case: PlannedCase,
-    metrics: Sequence[Metric],
-    trials: Sequence[TrialRecord],
-    peers: Sequence[TrialRecord],
+    one: Measured, peers: Sequence[TrialRecord], others: ClassSpreads
 ) -> CaseFigures:
     """The figures of the trials so far, without a verdict's reasons."""
-    counted = counted_trials(case, trials)
     return CaseFigures(
+        **dict(two_figures(one, others)) | {"condition": condition_of(one.trials)},
         reasons=(),
-        metrics=_metric_results(metrics, case, trials, counted),
-        counted=tuple(trial.index for trial in counted),
-        peers=peer_figures(case, trials, peers),
+        metrics=_metric_results(one, others),
+        counted=tuple(trial.index for trial in one.counted),
+        peers=peer_figures(one.case, one.trials, peers),
+        others=others,
     )
 
 
-def _metric_results(
-    metrics: Sequence[Metric],
-    case: PlannedCase,
-    trials: Sequence[TrialRecord],
-    counted: Sequence[TrialRecord],
-) -> dict[str, MetricResult]:
-    """The metrics that there are figures for."""
+def _metric_results(one: Measured, others: ClassSpreads) -> dict[str, MetricResult]:
+    """The metrics that there are figures for. Of the primary one other cases tell how much it
+    varies; the others may be of any kind."""
     results = {}
-    for metric in metrics:
-        used = trials_with_metric(metric.name, case.params, trials, counted)
+    for metric in one.metrics:
+        used = trials_with_metric(metric.name, one.case.params, one.trials, one.counted)
         ends = [trial.end for trial in used if trial.end]
         values = [value for end in ends if (value := end.metrics[metric.name]) is not None]
         if values:
-            results[metric.name] = _metric_result(metric, values, used)
+            of_class = others.undisturbed if metric.primary else None
+            results[metric.name] = _metric_result(metric, values, used, of_class)
     return results
 
 
 def _metric_result(
-    metric: Metric, values: Sequence[float], counted: Sequence[TrialRecord]
+    metric: Metric,
+    values: Sequence[float],
+    counted: Sequence[TrialRecord],
+    others: ClassSpread | None,
 ) -> MetricResult:
     limits = [trial.limits[metric.name] for trial in counted if metric.name in trial.limits]
     ratios = [
@@ -182,7 +174,7 @@ def _metric_result(
     return MetricResult(
         unit=metric.unit,
         direction=metric.direction,
-        statistics=describe(values),
+        statistics=describe(values, others),
         limit=_middle_limit(limits),
         efficiency=statistics.median(ratios) if len(ratios) == len(values) else None,
     )
@@ -214,6 +206,19 @@ def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
         ]
     return paragraphs + [
         f"{plural(gate.count(text), 'case')}: {full_sentence(text)}" for text in dict.fromkeys(gate)
+    ]
+
+
+def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
+    """Each kind of reason once, with a case that stands for all that have it: for a reader who has
+    more than REASONS_SHOWN paragraphs before them."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for case in cases:
+        for code, text in {reason.code: reason.text for reason in case.reasons}.items():
+            found.setdefault(code, []).append((case.title, text))
+    return [
+        full_sentence(f"{plural(len(pairs), 'case')}, such as {pairs[0][0]}: {pairs[0][1]}")
+        for pairs in found.values()
     ]
 
 

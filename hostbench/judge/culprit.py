@@ -1,4 +1,6 @@
-"""Who took the CPU from a disturbed trial."""
+"""Who took the CPU from a disturbed trial, and from all trials of a case."""
+
+from collections.abc import Sequence
 
 from hostbench.base.units import percent
 from hostbench.model.events import OtherProcesses, OthersEvent
@@ -30,6 +32,32 @@ def taken_by(others: OthersEvent | None) -> Reason | None:
             f", most of all {named}" if named else ", each for a short time"
         )
     return Reason(code=TAKEN_BY, text=text)
+
+
+def culprit_of(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
+    """Return who used the CPUs most while the trials of a case ran, and whether that was at least
+    half of what all others used; None if nobody is known to have used them."""
+    used_s: dict[str, float] = {}
+    names: dict[str, str] = {}
+    for others in trials:
+        for one in others.busiest:
+            used_s[one.command] = used_s.get(one.command, 0.0) + one.cpu_s
+            names.setdefault(one.command, _name(one))
+    seen_s = sum(used_s.values())
+    all_s = max(seen_s, sum(others.cpu_s or 0.0 for others in trials))
+    if any(others.unseen for others in trials) and seen_s < SHARE_LEAST * all_s:
+        return "processes outside this container", True
+    if not used_s:
+        return ("processes that ran for a short time", False) if all_s else (None, False)
+    most = max(used_s, key=lambda command: used_s[command])
+    return names[most], used_s[most] >= SHARE_LEAST * all_s
+
+
+def _name(one: OtherProcesses) -> str:
+    """`stress-ng (pid 123)`, `make (5 processes)`."""
+    kind = "kernel thread, " if one.kernel else ""
+    which = f"pid {one.pid}" if one.processes == 1 else f"{one.processes} processes"
+    return f"{one.command} ({kind}{which})"
 
 
 def _named(one: OtherProcesses, others: OthersEvent) -> str:

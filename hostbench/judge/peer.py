@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from hostbench.base.units import bound, human, percent, plural
 from hostbench.judge.statistics import describe
-from hostbench.judge.trial import STEAL_RATIO_MOST, failed_trial, is_disturbed, skipped_trial
+from hostbench.judge.trial import STEAL_RATIO_MOST, failed_trial, skipped_trial, was_crowded
 from hostbench.judge.verdict import noisy_reasons
 from hostbench.model.limit import Limit
 from hostbench.model.peer import PeerEndEvent
@@ -194,7 +194,7 @@ def _pairs(ours: Sequence[TrialRecord], peers: Iterable[TrialRecord]) -> list[Pa
 
 def _counted_pairs(case: PlannedCase, pairs: Sequence[Pair]) -> list[Pair]:
     """Those in which neither was disturbed, when there are enough of them; otherwise all."""
-    quiet = [pair for pair in pairs if not any(is_disturbed(trial) for trial in pair)]
+    quiet = [pair for pair in pairs if not any(was_crowded(trial) for trial in pair)]
     enough = min(PEER_PAIRS_LEAST, case.repeats.min_trials)
     return quiet if len(quiet) >= enough else list(pairs)
 
@@ -223,7 +223,7 @@ def _verdict(
             return verdict, tuple(reasons)
     found = {reason.code: reason for _, peer in pairs for reason in peer.reasons}
     disturbed = {
-        reason.code: reason for our, _ in pairs if is_disturbed(our) for reason in our.reasons
+        reason.code: reason for our, _ in pairs if was_crowded(our) for reason in our.reasons
     }
     reasons = list(found.values())
     if disturbed:
@@ -235,7 +235,7 @@ def _verdict(
         )
     if any(peer.verdict is Verdict.INVALID for _, peer in pairs):
         return Verdict.INVALID, tuple(reasons)
-    if disturbed or any(is_disturbed(peer) for _, peer in pairs):
+    if disturbed or any(was_crowded(peer) for _, peer in pairs):
         return Verdict.DISTURBED, tuple(reasons)
     # That a disturbed peer is noisy too is no news.
     assert statistics is not None, "a trial that neither failed nor was skipped has a figure"

@@ -40,6 +40,8 @@ STEAL_RATIO_MOST = 0.01
 # The kernel counts stolen time in ticks: in a short trial a single one is more than that.
 STEAL_TICK_S = 0.01
 NOT_IDLE = "host_not_idle"
+# What a figure is made of where slices ran that nothing interrupted; a tenth of them at least.
+CLEAN_SLICES = "clean_slices"
 # Any throttling means that a cgroup quota, not the CPU, was measured.
 THROTTLED_S_MOST = 0.0
 ABOVE_LIMIT = "above_limit"
@@ -80,12 +82,17 @@ def _dirty_slices(seen: Disturbance) -> Reason | None:
     )
 
 
-def _cpu_share(seen: Disturbance, placement: Placement) -> Reason | None:
+def cpu_ratio_of(seen: Disturbance, placement: Placement) -> float | None:
+    """The share that the threads had of the CPU time they could have had: 8 threads on 2 CPUs can
+    have a quarter of their time each. None: the kernel does not tell."""
     if seen.cpu_ratio is None:
         return None
-    # 8 threads on 2 CPUs can have a quarter of their time each.
-    ratio = seen.cpu_ratio * len(placement.cpus) / len(set(placement.cpus))
-    if ratio >= CPU_RATIO_LEAST:
+    return seen.cpu_ratio * len(placement.cpus) / len(set(placement.cpus))
+
+
+def _cpu_share(seen: Disturbance, placement: Placement) -> Reason | None:
+    ratio = cpu_ratio_of(seen, placement)
+    if ratio is None or ratio >= CPU_RATIO_LEAST:
         return None
     return Reason(
         code="cpu_taken_away",
@@ -172,9 +179,14 @@ def reason_codes(trial: TrialRecord) -> set[str]:
     return {reason.code for reason in trial.reasons}
 
 
-def is_disturbed(trial: TrialRecord) -> bool:
-    """Whether something took the host away from this trial, whatever else is wrong with it."""
+def was_crowded(trial: TrialRecord) -> bool:
+    """Whether something took the host away from this trial, whatever its figure is worth."""
     return bool(reason_codes(trial) & DISTURBANCE_CODES)
+
+
+def is_disturbed(trial: TrialRecord) -> bool:
+    """Whether something took the host away from this trial and left it no figure to rely on."""
+    return trial.verdict is not Verdict.CLEAN and was_crowded(trial)
 
 
 def primary_metric(metrics: Sequence[Metric]) -> Metric:
@@ -219,12 +231,17 @@ def unmeasured_trial(case: PlannedCase, why: str) -> TrialRecord:
 
 
 def measured_trial(
-    record: TrialRecord, metrics: Sequence[Metric], limits: dict[str, Limit]
+    record: TrialRecord,
+    metrics: Sequence[Metric],
+    limits: dict[str, Limit],
+    *,
+    slices_stand_alone: bool = False,
 ) -> TrialRecord:
     """A trial with a figure: invalid above its limit, or where the page cache stood in for the
-    disk, else disturbed or clean.
+    disk, else disturbed or clean. `slices_stand_alone`: see Subsystem; then the figure of slices
+    that nothing interrupted is right however few they are.
 
-    In a disturbed trial the clock that the limit is made with may be of other moments than the
+    In a crowded trial the clock that the limit is made with may be of other moments than the
     figure, so its limit proves nothing.
     """
     assert record.start is not None and record.end is not None
@@ -234,9 +251,10 @@ def measured_trial(
     not_the_disk = contaminations(record.start, record.warnings)
     disturbances = trial_disturbances(record.start, record.end)
     culprit = taken_by(record.others) if _was_crowded_out(disturbances) else None
+    stands = slices_stand_alone and record.end.basis == CLEAN_SLICES
     verdict = Verdict.CLEAN
     if disturbances:
-        verdict = Verdict.DISTURBED
+        verdict = Verdict.CLEAN if stands else Verdict.DISTURBED
     elif too_high:
         verdict = Verdict.INVALID
     if not_the_disk:

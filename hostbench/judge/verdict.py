@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hostbench.base.units import bound, percent, plural
 from hostbench.judge.culprit import TAKEN_BY
+from hostbench.judge.figure import Measured
 from hostbench.judge.trial import (
     DISTURBANCE_CODES,
     INVALID_CODES,
@@ -17,17 +18,15 @@ CPU_RATIO = "disturbance.cpu_ratio"
 
 
 def case_verdict(
-    case: PlannedCase,
-    trials: Sequence[TrialRecord],
-    counted: Sequence[TrialRecord],
-    statistics: Statistics | None,
-    idle: IdleRecord | None,
+    one: Measured, statistics: Statistics | None, idle: IdleRecord | None
 ) -> tuple[Verdict, tuple[Reason, ...]]:
-    """The verdict of a case from all its trials and from those that count.
+    """The verdict of a case: whether its figure, of which `statistics` are, may be used at its
+    interval. What the host was like is its condition (condition.py).
 
     The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. Findings that do
     not decide are reasons all the same.
     """
+    trials, counted = one.trials, one.counted
     for verdict in (Verdict.FAILED, Verdict.SKIPPED):
         reasons = [
             reason for trial in trials if trial.verdict is verdict for reason in trial.reasons
@@ -38,7 +37,7 @@ def case_verdict(
     findings = [
         (Verdict.INVALID, _invalid(counted)),
         (Verdict.DISTURBED, _disturbed(counted, len(trials))),
-        (Verdict.NOISY, noisy_reasons(case, statistics)),
+        (Verdict.NOISY, noisy_reasons(one.case, statistics)),
         (Verdict.CLEAN, _remarks(trials, counted, statistics, idle)),
     ]
     verdict = next((verdict for verdict, reasons in findings if reasons), Verdict.CLEAN)
@@ -79,18 +78,16 @@ def _over_trials(trials: Sequence[TrialRecord], code: str, of: int) -> Reason:
 def noisy_reasons(case: PlannedCase, statistics: Statistics) -> list[Reason]:
     """Why the spread between trials is too large; nothing when it is not."""
     reasons = []
-    target = case.repeats.target_half_width
+    target = case.target_half_width
     if statistics.half_width_ratio is not None and statistics.half_width_ratio > target:
         reasons.append(
             Reason(
                 code="wide_interval",
-                text=f"the interval of the median is ± {percent(statistics.half_width_ratio)} wide "
-                f"after {statistics.n} trials (the target is ± {bound(target)}); "
-                "quieten the host or raise max_trials",
+                text=f"the figure is known within ± {percent(statistics.half_width_ratio)} after "
+                f"{plural(statistics.n, 'trial')} (the target is ± {bound(target)}); "
+                "quieten the host or raise min_trials",
             )
         )
-    if statistics.unstable:
-        reasons.append(Reason(code="unstable", text=statistics.unstable))
     return reasons
 
 
@@ -106,7 +103,7 @@ def _remarks(
         remarks.append(
             Reason(
                 code="disturbed_trials_left_out",
-                text=f"{len(left_out)} of {len(trials)} trials "
+                text=f"{len(left_out)} of {plural(len(trials), 'trial')} "
                 f"{'was' if len(left_out) == 1 else 'were'} disturbed and left out",
             )
         )
@@ -122,6 +119,8 @@ def _remarks(
                 "(modified z-score above 14.8); the median hardly moves with them",
             )
         )
+    if statistics.unstable:
+        remarks.append(Reason(code="unstable", text=statistics.unstable))
     remarks += _unseen_remarks(counted)
     remarks += _warnings(counted)
     if idle is not None and idle.idle is False:

@@ -231,6 +231,8 @@ class OthersEvent(ProtocolModel):
     `cpus`: the CPUs of the host. `cpu_s`: CPU time on them that was neither hostbench's nor its
     programs', None: the kernel does not tell. `busiest`: those that used most, most first.
     `unseen`: processes of other containers, or of the host outside this one, cannot be seen.
+    `clock_held_s`: how long the CPU that suffered most was held below its clock by heat or power,
+    None: the CPU has no such counter, or the kernel does not tell.
     """
 
     event: Literal["others"] = "others"
@@ -239,6 +241,7 @@ class OthersEvent(ProtocolModel):
     cpu_s: Seconds | None
     busiest: tuple[OtherProcesses, ...]
     unseen: bool = False
+    clock_held_s: Seconds | None = None
 
 
 class ControlPlaneEvent(ProtocolModel):

@@ -32,6 +32,7 @@ from hostbench.model.table import Direction, Metric, ParamMeaning
 # Documents of schema 1 have no digest.
 UNSEALED_SCHEMA, RESULT_SCHEMA = 1, 2
 OWN_TOOL = "hostbench"
+TARGET_HALF_WIDTH = 0.02
 
 
 class Verdict(StrEnum):
@@ -135,6 +136,11 @@ class PlannedCase(StoredModel):
         return self.workload.partition(".")[0]
 
     @property
+    def target_half_width(self) -> float:
+        """Above it the case is noisy. A case that was not planned has that of most subsystems."""
+        return self.repeats.target_half_width or TARGET_HALF_WIDTH
+
+    @property
     def call(self) -> dict[str, ParamValue]:
         """The parameters the program is called with."""
         return {name: self.params[name] for name in self.given}
@@ -195,7 +201,8 @@ class TrialFailure(StoredModel):
 class SessionRecord(StoredModel):
     """The first record of a journal, and of every resumption: what is about to be measured.
 
-    `kept` names the cases whose trials of an earlier session still count. `far_host` None: all of
+    `kept` names the cases whose trials of an earlier session still count, `continued` those of them
+    that need more trials. `far_host` None: all of
     it is measured on one host. `workloads` and `params`: the metrics of each workload that occurs,
     and what its parameters mean. An old journal has no `params` (old_params.py).
     """
@@ -211,6 +218,7 @@ class SessionRecord(StoredModel):
     workloads: dict[str, tuple[Metric, ...]]
     cases: tuple[PlannedCase, ...]
     kept: tuple[str, ...] = ()
+    continued: tuple[str, ...] = ()
     far_host: FarHostRecord | None = None
     params: dict[str, tuple[ParamMeaning, ...]] = {}
 
@@ -314,17 +322,29 @@ class StopReason(StrEnum):
 
 
 class ConfidenceInterval(StoredModel):
-    """A distribution-free interval of the median; `confidence` is the coverage it really has."""
+    """An interval of the median that holds the true one with the probability `confidence`; 0: of
+    one trial, which says nothing of its spread. Documents before Student's interval have the order
+    statistics' one, with the coverage that it really has (n = 3: 75 %)."""
 
     low: float
     high: float
     confidence: float
 
 
+class ClassSpread(StoredModel):
+    """How much the trials of a case differ in the other cases of the same class of resource:
+    `deviation_ratio` is the standard deviation of their logarithms, of `cases` cases with
+    `degrees` degrees of freedom together."""
+
+    deviation_ratio: float
+    degrees: Annotated[int, Field(gt=0)]
+    cases: Annotated[int, Field(gt=0)]
+
+
 class Statistics(StoredModel):
     """Of the trials that count; n counts trials, never samples.
 
-    `half_width_ratio` is half the interval over the median, None with one trial or median 0.
+    `half_width_ratio` is half the interval over the median, None where there is none or it is 0.
     `outliers` are positions among the counted trials. `unstable` says why pyperf's rules would
     call it so, None when they do not.
     """
@@ -340,6 +360,62 @@ class Statistics(StoredModel):
     half_width_ratio: float | None
     outliers: tuple[int, ...]
     unstable: str | None
+
+
+class ClassSpreads(StoredModel):
+    """What the other cases of a class said of either figure when a case ended; None: nothing."""
+
+    undisturbed: ClassSpread | None = None
+    delivered: ClassSpread | None = None
+
+
+class Interval(StoredModel):
+    """From `low` to `high`, in the unit of what it belongs to."""
+
+    low: float
+    high: float
+
+
+class Figure(StoredModel):
+    """One of the two figures of a case, a median of `n` trials.
+
+    `interval` holds the true one with the probability `coverage`; both are None where the spread
+    is unknown. `least_difference_ratio`: the least relative change that a second job like this one
+    would show in 4 of 5 attempts, None: it cannot be told.
+    """
+
+    value: float
+    unit: str
+    interval: Interval | None
+    coverage: float | None
+    least_difference_ratio: float | None
+    n: int
+
+
+class ConditionState(StrEnum):
+    """What the host took away from the trials of a case."""
+
+    QUIET = "quiet"
+    SHARED = "shared"
+    THROTTLED = "throttled"
+    QUOTA = "quota"
+    STOLEN = "stolen"
+    UNKNOWN = "unknown"
+
+
+class Condition(StoredModel):
+    """What the host was like while the trials of a case ran, whatever that did to its figure.
+
+    `state` is what took the largest `share` of the time of the CPUs (of `throttled`: of the time of
+    the trials), and `also` what took less. `culprit`: who that was, None where nobody is known.
+    `is_sure`: it took at least half of what was taken.
+    """
+
+    state: ConditionState
+    share: float | None = None
+    culprit: str | None = None
+    is_sure: bool = False
+    also: dict[ConditionState, float] = {}
 
 
 class MetricResult(StoredModel):
@@ -377,14 +453,36 @@ class PeerFigures(StoredModel):
     reasons: tuple[Reason, ...]
 
 
-class CaseFigures(StoredModel):
+class TwoFigures(StoredModel):
+    """What the hardware did while it was left alone (`undisturbed`), and what the whole of the
+    trials came to (`delivered`).
+
+    `undisturbed` is None of workloads without slices, and where no slice ran undisturbed.
+    `delivered_ratio` is delivered over undisturbed, of times the other way round: the share of the
+    speed that was delivered. None without either, and in documents that do not know it yet.
+    """
+
+    undisturbed: Figure | None = None
+    delivered: Figure | None = None
+    delivered_ratio: float | None = None
+    condition: Condition | None = None
+
+    @property
+    def figure(self) -> Figure | None:
+        """The one that the verdict is about."""
+        return self.undisturbed or self.delivered
+
+
+class CaseFigures(TwoFigures):
     """What the trials of a case amount to. `counted` are the indices of the trials that count;
-    `reasons` explain the verdict, and are empty while there is none."""
+    `reasons` explain the verdict, and are empty while there is none. `others`: what the intervals
+    took from other cases."""
 
     reasons: tuple[Reason, ...]
     metrics: dict[Name, MetricResult]
     counted: tuple[int, ...]
     peers: tuple[PeerFigures, ...]
+    others: ClassSpreads = ClassSpreads()
 
 
 class CaseRecord(StoredModel):
@@ -437,7 +535,7 @@ class PeerResult(PeerFigures):
     trials: tuple[TrialRecord, ...]
 
 
-class CaseResult(StoredModel):
+class CaseResult(TwoFigures):
     """Everything known about one case. `counted` are the indices of the trials that count,
     `equivalent_command` measures the same with a trusted tool, in a file of one's own. `naive`: the
     workload measures the way that is known to mislead; the figure is no headline."""

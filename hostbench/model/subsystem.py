@@ -39,7 +39,11 @@ class Subsystem:
     stands in the host's network, and the inventory has the host's interfaces. `has_devices`: it
     needs device drivers, which are started only for it, and the inventory has the devices.
     `is_quiet`: while it measures, samples are kept in memory, since to write them out would disturb
-    what is measured.
+    what is measured. `target_half_width`: how wide half an interval may be, as a share of the
+    figure, before a case is called noisy, unless its suite says otherwise: what figures of this
+    class of resource reach on a quiet host. `slices_stand_alone`: what others do on this host
+    cannot slow down a slice of a kernel that nothing interrupted, since it needs no more of the
+    host than its core.
     """
 
     name: str
@@ -50,6 +54,8 @@ class Subsystem:
     has_far_ends: bool = False
     has_devices: bool = False
     is_quiet: bool = False
+    target_half_width: float = 0.02
+    slices_stand_alone: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError for a name or a port that no subsystem can have."""

@@ -49,12 +49,13 @@ class IdleRules(SuiteModel):
 class Repeats(SuiteModel):
     """How often a case is measured: at least `min_trials`, then until the half-width of the
     confidence interval is `target_half_width` of the median, at most `max_trials`, and no further
-    trial begins once the case would take longer than `max_time_s` (min_trials always run)."""
+    trial begins once the case would take longer than `max_time_s` (min_trials always run).
+    `target_half_width` None: what its subsystem has; a planned case has a number."""
 
     min_trials: Annotated[int, Field(ge=1, le=TRIALS_MOST)] = 5
     max_trials: Annotated[int, Field(ge=1, le=TRIALS_MOST)] = 15
     max_time_s: Annotated[float, Field(gt=0, le=30 * 86400)] = 600.0
-    target_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    target_half_width: Annotated[float, Field(gt=0, lt=1)] | None = None
 
     @model_validator(mode="after")
     def _trials_are_a_range(self) -> Self:

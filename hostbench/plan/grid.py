@@ -9,8 +9,9 @@ from hostbench.base.errors import UsageError
 from hostbench.judge.case import BEST
 from hostbench.model.events import ParamValue
 from hostbench.model.host import HostInventory
+from hostbench.model.registry import find_subsystem
 from hostbench.model.result import PlannedCase
-from hostbench.model.suite import ALL, DURATION, Suite, SuiteCase
+from hostbench.model.suite import ALL, DURATION, Repeats, Suite, SuiteCase
 from hostbench.model.table import Param, Table, Workload
 from hostbench.plan.estimate import TRIAL_OVERHEAD_S, Plan, setup_s, timeout_s_of, trial_time_s_of
 from hostbench.plan.label import label_of
@@ -203,13 +204,21 @@ def _planned(
         given=tuple(given),
         label=label_of(entry, given, workload),
         block=block,
-        repeats=entry.repeats.applied_to(suite.repeats),
+        repeats=_repeats(entry.repeats.applied_to(suite.repeats), entry.workload),
         trial_time_s=trial_time_s,
         timeout_s=timeout_s,
         peers=tuple(peer.tool for peer in peers),
         peers_time_s=peers_time_s,
         naive=workload.naive,
     )
+
+
+def _repeats(repeats: Repeats, workload: str) -> Repeats:
+    if repeats.target_half_width is not None:
+        return repeats
+    subsystem, _ = split_workload(workload)
+    target = find_subsystem(subsystem).target_half_width
+    return repeats.model_copy(update={"target_half_width": target})
 
 
 def _one_of(earlier: PlannedCase | None, later: PlannedCase) -> PlannedCase:

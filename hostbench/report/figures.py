@@ -32,11 +32,13 @@ NOTHING = "–"
 
 FIGURE_COLUMNS = (
     Column("case"),
-    Column("value", figures=True),
-    Column("spread", figures=True),
+    Column("figure", figures=True),
+    Column("within", figures=True),
     Column("limit", figures=True),
     Column("of limit", figures=True),
+    Column("delivered", figures=True),
     Column("verdict"),
+    Column("host"),
     Column("n", figures=True),
 )
 
@@ -60,7 +62,8 @@ def by_workload(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
 
 
 def case_table(cases: Sequence[CaseResult], caption: str, *, titles: bool = False) -> Table:
-    """Value, spread, limit and verdict of each case. `titles`: they are of several workloads."""
+    """Figure, interval, limit, what was delivered and verdict of each case. `titles`: they are of
+    several workloads."""
     rows = tuple(case_row(case, case.title if titles else label(case)) for case in cases)
     return Table(caption, FIGURE_COLUMNS, (RowGroup(None, rows),))
 
@@ -98,7 +101,7 @@ def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
     """The cells of FIGURE_COLUMNS."""
     metric = primary(case)
     if metric is None:
-        return (name, *(NOTHING for _ in range(4)), Mark(case.verdict), "0")
+        return (name, *(NOTHING for _ in range(5)), Mark(case.verdict), NOTHING, "0")
     spread = metric.statistics.half_width_ratio
     return (
         name,
@@ -106,7 +109,9 @@ def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
         NOTHING if spread is None else f"± {percent(spread)}",
         human(metric.limit.value if metric.limit else None, metric.unit),
         Share(metric.efficiency),
+        percent(case.delivered_ratio),
         Mark(case.verdict),
+        NOTHING if case.condition is None else str(case.condition.state),
         str(metric.statistics.n),
     )
 

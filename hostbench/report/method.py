@@ -185,9 +185,11 @@ def _without_limit(cases: Sequence[CaseResult]) -> Iterator[Block]:
 def _idle_blocks(document: ResultDocument) -> Iterator[Block]:
     repeats = document.suite.repeats
     idle = document.suite.idle
+    target = repeats.target_half_width
+    within = "the target of its subsystem" if target is None else f"± {bound(target)}"
     yield Paragraph(
         f"The suite asks for {repeats.min_trials} to {repeats.max_trials} trials a case, until the "
-        f"interval of the median is within ± {bound(repeats.target_half_width)}, for at most "
+        f"interval of the median is within {within}, for at most "
         f"{duration(repeats.max_time_s)}; single entries may differ. The idle gate is checked "
         f"once a {idle.per}, waits {duration(idle.timeout_s)} at most, and its policy is "
         f"{idle.policy}."

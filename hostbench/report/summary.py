@@ -3,8 +3,14 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from hostbench.base.units import duration, plural
-from hostbench.judge.case import reason_paragraphs
+from hostbench.base.units import duration, human, percent, plural
+from hostbench.judge.case import REASONS_SHOWN, grouped_reasons, reason_paragraphs
+from hostbench.judge.overview import (
+    SubsystemLine,
+    condition_words,
+    not_delivered_sentence,
+    overview,
+)
 from hostbench.model.host import HostInventory
 from hostbench.model.result import (
     UNSEALED_SCHEMA,
@@ -17,33 +23,48 @@ from hostbench.report.content import (
     Block,
     Bullets,
     Code,
+    Column,
     Facts,
     Fold,
     InBrief,
+    Mark,
     Notice,
     Paragraph,
+    RowGroup,
     Section,
+    Share,
+    Table,
     Text,
 )
-from hostbench.report.figures import by_workload, case_table, first_names, sentence
+from hostbench.report.figures import NOTHING, by_workload, case_table, first_names, sentence
 from hostbench.report.subsystem import SubsystemReport
 from hostbench.results.sealed import UNSEALED
 
-REASONS_SHOWN = 8
-
 READING = (
-    "Value: the median of n trials. Spread: half the interval that holds the true median. Limit: "
-    "what the hardware could do at most. Of limit: the median of the trials' figures, each over "
-    "its own limit."
+    "Figure: the median of n trials of what the hardware does undisturbed; of disks and networks, "
+    "of all that was done. Within: half the interval that holds the true figure. Limit: what the "
+    "hardware could do at most. Of limit: the median of the trials' figures, each over its own "
+    "limit. Delivered: all that was done in all the time, as a share of the figure. Host: what "
+    "took the rest."
+)
+_OVERVIEW_COLUMNS = (
+    Column("subsystem"),
+    Column("best figure", figures=True),
+    Column("case"),
+    Column("of limit", figures=True),
+    Column("delivered, least", figures=True),
+    Column("host, worst"),
+    Column("verdicts, worst first"),
 )
 
 _MEANING = {
     Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
     Verdict.INVALID: "a figure above its theoretical limit, or a disk's that memory gave, so the "
     "figure or the limit is wrong: use neither",
-    Verdict.DISTURBED: "something else took the CPU during the trials: the figures may be worse "
-    "than what the host can do",
-    Verdict.NOISY: "the trials differ by more than the target: compare them with care",
+    Verdict.DISTURBED: "something else took the CPU, and no undisturbed figure could be had: these "
+    "may be worse than what the host can do",
+    Verdict.NOISY: "they are known less precisely than figures of their kind usually are: compare "
+    "them with care",
     Verdict.SKIPPED: "they cannot run here",
 }
 _SERIOUS = frozenset({Verdict.FAILED, Verdict.INVALID, Verdict.DISTURBED})
@@ -147,22 +168,31 @@ def _job_notice(document: ResultDocument) -> Notice:
     return Notice((f"{text} Go on with ", Code(f"hostbench run --resume {job.id}"), "."), True)
 
 
-def _grouped_reasons(cases: Sequence[CaseResult]) -> tuple[str, ...]:
-    """Each kind of reason once, with a case that stands for all that have it."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for case in cases:
-        for code, text in {reason.code: reason.text for reason in case.reasons}.items():
-            found.setdefault(code, []).append((case.title, text))
-    return tuple(
-        sentence(f"{plural(len(pairs), 'case')}, such as {pairs[0][0]}: {pairs[0][1]}")
-        for pairs in found.values()
+def _overview_table(document: ResultDocument) -> Table:
+    rows = tuple(_overview_row(line) for line in overview(document.cases))
+    return Table("Each subsystem in a line", _OVERVIEW_COLUMNS, (RowGroup(None, rows),))
+
+
+def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
+    metric = line.metric
+    return (
+        line.subsystem,
+        NOTHING if metric is None else human(metric.statistics.median, metric.unit),
+        NOTHING if line.headline is None else line.headline.title,
+        Share(None if metric is None else metric.efficiency),
+        percent(line.delivered_ratio),
+        condition_words(line.condition),
+        (Mark(line.worst), f" {line.verdict_counts}"),
     )
 
 
 def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemReport]) -> Section:
-    """The figures to remember, and why each verdict is what it is."""
+    """Each subsystem in a line, the figures to remember, and why each verdict is what it is."""
     headline = [case for subsystem in subsystems for case in subsystem.headline]
-    blocks: list[Block] = [
+    not_delivered = not_delivered_sentence(document.cases)
+    blocks: list[Block] = [Paragraph(not_delivered)] if not_delivered else []
+    blocks += [
+        _overview_table(document),
         case_table(headline, "The figures to remember", titles=True),
         Paragraph(READING),
     ]
@@ -171,6 +201,6 @@ def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemRepo
         blocks += [Bullets(reasons)] if reasons else []
     else:
         title = f"The reasons case by case ({len(reasons)})"
-        blocks.append(Bullets(_grouped_reasons(document.cases)))
+        blocks.append(Bullets(tuple(grouped_reasons(document.cases))))
         blocks.append(Fold(title, (Bullets(reasons),), brief=InBrief.LEFT_OUT))
     return Section(anchor="summary", title="Summary", blocks=tuple(blocks))

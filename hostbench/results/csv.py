@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from hostbench.model.result import (
     OWN_TOOL,
     CaseResult,
+    Figure,
     PeerResult,
     Reason,
     ResultDocument,
@@ -44,9 +45,21 @@ CASE_COLUMNS = (
     "ours_over_peer",
     "ours_over_peer_low",
     "ours_over_peer_high",
+    "undisturbed",
+    "undisturbed_low",
+    "undisturbed_high",
+    "delivered",
+    "delivered_low",
+    "delivered_high",
+    "delivered_ratio",
+    "least_difference_ratio",
+    "condition",
+    "condition_share",
+    "culprit",
 )
 # From n to half_width_ratio.
 FIGURES = CASE_COLUMNS.index("limit") - CASE_COLUMNS.index("n")
+TWO_FIGURES = CASE_COLUMNS.index("undisturbed")
 SAMPLE_COLUMNS = ("job", "case", "workload", "label", "trial", "time_unix_s", "t_s", "dt_s")
 
 
@@ -79,7 +92,29 @@ def _case_rows(document: ResultDocument, case: CaseResult) -> list[list[object]]
     if not case.metrics:
         return [head]
     names = sorted(case.metrics, key=lambda name: name != case.primary)
-    return [head + _metric_cells(case, name) for name in names]
+    rows = [head + _metric_cells(case, name) for name in names]
+    if case.primary in case.metrics:
+        rows[0] += [None] * (TWO_FIGURES - len(rows[0])) + _two_figures(case)
+    return rows
+
+
+def _two_figures(case: CaseResult) -> list[object]:
+    """The cells from TWO_FIGURES on, which only the row of the primary metric has."""
+    figure, condition = case.figure, case.condition
+    return [
+        *_figure(case.undisturbed),
+        *_figure(case.delivered),
+        case.delivered_ratio,
+        figure.least_difference_ratio if figure else None,
+        *((condition.state, condition.share, condition.culprit) if condition else (None,) * 3),
+    ]
+
+
+def _figure(figure: Figure | None) -> list[object]:
+    if figure is None:
+        return [None] * 3
+    interval = figure.interval
+    return [figure.value, *((interval.low, interval.high) if interval else (None, None))]
 
 
 def _metric_cells(case: CaseResult, name: str) -> list[object]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.judge.case import BEST, finished_case, unfinished_figures
+from hostbench.judge.figure import Measured
 from hostbench.judge.trial import primary_metric
 from hostbench.model.events import ParamValue, StartEvent
 from hostbench.model.registry import subsystems
@@ -16,6 +17,7 @@ from hostbench.model.result import (
     OWN_TOOL,
     CaseRecord,
     CaseResult,
+    ClassSpreads,
     IdleRecord,
     JobState,
     JobSummary,
@@ -27,6 +29,7 @@ from hostbench.model.result import (
     SessionRecord,
     StateRecord,
     TrialRecord,
+    TwoFigures,
     Verdict,
 )
 from hostbench.model.table import ParamMeaning
@@ -80,17 +83,17 @@ def replay(records: Iterable[Record]) -> Progress:
 
 
 def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
-    """A resumption forgets every case that it does not keep."""
+    """A resumption forgets every case that it neither keeps nor continues."""
     if before is None:
         return Progress(session, session.time_unix_s)
-    kept = session.kept
+    known = (*session.kept, *session.continued)
     return Progress(
         session=session,
         created_unix_s=before.created_unix_s,
-        trials={case: before.trials[case] for case in kept},
-        peer_trials={case: before.peer_trials.get(case, []) for case in kept},
-        idle={case: before.idle[case] for case in kept if case in before.idle},
-        done={case: before.done[case] for case in kept},
+        trials={case: before.trials[case] for case in known},
+        peer_trials={case: before.peer_trials.get(case, []) for case in known},
+        idle={case: before.idle[case] for case in known if case in before.idle},
+        done={case: before.done[case] for case in session.kept},
     )
 
 
@@ -136,13 +139,14 @@ def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
     trials = progress.trials.get(case.case, [])
     peers = progress.peer_trials.get(case.case, [])
     metrics = progress.session.workloads[case.workload]
+    measured = Measured(case, metrics, trials)
     idle = progress.idle.get(case.case)
     done = progress.done.get(case.case)
     if done is not None and done.figures is None:
-        done = finished_case(case, metrics, trials, peers, idle, done.stopped)
+        done = finished_case(measured, peers, idle, done.stopped, ClassSpreads())
     figures = done.figures if done else None
     if figures is None:
-        figures = unfinished_figures(case, metrics, trials, peers)
+        figures = unfinished_figures(measured, peers, ClassSpreads())
     meaning = functools.partial(progress.session.meaning, case.workload)
     return CaseResult(
         case=case.case,
@@ -156,6 +160,7 @@ def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
         stopped=done.stopped if done else None,
         primary=primary_metric(metrics).name,
         metrics=figures.metrics,
+        **{name: getattr(figures, name) for name in TwoFigures.model_fields},
         counted=figures.counted,
         idle=idle,
         trials=tuple(trials),

@@ -9,6 +9,7 @@ from hostbench.base.errors import NotIdleError
 from hostbench.base.interrupt import Interrupt
 from hostbench.host.idle import HostWatch, IdleGate
 from hostbench.judge.case import finished_case, first_choices, stop_reason
+from hostbench.judge.figure import WHOLE_RUN, Measured, class_spreads
 from hostbench.judge.peer import judged_peer_trial, peer_pairs
 from hostbench.judge.trial import (
     failed_trial,
@@ -46,10 +47,9 @@ from hostbench.plan.estimate import Plan, trial_timeout_s
 from hostbench.plan.workloads import split_workload
 from hostbench.programs.peer import Peer
 from hostbench.programs.subsystem import peers_of
+from hostbench.results.document import Progress
 
 FAR_CPUS = "far_cpus"
-# The whole-run figure beside a rate, and beside a time.
-WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 
 class HostLimits:
@@ -81,13 +81,15 @@ class Execution:
         limits: HostLimits,
         sinks: Sequence[Sink],
         interrupt: Interrupt,
+        stand_alone: Collection[str] = (),
     ) -> None:
-        """`metrics` and `params` by full workload name."""
+        """`metrics` and `params` by full workload name; `stand_alone`: see Setup."""
         self._plan = plan
         self._metrics = metrics
         self._params = params
         self._transport = transport
         self._limits = limits
+        self._stand_alone = stand_alone
         self._sinks = sinks
         self._interrupt = interrupt
         rules = plan.suite.idle
@@ -98,19 +100,18 @@ class Execution:
             on_wait=lambda window: self._publish(WaitingEvent(window=window)),
         )
 
-    def run(self, kept: Collection[str] = ()) -> None:
-        """Measures every case that is not in `kept`.
+    def run(self, before: Progress) -> None:
+        """Measures every case that is not done in `before`; trials that it has of others count.
 
         Raises Interrupted, NotIdleError (policy `fail`), or what a sink raises.
         """
         idle: IdleRecord | None = None
         for group in self._gated_groups():
-            cases = [case for case in group if case.case not in kept]
+            cases = [case for case in group if case.case not in before.done]
             measured = tuple(case.case for case in cases if case.skip is None)
             if measured:
                 idle = self._pass_gate(measured)
-            for case in cases:
-                self._run_case(case, idle)
+            self._run_rounds([self._begun(case, before) for case in cases], idle)
 
     def _gated_groups(self) -> list[list[PlannedCase]]:
         """The cases that one question to the idle gate speaks for."""
@@ -133,19 +134,39 @@ class Execution:
             )
         return idle
 
-    def _run_case(self, case: PlannedCase, idle: IdleRecord | None) -> None:
-        trials: list[TrialRecord] = []
-        peers: list[TrialRecord] = []
-        given_up: set[str] = set()
-        while (stopped := stop_reason(case, trials)) is None:
-            self._interrupt.check()
-            self._publish(TrialBeginsEvent(case=case.case, index=len(trials), tool=OWN_TOOL))
-            trials.append(self._run_trial(case, trials))
-            self._publish(TrialEndedEvent(trial=trials[-1]))
-            peers += self._run_peers(case, trials[-1], given_up)
-        metrics = self._metrics[case.workload]
-        record = finished_case(case, metrics, trials, peers, idle, stopped)
-        self._publish(CaseEndedEvent(record=record))
+    def _begun(self, case: PlannedCase, before: Progress) -> "CaseInTurn":
+        measured = Measured(case, self._metrics[case.workload], before.trials.get(case.case, [])[:])
+        peers = before.peer_trials.get(case.case, [])[:]
+        given_up = {trial.tool for trial in peers if trial.value is None}
+        return CaseInTurn(measured, peers, given_up)
+
+    def _run_rounds(self, group: Sequence["CaseInTurn"], idle: IdleRecord | None) -> None:
+        """Run one trial of each case in turn, until each has enough: the trials of a case then lie
+        as far apart as its figure may drift, at no extra time."""
+        everyone = [one.measured for one in group]
+        left = list(group)
+        while left:
+            for one in left:
+                self._run_turn(one)
+            unfinished = []
+            for one in left:
+                others = class_spreads(one.measured, everyone)
+                stopped = stop_reason(one.measured, others)
+                if stopped is None:
+                    unfinished.append(one)
+                    continue
+                record = finished_case(one.measured, one.peers, idle, stopped, others)
+                self._publish(CaseEndedEvent(record=record))
+            left = unfinished
+
+    def _run_turn(self, one: "CaseInTurn") -> None:
+        """Run a trial of a case, and one of each of its peers."""
+        case, trials = one.measured.case, one.measured.trials
+        self._interrupt.check()
+        self._publish(TrialBeginsEvent(case=case.case, index=len(trials), tool=OWN_TOOL))
+        trials.append(self._run_trial(case, trials))
+        self._publish(TrialEndedEvent(trial=trials[-1]))
+        one.peers.extend(self._run_peers(case, trials[-1], one.given_up))
 
     def _run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
         if case.skip is not None:
@@ -209,7 +230,8 @@ class Execution:
         if record.start is None or record.end is None:
             return skipped_trial(record)
         limits = self._limits.of(case.subsystem, record.start, record.end)
-        return measured_trial(record, self._metrics[case.workload], limits)
+        metrics, alone = self._metrics[case.workload], case.workload in self._stand_alone
+        return measured_trial(record, metrics, limits, slices_stand_alone=alone)
 
     def _trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> Trial:
         chosen = first_choices(case.params, self._params[case.workload], before)
@@ -221,6 +243,16 @@ class Execution:
             timeout_s=case.timeout_s,
             id=trial_name(case, len(before)),
         )
+
+
+@dataclass(frozen=True)
+class CaseInTurn:
+    """A case among those that are measured in turn, the trials of its peers so far, and the tools
+    that had no figure."""
+
+    measured: Measured
+    peers: list[TrialRecord]
+    given_up: set[str]
 
 
 @dataclass(frozen=True)

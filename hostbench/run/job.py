@@ -151,7 +151,7 @@ class JobRunner:
             return document
         setup, programs = self._set_up_again(job.id, before.session)
         found = resumption(before, setup.session(job.id))
-        session = setup.session(job.id, found.kept)
+        session = setup.session(job.id, found.kept, found.continued)
         self._audience.say(found.sentence)
         self._audience.take(setup.plan_event(found.kept))
         with host_lock(self._wait_s, self._interrupt) as lock:

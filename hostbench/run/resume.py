@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hostbench.base.units import plural
 from hostbench.model.result import (
+    WITH_FIGURE,
     FarHostRecord,
     PlannedCase,
     ProgramVersion,
@@ -26,17 +27,21 @@ COMPLETE = frozenset(
 
 @dataclass(frozen=True)
 class Resumption:
-    """The cases that are kept, and why each of the others is measured again."""
+    """The cases that are kept, those whose trials count and that need more, and why each of the
+    others is measured again."""
 
     kept: tuple[str, ...]
+    continued: tuple[str, ...]
     again: dict[str, str]
 
     @property
     def sentence(self) -> str:
         """What happens, in one line."""
-        total = len(self.kept) + len(self.again)
+        total = len(self.kept) + len(self.continued) + len(self.again)
         are = "is" if len(self.kept) == 1 else "are"
         text = f"{len(self.kept)} of {plural(total, 'case')} {are} kept"
+        if self.continued:
+            text += f"; {len(self.continued)} continued where trials were left"
         for reason in dict.fromkeys(self.again.values()):
             text += f"; {list(self.again.values()).count(reason)} measured again: {reason}"
         return text
@@ -44,21 +49,25 @@ class Resumption:
 
 def resumption(before: Progress, now: SessionRecord) -> Resumption:
     """What an earlier session measured that the present one, with its versions, may keep."""
-    kept, again = [], {}
+    kept, continued, again = [], [], {}
     for case in now.cases:
         reason = _why_again(before, now, case)
-        if reason is None:
+        if reason is not None:
+            again[case.case] = reason
+        elif case.case in before.done:
             kept.append(case.case)
         else:
-            again[case.case] = reason
-    return Resumption(kept=tuple(kept), again=again)
+            continued.append(case.case)
+    return Resumption(kept=tuple(kept), continued=tuple(continued), again=again)
 
 
 def _why_again(before: Progress, now: SessionRecord, case: PlannedCase) -> str | None:
-    done = before.done.get(case.case)
-    if done is None:
+    done, trials = before.done.get(case.case), before.trials.get(case.case)
+    if done is None and not trials:
         return "not finished"
-    if done.stopped not in COMPLETE:
+    if done is not None and done.stopped not in COMPLETE:
+        return "failed before"
+    if done is None and trials and trials[-1].verdict not in WITH_FIGURE:
         return "failed before"
     if before.session.suite.scale != now.suite.scale:
         return f"measured at {_spelt_scale(before.session)}, this is {_spelt_scale(now)}"

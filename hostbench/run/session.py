@@ -12,6 +12,7 @@ from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.host.idle import HostWatch
 from hostbench.model.host import HostInventory
 from hostbench.model.job_events import EstimateEvent, PlanEvent, Sink
+from hostbench.model.registry import find_subsystem
 from hostbench.model.result import (
     FarHostRecord,
     JobState,
@@ -56,11 +57,24 @@ class Setup:
             suite=self.plan.suite,
         )
 
+    @property
+    def stand_alone(self) -> frozenset[str]:
+        """The workloads that slices tell the truth of however busy the host is, by full name: see
+        Subsystem.slices_stand_alone. A team's threads work on memory that all share."""
+        return frozenset(
+            f"{name}.{workload.name}"
+            for name, table in self.tables.items()
+            for workload in table.workloads
+            if workload.kind == "step" and find_subsystem(name).slices_stand_alone
+        )
+
     def untimed(self, kept: Sequence[str] = ()) -> list[PlannedCase]:
         """The cases that are run for a moment first, so that the time of all is known."""
         return untimed(self.plan.without(kept), self.tables)
 
-    def session(self, job: str, kept: tuple[str, ...] = ()) -> SessionRecord:
+    def session(
+        self, job: str, kept: tuple[str, ...] = (), continued: tuple[str, ...] = ()
+    ) -> SessionRecord:
         """The journal's record of it."""
         return SessionRecord(
             job=job,
@@ -72,6 +86,7 @@ class Setup:
             workloads=self.metrics,
             cases=self.plan.cases,
             kept=kept,
+            continued=continued,
             far_host=self.far_host,
             params=meanings_of(self.plan.cases, self.tables),
         )
@@ -129,10 +144,11 @@ def measure(
         limits=HostLimits(setup.host, setup.tables),
         sinks=(journal, *sinks),
         interrupt=apparatus.interrupt,
+        stand_alone=setup.stand_alone,
     )
     try:
         _report_times(setup, session, apparatus.transport, sinks)
-        execution.run(session.kept)
+        execution.run(job.progress())
         return _complete(job, journal, index)
     except HostbenchError as error:
         _give_up(job, journal, index, error)
@@ -177,7 +193,11 @@ def _give_up(
         journal.append(ended)
     index.note(ended.summary)
     done, cases = len(progress.done), len(progress.session.cases)
-    error.add(f"{done} of {cases} cases are measured and kept")
+    begun = sum(
+        bool(trials) for case, trials in progress.trials.items() if case not in progress.done
+    )
+    also = f", and the trials of {begun} more" if begun else ""
+    error.add(f"{done} of {cases} cases are measured and kept{also}")
 
 
 def _ended(progress: Progress, state: JobState, reason: str | None) -> StateRecord:

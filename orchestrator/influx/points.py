@@ -268,7 +268,24 @@ def _metric_fields(case: CaseResult, name: str) -> dict[str, float | str]:
     return {
         **_statistics(metric.statistics),
         **_known({"limit": limit, "efficiency": metric.efficiency}),
+        **(_two_figures(case) if name == case.primary else {}),
     }
+
+
+def _two_figures(case: CaseResult) -> dict[str, float | str]:
+    """Return what was delivered beside the figure, and what took the rest."""
+    delivered, condition = case.delivered, case.condition
+    numbers = _known(
+        {
+            "delivered": delivered.value if delivered else None,
+            "delivered_ratio": case.delivered_ratio,
+            "condition_share": condition.share if condition else None,
+        }
+    )
+    if condition is None:
+        return numbers
+    culprit = {} if condition.culprit is None else {"culprit": condition.culprit}
+    return {**numbers, "condition": condition.state.value, **culprit}
 
 
 def _statistics(found: Statistics) -> dict[str, float | str]:

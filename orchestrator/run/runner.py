@@ -223,10 +223,11 @@ class RunningJob:
                 with self._points(before.session) as points:
                     points.repeat(document)
                 return document
-            kept = resumption(before, setup.session(self._job.id)).kept if before else ()
+            found = resumption(before, setup.session(self._job.id)) if before else None
+            kept, continued = (found.kept, found.continued) if found else ((), ())
             sink = EventSink(self._held, self._around.jobs, self._around.live)
             sink.begin(setup, _verdicts(before, kept), sessions + 1)
-            session = setup.session(self._job.id, kept)
+            session = setup.session(self._job.id, kept, continued)
             with (
                 self._journal(setup, session, resumed=before is not None) as journal,
                 self._points(session) as points,

@@ -62,4 +62,4 @@ class Cpu(Subsystem, HasPeers, HasChecks, HasReport):
         return report(cases, document)
 
 
-SUBSYSTEM = Cpu(name="cpu", title="CPU", port=8001)
+SUBSYSTEM = Cpu(name="cpu", title="CPU", port=8001, slices_stand_alone=True)

@@ -84,4 +84,11 @@ class Disk(Subsystem, HasPeers, HasChecks, HasReport):
         return naive(cases, document)
 
 
-SUBSYSTEM = Disk(name="disk", title="Disk", port=8003, has_scratch=True, is_quiet=True)
+SUBSYSTEM = Disk(
+    name="disk",
+    title="Disk",
+    port=8003,
+    has_scratch=True,
+    is_quiet=True,
+    target_half_width=0.10,
+)

@@ -69,4 +69,4 @@ class Mem(Subsystem, HasPeers, HasChecks, HasReport):
         return report(cases, document)
 
 
-SUBSYSTEM = Mem(name="mem", title="Memory", port=8002)
+SUBSYSTEM = Mem(name="mem", title="Memory", port=8002, target_half_width=0.05)

@@ -92,4 +92,4 @@ class Net(Subsystem, HasPeers, HasChecks, HasReport):
         return naive(cases, document)
 
 
-SUBSYSTEM = Net(name="net", title="Network", port=8004, has_far_ends=True)
+SUBSYSTEM = Net(name="net", title="Network", port=8004, has_far_ends=True, target_half_width=0.10)

@@ -61,12 +61,13 @@ def test_a_trial_that_is_renewed_goes_on(service: ServiceProcess) -> None:
     assert service.post(id="t2", **SHORT).status_code == 200
 
 
-def test_nobody_ever_renews(service: ServiceProcess) -> None:
-    lines = [json.loads(line) for line in service.post(id="t1", **LONG).content.splitlines()]
+def test_nobody_ever_renews(scripted: ServiceProcess) -> None:
+    with behaving(scripted, "sleeps"):
+        lines = [json.loads(line) for line in scripted.post(id="t1", **LONG).content.splitlines()]
     assert [line["event"] for line in lines if line["event"] != "sample"] == [
         "start", "failure", "control_plane",
     ]  # fmt: skip
-    assert outcome(service, "t1") == "lease_lost"
+    assert outcome(scripted, "t1") == "lease_lost"
 
 
 def test_a_program_that_ignores_signals_is_gone_in_time(scripted: ServiceProcess) -> None:

@@ -243,9 +243,10 @@ def test_being_preempted(service: ServiceProcess, interrupt: Interrupt) -> None:
     assert service.programs_gone_within()
 
 
-def test_the_lease_is_renewed(service: ServiceProcess, interrupt: Interrupt) -> None:
+def test_the_lease_is_renewed(scripted: ServiceProcess, interrupt: Interrupt) -> None:
     one = trial(params={"threads": 1, "duration_s": LEASE_S + 2})
-    assert isinstance(Carried(service, interrupt).run(one)[-3], EndEvent)
+    with behaving(scripted, "sleeps"):
+        assert isinstance(Carried(scripted, interrupt).run(one)[-3], EndEvent)
 
 
 def test_the_interrupt_ends_it_at_once(service: ServiceProcess, interrupt: Interrupt) -> None:
@@ -267,18 +268,19 @@ def test_leaving_it_early_ends_it(service: ServiceProcess, interrupt: Interrupt)
     assert service.programs_gone_within()
 
 
-def test_a_service_that_is_stopped(service: ServiceProcess, interrupt: Interrupt) -> None:
-    carried = Carried(service, interrupt)
-    pid = service.pid
+def test_a_service_that_is_stopped(scripted: ServiceProcess, interrupt: Interrupt) -> None:
+    carried = Carried(scripted, interrupt)
+    pid = scripted.pid
     began_s = time.monotonic()
-    events = carried.begun(LONG_TRIAL)
+    with behaving(scripted, "sleeps"):
+        events = carried.begun(LONG_TRIAL)
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(ServiceLost, match="has not renewed the lease"):
         list(events)
     carried.remote.close()
     assert LEASE_S < time.monotonic() - began_s < LEASE_S + SOON_S
     os.kill(pid, signal.SIGCONT)
-    assert service.programs_gone_within(), "it goes on where its lease has run out"
+    assert scripted.programs_gone_within(), "it goes on where its lease has run out"
 
 
 def test_the_interrupt_while_the_service_is_stopped(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from hostbench.judge.case import counted_trials
+from hostbench.judge.figure import Measured
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import failed_trial, measured_trial, skipped_trial
 from hostbench.judge.verdict import case_verdict
@@ -315,9 +315,9 @@ def _samples(value: float, count: int, rng: random.Random) -> Iterator[SampleEve
 
 def done_record(case: PlannedCase, records: list[Any]) -> CaseRecord:
     trials = [one for one in records if isinstance(one, TrialRecord) and one.case == case.case]
-    counted = counted_trials(case, trials)
-    values = [trial.value for trial in counted if trial.value is not None]
-    verdict, _ = case_verdict(case, trials, counted, describe(values) if values else None, None)
+    measured = Measured(case, METRICS, trials)
+    figures = describe(measured.values) if measured.values else None
+    verdict, _ = case_verdict(measured, figures, None)
     return CaseRecord(case=case.case, stopped=StopReason.TARGET_REACHED, verdict=verdict)
 
 

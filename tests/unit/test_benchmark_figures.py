@@ -1,5 +1,6 @@
 """The tables of benchmarks/README.md hold what their raw figures give."""
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -7,7 +8,7 @@ from statistics import median
 import pytest
 
 from benchmarks import figures
-from benchmarks.figures import Entry, load, save, spread
+from benchmarks.figures import CONFIDENCE, Entry, load, order_interval, save, spread
 from benchmarks.pairs import Comparison, Target
 
 ROOT = Path(__file__).parents[2]
@@ -166,3 +167,18 @@ def test_what_is_saved_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ),
         Entry({"sweep": "one=1, two=2.5"}, {"ours": [None], "word": [None], "theirs": [1e-9]}),
     ]
+
+
+def test_the_interval_between_order_statistics_has_the_coverage_it_says() -> None:
+    """At least 95 % and no narrower one has it; below six values the whole range has less."""
+    stats = importlib.import_module("scipy.stats")
+    for n in (*range(6, 40), 250):
+        interval = order_interval([float(i) for i in range(n)])
+        theirs = stats.quantile_test(range(n), p=0.5).confidence_interval(CONFIDENCE)
+        assert (interval.low, interval.high) == (theirs.low, theirs.high), n
+        rank = int(interval.low) + 1
+        assert interval.confidence == pytest.approx(1 - 2 * stats.binom.cdf(rank - 1, n, 0.5))
+        assert interval.confidence >= CONFIDENCE > 1 - 2 * stats.binom.cdf(rank, n, 0.5)
+    for n, confidence in ((1, 0.0), (2, 0.5), (3, 0.75), (5, 0.9375)):
+        interval = order_interval([7.0, 3.0, 5.0, 4.0, 6.0][:n])
+        assert interval.confidence == confidence

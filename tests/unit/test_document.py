@@ -53,7 +53,7 @@ def failed(exit_code: ExitCode) -> TrialRecord:
 
 def test_a_measured_case() -> None:
     (case,) = document(
-        trial(98.0, 0, 100.0), trial(97.0, 1, 99.0), trial(99.0, 2, 101.0), done()
+        trial(98.0, 0, 100.0), trial(97.5, 1, 99.5), trial(98.5, 2, 100.5), done()
     ).cases
     figure = case.metrics[RATE]
     assert case.verdict is Verdict.CLEAN

@@ -137,7 +137,7 @@ def executed(case: PlannedCase, transport: Any, interrupt: Interrupt) -> Written
         limits=HostLimits(host(), ("mem",)),
         sinks=(written,),
         interrupt=interrupt,
-    ).run()
+    ).run(replay([session()]))
     return written
 
 
@@ -215,7 +215,7 @@ def test_a_case_that_is_skipped_asks_no_program_and_no_gate(interrupt: Interrupt
         limits=HostLimits(host(), ("mem",)),
         sinks=(written,),
         interrupt=interrupt,
-    ).run()
+    ).run(replay([session()]))
     (trial,) = written.trials
     assert trial.verdict is Verdict.SKIPPED
     assert [reason.text for reason in trial.reasons] == ["there is no second host"]
@@ -302,3 +302,52 @@ def test_a_metric_that_one_of_several_trials_lacks_has_no_statistics(interrupt: 
         replay([session((given,), workloads=METRICS), first, *trials[1:], done()])
     ).cases
     assert set(result.metrics) == {RATE}
+
+
+class Steady:
+    """A program whose figure is always the same."""
+
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """See Transport.run."""
+        yield start(params=dict(trial.params))
+        yield end().model_copy(update={"metrics": {RATE: 100.0, TRIED.name: None}})
+
+
+def test_the_trials_of_cases_are_run_in_turn_and_those_of_before_count(
+    interrupt: Interrupt,
+) -> None:
+    """Two cases of three trials, of which an earlier session has run two of the first."""
+    cases = tuple(case(case=name, params=OPEN | {"store": name}) for name in ("plain", "nt"))
+    suite = Suite(
+        name="quick", cases=(SuiteCase(workload="mem.copy"),), idle=IdleRules(policy="force")
+    )
+    before = replay(
+        [
+            session(cases),
+            bare_trial(0, "plain", value=99.0, events=(start(), end(99.0))),
+            bare_trial(1, "plain", value=101.0, events=(start(), end(101.0))),
+            session(cases, continued=("plain",)),
+        ]
+    )
+    written = Written()
+    Execution(
+        plan=Plan(suite=suite, cases=cases),
+        metrics=METRICS,
+        params={"mem.copy": PARAMS},
+        transport=Steady(),
+        watch=LocalWatch(),
+        limits=HostLimits(host(), ("mem",)),
+        sinks=(written,),
+        interrupt=interrupt,
+    ).run(before)
+    ran = [(trial.case, trial.index) for trial in written.trials]
+    assert ran == [("plain", 2), ("nt", 0), ("nt", 1), ("nt", 2)]
+    figures = {record.case: record.figures for record in written.cases}
+    assert list(figures) == ["plain", "nt"]
+    for found in figures.values():
+        assert found is not None and found.undisturbed is not None
+        assert (found.undisturbed.value, found.undisturbed.n) == (100.0, 3)
+    # The second case ended later: it knows how much the trials of the first one differed.
+    first, second = figures.values()
+    assert first is not None and second is not None
+    assert first.others.undisturbed is None and second.others.undisturbed is not None

@@ -5,9 +5,10 @@ skipped one and a naive one) and an interrupted one, and the CSV and the points 
 that the hostbench of that time made of both.
 """
 
+import csv
 import gzip
 import io
-import json
+import re
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,35 @@ def points(document: ResultDocument) -> list[str]:
 
 @BOTH
 def test_csv_and_points_are_what_they_were(store: ResultsStore, job_id: str) -> None:
+    """But for columns that came later; and an interrupted job, whose figures are computed when they
+    are read, has today's intervals."""
     document = store.job(job_id).load()
-    assert case_table(document) == was(job_id, "result.csv")
-    assert points(document) == was(job_id, "points.txt").splitlines()
+    before, now = rows(was(job_id, "result.csv")), rows(case_table(document))
+    assert before[0].keys() < now[0].keys()
+    then, today = before[0].keys(), points(document)
+    if job_id == INTERRUPTED:
+        then -= INTERVAL_COLUMNS
+    else:
+        assert today == was(job_id, "points.txt").splitlines()
+    for old, new in zip(before, now, strict=True):
+        assert {name: old[name] for name in then} == {name: new[name] for name in then}
+
+
+INTERVAL_COLUMNS = {
+    *(
+        "verdict",
+        "reasons",
+        "standard_deviation",
+        "interval_low",
+        "interval_high",
+        "interval_confidence",
+    ),
+    *("half_width_ratio", "ours_over_peer_low", "ours_over_peer_high"),
+}
+
+
+def rows(table: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(table)))
 
 
 def test_the_list(store: ResultsStore) -> None:
@@ -93,10 +120,11 @@ def test_a_document_that_is_built_again_is_of_the_present_schema(store: ResultsS
     job.store(assemble(job.progress()))
     new = job.load()
     assert (new.schema_version, new.digest and new.digest[:7]) == (2, "sha256:")
-    update = {"schema_version": 1, "digest": None}
-    assert json.loads(new.model_copy(update=update).model_dump_json()) == json.loads(
-        old.model_dump_json()
-    )
+    for was_one, is_one in zip(old.cases, new.cases, strict=True):
+        assert was_one.trials == is_one.trials and was_one.label == is_one.label
+        assert was_one.metrics.keys() == is_one.metrics.keys()
+        assert was_one.figure is None
+        assert (is_one.figure is None) is (is_one.verdict is Verdict.SKIPPED)
 
 
 def test_an_old_journal_is_resumed(store: ResultsStore) -> None:
@@ -110,9 +138,14 @@ def test_an_old_journal_is_resumed(store: ResultsStore) -> None:
         for record in (now.model_copy(update={"kept": kept}), *later):
             journal.append(record)
     before, after = was(INTERRUPTED, "points.txt").splitlines(), points(job.load())
-    of_kept = [one for one in before if any(f"case={case}" in one for case in kept)]
-    assert of_kept and set(of_kept) <= set(after)
+    of_kept = {series(one) for one in before if any(f"case={case}" in one for case in kept)}
+    assert of_kept and of_kept <= set(map(series, after))
     assert all(case.verdict is not None for case in assemble(job.progress()).cases)
+
+
+def series(point: str) -> str:
+    """Its measurement and tags."""
+    return re.split(r"(?<!\\) ", point)[0]
 
 
 def records_of(job: JobDirectory, without: tuple[str, ...]) -> list[Record]:

@@ -11,6 +11,7 @@ import pytest
 from hostbench.host import processes
 from hostbench.host.processes import OthersMeter, read_processes
 from hostbench.judge.culprit import taken_by
+from hostbench.judge.figure import Measured
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import measured_trial
 from hostbench.judge.verdict import case_verdict
@@ -124,6 +125,8 @@ def test_a_trial_that_was_crowded_out_names_who_did_it() -> None:
             for index in range(3)
         ]
         assert [reason.code for reason in trials[0].reasons] == codes
-        verdict, reasons = case_verdict(planned(), trials, trials, describe([100.0] * 3), None)
+        verdict, reasons = case_verdict(
+            Measured(planned(), (RATE_METRIC,), trials), describe([100.0] * 3), None
+        )
         assert verdict is (Verdict.DISTURBED if codes else Verdict.CLEAN)
         assert [reason.code for reason in reasons] == codes

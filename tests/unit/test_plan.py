@@ -6,6 +6,7 @@ import pytest
 
 from hostbench.base.errors import UsageError
 from hostbench.model.host import Gpu, Gpus
+from hostbench.model.registry import subsystems
 from hostbench.model.result import PlannedCase
 from hostbench.model.service import TRIAL_S_MOST
 from hostbench.model.suite import IdleRules, Repeats, RepeatsChange, Suite, SuiteCase
@@ -355,8 +356,15 @@ def test_unknown_subsystems_are_found_before_programs_are_looked_for() -> None:
 def test_a_case_changes_only_the_repeats_it_names() -> None:
     changed = entry(params={"threads": 1}, repeats=RepeatsChange(max_trials=9))
     first, second = plan(entry(), changed, repeats=QUICK).cases
-    assert first.repeats == QUICK
-    assert second.repeats == Repeats(min_trials=3, max_trials=9, max_time_s=30.0)
+    assert first.repeats == QUICK.model_copy(update={"target_half_width": 0.02})
+    assert second.repeats == first.repeats.model_copy(update={"max_trials": 9})
+
+
+def test_a_case_is_noisy_where_its_suite_says_so_or_its_kind_of_resource() -> None:
+    (said,) = plan(entry(), repeats=Repeats(target_half_width=0.3)).cases
+    assert said.target_half_width == 0.3
+    targets = {one.name: one.target_half_width for one in subsystems().values()}
+    assert targets == {"cpu": 0.02, "gpu": 0.02, "mem": 0.05, "disk": 0.10, "net": 0.10}
 
 
 # ---- identity ----

@@ -89,10 +89,10 @@ def test_a_run_here_and_one_that_is_followed_look_the_same() -> None:
         "estimate: 3 to 5 trials, 1 s to 1 min 30 s",
         "waiting for an idle host: its CPUs were busy",
         "the host was not idle before the measurement: its CPUs were busy",
-        "[1/2] cpu.fma 2 threads #1: 100.0 op/s, 50.0 % of the limit",
-        "[1/2] cpu.fma 2 threads: clean",
-        "[2/2] cpu.fma 4 threads #1: clean: ",
-        "[2/2] cpu.fma 4 threads: clean",
+        "[1/6] cpu.fma 2 threads #1: 100.0 op/s, 50.0 % of the limit",
+        "[1/2 cases] cpu.fma 2 threads: clean",
+        "[2/6] cpu.fma 4 threads #1: clean: ",
+        "[2/2 cases] cpu.fma 4 threads: clean",
     ]
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from hostbench.judge.case import counted_trials, stop_reason
+from hostbench.judge.case import stop_reason
+from hostbench.judge.figure import Measured
 from hostbench.judge.trial import failed_trial, measured_trial, skipped_trial
-from hostbench.model.result import StopReason, TrialRecord
+from hostbench.model.result import ClassSpreads, StopReason, TrialRecord
 from hostbench.model.suite import Repeats
 from hostbench.model.trial import TrialFailed
 from tests.unit.records import RATE_METRIC, bare_trial, end, planned, skipped, start
@@ -31,7 +32,8 @@ def trials(values: list[float], disturbed: int = 0, wall_s: float = 1.0) -> list
 
 def stopped(records: list[TrialRecord], **repeats: Any) -> StopReason | None:
     plain: dict[str, Any] = {"min_trials": 3, "max_trials": 6, "max_time_s": 100.0}
-    return stop_reason(planned(repeats=Repeats(**(plain | repeats))), records)
+    case = planned(repeats=Repeats(**(plain | repeats)))
+    return stop_reason(Measured(case, (RATE_METRIC,), records), ClassSpreads())
 
 
 CALM = [100.0, 100.5, 99.5, 100.2, 99.8, 100.0]
@@ -71,7 +73,8 @@ def test_what_was_skipped_or_failed_is_not_repeated() -> None:
     assert stopped([failed]) is StopReason.FAILED
 
 
-def test_disturbed_trials_count_only_when_too_few_others_are_there() -> None:
+def test_disturbed_trials_count_only_where_there_are_no_others() -> None:
     case = planned(repeats=Repeats(min_trials=3, max_trials=6))
-    assert len(counted_trials(case, trials(CALM[:5], disturbed=2))) == 3
-    assert len(counted_trials(case, trials(CALM[:5], disturbed=3))) == 5
+    for disturbed, counted in ((2, 3), (4, 1), (5, 5)):
+        measured = Measured(case, (RATE_METRIC,), trials(CALM[:5], disturbed=disturbed))
+        assert len(measured.counted) == counted

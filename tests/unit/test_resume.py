@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hostbench.model.result import FarHostRecord, ProgramVersion, SessionRecord, StopReason
+from hostbench.model.result import FarHostRecord, ProgramVersion, Record, SessionRecord, StopReason
 from hostbench.model.suite import Repeats
 from hostbench.results.document import replay
 from hostbench.run.resume import Resumption, resumption
@@ -23,6 +23,19 @@ def test_a_finished_case_is_kept_and_an_unfinished_one_measured() -> None:
     assert found.kept == ("aaaa",)
     assert found.again == {"bbbb": "not finished"}
     assert found.sentence == "1 of 2 cases is kept; 1 measured again: not finished"
+
+
+def test_the_trials_of_an_unfinished_case_count_and_more_are_run() -> None:
+    records: list[Record] = [session(CASES), bare_trial(), done(), bare_trial(case="bbbb", index=0)]
+    found = resumption(replay(records), session(CASES))
+    assert (found.kept, found.continued, found.again) == (("aaaa",), ("bbbb",), {})
+    assert found.sentence == "1 of 2 cases is kept; 1 continued where trials were left"
+    again = session(CASES).model_copy(update={"kept": ("aaaa",), "continued": ("bbbb",)})
+    progress = replay([*records, again, bare_trial(case="bbbb", index=1)])
+    assert [trial.index for trial in progress.trials["bbbb"]] == [0, 1]
+    assert list(progress.done) == ["aaaa"]
+    other_kernel = resumption(replay(records), session(CASES, host=host(kernel="6.13.0")))
+    assert other_kernel.continued == () and set(other_kernel.again) == {"aaaa", "bbbb"}
 
 
 @pytest.mark.parametrize(

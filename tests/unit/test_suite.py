@@ -41,7 +41,7 @@ def test_a_good_suite(tmp_path: Path) -> None:
     assert suite.cases[0].grid["isa"] == "all"
     assert suite.cases[0].repeats.applied_to(suite.repeats) == suite.repeats
     assert suite.cases[1].repeats.applied_to(suite.repeats).max_trials == 1
-    assert suite.repeats.target_half_width == 0.02
+    assert suite.repeats.target_half_width is None
 
 
 @pytest.mark.parametrize(

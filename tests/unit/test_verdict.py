@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-from hostbench.judge.case import counted_trials
+from hostbench.judge.figure import Measured
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import failed_trial, measured_trial, skipped_trial
 from hostbench.judge.verdict import case_verdict
@@ -49,10 +49,9 @@ def verdict_of(
     trials: list[TrialRecord], idle: IdleRecord | None = None, **repeats: Any
 ) -> tuple[Verdict, list[str]]:
     case = planned(repeats=Repeats(**({"min_trials": 3, "max_trials": 5} | repeats)))
-    counted = counted_trials(case, trials)
-    values = [one.value for one in counted if one.value is not None]
-    figures = describe(values) if values else None
-    verdict, reasons = case_verdict(case, trials, counted, figures, idle)
+    measured = Measured(case, (RATE_METRIC,), trials)
+    figures = describe(measured.values) if measured.values else None
+    verdict, reasons = case_verdict(measured, figures, idle)
     return verdict, [reason.code for reason in reasons]
 
 
@@ -169,7 +168,8 @@ def test_noisy_when_the_interval_stays_wide() -> None:
 
 def test_noisy_when_unstable() -> None:
     values = [100.0] * 20 + [160.0]
-    assert verdict_of(several(values), max_trials=21) == (Verdict.NOISY, ["unstable", "outliers"])
+    verdict, codes = verdict_of(several(values), max_trials=21)
+    assert (verdict, codes) == (Verdict.NOISY, ["wide_interval", "outliers", "unstable"])
 
 
 def test_disturbed_trials_are_left_out_when_enough_others_are_there() -> None:
@@ -178,10 +178,26 @@ def test_disturbed_trials_are_left_out_when_enough_others_are_there() -> None:
     assert verdict_of(trials) == (Verdict.CLEAN, ["disturbed_trials_left_out"])
 
 
-def test_disturbed_when_too_few_undisturbed_trials_are_there() -> None:
-    trials = [*several([100.0, 100.1]), trial(99.0, 2, cpu_ratio=0.5)]
-    verdict, codes = verdict_of(trials)
-    assert (verdict, codes) == (Verdict.DISTURBED, ["cpu_taken_away"])
+def test_disturbed_when_no_undisturbed_figure_could_be_had() -> None:
+    crowded = [trial(50.0 + index, index, cpu_ratio=0.5) for index in range(3)]
+    assert verdict_of(crowded) == (Verdict.DISTURBED, ["cpu_taken_away", "wide_interval"])
+    alone = [trial(100.0, 3), *crowded]
+    assert verdict_of(alone) == (Verdict.CLEAN, ["disturbed_trials_left_out", "single_trial"])
+
+
+def test_slices_that_stand_alone_tell_the_figure_of_a_crowded_trial() -> None:
+    """Where nothing but the core is needed; and a clock of other moments proves nothing."""
+    events = (start(), end(100.0, cpu_ratio=0.3, clean_slice_ratio=0.2))
+    for basis, verdict in (("clean_slices", Verdict.CLEAN), ("whole_run", Verdict.DISTURBED)):
+        ended = events[1].model_copy(update={"basis": basis})
+        judged = measured_trial(
+            bare_trial(events=(events[0], ended)),
+            (RATE_METRIC,),
+            {RATE: limit(50.0)},
+            slices_stand_alone=True,
+        )
+        assert judged.verdict is verdict
+        assert {"dirty_slices", "cpu_taken_away"} <= {reason.code for reason in judged.reasons}
 
 
 def test_invalid_when_a_trial_that_counts_is() -> None:
@@ -314,7 +330,7 @@ def test_waiting_threads_that_share_a_cpu_tell_nothing_of_others() -> None:
         for index in range(3)
     ]
     verdict, reasons = case_verdict(
-        planned(), trials, trials, describe([100.0, 100.0, 100.0]), None
+        Measured(planned(), (RATE_METRIC,), trials), describe([100.0, 100.0, 100.0]), None
     )
     assert verdict is Verdict.CLEAN
     assert [reason.code for reason in reasons] == ["disturbance_unknown"]

@@ -33,7 +33,7 @@ def dtype(word: str | None) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("workload", "word", "operations"), KERNELS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_a_trial(workload: str, word: str | None, operations: int) -> None:
     trial = measure(workload, *on_pocl(), *dtype(word), *WINDOWS)
     metrics = trial.metrics

@@ -245,7 +245,7 @@ def test_a_card_that_another_has_for_itself() -> None:
 
 @pytest.mark.parametrize("name", NVML_CALLS)
 @pytest.mark.parametrize("times", ["1", "1+"])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_a_sensor_that_fails(name: str, times: str) -> None:
     """The trial goes on, and what is not known is null with the reason."""
     result = short("fma", fail=f"{name}:{times}:{UNKNOWN}")

@@ -38,7 +38,7 @@ def environment(**settings: str | int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_every_type(dtype: str) -> None:
     trial = measure("gemm", f"--dtype={dtype}", *SMALL, env=environment())
     (library,) = trial.start["libraries"]
@@ -107,7 +107,7 @@ def test_an_older_card_lacks_the_type() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_a_wrong_product_has_no_figure(dtype: str) -> None:
     """The corners are always among what is sampled."""
     last = 64 * 64 - 1

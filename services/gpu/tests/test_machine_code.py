@@ -53,7 +53,7 @@ def named(instruction: sass.Instruction) -> str:
 
 @needs_nvdisasm
 @pytest.mark.parametrize(("arch", "kernel"), CASES)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_loop_is_arithmetic(arch: str, kernel: str) -> None:
     loop = [i for i in sass.kernels(arch)[kernel].loop if i.opcode != "NOP"]
     arithmetic = 0
@@ -68,7 +68,7 @@ def test_loop_is_arithmetic(arch: str, kernel: str) -> None:
 
 @needs_nvdisasm
 @pytest.mark.parametrize(("arch", "kernel"), CASES)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_loop_fits_the_instruction_cache(arch: str, kernel: str) -> None:
     if (arch, kernel) == ("sm_120", "fma_fp64"):
         # The compiler puts four NOPs behind each DFMA, of which there is one in 64 clocks.
@@ -109,7 +109,7 @@ def test_fp32_reads_one_register_an_instruction(arch: str) -> None:
         *((arch, "dp4a_int8", 2, 1) for arch in ARCHS),
     ],
 )
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_registers_keep_up(arch: str, kernel: str, clocks: int, words: int) -> None:
     """Each bank gives one register a clock; `clocks` is what the pipe takes for an instruction."""
     loop = sass.kernels(arch)[kernel].loop
@@ -126,7 +126,7 @@ def test_nothing_is_spilled(arch: str) -> None:
 @needs_nvdisasm
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("kernel", MEMORY)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_memory_kernels_access_16_bytes(arch: str, kernel: str) -> None:
     code = sass.kernels(arch)[kernel]
     loads = [i.address for i in code.instructions if re.match(r"LDG\.E.*\.128", i.opcode)]
@@ -143,7 +143,7 @@ def test_memory_kernels_access_16_bytes(arch: str, kernel: str) -> None:
 @needs_nvdisasm
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("cached", ["ca", "cg"])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_chase(arch: str, cached: str) -> None:
     kernel = sass.kernels(arch)[f"pointer_chase_{cached}"]
     loads = [i for i in kernel.loop if i.opcode.startswith("LDG")]

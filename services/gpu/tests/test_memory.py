@@ -46,7 +46,7 @@ def trial_on(backend: str, workload: str, *arguments: str, time: tuple[str, ...]
 
 @pytest.mark.parametrize("workload", list(ARRAYS))
 @on_both
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_a_trial(backend: str, workload: str) -> None:
     trial = trial_on(backend, workload, SIZE, time=WINDOWS)
     metrics = trial.metrics
@@ -106,7 +106,7 @@ def test_passes_too_short_for_the_host() -> None:
 
 @pytest.mark.parametrize("size", [TILE, 3 * TILE, 65 * MIB + TILE])
 @pytest.mark.parametrize("workload", list(ARRAYS))
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_any_number_of_groups(workload: str, size: int) -> None:
     """One alone, an odd number, and more than the host reads back in full."""
     trial = on_stub(workload, f"--size-bytes={size}", memory=512 * MIB)
@@ -124,7 +124,7 @@ def test_small_arrays_are_said_to_be_cached() -> None:
 
 @pytest.mark.parametrize("size", [128, 256, 4 * MIB])
 @on_both
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_a_chase(backend: str, size: int) -> None:
     trial = trial_on(backend, "pointer_chase", f"--size-bytes={size}", time=WINDOWS)
     assert 1e-10 < trial.metrics["access_time_s"] < 1e-4
@@ -259,7 +259,7 @@ def test_a_size_that_is_none(workload: str, size: str, parts: list[str]) -> None
 
 
 @pytest.mark.parametrize("workload", [*ARRAYS, "pointer_chase"])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_what_would_fit_does(workload: str) -> None:
     """More than the card has: the line says what would do, and that much is measured."""
     size = 1 << 40
@@ -279,7 +279,7 @@ def test_what_would_fit_does(workload: str) -> None:
 
 
 @pytest.mark.parametrize("workload", list(ARRAYS))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_auto_is_what_fits(workload: str) -> None:
     size = on_stub(workload, memory=256 * MIB).params["size_bytes"]
     assert size % MIB == 0 and 0.6 * 256 * MIB < ARRAYS[workload] * size < 256 * MIB

@@ -48,7 +48,7 @@ def test_in_which_cache_a_chase_looks(arch: str, kernel: str, passes_by: bool) -
 @pytest.mark.parametrize(
     ("kernel", "loads", "stores"), [("read", 8, 0), ("copy", 8, 8), ("triad", 16, 8)]
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_arrays_are_in_registers(arch: str, kernel: str, loads: int, stores: int) -> None:
     """Also of a compiler that unrolls no loop unasked."""
     found = [words[0] for words in instructions(arch, kernel, "-O1")]

@@ -101,7 +101,7 @@ def nothing_left(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "time_of", "error", "trial", "code", "says", "means"), FAILURES)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_a_call_that_fails(
     shim: Shim,
     tmp_path: Path,

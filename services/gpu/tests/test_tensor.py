@@ -246,7 +246,7 @@ def test_sums_too_large_to_be_exact_are_told(library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_what_is_wrong_is_found(library: ctypes.CDLL, name: str) -> None:
     launched = prepared(library, name, EXACT)
     launched.launch(2)
@@ -280,7 +280,7 @@ def test_a_round_too_few_is_found(library: ctypes.CDLL, name: str, which: int) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_every_element_counts(library: ctypes.CDLL, name: str) -> None:
     """Two elements in each other's place, as a wrong layout would have them: it is seen."""
     launched = prepared(library, name, EXACT)
@@ -381,7 +381,7 @@ def test_rounding_of_elements(library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize(("capability", "dtype", "said"), CASES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_each_capability_has_its_instruction(capability: str, dtype: str, said: str) -> None:
     trial = measure("tensor", f"--dtype={dtype}", *MOMENT, env=environment(cc=capability))
     assert trial.facts["instruction"].startswith(f"{said} {dtype}, sums in ")

@@ -80,7 +80,7 @@ def registers(instruction: sass.Instruction) -> tuple[str, ...]:
 
 @needs_nvdisasm
 @pytest.mark.parametrize(("arch", "kernel", "opcode", "count", "tiles"), CASES)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_mma(arch: str, kernel: str, opcode: str, count: int, tiles: int) -> None:
     code = sass.kernels(arch, "mma")[kernel]
     inside = products(product_loop(code))
@@ -94,7 +94,7 @@ def test_mma(arch: str, kernel: str, opcode: str, count: int, tiles: int) -> Non
 
 @needs_nvdisasm
 @pytest.mark.parametrize(("arch", "kernel", "opcode", "count", "tiles"), CASES)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 def test_no_chain_is_merged_with_another(
     arch: str, kernel: str, opcode: str, count: int, tiles: int
 ) -> None:
@@ -139,7 +139,7 @@ def test_wgmma(dtype: str, opcode: str) -> None:
 
 @needs_nvdisasm
 @pytest.mark.parametrize(("arch", "dtype"), BLACKWELL)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_tcgen05(arch: str, dtype: str) -> None:
     opcode, descriptor = TCGEN05[dtype]
     code = sass.kernels(arch, "tcgen05")[f"tensor_tcgen05_m128n256_{dtype}"]

@@ -34,7 +34,7 @@ def trial_on(
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("workload", TRANSFERS[:2])
 @on_both
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_a_trial(backend: str, workload: str, memory: str) -> None:
     trial = trial_on(backend, workload, SIZE, f"--host-memory={memory}", time=WINDOWS)
     metrics = trial.metrics
@@ -75,7 +75,7 @@ def test_pageable_memory_has_no_two_directions() -> None:
 
 @pytest.mark.parametrize("size", [4, 4096, 16 * MIB + 4])
 @pytest.mark.parametrize("workload", TRANSFERS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_any_size(workload: str, size: int) -> None:
     trial = trial_on("cuda", workload, f"--size-bytes={size}")
     assert trial.metrics["work_bytes"] % size == 0
@@ -98,7 +98,7 @@ ONE_COPY = (f"--size-bytes={LARGE}", "--work=1", "--warmup-s=0")
         ("device_to_host", "what arrived on the host"),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_a_copy_that_fails_to_copy(workload: str, where: str, memory: str, what: str) -> None:
     """Not at all, or all but the last bit."""
     settings = {what: f"memcpy:{LARGE}:{LAST}"}
@@ -201,7 +201,7 @@ def test_both_cards_are_given_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workload", TRANSFERS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_what_would_fit_does(workload: str) -> None:
     env = environment(memory=256 * MIB)
     size = f"--size-bytes={1 << 30}"

@@ -53,7 +53,7 @@ def test_the_size_that_was_asked_for_is_there(workload: str, pages: str) -> None
 
 
 @pytest.mark.parametrize("workload", [*STREAM, *LIBRARY])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_fixed_work_is_done_and_no_more(workload: str) -> None:
     passes = 4
     found = measured(workload, f"--work={passes * SIZE}", *ONE)
@@ -208,7 +208,7 @@ def block_times(found: Trial) -> list[Any]:
 
 @pytest.mark.parametrize("workload", ["read", "copy", "triad", "read_write", "memset_write"])
 @pytest.mark.parametrize("pattern", ["sequential", "random"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_blocks_of_8_kib_have_a_distribution(workload: str, pattern: str) -> None:
     found = measured(workload, "--block-bytes=8192", f"--pattern={pattern}", *COMPARED)
     times_s = block_times(found)

@@ -152,7 +152,7 @@ def shortened(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("loaded_latency", ()),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_shortened_batch_exits_5(
     workload: str, arguments: tuple[str, ...], shortened: Path
 ) -> None:

@@ -291,7 +291,7 @@ def test_more_bytes_than_the_session_allows() -> None:
         (signal.SIGTERM, "SIGTERM"),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_far_end_that_leaves_in_the_middle(
     workload: str, sent: signal.Signals, part: str
 ) -> None:

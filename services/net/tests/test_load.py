@@ -40,7 +40,7 @@ def load(probe: Path, *arguments: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("sending", "receiving"), [(1, 0), (0, 1), (2, 2), (8, 0)])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_all_that_is_sent_is_received(probe: Path, sending: int, receiving: int) -> None:
     found = load(probe, sending, receiving, 0.3)
     assert (found["near_failed"], found["far_failed"]) == ("", "")

@@ -39,7 +39,7 @@ def between(near: Namespace, far: Namespace, address: str = "10.9.0.2") -> dict[
 
 @pytest.mark.parametrize("path", ["single", "mmsg"])
 @pytest.mark.parametrize("every", [2, 7, 50, 1000])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_filter_drops_every_kth(transfer: Transfer, path: str, every: int) -> None:
     """A classic BPF filter in front of the receiving socket: numbers 0, k, 2k … never come."""
     sent = 5096

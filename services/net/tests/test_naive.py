@@ -33,7 +33,7 @@ def test_it_alone_is_called_naive() -> None:
 @pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("mode", ["send", "echo"])
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_what_the_near_end_counts_is_the_figure(protocol: str, mode: str, streams: int) -> None:
     trial = measure(
         *(NAIVE, *MOMENT, f"--protocol={protocol}", f"--mode={mode}", f"--streams={streams}"),

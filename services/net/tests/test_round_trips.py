@@ -152,7 +152,7 @@ def test_a_refused_datagram_is_counted(probe: Path) -> None:
 
 @pytest.mark.parametrize("spin", [0, 1])
 @pytest.mark.parametrize(("kind", "block"), [("tcp", 1), ("tcp", 1 << 20), ("udp", 1), ("crr", 1)])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_silent_far_end_holds_nobody_who_is_told_to_stop(
     probe: Path, kind: str, block: int, spin: int
 ) -> None:

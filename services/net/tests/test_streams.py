@@ -40,7 +40,7 @@ def bulk(trial: Trial) -> dict[str, float]:
 
 @pytest.mark.parametrize("direction", BOTH_WAYS)
 @pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_every_byte_of_tcp_arrives(direction: str, streams: int) -> None:
     trial = measure("tcp_stream", *MOMENT, f"--direction={direction}", f"--streams={streams}")
     metrics = bulk(trial)
@@ -66,7 +66,7 @@ def test_every_datagram_is_accounted_for(direction: str) -> None:
 
 @pytest.mark.parametrize("direction", BOTH_WAYS)
 @pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_total_of_tcp_is_exact(direction: str, streams: int) -> None:
     trial = measure(
         *("tcp_stream", f"--direction={direction}", f"--streams={streams}"),
@@ -169,7 +169,7 @@ def test_many_streams() -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_over_ipv6(workload: str) -> None:
     words = next(p for p in table()[workload]["params"] if p["name"] == "ip_version")
     if words["unsupported"]:
@@ -200,7 +200,7 @@ def test_a_congestion_control_of_ones_own() -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_signal_ends_both_ends_within_a_second(workload: str) -> None:
     with running(workload) as (process, _):
         far = children_of(process.pid)
@@ -229,7 +229,7 @@ def test_the_far_end_is_gone_with_the_near_end(workload: str, direction: str) ->
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_far_end_that_dies_is_an_error_within_five_seconds(workload: str) -> None:
     with running(workload) as (process, _):
         (far,) = children_of(process.pid)
@@ -243,7 +243,7 @@ def test_a_far_end_that_dies_is_an_error_within_five_seconds(workload: str) -> N
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_far_end_that_is_stopped_is_an_error_and_not_a_hang(workload: str) -> None:
     with running(workload) as (process, _):
         (far,) = children_of(process.pid)

@@ -1,0 +1,117 @@
+"""The two figures of a case: what the hardware does undisturbed, and what was delivered.
+
+Its trials are never seen alone: how much trials differ is told by the other cases of the same
+class of resource, too.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hostbench.judge.statistics import class_spread, describe, least_difference_ratio
+from hostbench.judge.trial import CLEAN_SLICES, is_disturbed, primary_metric
+from hostbench.model.result import (
+    WITH_FIGURE,
+    ClassSpread,
+    ClassSpreads,
+    Figure,
+    Interval,
+    PlannedCase,
+    TrialRecord,
+    TwoFigures,
+)
+from hostbench.model.table import Metric
+
+# The whole-run figure beside a rate, and beside a time.
+WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
+
+
+@dataclass
+class Measured:
+    """A case, the metrics of its workload, and its trials so far."""
+
+    case: PlannedCase
+    metrics: Sequence[Metric]
+    trials: list[TrialRecord] = field(default_factory=list)
+
+    @property
+    def primary(self) -> Metric:
+        """The metric that has a limit and a verdict."""
+        return primary_metric(self.metrics)
+
+    @property
+    def counted(self) -> tuple[TrialRecord, ...]:
+        """The trials with an undisturbed figure where there is one, otherwise all with a figure."""
+        measured = tuple(trial for trial in self.trials if trial.verdict in WITH_FIGURE)
+        undisturbed = tuple(trial for trial in measured if not is_disturbed(trial))
+        of_slices = tuple(trial for trial in undisturbed if has_clean_slices(trial))
+        return of_slices or undisturbed or measured
+
+    @property
+    def values(self) -> list[float]:
+        """The figures of the trials that count."""
+        return [trial.value for trial in self.counted if trial.value is not None]
+
+    @property
+    def undisturbed_values(self) -> list[float]:
+        """The same, of slices that nothing interrupted; empty where there are none."""
+        return self.values if all(map(has_clean_slices, self.counted)) else []
+
+    @property
+    def delivered_values(self) -> list[float]:
+        """All the work over all the time of every trial with a figure, in the unit of `primary`;
+        empty where the program does not tell it."""
+        values = [self._delivered(one) for one in self.trials if one.verdict in WITH_FIGURE]
+        return [value for value in values if value is not None]
+
+    def _delivered(self, trial: TrialRecord) -> float | None:
+        if trial.end is None:
+            return None
+        found = trial.end.metrics.get(self.primary.name + WHOLE_RUN[self.primary.direction])
+        return trial.value if found is None and not has_clean_slices(trial) else found
+
+
+def has_clean_slices(trial: TrialRecord) -> bool:
+    """Whether the figure of a trial is that of slices which nothing interrupted."""
+    return trial.end is not None and trial.end.basis == CLEAN_SLICES
+
+
+def two_figures(one: Measured, others: ClassSpreads) -> TwoFigures:
+    """The figures of a case, without its condition. `others`: see class_spreads."""
+    undisturbed = _figure(one.undisturbed_values, one.primary.unit, others.undisturbed)
+    delivered = _figure(one.delivered_values, one.primary.unit, others.delivered)
+    ratio = None
+    if undisturbed and delivered and undisturbed.value and delivered.value:
+        ratio = delivered.value / undisturbed.value
+        if one.primary.direction == "lower":
+            ratio = 1 / ratio
+    return TwoFigures(undisturbed=undisturbed, delivered=delivered, delivered_ratio=ratio)
+
+
+def _figure(values: Sequence[float], unit: str, others: ClassSpread | None) -> Figure | None:
+    if not values:
+        return None
+    found = describe(values, others)
+    interval = found.interval
+    known = interval.confidence > 0
+    return Figure(
+        value=found.median,
+        unit=unit,
+        interval=Interval(low=interval.low, high=interval.high) if known else None,
+        coverage=interval.confidence if known else None,
+        least_difference_ratio=least_difference_ratio(values, others),
+        n=found.n,
+    )
+
+
+def class_spreads(one: Measured, all_cases: Iterable[Measured]) -> ClassSpreads:
+    """What the other cases of the same subsystem among `all_cases` say of how much trials differ:
+    of the figures that count, and of what was delivered."""
+    others = [
+        other
+        for other in all_cases
+        if other is not one and other.case.subsystem == one.case.subsystem
+    ]
+    return ClassSpreads(
+        undisturbed=class_spread(other.values for other in others),
+        delivered=class_spread(other.delivered_values for other in others),
+    )

@@ -1,0 +1,141 @@
+"""What a person reads first: a line a subsystem, and who took what was not delivered.
+
+The figure of a line is the best of its subsystem; everything beside it is the worst.
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hostbench.base.units import human, percent, plural
+from hostbench.model.result import CaseResult, Condition, ConditionState, MetricResult, Verdict
+
+# Below it the first line says who took the rest.
+DELIVERED_LEAST = 0.97
+# What a reader must know of before all else, the worst first.
+_WORST_FIRST = (
+    Verdict.FAILED,
+    Verdict.INVALID,
+    Verdict.DISTURBED,
+    Verdict.NOISY,
+    Verdict.SKIPPED,
+    Verdict.CLEAN,
+)
+
+
+@dataclass(frozen=True)
+class SubsystemLine:
+    """One subsystem in one line. `headline` is its best figure, None without one;
+    `delivered_ratio` the least of its cases; `condition` the one that took most."""
+
+    subsystem: str
+    headline: CaseResult | None
+    delivered_ratio: float | None
+    condition: Condition | None
+    verdicts: Counter[Verdict | None]
+
+    @property
+    def metric(self) -> MetricResult | None:
+        """The figure of `headline`."""
+        return None if self.headline is None else self.headline.metrics[self.headline.primary]
+
+    @property
+    def worst(self) -> Verdict | None:
+        """The worst verdict of its cases; None: not all are finished."""
+        if None in self.verdicts:
+            return None
+        return next(verdict for verdict in _WORST_FIRST if verdict in self.verdicts)
+
+    @property
+    def verdict_counts(self) -> str:
+        """`2 noisy, 18 clean`: the worst first."""
+        counts = [f"{self.verdicts[one]} {one}" for one in _WORST_FIRST if one in self.verdicts]
+        unfinished = [f"{self.verdicts[None]} unfinished"] if None in self.verdicts else []
+        return ", ".join(unfinished + counts)
+
+
+def overview(cases: Iterable[CaseResult]) -> list[SubsystemLine]:
+    """The lines, in the order of the suite. Naive workloads are left out: what they show is no
+    figure of the host."""
+    grouped: dict[str, list[CaseResult]] = {}
+    for case in cases:
+        if not case.naive:
+            grouped.setdefault(case.workload.partition(".")[0], []).append(case)
+    return [_line(subsystem, found) for subsystem, found in grouped.items()]
+
+
+def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
+    with_figure = [case for case in cases if case.primary in case.metrics]
+    sound = [case for case in with_figure if case.verdict is not Verdict.INVALID]
+    return SubsystemLine(
+        subsystem=subsystem,
+        headline=max(sound or with_figure, key=_share_of_limit, default=None),
+        delivered_ratio=min(
+            (case.delivered_ratio for case in cases if case.delivered_ratio is not None),
+            default=None,
+        ),
+        condition=worst_condition(cases),
+        verdicts=Counter(case.verdict for case in cases),
+    )
+
+
+def _share_of_limit(case: CaseResult) -> float:
+    return case.metrics[case.primary].efficiency or 0.0
+
+
+def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
+    """The condition that took the largest share; an unknown one is worse than a quiet one."""
+    found = [case.condition for case in cases if case.condition is not None]
+    return max(
+        found,
+        key=lambda one: (one.share or 0.0, one.state is ConditionState.UNKNOWN),
+        default=None,
+    )
+
+
+def condition_words(condition: Condition | None) -> str:
+    """`quiet`; `shared, 48.2 % by stress-ng (pid 12)`."""
+    if condition is None:
+        return "unknown"
+    if condition.share is None:
+        return str(condition.state)
+    by = f" by {condition.culprit}" if condition.culprit else ""
+    perhaps = "" if condition.is_sure or not condition.culprit else " most of all"
+    return f"{condition.state}, {percent(condition.share)}{perhaps}{by}"
+
+
+def line_words(line: SubsystemLine) -> str:
+    """`cpu: 1.45 Top/s (cpu.add_sub int8), 99.1 % of its limit; delivered 41 % at least; host
+    shared, 48.2 % by stress-ng (pid 12); 2 noisy, 18 clean`."""
+    parts = []
+    if line.headline is not None and line.metric is not None:
+        figure = human(line.metric.statistics.median, line.metric.unit)
+        share = line.metric.efficiency
+        of_limit = "" if share is None else f", {percent(share)} of its limit"
+        parts.append(f"{figure} ({line.headline.title}){of_limit}")
+    if line.delivered_ratio is not None:
+        parts.append(f"delivered {percent(line.delivered_ratio)} at least")
+    if line.condition is not None:
+        parts.append(f"host {condition_words(line.condition)}")
+    return f"{line.subsystem}: {'; '.join([*parts, line.verdict_counts])}"
+
+
+def not_delivered_sentence(cases: Sequence[CaseResult]) -> str | None:
+    """Who took what was not delivered; None where all but 3 % was."""
+    short = [
+        case
+        for case in cases
+        if case.delivered_ratio is not None and case.delivered_ratio < DELIVERED_LEAST
+    ]
+    if not short:
+        return None
+    ratios = [case.delivered_ratio or 0.0 for case in short]
+    worst = worst_condition(short)
+    taken = "what took the rest is unknown"
+    if worst is not None and worst.share is not None:
+        taken = f"the host was {condition_words(worst)}"
+    return (
+        f"Of {plural(len(short), 'figure')} only a part was delivered, {percent(min(ratios))} at "
+        f"worst and {percent(statistics.median(ratios))} in the median: {taken}."
+    )
