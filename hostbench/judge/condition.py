@@ -4,12 +4,22 @@ It stands beside the verdict and does not decide it: a right figure from a busy 
 figure.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from hostbench.judge.culprit import culprit_of
-from hostbench.judge.trial import STEAL_RATIO_MOST, STEAL_TICK_S, cpu_ratio_of
+from hostbench.judge.figure import Measured
+from hostbench.judge.trial import (
+    STEAL_RATIO_MOST,
+    STEAL_TICK_S,
+    UNSTEADY,
+    best_over_figure,
+    cpu_ratio_of,
+    reason_codes,
+)
 from hostbench.model.events import EndEvent, OthersEvent, StartEvent
 from hostbench.model.result import Condition, ConditionState, TrialRecord
+from hostbench.model.table import Metric
 
 # Of the CPUs' time. Below it the host counts as quiet: a guest that does nothing else was seen to
 # spend 1 % on itself.
@@ -17,19 +27,33 @@ SHARE_LEAST = 0.03
 # The hypervisor's share that the idle gate tolerates, too.
 STOLEN_LEAST = STEAL_RATIO_MOST
 OUTSIDE_HOST = "outside this host"
-Shares = dict[ConditionState, float]
 
 
-def condition_of(trials: Iterable[TrialRecord]) -> Condition | None:
+@dataclass(frozen=True)
+class _Seen:
+    """What one trial with a figure tells. `hidden`: the share of the cores' speed that something
+    took which cannot be seen from here."""
+
+    start: StartEvent
+    end: EndEvent
+    others: OthersEvent | None
+    hidden: float
+
+
+def condition_of(one: Measured) -> Condition | None:
     """The condition over all trials of a case that have a figure; None without one."""
-    seen = [(trial.start, trial.end, trial.others) for trial in trials if trial.start and trial.end]
+    seen = [
+        _Seen(trial.start, trial.end, trial.others, _hidden(trial, one.primary))
+        for trial in one.trials
+        if trial.start and trial.end
+    ]
     if not seen:
         return None
-    elapsed_s = sum(end.elapsed_s for _, end, _ in seen)
-    shares: Shares = {}
-    for start, end, others in seen:
-        weight = end.elapsed_s / elapsed_s if elapsed_s else 1 / len(seen)
-        for state, share in _shares(start, end, others):
+    elapsed_s = sum(trial.end.elapsed_s for trial in seen)
+    shares: dict[ConditionState, float] = {}
+    for trial in seen:
+        weight = trial.end.elapsed_s / elapsed_s if elapsed_s else 1 / len(seen)
+        for state, share in _shares(trial):
             shares[state] = shares.get(state, 0.0) + weight * share
     if not shares:
         return Condition(state=ConditionState.UNKNOWN)
@@ -39,7 +63,7 @@ def condition_of(trials: Iterable[TrialRecord]) -> Condition | None:
     if not found:
         return Condition(state=ConditionState.QUIET)
     (share, state), *rest = found
-    culprit, is_sure = _culprit(state, [start for start, _, _ in seen], [one for *_, one in seen])
+    culprit, is_sure = _culprit(state, seen)
     return Condition(
         state=state,
         share=share,
@@ -56,11 +80,17 @@ def _least(state: ConditionState) -> float:
     return STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST
 
 
-def _shares(
-    start: StartEvent, end: EndEvent, others: OthersEvent | None
-) -> Iterator[tuple[ConditionState, float]]:
+def _hidden(trial: TrialRecord, primary: Metric) -> float:
+    if trial.end is None or UNSTEADY not in reason_codes(trial):
+        return 0.0
+    ratio = best_over_figure(trial.end, primary)
+    return 0.0 if ratio is None else 1 - 1 / ratio
+
+
+def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
     """What each took of the time of the CPUs that the threads of one trial were on; nothing of
     what the kernel does not tell."""
+    start, end, others = trial.start, trial.end, trial.others
     seen = end.disturbance
     available_s = end.elapsed_s * len(set(start.placement.cpus))
     if available_s <= 0:
@@ -77,8 +107,8 @@ def _shares(
     taken = None if ratio is None else max(0.0, 1 - ratio - kept)
     used = None if others is None else _used(end, others)
     known = [share for share in (taken, used) if share is not None]
-    if known:
-        yield ConditionState.SHARED, max(known)
+    if known or trial.hidden:
+        yield ConditionState.SHARED, max([*known, trial.hidden])
     if others is not None and others.clock_held_s is not None:
         yield ConditionState.THROTTLED, min(1.0, others.clock_held_s / others.elapsed_s)
 
@@ -92,15 +122,18 @@ def _used(end: EndEvent, others: OthersEvent) -> float | None:
     return None if others.cpu_s is None else others.cpu_s / all_s
 
 
-def _culprit(
-    state: ConditionState, starts: Sequence[StartEvent], others: Sequence[OthersEvent | None]
-) -> tuple[str | None, bool]:
+def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:
+    """Who it was, and whether that is sure."""
     if state is ConditionState.STOLEN:
         return f"{OUTSIDE_HOST} (the hypervisor)", True
     if state is ConditionState.QUOTA:
-        quota = starts[0].placement.quota_cpus
+        quota = seen[0].start.placement.quota_cpus
         of = "" if quota is None else f" of {quota:g} CPUs"
         return f"the CPU quota{of} of this control group", True
     if state is ConditionState.THROTTLED:
         return "heat or power, by the CPU's own counters", True
-    return culprit_of([one for one in others if one is not None])
+    others = [trial.others for trial in seen if trial.others is not None]
+    used = [_used(trial.end, trial.others) or 0.0 for trial in seen if trial.others is not None]
+    if any(trial.hidden for trial in seen) and max(used, default=0.0) < SHARE_LEAST:
+        return OUTSIDE_HOST, False
+    return culprit_of(others)

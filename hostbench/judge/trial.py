@@ -35,6 +35,10 @@ CLEAN_SLICE_RATIO_LEAST = 0.80
 # The threads want the CPU all the time, or are given it as soon as what they wait for is there; on
 # a quiet host they have it for more than 99 % of that time.
 CPU_RATIO_LEAST = 0.97
+# The best clean slice of a kernel on registers does 1.00 to 1.04 times what the median does; where
+# the hypervisor puts another guest, or two of our own CPUs, on one core for a while it is 1.1 to 2
+# (seen on an AMD EPYC of family 25, 2 CPUs).
+STEADY_RATIO_MOST = 1.05
 # The idle gate allows as much before a trial.
 STEAL_RATIO_MOST = 0.01
 # The kernel counts stolen time in ticks: in a short trial a single one is more than that.
@@ -53,7 +57,9 @@ PAGE_CACHE = "page_cache_measured"
 DEVICE_ERRORS = ("ecc", "xid")
 # Others on this host had the CPU.
 CROWDED_OUT_CODES = frozenset({"dirty_slices", "cpu_taken_away"})
-DISTURBANCE_CODES = CROWDED_OUT_CODES | {"stolen", "throttled"}
+# Something that cannot be seen from here had the cores: slices that nothing interrupted were slow.
+UNSTEADY = "unsteady"
+DISTURBANCE_CODES = CROWDED_OUT_CODES | {"stolen", "throttled", UNSTEADY}
 INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 
 
@@ -88,6 +94,27 @@ def cpu_ratio_of(seen: Disturbance, placement: Placement) -> float | None:
     if seen.cpu_ratio is None:
         return None
     return seen.cpu_ratio * len(placement.cpus) / len(set(placement.cpus))
+
+
+def best_over_figure(end: EndEvent, primary: Metric) -> float | None:
+    """How many times what the figure says the best clean slice of a trial did; None: the program
+    does not tell."""
+    value, best = end.metrics.get(primary.name), end.metrics.get(f"{primary.name}_best")
+    if not value or not best:
+        return None
+    return best / value if primary.direction == "higher" else value / best
+
+
+def _unsteadiness(end: EndEvent, primary: Metric) -> Reason | None:
+    ratio = best_over_figure(end, primary)
+    if ratio is None or ratio <= STEADY_RATIO_MOST:
+        return None
+    return Reason(
+        code=UNSTEADY,
+        text=f"the best slice that nothing interrupted did {ratio:.2f} times what the figure says "
+        f"(at most {STEADY_RATIO_MOST:.2f} is expected): something outside this host, or on the "
+        "other thread of a core, slowed down the cores",
+    )
 
 
 def _cpu_share(seen: Disturbance, placement: Placement) -> Reason | None:
@@ -239,7 +266,7 @@ def measured_trial(
 ) -> TrialRecord:
     """A trial with a figure: invalid above its limit, or where the page cache stood in for the
     disk, else disturbed or clean. `slices_stand_alone`: see Subsystem; then the figure of slices
-    that nothing interrupted is right however few they are.
+    that nothing interrupted is right however few they are, unless they differ.
 
     In a crowded trial the clock that the limit is made with may be of other moments than the
     figure, so its limit proves nothing.
@@ -253,7 +280,11 @@ def measured_trial(
     culprit = taken_by(record.others) if _was_crowded_out(disturbances) else None
     stands = slices_stand_alone and record.end.basis == CLEAN_SLICES
     verdict = Verdict.CLEAN
-    if disturbances:
+    unsteady = _unsteadiness(record.end, primary) if stands else None
+    if unsteady:
+        disturbances += (unsteady,)
+        verdict = Verdict.DISTURBED
+    elif disturbances:
         verdict = Verdict.CLEAN if stands else Verdict.DISTURBED
     elif too_high:
         verdict = Verdict.INVALID

@@ -6,9 +6,11 @@ from hostbench.base.units import bound, percent, plural
 from hostbench.judge.culprit import TAKEN_BY
 from hostbench.judge.figure import Measured
 from hostbench.judge.trial import (
+    ABOVE_LIMIT,
     DISTURBANCE_CODES,
     INVALID_CODES,
     NOT_IDLE,
+    above_limit,
     is_disturbed,
     reason_codes,
 )
@@ -35,7 +37,7 @@ def case_verdict(
             return verdict, tuple(reasons)
     assert statistics is not None
     findings = [
-        (Verdict.INVALID, _invalid(counted)),
+        (Verdict.INVALID, _invalid(one)),
         (Verdict.DISTURBED, _disturbed(counted, len(trials))),
         (Verdict.NOISY, noisy_reasons(one.case, statistics)),
         (Verdict.CLEAN, _remarks(trials, counted, statistics, idle)),
@@ -44,12 +46,25 @@ def case_verdict(
     return verdict, tuple(reason for _, reasons in findings for reason in reasons)
 
 
-def _invalid(counted: Sequence[TrialRecord]) -> list[Reason]:
-    invalid = [trial for trial in counted if trial.verdict is Verdict.INVALID]
+def _invalid(one: Measured) -> list[Reason]:
+    counted = one.counted
+    invalid = [
+        trial for trial in counted if trial.verdict is Verdict.INVALID and _is_confirmed(trial, one)
+    ]
     by_code = {
         code: [one for one in invalid if code in reason_codes(one)] for code in INVALID_CODES
     }
     return [_over_trials(such, code, len(counted)) for code, such in by_code.items() if such]
+
+
+def _is_confirmed(trial: TrialRecord, one: Measured) -> bool:
+    """Whether a figure is above the limits of all trials of its case: they differ by the clock that
+    each of them read, and a single reading may be too slow."""
+    if ABOVE_LIMIT not in reason_codes(trial) or trial.end is None:
+        return True
+    figures = trial.end.metrics
+    limits = [other.limits for other in one.trials if other.limits]
+    return all(above_limit(figures, each, one.metrics) for each in limits)
 
 
 def _disturbed(counted: Sequence[TrialRecord], ran: int) -> list[Reason]:

@@ -62,7 +62,7 @@ def test_csv_and_points_are_what_they_were(store: ResultsStore, job_id: str) -> 
     document = store.job(job_id).load()
     before, now = rows(was(job_id, "result.csv")), rows(case_table(document))
     assert before[0].keys() < now[0].keys()
-    then, today = before[0].keys(), points(document)
+    then, today = set(before[0]), points(document)
     if job_id == INTERRUPTED:
         then -= INTERVAL_COLUMNS
     else:
