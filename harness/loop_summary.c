@@ -281,11 +281,11 @@ static void add(struct measured *measured, unsigned which, const char *name,
                 place ? latency_reason(&measured->stream, place - 1) : NOTHING_DONE);
 }
 
-/* Where threads share a CPU by request, they wait for one another. */
+/* Where threads share a CPU by request, or with the workload's helpers, they wait for one another. */
 static void fill_disturbance(const struct run *run, const struct totals *totals,
                              struct summary *summary)
 {
-    bool sharing = run->placement.oversubscribed;
+    bool sharing = run->placement.oversubscribed || run->has_helpers;
     double kept_waiting_s = totals->wait_s - totals->turns * WAKE_UP_S;
     summary->cpu_ratio = 1 - (kept_waiting_s < 0 ? 0 : kept_waiting_s) / totals->wall_s;
     if (sharing)

@@ -78,6 +78,11 @@ bool run_oversubscribed(const struct run *run)
     return run->placement.oversubscribed;
 }
 
+void run_share_cpus(struct run *run)
+{
+    run->has_helpers = true;
+}
+
 void run_set_shared(struct run *run, void *shared)
 {
     run->shared = shared;

@@ -53,6 +53,7 @@ struct run {
     struct fact facts[FACTS_MAX];
     size_t fact_count;
     double bulk_rate;          /* the primary figure of a loop that moves in bulk */
+    bool has_helpers;          /* see run_share_cpus() */
     void *shared;              /* the workload's own */
     const struct trial *trial; /* once it has begun */
     atomic_bool stopping;

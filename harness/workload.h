@@ -265,6 +265,9 @@ void run_set_cpu_list(struct run *run, const char *param, struct cpulist *list);
 struct cpulist run_cpus_left(const struct run *run);
 /* Whether there are more threads than CPUs: rates of threads that share one do not add up. */
 bool run_oversubscribed(const struct run *run);
+/* The workload has threads beside those of the trial, and too few CPUs for all: who waits for a CPU
+ * may wait for them, which is no disturbance (loops only). */
+void run_share_cpus(struct run *run);
 void run_set_shared(struct run *run, void *shared);
 void *run_shared(const struct run *run);
 /* Names a library that does part of the work (resolve() only). */

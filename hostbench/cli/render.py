@@ -20,6 +20,7 @@ from hostbench.judge.peer import shown_text, skipped_sentences
 from hostbench.model.result import (
     UNSEALED_SCHEMA,
     CaseResult,
+    ConditionState,
     JobState,
     JobSummary,
     PeerResult,
@@ -38,7 +39,7 @@ VERDICT_STYLES = {
 }
 LEAST_COLUMNS = 80
 LEAST_CASE_COLUMNS = 16
-HEADER = ("case", "figure", "within", "of limit", "delivered", "verdict", "host")
+HEADER = ("case", "figure", "within", "limit", "delivered", "verdict")
 
 
 def console_for(stream: TextIO) -> Console:
@@ -88,9 +89,10 @@ def _headline(document: ResultDocument) -> str:
 
 
 def _case_table(document: ResultDocument, columns: int) -> Table:
-    rows = [_case_cells(case) for case in document.cases]
+    """Without skipped cases: the reasons name them."""
+    rows = [_case_cells(case) for case in document.cases if case.verdict is not Verdict.SKIPPED]
     figures = sum(
-        max(Text(name).cell_len, *(row[i].cell_len for row in rows)) + 1
+        max([Text(name).cell_len, *(row[i].cell_len for row in rows)]) + 1
         for i, name in enumerate(HEADER)
         if i
     )
@@ -100,7 +102,7 @@ def _case_table(document: ResultDocument, columns: int) -> Table:
         HEADER[0], overflow="fold", max_width=max(LEAST_CASE_COLUMNS, columns - figures)
     )
     for name in HEADER[1:]:
-        justify: JustifyMethod = "left" if name in ("verdict", "host") else "right"
+        justify: JustifyMethod = "left" if name == "verdict" else "right"
         table.add_column(name, justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(*row)
@@ -134,23 +136,35 @@ def _peer_words(peer: PeerResult) -> str:
 
 
 def _case_cells(case: CaseResult) -> list[Text]:
-    name = Text(case.title)
-    verdict = Text(
-        case.verdict or "unfinished", style=VERDICT_STYLES[case.verdict] if case.verdict else "dim"
-    )
+    name, verdict = Text(case.title), _verdict(case)
     metric = case.metrics.get(case.primary)
     if metric is None:
-        return [name, *(Text("–") for _ in range(4)), verdict, Text("–")]
+        return [name, *(Text("–") for _ in range(4)), verdict]
     spread = metric.statistics.half_width_ratio
     return [
         name,
         Text(human(metric.statistics.median, metric.unit)),
-        Text("–" if spread is None else f"± {percent(spread)}"),
-        Text(percent(metric.efficiency)),
-        Text(percent(case.delivered_ratio)),
+        Text("–" if spread is None else f"±{_narrow(spread)}"),
+        Text(_narrow(metric.efficiency)),
+        Text(_narrow(case.delivered_ratio)),
         verdict,
-        Text("–" if case.condition is None else str(case.condition.state)),
     ]
+
+
+def _narrow(ratio: float | None) -> str:
+    """`99.8%`: in 80 columns most cases then need one line."""
+    return percent(ratio).replace(" ", "")
+
+
+def _verdict(case: CaseResult) -> Text:
+    """With what the host was like, where it was not quiet."""
+    condition = case.condition
+    busy = condition is not None and condition.state is not ConditionState.QUIET
+    style = VERDICT_STYLES[case.verdict] if case.verdict else "dim"
+    return Text.assemble(
+        (str(case.verdict or "unfinished"), style),
+        f", {condition.state}" if condition and busy else "",
+    )
 
 
 def _figure_notes(document: ResultDocument) -> str:
@@ -165,14 +179,12 @@ def _figure_notes(document: ResultDocument) -> str:
     trials = sorted({one.n for one in found})
     n = f"{trials[0]} to {trials[-1]} trials" if len(trials) > 1 else plural(trials[0], "trial")
     confidences = sorted({one.interval.confidence for one in found if one.half_width_ratio})
-    within = ", ".join(percent(one) for one in confidences)
+    holds = ", ".join(percent(one) for one in confidences)
     return (
-        f"figure: median of {n} of what the hardware does undisturbed; of disks and networks, of "
-        "all that was done. "
-        + (f"within: holds the true figure with {within}. " if within else "")
-        + "of limit: each trial over its own limit, since the clock moves. delivered: all that was "
-        "done in all the time, as a share of the figure. host: what took the rest. The sources of "
-        "every limit: --json."
+        f"figure: median of {n}, undisturbed; of disks and networks of all that was done. "
+        + (f"within: holds the true one with {holds}. " if holds else "")
+        + "limit: the share of it that the figure is, each trial over its own. delivered: all work "
+        "over all time, as a share of the figure. More, with the sources of the limits: --json."
     )
 
 

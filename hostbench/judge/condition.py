@@ -125,7 +125,7 @@ def _used(end: EndEvent, others: OthersEvent) -> float | None:
 def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:
     """Who it was, and whether that is sure."""
     if state is ConditionState.STOLEN:
-        return f"{OUTSIDE_HOST} (the hypervisor)", True
+        return OUTSIDE_HOST, True
     if state is ConditionState.QUOTA:
         quota = seen[0].start.placement.quota_cpus
         of = "" if quota is None else f" of {quota:g} CPUs"

@@ -54,10 +54,10 @@ def culprit_of(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
 
 
 def _name(one: OtherProcesses) -> str:
-    """`stress-ng (pid 123)`, `make (5 processes)`."""
-    kind = "kernel thread, " if one.kernel else ""
+    """`stress-ng, pid 123`; `make, 5 processes`."""
+    kind = ", kernel thread" if one.kernel else ""
     which = f"pid {one.pid}" if one.processes == 1 else f"{one.processes} processes"
-    return f"{one.command} ({kind}{which})"
+    return f"{one.command}{kind}, {which}"
 
 
 def _named(one: OtherProcesses, others: OthersEvent) -> str:

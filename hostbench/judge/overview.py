@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hostbench.base.units import human, percent, plural
+from hostbench.base.units import human, percent
 from hostbench.model.result import CaseResult, Condition, ConditionState, MetricResult, Verdict
 
 # Below it the first line says who took the rest.
@@ -95,19 +95,19 @@ def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
 
 
 def condition_words(condition: Condition | None) -> str:
-    """`quiet`; `shared, 48.2 % by stress-ng (pid 12)`."""
+    """`quiet`; `shared, 48.2 % (stress-ng, pid 12)`."""
     if condition is None:
         return "unknown"
     if condition.share is None:
         return str(condition.state)
-    by = f" by {condition.culprit}" if condition.culprit else ""
-    perhaps = "" if condition.is_sure or not condition.culprit else " most of all"
-    return f"{condition.state}, {percent(condition.share)}{perhaps}{by}"
+    mostly = "" if condition.is_sure else "mostly "
+    culprit = f" ({mostly}{condition.culprit})" if condition.culprit else ""
+    return f"{condition.state}, {percent(condition.share)}{culprit}"
 
 
 def line_words(line: SubsystemLine) -> str:
     """`cpu: 1.45 Top/s (cpu.add_sub int8), 99.1 % of its limit; delivered 41 % at least; host
-    shared, 48.2 % by stress-ng (pid 12); 2 noisy, 18 clean`."""
+    shared, 48.2 % (stress-ng, pid 12); 2 noisy, 18 clean`."""
     parts = []
     if line.headline is not None and line.metric is not None:
         figure = human(line.metric.statistics.median, line.metric.unit)
@@ -135,7 +135,9 @@ def not_delivered_sentence(cases: Sequence[CaseResult]) -> str | None:
     taken = "what took the rest is unknown"
     if worst is not None and worst.share is not None:
         taken = f"the host was {condition_words(worst)}"
+    if len(short) == 1:
+        return f"Of {short[0].title} only {percent(ratios[0])} was delivered: {taken}."
     return (
-        f"Of {plural(len(short), 'figure')} only a part was delivered, {percent(min(ratios))} at "
-        f"worst and {percent(statistics.median(ratios))} in the median: {taken}."
+        f"Of {len(short)} figures only a part was delivered, {percent(min(ratios))} at worst and "
+        f"{percent(statistics.median(ratios))} in the median: {taken}."
     )

@@ -39,6 +39,7 @@ static const struct {
     bool fsync_end;
 } modes[] = {
     {"direct", CACHE_DIRECT, O_DIRECT, false},
+    {"direct+fsync_end", CACHE_DIRECT_FSYNC_END, O_DIRECT, true},
     {"direct+dsync", CACHE_DIRECT_DSYNC, O_DIRECT | O_DSYNC, false},
     {"direct+sync", CACHE_DIRECT_SYNC, O_DIRECT | O_SYNC, false},
     {"buffered", CACHE_BUFFERED, 0, false},
@@ -235,9 +236,16 @@ int disk_job_check(struct run *run)
 
 static const char *modes_buffered(enum cache_mode direct)
 {
-    if (direct == CACHE_DIRECT_SYNC)
+    switch (direct) {
+    case CACHE_DIRECT_SYNC:
         return "buffered+sync";
-    return direct == CACHE_DIRECT_DSYNC ? "buffered+dsync" : "buffered";
+    case CACHE_DIRECT_DSYNC:
+        return "buffered+dsync";
+    case CACHE_DIRECT_FSYNC_END:
+        return "buffered+fsync_end";
+    default:
+        return "buffered";
+    }
 }
 
 /* The same mode through the page cache. */

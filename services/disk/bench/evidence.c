@@ -129,7 +129,7 @@ static void report_threads(const struct disk_job *job)
     if (job->fsync_end)
         run_metric(job->run, "fsync_s", sync_s);
     else
-        run_no_metric(job->run, "fsync_s", "only cache_mode buffered+fsync_end has it");
+        run_no_metric(job->run, "fsync_s", "only a cache_mode with fsync_end has it");
     if (job->verify)
         run_metric(job->run, "verified_blocks", verified);
     else
@@ -196,7 +196,7 @@ static const char *page_cache_part(const struct disk_job *job, double write_rati
         return "a file that was in the page cache afterwards";
     if (disk_job_leaves_dirty(job))
         return "writes that no thread waits for";
-    if (job->fsync_end && write_ratio < ENOUGH_FROM_DEVICE)
+    if (job->fsync_end && !job->direct && write_ratio < ENOUGH_FROM_DEVICE)
         return "blocks that were overwritten before they had reached the disk";
     if (job->reads && !job->direct && job->block_bytes < PAGE)
         return "blocks that are parts of a page, whose rest is then in memory";

@@ -14,6 +14,7 @@ enum op { OP_READ, OP_WRITE }; /* of mixes: the index of the stream, too */
 
 enum cache_mode {
     CACHE_DIRECT,
+    CACHE_DIRECT_FSYNC_END,
     CACHE_DIRECT_DSYNC,
     CACHE_DIRECT_SYNC,
     CACHE_BUFFERED,

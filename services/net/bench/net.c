@@ -430,6 +430,15 @@ static struct net_job *job_of(struct run *run)
     return read_params(run, &job->test) && find_load_cpus(job) ? job : NULL;
 }
 
+/* On this host are the near end's threads and, over a loopback, as many of the far end. */
+static void tell_of_sharing(struct net_job *job)
+{
+    unsigned ends = job->far_host ? 1 : 2;
+    if (job->test.load_streams > 0 &&
+        job->load_cpus.count < (run_threads(job->run) + job->test.load_streams) * ends)
+        run_share_cpus(job->run);
+}
+
 static void read_where(struct net_job *job)
 {
     struct run *run = job->run;
@@ -446,6 +455,7 @@ int net_job_open(struct run *run)
         return EXIT_RESOURCE;
     }
     read_where(job);
+    tell_of_sharing(job);
     int failure = find_far_end(job);
     if (!failure)
         failure = find_route(job);
