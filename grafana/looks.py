@@ -41,6 +41,8 @@ SPREAD = ((None, "green"), (0.02, "yellow"), (0.1, "orange"))
 # Slower than the trusted tool is a finding; much faster is one too.
 PEER_RATIO = ((None, "orange"), (0.97, "green"), (1.1, "yellow"))
 CLEAN_SHARE = ((None, "orange"), (0.8, "green"))
+# Below 97 % a report says who took the rest.
+DELIVERED = ((None, "orange"), (0.9, "yellow"), (0.97, "green"))
 # What the control plane may take of one core during a trial.
 CONTROL_PLANE = ((None, "text"), (0.01, "orange"))
 PLAIN = ((None, "text"),)

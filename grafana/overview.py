@@ -7,6 +7,7 @@ from grafana_foundation_sdk.models import common
 from grafana.influxql import TABLE, Query, equals, over_latest, results, series, source
 from grafana.looks import (
     CONTROL_PLANE,
+    DELIVERED,
     MOMENT,
     OF_LIMIT,
     OVERVIEW,
@@ -14,6 +15,7 @@ from grafana.looks import (
     SHARE,
     SPREAD,
     VERDICT_COLOURS,
+    Steps,
     api_variable,
     board,
     colour,
@@ -54,6 +56,7 @@ def overview() -> dashboard.Dashboard:
         .with_panel(_verdicts())
         .with_panel(_control_plane())
         .with_panel(_by_subsystem())
+        .with_panel(_delivered())
         .with_panel(_by_workload())
         .with_panel(results_table(16))
         .with_panel(_jobs())
@@ -126,9 +129,10 @@ def _verdicts() -> stat.Panel:
     panel = (
         tile(
             "Latest verdicts",
-            "How many cases have which verdict in their last result. clean: to be trusted; "
-            "noisy: the trials differ; disturbed: something else took the CPU; invalid: above "
-            "the limit, so figure or limit is wrong; failed and skipped: no figure.",
+            "How many cases have which verdict in their last result. clean: to be trusted at its "
+            "interval; noisy: the interval is wide; disturbed: something else took the CPU, and no "
+            "undisturbed figure could be had; invalid: above the limit, so figure or limit is "
+            "wrong; failed and skipped: no figure.",
             12,
         )
         .color_mode(common.BigValueColorMode.VALUE)
@@ -168,22 +172,36 @@ def _control_plane() -> stat.Panel:
 
 
 def _by_subsystem() -> stat.Panel:
-    text = over_latest('median("efficiency")', '"efficiency"', ("host", "subsystem"))
+    text = over_latest('min("efficiency")', '"efficiency"', ("host", "subsystem"))
+    return _worst(
+        "Lowest share of the limit",
+        "By host and subsystem, over the latest results of all cases whose theoretical limit is "
+        "known. Green from 90 %.",
+        OF_LIMIT,
+    ).with_target(series(text, "$tag_host $tag_subsystem"))
+
+
+def _delivered() -> stat.Panel:
+    text = over_latest('min("delivered_ratio")', '"delivered_ratio"', ("host", "subsystem"))
+    return _worst(
+        "Lowest share delivered",
+        "By host and subsystem, over the latest results: all work over all time, as a share of "
+        "what the hardware did undisturbed. The table says who took the rest. Green from 97 %.",
+        DELIVERED,
+    ).with_target(series(text, "$tag_host $tag_subsystem"))
+
+
+def _worst(title: str, description: str, steps: Steps) -> stat.Panel:
+    """The worst of each subsystem: what is green holds for all of it."""
     return (
-        tile(
-            "Share of the limit, by host and subsystem",
-            "The median over the latest results of all cases whose theoretical limit is known. "
-            "Green from 90 %.",
-            6,
-        )
+        tile(title, description, 6)
         .height(9)
         .unit(SHARE)
         .decimals(1)
-        .thresholds(thresholds(OF_LIMIT))
+        .thresholds(thresholds(steps))
         .text(common_builders.VizTextDisplayOptions().title_size(18).value_size(36))
         .color_mode(common.BigValueColorMode.VALUE)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .with_target(series(text, "$tag_host $tag_subsystem"))
     )
 
 
@@ -193,7 +211,7 @@ def _by_workload() -> bargauge.Panel:
         "Share of the limit, by workload",
         "The median over the latest results of all cases of a workload. A low one is a busy "
         "host, a wrong limit, or a kernel that does not reach it: the table below shows which.",
-        18,
+        12,
         9,
     )
     return panel.with_target(series(text, "$tag_workload"))

@@ -6,6 +6,7 @@ from grafana_foundation_sdk.models import common, dashboard
 
 from grafana.influxql import TABLE, Query, latest, source
 from grafana.looks import (
+    DELIVERED,
     LIVE,
     MOMENT,
     OF_LIMIT,
@@ -26,14 +27,17 @@ COLUMNS = {
     "host": "host",
     "workload": "workload",
     "label": "case",
-    "value": "value",
+    "value": "figure",
     "unit": "unit",
-    "spread": "± spread",
+    "spread": "± within",
     "limit": "limit",
     "efficiency": "of limit",
+    "delivered_ratio": "delivered",
     "peer": "peer",
     "peer_ratio": "ours / peer",
     "verdict": "verdict",
+    "condition": "host was",
+    "culprit": "culprit",
     "n": "trials",
     "Time": "when",
     "job": "job",
@@ -42,8 +46,8 @@ COLUMNS = {
 }
 LEFT_OUT = ("case",)
 FIELDS = (
-    '"value", "unit", "spread", "limit", "efficiency", "peer", "peer_ratio", "verdict", "job", '
-    '"reason", "until_ms"'
+    '"value", "unit", "spread", "limit", "efficiency", "delivered_ratio", "peer", "peer_ratio", '
+    '"verdict", "condition", "culprit", "job", "reason", "until_ms"'
 )
 # With an SI prefix; the unit stands in a column of its own, since it differs from row to row.
 ANY_UNIT = "si: "
@@ -71,17 +75,22 @@ def results_table(height: int) -> table.Panel:
         plain_table()
         .title("Latest result of every case")
         .description(
-            "The median of the trials of the last job that measured the case. Spread: half the "
-            "interval that holds the true median. Limit: what the hardware could do at most at "
-            "the clock it had. Ours / peer: the median over pairs of neighbouring trials of ours "
-            "and of a trusted tool. A click on a job opens its samples or its report."
+            "Of the last job that measured the case: what the hardware did undisturbed; of disks "
+            "and networks, all that was done. Within: half the interval that holds the true "
+            "figure. Limit: what the hardware could do at most at the clock it had. Delivered: all "
+            "work over all time, as a share of the figure; the culprit took the rest. Ours / peer: "
+            "the median over pairs of neighbouring trials of ours and of a trusted tool. A click "
+            "on a job opens its samples or its report."
         )
         .height(height)
         .with_target(Query(latest(FIELDS, ("workload", "label")), form=TABLE))
         .with_transformation(organised(COLUMNS, LEFT_OUT))
-        .override_by_name("value", number(ANY_UNIT, 2, 85))
+        .override_by_name("figure", number(ANY_UNIT, 2, 85))
         .override_by_name("limit", number(ANY_UNIT, 2, 85))
-        .override_by_name("± spread", [*number(SHARE, 1, 80), *coloured_text(SPREAD)])
+        .override_by_name("± within", [*number(SHARE, 1, 80), *coloured_text(SPREAD)])
+        .override_by_name("delivered", [*number(SHARE, 1, 85), *coloured_text(DELIVERED)])
+        .override_by_name("host was", [*coloured_text(PLAIN), width(85)])
+        .override_by_name("culprit", [*coloured_text(PLAIN), width(150)])
         .override_by_name("of limit", [*number(SHARE, 1), *gauge(OF_LIMIT)])
         .override_by_name("ours / peer", [*number("none", 3), *coloured_text(PEER_RATIO)])
         .override_by_name("verdict", verdict_cell())

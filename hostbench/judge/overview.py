@@ -132,9 +132,9 @@ def not_delivered_sentence(cases: Sequence[CaseResult]) -> str | None:
         return None
     ratios = [case.delivered_ratio or 0.0 for case in short]
     worst = worst_condition(short)
-    taken = "what took the rest is unknown"
+    taken = "it is unknown what took the rest"
     if worst is not None and worst.share is not None:
-        taken = f"the host was {condition_words(worst)}"
+        taken = f"{condition_words(worst)} took the rest"
     if len(short) == 1:
         return f"Of {short[0].title} only {percent(ratios[0])} was delivered: {taken}."
     return (

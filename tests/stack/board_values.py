@@ -92,7 +92,8 @@ class Expected:
             ("overview", "Cases"): lambda _: [{"count": len(self.cases)}],
             ("overview", "Latest verdicts"): self._verdicts,
             ("overview", "hostbench's own use of the CPU"): self._own_use_median,
-            ("overview", "Share of the limit, by host and subsystem"): self._by_subsystem,
+            ("overview", "Lowest share of the limit"): lambda _: self._worst("efficiency"),
+            ("overview", "Lowest share delivered"): lambda _: self._worst("delivered_ratio"),
             ("overview", "Share of the limit, by workload"): self._by_workload,
             ("overview", "Latest result of every case"): self._table,
             ("overview", "Jobs"): self._jobs,
@@ -223,6 +224,10 @@ class Expected:
             found["spread"] = metric.statistics.half_width_ratio
             found["limit"] = metric.limit.value if metric.limit else None
             found["efficiency"] = metric.efficiency
+        found["delivered_ratio"] = case.delivered_ratio
+        if case.condition is not None:
+            found["condition"] = case.condition.state.value
+            found["culprit"] = case.condition.culprit
         return {name: value for name, value in found.items() if value is not None}
 
     def _unit(self, case: CaseResult) -> str:
@@ -240,24 +245,21 @@ class Expected:
         count = sum(case.verdict == wanted for case in self.cases)
         return [{"count": count}] if count else []
 
-    def _efficiencies(self, *names: str) -> list[Row]:
+    def _over_cases(
+        self, call: str, of: Callable[[list[float]], float], field: str, *names: str
+    ) -> list[Row]:
         grouped: dict[tuple[tuple[str, str], ...], list[float]] = {}
         for case in self.cases:
-            values = grouped.setdefault(tuple(self._tags(case, *names).items()), [])
-            efficiency = self._fields(case).get("efficiency")
-            if efficiency is not None:
-                values.append(efficiency)
-        return [
-            {**dict(tags), "median": statistics.median(values)}
-            for tags, values in grouped.items()
-            if values
-        ]
+            value = self._fields(case).get(field)
+            if value is not None:
+                grouped.setdefault(tuple(self._tags(case, *names).items()), []).append(value)
+        return [{**dict(tags), call: of(values)} for tags, values in grouped.items()]
 
-    def _by_subsystem(self, _ref: str) -> list[Row]:
-        return self._efficiencies("host", "subsystem")
+    def _worst(self, field: str) -> list[Row]:
+        return self._over_cases("min", min, field, "host", "subsystem")
 
     def _by_workload(self, _ref: str) -> list[Row]:
-        return self._efficiencies("workload")
+        return self._over_cases("median", statistics.median, "efficiency", "workload")
 
     def _table(self, _ref: str) -> list[Row]:
         found = []

@@ -1,0 +1,160 @@
+"""What the host was like while a case was measured, who made it so, and the first lines of it."""
+
+from typing import Any
+
+import pytest
+
+from hostbench.judge.condition import OUTSIDE_HOST, condition_of
+from hostbench.judge.figure import Measured
+from hostbench.judge.overview import line_words, not_delivered_sentence, overview
+from hostbench.judge.trial import measured_trial
+from hostbench.model.events import OtherProcesses, OthersEvent
+from hostbench.model.result import Condition, ConditionState, TrialRecord, Verdict
+from hostbench.results.document import assemble, replay
+from tests.unit.records import (
+    RATE,
+    RATE_METRIC,
+    bare_trial,
+    done,
+    end,
+    placement,
+    planned,
+    session,
+    start,
+)
+
+MAKESPAN = RATE_METRIC.model_copy(update={"name": f"{RATE}_makespan", "primary": False})
+BEST = RATE_METRIC.model_copy(update={"name": f"{RATE}_best", "primary": False})
+METRICS = (RATE_METRIC, MAKESPAN, BEST)
+HOG = OtherProcesses(command="stress-ng", pid=7, processes=2, cpu_s=1.0)
+
+
+def others(cpu_s: float | None, *busiest: OtherProcesses, **changes: Any) -> OthersEvent:
+    plain: dict[str, Any] = {"elapsed_s": 1.0, "cpus": 2, "cpu_s": cpu_s, "busiest": busiest}
+    return OthersEvent(**(plain | changes))
+
+
+def trial(
+    index: int = 0,
+    meanwhile: OthersEvent | None = None,
+    *,
+    rate: float = 100.0,
+    delivered: float = 98.0,
+    best: float = 101.0,
+    begun: Any = None,
+    **disturbance: Any,
+) -> TrialRecord:
+    """A trial of a register kernel on two CPUs, a second long."""
+    metrics = {RATE: rate, MAKESPAN.name: delivered, BEST.name: best}
+    ended = end(rate, **disturbance).model_copy(update={"metrics": metrics})
+    events = (begun or start(), ended, *([] if meanwhile is None else [meanwhile]))
+    return measured_trial(bare_trial(index, events=events), METRICS, {}, slices_stand_alone=True)
+
+
+def condition(*trials: TrialRecord) -> Condition:
+    found = condition_of(Measured(planned(), METRICS, list(trials)))
+    assert found is not None
+    return found
+
+
+def test_a_quiet_host_and_one_that_tells_nothing() -> None:
+    assert condition(trial(0, others(0.02))) == Condition(state=ConditionState.QUIET)
+    # A container whose kernel hides it all, and no trial with a figure.
+    nothing: dict[str, Any] = {
+        "cpu_ratio": None,
+        "steal_s": None,
+        "throttled_s": None,
+        "clean_slice_ratio": None,
+    }
+    assert condition(trial(**nothing)).state is ConditionState.UNKNOWN
+    assert condition_of(Measured(planned(), METRICS, [])) is None
+
+
+def test_the_largest_share_wins_and_the_others_stand_beside_it() -> None:
+    busy = trial(0, others(1.0, HOG), cpu_ratio=0.5, steal_s=0.13)
+    found = condition(busy)
+    assert (found.state, found.culprit, found.is_sure) == (
+        ConditionState.SHARED, "stress-ng, 2 processes", True,
+    )  # fmt: skip
+    assert found.share == pytest.approx(0.5)
+    assert found.also == {ConditionState.STOLEN: pytest.approx(0.06)}
+    # Over the trials of a case: half of them were quiet.
+    assert condition(busy, trial(1, others(0.0))).share == pytest.approx(0.25, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("one", "state", "share", "culprit"),
+    [
+        (trial(steal_s=0.41), ConditionState.STOLEN, 0.2, OUTSIDE_HOST),
+        (
+            trial(
+                begun=start(placement=placement(quota_cpus=0.3)), throttled_s=1.4, cpu_ratio=0.3
+            ),
+            ConditionState.QUOTA, 0.7, "the CPU quota of 0.3 CPUs of this control group",
+        ),
+        (
+            trial(0, others(0.0, clock_held_s=0.4)),
+            ConditionState.THROTTLED, 0.4, "heat or power, by the CPU's own counters",
+        ),
+        # Two of our CPUs, or another guest's, on one core: only the slices tell.
+        (trial(0, others(0.0), best=125.0), ConditionState.SHARED, 0.2, OUTSIDE_HOST),
+        # The same with a hog that can be seen.
+        (
+            trial(0, others(0.9, HOG), best=200.0),
+            ConditionState.SHARED, 0.5, "stress-ng, 2 processes",
+        ),
+        (
+            trial(0, others(0.9, unseen=True), cpu_ratio=0.6),
+            ConditionState.SHARED, 0.45, "processes outside this container",
+        ),
+        (
+            trial(0, others(0.9), cpu_ratio=0.6),
+            ConditionState.SHARED, 0.45, "processes that ran for a short time",
+        ),
+    ],
+)  # fmt: skip
+def test_who_took_it(one: TrialRecord, state: ConditionState, share: float, culprit: str) -> None:
+    found = condition(one)
+    assert (found.state, found.culprit) == (state, culprit)
+    assert found.share == pytest.approx(share, abs=0.01)
+
+
+def test_slices_that_differ_are_no_figure() -> None:
+    """Of kernels whose slices stand alone; memory is shared, and its slices differ anyway."""
+    assert trial(best=104.0).verdict is Verdict.CLEAN
+    judged = trial(best=106.0)
+    assert judged.verdict is Verdict.DISTURBED and judged.reasons[-1].code == "unsteady"
+    shared = measured_trial(judged.model_copy(update={"reasons": ()}), METRICS, {})
+    assert shared.verdict is Verdict.CLEAN
+
+
+def first_lines(*trials: TrialRecord) -> list[str]:
+    """What the terminal says first of a constructed job of one case."""
+    made = session((planned(),), workloads={"cpu.fma": METRICS})
+    (case,) = assemble(replay([made, *trials, done()])).cases
+    sentence = not_delivered_sentence([case])
+    return [*([sentence] if sentence else []), *map(line_words, overview([case]))]
+
+
+def test_the_first_lines_of_four_hosts() -> None:
+    assert first_lines(*(trial(index, others(0.01)) for index in range(3))) == [
+        "cpu: 100.0 op/s (cpu.fma 2 threads); delivered 98.0 % at least; host quiet; 1 clean"
+    ]
+    hog = others(1.0, HOG)
+    assert first_lines(*(trial(i, hog, delivered=49.0, cpu_ratio=0.5) for i in range(3))) == [
+        "Of cpu.fma 2 threads only 49.0 % was delivered: shared, 50.0 % (stress-ng, 2 processes) "
+        "took the rest.",
+        "cpu: 100.0 op/s (cpu.fma 2 threads); delivered 49.0 % at least; host shared, 50.0 % "
+        "(stress-ng, 2 processes); 1 clean",
+    ]
+    begun = start(placement=placement(quota_cpus=0.6))
+    quota: dict[str, Any] = {"begun": begun, "throttled_s": 1.4, "cpu_ratio": 0.3}
+    assert first_lines(*(trial(i, delivered=30.0, **quota) for i in range(3)))[0] == (
+        "Of cpu.fma 2 threads only 30.0 % was delivered: quota, 70.0 % (the CPU quota of 0.6 CPUs "
+        "of this control group) took the rest."
+    )
+    hot = others(0.0, clock_held_s=0.25)
+    assert (
+        "host throttled, 25.0 % (heat or power, by the CPU's own counters)"
+        in first_lines(*(trial(i, hot) for i in range(3)))[0]
+    )
