@@ -144,20 +144,12 @@ class Execution:
         """Run one trial of each case in turn, until each has enough: the trials of a case then lie
         as far apart as its figure may drift, at no extra time."""
         everyone = [one.measured for one in group]
-        left = list(group)
+        left = [one for one in group if not self._is_done(one, everyone, idle)]
         while left:
             for one in left:
                 self._run_turn(one)
-            unfinished = []
-            for one in left:
-                others = class_spreads(one.measured, everyone)
-                stopped = stop_reason(one.measured, others)
-                if stopped is None:
-                    unfinished.append(one)
-                    continue
-                record = finished_case(one.measured, one.peers, idle, stopped, others)
-                self._publish(CaseEndedEvent(record=record))
-            left = unfinished
+                one.is_done = self._is_done(one, everyone, idle)
+            left = [one for one in left if not one.is_done]
 
     def _run_turn(self, one: "CaseInTurn") -> None:
         """Run a trial of a case, and one of each of its peers."""
@@ -167,6 +159,18 @@ class Execution:
         trials.append(self._run_trial(case, trials))
         self._publish(TrialEndedEvent(trial=trials[-1]))
         one.peers.extend(self._run_peers(case, trials[-1], one.given_up))
+
+    def _is_done(
+        self, one: "CaseInTurn", everyone: Sequence[Measured], idle: IdleRecord | None
+    ) -> bool:
+        """Publish the record of a case that needs no further trial; return whether it is one."""
+        others = class_spreads(one.measured, everyone)
+        stopped = stop_reason(one.measured, others)
+        if stopped is None:
+            return False
+        record = finished_case(one.measured, one.peers, idle, stopped, others)
+        self._publish(CaseEndedEvent(record=record))
+        return True
 
     def _run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
         if case.skip is not None:
@@ -245,14 +249,15 @@ class Execution:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class CaseInTurn:
-    """A case among those that are measured in turn, the trials of its peers so far, and the tools
-    that had no figure."""
+    """A case among those that are measured in turn, the trials of its peers so far, the tools that
+    had no figure, and whether it needs no further trial."""
 
     measured: Measured
     peers: list[TrialRecord]
     given_up: set[str]
+    is_done: bool = False
 
 
 @dataclass(frozen=True)

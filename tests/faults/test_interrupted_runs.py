@@ -183,7 +183,9 @@ def interrupted(command: Command) -> str:
     process = command.start("run", str(suite))
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("[1/2]") and line.rstrip().endswith(("clean", "disturbed", "noisy")):
+        if line.startswith("[1/2 cases]") and line.rstrip().endswith(
+            ("clean", "disturbed", "noisy")
+        ):
             break
     command.wait_for_program()
     process.terminate()

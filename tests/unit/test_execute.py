@@ -347,7 +347,7 @@ def test_the_trials_of_cases_are_run_in_turn_and_those_of_before_count(
     for found in figures.values():
         assert found is not None and found.undisturbed is not None
         assert (found.undisturbed.value, found.undisturbed.n) == (100.0, 3)
-    # The second case ended later: it knows how much the trials of the first one differed.
+    # The second case ended later: it knows how much the trials of the first one differ.
     first, second = figures.values()
     assert first is not None and second is not None
     assert first.others.undisturbed is None and second.others.undisturbed is not None
