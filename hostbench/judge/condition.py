@@ -26,6 +26,8 @@ from hostbench.model.table import Metric
 SHARE_LEAST = 0.03
 # The hypervisor's share that the idle gate tolerates, too.
 STOLEN_LEAST = STEAL_RATIO_MOST
+# What others used is a difference of times that the kernel counts in ticks.
+TICKS_UNSURE = 2
 OUTSIDE_HOST = "outside this host"
 
 
@@ -117,9 +119,10 @@ def _used(end: EndEvent, others: OthersEvent) -> float | None:
     """What others used of the time of all CPUs. Of a loop's trial the kernel's own time is left
     out: its threads and interrupts work for the disk or the network that is measured."""
     all_s = others.elapsed_s * others.cpus
+    unsure_s = TICKS_UNSURE * STEAL_TICK_S
     if any(thread.clean_slices is None for thread in end.threads):
         return sum(one.cpu_s for one in others.busiest if not one.kernel) / all_s
-    return None if others.cpu_s is None else others.cpu_s / all_s
+    return None if others.cpu_s is None else max(0.0, others.cpu_s - unsure_s) / all_s
 
 
 def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:

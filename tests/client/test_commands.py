@@ -112,9 +112,9 @@ def test_waiting_shows_what_a_run_shows(measured: Ended, job: str) -> None:
     lines = measured.errors.splitlines()
     assert any(line.startswith("plan: 3 cases, ") for line in lines)
     assert any(re.match(r"\[1/6\] cpu\.clock 1 thread #1: .*Hz", line) for line in lines)
-    assert any(re.match(r"\[1/3 cases\] .*: skipped$", line) for line in lines)
+    assert any(re.match(r"\[3/3 cases\] .*: skipped$", line) for line in lines)
     row = next(line for line in lines if line.startswith("cpu.clock 1 thread"))
-    assert re.search(r"\d+ [GM]Hz", row) and "±" in row
+    assert re.search(r"\d+ [GM]Hz", row)
     assert lines[-2:] == [
         f"job {job} succeeded",
         f"next: hostbench result {job} --report report.html",
@@ -480,7 +480,7 @@ def test_on_a_terminal(stack: Stack) -> None:
     os.close(ours)
     assert process.wait(60) == ExitCode.OK
     text = written.decode()
-    assert "0/1" in text and re.search(r"\d s cpu\.clock 1 thread, trial \d", text)
+    assert "0/2" in text and re.search(r"\d s cpu\.clock 1 thread, trial \d", text)
     assert "\x1b[?25l" in text and "\x1b[?25h" in text, "the cursor comes back"
     assert "Hz" in text.rpartition("case")[2]
 

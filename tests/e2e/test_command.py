@@ -17,10 +17,9 @@ import pytest
 
 import hostbench
 from hostbench.base.exitcode import ExitCode
+from hostbench.judge.case import finished_case
+from hostbench.judge.figure import Measured
 from hostbench.model.registry import subsystem_names
-from hostbench.model.result import CaseRecord, PlannedCase
-from hostbench.results.document import assemble, replay
-from hostbench.results.journal import read_journal
 from hostbench.results.store import JobDirectory
 from tests.faults.command import CHECKOUT, Command, Ended, WithReport
 
@@ -78,8 +77,7 @@ def test_the_progress_goes_to_standard_error(measured: Ended) -> None:
     lines = measured.errors.splitlines()
     assert re.match(r"plan: 5 cases, 10 trials, \d+ s", lines[0])
     assert any(re.match(r"\[1/10\] cpu\.fma fp64 1 thread #1: .*Gop/s", line) for line in lines)
-    assert "[5/5 cases]" in lines[-3]
-    assert any(re.match(r"\[1/5 cases\] .*: skipped$", line) for line in lines)
+    assert "[5/5 cases]" in lines[-3] and "skipped" in lines[-3]
     assert lines[-2].startswith("result: ") and lines[-2].endswith("result.json")
     assert lines[-1].startswith("report: ") and lines[-1].endswith("report.html")
 
@@ -122,22 +120,29 @@ def test_json_is_the_stored_document(command: Command, measured: Ended) -> None:
 def test_the_stored_figures_are_those_of_the_stored_trials(
     command: Command, measured: Ended
 ) -> None:
-    """Computed anew from the journal without them, verdicts and reasons too."""
+    """Computed anew from its trials, and from what it took of other cases; verdicts and reasons
+    too."""
     (path,) = command.jobs()
-    job = JobDirectory(path)
-    records = [
-        record.model_copy(update={"figures": None}) if isinstance(record, CaseRecord) else record
-        for record in read_journal(job.journal)
-    ]
-    assert records != list(read_journal(job.journal))
-    assert assemble(replay(records)).cases == job.load().cases
+    progress = JobDirectory(path).progress()
+    for case in progress.session.cases:
+        done = progress.done[case.case]
+        assert done.figures is not None
+        again = finished_case(
+            Measured(case, progress.session.workloads[case.workload], progress.trials[case.case]),
+            progress.peer_trials.get(case.case, []),
+            progress.idle.get(case.case),
+            done.stopped,
+            done.figures.others,
+        )
+        assert again == done
 
 
 def test_csv_has_a_row_for_every_metric(command: Command, measured: Ended) -> None:
     rows = list(csv.DictReader(io.StringIO(command.run("show", "latest", "--csv").output)))
     primary = [row for row in rows if row["metric"] == "operations_per_second"]
     assert len(primary) == 4
-    assert all(float(row["median"]) > 0 and row["n"] == "2" for row in primary)
+    # A trial whose slices differ does not count.
+    assert all(float(row["median"]) > 0 and row["n"] in ("1", "2") for row in primary)
     assert [row["verdict"] for row in rows if not row["metric"]] == ["skipped"]
     (job,) = command.jobs()
     assert (job / "result.csv").read_text() == command.run("show", "latest", "--csv").output
@@ -154,12 +159,15 @@ def test_samples_are_in_the_result(tmp_path: Path) -> None:
     samples = [event for event in case["trials"][0]["events"] if event["event"] == "sample"]
     # Each at its tenth of a second, or one for several where the program was held up, which may
     # also make it end later.
-    assert 2 <= len(samples) <= 10
+    times = [sample["t_s"] for sample in samples]
+    assert len(times) >= 2 and times == sorted(set(times))
     rows = list(
         csv.DictReader(io.StringIO(command.run("show", "latest", "--csv", "--samples").output))
     )
     assert [float(row["t_s"]) for row in rows] == [sample["t_s"] for sample in samples]
-    assert all(float(row["operations_per_second"]) > 0 for row in rows)
+    # One in which the eight threads got nowhere has no rate.
+    rates = [float(rate) for row in rows if (rate := row["operations_per_second"])]
+    assert rates and min(rates) > 0
 
 
 def test_list(command: Command, measured: Ended) -> None:
@@ -372,7 +380,7 @@ def test_on_a_terminal(tmp_path: Path) -> None:
     os.close(ours)
     assert process.wait(60) == ExitCode.OK
     text = written.decode()
-    assert "0/1" in text and "trial 1" in text
+    assert "0/2" in text and "trial 1" in text
     assert "\x1b[?25l" in text and "\x1b[?25h" in text, "the cursor comes back"
     assert "Hz" in text.rpartition("case")[2]
 
@@ -448,36 +456,28 @@ def test_the_networks_course_grid_has_all_its_blocks_and_totals() -> None:
         assert {("net.tcp_rr", 64 * KIB), ("net.udp_rr", 63 * KIB)} <= echoed
 
 
-def bytes_written(case: PlannedCase) -> int:
-    """What our trials of a disk case write at most, on however fast a disk. Peers come on top."""
-    if case.workload.endswith("_read"):
-        return 0
-    assert case.params["warmup_s"] == 0 and not case.peers, "these would write, too"
-    block, total = case.params["block_bytes"], case.params["total_bytes"]
-    assert isinstance(block, int) and block % PAGE == 0 and isinstance(total, int)
-    return case.repeats.max_trials * total
-
-
 def test_the_quick_suite_keeps_its_budget() -> None:
     from hostbench.plan.estimate import Plan
-    from hostbench.plan.suite import find_suite, load_suite
+    from hostbench.plan.suite import Changes, changed, find_suite, load_suite
     from hostbench.run.job import set_up
 
-    setup, _programs = set_up(load_suite(find_suite("quick")))
+    suite = load_suite(find_suite("quick"))
+    alone, _programs = set_up(changed(suite, Changes(peers="none")))
+    assert alone.plan.estimate().high_s <= 210
+    setup, _programs = set_up(suite)
     plan = setup.plan
-    assert plan.estimate().high_s <= 210
+    assert plan.estimate().high_s <= 300
     memory = Plan(plan.suite, tuple(case for case in plan.cases if case.subsystem == "mem"))
     assert memory.estimate().low_s <= 45
-    assert all(case.repeats.min_trials == case.repeats.max_trials for case in memory.cases)
     disk = [case for case in plan.cases if case.subsystem == "disk"]
     in_time = Plan(plan.suite, tuple(disk)).estimate()
     assert in_time.complete and in_time.low_s + FILL_ON_A_SLOW_DISK_S <= 45
-    assert all(case.repeats.min_trials == case.repeats.max_trials for case in disk)
+
     assert {case.params["file_bytes"] for case in disk} == {GIB}, "filled once"
-    assert GIB + sum(map(bytes_written, disk)) <= 2 * GIB
+    writing = [case for case in disk if "write" in case.workload or "fsync" in case.workload]
+    assert all(float(case.params["duration_s"]) >= 1 for case in writing)
     net = Plan(plan.suite, tuple(case for case in plan.cases if case.subsystem == "net"))
     assert net.estimate().complete and net.estimate().low_s <= 30
-    assert all(case.repeats.min_trials == case.repeats.max_trials for case in net.cases)
     assert {case.params["target"] for case in net.cases} == {"loopback"}
     assert {"likwid-bench", "sysbench"} <= {tool for case in plan.cases for tool in case.peers}
     workloads = {case.workload for case in plan.cases}

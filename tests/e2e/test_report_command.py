@@ -71,7 +71,7 @@ def test_the_path_is_all_that_is_printed(command: Command, job: Path) -> None:
 
 def test_markdown_and_csv_go_to_standard_output(command: Command, job: Path) -> None:
     text = command.run("report", job.name, "--format", "markdown").output
-    assert text.startswith("# small on ") and "| case | value |" in text
+    assert text.startswith("# small on ") and "| case | figure |" in text
     table = command.run("report", job.name, "--format", "csv").output
     assert table == (job / "result.csv").read_text()
 

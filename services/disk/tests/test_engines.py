@@ -331,6 +331,7 @@ def open_flags(pid: int) -> set[int]:
     ("mode", "flags"),
     [
         ("direct", os.O_DIRECT),
+        ("direct+fsync_end", os.O_DIRECT),
         ("direct+dsync", os.O_DIRECT | os.O_DSYNC),
         ("direct+sync", os.O_DIRECT | os.O_SYNC),
         ("buffered+dsync", os.O_DSYNC),

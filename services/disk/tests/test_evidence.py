@@ -110,8 +110,9 @@ def test_writes_that_nobody_waits_for_are_the_page_caches(handed: int) -> None:
     assert trial.metrics["fsync_s"] is None
 
 
-def test_the_fsync_at_the_end_is_part_of_the_time(handed: int) -> None:
-    trial = on(handed, "seq_write", *ONCE, "--cache-mode=buffered+fsync_end")
+@pytest.mark.parametrize("mode", ["buffered+fsync_end", "direct+fsync_end"])
+def test_the_fsync_at_the_end_is_part_of_the_time(handed: int, mode: str) -> None:
+    trial = on(handed, "seq_write", *ONCE, f"--cache-mode={mode}")
     assert 0 < trial.metrics["fsync_s"] < trial.end["elapsed_s"]
     assert trial.metrics["device_write_ratio"] == pytest.approx(1, abs=0.05)
     assert not trial.warnings

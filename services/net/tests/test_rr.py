@@ -1,5 +1,7 @@
 """Round trips over the loopback, from the program's call to its figures."""
 
+import os
+
 import pytest
 
 from services.net.tests.program import MOMENT, ROUND_TRIPS, measure
@@ -69,6 +71,14 @@ def test_latency_under_load(workload: str, direction: str) -> None:
     assert metrics["load_bytes_per_second"] == pytest.approx((sends or 0) + (receives or 0))
     assert metrics["load_bytes_per_second"] > 1e6
     assert metrics["latency_p50_s"] > 0
+
+
+def test_waiting_for_the_load_is_no_disturbance() -> None:
+    """Where there are too few CPUs for both ends with their load, they wait for one another."""
+    seen = measure("tcp_rr", *MOMENT, "--load-streams=1").end
+    alone = len(os.sched_getaffinity(0)) >= 4
+    assert (seen["disturbance"]["cpu_ratio"] is not None) is alone
+    assert alone or "share a CPU" in seen["reasons"]["disturbance.cpu_ratio"]
 
 
 def test_without_load_there_is_no_rate_of_it() -> None:
