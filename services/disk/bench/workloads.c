@@ -20,12 +20,19 @@ static const char *const engines[] = {"auto",  "io_uring_fixed", "io_uring", "li
                                       "psync", "mmap",           NULL};
 static const char *const read_modes[] = {"direct", "buffered", NULL};
 static const char *const write_modes[] = {
-    "direct",   "direct+fsync_end",   "direct+dsync",   "direct+sync",
-    "buffered", "buffered+fsync_end", "buffered+dsync", "buffered+sync", NULL};
+    "direct",         "direct+fsync_end", "direct+dsync",
+    "direct+sync",    "buffered",         "buffered+fsync_end",
+    "buffered+dsync", "buffered+sync",    NULL};
 /* What is measured where the file system has no O_DIRECT. */
-static const char *const without_direct[] = {
-    "direct",       "buffered",       "direct+fsync_end", "buffered+fsync_end",
-    "direct+dsync", "buffered+dsync", "direct+sync",      "buffered+sync", NULL};
+static const char *const without_direct[] = {"direct",
+                                             "buffered",
+                                             "direct+fsync_end",
+                                             "buffered+fsync_end",
+                                             "direct+dsync",
+                                             "buffered+dsync",
+                                             "direct+sync",
+                                             "buffered+sync",
+                                             NULL};
 static const char *const distributions[] = {"uniform", "zipf", NULL};
 
 #define PARAMS_ALL(block)                                                                          \
