@@ -3,13 +3,14 @@ between them, so that the truth of the same minutes is known.
 
 usage: python -m benchmarks.trust.experiment [--short] [--again]
 Twenty rounds, some two hours on two CPUs; --short: four, half an hour. In each round every
-disturbance is planted once, and a quiet job follows it. What was measured is kept job by job and
+disturbance is planted once, after a quiet job. What was measured is kept job by job and
 counts when it is started again, unless --again. Needs stress-ng; a quota needs root. The table is
 made by python -m benchmarks.trust.table.
 """
 
 import contextlib
 import csv
+import itertools
 import json
 import os
 import subprocess
@@ -132,7 +133,7 @@ def job(suite: Path, members: Path | None) -> tuple[int, float, list[dict[str, A
 def rows(case: dict[str, Any]) -> dict[str, Any]:
     """What is kept of a case."""
     undisturbed, delivered = case.get("undisturbed"), case.get("delivered")
-    figure = undisturbed or delivered or {}
+    figure = case.get("figure") or {}
     interval, condition = figure.get("interval") or {}, case.get("condition") or {}
     given = (delivered or {}).get("interval") or {}
     return {
@@ -160,7 +161,7 @@ def measured(suite: Path, number: int, plant: Plant) -> list[dict[str, Any]] | N
     try:
         with plant.begin() as members:
             exit_code, took_s, cases = job(suite, members)
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         print(f"SKIPPED {plant.name}: {error}", file=sys.stderr)
         return None
     began |= {"exit_code": exit_code, "took_s": round(took_s, 1)}
@@ -176,27 +177,24 @@ def main() -> None:
         RAW.write_text(head + ",".join(FIELDS) + "\n")
     lines = [line for line in RAW.read_text().splitlines() if not line.startswith("#")]
     done = {(int(row["round"]), row["plant"]) for row in csv.DictReader(lines)}
-    impossible: set[str] = set()
+    quiet, *planted = PLANTS
+    possible = {plant.name for plant in planted}
     with tempfile.TemporaryDirectory() as directory, RAW.open("a", newline="") as file:
         suite = Path(directory) / "trust.yaml"
         suite.write_text(SUITE)
         table = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        for number in range(rounds):
-            for plant in PLANTS:
-                left = [one for one in (plant.name,) if (number, one) not in done]
-                if not left or plant.name in impossible:
+        for number, plant in itertools.product(range(rounds), planted):
+            if (number, plant.name) in done or plant.name not in possible:
+                continue
+            # The quiet job shares the minute of the planted one.
+            for one in (quiet, plant):
+                found = measured(suite, number, one)
+                if found is None:
+                    possible.discard(one.name)
                     continue
-                # A quiet job before each: it shares the minute of the planted one.
-                for one in (plant,) if plant.name == QUIET else (PLANTS[0], plant):
-                    found = measured(suite, number, one)
-                    if found is None:
-                        impossible.add(one.name)
-                        continue
-                    table.writerows(found)
-                    file.flush()
-                    print(
-                        f"round {number + 1} of {rounds}: {one.name}, exit {found[0]['exit_code']}"
-                    )
+                table.writerows(found)
+                file.flush()
+                print(f"round {number + 1} of {rounds}: {one.name}, exit {found[0]['exit_code']}")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from typing import Any
 
 from benchmarks.trust.experiment import PLANTS, QUIET, RAW
 
-# The truth of a moment is the median of so many quiet jobs on either side of it.
-NEIGHBOURS = 8
+# The truth of a moment is the median of so many quiet jobs, the nearest ones.
+NEIGHBOURS = 16
 CLASSES = {
     "cpu.fma": "registers",
     "cpu.add_sub": "registers",
@@ -49,7 +49,7 @@ def truth(row: Row, rows: Sequence[Row], field: str, plant: str) -> float | None
         and (field != "value" or one["verdict"] in ("clean", "noisy"))
     ]
     alike.sort(key=lambda one: abs(one["time_unix_s"] - row["time_unix_s"]))
-    values = [one[field] for one in alike[: 2 * NEIGHBOURS]]
+    values = [one[field] for one in alike[:NEIGHBOURS]]
     return statistics.median(values) if len(values) >= 3 else None
 
 
@@ -91,7 +91,7 @@ def median_error(rows: Sequence[Row], everything: Sequence[Row]) -> str:
 
 def print_coverage(rows: Sequence[Row]) -> None:
     """What share of the intervals hold the truth, by class; of figures called clean or noisy."""
-    print("| class | undisturbed or whole-run figure | delivered | half-width / range |")
+    print("| class | undisturbed or whole-run figure | delivered | half-width / half the range |")
     print("|---|---|---|---|")
     for kind in dict.fromkeys(CLASSES.values()):
         own = [row for row in rows if CLASSES[row["workload"]] == kind]

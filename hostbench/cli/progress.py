@@ -88,7 +88,7 @@ class PlainProgress:
         self._cases: dict[str, PlannedCase] = {}
         self._done = 0
         self._trials = 0
-        self._trials_least = 0
+        self._left: dict[str, int] = {}
         self._began_unix_s: float | None = None
         self._has_shown_why_it_waits = False
         self._current: PlannedCase | None = None
@@ -129,6 +129,11 @@ class PlainProgress:
         else:
             self._take_of_case(event)
 
+    @property
+    def _trials_least(self) -> int:
+        """How many trials it takes at least, as far as is known."""
+        return self._trials + sum(self._left.values())
+
     def _take_of_case(
         self, event: TrialBeginsEvent | SampleTakenEvent | TrialEndedEvent | CaseEndedEvent
     ) -> None:
@@ -141,11 +146,13 @@ class PlainProgress:
                 self.sample(self._cases[event.case], event.sample)
         elif isinstance(event, TrialEndedEvent):
             if self._enter(event.trial.case, event.trial.index, event.trial.tool):
-                self._trials += event.trial.tool == OWN_TOOL
-                self._trials_least = max(self._trials, self._trials_least)
+                if event.trial.tool == OWN_TOOL:
+                    self._trials += 1
+                    self._left[event.trial.case] = max(0, self._left[event.trial.case] - 1)
                 self.trial(event.trial)
         elif self._enter(event.record.case, 0, OWN_TOOL):
             self._done += 1
+            self._left[event.record.case] = 0
             self.case_done(event.record)
 
     def _enter(self, case: str, index: int, tool: str) -> bool:
@@ -175,11 +182,10 @@ class PlainProgress:
         self._done, self._metrics = len(event.kept), event.metrics
         # Cases are measured in turn, so most of them end at the end: it is trials that pass.
         self._trials = 0
-        self._trials_least = sum(
-            1 if case.skip else case.repeats.min_trials
+        self._left = {
+            case.case: 0 if case.case in event.kept else 1 if case.skip else case.repeats.min_trials
             for case in event.cases
-            if case.case not in event.kept
-        )
+        }
         scale = "" if event.suite.scale is None else f" at scale {event.suite.scale}"
         plan = Plan(suite=event.suite, cases=tuple(event.cases))
         self.say(f"plan{scale}: {plan_sentence(plan, event.kept)}")
@@ -208,8 +214,7 @@ class PlainProgress:
         """A trial is over."""
         text = self._figure(trial)
         title = self._title(trial.tool)
-        of = f"{self._trials}/{self._trials_least}"
-        self.say(f"[{of}] {title} #{trial.index + 1}: {text}")
+        self.say(f"[{self._trials}/{self._trials_least}] {title} #{trial.index + 1}: {text}")
 
     def case_done(self, record: CaseRecord) -> None:
         """A case is done."""

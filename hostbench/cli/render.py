@@ -159,7 +159,8 @@ def _narrow(ratio: float | None) -> str:
 def _verdict(case: CaseResult) -> Text:
     """With what the host was like, where it was not quiet."""
     condition = case.condition
-    busy = condition is not None and condition.state is not ConditionState.QUIET
+    silent = (ConditionState.QUIET, ConditionState.UNKNOWN)
+    busy = condition is not None and condition.state not in silent
     style = VERDICT_STYLES[case.verdict] if case.verdict else "dim"
     return Text.assemble(
         (str(case.verdict or "unfinished"), style),
@@ -178,13 +179,14 @@ def _figure_notes(document: ResultDocument) -> str:
         return "No case has a figure."
     trials = sorted({one.n for one in found})
     n = f"{trials[0]} to {trials[-1]} trials" if len(trials) > 1 else plural(trials[0], "trial")
-    confidences = sorted({one.interval.confidence for one in found if one.half_width_ratio})
+    known = [one for one in found if one.half_width_ratio is not None]
+    confidences = sorted({one.interval.confidence for one in known})
     holds = ", ".join(percent(one) for one in confidences)
     return (
         f"figure: median of {n}, undisturbed; of disks and networks of all that was done. "
         + (f"within: holds the true one with {holds}. " if holds else "")
-        + "limit: the share of it that the figure is, each trial over its own. delivered: all work "
-        "over all time, as a share of the figure. More, with the sources of the limits: --json."
+        + "limit: the figure as a share of its limit, trial by trial. delivered: all work over all "
+        "time, as a share of the figure. More, with the sources of the limits: --json."
     )
 
 

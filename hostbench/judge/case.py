@@ -12,7 +12,7 @@ from hostbench.judge.condition import condition_of
 from hostbench.judge.figure import Measured, two_figures
 from hostbench.judge.peer import peer_figures, shown_text
 from hostbench.judge.statistics import describe
-from hostbench.judge.trial import NOT_IDLE, efficiency, is_disturbed
+from hostbench.judge.trial import NOT_IDLE, efficiency
 from hostbench.judge.verdict import case_verdict
 from hostbench.model.events import ParamValue
 from hostbench.model.limit import Limit
@@ -102,9 +102,9 @@ def stop_reason(one: Measured, others: ClassSpreads) -> StopReason | None:
 
 def _target_reached(one: Measured, others: ClassSpreads) -> bool:
     values = one.values
-    if any(map(is_disturbed, one.counted)) or len(values) < max(2, one.case.repeats.min_trials):
+    if one.is_disturbed or len(values) < max(2, one.case.repeats.min_trials):
         return False
-    half_width_ratio = describe(values, others.undisturbed).half_width_ratio
+    half_width_ratio = describe(values, others.figure).half_width_ratio
     return half_width_ratio is not None and half_width_ratio <= one.case.target_half_width
 
 
@@ -140,7 +140,7 @@ def unfinished_figures(
         reasons=(),
         metrics=_metric_results(one, others),
         counted=tuple(trial.index for trial in one.counted),
-        peers=peer_figures(one.case, one.trials, peers),
+        peers=peer_figures(one.case, one.trials, peers, others.figure),
         others=others,
     )
 
@@ -154,7 +154,7 @@ def _metric_results(one: Measured, others: ClassSpreads) -> dict[str, MetricResu
         ends = [trial.end for trial in used if trial.end]
         values = [value for end in ends if (value := end.metrics[metric.name]) is not None]
         if values:
-            of_class = others.undisturbed if metric.primary else None
+            of_class = others.figure if metric.primary else None
             results[metric.name] = _metric_result(metric, values, used, of_class)
     return results
 
@@ -210,13 +210,18 @@ def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
 
 
 def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
-    """Each kind of reason once, with a case that stands for all that have it: for a reader who has
-    more than REASONS_SHOWN paragraphs before them."""
+    """Each kind of reason once, with a case that stands for all that have it, for a reader who has
+    more than REASONS_SHOWN paragraphs before them; skipped cases by name."""
     found: dict[str, list[tuple[str, str]]] = {}
     for case in cases:
-        for code, text in {reason.code: reason.text for reason in case.reasons}.items():
-            found.setdefault(code, []).append((case.title, text))
-    return [
+        if case.verdict is not Verdict.SKIPPED:
+            for code, text in {reason.code: reason.text for reason in case.reasons}.items():
+                found.setdefault(code, []).append((case.title, text))
+        for peer in case.peers:
+            if peer.reasons and peer.verdict is not Verdict.SKIPPED:
+                title = f"{case.title}, {peer.tool} {peer.verdict}"
+                found.setdefault(peer.tool, []).append((title, _texts(peer.reasons)))
+    return _skipped(cases) + [
         full_sentence(f"{plural(len(pairs), 'case')}, such as {pairs[0][0]}: {pairs[0][1]}")
         for pairs in found.values()
     ]

@@ -45,7 +45,7 @@ class _Seen:
 def condition_of(one: Measured) -> Condition | None:
     """The condition over all trials of a case that have a figure; None without one."""
     seen = [
-        _Seen(trial.start, trial.end, trial.others, _hidden(trial, one.primary))
+        _Seen(trial.start, trial.end, _others_of(trial), _hidden(trial, one.primary))
         for trial in one.trials
         if trial.start and trial.end
     ]
@@ -57,13 +57,13 @@ def condition_of(one: Measured) -> Condition | None:
         weight = trial.end.elapsed_s / elapsed_s if elapsed_s else 1 / len(seen)
         for state, share in _shares(trial):
             shares[state] = shares.get(state, 0.0) + weight * share
-    if not shares:
-        return Condition(state=ConditionState.UNKNOWN)
     found = sorted(
         ((share, state) for state, share in shares.items() if share >= _least(state)), reverse=True
     )
     if not found:
-        return Condition(state=ConditionState.QUIET)
+        # Time that was stolen is told nearly everywhere; what others took is what counts.
+        is_known = ConditionState.SHARED in shares
+        return Condition(state=ConditionState.QUIET if is_known else ConditionState.UNKNOWN)
     (share, state), *rest = found
     culprit, is_sure = _culprit(state, seen)
     return Condition(
@@ -107,7 +107,7 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
         yield ConditionState.STOLEN, stolen
     ratio = cpu_ratio_of(seen, start.placement)
     taken = None if ratio is None else max(0.0, 1 - ratio - kept)
-    used = None if others is None else _used(end, others)
+    used = _used(others)
     known = [share for share in (taken, used) if share is not None]
     if known or trial.hidden:
         yield ConditionState.SHARED, max([*known, trial.hidden])
@@ -115,14 +115,23 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
         yield ConditionState.THROTTLED, min(1.0, others.clock_held_s / others.elapsed_s)
 
 
-def _used(end: EndEvent, others: OthersEvent) -> float | None:
-    """What others used of the time of all CPUs. Of a loop's trial the kernel's own time is left
-    out: its threads and interrupts work for the disk or the network that is measured."""
-    all_s = others.elapsed_s * others.cpus
+def _others_of(trial: TrialRecord) -> OthersEvent | None:
+    """Who else used the host. Of a loop's trial the kernel's own time is left out: its threads and
+    interrupts work for the disk or the network that is measured."""
+    others, end = trial.others, trial.end
+    if others is None or end is None or not any(one.clean_slices is None for one in end.threads):
+        return others
+    busiest = tuple(one for one in others.busiest if not one.kernel)
+    cpu_s = None if others.unseen and not busiest else sum(one.cpu_s for one in busiest)
+    return others.model_copy(update={"busiest": busiest, "cpu_s": cpu_s})
+
+
+def _used(others: OthersEvent | None) -> float | None:
+    """What others used of the time of all CPUs."""
+    if others is None or others.cpu_s is None:
+        return None
     unsure_s = TICKS_UNSURE * STEAL_TICK_S
-    if any(thread.clean_slices is None for thread in end.threads):
-        return sum(one.cpu_s for one in others.busiest if not one.kernel) / all_s
-    return None if others.cpu_s is None else max(0.0, others.cpu_s - unsure_s) / all_s
+    return max(0.0, others.cpu_s - unsure_s) / (others.elapsed_s * others.cpus)
 
 
 def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:
@@ -136,7 +145,7 @@ def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, 
     if state is ConditionState.THROTTLED:
         return "heat or power, by the CPU's own counters", True
     others = [trial.others for trial in seen if trial.others is not None]
-    used = [_used(trial.end, trial.others) or 0.0 for trial in seen if trial.others is not None]
+    used = [_used(one) or 0.0 for one in others]
     if any(trial.hidden for trial in seen) and max(used, default=0.0) < SHARE_LEAST:
         return OUTSIDE_HOST, False
     return culprit_of(others)

@@ -45,10 +45,12 @@ def culprit_of(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
             names.setdefault(one.command, _name(one))
     seen_s = sum(used_s.values())
     all_s = max(seen_s, sum(others.cpu_s or 0.0 for others in trials))
+    if all_s < RATIO_LEAST * sum(others.elapsed_s for others in trials):
+        return None, False
     if any(others.unseen for others in trials) and seen_s < SHARE_LEAST * all_s:
         return "processes outside this container", True
     if not used_s:
-        return ("processes that ran for a short time", False) if all_s else (None, False)
+        return "processes that ran for a short time", False
     most = max(used_s, key=lambda command: used_s[command])
     return names[most], used_s[most] >= SHARE_LEAST * all_s
 

@@ -7,7 +7,13 @@ class of resource, too.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hostbench.judge.statistics import class_spread, describe, least_difference_ratio
+from hostbench.judge.statistics import (
+    CaseSpread,
+    case_spread,
+    class_spread,
+    describe,
+    least_difference_ratio,
+)
 from hostbench.judge.trial import CLEAN_SLICES, is_disturbed, primary_metric
 from hostbench.model.result import (
     WITH_FIGURE,
@@ -32,6 +38,7 @@ class Measured:
     case: PlannedCase
     metrics: Sequence[Metric]
     trials: list[TrialRecord] = field(default_factory=list)
+    _spreads: tuple[int, tuple[CaseSpread | None, CaseSpread | None]] = (0, (None, None))
 
     @property
     def primary(self) -> Metric:
@@ -52,9 +59,14 @@ class Measured:
         return [trial.value for trial in self.counted if trial.value is not None]
 
     @property
-    def undisturbed_values(self) -> list[float]:
-        """The same, of slices that nothing interrupted; empty where there are none."""
-        return self.values if all(map(has_clean_slices, self.counted)) else []
+    def is_of_slices(self) -> bool:
+        """Whether these are of slices that nothing interrupted."""
+        return all(map(has_clean_slices, self.counted))
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether none of the trials has an undisturbed figure."""
+        return any(map(is_disturbed, self.counted))
 
     @property
     def delivered_values(self) -> list[float]:
@@ -62,6 +74,15 @@ class Measured:
         empty where the program does not tell it."""
         values = [self._delivered(one) for one in self.trials if one.verdict in WITH_FIGURE]
         return [value for value in values if value is not None]
+
+    def spreads(self) -> tuple[CaseSpread | None, CaseSpread | None]:
+        """How much the figures of trials that count differ, and what trials delivered; computed
+        once for as many trials as there are, as every other case asks."""
+        known, found = self._spreads
+        if known != len(self.trials):
+            found = (case_spread(self.values), case_spread(self.delivered_values))
+            self._spreads = (len(self.trials), found)
+        return found
 
     def _delivered(self, trial: TrialRecord) -> float | None:
         if trial.end is None:
@@ -77,14 +98,19 @@ def has_clean_slices(trial: TrialRecord) -> bool:
 
 def two_figures(one: Measured, others: ClassSpreads) -> TwoFigures:
     """The figures of a case, without its condition. `others`: see class_spreads."""
-    undisturbed = _figure(one.undisturbed_values, one.primary.unit, others.undisturbed)
+    figure = _figure(one.values, one.primary.unit, others.figure)
     delivered = _figure(one.delivered_values, one.primary.unit, others.delivered)
     ratio = None
-    if undisturbed and delivered and undisturbed.value and delivered.value:
-        ratio = delivered.value / undisturbed.value
+    if one.is_of_slices and figure and delivered and figure.value and delivered.value:
+        ratio = delivered.value / figure.value
         if one.primary.direction == "lower":
             ratio = 1 / ratio
-    return TwoFigures(undisturbed=undisturbed, delivered=delivered, delivered_ratio=ratio)
+    return TwoFigures(
+        figure=figure,
+        undisturbed=figure if one.is_of_slices and not one.is_disturbed else None,
+        delivered=delivered,
+        delivered_ratio=ratio,
+    )
 
 
 def _figure(values: Sequence[float], unit: str, others: ClassSpread | None) -> Figure | None:
@@ -107,11 +133,11 @@ def class_spreads(one: Measured, all_cases: Iterable[Measured]) -> ClassSpreads:
     """What the other cases of the same subsystem among `all_cases` say of how much trials differ:
     of the figures that count, and of what was delivered."""
     others = [
-        other
+        other.spreads()
         for other in all_cases
         if other is not one and other.case.subsystem == one.case.subsystem
     ]
     return ClassSpreads(
-        undisturbed=class_spread(other.values for other in others),
-        delivered=class_spread(other.delivered_values for other in others),
+        figure=class_spread(figure for figure, _ in others),
+        delivered=class_spread(delivered for _, delivered in others),
     )

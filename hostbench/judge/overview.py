@@ -1,6 +1,6 @@
 """What a person reads first: a line a subsystem, and who took what was not delivered.
 
-The figure of a line is the best of its subsystem; everything beside it is the worst.
+The figure of a line is a good one of its subsystem; everything beside it is the worst.
 """
 
 import statistics
@@ -26,8 +26,9 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True)
 class SubsystemLine:
-    """One subsystem in one line. `headline` is its best figure, None without one;
-    `delivered_ratio` the least of its cases; `condition` the one that took most."""
+    """One subsystem in one line. `headline` is the case that may be used and is nearest to its
+    limit, or the first one where no limit is known; `delivered_ratio` the least of its cases;
+    `condition` the one that took most."""
 
     subsystem: str
     headline: CaseResult | None
@@ -67,10 +68,9 @@ def overview(cases: Iterable[CaseResult]) -> list[SubsystemLine]:
 
 def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
     with_figure = [case for case in cases if case.primary in case.metrics]
-    sound = [case for case in with_figure if case.verdict is not Verdict.INVALID]
     return SubsystemLine(
         subsystem=subsystem,
-        headline=max(sound or with_figure, key=_share_of_limit, default=None),
+        headline=max(with_figure, key=_merit, default=None),
         delivered_ratio=min(
             (case.delivered_ratio for case in cases if case.delivered_ratio is not None),
             default=None,
@@ -80,8 +80,9 @@ def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
     )
 
 
-def _share_of_limit(case: CaseResult) -> float:
-    return case.metrics[case.primary].efficiency or 0.0
+def _merit(case: CaseResult) -> tuple[bool, float]:
+    may_be_used = case.verdict in (Verdict.CLEAN, Verdict.NOISY)
+    return may_be_used, case.metrics[case.primary].efficiency or 0.0
 
 
 def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
@@ -100,8 +101,8 @@ def condition_words(condition: Condition | None) -> str:
         return "unknown"
     if condition.share is None:
         return str(condition.state)
-    mostly = "" if condition.is_sure else "mostly "
-    culprit = f" ({mostly}{condition.culprit})" if condition.culprit else ""
+    perhaps = "" if condition.is_sure else "most likely "
+    culprit = f" ({perhaps}{condition.culprit})" if condition.culprit else ""
     return f"{condition.state}, {percent(condition.share)}{culprit}"
 
 
@@ -121,23 +122,23 @@ def line_words(line: SubsystemLine) -> str:
     return f"{line.subsystem}: {'; '.join([*parts, line.verdict_counts])}"
 
 
-def not_delivered_sentence(cases: Sequence[CaseResult]) -> str | None:
-    """Who took what was not delivered; None where all but 3 % was."""
+def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
+    """Who took what was not delivered; None where all but 3 % was. Naive workloads are left out."""
     short = [
-        case
+        (case.delivered_ratio, case)
         for case in cases
-        if case.delivered_ratio is not None and case.delivered_ratio < DELIVERED_LEAST
+        if case.delivered_ratio is not None
+        and case.delivered_ratio < DELIVERED_LEAST
+        and not case.naive
     ]
     if not short:
         return None
-    ratios = [case.delivered_ratio or 0.0 for case in short]
-    worst = worst_condition(short)
-    taken = "it is unknown what took the rest"
-    if worst is not None and worst.share is not None:
-        taken = f"{condition_words(worst)} took the rest"
+    least, worst = min(short, key=lambda one: one[0])
+    host = f"the host: {condition_words(worst.condition)}"
     if len(short) == 1:
-        return f"Of {short[0].title} only {percent(ratios[0])} was delivered: {taken}."
+        return f"Of {worst.title} only {percent(least)} was delivered; {host}."
+    middle = statistics.median(ratio for ratio, _ in short)
     return (
-        f"Of {len(short)} figures only a part was delivered, {percent(min(ratios))} at worst and "
-        f"{percent(statistics.median(ratios))} in the median: {taken}."
+        f"Of {len(short)} figures only a part was delivered, {percent(middle)} in the median and "
+        f"{percent(least)} of {worst.title}; {host}."
     )

@@ -11,6 +11,7 @@ from hostbench.model.limit import Limit
 from hostbench.model.peer import PeerEndEvent
 from hostbench.model.result import (
     WITH_FIGURE,
+    ClassSpread,
     PeerFigures,
     PeerResult,
     PlannedCase,
@@ -138,26 +139,33 @@ def _remarks(end: PeerEndEvent) -> tuple[Reason, ...]:
 
 
 def peer_figures(
-    case: PlannedCase, ours: Sequence[TrialRecord], peers: Sequence[TrialRecord]
+    case: PlannedCase,
+    ours: Sequence[TrialRecord],
+    peers: Sequence[TrialRecord],
+    others: ClassSpread | None,
 ) -> tuple[PeerFigures, ...]:
-    """What each peer measured in turn with `ours`, in the order they ran."""
+    """What each peer measured in turn with `ours`, in the order they ran. `others`: how much trials
+    of ours differ in other cases of the same resource; those of a peer do so, too."""
     tools = dict.fromkeys(trial.tool for trial in peers)
     return tuple(
         result
         for tool in tools
-        if (result := _figures(case, ours, [one for one in peers if one.tool == tool]))
+        if (result := _figures(case, ours, [one for one in peers if one.tool == tool], others))
     )
 
 
 def _figures(
-    case: PlannedCase, ours: Sequence[TrialRecord], trials: Sequence[TrialRecord]
+    case: PlannedCase,
+    ours: Sequence[TrialRecord],
+    trials: Sequence[TrialRecord],
+    others: ClassSpread | None,
 ) -> PeerFigures | None:
     started = [trial.peer_start for trial in trials if trial.peer_start is not None]
     if not started:
         return None
     start = started[-1]
     pairs = _counted_pairs(case, _pairs(ours, trials))
-    found = describe([_value(peer) for _, peer in pairs]) if pairs else None
+    found = describe([_value(peer) for _, peer in pairs], others) if pairs else None
     verdict, reasons = _verdict(case, trials, pairs, found)
     measured = verdict in WITH_FIGURE
     ratios = _ratios(pairs, start.metric)
@@ -171,10 +179,17 @@ def _figures(
         metric=start.metric,
         unit=start.unit,
         statistics=found if measured else None,
-        ratio=describe(ratios) if measured and ratios else None,
+        ratio=describe(ratios, _of_ratios(others)) if measured and ratios else None,
         verdict=verdict,
         reasons=reasons,
     )
+
+
+def _of_ratios(others: ClassSpread | None) -> ClassSpread | None:
+    """How much quotients of two trials differ."""
+    if others is None:
+        return None
+    return others.model_copy(update={"deviation_ratio": math.sqrt(2) * others.deviation_ratio})
 
 
 def _value(trial: TrialRecord) -> float:

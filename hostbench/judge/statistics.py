@@ -8,6 +8,7 @@ import functools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from hostbench.base.units import percent
 from hostbench.model.result import ClassSpread, ConfidenceInterval, Statistics
@@ -114,21 +115,33 @@ def least_difference_ratio(values: Sequence[float], others: ClassSpread | None) 
     return math.expm1(quantiles * math.sqrt(2) * error)
 
 
-def class_spread(cases: Iterable[Sequence[float]]) -> ClassSpread | None:
-    """How much trials of one case differ in these cases, whose values are positive: the median of
-    their variances, so that one bad case does not count for all; None: none has two trials."""
-    found = [
-        (_variance([math.log(value) for value in values]), len(values) - 1)
-        for values in cases
-        if len(values) > 1 and min(values) > 0
-    ]
+@dataclass(frozen=True)
+class CaseSpread:
+    """The variance of the logarithms of a case's trials, and its degrees of freedom."""
+
+    variance: float
+    degrees: int
+
+
+def case_spread(values: Sequence[float]) -> CaseSpread | None:
+    """How much trials of one case differ; None of fewer than two, and of values that are not
+    positive."""
+    if len(values) < 2 or min(values) <= 0:
+        return None
+    return CaseSpread(_variance([math.log(value) for value in values]), len(values) - 1)
+
+
+def class_spread(cases: Iterable[CaseSpread | None]) -> ClassSpread | None:
+    """How much trials of one case differ in these cases: the median of their variances, so that one
+    bad case does not count for all; None: nothing is known of any."""
+    found = [one for one in cases if one is not None]
     if not found:
         return None
     # The median of a variance with d degrees of freedom is below its mean (Wilson and Hilferty).
-    variance = statistics.median(one / (1 - 2 / (9 * degrees)) ** 3 for one, degrees in found)
+    variance = statistics.median(one.variance / (1 - 2 / (9 * one.degrees)) ** 3 for one in found)
     return ClassSpread(
         deviation_ratio=math.sqrt(variance),
-        degrees=sum(degrees for _, degrees in found),
+        degrees=sum(one.degrees for one in found),
         cases=len(found),
     )
 

@@ -113,7 +113,7 @@ def _unsteadiness(end: EndEvent, primary: Metric) -> Reason | None:
         code=UNSTEADY,
         text=f"the best slice that nothing interrupted did {ratio:.2f} times what the figure says "
         f"(at most {STEADY_RATIO_MOST:.2f} is expected): something outside this host, or on the "
-        "other thread of a core, slowed down the cores",
+        "other thread of a core, slowed down the cores, or their clock fell",
     )
 
 

@@ -40,7 +40,7 @@ def case_verdict(
         (Verdict.INVALID, _invalid(one)),
         (Verdict.DISTURBED, _disturbed(counted, len(trials))),
         (Verdict.NOISY, noisy_reasons(one.case, statistics)),
-        (Verdict.CLEAN, _remarks(trials, counted, statistics, idle)),
+        (Verdict.CLEAN, _remarks(one, statistics, idle)),
     ]
     verdict = next((verdict for verdict, reasons in findings if reasons), Verdict.CLEAN)
     return verdict, tuple(reason for _, reasons in findings for reason in reasons)
@@ -48,23 +48,25 @@ def case_verdict(
 
 def _invalid(one: Measured) -> list[Reason]:
     counted = one.counted
-    invalid = [
-        trial for trial in counted if trial.verdict is Verdict.INVALID and _is_confirmed(trial, one)
-    ]
+    invalid = [trial for trial in counted if trial.verdict is Verdict.INVALID]
     by_code = {
-        code: [one for one in invalid if code in reason_codes(one)] for code in INVALID_CODES
+        code: [trial for trial in invalid if code in reason_codes(trial)] for code in INVALID_CODES
     }
+    by_code[ABOVE_LIMIT] = [trial for trial in by_code[ABOVE_LIMIT] if _is_confirmed(trial, one)]
     return [_over_trials(such, code, len(counted)) for code, such in by_code.items() if such]
 
 
 def _is_confirmed(trial: TrialRecord, one: Measured) -> bool:
     """Whether a figure is above the limits of all trials of its case: they differ by the clock that
     each of them read, and a single reading may be too slow."""
-    if ABOVE_LIMIT not in reason_codes(trial) or trial.end is None:
-        return True
+    assert trial.end is not None, "a trial above its limit has a figure"
     figures = trial.end.metrics
-    limits = [other.limits for other in one.trials if other.limits]
-    return all(above_limit(figures, each, one.metrics) for each in limits)
+    known = [
+        other.limits
+        for other in one.counted
+        if any(limit.value for limit in other.limits.values()) and not is_disturbed(other)
+    ]
+    return all(above_limit(figures, limits, one.metrics) for limits in known)
 
 
 def _disturbed(counted: Sequence[TrialRecord], ran: int) -> list[Reason]:
@@ -100,18 +102,14 @@ def noisy_reasons(case: PlannedCase, statistics: Statistics) -> list[Reason]:
                 code="wide_interval",
                 text=f"the figure is known within ± {percent(statistics.half_width_ratio)} after "
                 f"{plural(statistics.n, 'trial')} (the target is ± {bound(target)}); "
-                "quieten the host or raise min_trials",
+                "quieten the host or raise max_trials",
             )
         )
     return reasons
 
 
-def _remarks(
-    trials: Sequence[TrialRecord],
-    counted: Sequence[TrialRecord],
-    statistics: Statistics,
-    idle: IdleRecord | None,
-) -> list[Reason]:
+def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> list[Reason]:
+    trials, counted = one.trials, one.counted
     remarks = []
     left_out = [trial for trial in trials if trial not in counted]
     if left_out:
@@ -123,9 +121,12 @@ def _remarks(
             )
         )
     if statistics.n == 1:
+        known = statistics.half_width_ratio is not None
+        spread = "taken from other cases" if known else "unknown"
         remarks.append(
-            Reason(code="single_trial", text="one trial: the spread between trials is unknown")
+            Reason(code="single_trial", text=f"one trial: the spread between trials is {spread}")
         )
+    remarks += _unconfirmed(one)
     if statistics.outliers:
         remarks.append(
             Reason(
@@ -141,6 +142,25 @@ def _remarks(
     if idle is not None and idle.idle is False:
         remarks.append(Reason(code=NOT_IDLE, text=not_idle_sentence(idle)))
     return remarks
+
+
+def _unconfirmed(one: Measured) -> list[Reason]:
+    """Figures above the limit of their own trial alone."""
+    found = [
+        trial
+        for trial in one.counted
+        if ABOVE_LIMIT in reason_codes(trial)
+        and (trial.verdict is not Verdict.INVALID or not _is_confirmed(trial, one))
+    ]
+    if not found:
+        return []
+    return [
+        Reason(
+            code="limit_unsure",
+            text=f"{len(found)} of {plural(len(one.counted), 'trial')} above the limit of its own "
+            "clock, which was read too slow or while others had the CPU",
+        )
+    ]
 
 
 def _unseen_remarks(counted: Sequence[TrialRecord]) -> list[Reason]:

@@ -201,8 +201,8 @@ class TrialFailure(StoredModel):
 class SessionRecord(StoredModel):
     """The first record of a journal, and of every resumption: what is about to be measured.
 
-    `kept` names the cases whose trials of an earlier session still count, `continued` those of them
-    that need more trials. `far_host` None: all of
+    `kept` names the cases that an earlier session has finished, `continued` others whose trials
+    count and that need more. `far_host` None: all of
     it is measured on one host. `workloads` and `params`: the metrics of each workload that occurs,
     and what its parameters mean. An old journal has no `params` (old_params.py).
     """
@@ -363,9 +363,10 @@ class Statistics(StoredModel):
 
 
 class ClassSpreads(StoredModel):
-    """What the other cases of a class said of either figure when a case ended; None: nothing."""
+    """What the other cases of a class said, when a case ended, of the figures of trials that count
+    and of what trials delivered; None: nothing."""
 
-    undisturbed: ClassSpread | None = None
+    figure: ClassSpread | None = None
     delivered: ClassSpread | None = None
 
 
@@ -454,23 +455,21 @@ class PeerFigures(StoredModel):
 
 
 class TwoFigures(StoredModel):
-    """What the hardware did while it was left alone (`undisturbed`), and what the whole of the
+    """What the hardware did while it was left alone (`undisturbed`), and what the whole of all
     trials came to (`delivered`).
 
-    `undisturbed` is None of workloads without slices, and where no slice ran undisturbed.
-    `delivered_ratio` is delivered over undisturbed, of times the other way round: the share of the
-    speed that was delivered. None without either, and in documents that do not know it yet.
+    `figure` is the one that tables show and the verdict is about, of the trials that count:
+    `undisturbed` where there is one; of a disturbed case what its slices did all the same; of
+    workloads without slices the whole of those trials. `delivered_ratio` is delivered over what
+    slices did, of times the other way round: the share of the speed that was delivered; None of
+    workloads without slices. All are None in documents that do not know them yet.
     """
 
+    figure: Figure | None = None
     undisturbed: Figure | None = None
     delivered: Figure | None = None
     delivered_ratio: float | None = None
     condition: Condition | None = None
-
-    @property
-    def figure(self) -> Figure | None:
-        """The one that the verdict is about."""
-        return self.undisturbed or self.delivered
 
 
 class CaseFigures(TwoFigures):

@@ -230,7 +230,7 @@ def _peer_row(case: CaseResult, peer: PeerResult) -> tuple[Text, ...]:
     assert peer.statistics is not None
     ours = case.metrics.get(peer.metric) if peer.metric else None
     ratio = peer.ratio
-    interval = ratio.interval if ratio and ratio.n > 1 else None
+    interval = ratio.interval if ratio and ratio.half_width_ratio is not None else None
     return (
         case.title,
         peer_name(peer),

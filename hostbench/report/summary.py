@@ -49,7 +49,7 @@ READING = (
 )
 _OVERVIEW_COLUMNS = (
     Column("subsystem"),
-    Column("best figure", figures=True),
+    Column("headline", figures=True),
     Column("case"),
     Column("of limit", figures=True),
     Column("delivered, least", figures=True),
@@ -63,8 +63,7 @@ _MEANING = {
     "figure or the limit is wrong: use neither",
     Verdict.DISTURBED: "something else took the CPU, and no undisturbed figure could be had: these "
     "may be worse than what the host can do",
-    Verdict.NOISY: "they are known less precisely than figures of their kind usually are: compare "
-    "them with care",
+    Verdict.NOISY: "known less precisely than figures of this kind usually are: compare with care",
     Verdict.SKIPPED: "they cannot run here",
 }
 _SERIOUS = frozenset({Verdict.FAILED, Verdict.INVALID, Verdict.DISTURBED})
@@ -191,8 +190,9 @@ def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemRepo
     headline = [case for subsystem in subsystems for case in subsystem.headline]
     not_delivered = not_delivered_sentence(document.cases)
     blocks: list[Block] = [Paragraph(not_delivered)] if not_delivered else []
+    if not all(case.naive for case in document.cases):
+        blocks.append(_overview_table(document))
     blocks += [
-        _overview_table(document),
         case_table(headline, "The figures to remember", titles=True),
         Paragraph(READING),
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.judge.case import BEST, finished_case, unfinished_figures
-from hostbench.judge.figure import Measured
+from hostbench.judge.figure import Measured, class_spreads
 from hostbench.judge.trial import primary_metric
 from hostbench.model.events import ParamValue, StartEvent
 from hostbench.model.registry import subsystems
@@ -17,7 +17,6 @@ from hostbench.model.result import (
     OWN_TOOL,
     CaseRecord,
     CaseResult,
-    ClassSpreads,
     IdleRecord,
     JobState,
     JobSummary,
@@ -97,10 +96,20 @@ def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
     )
 
 
+def measured_cases(progress: Progress) -> dict[str, Measured]:
+    """Every case of the job with its trials so far, by case."""
+    workloads = progress.session.workloads
+    return {
+        case.case: Measured(case, workloads[case.workload], progress.trials.get(case.case, [])[:])
+        for case in progress.session.cases
+    }
+
+
 def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> ResultDocument:
     """The result document. `unended` is the state of a job that did not say how it ended."""
     session = progress.session
     ended = progress.ended
+    everyone = measured_cases(progress)
     return ResultDocument(
         job=ended.summary if ended else summarise(progress, unended, None),
         reason=ended.reason if ended else None,
@@ -110,7 +119,7 @@ def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> Re
         suite=session.suite,
         workloads=session.workloads,
         params=session.params,
-        cases=tuple(case_result(progress, case) for case in session.cases),
+        cases=tuple(case_result(progress, case, everyone) for case in session.cases),
         far_host=session.far_host,
     )
 
@@ -134,19 +143,26 @@ def summarise(progress: Progress, state: JobState, finished_unix_s: float | None
     )
 
 
-def case_result(progress: Progress, case: PlannedCase) -> CaseResult:
-    """What is known of one case; its verdict is None while it is not done."""
+def case_result(
+    progress: Progress, case: PlannedCase, everyone: Mapping[str, Measured] | None = None
+) -> CaseResult:
+    """What is known of one case; its verdict is None while it is not done. `everyone`: what
+    `measured_cases` returns, where it is known."""
     trials = progress.trials.get(case.case, [])
     peers = progress.peer_trials.get(case.case, [])
     metrics = progress.session.workloads[case.workload]
-    measured = Measured(case, metrics, trials)
     idle = progress.idle.get(case.case)
     done = progress.done.get(case.case)
-    if done is not None and done.figures is None:
-        done = finished_case(measured, peers, idle, done.stopped, ClassSpreads())
-    figures = done.figures if done else None
-    if figures is None:
-        figures = unfinished_figures(measured, peers, ClassSpreads())
+    if done is not None and done.figures is not None:
+        figures = done.figures
+    else:
+        everyone = everyone or measured_cases(progress)
+        measured = everyone[case.case]
+        others = class_spreads(measured, everyone.values())
+        figures = unfinished_figures(measured, peers, others)
+        if done is not None:
+            done = finished_case(measured, peers, idle, done.stopped, others)
+            figures = done.figures or figures
     meaning = functools.partial(progress.session.meaning, case.workload)
     return CaseResult(
         case=case.case,

@@ -47,7 +47,7 @@ from hostbench.plan.estimate import Plan, trial_timeout_s
 from hostbench.plan.workloads import split_workload
 from hostbench.programs.peer import Peer
 from hostbench.programs.subsystem import peers_of
-from hostbench.results.document import Progress
+from hostbench.results.document import Progress, measured_cases
 
 FAR_CPUS = "far_cpus"
 
@@ -106,12 +106,14 @@ class Execution:
         Raises Interrupted, NotIdleError (policy `fail`), or what a sink raises.
         """
         idle: IdleRecord | None = None
+        everyone = measured_cases(before)
         for group in self._gated_groups():
             cases = [case for case in group if case.case not in before.done]
-            measured = tuple(case.case for case in cases if case.skip is None)
-            if measured:
-                idle = self._pass_gate(measured)
-            self._run_rounds([self._begun(case, before) for case in cases], idle)
+            asked = tuple(case.case for case in cases if case.skip is None)
+            if asked:
+                idle = self._pass_gate(asked)
+            in_turn = [self._in_turn(everyone[case.case], before) for case in cases]
+            self._run_rounds(in_turn, everyone.values(), idle)
 
     def _gated_groups(self) -> list[list[PlannedCase]]:
         """The cases that one question to the idle gate speaks for."""
@@ -134,16 +136,19 @@ class Execution:
             )
         return idle
 
-    def _begun(self, case: PlannedCase, before: Progress) -> "CaseInTurn":
-        measured = Measured(case, self._metrics[case.workload], before.trials.get(case.case, [])[:])
-        peers = before.peer_trials.get(case.case, [])[:]
+    def _in_turn(self, measured: Measured, before: Progress) -> "CaseInTurn":
+        peers = before.peer_trials.get(measured.case.case, [])[:]
         given_up = {trial.tool for trial in peers if trial.value is None}
         return CaseInTurn(measured, peers, given_up)
 
-    def _run_rounds(self, group: Sequence["CaseInTurn"], idle: IdleRecord | None) -> None:
+    def _run_rounds(
+        self,
+        group: Sequence["CaseInTurn"],
+        everyone: Collection[Measured],
+        idle: IdleRecord | None,
+    ) -> None:
         """Run one trial of each case in turn, until each has enough: the trials of a case then lie
-        as far apart as its figure may drift, at no extra time."""
-        everyone = [one.measured for one in group]
+        as far apart as its figure may drift, at no extra time. `everyone`: all cases of the job."""
         left = [one for one in group if not self._is_done(one, everyone, idle)]
         while left:
             for one in left:
@@ -161,7 +166,7 @@ class Execution:
         one.peers.extend(self._run_peers(case, trials[-1], one.given_up))
 
     def _is_done(
-        self, one: "CaseInTurn", everyone: Sequence[Measured], idle: IdleRecord | None
+        self, one: "CaseInTurn", everyone: Collection[Measured], idle: IdleRecord | None
     ) -> bool:
         """Publish the record of a case that needs no further trial; return whether it is one."""
         others = class_spreads(one.measured, everyone)

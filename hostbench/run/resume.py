@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from hostbench.base.units import plural
 from hostbench.model.result import (
-    WITH_FIGURE,
     FarHostRecord,
     PlannedCase,
     ProgramVersion,
     SessionRecord,
     StopReason,
+    Verdict,
 )
 from hostbench.plan.workloads import is_between_hosts
 from hostbench.results.document import Progress
@@ -41,7 +41,7 @@ class Resumption:
         are = "is" if len(self.kept) == 1 else "are"
         text = f"{len(self.kept)} of {plural(total, 'case')} {are} kept"
         if self.continued:
-            text += f"; {len(self.continued)} continued where trials were left"
+            text += f"; {len(self.continued)} go on from the trials they have"
         for reason in dict.fromkeys(self.again.values()):
             text += f"; {list(self.again.values()).count(reason)} measured again: {reason}"
         return text
@@ -67,7 +67,7 @@ def _why_again(before: Progress, now: SessionRecord, case: PlannedCase) -> str |
         return "not finished"
     if done is not None and done.stopped not in COMPLETE:
         return "failed before"
-    if done is None and trials and trials[-1].verdict not in WITH_FIGURE:
+    if done is None and trials and trials[-1].verdict is Verdict.FAILED:
         return "failed before"
     if before.session.suite.scale != now.suite.scale:
         return f"measured at {_spelt_scale(before.session)}, this is {_spelt_scale(now)}"

@@ -128,6 +128,18 @@ def test_slices_that_differ_are_no_figure() -> None:
     assert shared.verdict is Verdict.CLEAN
 
 
+def test_a_disturbed_case_has_no_undisturbed_figure() -> None:
+    """What was delivered is told all the same."""
+    crowded = [trial(index, delivered=90.0 + index, best=150.0) for index in range(3)]
+    made = session((planned(),), workloads={"cpu.fma": METRICS})
+    (case,) = assemble(replay([made, *crowded, done()])).cases
+    assert case.verdict is Verdict.DISTURBED
+    assert case.undisturbed is None
+    assert case.figure is not None and case.figure.value == 100.0
+    assert case.delivered is not None and case.delivered.value == 91.0
+    assert case.delivered_ratio == 0.91, "the first lines of a busy host do not keep quiet of it"
+
+
 def first_lines(*trials: TrialRecord) -> list[str]:
     """What the terminal says first of a constructed job of one case."""
     made = session((planned(),), workloads={"cpu.fma": METRICS})
@@ -142,16 +154,16 @@ def test_the_first_lines_of_four_hosts() -> None:
     ]
     hog = others(1.0, HOG)
     assert first_lines(*(trial(i, hog, delivered=49.0, cpu_ratio=0.5) for i in range(3))) == [
-        "Of cpu.fma 2 threads only 49.0 % was delivered: shared, 50.0 % (stress-ng, 2 processes) "
-        "took the rest.",
+        "Of cpu.fma 2 threads only 49.0 % was delivered; the host: shared, 50.0 % (stress-ng, 2 "
+        "processes).",
         "cpu: 100.0 op/s (cpu.fma 2 threads); delivered 49.0 % at least; host shared, 50.0 % "
         "(stress-ng, 2 processes); 1 clean",
     ]
     begun = start(placement=placement(quota_cpus=0.6))
     quota: dict[str, Any] = {"begun": begun, "throttled_s": 1.4, "cpu_ratio": 0.3}
     assert first_lines(*(trial(i, delivered=30.0, **quota) for i in range(3)))[0] == (
-        "Of cpu.fma 2 threads only 30.0 % was delivered: quota, 70.0 % (the CPU quota of 0.6 CPUs "
-        "of this control group) took the rest."
+        "Of cpu.fma 2 threads only 30.0 % was delivered; the host: quota, 70.0 % (the CPU quota "
+        "of 0.6 CPUs of this control group)."
     )
     hot = others(0.0, clock_held_s=0.25)
     assert (

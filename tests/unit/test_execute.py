@@ -137,7 +137,7 @@ def executed(case: PlannedCase, transport: Any, interrupt: Interrupt) -> Written
         limits=HostLimits(host(), ("mem",)),
         sinks=(written,),
         interrupt=interrupt,
-    ).run(replay([session()]))
+    ).run(replay([session((case,), workloads=METRICS)]))
     return written
 
 
@@ -215,7 +215,7 @@ def test_a_case_that_is_skipped_asks_no_program_and_no_gate(interrupt: Interrupt
         limits=HostLimits(host(), ("mem",)),
         sinks=(written,),
         interrupt=interrupt,
-    ).run(replay([session()]))
+    ).run(replay([session((skipped,), workloads=METRICS)]))
     (trial,) = written.trials
     assert trial.verdict is Verdict.SKIPPED
     assert [reason.text for reason in trial.reasons] == ["there is no second host"]
@@ -323,10 +323,10 @@ def test_the_trials_of_cases_are_run_in_turn_and_those_of_before_count(
     )
     before = replay(
         [
-            session(cases),
+            session(cases, workloads=METRICS),
             bare_trial(0, "plain", value=99.0, events=(start(), end(99.0))),
             bare_trial(1, "plain", value=101.0, events=(start(), end(101.0))),
-            session(cases, continued=("plain",)),
+            session(cases, workloads=METRICS, continued=("plain",)),
         ]
     )
     written = Written()
@@ -350,4 +350,4 @@ def test_the_trials_of_cases_are_run_in_turn_and_those_of_before_count(
     # The second case ended later: it knows how much the trials of the first one differ.
     first, second = figures.values()
     assert first is not None and second is not None
-    assert first.others.undisturbed is None and second.others.undisturbed is not None
+    assert first.others.figure is None and second.others.figure is not None

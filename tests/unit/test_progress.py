@@ -91,7 +91,7 @@ def test_a_run_here_and_one_that_is_followed_look_the_same() -> None:
         "the host was not idle before the measurement: its CPUs were busy",
         "[1/6] cpu.fma 2 threads #1: 100.0 op/s, 50.0 % of the limit",
         "[1/2 cases] cpu.fma 2 threads: clean",
-        "[2/6] cpu.fma 4 threads #1: clean: ",
+        "[2/4] cpu.fma 4 threads #1: clean: ",
         "[2/2 cases] cpu.fma 4 threads: clean",
     ]
 

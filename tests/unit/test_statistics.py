@@ -13,6 +13,7 @@ from hostbench.judge.statistics import (
     CLASS_DEGREES_MOST,
     OUTLIER_SCORE,
     POWER,
+    case_spread,
     class_spread,
     describe,
     instability,
@@ -85,7 +86,9 @@ def simulated(n: int, deviations: float, others: bool) -> tuple[float, float]:
     for _ in range(1500):
         sigmas = 0.02 * np.exp(random.normal(0, deviations, 9))
         cases = [list(np.exp(random.normal(0, sigma, n))) for sigma in sigmas]
-        one = median_interval(cases[0], class_spread(cases[1:]) if others else None)
+        one = median_interval(
+            cases[0], class_spread(map(case_spread, cases[1:])) if others else None
+        )
         inside.append(one.low <= 1 <= one.high)
         widths.append((one.high - one.low) / 2 / sigmas[0])
     return float(np.mean(inside)), float(np.median(widths))
@@ -116,8 +119,9 @@ def test_the_least_difference_is_found_in_four_of_five() -> None:
 
 def test_one_bad_case_does_not_widen_all_others() -> None:
     calm = [[1.0, 1.01, 0.99]] * 6
-    assert class_spread([[1.0]]) is None and class_spread([[-1.0, 1.0]]) is None
-    quiet, wild = class_spread(calm), class_spread([*calm, [1.0, 3.0, 0.2]])
+    assert class_spread([case_spread([1.0]), case_spread([-1.0, 1.0])]) is None
+    quiet = class_spread(map(case_spread, calm))
+    wild = class_spread(map(case_spread, [*calm, [1.0, 3.0, 0.2]]))
     assert quiet is not None and wild is not None
     assert wild.deviation_ratio == quiet.deviation_ratio
     assert (wild.cases, wild.degrees) == (7, 14)
