@@ -158,8 +158,9 @@ def test_a_row_has_both_figures_of_this_run(section: Section) -> None:
     assert float(mean) == pytest.approx(expected.mean, rel=1e-3)
     assert float(deviation) == pytest.approx(expected.standard_deviation, rel=0.1)
     low, high = plain(cell(table, "int", "1 thread", "interval")).split(" – ")
-    assert float(low) == pytest.approx(expected.interval.low, rel=1e-3)
-    assert float(high) == pytest.approx(expected.interval.high, rel=1e-3)
+    # Other cases tell how much trials differ, too: it is narrower than that of these alone.
+    alone = expected.interval
+    assert alone.low < float(low) < expected.median < float(high) < alone.high
     assert float(plain(cell(table, "int", "1 thread", "naive / ours"))) == pytest.approx(0.25, 0.05)
 
 
