@@ -7,11 +7,10 @@ figure.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hostbench.judge.culprit import culprit_of
+from hostbench.judge.culprit import TICK_S, culprit_of, others_of, used_ratio
 from hostbench.judge.figure import Measured
 from hostbench.judge.trial import (
     STEAL_RATIO_MOST,
-    STEAL_TICK_S,
     UNSTEADY,
     best_over_figure,
     cpu_ratio_of,
@@ -26,8 +25,6 @@ from hostbench.model.table import Metric
 SHARE_LEAST = 0.03
 # The hypervisor's share that the idle gate tolerates, too.
 STOLEN_LEAST = STEAL_RATIO_MOST
-# What others used is a difference of times that the kernel counts in ticks.
-TICKS_UNSURE = 2
 OUTSIDE_HOST = "outside this host"
 
 
@@ -45,7 +42,7 @@ class _Seen:
 def condition_of(one: Measured) -> Condition | None:
     """The condition over all trials of a case that have a figure; None without one."""
     seen = [
-        _Seen(trial.start, trial.end, _others_of(trial), _hidden(trial, one.primary))
+        _Seen(trial.start, trial.end, others_of(trial), _hidden(trial, one.primary))
         for trial in one.trials
         if trial.start and trial.end
     ]
@@ -102,36 +99,17 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
         kept += min(1.0, seen.throttled_s / available_s)
         yield ConditionState.QUOTA, kept
     if seen.steal_s is not None:
-        stolen = max(0.0, seen.steal_s - STEAL_TICK_S) / available_s
+        stolen = max(0.0, seen.steal_s - TICK_S) / available_s
         kept += stolen
         yield ConditionState.STOLEN, stolen
     ratio = cpu_ratio_of(seen, start.placement)
     taken = None if ratio is None else max(0.0, 1 - ratio - kept)
-    used = _used(others)
+    used = used_ratio(others)
     known = [share for share in (taken, used) if share is not None]
     if known or trial.hidden:
         yield ConditionState.SHARED, max([*known, trial.hidden])
     if others is not None and others.clock_held_s is not None:
         yield ConditionState.THROTTLED, min(1.0, others.clock_held_s / others.elapsed_s)
-
-
-def _others_of(trial: TrialRecord) -> OthersEvent | None:
-    """Who else used the host. Of a loop's trial the kernel's own time is left out: its threads and
-    interrupts work for the disk or the network that is measured."""
-    others, end = trial.others, trial.end
-    if others is None or end is None or not any(one.clean_slices is None for one in end.threads):
-        return others
-    busiest = tuple(one for one in others.busiest if not one.kernel)
-    cpu_s = None if others.unseen and not busiest else sum(one.cpu_s for one in busiest)
-    return others.model_copy(update={"busiest": busiest, "cpu_s": cpu_s})
-
-
-def _used(others: OthersEvent | None) -> float | None:
-    """What others used of the time of all CPUs."""
-    if others is None or others.cpu_s is None:
-        return None
-    unsure_s = TICKS_UNSURE * STEAL_TICK_S
-    return max(0.0, others.cpu_s - unsure_s) / (others.elapsed_s * others.cpus)
 
 
 def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:
@@ -145,7 +123,7 @@ def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, 
     if state is ConditionState.THROTTLED:
         return "heat or power, by the CPU's own counters", True
     others = [trial.others for trial in seen if trial.others is not None]
-    used = [_used(one) or 0.0 for one in others]
+    used = [used_ratio(one) or 0.0 for one in others]
     if any(trial.hidden for trial in seen) and max(used, default=0.0) < SHARE_LEAST:
         return OUTSIDE_HOST, False
     return culprit_of(others)

@@ -4,13 +4,36 @@ from collections.abc import Sequence
 
 from hostbench.base.units import percent
 from hostbench.model.events import OtherProcesses, OthersEvent
-from hostbench.model.result import Reason
+from hostbench.model.result import Reason, TrialRecord
 
 TAKEN_BY = "taken_by"
 # What a process must have of all that others took to be named alone.
 SHARE_LEAST = 0.5
 # Less than this of one CPU explains no disturbance.
 RATIO_LEAST = 0.02
+# The kernel counts the time of CPUs and processes in ticks; what others used is a difference of
+# several such times.
+TICK_S = 0.01
+TICKS_UNSURE = 2
+
+
+def others_of(trial: TrialRecord) -> OthersEvent | None:
+    """Who else used the host. Of a loop's trial the kernel's own time is left out: its threads and
+    interrupts work for the disk or the network that is measured."""
+    others, end = trial.others, trial.end
+    if others is None or end is None or not any(one.clean_slices is None for one in end.threads):
+        return others
+    busiest = tuple(one for one in others.busiest if not one.kernel)
+    cpu_s = None if others.unseen and not busiest else sum(one.cpu_s for one in busiest)
+    return others.model_copy(update={"busiest": busiest, "cpu_s": cpu_s})
+
+
+def used_ratio(others: OthersEvent | None) -> float | None:
+    """What others used of the time of all CPUs."""
+    if others is None or others.cpu_s is None:
+        return None
+    unsure_s = TICKS_UNSURE * TICK_S
+    return max(0.0, others.cpu_s - unsure_s) / (others.elapsed_s * others.cpus)
 
 
 def taken_by(others: OthersEvent | None) -> Reason | None:

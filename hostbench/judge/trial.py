@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from hostbench.base.units import bound, human, percent
-from hostbench.judge.culprit import taken_by
+from hostbench.judge.culprit import TICK_S, others_of, taken_by, used_ratio
 from hostbench.model.events import (
     Disturbance,
     EndEvent,
@@ -25,6 +25,7 @@ from hostbench.model.result import (
     TrialRecord,
     Verdict,
 )
+from hostbench.model.subsystem import Sensitivity
 from hostbench.model.table import Direction, Metric
 from hostbench.model.trial import TrialFailed
 from hostbench.programs.stream import FALLBACK_WARNING
@@ -41,8 +42,9 @@ CPU_RATIO_LEAST = 0.97
 STEADY_RATIO_MOST = 1.05
 # The idle gate allows as much before a trial.
 STEAL_RATIO_MOST = 0.01
-# The kernel counts stolen time in ticks: in a short trial a single one is more than that.
-STEAL_TICK_S = 0.01
+# Of the time of all CPUs, while something waits for a disk or a network: a hog on one of two CPUs
+# was seen to make a random read faster by a fifth, and hogs on both by a half.
+USED_RATIO_MOST = 0.05
 NOT_IDLE = "host_not_idle"
 # What a figure is made of where slices ran that nothing interrupted; a tenth of them at least.
 CLEAN_SLICES = "clean_slices"
@@ -56,7 +58,7 @@ PAGE_CACHE = "page_cache_measured"
 # What it warns of where a GPU's memory or the GPU itself had an error while the trial ran.
 DEVICE_ERRORS = ("ecc", "xid")
 # Others on this host had the CPU.
-CROWDED_OUT_CODES = frozenset({"dirty_slices", "cpu_taken_away"})
+CROWDED_OUT_CODES = frozenset({"dirty_slices", "cpu_taken_away", "host_in_use"})
 # Something that cannot be seen from here had the cores: slices that nothing interrupted were slow.
 UNSTEADY = "unsteady"
 DISTURBANCE_CODES = CROWDED_OUT_CODES | {"stolen", "throttled", UNSTEADY}
@@ -105,6 +107,20 @@ def best_over_figure(end: EndEvent, primary: Metric) -> float | None:
     return best / value if primary.direction == "higher" else value / best
 
 
+def _use_by_others(trial: TrialRecord) -> tuple[Reason, ...]:
+    ratio = used_ratio(others_of(trial))
+    if ratio is None or ratio <= USED_RATIO_MOST:
+        return ()
+    return (
+        Reason(
+            code="host_in_use",
+            text=f"other processes used {percent(ratio)} of the time of the CPUs (at most "
+            f"{bound(USED_RATIO_MOST)} is tolerated): what waits is woken later beside them, or "
+            "sooner, where a CPU that works need not be woken",
+        ),
+    )
+
+
 def _unsteadiness(end: EndEvent, primary: Metric) -> Reason | None:
     ratio = best_over_figure(end, primary)
     if ratio is None or ratio <= STEADY_RATIO_MOST:
@@ -132,7 +148,7 @@ def _steal(seen: Disturbance, placement: Placement, elapsed_s: float) -> Reason 
     available_s = elapsed_s * len(set(placement.cpus))
     if seen.steal_s is None or available_s <= 0:
         return None
-    if seen.steal_s <= STEAL_RATIO_MOST * available_s + STEAL_TICK_S:
+    if seen.steal_s <= STEAL_RATIO_MOST * available_s + TICK_S:
         return None
     return Reason(
         code="stolen",
@@ -261,12 +277,11 @@ def measured_trial(
     record: TrialRecord,
     metrics: Sequence[Metric],
     limits: dict[str, Limit],
-    *,
-    slices_stand_alone: bool = False,
+    sensitivity: Sensitivity = Sensitivity.HOST,
 ) -> TrialRecord:
     """A trial with a figure: invalid above its limit, or where the page cache stood in for the
-    disk, else disturbed or clean. `slices_stand_alone`: see Subsystem; then the figure of slices
-    that nothing interrupted is right however few they are, unless they differ.
+    disk, else disturbed or clean. With `sensitivity` core the figure of slices that nothing
+    interrupted is right however few they are, unless they differ.
 
     In a crowded trial the clock that the limit is made with may be of other moments than the
     figure, so its limit proves nothing.
@@ -277,8 +292,10 @@ def measured_trial(
     too_high = above_limit(record.end.metrics, limits, metrics)
     not_the_disk = contaminations(record.start, record.warnings)
     disturbances = trial_disturbances(record.start, record.end)
+    if sensitivity is Sensitivity.WAKING:
+        disturbances += _use_by_others(record)
     culprit = taken_by(record.others) if _was_crowded_out(disturbances) else None
-    stands = slices_stand_alone and record.end.basis == CLEAN_SLICES
+    stands = sensitivity is Sensitivity.CORE and record.end.basis == CLEAN_SLICES
     verdict = Verdict.CLEAN
     unsteady = _unsteadiness(record.end, primary) if stands else None
     if unsteady:

@@ -8,6 +8,7 @@ imports neither limits nor charts.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 PORT_MOST = 65535
+
+
+class Sensitivity(StrEnum):
+    """What of a busy host changes a figure.
+
+    `core`: nothing but having the core: a slice that nothing interrupted tells the truth. `host`:
+    what its threads are kept waiting, and what they share with others. `waking`: any use of the
+    CPUs, since its threads wait most of the time, and how soon they are woken depends on it.
+    """
+
+    CORE = "core"
+    HOST = "host"
+    WAKING = "waking"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +55,8 @@ class Subsystem:
     `is_quiet`: while it measures, samples are kept in memory, since to write them out would disturb
     what is measured. `target_half_width`: how wide half an interval may be, as a share of the
     figure, before a case is called noisy, unless its suite says otherwise: what figures of this
-    class of resource reach on a quiet host. `slices_stand_alone`: what others do on this host
-    cannot slow down a slice of a kernel that nothing interrupted, since it needs no more of the
-    host than its core.
+    class of resource reach on a quiet host. `sensitivity`: what of
+    a busy host changes its figures.
     """
 
     name: str
@@ -55,7 +68,7 @@ class Subsystem:
     has_devices: bool = False
     is_quiet: bool = False
     target_half_width: float = 0.02
-    slices_stand_alone: bool = False
+    sensitivity: Sensitivity = Sensitivity.HOST
 
     def __post_init__(self) -> None:
         """Raises ValueError for a name or a port that no subsystem can have."""

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hostbench.base.errors import NotIdleError
 from hostbench.base.interrupt import Interrupt
@@ -41,6 +42,7 @@ from hostbench.model.result import (
     TrialRecord,
     Verdict,
 )
+from hostbench.model.subsystem import Sensitivity
 from hostbench.model.table import Metric, ParamMeaning
 from hostbench.model.trial import Beside, Transport, Trial, TrialFailed, trial_name
 from hostbench.plan.estimate import Plan, trial_timeout_s
@@ -81,15 +83,15 @@ class Execution:
         limits: HostLimits,
         sinks: Sequence[Sink],
         interrupt: Interrupt,
-        stand_alone: Collection[str] = (),
+        sensitivities: Mapping[str, Sensitivity] = MappingProxyType({}),
     ) -> None:
-        """`metrics` and `params` by full workload name; `stand_alone`: see Setup."""
+        """`metrics`, `params` and `sensitivities` by full workload name."""
         self._plan = plan
         self._metrics = metrics
         self._params = params
         self._transport = transport
         self._limits = limits
-        self._stand_alone = stand_alone
+        self._sensitivities = sensitivities
         self._sinks = sinks
         self._interrupt = interrupt
         rules = plan.suite.idle
@@ -239,8 +241,8 @@ class Execution:
         if record.start is None or record.end is None:
             return skipped_trial(record)
         limits = self._limits.of(case.subsystem, record.start, record.end)
-        metrics, alone = self._metrics[case.workload], case.workload in self._stand_alone
-        return measured_trial(record, metrics, limits, slices_stand_alone=alone)
+        sensitivity = self._sensitivities.get(case.workload, Sensitivity.HOST)
+        return measured_trial(record, self._metrics[case.workload], limits, sensitivity)
 
     def _trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> Trial:
         chosen = first_choices(case.params, self._params[case.workload], before)

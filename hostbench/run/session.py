@@ -22,6 +22,7 @@ from hostbench.model.result import (
     SessionRecord,
     StateRecord,
 )
+from hostbench.model.subsystem import Sensitivity
 from hostbench.model.table import Metric, Table
 from hostbench.model.trial import Transport
 from hostbench.plan.estimate import Plan
@@ -58,15 +59,16 @@ class Setup:
         )
 
     @property
-    def stand_alone(self) -> frozenset[str]:
-        """The workloads that slices tell the truth of however busy the host is, by full name: see
-        Subsystem.slices_stand_alone. A team's threads work on memory that all share."""
-        return frozenset(
-            f"{name}.{workload.name}"
+    def sensitivities(self) -> dict[str, Sensitivity]:
+        """What of a busy host changes the figures of a workload, by full name. A team's threads
+        work on memory that all share, whatever its subsystem says."""
+        return {
+            f"{name}.{workload.name}": Sensitivity.HOST
+            if workload.kind == "team"
+            else find_subsystem(name).sensitivity
             for name, table in self.tables.items()
             for workload in table.workloads
-            if workload.kind == "step" and find_subsystem(name).slices_stand_alone
-        )
+        }
 
     def untimed(self, kept: Sequence[str] = ()) -> list[PlannedCase]:
         """The cases that are run for a moment first, so that the time of all is known."""
@@ -144,7 +146,7 @@ def measure(
         limits=HostLimits(setup.host, setup.tables),
         sinks=(journal, *sinks),
         interrupt=apparatus.interrupt,
-        stand_alone=setup.stand_alone,
+        sensitivities=setup.sensitivities,
     )
     try:
         _report_times(setup, session, apparatus.transport, sinks)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hostbench.doctor.subsystem import HasChecks
-from hostbench.model.subsystem import Subsystem
+from hostbench.model.subsystem import Sensitivity, Subsystem
 from hostbench.programs.subsystem import HasPeers
 from hostbench.report.subsystem import HasReport
 
@@ -62,4 +62,4 @@ class Cpu(Subsystem, HasPeers, HasChecks, HasReport):
         return report(cases, document)
 
 
-SUBSYSTEM = Cpu(name="cpu", title="CPU", port=8001, slices_stand_alone=True)
+SUBSYSTEM = Cpu(name="cpu", title="CPU", port=8001, sensitivity=Sensitivity.CORE)

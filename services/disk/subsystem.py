@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hostbench.base.rating import Rating
 from hostbench.doctor.subsystem import HasChecks
-from hostbench.model.subsystem import Subsystem
+from hostbench.model.subsystem import Sensitivity, Subsystem
 from hostbench.programs.subsystem import HasPeers
 from hostbench.report.subsystem import HasReport
 
@@ -91,4 +91,5 @@ SUBSYSTEM = Disk(
     has_scratch=True,
     is_quiet=True,
     target_half_width=0.10,
+    sensitivity=Sensitivity.WAKING,
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hostbench.base.rating import Rating
 from hostbench.doctor.subsystem import HasChecks
-from hostbench.model.subsystem import Subsystem
+from hostbench.model.subsystem import Sensitivity, Subsystem
 from hostbench.programs.subsystem import HasPeers
 from hostbench.report.subsystem import HasReport
 
@@ -92,4 +92,11 @@ class Net(Subsystem, HasPeers, HasChecks, HasReport):
         return naive(cases, document)
 
 
-SUBSYSTEM = Net(name="net", title="Network", port=8004, has_far_ends=True, target_half_width=0.10)
+SUBSYSTEM = Net(
+    name="net",
+    title="Network",
+    port=8004,
+    has_far_ends=True,
+    target_half_width=0.10,
+    sensitivity=Sensitivity.WAKING,
+)

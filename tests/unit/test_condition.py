@@ -10,6 +10,7 @@ from hostbench.judge.overview import line_words, not_delivered_sentence, overvie
 from hostbench.judge.trial import measured_trial
 from hostbench.model.events import OtherProcesses, OthersEvent
 from hostbench.model.result import Condition, ConditionState, TrialRecord, Verdict
+from hostbench.model.subsystem import Sensitivity
 from hostbench.results.document import assemble, replay
 from tests.unit.records import (
     RATE,
@@ -48,7 +49,9 @@ def trial(
     metrics = {RATE: rate, MAKESPAN.name: delivered, BEST.name: best}
     ended = end(rate, **disturbance).model_copy(update={"metrics": metrics})
     events = (begun or start(), ended, *([] if meanwhile is None else [meanwhile]))
-    return measured_trial(bare_trial(index, events=events), METRICS, {}, slices_stand_alone=True)
+    return measured_trial(
+        bare_trial(index, events=events), METRICS, {}, sensitivity=Sensitivity.CORE
+    )
 
 
 def condition(*trials: TrialRecord) -> Condition:
@@ -126,6 +129,18 @@ def test_slices_that_differ_are_no_figure() -> None:
     assert judged.verdict is Verdict.DISTURBED and judged.reasons[-1].code == "unsteady"
     shared = measured_trial(judged.model_copy(update={"reasons": ()}), METRICS, {})
     assert shared.verdict is Verdict.CLEAN
+
+
+def test_what_waits_is_disturbed_by_any_use_of_the_cpus() -> None:
+    """However little it was kept waiting: a hog may even make it faster."""
+    for used_s, verdict in ((0.05, Verdict.CLEAN), (0.3, Verdict.DISTURBED)):
+        hog = HOG.model_copy(update={"cpu_s": used_s})
+        record = bare_trial(events=(start(), end(), others(used_s, hog)))
+        judged = measured_trial(record, METRICS, {}, Sensitivity.WAKING)
+        assert judged.verdict is verdict
+        codes = [reason.code for reason in judged.reasons]
+        assert codes == ([] if verdict is Verdict.CLEAN else ["host_in_use", "taken_by"])
+        assert measured_trial(record, METRICS, {}, Sensitivity.HOST).verdict is Verdict.CLEAN
 
 
 def test_a_disturbed_case_has_no_undisturbed_figure() -> None:

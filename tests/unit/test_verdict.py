@@ -18,6 +18,7 @@ from hostbench.model.result import (
     TrialRecord,
     Verdict,
 )
+from hostbench.model.subsystem import Sensitivity
 from hostbench.model.suite import Repeats
 from hostbench.model.trial import TrialFailed
 from tests.unit.records import (
@@ -194,7 +195,7 @@ def test_slices_that_stand_alone_tell_the_figure_of_a_crowded_trial() -> None:
             bare_trial(events=(events[0], ended)),
             (RATE_METRIC,),
             {RATE: limit(50.0)},
-            slices_stand_alone=True,
+            sensitivity=Sensitivity.CORE,
         )
         assert judged.verdict is verdict
         assert {"dirty_slices", "cpu_taken_away"} <= {reason.code for reason in judged.reasons}
