@@ -134,7 +134,9 @@ def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
     if not short:
         return None
     least, worst = min(short, key=lambda one: one[0])
-    host = f"the host: {condition_words(worst.condition)}"
+    host = "nobody is known to have taken the rest"
+    if worst.condition is not None and worst.condition.share is not None:
+        host = f"the host: {condition_words(worst.condition)}"
     if len(short) == 1:
         return f"Of {worst.title} only {percent(least)} was delivered; {host}."
     middle = statistics.median(ratio for ratio, _ in short)

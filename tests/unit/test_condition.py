@@ -180,6 +180,10 @@ def test_the_first_lines_of_four_hosts() -> None:
         "Of cpu.fma 2 threads only 30.0 % was delivered; the host: quota, 70.0 % (the CPU quota "
         "of 0.6 CPUs of this control group)."
     )
+    alone = [trial(index, others(0.01), delivered=90.0) for index in range(3)]
+    assert first_lines(*alone)[0] == (
+        "Of cpu.fma 2 threads only 90.0 % was delivered; nobody is known to have taken the rest."
+    )
     hot = others(0.0, clock_held_s=0.25)
     assert (
         "host throttled, 25.0 % (heat or power, by the CPU's own counters)"
