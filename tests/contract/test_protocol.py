@@ -3,6 +3,7 @@
 The events are held against the published JSON schema, not against the models it comes from.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -17,11 +18,12 @@ from hostbench.docs import SCHEMA_PAGE, WORKLOADS_PAGE, schema_page, workloads_p
 from hostbench.model.events import EVENT
 from hostbench.model.registry import subsystem_names
 from hostbench.model.table import Table
-from hostbench.model.trial import Trial
+from hostbench.model.trial import Trial, TrialFailed
 from hostbench.programs.program import load_program
 from hostbench.programs.stream import EventStream
 from tests.contract.conftest import SUBSYSTEMS, Variant
 
+MOMENTS = 3
 MOMENT = {"duration_s": 0.03, "warmup_s": 0, "sample_interval_s": 0.1}
 WITH_SAMPLES = {"duration_s": 0.35, "warmup_s": 0, "sample_interval_s": 0.1}
 # Whatever a workload takes as its problem's size, for a moment's work. A working set splits over
@@ -141,6 +143,16 @@ def keeps_the_protocol(
     return events
 
 
+def with_a_figure(
+    variant: Variant, trial: Trial, table: Table, schema: Draft202012Validator
+) -> list[Any]:
+    """The same; in a moment on a loaded machine a receiver may get too little to tell a rate."""
+    for _ in range(MOMENTS - 1):
+        with contextlib.suppress(TrialFailed):
+            return keeps_the_protocol(variant, trial, table, schema)
+    return keeps_the_protocol(variant, trial, table, schema)
+
+
 def _refuse(constant: str) -> None:
     raise AssertionError(f"{constant} is not allowed in an event")
 
@@ -188,7 +200,7 @@ def test_every_workload_and_choice(variant: Variant, schema: Draft202012Validato
     for subsystem, table in tables(variant):
         for workload, params in calls(table):
             trial = trial_of(subsystem, table, workload, {**MOMENT, **params})
-            events = keeps_the_protocol(variant, trial, table, schema)
+            events = with_a_figure(variant, trial, table, schema)
             assert events[-1]["event"] == promised(table, workload, params), (workload, params)
             ended.add((workload, events[-1]["event"]))
     anywhere = {"fma", "clock", "add_sub", "read", "triad", "pointer_chase", "random_access"}
