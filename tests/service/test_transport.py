@@ -17,6 +17,7 @@ from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.model.events import (
     ControlPlaneEvent,
     EndEvent,
+    OthersEvent,
     ProcessUsage,
     SampleEvent,
     SkipEvent,
@@ -121,7 +122,9 @@ def test_a_trial_comes_as_if_it_were_local(service: ServiceProcess, interrupt: I
     assert isinstance(events[0], StartEvent) and events[0].params["duration_s"] == 0.5
     assert isinstance(events[-3], EndEvent) and events[-3].metrics["clock_hertz"]
     assert isinstance(events[-1], ControlPlaneEvent)
-    assert [type(one) for one in events[1:-3]] == [SampleEvent] * 5
+    # Five, or more where the program was held up.
+    samples = events[1:-3]
+    assert len(samples) >= 5 and {type(one) for one in samples} == {SampleEvent}
 
 
 def test_what_else_was_used_is_added(service: ServiceProcess, interrupt: Interrupt) -> None:
@@ -209,7 +212,8 @@ def test_a_busy_host_is_waited_for(service: ServiceProcess, interrupt: Interrupt
     carried = Carried(service, interrupt, fence=5)
     with running(service, "by-hand", **LONG) as other:
         threading.Timer(2.0, other.forget_the_lease).start()
-        assert len(carried.run(trial())) == 4
+        kinds = [type(one) for one in carried.run(trial()) if not isinstance(one, SampleEvent)]
+    assert kinds == [StartEvent, EndEvent, OthersEvent, ControlPlaneEvent]
     assert carried.waited and "by-hand" in carried.waited[0]
 
 
