@@ -30,8 +30,8 @@ OUTSIDE_HOST = "outside this host"
 
 @dataclass(frozen=True)
 class _Seen:
-    """What one trial with a figure tells. `hidden`: the share of the cores' speed that something
-    took which cannot be seen from here."""
+    """The evidence of one trial with a figure. `hidden`: the share of the cores' speed that was
+    lost to something this host cannot see."""
 
     start: StartEvent
     end: EndEvent
@@ -58,7 +58,7 @@ def condition_of(one: Measured) -> Condition | None:
         ((share, state) for state, share in shares.items() if share >= _least(state)), reverse=True
     )
     if not found:
-        # Time that was stolen is told nearly everywhere; what others took is what counts.
+        # Nearly every kernel counts stolen time; a host is quiet only if others' use is known too.
         is_known = ConditionState.SHARED in shares
         return Condition(state=ConditionState.QUIET if is_known else ConditionState.UNKNOWN)
     (share, state), *rest = found
@@ -87,8 +87,8 @@ def _hidden(trial: TrialRecord, primary: Metric) -> float:
 
 
 def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
-    """What each took of the time of the CPUs that the threads of one trial were on; nothing of
-    what the kernel does not tell."""
+    """What each took of the time of the CPUs that the threads of one trial were on; nothing for
+    what the kernel does not count."""
     start, end, others = trial.start, trial.end, trial.others
     seen = end.disturbance
     available_s = end.elapsed_s * len(set(start.placement.cpus))

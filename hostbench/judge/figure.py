@@ -1,7 +1,6 @@
 """The two figures of a case: what the hardware does undisturbed, and what was delivered.
 
-Its trials are never seen alone: how much trials differ is told by the other cases of the same
-class of resource, too.
+How much its trials differ is estimated from the other cases of the same subsystem, too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -71,7 +70,7 @@ class Measured:
     @property
     def delivered_values(self) -> list[float]:
         """All the work over all the time of every trial with a figure, in the unit of `primary`;
-        empty where the program does not tell it."""
+        empty if the program does not report it."""
         values = [self._delivered(one) for one in self.trials if one.verdict in WITH_FIGURE]
         return [value for value in values if value is not None]
 

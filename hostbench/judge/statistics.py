@@ -18,7 +18,7 @@ CONFIDENCE = 0.95
 # own. With those alone the interval of three trials is 1.5 times as wide; with more it holds the
 # true value in less than 95 of 100 where the spreads of cases differ by an e-fold (simulated).
 CLASS_DEGREES_MOST = 2
-# The power at which the least difference is told that a job like this one shows.
+# How often a second job like this one would show the least difference.
 POWER = 0.80
 
 # hyperfine, src/outlier_detection.rs: ten standard deviations, 1.4826 turning the median absolute
@@ -104,8 +104,8 @@ def median_interval(
 
 
 def least_difference_ratio(values: Sequence[float], others: ClassSpread | None) -> float | None:
-    """The least relative change that a second job like this one would show: outside what chance
-    makes of two jobs in 95 of 100 pairs, and found in 80 of 100. None: it cannot be told."""
+    """The least relative change that a second job like this one would show in 80 of 100 attempts,
+    at a level of 5 %. None: the spread is unknown."""
     if min(values) <= 0:
         return None
     error, degrees = _median_error(values, others, relative=True)
@@ -150,7 +150,7 @@ def _median_error(
     values: Sequence[float], others: ClassSpread | None, *, relative: bool
 ) -> tuple[float, int]:
     """The standard error of the median (of logarithms, if `relative`) and its degrees of freedom,
-    0: it cannot be told."""
+    0: the spread is unknown."""
     n = len(values)
     shown = [math.log(value) for value in values] if relative else list(values)
     total, degrees = 0.0, n - 1

@@ -22,8 +22,8 @@ CPU_RATIO = "disturbance.cpu_ratio"
 def case_verdict(
     one: Measured, statistics: Statistics | None, idle: IdleRecord | None
 ) -> tuple[Verdict, tuple[Reason, ...]]:
-    """The verdict of a case: whether its figure, of which `statistics` are, may be used at its
-    interval. What the host was like is its condition (condition.py).
+    """Whether the figure of a case, described by `statistics`, may be used at its interval. What
+    the host was like is the case's condition (condition.py).
 
     The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. Findings that do
     not decide are reasons all the same.
