@@ -17,6 +17,7 @@
  * STUB_MIG       1: CUDA shows a part of the card
  * STUB_SM        the number of the multiprocessor that does all the work (0)
  * STUB_GRAIN     the steps of its clock of nanoseconds
+ * STUB_FAST      its events tell one part in so many of the time that has passed (1)
  * STUB_NO_PEERS  1: cards do not reach one another's memory
  * STUB_DEVICE_FAIL  NTH:CODE: that piece of work fails while the device does it
  * STUB_HANG      the device never finishes its piece of work of this number
