@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ import httpx
 
 from hostbench.base.tls import trusting
 from hostbench.model.jobs import TERMINAL, StackState
+from tests.stack import preloaded
 from tests.stack.ports import free_port
-from tests.stack.redis_server import REPOSITORY
 
 API_KEY = "the-key-of-the-users-of-tests"
 SERVICE_KEY = "the key of the services of tests"
@@ -57,7 +56,7 @@ class OrchestratorProcess:
             timeout=120,
             verify=trusting(None if certificate is None else Path(certificate)),
         )
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: preloaded.Server | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -85,14 +84,7 @@ class OrchestratorProcess:
         """Starts it; `wait`: until it answers."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "orchestrator"],
-                cwd=REPOSITORY,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self.environment,
-            )
+            self._process = preloaded.start("orchestrator", [], self.environment, log)
         if wait:
             self._wait_until_it_answers()
 

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from hostbench.base.tls import trusting
 from hostbench.remote.client import RemoteService
 from tests.client.canned_server import Certificate
 from tests.patience import SOON_S, comes_true, wait_until
+from tests.stack import preloaded
 from tests.stack.ports import free_port
 
 CHECKOUT = Path(__file__).parents[2]
@@ -70,7 +70,7 @@ class ServiceProcess:
             **({} if certificate is None else certificate.of_server),
             **environment,
         }
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: preloaded.Server | None = None
         self.client = self.another_client()
 
     def __enter__(self) -> Self:
@@ -89,13 +89,8 @@ class ServiceProcess:
         """Starts it; `wait`: until it answers."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self._prefix, sys.executable, "-m", "hostbench.service", self.subsystem],
-                cwd=CHECKOUT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self.environment,
+            self.process = preloaded.start(
+                "hostbench.service", [self.subsystem], self.environment, log, self._prefix
             )
         if wait:
             self.wait_until_it_answers()
