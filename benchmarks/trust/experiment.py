@@ -2,10 +2,10 @@
 between them, so that the truth of the same minutes is known.
 
 usage: python -m benchmarks.trust.experiment [--short] [--again]
-Twenty rounds, some two hours on two CPUs; --short: four, half an hour. In each round every
-disturbance is planted once, after a quiet job. What was measured is kept job by job and
-counts when it is started again, unless --again. Needs stress-ng; a quota needs root. The table is
-made by python -m benchmarks.trust.table.
+Twenty rounds, some hour and a half on two CPUs; --short: four, twenty minutes. In each round every
+disturbance is planted once, with a quiet job before each two. What was measured is kept job by job
+and counts when it is started again, unless --again; the documents of the jobs stay in build/trust.
+Needs stress-ng; a quota needs root. The table is made by python -m benchmarks.trust.table.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from typing import Any
 from benchmarks.figures import BENCHMARKS, host
 
 ROUNDS, ROUNDS_SHORT = 20, 4
-# One of each kind of resource, and three trials as in the suite quick.
+# One or two of each kind of resource, and no more trials than the suite quick has.
 SUITE = """
 name: trust
 idle: {policy: force, per: suite}
-repeats: {min_trials: 3, max_trials: 5, max_time_s: 30}
+repeats: {min_trials: 3, max_trials: 4, max_time_s: 30}
 cases:
   - {workload: cpu.fma, params: {dtype: fp64, threads: 2, duration_s: 0.5}}
   - {workload: cpu.add_sub, params: {dtype: int32, threads: 2, duration_s: 0.5}}
@@ -43,8 +43,10 @@ FIELDS = (
     *("round", "plant", "time_unix_s", "exit_code", "took_s", "workload", "verdict"),
     *("value", "low", "high", "undisturbed", "delivered", "delivered_low", "delivered_high"),
     *("delivered_ratio", "least_difference_ratio", "condition", "share", "culprit", "n"),
+    "delivered_n",
 )
 RAW = BENCHMARKS / "trust/results/jobs.csv"
+DOCUMENTS = BENCHMARKS.parent / "build/trust"
 SETTLE_S = 0.5
 QUIET = "none"
 
@@ -126,6 +128,8 @@ def job(suite: Path, members: Path | None) -> tuple[int, float, list[dict[str, A
         ended = subprocess.run(
             command, capture_output=True, text=True, preexec_fn=enter, check=False
         )
+    DOCUMENTS.mkdir(parents=True, exist_ok=True)
+    (DOCUMENTS / f"{round(time.time())}.json").write_text(ended.stdout)
     document = json.loads(ended.stdout) if ended.stdout else {"cases": []}
     return ended.returncode, time.monotonic() - began_s, document["cases"]
 
@@ -152,6 +156,7 @@ def rows(case: dict[str, Any]) -> dict[str, Any]:
         "share": condition.get("share"),
         "culprit": condition.get("culprit"),
         "n": figure.get("n"),
+        "delivered_n": (delivered or {}).get("n"),
     }
 
 
@@ -183,11 +188,13 @@ def main() -> None:
         suite = Path(directory) / "trust.yaml"
         suite.write_text(SUITE)
         table = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        for number, plant in itertools.product(range(rounds), planted):
-            if (number, plant.name) in done or plant.name not in possible:
-                continue
-            # The quiet job shares the minute of the planted one.
-            for one in (quiet, plant):
+        for number, first in itertools.product(range(rounds), range(0, len(planted), 2)):
+            left = [
+                plant
+                for plant in planted[first : first + 2]
+                if plant.name in possible and (number, plant.name) not in done
+            ]
+            for one in (quiet, *left) if left else ():
                 found = measured(suite, number, one)
                 if found is None:
                     possible.discard(one.name)

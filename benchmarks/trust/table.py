@@ -1,17 +1,20 @@
 """The tables of the experiment, from its raw figures: what share of the intervals hold the truth,
-how often condition and culprit are right, how far off figures are.
+how often condition and culprit are right, how far off figures are; and the reliability diagram.
 
-usage: python -m benchmarks.trust.table [FILE]
+usage: python -m benchmarks.trust.table [FILE] [--diagram PICTURE.svg]
 """
 
+import argparse
 import csv
+import itertools
+import math
 import statistics
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.trust.experiment import PLANTS, QUIET, RAW
+from benchmarks.trust.experiment import PLANTS, QUIET, RAW, Plant
+from hostbench.judge.statistics import CLASS_DEGREES_MOST, student_quantile
 
 # The truth of a moment is the median of so many quiet jobs, the nearest ones.
 NEIGHBOURS = 16
@@ -24,7 +27,19 @@ CLASSES = {
     "net.tcp_stream": "network",
     "net.tcp_rr": "network",
 }
+# Seconds: of these less is better.
+LATENCIES = ("mem.pointer_chase", "net.tcp_rr")
+# Figures that may be used.
+USABLE = ("clean", "noisy")
+# What is wrong to say of a quiet host. What the hypervisor takes is there, and may be said.
+FALSE_ALARMS = ("shared", "throttled", "quota")
+# A disturbance that leaves a case more than this share of what a quiet host delivers took nothing.
+FELT_RATIO = 0.97
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+CELL_LEAST_RATIO = 17 / 20
 Row = dict[str, Any]
+# Of the truth from a figure, in half-widths of its interval, and the interval's degrees of freedom.
+Distance = tuple[float, int]
 NUMBERS = ("value", "low", "high", "delivered", "delivered_low", "delivered_high", "time_unix_s")
 
 
@@ -34,6 +49,7 @@ def load(path: Path) -> list[Row]:
     found: list[Row] = list(csv.DictReader(lines))
     for row in found:
         row |= {name: float(row[name]) if row[name] else None for name in NUMBERS}
+        row["class"] = CLASSES.get(row["workload"])
     return [row for row in found if row["workload"]]
 
 
@@ -46,59 +62,110 @@ def truth(row: Row, rows: Sequence[Row], field: str, plant: str) -> float | None
         and one["plant"] == plant
         and one is not row
         and one[field] is not None
-        and (field != "value" or one["verdict"] in ("clean", "noisy"))
+        and (field != "value" or one["verdict"] in USABLE)
     ]
     alike.sort(key=lambda one: abs(one["time_unix_s"] - row["time_unix_s"]))
     values = [one[field] for one in alike[:NEIGHBOURS]]
     return statistics.median(values) if len(values) >= 3 else None
 
 
-def coverage(rows: Iterable[Row], everything: Sequence[Row], figure: str) -> tuple[int, int]:
-    """How many intervals hold the truth, and of how many; `figure`: value or delivered."""
-    low, high = ("low", "high") if figure == "value" else ("delivered_low", "delivered_high")
-    inside = of = 0
+def distances(rows: Iterable[Row], everything: Sequence[Row], figure: str) -> Iterator[Distance]:
+    """How far the truth is from each figure that has an interval; `figure`: value or delivered."""
+    low, high, n = (
+        ("low", "high", "n")
+        if figure == "value"
+        else ("delivered_low", "delivered_high", "delivered_n")
+    )
     for row in rows:
-        plant = QUIET if figure == "value" else row["plant"]
-        true = truth(row, everything, figure, plant)
-        if true is None or row[low] is None:
-            continue
+        true = truth(row, everything, figure, QUIET if figure == "value" else row["plant"])
+        if true is not None and row[low] is not None and row[low] < row[high]:
+            half = math.log(row[high] / row[low]) / 2
+            off = abs(math.log(true) - math.log(row[high] * row[low]) / 2)
+            yield off / half, int(row[n]) - 1 + CLASS_DEGREES_MOST
+
+
+def coverage(found: Iterable[Distance], level: float = 0.95) -> tuple[int, int]:
+    """How many intervals of this level hold the truth, and of how many."""
+    inside = of = 0
+    for distance, degrees in found:
         of += 1
-        inside += row[low] <= true <= row[high]
+        wider = student_quantile((1 + level) / 2, degrees) / student_quantile(0.975, degrees)
+        inside += distance <= wider
     return inside, of
 
 
-def share(inside: int, of: int) -> str:
-    """`0.967 (0.93-0.99) of 120`, with Wilson's interval."""
-    if not of:
-        return "-"
+def wilson(inside: int, of: int) -> tuple[float, float]:
+    """Wilson's interval of a share, with 95 %."""
     z, p = 1.96, inside / of
     middle = (p + z * z / (2 * of)) / (1 + z * z / of)
     half = z * ((p * (1 - p) / of + z * z / (4 * of * of)) ** 0.5) / (1 + z * z / of)
-    return f"{p:.3f} ({middle - half:.2f}-{min(1.0, middle + half):.2f}) of {of}"
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def median_error(rows: Sequence[Row], everything: Sequence[Row]) -> str:
-    """`0.4 % (2.1 % most)`: how far the figures are from the truth."""
-    errors = [
+def share(inside: int, of: int) -> str:
+    """`96.7 % (93 to 99) of 120`, with Wilson's interval."""
+    if not of:
+        return "-"
+    low, high = wilson(inside, of)
+    return f"{100 * inside / of:.1f} % ({100 * low:.0f} to {100 * high:.0f}) of {of}"
+
+
+def errors(rows: Iterable[Row], everything: Sequence[Row]) -> list[float]:
+    """How far figures that may be used are from the truth, as shares of it."""
+    return [
         abs(row["value"] / true - 1)
         for row in rows
-        if row["value"] and (true := truth(row, everything, "value", QUIET))
+        if row["verdict"] in USABLE
+        and row["value"]
+        and (true := truth(row, everything, "value", QUIET))
     ]
-    if not errors:
-        return "-"
-    return f"{100 * statistics.median(errors):.1f} % ({100 * max(errors):.1f} % most)"
+
+
+def error_words(found: Sequence[float]) -> str:
+    """`0.4 % (2.1 % most)`."""
+    if not found:
+        return "none usable"
+    return f"{100 * statistics.median(found):.1f} % ({100 * max(found):.1f} % most)"
+
+
+def of_class(rows: Iterable[Row], kind: str) -> list[Row]:
+    """The rows of a class of resource."""
+    return [row for row in rows if row["class"] == kind]
+
+
+def kinds() -> list[str]:
+    """The classes of resource."""
+    return list(dict.fromkeys(CLASSES.values()))
 
 
 def print_coverage(rows: Sequence[Row]) -> None:
     """What share of the intervals hold the truth, by class; of figures called clean or noisy."""
-    print("| class | undisturbed or whole-run figure | delivered | half-width / half the range |")
-    print("|---|---|---|---|")
-    for kind in dict.fromkeys(CLASSES.values()):
-        own = [row for row in rows if CLASSES[row["workload"]] == kind]
-        called = [row for row in own if row["verdict"] in ("clean", "noisy")]
-        value = share(*coverage(called, rows, "value"))
-        delivered = share(*coverage(own, rows, "delivered"))
-        print(f"| {kind} | {value} | {delivered} | {sharpness(own)} |")
+    print("| class | figure, quiet | figure, planted | delivered | half-width / half the range |")
+    print("|---|---|---|---|---|")
+    for kind in kinds():
+        own = of_class(rows, kind)
+        called = [row for row in own if row["verdict"] in USABLE]
+        quiet = [row for row in called if row["plant"] == QUIET]
+        planted = [row for row in called if row["plant"] != QUIET]
+        shares = [
+            share(*coverage(distances(quiet, rows, "value"))),
+            share(*coverage(distances(planted, rows, "value"))),
+            share(*coverage(distances(own, rows, "delivered"))),
+        ]
+        print(f"| {kind} | {' | '.join(shares)} | {sharpness(own)} |")
+
+
+def print_poor_cells(rows: Sequence[Row]) -> None:
+    """The cells of workload and disturbance where fewer than 17 of 20 intervals hold the truth."""
+    poor = []
+    for workload, plant in itertools.product(CLASSES, PLANTS):
+        own = [row for row in rows if (row["workload"], row["plant"]) == (workload, plant.name)]
+        called = [row for row in own if row["verdict"] in USABLE]
+        for figure, some in (("value", called), ("delivered", own)):
+            inside, of = coverage(distances(some, rows, figure))
+            if inside < CELL_LEAST_RATIO * of:
+                poor.append(f"{workload}, {plant.name}, {figure}: {inside} of {of}")
+    print("Cells below 17 of 20:", "; ".join(poor) or "none")
 
 
 def sharpness(rows: Sequence[Row]) -> str:
@@ -118,38 +185,120 @@ def sharpness(rows: Sequence[Row]) -> str:
     return f"{statistics.median(ratios):.2f}" if ratios else "-"
 
 
+def print_quiet(rows: Sequence[Row]) -> None:
+    """What is said of a host on which nothing was planted."""
+    print("| class | clean | noisy | not usable | false alarm | error of figures |")
+    print("|---|---|---|---|---|---|")
+    for kind in kinds():
+        own = [row for row in of_class(rows, kind) if row["plant"] == QUIET]
+        counts = [sum(row["verdict"] == word for row in own) for word in USABLE]
+        alarms = sum(row["condition"] in FALSE_ALARMS for row in own)
+        cells = [*counts, len(own) - sum(counts), share(alarms, len(own))]
+        print(f"| {kind} | {' | '.join(map(str, cells))} | {error_words(errors(own, rows))} |")
+
+
 def print_plants(rows: Sequence[Row]) -> None:
     """How often condition and culprit were right, and how far off the figures are, by plant."""
-    print(
-        "| planted | class | condition right | culprit named | error of figures | clean, exit 0 |"
-    )
-    print("|---|---|---|---|---|---|")
-    for plant in PLANTS:
-        for kind in dict.fromkeys(CLASSES.values()):
-            own = [
-                row
-                for row in rows
-                if row["plant"] == plant.name and CLASSES[row["workload"]] == kind
-            ]
+    print("| planted | class | delivered | condition | culprit | error, usable figures | verdicts |")
+    print("|---|---|---|---|---|---|---|")
+    for plant in PLANTS[1:]:
+        for kind in kinds():
+            own = [row for row in of_class(rows, kind) if row["plant"] == plant.name]
             if not own:
                 continue
-            right = sum(row["condition"] == plant.condition for row in own)
-            named = sum(bool(plant.culprit) and plant.culprit in row["culprit"] for row in own)
-            clean = [row for row in own if row["verdict"] == "clean"]
-            exits = sum(row["exit_code"] == "0" for row in own)
-            culprit = f"{named} of {len(own)}" if plant.culprit else "-"
-            print(
-                f"| {plant.name} | {kind} | {right} of {len(own)} | {culprit} | "
-                f"{median_error(own, rows)} | {len(clean)}, {exits} of {len(own)} |"
+            felt = [row for row in own if is_felt(row["workload"], plant, rows)]
+            verdicts = (
+                f"{count} {word}"
+                for word in (*USABLE, "disturbed", "skipped", "invalid", "failed")
+                if (count := sum(row["verdict"] == word for row in own))
             )
+            print(
+                f"| {plant.name} | {kind} | {delivered_words(own, plant, rows)} | "
+                f"{right(felt, lambda row: row['condition'] == plant.condition)} | "
+                f"{right(felt, lambda row: plant.culprit in row['culprit'])} | "
+                f"{error_words(errors(own, rows))} | {', '.join(verdicts)} |"
+            )
+    jobs = {(row["time_unix_s"], row["exit_code"]) for row in rows}
+    print(f"\nExit code 0: {sum(code == '0' for _, code in jobs)} of {len(jobs)} jobs.")
+
+
+def right(rows: Sequence[Row], is_right: Callable[[Row], bool]) -> str:
+    """`39 of 40`; of no row: the disturbance took nothing from the class."""
+    return f"{sum(map(is_right, rows))} of {len(rows)}" if rows else "not felt"
+
+
+def delivered_beside_quiet(workload: str, plant: Plant, rows: Sequence[Row]) -> float:
+    """What is delivered under the disturbance, as a share of what a quiet host delivers: medians
+    of all rounds."""
+    under, quiet = (
+        statistics.median(
+            row["delivered"]
+            for row in rows
+            if (row["workload"], row["plant"]) == (workload, name) and row["delivered"]
+        )
+        for name in (plant.name, QUIET)
+    )
+    return float(quiet / under if workload in LATENCIES else under / quiet)
+
+
+def is_felt(workload: str, plant: Plant, rows: Sequence[Row]) -> bool:
+    """Whether the disturbance took anything from the workload, or gave it something: a CPU that
+    works need not be woken."""
+    ratio = delivered_beside_quiet(workload, plant, rows)
+    return not FELT_RATIO <= ratio <= 1 / FELT_RATIO
+
+
+def delivered_words(own: Sequence[Row], plant: Plant, rows: Sequence[Row]) -> str:
+    """`62 %, 71 %`: of each workload of a class."""
+    workloads = dict.fromkeys(row["workload"] for row in own)
+    return ", ".join(f"{100 * delivered_beside_quiet(one, plant, rows):.0f} %" for one in workloads)
+
+
+def draw(rows: Sequence[Row], picture: Path) -> None:
+    """The reliability diagram: the coverage that intervals claim, and the one they have."""
+    import matplotlib  # noqa: PLC0415  # half a second, for the picture alone
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "hostbench"
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    figure, sides = pyplot.subplots(1, 2, figsize=(9, 4.4), sharey=True, layout="constrained")
+    titles = {"value": "figure", "delivered": "delivered"}
+    for side, (field, title) in zip(sides, titles.items(), strict=True):
+        side.plot([45, 100], [45, 100], color="#888", linewidth=1, linestyle="--")
+        for kind, marker in zip(kinds(), "osD^", strict=True):
+            own = of_class(rows, kind)
+            if field == "value":
+                own = [row for row in own if row["verdict"] in USABLE]
+            found = list(distances(own, rows, field))
+            held = [100 * inside / of for inside, of in (coverage(found, at) for at in LEVELS)]
+            side.plot(
+                [100 * at for at in LEVELS], held, marker=marker, label=f"{kind} (n={len(found)})"
+            )
+        side.set_title(title)
+        side.set_xlabel("the interval claims to hold the truth in … %")
+        side.grid(alpha=0.3)
+        side.legend(loc="lower right")
+    sides[0].set_ylabel("it does in … %")
+    figure.savefig(picture, metadata={"Date": None})
 
 
 def main() -> None:
     """Print the tables."""
-    rows = load(Path(sys.argv[1]) if len(sys.argv) > 1 else RAW)
+    parser = argparse.ArgumentParser(description="The tables of benchmarks.trust.experiment.")
+    parser.add_argument("file", type=Path, nargs="?", default=RAW)
+    parser.add_argument("--diagram", type=Path, metavar="PICTURE.svg")
+    arguments = parser.parse_args()
+    rows = load(arguments.file)
     print_coverage(rows)
     print()
+    print_poor_cells(rows)
+    print()
+    print_quiet(rows)
+    print()
     print_plants(rows)
+    if arguments.diagram:
+        draw(rows, arguments.diagram)
 
 
 if __name__ == "__main__":

@@ -95,6 +95,7 @@ class TwoHosts:
         """A job whose two ends are connected; its id."""
         job_id = self.orchestrator.submit(**spec)
         self.orchestrator.wait_for(job_id, StackState.RUNNING)
+        self.services["node-a"].wait_for_program()
         pid = self.services["node-b"].wait_for_program()
         wait_until(lambda: self.is_connected(pid), lambda: "the two ends do not connect")
         return job_id

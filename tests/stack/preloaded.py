@@ -34,8 +34,8 @@ class Forked:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self.returncode: int | None = None
         self._ended = os.pidfd_open(pid)
-        self._code: int | None = None
 
     def poll(self) -> int | None:
         """Its exit code, -N if signal N ended it; None while it runs."""
@@ -45,12 +45,12 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it has ended."""
-        if self._code is None:
+        if self.returncode is None:
             if not select.select([self._ended], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
-            self._code = int(_ask({"wait": self.pid}))
+            self.returncode = int(_ask({"wait": self.pid}))
             os.close(self._ended)
-        return self._code
+        return self.returncode
 
     def send_signal(self, number: int) -> None:
         """Nothing happens where it has ended."""
