@@ -9,7 +9,7 @@ import csv
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +199,9 @@ def print_quiet(rows: Sequence[Row]) -> None:
 
 def print_plants(rows: Sequence[Row]) -> None:
     """How often condition and culprit were right, and how far off the figures are, by plant."""
-    print("| planted | class | delivered | condition | culprit | error, usable figures | verdicts |")
+    print(
+        "| planted | class | delivered | condition | culprit | error, usable figures | verdicts |"
+    )
     print("|---|---|---|---|---|---|---|")
     for plant in PLANTS[1:]:
         for kind in kinds():
@@ -214,17 +216,17 @@ def print_plants(rows: Sequence[Row]) -> None:
             )
             print(
                 f"| {plant.name} | {kind} | {delivered_words(own, plant, rows)} | "
-                f"{right(felt, lambda row: row['condition'] == plant.condition)} | "
-                f"{right(felt, lambda row: plant.culprit in row['culprit'])} | "
+                f"{right([row['condition'] == plant.condition for row in felt])} | "
+                f"{right([plant.culprit in row['culprit'] for row in felt])} | "
                 f"{error_words(errors(own, rows))} | {', '.join(verdicts)} |"
             )
     jobs = {(row["time_unix_s"], row["exit_code"]) for row in rows}
     print(f"\nExit code 0: {sum(code == '0' for _, code in jobs)} of {len(jobs)} jobs.")
 
 
-def right(rows: Sequence[Row], is_right: Callable[[Row], bool]) -> str:
-    """`39 of 40`; of no row: the disturbance took nothing from the class."""
-    return f"{sum(map(is_right, rows))} of {len(rows)}" if rows else "not felt"
+def right(answers: Sequence[bool]) -> str:
+    """`39 of 40`; of none: the disturbance took nothing from the class."""
+    return f"{sum(answers)} of {len(answers)}" if answers else "not felt"
 
 
 def delivered_beside_quiet(workload: str, plant: Plant, rows: Sequence[Row]) -> float:
@@ -256,11 +258,11 @@ def delivered_words(own: Sequence[Row], plant: Plant, rows: Sequence[Row]) -> st
 
 def draw(rows: Sequence[Row], picture: Path) -> None:
     """The reliability diagram: the coverage that intervals claim, and the one they have."""
-    import matplotlib  # noqa: PLC0415  # half a second, for the picture alone
+    import matplotlib  # half a second, for the picture alone
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "hostbench"
-    from matplotlib import pyplot  # noqa: PLC0415
+    from matplotlib import pyplot
 
     figure, sides = pyplot.subplots(1, 2, figsize=(9, 4.4), sharey=True, layout="constrained")
     titles = {"value": "figure", "delivered": "delivered"}

@@ -258,7 +258,7 @@ def sleeps(pid: int) -> bool:
 
 
 def test_a_busy_program_is_seen_and_named(command: Command) -> None:
-    with subprocess.Popen(["stress-ng", "--cpu", "4", "--timeout", "20s", "--quiet"]) as load:
+    with subprocess.Popen(["stress-ng", "--cpu", "1", "--timeout", "20s", "--quiet"]) as load:
         try:
             time.sleep(0.5)
             found = by_name(command.run("doctor", "--json").output)["busy_cpus"]

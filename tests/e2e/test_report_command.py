@@ -206,6 +206,7 @@ def test_not_a_document(damaged: Command, content: bytes, why: str) -> None:
     assert why in said and "hostbench run --resume" in said
 
 
+@pytest.mark.exhaustive
 def test_an_edited_figure(damaged: Command) -> None:
     path = damaged.jobs()[0] / "result.json"
     document = json.loads(path.read_text())
