@@ -4,6 +4,8 @@
 
 /* Chance that none of the operations lies beyond the quantile. */
 static const double CHANCE_OF_NONE = 0.0013;
+/* Standard deviations of the normal distribution below which 95 % lie. */
+static const double DEVIATIONS_95 = 1.6449;
 
 static uint64_t load(const _Atomic uint64_t *number)
 {
@@ -90,10 +92,9 @@ uint64_t histogram_count(const struct histogram *histogram)
     return count;
 }
 
-double histogram_quantile_ns(const struct histogram *histogram, double q)
+static double of_rank_ns(const struct histogram *histogram, uint64_t rank)
 {
-    uint64_t count = histogram_count(histogram), passed = 0;
-    uint64_t rank = (uint64_t)fmax(1, ceil(q * (double)count));
+    uint64_t passed = 0;
     struct range range = used(histogram);
     for (unsigned i = range.first; i < range.end; i++) {
         passed += load(&histogram->counts[i]);
@@ -102,6 +103,24 @@ double histogram_quantile_ns(const struct histogram *histogram, double q)
                         (double)load(&histogram->max_ns));
     }
     return NAN;
+}
+
+double histogram_quantile_ns(const struct histogram *histogram, double q)
+{
+    double count = (double)histogram_count(histogram);
+    return of_rank_ns(histogram, (uint64_t)fmax(1, ceil(q * count)));
+}
+
+double histogram_upper_ns(const struct histogram *histogram, double q)
+{
+    return of_rank_ns(histogram, histogram_upper_rank(histogram_count(histogram), q));
+}
+
+uint64_t histogram_upper_rank(uint64_t count, double q)
+{
+    double n = (double)count;
+    double rank = ceil(q * n + DEVIATIONS_95 * sqrt(n * q * (1 - q)) + 0.5);
+    return (uint64_t)fmax(1, fmin(n, rank));
 }
 
 double histogram_mean_ns(const struct histogram *histogram)

@@ -45,6 +45,12 @@ void histogram_subtract(struct histogram *later, const struct histogram *earlier
 uint64_t histogram_count(const struct histogram *histogram);
 /* The value that a share `q` of all are at or below. NaN of none. */
 double histogram_quantile_ns(const struct histogram *histogram, double q);
+/* What a share `q` of all such operations takes at most, with 95 % confidence: these are a sample of
+ * them, and its own quantile is below the true one half of the time. NaN of none. */
+double histogram_upper_ns(const struct histogram *histogram, double q);
+/* Which of `count` values, from the smallest, 1, is that bound: of a binomial distribution the normal
+ * one is the limit, and here, where q is large, on the safe side of it. */
+uint64_t histogram_upper_rank(uint64_t count, double q);
 double histogram_mean_ns(const struct histogram *histogram);
 /* The least number of operations that tell the quantile `q`: of so many, one lies beyond it with
  * 99.87 % probability, ln(0.0013) / ln(q). For q = 0.99 the 662 of MLPerf's LoadGen. */

@@ -27,8 +27,10 @@ enum latency {
 
 struct latency_row {
     struct metric metric;
-    double quantile;     /* 0: none */
-    const char *too_few; /* … NULL: any number of operations tells it */
+    double quantile; /* 0: none */
+    /* An upper bound of the quantile, and why there is none of few operations; NULL: any number of
+     * operations tells it. */
+    const char *too_few;
 };
 
 static const struct latency_row latencies[LATENCIES] = {
@@ -40,20 +42,23 @@ static const struct latency_row latencies[LATENCIES] = {
                                 "Half of the operations took at most this long (within 0.4 %)."},
                      .quantile = 0.5},
     [LATENCY_P90] = {.metric = {"latency_p90_s", "s", LOWER_IS_BETTER,
-                                "90 % of the operations took at most this long (within 0.4 %)."},
+                                "90 % of such operations take at most this long, with 95 % "
+                                "confidence (within 0.4 %)."},
                      .quantile = 0.9,
                      .too_few = "fewer than the 64 operations that tell a 90th percentile"},
     [LATENCY_P95] = {.metric = {"latency_p95_s", "s", LOWER_IS_BETTER,
-                                "95 % of the operations took at most this long (within 0.4 %)."},
+                                "95 % of such operations take at most this long, with 95 % "
+                                "confidence (within 0.4 %)."},
                      .quantile = 0.95,
                      .too_few = "fewer than the 130 operations that tell a 95th percentile"},
     [LATENCY_P99] = {.metric = {"latency_p99_s", "s", LOWER_IS_BETTER,
-                                "99 % of the operations took at most this long (within 0.4 %)."},
+                                "99 % of such operations take at most this long, with 95 % "
+                                "confidence (within 0.4 %)."},
                      .quantile = 0.99,
                      .too_few = "fewer than the 662 operations that tell a 99th percentile"},
     [LATENCY_P99_9] = {.metric = {"latency_p99_9_s", "s", LOWER_IS_BETTER,
-                                  "99.9 % of the operations took at most this long (within "
-                                  "0.4 %)."},
+                                  "99.9 % of such operations take at most this long, with 95 % "
+                                  "confidence (within 0.4 %)."},
                        .quantile = 0.999,
                        .too_few = "fewer than the 6643 operations that tell a 99.9th percentile"},
     [LATENCY_MAX] = {.metric = {"latency_max_s", "s", LOWER_IS_BETTER,
@@ -72,7 +77,8 @@ static double latency_s(const struct histogram *histogram, enum latency which)
         return (double)atomic_load(&histogram->min_ns) * 1e-9;
     if (which == LATENCY_MAX)
         return (double)atomic_load(&histogram->max_ns) * 1e-9;
-    return histogram_quantile_ns(histogram, row->quantile) * 1e-9;
+    return 1e-9 * (row->too_few ? histogram_upper_ns(histogram, row->quantile)
+                                : histogram_quantile_ns(histogram, row->quantile));
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

@@ -150,8 +150,38 @@ static void percentiles_need_so_many_operations(void)
     CHECK(histogram_least(0.999) == 6643);
 }
 
+/* The chance that so many of `count` values lie at or below the quantile `q`, or fewer. */
+static double binomial_at_most(uint64_t most, uint64_t count, double q)
+{
+    double sum = 0, n = (double)count;
+    for (uint64_t k = most + 1; k <= count; k++)
+        sum += exp(lgamma(n + 1) - lgamma((double)k + 1) - lgamma(n - (double)k + 1) +
+                   (double)k * log(q) + (n - (double)k) * log1p(-q));
+    return 1 - sum;
+}
+
+/* The bound of rank r holds unless r values or more lie at or below the quantile. */
+static void an_upper_bound_holds_in_95_of_100(void)
+{
+    static const double shares[] = {0.9, 0.95, 0.99, 0.999};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        for (uint64_t count = histogram_least(shares[i]); count < 200000; count += count / 7) {
+            uint64_t rank = histogram_upper_rank(count, shares[i]);
+            CHECK(rank <= count);
+            CHECK(binomial_at_most(rank - 1, count, shares[i]) >= 0.95);
+            /* … and not for want of sharpness: two ranks lower it does not. */
+            CHECK(binomial_at_most(rank - 3, count, shares[i]) < 0.95);
+        }
+    record(of_a_disk, VALUES);
+    double exact = (double)values[histogram_upper_rank(VALUES, 0.99) - 1];
+    CHECK(fabs(histogram_upper_ns(&histogram, 0.99) - exact) <= 0.004 * exact);
+    histogram_clear(&histogram);
+    CHECK(isnan(histogram_upper_ns(&histogram, 0.99)));
+}
+
 int main(void)
 {
+    an_upper_bound_holds_in_95_of_100();
     percentiles_are_those_of_the_values();
     short_times_are_exact();
     buckets_follow_one_another();

@@ -320,9 +320,10 @@ static void latencies_are_those_reported(const char *root)
     CHECK(is_near(number(output, "latency_max_s"), 1e-3, 1e-9));
     CHECK(is_near(number(output, "latency_mean_s"), 500.5e-6, 1e-9));
     CHECK(is_near(number(output, "latency_p50_s"), 500e-6, 0.008));
-    CHECK(is_near(number(output, "latency_p90_s"), 900e-6, 0.008));
-    CHECK(is_near(number(output, "latency_p95_s"), 950e-6, 0.008));
-    CHECK(is_near(number(output, "latency_p99_s"), 990e-6, 0.008));
+    /* Upper bounds: the 2728th, 2871st and 2980th of them, each latency three times. */
+    CHECK(is_near(number(output, "latency_p90_s"), 910e-6, 0.008));
+    CHECK(is_near(number(output, "latency_p95_s"), 957e-6, 0.008));
+    CHECK(is_near(number(output, "latency_p99_s"), 994e-6, 0.008));
     CHECK(isnan(number(output, "latency_p99_9_s")));
     CHECK(strstr(output, "\"metrics.latency_p99_9_s\":\"fewer than the 6643 operations"));
 }
@@ -339,7 +340,7 @@ static void streams_have_their_own_figures(const char *root)
     /* Every fourth is a write: 4 µs is the shortest, 999 of the longest the last read. */
     CHECK(is_near(number(output, "write_latency_min_s"), 4e-6, 1e-9));
     CHECK(is_near(number(output, "write_latency_p50_s"), 500e-6, 0.008));
-    CHECK(is_near(number(output, "write_latency_p99_s"), 992e-6, 0.008));
+    CHECK(is_near(number(output, "write_latency_p99_s"), 1000e-6, 0.008)); /* the 748th of 750 */
     CHECK(is_near(number(output, "read_latency_max_s"), 999e-6, 1e-9));
 }
 

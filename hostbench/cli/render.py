@@ -15,6 +15,7 @@ from hostbench.judge.case import (
     grouped_reasons,
     reason_paragraphs,
 )
+from hostbench.judge.clock import share_of_limit, slow_clock_sentence
 from hostbench.judge.overview import line_words, not_delivered_sentence, overview
 from hostbench.judge.peer import shown_text, skipped_sentences
 from hostbench.model.result import (
@@ -38,6 +39,9 @@ VERDICT_STYLES = {
     Verdict.SKIPPED: "dim",
 }
 LEAST_COLUMNS = 80
+# Below it a host that was not quiet is one mark in the table: most cases then need one line.
+WIDE_COLUMNS = 110
+NOT_QUIET = "*"
 LEAST_CASE_COLUMNS = 16
 HEADER = ("case", "figure", "within", "limit", "delivered", "verdict")
 
@@ -55,13 +59,14 @@ def show_result(document: ResultDocument, stream: TextIO) -> None:
     as a sentence, grouped where there are many."""
     console = console_for(stream)
     console.print(_headline(document))
-    not_delivered = not_delivered_sentence(document.cases)
-    if not_delivered:
-        console.print(not_delivered)
+    for sentence in (not_delivered_sentence(document.cases), slow_clock_sentence(document.cases)):
+        if sentence:
+            console.print(sentence)
     for line in overview(document.cases):
         console.print(line_words(line))
     console.print(_case_table(document, console.width))
-    for text in (_figure_notes(document), *_peer_lines(document.cases), *_reasons(document.cases)):
+    notes = _figure_notes(document, console.width)
+    for text in (notes, *_peer_lines(document.cases), *_reasons(document.cases)):
         console.print(text)
     for sentence in skipped_sentences(peer for case in document.cases for peer in case.peers):
         console.print(full_sentence(sentence))
@@ -90,7 +95,9 @@ def _headline(document: ResultDocument) -> str:
 
 def _case_table(document: ResultDocument, columns: int) -> Table:
     """Without skipped cases: the reasons name them."""
-    rows = [_case_cells(case) for case in document.cases if case.verdict is not Verdict.SKIPPED]
+    rows = [
+        _case_cells(case, columns) for case in document.cases if case.verdict is not Verdict.SKIPPED
+    ]
     figures = sum(
         max([Text(name).cell_len, *(row[i].cell_len for row in rows)]) + 1
         for i, name in enumerate(HEADER)
@@ -135,8 +142,8 @@ def _peer_words(peer: PeerResult) -> str:
     return words if peer.verdict is Verdict.CLEAN else f"{words}, {peer.verdict}"
 
 
-def _case_cells(case: CaseResult) -> list[Text]:
-    name, verdict = Text(case.title), _verdict(case)
+def _case_cells(case: CaseResult, columns: int) -> list[Text]:
+    name, verdict = Text(case.title), _verdict(case, columns)
     metric = case.metrics.get(case.primary)
     if metric is None:
         return [name, *(Text("–") for _ in range(4)), verdict]
@@ -145,7 +152,7 @@ def _case_cells(case: CaseResult) -> list[Text]:
         name,
         Text(human(metric.statistics.median, metric.unit)),
         Text("–" if spread is None else f"±{_narrow(spread)}"),
-        Text(_narrow(metric.efficiency)),
+        Text(_narrow(share_of_limit(case))),
         Text(_narrow(case.delivered_ratio)),
         verdict,
     ]
@@ -156,19 +163,21 @@ def _narrow(ratio: float | None) -> str:
     return percent(ratio).replace(" ", "")
 
 
-def _verdict(case: CaseResult) -> Text:
+def _verdict(case: CaseResult, columns: int) -> Text:
     """With what the host was like, where it was not quiet."""
-    condition = case.condition
-    silent = (ConditionState.QUIET, ConditionState.UNKNOWN)
-    busy = condition is not None and condition.state not in silent
     style = VERDICT_STYLES[case.verdict] if case.verdict else "dim"
-    return Text.assemble(
-        (str(case.verdict or "unfinished"), style),
-        f", {condition.state}" if condition and busy else "",
-    )
+    busy = ""
+    if case.condition is not None and _is_busy(case):
+        busy = f", {case.condition.state}" if columns >= WIDE_COLUMNS else NOT_QUIET
+    return Text.assemble((str(case.verdict or "unfinished"), style), busy)
 
 
-def _figure_notes(document: ResultDocument) -> str:
+def _is_busy(case: CaseResult) -> bool:
+    silent = (ConditionState.QUIET, ConditionState.UNKNOWN)
+    return case.condition is not None and case.condition.state not in silent
+
+
+def _figure_notes(document: ResultDocument, columns: int) -> str:
     """What the columns mean, for the confidences that occur."""
     found = [
         metric.statistics
@@ -182,11 +191,14 @@ def _figure_notes(document: ResultDocument) -> str:
     known = [one for one in found if one.half_width_ratio is not None]
     confidences = sorted({one.interval.confidence for one in known})
     holds = ", ".join(percent(one) for one in confidences)
+    marked = columns < WIDE_COLUMNS and any(map(_is_busy, document.cases))
     return (
         f"figure: median of {n}, undisturbed; of disks and networks of all that was done. "
         + (f"within: holds the true one with {holds}. " if holds else "")
         + "limit: the figure as a share of its limit, trial by trial. delivered: all work over all "
-        "time, as a share of the figure. More, with the sources of the limits: --json."
+        "time, as a share of the figure. "
+        + (f"{NOT_QUIET}: the host was not quiet. " if marked else "")
+        + "More, with the sources of the limits: --json."
     )
 
 

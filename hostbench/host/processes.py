@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hostbench.base.cpu_times import parse_cpu_times
-from hostbench.model.events import OtherProcesses, OthersEvent
+from hostbench.model.events import OtherGroup, OtherProcesses, OthersEvent
 
 # proc_pid_stat(5), counted from behind the command.
 _PARENT, _FLAGS, _USER, _SYSTEM, _STARTED = 1, 6, 11, 12, 19
@@ -101,12 +101,17 @@ class OthersMeter:
         if before.busy_s is not None and now.busy_s is not None:
             living_s = sum(used_s[pid] for pid in ours if pid != os.getpid())
             others_s = max(0.0, now.busy_s - before.busy_s - (now.own_s - before.own_s) - living_s)
-        strangers = [one for pid, one in now.processes.items() if pid not in ours]
+        strangers = [
+            one for pid, one in now.processes.items() if pid not in ours and used_s[pid] > 0
+        ]
+        groups = {one.pid: control_group(self._proc, one.pid) for one in strangers}
+        least_s = BUSY_RATIO_LEAST * elapsed_s
         return OthersEvent(
             elapsed_s=elapsed_s,
             cpus=now.cpus,
             cpu_s=others_s,
-            busiest=_busiest(strangers, used_s, BUSY_RATIO_LEAST * elapsed_s),
+            busiest=_busiest(strangers, used_s, groups, least_s),
+            busiest_group=_busiest_group(strangers, used_s, groups, least_s),
             unseen=_hides_processes(self._proc),
             clock_held_s=max(
                 (
@@ -140,26 +145,67 @@ class OthersMeter:
                 yield path, int(path.read_text())
 
 
+def control_group(proc: Path, pid: int) -> str | None:
+    """Return the path of a process's control group, of version 2 or else that of version 1 that
+    counts CPU time; None for the root of all, and if the kernel does not tell."""
+    try:
+        lines = (proc / str(pid) / "cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    paths = {
+        names: path
+        for line in lines
+        if line.count(":") >= 2
+        for _, names, path in [line.split(":", 2)]
+    }
+    counting = next((path for names, path in paths.items() if "cpuacct" in names.split(",")), None)
+    path = counting or paths.get("", "/")
+    return None if path == "/" else path
+
+
 def _busiest(
-    processes: Iterable[Process], used_s: Mapping[int, float], least_s: float
+    processes: Iterable[Process],
+    used_s: Mapping[int, float],
+    groups: Mapping[int, str | None],
+    least_s: float,
 ) -> tuple[OtherProcesses, ...]:
     """Return those that used at least `least_s`, of one name together: a load has many workers."""
     by_name: dict[tuple[str, bool], list[int]] = {}
     for one in processes:
-        if used_s[one.pid] > 0:
-            by_name.setdefault((one.command, one.kernel), []).append(one.pid)
+        by_name.setdefault((one.command, one.kernel), []).append(one.pid)
     found = [
         OtherProcesses(
             command=command,
-            pid=max(pids, key=lambda pid: used_s[pid]),
+            pid=(most := max(pids, key=lambda pid: used_s[pid])),
             processes=len(pids),
             cpu_s=sum(used_s[pid] for pid in pids),
             kernel=kernel,
+            group=groups[most],
         )
         for (command, kernel), pids in by_name.items()
     ]
     found = [one for one in found if one.cpu_s >= least_s]
     return tuple(sorted(found, key=lambda one: -one.cpu_s)[:BUSIEST_SHOWN])
+
+
+def _busiest_group(
+    processes: Iterable[Process],
+    used_s: Mapping[int, float],
+    groups: Mapping[int, str | None],
+    least_s: float,
+) -> OtherGroup | None:
+    """Return the control group that used most, at least `least_s`; None if one name of processes
+    did all of it, which then says more."""
+    members: dict[str, list[Process]] = {}
+    for one in processes:
+        group = groups[one.pid]
+        if group is not None:
+            members.setdefault(group, []).append(one)
+    cpu_s = {group: sum(used_s[one.pid] for one in own) for group, own in members.items()}
+    most = max(cpu_s, key=lambda group: cpu_s[group], default=None)
+    if most is None or cpu_s[most] < least_s or len({one.command for one in members[most]}) == 1:
+        return None
+    return OtherGroup(group=most, processes=len(members[most]), cpu_s=cpu_s[most])
 
 
 def _descendants(of: int, processes: Iterable[Process]) -> set[int]:

@@ -1,5 +1,6 @@
 """Who took the CPU from a disturbed trial, and from all trials of a case."""
 
+import re
 from collections.abc import Sequence
 
 from hostbench.base.units import percent
@@ -62,27 +63,45 @@ def culprit_of(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
     half of what all others used; None if nobody is known to have used them."""
     used_s: dict[str, float] = {}
     names: dict[str, str] = {}
+    groups_s: dict[str, float] = {}
     for others in trials:
         for one in others.busiest:
             used_s[one.command] = used_s.get(one.command, 0.0) + one.cpu_s
             names.setdefault(one.command, _name(one))
-    seen_s = sum(used_s.values())
+        if (group := others.busiest_group) is not None:
+            groups_s[group.group] = groups_s.get(group.group, 0.0) + group.cpu_s
+    seen_s = max(sum(used_s.values()), sum(groups_s.values()))
     all_s = max(seen_s, sum(others.cpu_s or 0.0 for others in trials))
     if all_s < RATIO_LEAST * sum(others.elapsed_s for others in trials):
         return None, False
     if any(others.unseen for others in trials) and seen_s < SHARE_LEAST * all_s:
         return "processes outside this container", True
-    if not used_s:
+    most = max(used_s, key=lambda command: used_s[command], default=None)
+    if most is not None and used_s[most] >= SHARE_LEAST * all_s:
+        return names[most], True
+    # No name alone, but all that one container or unit ran: a compiler and its helpers.
+    path = max(groups_s, key=lambda path: groups_s[path], default=None)
+    if path is not None and groups_s[path] >= SHARE_LEAST * all_s:
+        return f"control group {group_name(path)}", True
+    if most is None:
         return "processes that ran for a short time", False
-    most = max(used_s, key=lambda command: used_s[command])
-    return names[most], used_s[most] >= SHARE_LEAST * all_s
+    return names[most], False
 
 
 def _name(one: OtherProcesses) -> str:
-    """`stress-ng, pid 123`; `make, 5 processes`."""
+    """`stress-ng, pid 123, of docker-3fa9c12b7d01`; `make, 5 processes`."""
     kind = ", kernel thread" if one.kernel else ""
     which = f"pid {one.pid}" if one.processes == 1 else f"{one.processes} processes"
-    return f"{one.command}{kind}, {which}"
+    of = "" if one.group is None else f", of {group_name(one.group)}"
+    return f"{one.command}{kind}, {which}{of}"
+
+
+def group_name(path: str) -> str:
+    """What a control group is called: the last part of its path without the kind of unit, the id of
+    a container as short as its engine shows it."""
+    name = path.rstrip("/").rpartition("/")[2]
+    name = re.sub(r"\.(scope|service|slice)$", "", name)
+    return re.sub(r"[0-9a-f]{64}", lambda found: found[0][:12], name)
 
 
 def _named(one: OtherProcesses, others: OthersEvent) -> str:

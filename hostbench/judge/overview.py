@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import human, percent
+from hostbench.judge.clock import clock_words, share_of_limit
 from hostbench.model.result import CaseResult, Condition, ConditionState, MetricResult, Verdict
 
 # Below it the first line says who took the rest.
@@ -112,8 +113,9 @@ def line_words(line: SubsystemLine) -> str:
     parts = []
     if line.headline is not None and line.metric is not None:
         figure = human(line.metric.statistics.median, line.metric.unit)
-        share = line.metric.efficiency
+        share, clock = share_of_limit(line.headline), clock_words(line.headline)
         of_limit = "" if share is None else f", {percent(share)} of its limit"
+        of_limit += f" ({clock})" if clock else ""
         parts.append(f"{figure} ({line.headline.title}){of_limit}")
     if line.delivered_ratio is not None:
         parts.append(f"delivered {percent(line.delivered_ratio)} at least")

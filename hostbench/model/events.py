@@ -213,8 +213,8 @@ class ProcessUsage(ProtocolModel):
 class OtherProcesses(ProtocolModel):
     """Processes of one name that are none of hostbench's and used the CPU while a trial ran.
 
-    `pid` is the one of them that used most. `kernel`: threads of the kernel, which may have worked
-    for the trial.
+    `pid` is the one of them that used most, `group` its control group, None: the root of all, or
+    the kernel does not tell. `kernel`: threads of the kernel, which may have worked for the trial.
     """
 
     command: str
@@ -222,6 +222,15 @@ class OtherProcesses(ProtocolModel):
     processes: Annotated[int, Field(gt=0)]
     cpu_s: Seconds
     kernel: bool = False
+    group: str | None = None
+
+
+class OtherGroup(ProtocolModel):
+    """A control group whose processes, none of hostbench's, used the CPU while a trial ran."""
+
+    group: str
+    processes: Annotated[int, Field(gt=0)]
+    cpu_s: Seconds
 
 
 class OthersEvent(ProtocolModel):
@@ -230,6 +239,7 @@ class OthersEvent(ProtocolModel):
 
     `cpus`: the CPUs of the host. `cpu_s`: CPU time on them that was neither hostbench's nor its
     programs', None: the kernel does not tell. `busiest`: those that used most, most first.
+    `busiest_group`: the control group that used most, if several names of processes did so in it.
     `unseen`: processes of other containers, or of the host outside this one, cannot be seen.
     `clock_held_s`: how long the CPU that suffered most was held below its clock by heat or power,
     None: the CPU has no such counter, or the kernel does not tell.
@@ -240,6 +250,7 @@ class OthersEvent(ProtocolModel):
     cpus: Annotated[int, Field(gt=0)]
     cpu_s: Seconds | None
     busiest: tuple[OtherProcesses, ...]
+    busiest_group: OtherGroup | None = None
     unseen: bool = False
     clock_held_s: Seconds | None = None
 

@@ -528,6 +528,23 @@ Record = Annotated[
 RECORD: TypeAdapter[Record] = TypeAdapter(Record)
 
 
+class CaseClock(StoredModel):
+    """The clock that a case's limit rests on (`hertz`), beside the one that the host is expected to
+    reach (`expected_hertz`, and `source` says who expects it).
+
+    `ratio` is the one over the other. `limit` is the limit at the expected clock, in the metric's
+    unit, and `efficiency` the figure's share of it: `ratio` times its share of the limit at its own
+    clock, which is the work per cycle beside the most there can be.
+    """
+
+    hertz: float
+    expected_hertz: float
+    source: str
+    ratio: float
+    limit: float
+    efficiency: float
+
+
 class PeerResult(PeerFigures):
     """The figures of a peer, and its trials."""
 
@@ -537,7 +554,8 @@ class PeerResult(PeerFigures):
 class CaseResult(TwoFigures):
     """Everything known about one case. `counted` are the indices of the trials that count,
     `equivalent_command` measures the same with a trusted tool, in a file of one's own. `naive`: the
-    workload measures the way that is known to mislead; the figure is no headline."""
+    workload measures the way that is known to mislead; the figure is no headline. `clock`: of a
+    case whose limit rests on a measured clock, in the document of its job."""
 
     case: str
     workload: str
@@ -556,6 +574,7 @@ class CaseResult(TwoFigures):
     peers: tuple[PeerResult, ...] = ()
     equivalent_command: str | None = None
     naive: bool = False
+    clock: CaseClock | None = None
     # What the document or the session says once for all cases of a workload.
     _meanings: Mapping[str, ParamMeaning] = PrivateAttr(default_factory=dict)
 

@@ -27,7 +27,8 @@ def param_word(param: ParamMeaning, value: object) -> str:
     if value is None:
         return f"{param.name} not set"
     if param.noun:
-        return f"1 {param.noun}" if value == 1 else f"{value} {param.noun}s"
+        # The word of a choice may be a number, too.
+        return f"1 {param.noun}" if str(value) == "1" else f"{value} {param.noun}s"
     if param.named:
         return f"{param.name} {value}"
     if param.name.endswith(BYTES):

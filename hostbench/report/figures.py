@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from hostbench.base.units import human, percent, plural, significant
+from hostbench.judge.clock import clock_words, share_of_limit
 from hostbench.model.result import WITH_FIGURE, CaseResult, MetricResult, PeerResult, Verdict
 from hostbench.report.content import (
     Bar,
@@ -108,12 +109,20 @@ def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
         human(metric.statistics.median, metric.unit),
         NOTHING if spread is None else f"± {percent(spread)}",
         human(metric.limit.value if metric.limit else None, metric.unit),
-        Share(metric.efficiency),
+        limit_cell(case),
         percent(case.delivered_ratio),
         Mark(case.verdict),
         NOTHING if case.condition is None else str(case.condition.state),
         str(metric.statistics.n),
     )
+
+
+def limit_cell(case: CaseResult) -> Text:
+    """The figure's share of its limit; with clock and work per cycle told apart where the clock was
+    below the expected one."""
+    clock = clock_words(case)
+    share = Share(share_of_limit(case))
+    return (share, f" {clock}") if clock else share
 
 
 def bar(case: CaseResult, name: str) -> Bar | None:

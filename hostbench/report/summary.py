@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from hostbench.base.units import duration, human, percent, plural
 from hostbench.judge.case import REASONS_SHOWN, grouped_reasons, reason_paragraphs
+from hostbench.judge.clock import slow_clock_sentence
 from hostbench.judge.overview import (
     SubsystemLine,
     condition_words,
@@ -32,11 +33,17 @@ from hostbench.report.content import (
     Paragraph,
     RowGroup,
     Section,
-    Share,
     Table,
     Text,
 )
-from hostbench.report.figures import NOTHING, by_workload, case_table, first_names, sentence
+from hostbench.report.figures import (
+    NOTHING,
+    by_workload,
+    case_table,
+    first_names,
+    limit_cell,
+    sentence,
+)
 from hostbench.report.subsystem import SubsystemReport
 from hostbench.results.sealed import UNSEALED
 
@@ -178,7 +185,7 @@ def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
         line.subsystem,
         NOTHING if metric is None else human(metric.statistics.median, metric.unit),
         NOTHING if line.headline is None else line.headline.title,
-        Share(None if metric is None else metric.efficiency),
+        NOTHING if line.headline is None else limit_cell(line.headline),
         percent(line.delivered_ratio),
         condition_words(line.condition),
         (Mark(line.worst), f" {line.verdict_counts}"),
@@ -188,8 +195,8 @@ def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
 def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemReport]) -> Section:
     """Each subsystem in a line, the figures to remember, and why each verdict is what it is."""
     headline = [case for subsystem in subsystems for case in subsystem.headline]
-    not_delivered = not_delivered_sentence(document.cases)
-    blocks: list[Block] = [Paragraph(not_delivered)] if not_delivered else []
+    first = (not_delivered_sentence(document.cases), slow_clock_sentence(document.cases))
+    blocks: list[Block] = [Paragraph(sentence) for sentence in first if sentence]
     if not all(case.naive for case in document.cases):
         blocks.append(_overview_table(document))
     blocks += [

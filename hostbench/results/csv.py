@@ -56,6 +56,8 @@ CASE_COLUMNS = (
     "condition",
     "condition_share",
     "culprit",
+    "clock_ratio",
+    "efficiency_at_expected_clock",
 )
 # From n to half_width_ratio.
 FIGURES = CASE_COLUMNS.index("limit") - CASE_COLUMNS.index("n")
@@ -107,6 +109,7 @@ def _two_figures(case: CaseResult) -> list[object]:
         case.delivered_ratio,
         figure.least_difference_ratio if figure else None,
         *((condition.state, condition.share, condition.culprit) if condition else (None,) * 3),
+        *((case.clock.ratio, case.clock.efficiency) if case.clock else (None, None)),
     ]
 
 

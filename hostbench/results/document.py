@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.judge.case import BEST, finished_case, unfinished_figures
+from hostbench.judge.clock import with_clocks
 from hostbench.judge.figure import Measured, class_spreads
 from hostbench.judge.trial import primary_metric
 from hostbench.model.events import ParamValue, StartEvent
@@ -119,7 +120,9 @@ def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> Re
         suite=session.suite,
         workloads=session.workloads,
         params=session.params,
-        cases=tuple(case_result(progress, case, everyone) for case in session.cases),
+        cases=with_clocks(
+            (case_result(progress, case, everyone) for case in session.cases), session.host
+        ),
         far_host=session.far_host,
     )
 
@@ -215,7 +218,9 @@ def full_label(
 def planned_label(case: CaseResult) -> str:
     """The case's label without what the program chose, which may be another in each job."""
     chosen = _chosen(case.params, _first_start(case.trials), case.meaning)
-    return case.label.removesuffix(chosen).strip()
+    # Old documents end in "1 streams".
+    old = f"{chosen}s" if chosen else ""
+    return case.label.removesuffix(chosen).removesuffix(old).strip()
 
 
 def _chosen(

@@ -251,7 +251,7 @@ def _limit(case: PlannedCase) -> dict[str, Limit]:
     cores = float(min(2, int(case.params["threads"])))
     factors = (
         Factor(
-            name="clock_hertz",
+            name="clock",
             value=CLOCK_HERTZ,
             unit="Hz",
             source="dependent-add chain measured in this trial under the same vector licence",

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from hostbench.host import processes
-from hostbench.host.processes import OthersMeter, read_processes
-from hostbench.judge.culprit import taken_by
+from hostbench.host.processes import OthersMeter, control_group, read_processes
+from hostbench.judge.culprit import culprit_of, group_name, taken_by
 from hostbench.judge.figure import Measured
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import measured_trial
 from hostbench.judge.verdict import case_verdict
-from hostbench.model.events import OtherProcesses, OthersEvent
+from hostbench.model.events import OtherGroup, OtherProcesses, OthersEvent
 from hostbench.model.result import Verdict
 from tests.unit.records import RATE_METRIC, bare_trial, end, planned, start
 
@@ -104,6 +104,41 @@ def test_a_stranger_is_found_and_our_own_are_not(monkeypatch: pytest.MonkeyPatch
 def test_the_culprit_in_words(seen: OthersEvent, sentence: str) -> None:
     reason = taken_by(seen)
     assert reason is not None and reason.text == sentence
+
+
+CONTAINER = f"/system.slice/docker-{'3fa9c12b7d01' + 52 * '0'}.scope"
+
+
+def test_the_culprit_and_its_control_group() -> None:
+    """A name that used half, with its group; else the group that did; else the busiest name."""
+    hog = process("stress-ng", 1.9).model_copy(update={"group": CONTAINER})
+    assert culprit_of([others(hog, cpu_s=2.0)]) == (
+        "stress-ng, pid 7, of docker-3fa9c12b7d01",
+        True,
+    )
+    group = OtherGroup(group=CONTAINER, processes=9, cpu_s=1.8)
+    several = others(process("cc1", 0.8), process("as", 0.6), process("ld", 0.4), cpu_s=2.0)
+    build = several.model_copy(update={"busiest_group": group})
+    assert culprit_of([build]) == ("control group docker-3fa9c12b7d01", True)
+    assert culprit_of([several]) == ("cc1, pid 7", False)
+    assert culprit_of([others(cpu_s=2.0)]) == ("processes that ran for a short time", False)
+    assert group_name("/kubepods.slice/kubepods-pod1.slice/") == "kubepods-pod1"
+
+
+def test_the_control_group_of_a_process(tmp_path: Path) -> None:
+    """Of version 2, of version 1, of both, of the root, and where the kernel does not tell."""
+    written = {
+        "1": ("0::/system.slice/cron.service\n", "/system.slice/cron.service"),
+        "2": ("4:memory:/m\n3:cpu,cpuacct:/a:b\n1:name=systemd:/s\n", "/a:b"),
+        "3": ("3:cpu,cpuacct:/jobs/1\n0::/init.scope\n", "/jobs/1"),
+        "4": ("0::/\n", None),
+        "5": ("garbage\n", None),
+    }
+    for pid, (text, group) in written.items():
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "cgroup").write_text(text)
+        assert control_group(tmp_path, int(pid)) == group, text
+    assert control_group(tmp_path, 6) is None
 
 
 def test_nobody_is_accused_of_nothing() -> None:

@@ -67,8 +67,10 @@ extern const char *const stream_patterns[];
 #define METRICS_BLOCK_TIME                                                                         \
     {"block_time_s_median", "s", LOWER_IS_BETTER,                                                  \
      "Time of a block of at least 8192 bytes, of those that were timed one by one: median."},      \
-        {"block_time_s_p99", "s", LOWER_IS_BETTER, "… that 99 % do not exceed."},                  \
-        {"block_time_s_p999", "s", LOWER_IS_BETTER, "… that 99.9 % do not exceed."},               \
+        {"block_time_s_p99", "s", LOWER_IS_BETTER,                                                 \
+         "… that 99 % do not exceed, with 95 % confidence."},                                      \
+        {"block_time_s_p999", "s", LOWER_IS_BETTER,                                                \
+         "… that 99.9 % do not exceed, with 95 % confidence."},                                    \
         {"block_time_s_max", "s", LOWER_IS_BETTER, "… the longest."}
 
 #endif

@@ -1,5 +1,6 @@
 #include "walk.h"
 
+#include "histogram.h"
 #include "monotonic.h"
 #include "order.h"
 #include "walk_contents.h"
@@ -318,11 +319,11 @@ void walk_empty(const struct walk *walk, uint64_t units)
 static const struct {
     const char *metric;
     double share;
-    size_t least; /* of so many times such a quantile says something */
+    bool is_bound; /* an upper one with 95 % confidence, of enough times */
 } quantiles[] = {
-    {"block_time_s_median", 0.5, 1},
-    {"block_time_s_p99", 0.99, 100},
-    {"block_time_s_p999", 0.999, 1000},
+    {"block_time_s_median", 0.5, false},
+    {"block_time_s_p99", 0.99, true},
+    {"block_time_s_p999", 0.999, true},
 };
 
 /* The times of all walks, sorted; to be freed. */
@@ -348,12 +349,17 @@ static void report_no_times(struct run *run, const char *why)
 
 static void report_quantiles(struct run *run, const double *times, size_t count)
 {
-    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++)
-        if (count < quantiles[i].least)
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        double share = quantiles[i].share;
+        bool is_bound = quantiles[i].is_bound;
+        if (is_bound && count < histogram_least(share)) {
             run_no_metric(run, quantiles[i].metric, "too few blocks were timed");
-        else
-            run_metric(run, quantiles[i].metric,
-                       times[(size_t)ceil(quantiles[i].share * (double)count) - 1]);
+            continue;
+        }
+        size_t rank =
+            is_bound ? histogram_upper_rank(count, share) : (size_t)ceil(share * (double)count);
+        run_metric(run, quantiles[i].metric, times[rank - 1]);
+    }
 }
 
 void walks_report_times(struct run *run, const struct walk *walks, const struct ground *ground)

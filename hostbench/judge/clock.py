@@ -1,0 +1,93 @@
+"""Clock and work per cycle told apart. A case's limit goes with the clock of its own trials, so a
+core that heat holds at half its clock still reaches all of it; the limit at the clock that the host
+is expected to reach shows that.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from hostbench.base.units import human, percent, plural
+from hostbench.model.host import HostInventory
+from hostbench.model.result import CaseClock, CaseResult
+
+# The name of the factor of a limit that is the clock of the trial.
+CLOCK = "clock"
+# A clock is known no better than a limit.
+TOLD_BELOW = 0.98
+
+
+def with_clocks(cases: Iterable[CaseResult], host: HostInventory) -> tuple[CaseResult, ...]:
+    """The cases; those whose limit rests on a measured clock say how far that was from the one the
+    host is expected to reach: the highest that the kernel states, or that a case of this job had,
+    whichever is higher."""
+    cases = tuple(cases)
+    clocks = {case.case: hertz for case in cases if (hertz := _clock_hertz(case)) is not None}
+    if not clocks:
+        return cases
+    fastest = max(cases, key=lambda case: clocks.get(case.case, 0.0))
+    expected_hertz, source = clocks[fastest.case], f"the highest of this job: {fastest.title}"
+    stated = host.frequency.max_hertz
+    if stated is not None and stated > expected_hertz:
+        expected_hertz, source = stated, "the highest that the kernel states (cpuinfo_max_freq)"
+    return tuple(
+        case.model_copy(update={"clock": _told_apart(case, hertz, expected_hertz, source)})
+        if (hertz := clocks.get(case.case)) is not None
+        else case
+        for case in cases
+    )
+
+
+def _clock_hertz(case: CaseResult) -> float | None:
+    metric = case.metrics.get(case.primary)
+    if metric is None or metric.limit is None or metric.efficiency is None:
+        return None
+    return next((factor.value for factor in metric.limit.factors if factor.name == CLOCK), None)
+
+
+def _told_apart(case: CaseResult, hertz: float, expected_hertz: float, source: str) -> CaseClock:
+    metric = case.metrics[case.primary]
+    assert metric.limit is not None and metric.limit.value is not None
+    assert metric.efficiency is not None
+    ratio = hertz / expected_hertz
+    return CaseClock(
+        hertz=hertz,
+        expected_hertz=expected_hertz,
+        source=source,
+        ratio=ratio,
+        limit=metric.limit.value / ratio,
+        efficiency=metric.efficiency * ratio,
+    )
+
+
+def is_slow(case: CaseResult) -> bool:
+    """Whether the clock of a case was so far below the expected one that a reader must know."""
+    return case.clock is not None and case.clock.ratio < TOLD_BELOW
+
+
+def share_of_limit(case: CaseResult) -> float | None:
+    """The figure's share of its limit: at the expected clock where the case's own was far below
+    it."""
+    if case.clock is not None and is_slow(case):
+        return case.clock.efficiency
+    metric = case.metrics.get(case.primary)
+    return None if metric is None else metric.efficiency
+
+
+def clock_words(case: CaseResult) -> str | None:
+    """`clock 95.0 %, work per cycle 98.0 %`; None where the clock is what was expected."""
+    if case.clock is None or not is_slow(case):
+        return None
+    work = percent(case.clock.efficiency / case.clock.ratio)
+    return f"clock {percent(case.clock.ratio)}, work per cycle {work}"
+
+
+def slow_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
+    """Which cases ran below the expected clock; None where all reached it."""
+    slow = [(case.clock, case) for case in cases if case.clock is not None and is_slow(case)]
+    if not slow:
+        return None
+    clock, lowest = min(slow, key=lambda pair: pair[0].ratio)
+    return (
+        f"{plural(len(slow), 'case')} ran below the clock of {human(clock.expected_hertz, 'Hz')} "
+        f"that this host is expected to reach ({clock.source}); {lowest.title} at "
+        f"{percent(clock.ratio)} of it."
+    )
