@@ -20,7 +20,6 @@ from hostbench.model.result import (
     CaseFigures,
     CaseRecord,
     CaseResult,
-    ClassSpread,
     ClassSpreads,
     IdleRecord,
     MetricResult,
@@ -104,6 +103,7 @@ def _target_reached(one: Measured, others: ClassSpreads) -> bool:
     values = one.values
     if one.is_disturbed or len(values) < max(2, one.case.repeats.min_trials):
         return False
+    # Without the drift, which no further trial narrows.
     half_width_ratio = describe(values, others.figure).half_width_ratio
     return half_width_ratio is not None and half_width_ratio <= one.case.target_half_width
 
@@ -121,7 +121,8 @@ def finished_case(
     """
     figures = unfinished_figures(one, peers, others)
     primary = figures.metrics.get(one.primary.name)
-    verdict, reasons = case_verdict(one, primary.statistics if primary else None, idle)
+    found = primary.statistics if primary else None
+    verdict, reasons = case_verdict(one, found, idle, others.drift_ratio)
     update: dict[str, object] = {"reasons": reasons}
     if verdict in (Verdict.FAILED, Verdict.SKIPPED):
         # A case that failed in one trial has no figure from the others.
@@ -140,21 +141,21 @@ def unfinished_figures(
         reasons=(),
         metrics=_metric_results(one, others),
         counted=tuple(trial.index for trial in one.counted),
-        peers=peer_figures(one.case, one.trials, peers, others.figure),
+        peers=peer_figures(one.case, one.trials, peers, others),
         others=others,
     )
 
 
 def _metric_results(one: Measured, others: ClassSpreads) -> dict[str, MetricResult]:
-    """The metrics that there are figures for. Of the primary one other cases tell how much it
-    varies; the others may be of any kind."""
+    """The metrics that there are figures for. How much the primary one varies, other cases tell,
+    too; the others may be of any kind."""
     results = {}
     for metric in one.metrics:
         used = trials_with_metric(metric.name, one.case.params, one.trials, one.counted)
         ends = [trial.end for trial in used if trial.end]
         values = [value for end in ends if (value := end.metrics[metric.name]) is not None]
         if values:
-            of_class = others.figure if metric.primary else None
+            of_class = others if metric.primary else ClassSpreads()
             results[metric.name] = _metric_result(metric, values, used, of_class)
     return results
 
@@ -163,7 +164,7 @@ def _metric_result(
     metric: Metric,
     values: Sequence[float],
     counted: Sequence[TrialRecord],
-    others: ClassSpread | None,
+    others: ClassSpreads,
 ) -> MetricResult:
     limits = [trial.limits[metric.name] for trial in counted if metric.name in trial.limits]
     ratios = [
@@ -174,7 +175,7 @@ def _metric_result(
     return MetricResult(
         unit=metric.unit,
         direction=metric.direction,
-        statistics=describe(values, others),
+        statistics=describe(values, others.figure, others.drift_ratio),
         limit=_middle_limit(limits),
         efficiency=statistics.median(ratios) if len(ratios) == len(values) else None,
     )

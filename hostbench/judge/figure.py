@@ -32,11 +32,13 @@ WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 @dataclass
 class Measured:
-    """A case, the metrics of its workload, and its trials so far."""
+    """A case, the metrics of its workload, its trials so far, and by how much figures like its own
+    drift from job to job on this host (see Subsystem.guest_drift_ratio)."""
 
     case: PlannedCase
     metrics: Sequence[Metric]
     trials: list[TrialRecord] = field(default_factory=list)
+    drift_ratio: float = 0.0
     _spreads: tuple[int, tuple[CaseSpread | None, CaseSpread | None]] = (0, (None, None))
 
     @property
@@ -97,8 +99,9 @@ def has_clean_slices(trial: TrialRecord) -> bool:
 
 def two_figures(one: Measured, others: ClassSpreads) -> TwoFigures:
     """The figures of a case, without its condition. `others`: see class_spreads."""
-    figure = _figure(one.values, one.primary.unit, others.figure)
-    delivered = _figure(one.delivered_values, one.primary.unit, others.delivered)
+    unit, drift_ratio = one.primary.unit, others.drift_ratio
+    figure = _figure(one.values, unit, others.figure, drift_ratio)
+    delivered = _figure(one.delivered_values, unit, others.delivered, drift_ratio)
     ratio = None
     if one.is_of_slices and figure and delivered and figure.value and delivered.value:
         ratio = delivered.value / figure.value
@@ -112,10 +115,12 @@ def two_figures(one: Measured, others: ClassSpreads) -> TwoFigures:
     )
 
 
-def _figure(values: Sequence[float], unit: str, others: ClassSpread | None) -> Figure | None:
+def _figure(
+    values: Sequence[float], unit: str, others: ClassSpread | None, drift_ratio: float
+) -> Figure | None:
     if not values:
         return None
-    found = describe(values, others)
+    found = describe(values, others, drift_ratio)
     interval = found.interval
     known = interval.confidence > 0
     return Figure(
@@ -123,14 +128,15 @@ def _figure(values: Sequence[float], unit: str, others: ClassSpread | None) -> F
         unit=unit,
         interval=Interval(low=interval.low, high=interval.high) if known else None,
         coverage=interval.confidence if known else None,
-        least_difference_ratio=least_difference_ratio(values, others),
+        least_difference_ratio=least_difference_ratio(values, others, drift_ratio),
         n=found.n,
+        drift_ratio=drift_ratio,
     )
 
 
 def class_spreads(one: Measured, all_cases: Iterable[Measured]) -> ClassSpreads:
-    """What the other cases of the same subsystem among `all_cases` say of how much trials differ:
-    of the figures that count, and of what was delivered."""
+    """What is known of the class of a case beside its own trials: what the other cases of the same
+    subsystem among `all_cases` say of how much trials differ, and the drift from job to job."""
     others = [
         other.spreads()
         for other in all_cases
@@ -139,4 +145,5 @@ def class_spreads(one: Measured, all_cases: Iterable[Measured]) -> ClassSpreads:
     return ClassSpreads(
         figure=class_spread(figure for figure, _ in others),
         delivered=class_spread(delivered for _, delivered in others),
+        drift_ratio=one.drift_ratio,
     )

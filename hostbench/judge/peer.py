@@ -12,6 +12,7 @@ from hostbench.model.peer import PeerEndEvent
 from hostbench.model.result import (
     WITH_FIGURE,
     ClassSpread,
+    ClassSpreads,
     PeerFigures,
     PeerResult,
     PlannedCase,
@@ -142,10 +143,10 @@ def peer_figures(
     case: PlannedCase,
     ours: Sequence[TrialRecord],
     peers: Sequence[TrialRecord],
-    others: ClassSpread | None,
+    others: ClassSpreads,
 ) -> tuple[PeerFigures, ...]:
-    """What each peer measured in turn with `ours`, in the order they ran. `others`: how much trials
-    of ours differ in other cases of the same resource; those of a peer do so, too."""
+    """What each peer measured in turn with `ours`, in the order they ran. `others`: what is known
+    of the class of the case; a peer's trials differ as much, and drift as much from job to job."""
     tools = dict.fromkeys(trial.tool for trial in peers)
     return tuple(
         result
@@ -158,15 +159,16 @@ def _figures(
     case: PlannedCase,
     ours: Sequence[TrialRecord],
     trials: Sequence[TrialRecord],
-    others: ClassSpread | None,
+    others: ClassSpreads,
 ) -> PeerFigures | None:
     started = [trial.peer_start for trial in trials if trial.peer_start is not None]
     if not started:
         return None
     start = started[-1]
     pairs = _counted_pairs(case, _pairs(ours, trials))
-    found = describe([_value(peer) for _, peer in pairs], others) if pairs else None
-    verdict, reasons = _verdict(case, trials, pairs, found)
+    values = [_value(peer) for _, peer in pairs]
+    found = describe(values, others.figure, others.drift_ratio) if pairs else None
+    verdict, reasons = _verdict(case, trials, pairs, found, others.drift_ratio)
     measured = verdict in WITH_FIGURE
     ratios = _ratios(pairs, start.metric)
     return PeerFigures(
@@ -179,7 +181,8 @@ def _figures(
         metric=start.metric,
         unit=start.unit,
         statistics=found if measured else None,
-        ratio=describe(ratios, _of_ratios(others)) if measured and ratios else None,
+        # What drifts from job to job is the same for both.
+        ratio=describe(ratios, _of_ratios(others.figure)) if measured and ratios else None,
         verdict=verdict,
         reasons=reasons,
     )
@@ -230,6 +233,7 @@ def _verdict(
     trials: Sequence[TrialRecord],
     pairs: Sequence[Pair],
     statistics: Statistics | None,
+    drift_ratio: float,
 ) -> tuple[Verdict, tuple[Reason, ...]]:
     """The worst finding decides, as for a case of ours."""
     for verdict in (Verdict.FAILED, Verdict.SKIPPED):
@@ -254,7 +258,7 @@ def _verdict(
         return Verdict.DISTURBED, tuple(reasons)
     # That a disturbed peer is noisy too is no news.
     assert statistics is not None, "a trial that neither failed nor was skipped has a figure"
-    noisy = noisy_reasons(case, statistics)
+    noisy = noisy_reasons(case, statistics, drift_ratio)
     return (Verdict.NOISY if noisy else Verdict.CLEAN), (*reasons, *noisy)
 
 

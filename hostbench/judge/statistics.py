@@ -20,6 +20,7 @@ CONFIDENCE = 0.95
 CLASS_DEGREES_MOST = 2
 # How often a second job like this one would show the least difference.
 POWER = 0.80
+NORMAL = statistics.NormalDist()
 
 # hyperfine, src/outlier_detection.rs: ten standard deviations, 1.4826 turning the median absolute
 # deviation into an estimate of the standard deviation.
@@ -35,12 +36,14 @@ UNSTABLE_DEVIATION_RATIO = 0.10
 UNSTABLE_RANGE_RATIO = 0.50
 
 
-def describe(values: Sequence[float], others: ClassSpread | None = None) -> Statistics:
-    """The statistics of at least one trial, in the unit of `values`; `others`: how much the trials
-    of other cases of the same class differ."""
+def describe(
+    values: Sequence[float], others: ClassSpread | None = None, drift_ratio: float = 0.0
+) -> Statistics:
+    """The statistics of at least one trial, in the unit of `values`. `others`, `drift_ratio`: see
+    median_interval."""
     assert values and all(math.isfinite(value) for value in values)
     median = statistics.median(values)
-    interval = median_interval(values, others)
+    interval = median_interval(values, others, drift_ratio)
     return Statistics(
         n=len(values),
         median=median,
@@ -79,22 +82,28 @@ def median_absolute_deviation(values: Sequence[float]) -> float:
 
 
 def median_interval(
-    values: Sequence[float], others: ClassSpread | None = None
+    values: Sequence[float], others: ClassSpread | None = None, drift_ratio: float = 0.0
 ) -> ConfidenceInterval:
     """The interval that holds the true median with 95 %: Student's, of the logarithms of positive
     values (a factor up and down), else of the values themselves.
 
-    The variance is that of these trials, with n - 1 degrees of freedom, and that of `others` with
-    at most CLASS_DEGREES_MOST, as a weighted mean (Smyth, "Linear models and empirical Bayes
-    methods", 2004). Values that are not positive know nothing of `others`, whose spread is
-    relative. One trial without `others` says nothing: its interval has no width and confidence 0.
+    The variance is that of these trials, with n - 1 degrees of freedom, and that of `others`, the
+    trials of other cases of the same class, with at most CLASS_DEGREES_MOST, as a weighted mean
+    (Smyth, "Linear models and empirical Bayes methods", 2004). `drift_ratio` is the standard
+    deviation between jobs, which trials of one job do not show: half the interval is the root of
+    the squares of what it would be by the trials alone and by the drift alone. Values that are not
+    positive know nothing of `others` and the drift, which are relative. One trial without `others`
+    says nothing: its interval has no width and confidence 0.
     """
     middle = statistics.median(values)
     relative = min(values) > 0
     error, degrees = _median_error(values, others if relative else None, relative=relative)
     if not degrees:
         return ConfidenceInterval(low=middle, high=middle, confidence=0.0)
-    half = student_quantile((1 + CONFIDENCE) / 2, degrees) * error
+    within = (1 + CONFIDENCE) / 2
+    half = student_quantile(within, degrees) * error
+    if relative:
+        half = math.hypot(half, NORMAL.inv_cdf(within) * drift_ratio)
     low, high = (
         (middle * math.exp(-half), middle * math.exp(half))
         if relative
@@ -103,7 +112,14 @@ def median_interval(
     return ConfidenceInterval(low=low, high=high, confidence=CONFIDENCE)
 
 
-def least_difference_ratio(values: Sequence[float], others: ClassSpread | None) -> float | None:
+def drift_half_width_ratio(drift_ratio: float) -> float:
+    """Half the interval of figures that drift so from job to job, however many trials there are."""
+    return math.sinh(NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * drift_ratio)
+
+
+def least_difference_ratio(
+    values: Sequence[float], others: ClassSpread | None, drift_ratio: float = 0.0
+) -> float | None:
     """The least relative change that a second job like this one would show in 80 of 100 attempts,
     at a level of 5 %. None: the spread is unknown."""
     if min(values) <= 0:
@@ -111,8 +127,10 @@ def least_difference_ratio(values: Sequence[float], others: ClassSpread | None) 
     error, degrees = _median_error(values, others, relative=True)
     if not degrees:
         return None
-    quantiles = student_quantile((1 + CONFIDENCE) / 2, degrees) + student_quantile(POWER, degrees)
-    return math.expm1(quantiles * math.sqrt(2) * error)
+    within = (1 + CONFIDENCE) / 2
+    by_trials = (student_quantile(within, degrees) + student_quantile(POWER, degrees)) * error
+    by_drift = (NORMAL.inv_cdf(within) + NORMAL.inv_cdf(POWER)) * drift_ratio
+    return math.expm1(math.sqrt(2) * math.hypot(by_trials, by_drift))
 
 
 @dataclass(frozen=True)

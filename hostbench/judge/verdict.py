@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hostbench.base.units import bound, percent, plural
 from hostbench.judge.culprit import TAKEN_BY
 from hostbench.judge.figure import Measured
+from hostbench.judge.statistics import drift_half_width_ratio
 from hostbench.judge.trial import (
     ABOVE_LIMIT,
     DISTURBANCE_CODES,
@@ -20,10 +21,14 @@ CPU_RATIO = "disturbance.cpu_ratio"
 
 
 def case_verdict(
-    one: Measured, statistics: Statistics | None, idle: IdleRecord | None
+    one: Measured,
+    statistics: Statistics | None,
+    idle: IdleRecord | None,
+    drift_ratio: float = 0.0,
 ) -> tuple[Verdict, tuple[Reason, ...]]:
-    """Whether the figure of a case, described by `statistics`, may be used at its interval. What
-    the host was like is the case's condition (condition.py).
+    """Whether the figure of a case, described by `statistics`, may be used at its interval, which
+    holds `drift_ratio` (see median_interval). What the host was like is the case's condition
+    (condition.py).
 
     The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. Findings that do
     not decide are reasons all the same.
@@ -39,7 +44,7 @@ def case_verdict(
     findings = [
         (Verdict.INVALID, _invalid(one)),
         (Verdict.DISTURBED, _disturbed(counted, len(trials))),
-        (Verdict.NOISY, noisy_reasons(one.case, statistics)),
+        (Verdict.NOISY, noisy_reasons(one.case, statistics, drift_ratio)),
         (Verdict.CLEAN, _remarks(one, statistics, idle)),
     ]
     verdict = next((verdict for verdict, reasons in findings if reasons), Verdict.CLEAN)
@@ -92,20 +97,26 @@ def _over_trials(trials: Sequence[TrialRecord], code: str, of: int) -> Reason:
     return Reason(code=code, text=f"{which}{text}")
 
 
-def noisy_reasons(case: PlannedCase, statistics: Statistics) -> list[Reason]:
-    """Why the spread between trials is too large; nothing when it is not."""
-    reasons = []
-    target = case.target_half_width
-    if statistics.half_width_ratio is not None and statistics.half_width_ratio > target:
-        reasons.append(
+def noisy_reasons(case: PlannedCase, statistics: Statistics, drift_ratio: float) -> list[Reason]:
+    """Why the interval is too wide; nothing when it is not. `drift_ratio`: see median_interval."""
+    half_width_ratio, target = statistics.half_width_ratio, case.target_half_width
+    if half_width_ratio is None or half_width_ratio <= target:
+        return []
+    text = (
+        f"the figure is known within ± {percent(half_width_ratio)} after "
+        f"{plural(statistics.n, 'trial')} (the target is ± {bound(target)}); "
+    )
+    if drift_half_width_ratio(drift_ratio) > target:
+        return [
             Reason(
-                code="wide_interval",
-                text=f"the figure is known within ± {percent(statistics.half_width_ratio)} after "
-                f"{plural(statistics.n, 'trial')} (the target is ± {bound(target)}); "
-                "quieten the host or raise max_trials",
+                code="drifting_host",
+                text=f"{text}figures of this kind differ by {percent(drift_ratio)} between jobs on "
+                "a virtual machine, whose neighbours take part of the host unseen, so no number of "
+                "trials in one job reaches it: measure at several times, or on bare metal",
             )
-        )
-    return reasons
+        ]
+    text += "quieten the host or raise max_trials"
+    return [Reason(code="wide_interval", text=text)]
 
 
 def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> list[Reason]:

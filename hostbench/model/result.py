@@ -363,11 +363,13 @@ class Statistics(StoredModel):
 
 
 class ClassSpreads(StoredModel):
-    """What the other cases of a class said, when a case ended, of the figures of trials that count
-    and of what trials delivered; None: nothing."""
+    """What was known of the class of a case, when it ended, beside its own trials: how much those
+    of the other cases differ, in the figures that count and in what was delivered (None: nothing is
+    known), and by how much figures of this class drift from job to job on such a host."""
 
     figure: ClassSpread | None = None
     delivered: ClassSpread | None = None
+    drift_ratio: float = 0.0
 
 
 class Interval(StoredModel):
@@ -382,7 +384,8 @@ class Figure(StoredModel):
 
     `interval` holds the true one with the probability `coverage`; both are None where the spread
     is unknown. `least_difference_ratio`: the least relative change that a second job like this one
-    would show in 4 of 5 attempts, None: it cannot be told.
+    would show in 4 of 5 attempts, None: it cannot be told. `drift_ratio`: the part of both that is
+    not seen in the trials, the standard deviation between jobs on such a host; 0: none is known.
     """
 
     value: float
@@ -391,6 +394,7 @@ class Figure(StoredModel):
     coverage: float | None
     least_difference_ratio: float | None
     n: int
+    drift_ratio: float = 0.0
 
 
 class ConditionState(StrEnum):

@@ -55,8 +55,10 @@ class Subsystem:
     `is_quiet`: while it measures, samples are kept in memory, since to write them out would disturb
     what is measured. `target_half_width`: how wide half an interval may be, as a share of the
     figure, before a case is called noisy, unless its suite says otherwise: what figures of this
-    class of resource reach on a quiet host. `sensitivity`: what of
-    a busy host changes its figures.
+    class of resource reach on a quiet host. `guest_drift_ratio`: by how much all figures of a job
+    lie off those of the jobs before and after it on a virtual machine, which trials that follow
+    each other within a minute cannot show (standard deviation of the logarithms; measured by
+    benchmarks/trust); 0: unknown. `sensitivity`: what of a busy host changes its figures.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Subsystem:
     has_devices: bool = False
     is_quiet: bool = False
     target_half_width: float = 0.02
+    guest_drift_ratio: float = 0.0
     sensitivity: Sensitivity = Sensitivity.HOST
 
     def __post_init__(self) -> None:

@@ -99,10 +99,18 @@ def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
 
 def measured_cases(progress: Progress) -> dict[str, Measured]:
     """Every case of the job with its trials so far, by case."""
-    workloads = progress.session.workloads
+    session, known = progress.session, subsystems()
+    drifts = {name: one.guest_drift_ratio for name, one in known.items()}
+    if not session.host.virtualisation.is_guest:
+        drifts = {}
     return {
-        case.case: Measured(case, workloads[case.workload], progress.trials.get(case.case, [])[:])
-        for case in progress.session.cases
+        case.case: Measured(
+            case,
+            session.workloads[case.workload],
+            progress.trials.get(case.case, [])[:],
+            drifts.get(case.subsystem, 0.0),
+        )
+        for case in session.cases
     }
 
 

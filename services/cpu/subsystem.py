@@ -62,4 +62,6 @@ class Cpu(Subsystem, HasPeers, HasChecks, HasReport):
         return report(cases, document)
 
 
-SUBSYSTEM = Cpu(name="cpu", title="CPU", port=8001, sensitivity=Sensitivity.CORE)
+SUBSYSTEM = Cpu(
+    name="cpu", title="CPU", port=8001, guest_drift_ratio=0.004, sensitivity=Sensitivity.CORE
+)

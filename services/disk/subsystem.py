@@ -91,5 +91,6 @@ SUBSYSTEM = Disk(
     has_scratch=True,
     is_quiet=True,
     target_half_width=0.10,
+    guest_drift_ratio=0.08,
     sensitivity=Sensitivity.WAKING,
 )

@@ -69,4 +69,6 @@ class Mem(Subsystem, HasPeers, HasChecks, HasReport):
         return report(cases, document)
 
 
-SUBSYSTEM = Mem(name="mem", title="Memory", port=8002, target_half_width=0.05)
+SUBSYSTEM = Mem(
+    name="mem", title="Memory", port=8002, target_half_width=0.05, guest_drift_ratio=0.08
+)

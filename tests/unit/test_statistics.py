@@ -78,17 +78,20 @@ def test_values_that_are_not_positive_have_an_interval_of_differences() -> None:
     assert least_difference_ratio([0.0, 1.0], of_class) is None
 
 
-def simulated(n: int, deviations: float, others: bool) -> tuple[float, float]:
+def simulated(
+    n: int, deviations: float, others: bool, drift: float = 0.0, known_drift: float = 0.0
+) -> tuple[float, float]:
     """How often the true value is inside, and the median half-width over the deviation, where the
-    deviations of the cases of a class differ by a factor of e to the power of `deviations`."""
+    deviations of the cases of a class differ by a factor of e to the power of `deviations`, and
+    jobs as a whole by `drift`, of which `known_drift` is known."""
     random = np.random.default_rng(20261123)
     inside, widths = [], []
     for _ in range(1500):
         sigmas = 0.02 * np.exp(random.normal(0, deviations, 9))
         cases = [list(np.exp(random.normal(0, sigma, n))) for sigma in sigmas]
-        one = median_interval(
-            cases[0], class_spread(map(case_spread, cases[1:])) if others else None
-        )
+        moved = math.exp(random.normal(0, drift))
+        of_class = class_spread(map(case_spread, cases[1:])) if others else None
+        one = median_interval([moved * value for value in cases[0]], of_class, known_drift)
         inside.append(one.low <= 1 <= one.high)
         widths.append((one.high - one.low) / 2 / sigmas[0])
     return float(np.mean(inside)), float(np.median(widths))
@@ -103,6 +106,17 @@ def test_coverage_is_what_a_simulation_finds() -> None:
     _, alone = simulated(3, 0.5, others=False)
     _, moderated = simulated(3, 0.5, others=True)
     assert moderated < 1.5 * 1.31 < alone
+
+
+def test_an_interval_holds_what_drifts_from_job_to_job() -> None:
+    unknown, _ = simulated(3, 0.5, others=True, drift=0.05)
+    known, _ = simulated(3, 0.5, others=True, drift=0.05, known_drift=0.05)
+    assert unknown < 0.75 and 0.94 <= known < 0.99
+    least, of_class = [0.98, 1.0, 1.02], ClassSpread(deviation_ratio=0.02, degrees=60, cases=30)
+    by_trials, by_both = (least_difference_ratio(least, of_class, drift) for drift in (0, 0.05))
+    assert by_trials is not None and by_both is not None
+    # Alone: (1.96 + 0.84) times the root of 2 times 5 %.
+    assert by_both**2 > by_trials**2 + 0.19**2
 
 
 def test_the_least_difference_is_found_in_four_of_five() -> None:

@@ -47,12 +47,15 @@ def trial(
 
 
 def verdict_of(
-    trials: list[TrialRecord], idle: IdleRecord | None = None, **repeats: Any
+    trials: list[TrialRecord],
+    idle: IdleRecord | None = None,
+    drift_ratio: float = 0.0,
+    **repeats: Any,
 ) -> tuple[Verdict, list[str]]:
     case = planned(repeats=Repeats(**({"min_trials": 3, "max_trials": 5} | repeats)))
     measured = Measured(case, (RATE_METRIC,), trials)
-    figures = describe(measured.values) if measured.values else None
-    verdict, reasons = case_verdict(measured, figures, idle)
+    figures = describe(measured.values, None, drift_ratio) if measured.values else None
+    verdict, reasons = case_verdict(measured, figures, idle, drift_ratio)
     return verdict, [reason.code for reason in reasons]
 
 
@@ -165,6 +168,10 @@ def test_clean() -> None:
 
 def test_noisy_when_the_interval_stays_wide() -> None:
     assert verdict_of(several([97.0, 100.0, 103.0])) == (Verdict.NOISY, ["wide_interval"])
+    # What other jobs would find differs by more than the target, however well these trials agree.
+    close = several([99.99, 100.0, 100.01])
+    assert verdict_of(close, drift_ratio=0.02) == (Verdict.NOISY, ["drifting_host"])
+    assert verdict_of(close, drift_ratio=0.005) == (Verdict.CLEAN, [])
 
 
 def test_noisy_when_unstable() -> None:
