@@ -3,6 +3,7 @@
 
 #include "json.h"
 #include "output.h"
+#include "sentinel.h"
 #include "summary.h"
 
 #include <math.h>
@@ -293,6 +294,23 @@ static void disturbance_object(struct json *json, struct reasons *reasons,
     json_close_object(json);
 }
 
+static void sentinel_object(struct json *json, struct reasons *reasons, const struct trial *trial)
+{
+    const char *object = "sentinel", *unsuited = sentinel_unsuited(trial->run);
+    const struct sentinel *before = &trial->sentinel_before, *after = &trial->sentinel_after;
+    if (unsuited) {
+        json_null(json, object);
+        json_string(&reasons->json, object, unsuited);
+        return;
+    }
+    json_open_object(json, object);
+    json_number(json, "alone_before", before->alone);
+    json_number(json, "all_before", before->all);
+    json_number(json, "alone_after", after->alone);
+    json_number(json, "all_after", after->all);
+    json_close_object(json);
+}
+
 bool event_end(const struct trial *trial)
 {
     struct line line;
@@ -308,6 +326,7 @@ bool event_end(const struct trial *trial)
     json_string(json, "basis", summary.basis);
     thread_objects(json, &reasons, trial, &summary);
     disturbance_object(json, &reasons, trial, &summary);
+    sentinel_object(json, &reasons, trial);
     json_bool(json, "verified", true);
     json_number(json, "elapsed_s", summary.elapsed_s);
     json_open_object(json, "reasons");

@@ -133,6 +133,14 @@ struct worker {
     struct thread_figures figures;
 };
 
+/* Additions per cycle of the first thread: the median of those alone, and the most of those beside
+ * the other threads. Both were taken in turn, so a neighbour on the other hardware thread of the
+ * core, who comes and goes, takes from both or from neither. NaN: not measured. */
+struct sentinel {
+    double alone, all;
+    _Atomic double begin_s; /* by the first thread; 0 before */
+};
+
 struct trial {
     struct run *run;
     struct worker *workers;
@@ -150,6 +158,7 @@ struct trial {
     double start_s;
     double reporter_cpu_s;
     struct host_usage host_before, host_after;
+    struct sentinel sentinel_before, sentinel_after;
     double process_cpu_s; /* in the timed region: all threads, and the kernel's workers for them */
     double empty_loop_s;  /* of one operation, on the first thread; NaN: not measured */
     double empty_loop_ratio;

@@ -5,6 +5,7 @@
 #include "loop.h"
 #include "memory.h"
 #include "reporter.h"
+#include "sentinel.h"
 #include "slices.h"
 #include "team.h"
 
@@ -228,6 +229,7 @@ static void *work(void *argument)
     if (!run_stopping(run))
         announce(worker);
     barrier_wait(&trial->barrier);
+    sentinel_watch(worker, &trial->sentinel_before);
     if (!run_stopping(run))
         run_fail(run, warm_up(worker));
     settle(worker);
@@ -240,6 +242,7 @@ static void *work(void *argument)
     if (!run_stopping(run))
         after_region(worker);
     barrier_wait(&trial->barrier);
+    sentinel_watch(worker, &trial->sentinel_after);
     if (!run_stopping(run))
         run_fail(run, verify(worker));
     if (!run_stopping(run))
@@ -347,8 +350,12 @@ bool trial_ended(const struct trial *trial)
 void trial_execute(struct trial *trial, struct run *run)
 {
     struct reporter reporter = {0};
-    *trial =
-        (struct trial){.run = run, .wake_fd = -1, .empty_loop_s = NAN, .empty_loop_ratio = NAN};
+    *trial = (struct trial){.run = run,
+                            .wake_fd = -1,
+                            .empty_loop_s = NAN,
+                            .empty_loop_ratio = NAN,
+                            .sentinel_before = {NAN, NAN, 0},
+                            .sentinel_after = {NAN, NAN, 0}};
     run->trial = trial;
     raise_descriptor_limit();
     run_fail(run, trial_allocate(trial, &reporter));

@@ -43,8 +43,10 @@ FIELDS = (
     *("round", "plant", "time_unix_s", "exit_code", "took_s", "workload", "verdict"),
     *("value", "low", "high", "undisturbed", "delivered", "delivered_low", "delivered_high"),
     *("delivered_ratio", "least_difference_ratio", "condition", "share", "culprit", "n"),
-    "delivered_n",
+    *("delivered_n", "slowest"),
 )
+# Workloads whose figure is a time: of these less is better.
+LATENCIES = ("mem.pointer_chase", "net.tcp_rr")
 RAW = BENCHMARKS / "trust/results/jobs.csv"
 DOCUMENTS = BENCHMARKS.parent / "build/trust"
 SETTLE_S = 0.5
@@ -140,6 +142,7 @@ def rows(case: dict[str, Any]) -> dict[str, Any]:
     figure = case.get("figure") or {}
     interval, condition = figure.get("interval") or {}, case.get("condition") or {}
     given = (delivered or {}).get("interval") or {}
+    trials = [one["value"] for one in case["trials"] if one.get("value")]
     return {
         "workload": case["workload"],
         "verdict": case["verdict"],
@@ -157,6 +160,8 @@ def rows(case: dict[str, Any]) -> dict[str, Any]:
         "culprit": condition.get("culprit"),
         "n": figure.get("n"),
         "delivered_n": (delivered or {}).get("n"),
+        # Of the figures of single trials: whether something took the host from one of them.
+        "slowest": (max if case["workload"] in LATENCIES else min)(trials, default=None),
     }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.trust.experiment import PLANTS, QUIET, RAW, Plant
+from benchmarks.trust.experiment import LATENCIES, PLANTS, QUIET, RAW, Plant
 from hostbench.judge.statistics import CLASS_DEGREES_MOST, student_quantile
 
 # The truth of a moment is the median of so many quiet jobs, the nearest ones.
@@ -27,12 +27,11 @@ CLASSES = {
     "net.tcp_stream": "network",
     "net.tcp_rr": "network",
 }
-# Seconds: of these less is better.
-LATENCIES = ("mem.pointer_chase", "net.tcp_rr")
 # Figures that may be used.
 USABLE = ("clean", "noisy")
-# What is wrong to say of a quiet host. What the hypervisor takes is there, and may be said.
-FALSE_ALARMS = ("shared", "throttled", "quota")
+# What is said of a host on which nothing was planted. What the hypervisor takes is counted by the
+# kernel; these are inferred.
+ALARMS = ("shared", "throttled", "quota")
 # A disturbance that leaves a case more than this share of what a quiet host delivers took nothing.
 FELT_RATIO = 0.97
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -40,7 +39,12 @@ CELL_LEAST_RATIO = 17 / 20
 Row = dict[str, Any]
 # Of the truth from a figure, in half-widths of its interval, and the interval's degrees of freedom.
 Distance = tuple[float, int]
-NUMBERS = ("value", "low", "high", "delivered", "delivered_low", "delivered_high", "time_unix_s")
+NUMBERS = (
+    *("value", "low", "high", "delivered", "delivered_low", "delivered_high", "time_unix_s"),
+    "slowest",
+)
+# A trial this much slower than its neighbours bears out that something took the host from it.
+SLOW_RATIO = 0.95
 
 
 def load(path: Path) -> list[Row]:
@@ -187,13 +191,14 @@ def sharpness(rows: Sequence[Row]) -> str:
 
 def print_quiet(rows: Sequence[Row]) -> None:
     """What is said of a host on which nothing was planted."""
-    print("| class | clean | noisy | not usable | false alarm | error of figures |")
-    print("|---|---|---|---|---|---|")
+    print("| class | clean | noisy | not usable | alarm | of these false | error of figures |")
+    print("|---|---|---|---|---|---|---|")
     for kind in kinds():
         own = [row for row in of_class(rows, kind) if row["plant"] == QUIET]
         counts = [sum(row["verdict"] == word for row in own) for word in USABLE]
-        alarms = sum(row["condition"] in FALSE_ALARMS for row in own)
-        cells = [*counts, len(own) - sum(counts), share(alarms, len(own))]
+        alarms = [row for row in own if row["condition"] in ALARMS]
+        false = sum(not is_borne_out(row, rows) for row in alarms)
+        cells = [*counts, len(own) - sum(counts), len(alarms), share(false, len(own))]
         print(f"| {kind} | {' | '.join(map(str, cells))} | {error_words(errors(own, rows))} |")
 
 
@@ -222,6 +227,16 @@ def print_plants(rows: Sequence[Row]) -> None:
             )
     jobs = {(row["time_unix_s"], row["exit_code"]) for row in rows}
     print(f"\nExit code 0: {sum(code == '0' for _, code in jobs)} of {len(jobs)} jobs.")
+
+
+def is_borne_out(row: Row, rows: Sequence[Row]) -> bool:
+    """Whether a trial of this case was slower than the neighbouring jobs: something took the host
+    from it, although nothing was planted."""
+    true = truth(row, rows, "value", QUIET)
+    if true is None or row["slowest"] is None:
+        return False
+    of_true = row["slowest"] / true
+    return bool((1 / of_true if row["workload"] in LATENCIES else of_true) < SLOW_RATIO)
 
 
 def right(answers: Sequence[bool]) -> str:

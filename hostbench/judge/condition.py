@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from hostbench.judge.culprit import TICK_S, culprit_of, others_of, used_ratio
 from hostbench.judge.figure import Measured
 from hostbench.judge.trial import (
+    PARTLY_SHARED_CORE,
+    SHARED_CORE,
     STEAL_RATIO_MOST,
     UNSTEADY,
     best_over_figure,
+    core_ratios,
     cpu_ratio_of,
+    is_disturbed,
     reason_codes,
 )
 from hostbench.model.events import EndEvent, OthersEvent, StartEvent
@@ -80,10 +84,16 @@ def _least(state: ConditionState) -> float:
 
 
 def _hidden(trial: TrialRecord, primary: Metric) -> float:
-    if trial.end is None or UNSTEADY not in reason_codes(trial):
+    if trial.end is None:
         return 0.0
-    ratio = best_over_figure(trial.end, primary)
-    return 0.0 if ratio is None else 1 - 1 / ratio
+    codes, lost = reason_codes(trial), 0.0
+    if UNSTEADY in codes and (ratio := best_over_figure(trial.end, primary)):
+        lost = 1 - 1 / ratio
+    # Of slices that tell it themselves, those before and after say no more.
+    if SHARED_CORE in codes or (PARTLY_SHARED_CORE in codes and is_disturbed(trial)):
+        ratios = core_ratios(trial.end)
+        lost = max(lost, 1 - sum(min(1.0, ratio) for ratio in ratios) / len(ratios))
+    return lost
 
 
 def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:

@@ -13,7 +13,13 @@ from hostbench.judge.statistics import (
     describe,
     least_difference_ratio,
 )
-from hostbench.judge.trial import CLEAN_SLICES, is_disturbed, primary_metric
+from hostbench.judge.trial import (
+    CLEAN_SLICES,
+    SHARED_CORE,
+    is_disturbed,
+    primary_metric,
+    reason_codes,
+)
 from hostbench.model.result import (
     WITH_FIGURE,
     ClassSpread,
@@ -48,11 +54,14 @@ class Measured:
 
     @property
     def counted(self) -> tuple[TrialRecord, ...]:
-        """The trials with an undisturbed figure where there is one, otherwise all with a figure."""
+        """The trials with an undisturbed figure where there is one, otherwise all with a figure; of
+        these the ones whose threads had a core each, where there is one."""
         measured = tuple(trial for trial in self.trials if trial.verdict in WITH_FIGURE)
         undisturbed = tuple(trial for trial in measured if not is_disturbed(trial))
         of_slices = tuple(trial for trial in undisturbed if has_clean_slices(trial))
-        return of_slices or undisturbed or measured
+        found = of_slices or undisturbed or measured
+        on_own_cores = tuple(one for one in found if SHARED_CORE not in reason_codes(one))
+        return on_own_cores or found
 
     @property
     def values(self) -> list[float]:

@@ -48,6 +48,9 @@ USED_RATIO_MOST = 0.05
 NOT_IDLE = "host_not_idle"
 # What a figure is made of where slices ran that nothing interrupted; a tenth of them at least.
 CLEAN_SLICES = "clean_slices"
+# Of the additions per cycle of a core alone, beside our other threads: two hardware threads of one
+# core did 0.5 to 0.6 of it, distinct cores 0.95 to 1.05 (AMD EPYC of family 25).
+OWN_CORE_RATIO_LEAST = 0.75
 # Any throttling means that a cgroup quota, not the CPU, was measured.
 THROTTLED_S_MOST = 0.0
 ABOVE_LIMIT = "above_limit"
@@ -61,7 +64,9 @@ DEVICE_ERRORS = ("ecc", "xid")
 CROWDED_OUT_CODES = frozenset({"dirty_slices", "cpu_taken_away", "host_in_use"})
 # Something that cannot be seen from here had the cores: slices that nothing interrupted were slow.
 UNSTEADY = "unsteady"
-DISTURBANCE_CODES = CROWDED_OUT_CODES | {"stolen", "throttled", UNSTEADY}
+# The hypervisor had two of our threads on one core, throughout the trial; and in a part of it.
+SHARED_CORE, PARTLY_SHARED_CORE = "shared_core", "partly_shared_core"
+DISTURBANCE_CODES = CROWDED_OUT_CODES | {"stolen", "throttled", UNSTEADY, PARTLY_SHARED_CORE}
 INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 
 
@@ -130,6 +135,30 @@ def _unsteadiness(end: EndEvent, primary: Metric) -> Reason | None:
         text=f"the best slice that nothing interrupted did {ratio:.2f} times what the figure says "
         f"(at most {STEADY_RATIO_MOST:.2f} is expected): something outside this host, or on the "
         "other thread of a core, slowed down the cores, or their clock fell",
+    )
+
+
+def core_ratios(end: EndEvent) -> tuple[float, ...]:
+    """What the first thread's core did beside the other threads, over what it did alone: before the
+    trial and after it; empty where that was not measured."""
+    seen = end.sentinel
+    if seen is None:
+        return ()
+    pairs = ((seen.all_before, seen.alone_before), (seen.all_after, seen.alone_after))
+    return tuple(beside / alone for beside, alone in pairs if alone)
+
+
+def _shared_core(end: EndEvent) -> Reason | None:
+    shared = [ratio < OWN_CORE_RATIO_LEAST for ratio in core_ratios(end)]
+    if not any(shared):
+        return None
+    seen = end.sentinel
+    assert seen is not None
+    return Reason(
+        code=SHARED_CORE if all(shared) else PARTLY_SHARED_CORE,
+        text="threads share a core, which the host calls two: the first did "
+        f"{seen.alone_before:.1f} additions a cycle alone and {seen.all_before:.1f} beside the "
+        f"others before the trial, {seen.alone_after:.1f} and {seen.all_after:.1f} after it",
     )
 
 
@@ -296,7 +325,11 @@ def measured_trial(
         disturbances += _use_by_others(record)
     culprit = taken_by(record.others) if _was_crowded_out(disturbances) else None
     stands = sensitivity is Sensitivity.CORE and record.end.basis == CLEAN_SLICES
+    shared_core = _shared_core(record.end)
+    if shared_core and shared_core.code == PARTLY_SHARED_CORE:
+        disturbances += (shared_core,)
     verdict = Verdict.CLEAN
+    # Slices of kernels on registers tell themselves whether their core was shared.
     unsteady = _unsteadiness(record.end, primary) if stands else None
     if unsteady:
         disturbances += (unsteady,)
@@ -305,12 +338,13 @@ def measured_trial(
         verdict = Verdict.CLEAN if stands else Verdict.DISTURBED
     elif too_high:
         verdict = Verdict.INVALID
+    remarks = [one for one in (culprit, shared_core) if one and one not in disturbances]
     if not_the_disk:
         verdict = Verdict.INVALID
     return record.model_copy(
         update={
             "verdict": verdict,
-            "reasons": too_high + not_the_disk + disturbances + ((culprit,) if culprit else ()),
+            "reasons": (*too_high, *not_the_disk, *disturbances, *remarks),
             "value": value,
             "efficiency": efficiency(value, limits.get(primary.name), primary.direction),
             "limits": limits,

@@ -11,6 +11,7 @@ from hostbench.judge.trial import (
     DISTURBANCE_CODES,
     INVALID_CODES,
     NOT_IDLE,
+    SHARED_CORE,
     above_limit,
     is_disturbed,
     reason_codes,
@@ -137,6 +138,8 @@ def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> 
         remarks.append(
             Reason(code="single_trial", text=f"one trial: the spread between trials is {spread}")
         )
+    if any(SHARED_CORE in reason_codes(trial) for trial in counted):
+        remarks.append(_over_trials(counted, SHARED_CORE, len(trials)))
     remarks += _unconfirmed(one)
     if statistics.outliers:
         remarks.append(

@@ -154,14 +154,28 @@ class Disturbance(ProtocolModel):
     harness_ratio: Ratio | None
 
 
+class Sentinel(ProtocolModel):
+    """Additions per cycle of the first thread, alone and beside the other threads, before the
+    warm-up and after the timed region: two threads that share a core do what one does."""
+
+    alone_before: Ratio
+    all_before: Ratio
+    alone_after: Ratio
+    all_after: Ratio
+
+
 class EndEvent(ProtocolModel):
-    """The trial measured. `reasons` says under a dotted name why a value is null."""
+    """The trial measured. `reasons` says under a dotted name why a value is null.
+
+    `sentinel` None: it says nothing of such a workload, or the program is of an earlier version.
+    """
 
     event: Literal["end"]
     metrics: Metrics
     basis: Literal["clean_slices", "whole_run"]
     threads: tuple[ThreadReport, ...]
     disturbance: Disturbance
+    sentinel: Sentinel | None = None
     verified: Literal[True]
     elapsed_s: Seconds
     reasons: dict[str, str]

@@ -173,6 +173,10 @@ def _reports_its_metrics(events: list[Any], table: Table, trial: Trial) -> None:
         if value is None
     }
     nulls |= {f"disturbance.{name}" for name, value in end["disturbance"].items() if value is None}
+    if end["sentinel"] is None:
+        nulls.add("sentinel")
+    else:
+        assert all(value > 0 for value in end["sentinel"].values())
     assert nulls == set(end["reasons"])
     requestable = {param.name for param in workload.params if param.scope == "request"}
     assert set(events[0]["params"]) == requestable

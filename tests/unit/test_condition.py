@@ -7,8 +7,10 @@ import pytest
 from hostbench.judge.condition import OUTSIDE_HOST, condition_of
 from hostbench.judge.figure import Measured
 from hostbench.judge.overview import line_words, not_delivered_sentence, overview
-from hostbench.judge.trial import measured_trial
-from hostbench.model.events import OtherProcesses, OthersEvent
+from hostbench.judge.statistics import describe
+from hostbench.judge.trial import PARTLY_SHARED_CORE, SHARED_CORE, measured_trial, reason_codes
+from hostbench.judge.verdict import case_verdict
+from hostbench.model.events import OtherProcesses, OthersEvent, Sentinel
 from hostbench.model.result import Condition, ConditionState, TrialRecord, Verdict
 from hostbench.model.subsystem import Sensitivity
 from hostbench.results.document import assemble, replay
@@ -38,6 +40,8 @@ def others(cpu_s: float | None, *busiest: OtherProcesses, **changes: Any) -> Oth
 def trial(
     index: int = 0,
     meanwhile: OthersEvent | None = None,
+    sensitivity: Sensitivity = Sensitivity.CORE,
+    sentinel: Sentinel | None = None,
     *,
     rate: float = 100.0,
     delivered: float = 98.0,
@@ -47,11 +51,10 @@ def trial(
 ) -> TrialRecord:
     """A trial of a register kernel on two CPUs, a second long."""
     metrics = {RATE: rate, MAKESPAN.name: delivered, BEST.name: best}
-    ended = end(rate, **disturbance).model_copy(update={"metrics": metrics})
+    update = {"metrics": metrics, "sentinel": sentinel}
+    ended = end(rate, **disturbance).model_copy(update=update)
     events = (begun or start(), ended, *([] if meanwhile is None else [meanwhile]))
-    return measured_trial(
-        bare_trial(index, events=events), METRICS, {}, sensitivity=Sensitivity.CORE
-    )
+    return measured_trial(bare_trial(index, events=events), METRICS, {}, sensitivity=sensitivity)
 
 
 def condition(*trials: TrialRecord) -> Condition:
@@ -71,6 +74,44 @@ def test_a_quiet_host_and_one_that_tells_nothing() -> None:
     }
     assert condition(trial(**nothing)).state is ConditionState.UNKNOWN
     assert condition_of(Measured(planned(), METRICS, [])) is None
+
+
+def sentinel(before: float, after: float) -> Sentinel:
+    """What a core that adds 4 times a cycle does beside the other threads."""
+    return Sentinel(alone_before=4, all_before=before, alone_after=4, all_after=after)
+
+
+def test_two_threads_on_one_core_outside_this_host() -> None:
+    host, core = Sensitivity.HOST, Sensitivity.CORE
+    # Memory: what lay between before and after is unknown, so the trial is disturbed; a change.
+    change = trial(0, others(0.0), host, sentinel(4, 2))
+    assert (change.verdict, reason_codes(change)) == (Verdict.DISTURBED, {PARTLY_SHARED_CORE})
+    assert "4.0 additions a cycle alone and 4.0 beside" in change.reasons[0].text
+    assert "4.0 and 2.0 after it" in change.reasons[0].text
+    found = condition(change)
+    assert (found.state, found.culprit) == (ConditionState.SHARED, OUTSIDE_HOST)
+    assert found.share == pytest.approx(0.25) and not found.is_sure
+    # Slices of a kernel on registers would differ if it had lasted.
+    brief = trial(0, others(0.0), core, sentinel(2, 4))
+    assert brief.verdict is Verdict.CLEAN
+    assert condition(brief).state is ConditionState.QUIET
+    for sensitivity in (host, core):
+        both = [
+            trial(n, others(0.0), sensitivity, sentinel(2, 2), rate=50.0, best=50.0)
+            for n in range(3)
+        ]
+        assert {one.verdict for one in both} == {Verdict.CLEAN}
+        found = condition(*both)
+        assert found.state is ConditionState.SHARED and found.share == pytest.approx(0.5)
+        # A host that is always so has no other figure, and says it; else these are left out.
+        measured = Measured(planned(), METRICS, both)
+        assert measured.values == [50.0] * 3
+        verdict, reasons = case_verdict(measured, describe(measured.values), None)
+        assert verdict is Verdict.CLEAN and [one.code for one in reasons] == [SHARED_CORE]
+        own = trial(3, others(0.0), sensitivity, sentinel(4, 4))
+        assert Measured(planned(), METRICS, [*both, own]).values == [100.0]
+    # Nothing lost, nothing said.
+    assert condition(trial(0, others(0.0), host, sentinel(3.9, 3.2))).state is ConditionState.QUIET
 
 
 def test_the_largest_share_wins_and_the_others_stand_beside_it() -> None:
