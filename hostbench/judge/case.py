@@ -5,6 +5,7 @@ Report, CSV, points and API read the figures that stand in the case's record.
 """
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from hostbench.base.units import plural
@@ -13,7 +14,7 @@ from hostbench.judge.figure import Measured, two_figures
 from hostbench.judge.peer import peer_figures, shown_text
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import NOT_IDLE, efficiency
-from hostbench.judge.verdict import case_verdict
+from hostbench.judge.verdict import UNSTABLE, case_verdict
 from hostbench.model.events import ParamValue
 from hostbench.model.limit import Limit
 from hostbench.model.result import (
@@ -217,7 +218,9 @@ def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
     for case in cases:
         if case.verdict is not Verdict.SKIPPED:
             for code, text in {reason.code: reason.text for reason in case.reasons}.items():
-                found.setdefault(code, []).append((case.title, text))
+                # Of a noisy case the width of its interval says it.
+                if code != UNSTABLE or case.verdict is not Verdict.NOISY:
+                    found.setdefault(code, []).append((case.title, text))
         for peer in case.peers:
             if peer.reasons and peer.verdict is not Verdict.SKIPPED:
                 title = f"{case.title}, {peer.tool} {peer.verdict}"
@@ -229,13 +232,26 @@ def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
 
 
 def _skipped(cases: Sequence[CaseResult]) -> list[str]:
-    """Why cases were skipped, each reason with all that have it: a GPU is missing for many."""
-    titles: dict[str, list[str]] = {}
+    """Why cases were skipped, each reason with all that have it, as `gpu (7 cases)` where these are
+    all of a subsystem: a GPU is missing for many."""
+    found: dict[str, list[CaseResult]] = {}
     for case in cases:
         if case.verdict is Verdict.SKIPPED:
             own = [reason.text for reason in case.reasons if reason.code != NOT_IDLE]
-            titles.setdefault("; ".join(own), []).append(case.title)
-    return [full_sentence(f"{', '.join(found)}, skipped: {why}") for why, found in titles.items()]
+            found.setdefault("; ".join(own), []).append(case)
+    there_are = Counter(map(_subsystem, cases))
+    sentences = []
+    for why, skipped in found.items():
+        counts = Counter(map(_subsystem, skipped))
+        whole = [name for name, n in counts.items() if n == there_are[name] > 1]
+        names = [f"{name} ({counts[name]} cases)" for name in whole]
+        names += [case.title for case in skipped if _subsystem(case) not in whole]
+        sentences.append(full_sentence(f"{', '.join(names)}, skipped: {why}"))
+    return sentences
+
+
+def _subsystem(case: CaseResult) -> str:
+    return case.workload.split(".")[0]
 
 
 def _texts(reasons: Sequence[Reason]) -> str:

@@ -18,6 +18,7 @@ from hostbench.judge.trial import (
 )
 from hostbench.model.result import IdleRecord, PlannedCase, Reason, Statistics, TrialRecord, Verdict
 
+UNSTABLE = "unstable"
 CPU_RATIO = "disturbance.cpu_ratio"
 
 
@@ -150,7 +151,7 @@ def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> 
             )
         )
     if statistics.unstable:
-        remarks.append(Reason(code="unstable", text=statistics.unstable))
+        remarks.append(Reason(code=UNSTABLE, text=statistics.unstable))
     remarks += _unseen_remarks(counted)
     remarks += _warnings(counted)
     if idle is not None and idle.idle is False:

@@ -62,7 +62,7 @@ def test_the_table(measured: Ended) -> None:
     lines = measured.output.splitlines()
     assert max(map(len, lines)) <= 80
     header = next(line for line in lines if line.startswith("case"))
-    for column in ("figure", "within", "limit", "delivered", "verdict"):
+    for column in ("figure", "within", "limit", "given", "verdict"):
         assert column in header
     assert any(line.startswith("cpu: ") for line in lines[: lines.index(header)])
     rows = lines[lines.index(header) :]

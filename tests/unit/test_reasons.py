@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hostbench.judge.case import reason_paragraphs
+from hostbench.judge.case import grouped_reasons, reason_paragraphs
 from hostbench.judge.trial import NOT_IDLE
 from hostbench.model.result import CaseResult, Reason, Verdict
 
@@ -16,6 +16,13 @@ def case(workload: str, verdict: Verdict, *reasons: tuple[str, str]) -> CaseResu
         "peers": (),
     }
     return CaseResult.model_construct(**fields)
+
+
+def test_a_subsystem_of_which_nothing_runs_is_named_once() -> None:
+    lacking = ("unsupported", "no GPU")
+    skipped = [case(f"gpu.{name}", Verdict.SKIPPED, lacking) for name in ("fma", "copy", "gemm")]
+    alone = case("net.tcp_rr", Verdict.SKIPPED, lacking)
+    assert grouped_reasons([*skipped, alone]) == ["gpu (3 cases), net.tcp_rr, skipped: no GPU."]
 
 
 def test_what_many_cases_lack_is_said_once() -> None:
