@@ -49,12 +49,20 @@ FIGURES = {
     "E": ("round_trip_s", SECONDS),
     "F": ("launch_time_s", SECONDS),
 }
-# Of a GPU, in units of their own: clock on the left, power and temperature on the right.
-CARD = {
-    "A": ("nvml_clock_hertz", "clock", CLOCK),
-    "B": ("power_watts", "power", POWER),
-    "C": ("temperature_celsius", "temperature", TEMPERATURE),
+# The charts of these, one a unit: a second axis would shift the time axis, and nothing would stand
+# above its like.
+FIGURE_CHARTS = {
+    RATE: ("Operations a second", "Operations a second of every sample, a second each"),
+    BANDWIDTH: ("Bytes a second", "Bytes a second of every sample, a second each"),
+    SECONDS: (
+        "Time of an operation",
+        "The time of an access, a commit, a round trip or a launch, of every sample, a second each",
+    ),
 }
+# What the kernel counts in steps of two seconds says nothing of shorter trials.
+PRESSURE_LEAST_S = 2
+# The share of a trial that ends at once is that of its start.
+USE_LEAST_S = 0.1
 LATENCIES = {"A": ("latency_p50_s", "50 %"), "B": ("latency_p99_s", "99 %")}
 # Wide enough for every unit, so that the charts stand exactly above one another.
 AXIS_PIXELS = 90
@@ -86,14 +94,16 @@ def live() -> dashboard.Dashboard:
         .with_panel(_clean_now())
         .with_panel(_clock_now())
         .with_panel(_trials_done())
-        .with_panel(_rates())
+        .with_panel(_figures(RATE))
+        .with_panel(_figures(BANDWIDTH))
+        .with_panel(_figures(SECONDS))
         .with_panel(_latencies())
         .with_panel(_clean_shares())
         .with_panel(_clocks())
-        .with_panel(_card())
         .with_panel(_disturbances())
         .with_panel(_own_use())
         .with_panel(_trials())
+        .with_row(_card())
     )
 
 
@@ -172,24 +182,18 @@ def _strip(title: str, description: str, height: int, unit: str) -> timeseries.P
     )
 
 
-def _rates() -> timeseries.Panel:
+def _figures(unit: str) -> timeseries.Panel:
+    """A chart of the metrics that have this unit."""
+    title, description = FIGURE_CHARTS[unit]
     panel = (
-        _strip(
-            "Rate or time",
-            "Operations a second, bytes a second or the time of an access, a round trip or a "
-            "launch, of every sample, a second each; of longer ranges their means. Of disks both "
-            "operations and bytes.",
-            9,
-            RATE,
-        )
+        _strip(title, f"{description}; of longer ranges their means.", 7, unit)
         .point_size(4)
         .show_points(common.VisibilityMode.AUTO)
         .axis_soft_min(0)
     )
-    for ref, (metric, unit) in FIGURES.items():
-        panel = panel.with_target(series(samples(metric, TAGS), NAME, ref)).override_by_query(
-            ref, [prop("unit", unit)]
-        )
+    for ref, (metric, its_unit) in FIGURES.items():
+        if its_unit == unit:
+            panel = panel.with_target(series(samples(metric, TAGS), NAME, ref))
     return panel
 
 
@@ -236,20 +240,22 @@ def _clocks() -> timeseries.Panel:
     ).with_target(series(samples("clock_hertz", TAGS), NAME))
 
 
-def _card() -> timeseries.Panel:
-    panel = _strip(
-        "Clock, power and temperature of the GPU",
-        "What the card reports, second by second, beside the rate above: its clock falls "
-        "where power or temperature reach their limits. Only NVIDIA's cards report it.",
-        7,
-        CLOCK,
-    )
-    for ref, (metric, name, unit) in CARD.items():
-        panel = panel.with_target(series(samples(metric, TAGS), f"{NAME}: {name}", ref))
-        if unit != CLOCK:
-            right = [prop("unit", unit), prop("custom.axisPlacement", "right")]
-            panel = panel.override_by_query(ref, right)
-    return panel
+def _card() -> dashboard.Row:
+    """Folded, since most hosts have no GPU."""
+    charts = {
+        "nvml_clock_hertz": ("Clock of the GPU", CLOCK),
+        "power_watts": ("Power of the GPU", POWER),
+        "temperature_celsius": ("Temperature of the GPU", TEMPERATURE),
+    }
+    row = dashboard.Row("GPU: clock, power and temperature").collapsed(True)
+    for metric, (title, unit) in charts.items():
+        description = (
+            "What the card reports, second by second: its clock falls where power or temperature "
+            "reach their limits. Only NVIDIA's cards report it."
+        )
+        target = series(samples(metric, TAGS), NAME)
+        row = row.with_panel(_strip(title, description, 6, unit).with_target(target))
+    return row
 
 
 def _marks(title: str, description: str, height: int, unit: str) -> timeseries.Panel:
@@ -272,21 +278,23 @@ def _disturbances() -> timeseries.Panel:
         "Disturbance of each trial",
         "What the kernel counted during a trial, as shares of its threads' time: waiting in the "
         "run queue, stolen by the hypervisor, throttled by a cgroup's quota; and the share of the "
-        "time in which any task of the host waited for a CPU. One mark a trial, where it began; "
-        "it comes when the trial has ended, and of many trials in a pixel the worst is shown. No "
-        "mark: nothing of that kind happened.",
+        "time in which any task of the host waited for a CPU, of trials of two seconds and more. "
+        "One mark a trial, where it began; it comes when the trial has ended, and of many trials in "
+        "a pixel the worst is shown. No mark: nothing of that kind happened.",
         7,
         SHARE,
     ).axis_soft_min(0)
     for ref, (field, (name, shade, over)) in zip("ABCD", marks.items(), strict=True):
         some = f'{CHOSEN_JOB} AND "{field}" > 0'
+        if field == "psi_cpu_some_s":
+            some += f' AND "elapsed_s" >= {PRESSURE_LEAST_S}'
         text = highest(f'"{field}" / {over}', "disturbance", some)
         panel = panel.with_target(series(text, name, ref)).override_by_name(name, [colour(shade)])
     return panel
 
 
 def _own_use() -> timeseries.Panel:
-    some = f"{one_of('host')} AND {one_of('job')}"
+    some = f'{one_of("host")} AND {one_of("job")} AND "elapsed_s" >= {USE_LEAST_S}'
     text = highest('"cpu_ratio"', "control_plane", some, ("component",))
     return (
         _marks(

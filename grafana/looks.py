@@ -15,6 +15,8 @@ OVERVIEW, LIVE = "hostbench-overview", "hostbench-live"
 CPU, MEM, DISK, NET = "hostbench-cpu", "hostbench-mem", "hostbench-disk", "hostbench-net"
 GPU = "hostbench-gpu"
 ALL = ".*"
+# The hidden variable that all jobs of a board of samples stand for.
+NEWEST = "newest"
 
 # `si:` takes the prefixes of the SI; Grafana's own unit for a rate counts in K, M, B and T. Bytes a
 # second have the prefixes of the SI, sizes those of powers of two.
@@ -246,7 +248,20 @@ def sample_variables() -> list[builders.QueryVariable]:
             # A job's id begins with its time.
             sort = dashboard.VariableSort.ALPHABETICAL_DESC
         found.append(variable(name, question, description, sort))
-    return found
+    *others, job = found
+    where = " AND ".join(["$timeFilter", *map(one_of, names[:-1])])
+    newest = (
+        f'SELECT "job", last("v") FROM (SELECT last("value") AS "v" FROM "{SAMPLES}"."sample" '
+        f'WHERE {where} GROUP BY "job")'
+    )
+    follows = (
+        variable(NEWEST, newest, "The job with the last sample; it changes when another begins.")
+        .multi(False)
+        .include_all(False)
+        .hide(dashboard.VariableHide.HIDE_VARIABLE)
+    )
+    # Nobody chose a job: the board follows the one that runs.
+    return [*others, follows, job.label("job (All: the newest)").all_value(f"${{{NEWEST}:regex}}")]
 
 
 def api_variable() -> builders.ConstantVariable:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,16 @@ def panel_queries(chosen: Chosen) -> list[BoardQuery]:
             board["uid"], panel["title"], target["refId"], filled(target["query"], chosen, board)
         )
         for board in boards()
-        for panel in board["panels"]
+        for panel in _panels(board)
         for target in panel.get("targets", [])
     ]
+
+
+def _panels(board: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Those of folded rows, too."""
+    for panel in board["panels"]:
+        yield panel
+        yield from panel.get("panels", ())
 
 
 def variable_queries(chosen: Chosen) -> list[BoardQuery]:
@@ -71,7 +78,8 @@ def filled(text: str, chosen: Chosen, board: Mapping[str, Any]) -> str:
     def choice(found: re.Match[str]) -> str:
         values = chosen.variables.get(found[1])
         if values is None:
-            return str(all_values[found[1]])
+            # A variable without a value for all has the only one there is.
+            return _REGEX_VARIABLE.sub(choice, all_values[found[1]] or ".*")
         escaped = [_SPECIAL.sub(r"\\\g<0>", value) for value in values]
         return escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})"
 

@@ -1,5 +1,6 @@
 """The boards: what is committed is what the code says, and every query answers the truth."""
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -241,6 +242,26 @@ def test_variables_offer_what_there_is(document: ResultDocument, influx: InfluxC
         # Grafana takes the second column of each row.
         values = {str(row[1]) for series in influx.query(query.text) for row in series.values}
         assert values == expected[query.board, query.panel], query
+
+
+def test_the_live_board_follows_the_newest_job(
+    document: ResultDocument, influx_server: InfluxServer, influx: InfluxClient, database: str
+) -> None:
+    later = [
+        dataclasses.replace(
+            point,
+            tags={**point.tags, "job": "20991231T235959Z-later-0000"},
+            time_ms=point.time_ms + 60_000,
+        )
+        for point in document_points(document)
+        if point.retention == "samples" and point.measurement == "sample"
+    ]
+    (text,) = [one.text for one in variable_queries(chosen(document)) if one.panel == "newest"]
+    for expected in (document.job.id, "20991231T235959Z-later-0000"):
+        ((row,),) = [one.values for one in influx.query(text)]
+        assert row[1] == expected
+        with influx_server.client(database=database) as writer:
+            writer.write([line(point) for point in later], "samples")
 
 
 @pytest.mark.parametrize("document", [ALL], indirect=True)

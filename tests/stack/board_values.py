@@ -23,7 +23,13 @@ FIGURES = dict(
 CARD = {"A": "nvml_clock_hertz", "B": "power_watts", "C": "temperature_celsius"}
 PERCENTILES = tuple(f"latency_{name}_s" for name in ("p50", "p90", "p99", "p99_9"))
 LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
-SAMPLE_METRICS = {"Clean slices": "clean_slice_ratio", "Core clock": CLOCK}
+SAMPLE_METRICS = {
+    "Clean slices": "clean_slice_ratio",
+    "Core clock": CLOCK,
+    "Clock of the GPU": CARD["A"],
+    "Power of the GPU": CARD["B"],
+    "Temperature of the GPU": CARD["C"],
+}
 TAGGED = (
     "dtype", "isa", "threads", "pages", "pattern", "load", "operation", "index", "cache_mode",
     "engine", "target", "direction", "ip_version", "send_path",
@@ -141,11 +147,11 @@ class Expected:
             **self._disk_answers(),
             **self._net_answers(),
             **self._gpu_answers(),
-            ("live", "Clock, power and temperature of the GPU"): lambda ref: self._samples(
-                CARD[ref]
-            ),
             ("live", "Latest sample"): lambda ref: self._latest_figures(FIGURES[ref]),
-            ("live", "Rate or time"): lambda ref: self._samples(FIGURES[ref]),
+            **{
+                ("live", panel): lambda ref: self._samples(FIGURES[ref])
+                for panel in ("Operations a second", "Bytes a second", "Time of an operation")
+            },
             ("live", "Latency of operations"): lambda ref: self._samples(LATENCIES[ref]),
             ("live", "Clean slices, latest"): lambda _: self._latest("clean_slice_ratio"),
             ("live", "Core clock, latest"): lambda _: self._latest(CLOCK),
@@ -830,7 +836,7 @@ class Expected:
         for _, trial in self._ended():
             assert trial.end is not None
             value = getattr(trial.end.disturbance, field)
-            if value:
+            if value and (a_thread or trial.end.elapsed_s >= 2):
                 share = value / trial.end.elapsed_s
                 share /= len(trial.end.threads) if a_thread else 1
                 found.append((round(trial.time_unix_s * 1000), share))
@@ -918,4 +924,5 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
             for (board, row), metric in rows.items()
         },
         ("hostbench-live", "job"): {document.job.id},
+        ("hostbench-live", "newest"): {document.job.id},
     }
