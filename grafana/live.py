@@ -279,8 +279,8 @@ def _disturbances() -> timeseries.Panel:
         "What the kernel counted during a trial, as shares of its threads' time: waiting in the "
         "run queue, stolen by the hypervisor, throttled by a cgroup's quota; and the share of the "
         "time in which any task of the host waited for a CPU, of trials of two seconds and more. "
-        "One mark a trial, where it began; it comes when the trial has ended, and of many trials in "
-        "a pixel the worst is shown. No mark: nothing of that kind happened.",
+        "One mark a trial, where it began; it comes when the trial has ended, and of many in a "
+        "pixel the worst is shown. No mark: nothing of that kind happened.",
         7,
         SHARE,
     ).axis_soft_min(0)
