@@ -22,7 +22,7 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.doctor import calls
 from hostbench.doctor.examination import all_checks
 from hostbench.model.doctor import DoctorReport
-from tests.faults.command import Command, Ended
+from tests.faults.command import Command, Ended, end_of
 from tests.faults.test_cgroup_limits import V2, group
 from tests.patience import SOON_S, wait_until
 
@@ -87,7 +87,7 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> Examined:
     command = Command(directory, PYTHONDONTWRITEBYTECODE="1")
     command.lock.write_text(json.dumps({"holder": {"job": "an-old-job", "pid": 1}}))
     started_s, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    ended = command.run("doctor", "--json")
+    ended = end_of(command.start("doctor", "--json"))
     took_s, after = time.monotonic() - started_s, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Examined(directory, ended, took_s, cpu_s)

@@ -21,7 +21,7 @@ from hostbench.judge.case import finished_case
 from hostbench.judge.figure import Measured
 from hostbench.model.registry import subsystem_names
 from hostbench.results.store import JobDirectory
-from tests.faults.command import CHECKOUT, Command, Ended, WithReport
+from tests.faults.command import CHECKOUT, Command, Ended, WithReport, end_of
 
 FORCE = ("--idle-policy", "force")
 # A run as short as they get.
@@ -392,7 +392,7 @@ def cpu_seconds_of_children() -> float:
 
 def test_help_says_the_exit_codes_and_starts_fast(command: Command) -> None:
     began_s = cpu_seconds_of_children()
-    ended = command.run("run", "--help")
+    ended = end_of(command.start("run", "--help"))
     used_s = cpu_seconds_of_children() - began_s
     # What it takes where nothing else runs: other work stretches the time, hardly this.
     assert used_s < 0.7

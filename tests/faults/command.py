@@ -15,6 +15,7 @@ from typing import Any
 
 from hostbench.model.registry import subsystem_names
 from tests.patience import comes_true, wait_until
+from tests.stack import preloaded
 
 CHECKOUT = Path(__file__).parents[2]
 PROGRAMS = CHECKOUT / "build" / "release"
@@ -63,10 +64,8 @@ class Command:
         self, *arguments: str, prefix: Sequence[str] = (), **options: Any
     ) -> subprocess.Popen[str]:
         """`prefix` stands before the command."""
-        if arguments[0] == "run":
-            arguments += self.run_options
         return subprocess.Popen(
-            [*prefix, sys.executable, "-m", "hostbench", *arguments],
+            [*prefix, sys.executable, "-m", "hostbench", *self._completed(arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -76,7 +75,15 @@ class Command:
         )
 
     def run(self, *arguments: str, timeout_s: float = 60, **options: Any) -> Ended:
-        return end_of(self.start(*arguments, **options), timeout_s)
+        """Forked from a process that has imported its modules, unless there are options of `start`,
+        or variables for Python itself."""
+        if options or not preloaded.can_fork(self.environment):
+            return end_of(self.start(*arguments, **options), timeout_s)
+        completed, directory = self._completed(arguments), self.results.parent
+        return Ended(*preloaded.run("hostbench", completed, self.environment, directory, timeout_s))
+
+    def _completed(self, arguments: Sequence[str]) -> Sequence[str]:
+        return (*arguments, *self.run_options) if arguments[0] == "run" else arguments
 
     def jobs(self) -> list[Path]:
         return sorted(self.results.glob("*-*-*")) if self.results.is_dir() else []

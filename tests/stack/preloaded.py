@@ -1,32 +1,55 @@
-"""Servers that are forked from a process which has imported their modules: the imports are two
-thirds of what a start costs, and a run of all tests starts some three hundred servers.
+"""Servers and commands that are forked from a process which has imported their modules: the imports
+are two thirds of what a start costs, and a run of all tests starts some three hundred servers and
+half as many commands.
 
-What is forked runs the module's own `main` with the directory, environment and output that it was
-given, as `python -m MODULE` would. /proc shows the command line and the environment of the process
-that it was forked from.
+What is forked runs `python -m PACKAGE` with the directory, environment and output that it was
+given; its standard input is empty. /proc shows the command line and the environment of the process
+that it was forked from. What else a process inherits, such as limits, is that of pytest when the
+first one was forked.
 """
 
 import atexit
 import contextlib
 import gc
 import importlib
+import io
 import json
 import os
+import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 CHECKOUT = Path(__file__).parents[2]
-# What can be run, and what these import once they have read their settings.
-PACKAGES = ("hostbench.service", "orchestrator")
-LATER = ("hostbench.service.app", "orchestrator.app", "hostbench.web.server")
+# What can be run, and what it imports, most of it once it has read its settings or arguments.
+MODULES = {
+    "hostbench": (
+        "hostbench.cli.commands",
+        "hostbench.cli.doctor",
+        "hostbench.cli.listing",
+        "hostbench.cli.plan_view",
+        "hostbench.cli.render_jobs",
+        "hostbench.cli.stack",
+        "hostbench.cli.watching",
+        "hostbench.doctor.examination",
+        "hostbench.page.job",
+        "hostbench.report.html",
+        "hostbench.report.markdown",
+    ),
+    "hostbench.service": ("hostbench.service.app", "hostbench.web.server"),
+    "orchestrator": ("orchestrator.app", "hostbench.web.server"),
+}
 REQUEST_BYTES = 1 << 20
+PIECE_BYTES = 1 << 16
+# Before a test changes it.
+ENVIRONMENT = dict(os.environ)
 
 
 class Forked:
@@ -72,11 +95,10 @@ def start(
     log: IO[bytes],
     prefix: Sequence[str] = (),
 ) -> Server:
-    """Runs `python -m PACKAGE` of `PACKAGES` in the checkout; `log` gets what it says. One that has
-    a command before it (`prefix`), or other modules to find than the tests, is not forked."""
-    if not prefix and environment.get("PYTHONPATH") == os.environ.get("PYTHONPATH"):
-        request = {"run": package, "arguments": arguments, "environment": environment}
-        return Forked(int(_ask(request, log.fileno())))
+    """Runs a server of `MODULES` in the checkout; `log` gets what it says. One that has a command
+    before it (`prefix`), or that `can_fork` refuses, is not forked."""
+    if not prefix and can_fork(environment):
+        return _fork(package, arguments, environment, CHECKOUT, *[log.fileno()] * 2)
     return subprocess.Popen(
         [*prefix, sys.executable, "-m", package, *arguments],
         cwd=CHECKOUT,
@@ -85,6 +107,80 @@ def start(
         stderr=log,
         env=environment,
     )
+
+
+def run(
+    package: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    directory: Path,
+    timeout_s: float,
+) -> tuple[int, str, str]:
+    """Runs a command of `MODULES`, where `can_fork` says so; its exit code, output and errors.
+    Kills it and raises TimeoutExpired when it takes longer."""
+    until_s = time.monotonic() + timeout_s
+    # No files: the name /dev/stdout would open them anew.
+    ends, its_ends = zip(os.pipe(), os.pipe(), strict=True)
+    with contextlib.ExitStack() as files:
+        pipes = [files.enter_context(os.fdopen(end, "rb", buffering=0)) for end in ends]
+        try:
+            process = _fork(package, arguments, environment, directory, *its_ends)
+        finally:
+            for end in its_ends:
+                os.close(end)
+        try:
+            said = _read_to_the_end(pipes, until_s)
+            code = process.wait(max(0, until_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise subprocess.TimeoutExpired([package, *arguments], timeout_s) from None
+    output, errors = (text.decode().replace("\r\n", "\n") for text in said)
+    return code, output, errors
+
+
+def _read_to_the_end(pipes: Sequence[io.FileIO], until_s: float) -> list[bytes]:
+    """Until every process that can write to them has ended."""
+    said, left = dict.fromkeys(pipes, b""), set(pipes)
+    while left:
+        ready, _, _ = select.select(left, [], [], max(0, until_s - time.monotonic()))
+        if not ready:
+            raise subprocess.TimeoutExpired("its output", 0)
+        for pipe in ready:
+            said[pipe] += (piece := pipe.read(PIECE_BYTES))
+            if not piece:
+                left.remove(pipe)
+    return list(said.values())
+
+
+def can_fork(environment: Mapping[str, str]) -> bool:
+    """Whether Python reads nothing else from it when it starts than from that of the tests."""
+    return _read_at_start(environment) == _read_at_start(ENVIRONMENT)
+
+
+def _read_at_start(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    prefixes = ("PYTHON", "LANG", "LC_")
+    found = {name: value for name, value in environment.items() if name.startswith(prefixes)}
+    path = found.pop("PYTHONPATH", "").split(os.pathsep)
+    # The checkout is in the path of all.
+    return found, [place for place in path if place not in ("", str(CHECKOUT))]
+
+
+def _fork(
+    package: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    directory: Path,
+    *streams: int,
+) -> Forked:
+    """`streams`: its standard output and error."""
+    request = {
+        "run": package,
+        "arguments": arguments,
+        "environment": dict(environment),
+        "directory": str(directory),
+    }
+    return Forked(int(_ask(request, *streams)))
 
 
 def _ask(request: Mapping[str, Any], *files: int) -> str:
@@ -105,6 +201,7 @@ def _server() -> socket.socket:
             cwd=CHECKOUT,
             stdin=subprocess.DEVNULL,
             pass_fds=[its.fileno()],
+            env=ENVIRONMENT,
         )
 
     def end() -> None:
@@ -115,43 +212,68 @@ def _server() -> socket.socket:
     return own
 
 
-def _serve(connection: socket.socket) -> int:
-    """Answers requests until the other end is closed. Returns the exit code, in what was forked,
-    too."""
-    for module in (*map(_main_of, PACKAGES), *LATER):
-        importlib.import_module(module)
-    gc.freeze()
+def _serve(connection: socket.socket) -> None:
+    """Answers requests until the other end is closed; in what was forked, runs it."""
+    code: int | None = None
+
+    def end() -> None:
+        if code is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    # After all else that is done at the end, but before the modules are taken apart, which takes
+    # twice as long as a short command.
+    atexit.register(end)
     while True:
-        text, files, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 1)
+        text, files, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 2)
         if not text:
-            return 0
+            return
         request = json.loads(text)
         if "wait" in request:
             _, status = os.waitpid(request["wait"], 0)
             answer = os.waitstatus_to_exitcode(status)
         else:
+            for module in MODULES[request["run"]]:
+                importlib.import_module(module)
+            gc.freeze()
             answer = os.fork()
             if answer == 0:
                 connection.close()
-                return _run(request, *files)
-            os.close(files[0])
+                code = _run(request, files)
+                return
+            for file in files:
+                os.close(file)
         connection.send(str(answer).encode())
 
 
-def _run(request: dict[str, Any], log: int) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(log, stream.fileno())
-    os.close(log)
+def _run(request: dict[str, Any], files: Sequence[int]) -> int:
+    """Its exit code; what it raises is left to the interpreter."""
+    # Anew: those of the start remember what kind of file they had.
+    sys.stdout = _writer(sys.stdout, files[0])
+    sys.stderr = _writer(sys.stderr, files[1])
+    sys.stderr.reconfigure(line_buffering=True)
+    os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    module, arguments = sys.modules[_main_of(request["run"])], request["arguments"]
-    sys.argv = [str(module.__file__), *arguments]
-    return int(module.main(arguments) if arguments else module.main())
+    sys.argv[1:] = request["arguments"]
+    try:
+        runpy.run_module(request["run"], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if not isinstance(ended.code, int):
+            raise
+        return ended.code
+    return 0
 
 
-def _main_of(package: str) -> str:
-    return f"{package}.__main__"
+def _writer(before: TextIO, file: int) -> io.TextIOWrapper:
+    """To `file`, in place of what `before` writes to."""
+    os.dup2(file, before.fileno())
+    os.close(file)
+    return os.fdopen(
+        before.fileno(), "w", encoding=before.encoding, errors=before.errors, closefd=False
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(_serve(socket.socket(fileno=int(sys.argv[1]))))
+    _serve(socket.socket(fileno=int(sys.argv[1])))
