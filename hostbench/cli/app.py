@@ -356,6 +356,12 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return _complain(
             ResourceError(f"cannot write the output: {error.strerror}; free space, or pipe it on")
         )
+    finally:
+        # Whoever read the progress may be gone; the result counts all the same.
+        try:
+            sys.stderr.flush()
+        except OSError:
+            _to_nowhere(sys.stderr)
 
 
 def _invoke(arguments: Sequence[str]) -> int:

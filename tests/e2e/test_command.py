@@ -317,7 +317,8 @@ def test_a_full_disk_behind_standard_output_is_one_line(command: Command, measur
 
 
 def test_a_measurement_survives_the_reader_of_its_progress(tmp_path: Path) -> None:
-    command = Command(tmp_path)
+    # As most users have it: what could not be written is tried again when the interpreter ends.
+    command = Command(tmp_path, PYTHONUNBUFFERED="")
     process = command.start(
         "run", "--workload", "cpu.clock", "--param", "duration_s=0.3", "--param", "threads=1",
         "--trials", "2", *FORCE, "--json",
