@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hostbench.base.cpu_times import parse_cpu_times
-from hostbench.model.events import OtherGroup, OtherProcesses, OthersEvent
+from hostbench.model.events import DiskUse, DiskUser, OtherGroup, OtherProcesses, OthersEvent
 
 # proc_pid_stat(5), counted from behind the command.
 _PARENT, _FLAGS, _USER, _SYSTEM, _STARTED = 1, 6, 11, 12, 19
@@ -19,11 +19,14 @@ _FIRST_NAMESPACE = "pid:[4026531836]"
 BUSIEST_SHOWN = 3
 # A process below this share of a CPU explains nothing.
 BUSY_RATIO_LEAST = 0.01
+# What getrusage(2) counts blocks of.
+_BLOCK_BYTES = 512
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process at one moment: CPU time in seconds, of all its threads."""
+    """One process at one moment: CPU time in seconds, of all its threads, and what it has read from
+    disks and written to them, None: unknown, or not asked for."""
 
     pid: int
     command: str
@@ -31,16 +34,27 @@ class Process:
     cpu_s: float
     started: int
     kernel: bool
+    disk_bytes: int | None = None
 
     def used_since(self, before: Mapping[int, "Process"]) -> float:
         """Return its CPU time since `before` was read; all of it if it began later."""
+        earlier = self._earlier(before)
+        return self.cpu_s if earlier is None else max(0.0, self.cpu_s - earlier.cpu_s)
+
+    def moved_since(self, before: Mapping[int, "Process"]) -> int:
+        """Return what it moved to and from disks since then; 0 where that is unknown."""
+        earlier = self._earlier(before)
+        known = 0 if earlier is None else earlier.disk_bytes or 0
+        return max(0, (self.disk_bytes or 0) - known)
+
+    def _earlier(self, before: Mapping[int, "Process"]) -> "Process | None":
         earlier = before.get(self.pid)
-        same = earlier is not None and earlier.started == self.started
-        return max(0.0, self.cpu_s - earlier.cpu_s) if same and earlier else self.cpu_s
+        return earlier if earlier is not None and earlier.started == self.started else None
 
 
-def read_processes(proc: Path) -> dict[int, Process]:
-    """Return every process by its id; those that end meanwhile are left out."""
+def read_processes(proc: Path, *, disks: bool = False) -> dict[int, Process]:
+    """Return every process by its id, with its use of `disks` if asked for; those that end
+    meanwhile are left out."""
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     found = {}
     for entry in proc.glob("[0-9]*"):
@@ -59,8 +73,18 @@ def read_processes(proc: Path) -> dict[int, Process]:
             cpu_s=(int(fields[_USER]) + int(fields[_SYSTEM])) / ticks_per_s,
             started=int(fields[_STARTED]),
             kernel=bool(int(fields[_FLAGS]) & _KERNEL_THREAD),
+            disk_bytes=_disk_bytes(entry) if disks else None,
         )
     return found
+
+
+def _disk_bytes(entry: Path) -> int | None:
+    """Of one process, as proc_pid_io(5) has it; None for those of other users."""
+    try:
+        counts = dict(line.split(": ") for line in (entry / "io").read_text().splitlines())
+    except OSError:
+        return None
+    return int(counts["read_bytes"]) + int(counts["write_bytes"])
 
 
 # Milliseconds since the start of the kernel; Intel's CPUs have them (kernel 5.6).
@@ -78,16 +102,23 @@ class _Reading:
     cpus: int
     busy_s: float | None
     own_s: float
+    own_bytes: int
 
 
 class OthersMeter:
     """Measures from here on what others than this process and its descendants take of the CPUs."""
 
     def __init__(
-        self, proc: Path = Path("/proc"), cpus: Path = Path("/sys/devices/system/cpu")
+        self,
+        proc: Path = Path("/proc"),
+        cpus: Path = Path("/sys/devices/system/cpu"),
+        *,
+        disks: bool = False,
     ) -> None:
-        """`proc` and `cpus` stand for the kernel's files in tests."""
+        """`proc` and `cpus` stand for the kernel's files in tests. `disks`: measure what is moved
+        to and from disks, too."""
         self._proc = proc
+        self._disks = disks
         self._held_times = [path for pattern in _HELD_TIMES for path in cpus.glob(pattern)]
         self._before = self._read()
 
@@ -102,7 +133,9 @@ class OthersMeter:
             living_s = sum(used_s[pid] for pid in ours if pid != os.getpid())
             others_s = max(0.0, now.busy_s - before.busy_s - (now.own_s - before.own_s) - living_s)
         strangers = [
-            one for pid, one in now.processes.items() if pid not in ours and used_s[pid] > 0
+            one
+            for pid, one in now.processes.items()
+            if pid not in ours and (used_s[pid] > 0 or one.moved_since(before.processes))
         ]
         groups = {one.pid: control_group(self._proc, one.pid) for one in strangers}
         least_s = BUSY_RATIO_LEAST * elapsed_s
@@ -121,6 +154,40 @@ class OthersMeter:
                 ),
                 default=None,
             ),
+            disk=self._disk_use(now, strangers, groups, ours),
+        )
+
+    def _disk_use(
+        self,
+        now: _Reading,
+        strangers: Iterable[Process],
+        groups: Mapping[int, str | None],
+        ours: Iterable[int],
+    ) -> DiskUse | None:
+        before = self._before.processes
+        own = now.processes.get(os.getpid())
+        if own is None or own.disk_bytes is None:
+            return None
+        living = (now.processes[pid].moved_since(before) for pid in ours if pid != os.getpid())
+        moved = {one.pid: one.moved_since(before) for one in strangers}
+        by_name: dict[str, list[int]] = {}
+        for one in strangers:
+            if moved[one.pid]:
+                by_name.setdefault(one.command, []).append(one.pid)
+        users = [
+            DiskUser(
+                command=command,
+                pid=(most := max(pids, key=lambda pid: moved[pid])),
+                processes=len(pids),
+                disk_bytes=sum(moved[pid] for pid in pids),
+                group=groups[most],
+            )
+            for command, pids in by_name.items()
+        ]
+        return DiskUse(
+            own_bytes=max(0, now.own_bytes - self._before.own_bytes) + sum(living),
+            others_bytes=sum(moved.values()),
+            busiest=tuple(sorted(users, key=lambda one: -one.disk_bytes)[:BUSIEST_SHOWN]),
         )
 
     def _read(self) -> _Reading:
@@ -133,10 +200,11 @@ class OthersMeter:
         return _Reading(
             at_s=time.monotonic(),
             held_ms=dict(self._read_held()),
-            processes=read_processes(self._proc),
+            processes=read_processes(self._proc, disks=self._disks),
             cpus=max(1, len(times)),
             busy_s=None if everyone is None else everyone.busy / os.sysconf("SC_CLK_TCK"),
             own_s=sum(one.ru_utime + one.ru_stime for one in own),
+            own_bytes=sum(one.ru_inblock + one.ru_oublock for one in own) * _BLOCK_BYTES,
         )
 
     def _read_held(self) -> Iterator[tuple[Path, int]]:

@@ -7,7 +7,14 @@ figure.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hostbench.judge.culprit import TICK_S, culprit_of, others_of, used_ratio
+from hostbench.judge.culprit import (
+    TICK_S,
+    culprit_of,
+    disk_ratio,
+    disk_user,
+    others_of,
+    used_ratio,
+)
 from hostbench.judge.figure import Measured
 from hostbench.judge.trial import (
     PARTLY_SHARED_CORE,
@@ -115,7 +122,7 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
     ratio = cpu_ratio_of(seen, start.placement)
     taken = None if ratio is None else max(0.0, 1 - ratio - kept)
     used = used_ratio(others)
-    known = [share for share in (taken, used) if share is not None]
+    known = [share for share in (taken, used, disk_ratio(others)) if share is not None]
     if known or trial.hidden:
         yield ConditionState.SHARED, max([*known, trial.hidden])
     if others is not None and others.clock_held_s is not None:
@@ -136,4 +143,7 @@ def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, 
     used = [used_ratio(one) or 0.0 for one in others]
     if any(trial.hidden for trial in seen) and max(used, default=0.0) < SHARE_LEAST:
         return OUTSIDE_HOST, False
+    of_disk = [disk_ratio(one) or 0.0 for one in others]
+    if max(of_disk, default=0.0) > max([SHARE_LEAST, *used]):
+        return disk_user(others)
     return culprit_of(others)

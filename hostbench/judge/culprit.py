@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from hostbench.base.units import percent
-from hostbench.model.events import OtherProcesses, OthersEvent
+from hostbench.model.events import DiskUser, OtherProcesses, OthersEvent
 from hostbench.model.result import Reason, TrialRecord
 
 TAKEN_BY = "taken_by"
@@ -35,6 +35,29 @@ def used_ratio(others: OthersEvent | None) -> float | None:
         return None
     unsure_s = TICKS_UNSURE * TICK_S
     return max(0.0, others.cpu_s - unsure_s) / (others.elapsed_s * others.cpus)
+
+
+def disk_ratio(others: OthersEvent | None) -> float | None:
+    """What others had of the bytes that went to and from disks; None where that is unknown."""
+    if others is None or others.disk is None:
+        return None
+    total = others.disk.own_bytes + others.disk.others_bytes
+    return others.disk.others_bytes / total if total else 0.0
+
+
+def disk_user(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
+    """Return who moved most bytes to and from disks while the trials of a case ran, and whether
+    that was at least half of what all others did."""
+    moved: dict[str, int] = {}
+    names: dict[str, str] = {}
+    seen = [others.disk for others in trials if others.disk is not None]
+    for one in (user for use in seen for user in use.busiest):
+        moved[one.command] = moved.get(one.command, 0) + one.disk_bytes
+        names.setdefault(one.command, f"{_name(one)}, on the disk")
+    most = max(moved, key=lambda command: moved[command], default=None)
+    if most is None:
+        return None, False
+    return names[most], moved[most] >= SHARE_LEAST * sum(use.others_bytes for use in seen)
 
 
 def taken_by(others: OthersEvent | None) -> Reason | None:
@@ -88,9 +111,9 @@ def culprit_of(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
     return names[most], False
 
 
-def _name(one: OtherProcesses) -> str:
+def _name(one: OtherProcesses | DiskUser) -> str:
     """`stress-ng, pid 123, of docker-3fa9c12b7d01`; `make, 5 processes`."""
-    kind = ", kernel thread" if one.kernel else ""
+    kind = ", kernel thread" if isinstance(one, OtherProcesses) and one.kernel else ""
     which = f"pid {one.pid}" if one.processes == 1 else f"{one.processes} processes"
     of = "" if one.group is None else f", of {group_name(one.group)}"
     return f"{one.command}{kind}, {which}{of}"

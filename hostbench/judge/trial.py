@@ -9,10 +9,18 @@ import time
 from collections.abc import Mapping, Sequence
 
 from hostbench.base.units import bound, human, percent
-from hostbench.judge.culprit import TICK_S, others_of, taken_by, used_ratio
+from hostbench.judge.culprit import (
+    TICK_S,
+    disk_ratio,
+    disk_user,
+    others_of,
+    taken_by,
+    used_ratio,
+)
 from hostbench.model.events import (
     Disturbance,
     EndEvent,
+    OthersEvent,
     Placement,
     StartEvent,
     WarningEvent,
@@ -45,6 +53,9 @@ STEAL_RATIO_MOST = 0.01
 # Of the time of all CPUs, while something waits for a disk or a network: a hog on one of two CPUs
 # was seen to make a random read faster by a fifth, and hogs on both by a half.
 USED_RATIO_MOST = 0.05
+# Of the bytes that went to and from disks.
+DISK_RATIO_MOST = 0.05
+DISK_IN_USE = "disk_in_use"
 NOT_IDLE = "host_not_idle"
 # What a figure is made of where slices ran that nothing interrupted; a tenth of them at least.
 CLEAN_SLICES = "clean_slices"
@@ -66,7 +77,9 @@ CROWDED_OUT_CODES = frozenset({"dirty_slices", "cpu_taken_away", "host_in_use"})
 UNSTEADY = "unsteady"
 # The hypervisor had two of our threads on one core, throughout the trial; and in a part of it.
 SHARED_CORE, PARTLY_SHARED_CORE = "shared_core", "partly_shared_core"
-DISTURBANCE_CODES = CROWDED_OUT_CODES | {"stolen", "throttled", UNSTEADY, PARTLY_SHARED_CORE}
+DISTURBANCE_CODES = CROWDED_OUT_CODES | {
+    *("stolen", "throttled", UNSTEADY, PARTLY_SHARED_CORE, DISK_IN_USE),
+}
 INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 
 
@@ -122,6 +135,20 @@ def _use_by_others(trial: TrialRecord) -> tuple[Reason, ...]:
             text=f"other processes used {percent(ratio)} of the time of the CPUs (at most "
             f"{bound(USED_RATIO_MOST)} is tolerated): what waits is woken later beside them, or "
             "sooner, where a CPU that works need not be woken",
+        ),
+    )
+
+
+def _disk_in_use(others: OthersEvent | None) -> tuple[Reason, ...]:
+    ratio = disk_ratio(others)
+    if others is None or ratio is None or ratio <= DISK_RATIO_MOST:
+        return ()
+    who, _ = disk_user([others])
+    return (
+        Reason(
+            code=DISK_IN_USE,
+            text=f"other processes moved {percent(ratio)} of the bytes that went to and from disks "
+            f"meanwhile (at most {bound(DISK_RATIO_MOST)} are tolerated), most of all {who}",
         ),
     )
 
@@ -322,7 +349,7 @@ def measured_trial(
     not_the_disk = contaminations(record.start, record.warnings)
     disturbances = trial_disturbances(record.start, record.end)
     if sensitivity is Sensitivity.WAKING:
-        disturbances += _use_by_others(record)
+        disturbances += _use_by_others(record) + _disk_in_use(record.others)
     culprit = taken_by(record.others) if _was_crowded_out(disturbances) else None
     stands = sensitivity is Sensitivity.CORE and record.end.basis == CLEAN_SLICES
     shared_core = _shared_core(record.end)

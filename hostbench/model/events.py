@@ -247,6 +247,27 @@ class OtherGroup(ProtocolModel):
     cpu_s: Seconds
 
 
+class DiskUser(ProtocolModel):
+    """Processes of one name, none of hostbench's, that read from disks or wrote to them while a
+    trial ran; `pid` is the one that did most of it, `group` its control group."""
+
+    command: str
+    pid: Annotated[int, Field(gt=0)]
+    processes: Annotated[int, Field(gt=0)]
+    disk_bytes: Count
+    group: str | None = None
+
+
+class DiskUse(ProtocolModel):
+    """Bytes that were read from disks and written to them while a trial ran: by hostbench and its
+    programs, and by other processes, as far as these can be seen. `busiest`: those that moved most,
+    most first."""
+
+    own_bytes: Count
+    others_bytes: Count
+    busiest: tuple[DiskUser, ...]
+
+
 class OthersEvent(ProtocolModel):
     """Who else used this host while a trial ran, from before its program started until it had
     ended.
@@ -256,7 +277,8 @@ class OthersEvent(ProtocolModel):
     `busiest_group`: the control group that used most, if several names of processes did so in it.
     `unseen`: processes of other containers, or of the host outside this one, cannot be seen.
     `clock_held_s`: how long the CPU that suffered most was held below its clock by heat or power,
-    None: the CPU has no such counter, or the kernel does not tell.
+    None: the CPU has no such counter, or the kernel does not tell. `disk`: of trials that measure a
+    disk; None: of others, and where the kernel does not count it.
     """
 
     event: Literal["others"] = "others"
@@ -267,6 +289,7 @@ class OthersEvent(ProtocolModel):
     busiest_group: OtherGroup | None = None
     unseen: bool = False
     clock_held_s: Seconds | None = None
+    disk: DiskUse | None = None
 
 
 class ControlPlaneEvent(ProtocolModel):

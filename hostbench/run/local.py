@@ -64,7 +64,7 @@ class LocalTransport:
         )
         stream = EventStream(trial, workload)
         arguments = command_line(trial.workload, trial.params)
-        others = OthersMeter()
+        others = OthersMeter(disks=self._takes_scratch(trial))
         with contextlib.ExitStack() as lent:
             descriptors = self._descriptors(trial, lent)
             arguments += [f"--{name.replace('_', '-')}={fd}" for name, fd in descriptors.items()]

@@ -10,13 +10,15 @@ import pytest
 
 from hostbench.host import processes
 from hostbench.host.processes import OthersMeter, control_group, read_processes
+from hostbench.judge.condition import condition_of
 from hostbench.judge.culprit import culprit_of, group_name, taken_by
 from hostbench.judge.figure import Measured
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import measured_trial
 from hostbench.judge.verdict import case_verdict
-from hostbench.model.events import OtherGroup, OtherProcesses, OthersEvent
-from hostbench.model.result import Verdict
+from hostbench.model.events import DiskUse, DiskUser, OtherGroup, OtherProcesses, OthersEvent
+from hostbench.model.result import ConditionState, Verdict
+from hostbench.model.subsystem import Sensitivity
 from tests.unit.records import RATE_METRIC, bare_trial, end, planned, start
 
 SPIN = "while True: pass"
@@ -69,6 +71,72 @@ def test_a_stranger_is_found_and_our_own_are_not(monkeypatch: pytest.MonkeyPatch
     (strangers,) = [one for one in found.busiest if one.command == "stranger"]
     assert (strangers.pid, strangers.processes) == (pid, 1) and strangers.cpu_s >= 0.9
     assert found.cpu_s is not None and found.cpu_s > 0.9 * strangers.cpu_s - 0.1
+
+
+def test_who_had_the_disk(tmp_path: Path) -> None:
+    """A stranger that writes past the page cache, beside a child of ours that writes less."""
+    writes = "with open(sys.argv[1], 'wb') as file:\n" + "".join(
+        f"    {line}\n"
+        for line in (
+            "file.write(bytes(int(sys.argv[2])))",
+            "file.flush()",
+            "os.fsync(file.fileno())",
+            "print('done', flush=True)",
+            "time.sleep(60)",
+        )
+    )
+    theirs = f"import sys, time{BECOME_A_STRANGER}{writes}"
+    meter = OthersMeter(disks=True)
+    stranger = subprocess.Popen(
+        [sys.executable, "-c", theirs, str(tmp_path / "theirs"), str(3 << 20)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert stranger.stdout is not None
+    pid = int(stranger.stdout.readline())
+    try:
+        assert stranger.stdout.readline() == "done\n"
+        ours = [sys.executable, "-c", f"import os, sys\n{writes.replace('time.sleep(60)', '')}"]
+        subprocess.run(
+            [*ours, str(tmp_path / "ours"), str(1 << 20)], check=True, stdout=subprocess.DEVNULL
+        )
+        found = meter.taken()
+    finally:
+        os.kill(pid, 9)
+        stranger.wait()
+        stranger.stdout.close()
+    if found.disk is not None and found.disk.own_bytes == 0:
+        pytest.skip("the file system of temporary files is in memory")
+    assert found.disk is not None and found.disk.own_bytes >= 1 << 20
+    (user,) = [one for one in found.disk.busiest if one.command == "stranger"]
+    assert user.pid == pid and user.disk_bytes >= 3 << 20
+    assert OthersMeter().taken().disk is None
+
+
+def disk_use(own_bytes: int, *busiest: DiskUser) -> OthersEvent:
+    total = sum(one.disk_bytes for one in busiest)
+    use = DiskUse(own_bytes=own_bytes, others_bytes=total, busiest=busiest)
+    return others(cpu_s=0.0).model_copy(update={"disk": use})
+
+
+def test_a_disk_that_others_use_is_shared() -> None:
+    dd = DiskUser(command="dd", pid=7, processes=1, disk_bytes=30, group="/docker/backup")
+    tar = DiskUser(command="tar", pid=8, processes=2, disk_bytes=10)
+    busy = bare_trial(events=(start(), end(100.0, clean_slice_ratio=None), disk_use(60, dd, tar)))
+    judged = measured_trial(busy, (RATE_METRIC,), {}, Sensitivity.WAKING)
+    assert judged.verdict is Verdict.DISTURBED
+    assert judged.reasons[0].text == (
+        "other processes moved 40.0 % of the bytes that went to and from disks meanwhile (at most "
+        "5 % are tolerated), most of all dd, pid 7, of backup, on the disk"
+    )
+    found = condition_of(Measured(planned(), (RATE_METRIC,), [judged]))
+    assert found is not None and found.state is ConditionState.SHARED
+    assert found.share == pytest.approx(0.4) and found.is_sure
+    assert found.culprit == "dd, pid 7, of backup, on the disk"
+    for quiet in (disk_use(60), disk_use(0), others(cpu_s=0.0)):
+        alone = bare_trial(events=(start(), end(100.0, clean_slice_ratio=None), quiet))
+        assert measured_trial(alone, (RATE_METRIC,), {}, Sensitivity.WAKING).reasons == ()
 
 
 @pytest.mark.parametrize(
