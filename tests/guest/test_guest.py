@@ -1,0 +1,112 @@
+"""What a guest's programs say when its hypervisor takes time from it, or stops it."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hostbench.judge.condition import OUTSIDE_HOST, condition_of
+from hostbench.judge.figure import Measured
+from hostbench.judge.trial import measured_trial, reason_codes
+from hostbench.model.events import EndEvent, SampleEvent
+from hostbench.model.result import ConditionState, TrialRecord, Verdict
+from hostbench.model.subsystem import Sensitivity
+from hostbench.programs.program import load_program
+from tests.guest import guest
+from tests.guest.guest import Guest, missing
+from tests.unit.records import bare_trial, planned
+
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.skipif(missing() is not None, reason=f"no guest: {missing()}"),
+]
+
+DURATION_S = 3
+ARGUMENTS = (
+    *("add_sub", "--dtype=int64", "--isa=scalar", "--threads=1", "--sample-interval-s=0.5"),
+    f"--duration-s={DURATION_S}",
+)
+# Figures of guests that nothing disturbs differ by less.
+CLOSE_RATIO = {"kvm": 0.03, "tcg": 0.15}
+
+
+def nothing(_: Guest) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def accelerator(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return guest.accelerator(tmp_path_factory.mktemp("accelerator"))
+
+
+def trial(
+    directory: Path, accelerator: str, meanwhile: Callable[[Guest], None] = nothing
+) -> TrialRecord:
+    """A trial in a guest; `meanwhile` is called when its first sample is there."""
+    directory.mkdir()
+    events, seen = [], False
+    with Guest(directory, ARGUMENTS, accelerator) as one:
+        for event in one.events():
+            events.append(event)
+            if isinstance(event, SampleEvent) and not seen:
+                seen = True
+                meanwhile(one)
+        assert events and isinstance(events[-1], EndEvent), "".join(one.said[-20:])
+    workload = load_program("cpu").table.workload("add_sub")
+    assert workload is not None
+    kept = tuple(one for one in events if not isinstance(one, SampleEvent))
+    return measured_trial(bare_trial(events=kept), workload.metrics, {}, Sensitivity.CORE)
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory, accelerator: str) -> float:
+    """What a guest does that has its CPU for itself."""
+    directory = tmp_path_factory.mktemp("quiet")
+    found = [trial(directory / str(n), accelerator).value for n in range(3)]
+    return statistics.median(value for value in found if value is not None)
+
+
+def test_time_that_the_hypervisor_gives_to_others(
+    tmp_path: Path, accelerator: str, quiet: float
+) -> None:
+    if accelerator != "kvm":
+        pytest.skip("KVM starts no guest here, and an emulated one counts no stolen time")
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as hog:
+        try:
+            os.sched_setaffinity(hog.pid, {0})
+            found = trial(tmp_path / "guest", accelerator)
+        finally:
+            hog.kill()
+    assert found.end is not None and found.value is not None
+    assert "stolen" in reason_codes(found)
+    workload = load_program("cpu").table.workload("add_sub")
+    assert workload is not None
+    condition = condition_of(Measured(planned(), workload.metrics, [found]))
+    assert condition is not None and condition.state is ConditionState.STOLEN
+    assert condition.culprit == OUTSIDE_HOST and condition.share is not None
+    assert 0.3 < condition.share < 0.7
+    delivered = found.end.metrics["operations_per_second_makespan"]
+    assert delivered is not None and 0.3 < delivered / quiet < 0.7
+    if found.verdict is Verdict.CLEAN:
+        assert found.value == pytest.approx(quiet, rel=CLOSE_RATIO[accelerator])
+
+
+def test_a_guest_that_is_stopped_in_mid_trial(
+    tmp_path: Path, accelerator: str, quiet: float
+) -> None:
+    """For half as long as the trial takes: no clean slice holds any of that."""
+
+    def stop(one: Guest) -> None:
+        one.suspend()
+        time.sleep(DURATION_S / 2)
+        one.resume()
+
+    found = trial(tmp_path / "guest", accelerator, stop)
+    assert found.end is not None and found.value is not None
+    delivered = found.end.metrics["operations_per_second_makespan"]
+    assert delivered is not None and delivered < 0.75 * quiet, "it was not stopped"
+    assert found.value == pytest.approx(quiet, rel=CLOSE_RATIO[accelerator])
