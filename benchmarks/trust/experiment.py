@@ -43,7 +43,7 @@ FIELDS = (
     *("round", "plant", "time_unix_s", "exit_code", "took_s", "workload", "verdict"),
     *("value", "low", "high", "undisturbed", "delivered", "delivered_low", "delivered_high"),
     *("delivered_ratio", "least_difference_ratio", "condition", "share", "culprit", "n"),
-    *("delivered_n", "slowest"),
+    *("delivered_n", "slowest", "drift_ratio"),
 )
 # Workloads whose figure is a time: of these less is better.
 LATENCIES = ("mem.pointer_chase", "net.tcp_rr")
@@ -160,6 +160,7 @@ def rows(case: dict[str, Any]) -> dict[str, Any]:
         "culprit": condition.get("culprit"),
         "n": figure.get("n"),
         "delivered_n": (delivered or {}).get("n"),
+        "drift_ratio": figure.get("drift_ratio"),
         # Of the figures of single trials: whether something took the host from one of them.
         "slowest": (max if case["workload"] in LATENCIES else min)(trials, default=None),
     }

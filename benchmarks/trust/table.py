@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.trust.experiment import LATENCIES, PLANTS, QUIET, RAW, Plant
 from hostbench.judge.statistics import CLASS_DEGREES_MOST, student_quantile
+from hostbench.model.registry import find_subsystem
 
 # The truth of a moment is the median of so many quiet jobs, the nearest ones.
 NEIGHBOURS = 16
@@ -35,13 +36,15 @@ ALARMS = ("shared", "throttled", "quota")
 # A disturbance that leaves a case more than this share of what a quiet host delivers took nothing.
 FELT_RATIO = 0.97
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+# Of a normal value, to either side with 95 %.
+Z = 1.96
 CELL_LEAST_RATIO = 17 / 20
 Row = dict[str, Any]
 # Of the truth from a figure, in half-widths of its interval, and the interval's degrees of freedom.
 Distance = tuple[float, int]
 NUMBERS = (
     *("value", "low", "high", "delivered", "delivered_low", "delivered_high", "time_unix_s"),
-    "slowest",
+    *("slowest", "drift_ratio"),
 )
 # A trial this much slower than its neighbours bears out that something took the host from it.
 SLOW_RATIO = 0.95
@@ -54,7 +57,22 @@ def load(path: Path) -> list[Row]:
     for row in found:
         row |= {name: float(row[name]) if row[name] else None for name in NUMBERS}
         row["class"] = CLASSES.get(row["workload"])
+        if row["workload"]:
+            drift_by_todays_rule(row)
     return [row for row in found if row["workload"]]
+
+
+def drift_by_todays_rule(row: Row) -> None:
+    """Rounds that were judged with another drift than a job would be today get intervals with that
+    of today: half of one is the root of the squares of its trials' part and the drift's."""
+    today = find_subsystem(row["workload"].partition(".")[0]).guest_drift_ratio
+    for low, high in (("low", "high"), ("delivered_low", "delivered_high")):
+        if row[low] and row[high] and row[low] < row[high]:
+            middle = math.sqrt(row[low] * row[high])
+            half = math.log(row[high] / middle)
+            trials = max(0.0, half**2 - (Z * (row["drift_ratio"] or 0.0)) ** 2)
+            factor = math.exp(math.sqrt(trials + (Z * today) ** 2))
+            row[low], row[high] = middle / factor, middle * factor
 
 
 def truth(row: Row, rows: Sequence[Row], field: str, plant: str) -> float | None:
@@ -100,7 +118,7 @@ def coverage(found: Iterable[Distance], level: float = 0.95) -> tuple[int, int]:
 
 def wilson(inside: int, of: int) -> tuple[float, float]:
     """Wilson's interval of a share, with 95 %."""
-    z, p = 1.96, inside / of
+    z, p = Z, inside / of
     middle = (p + z * z / (2 * of)) / (1 + z * z / of)
     half = z * ((p * (1 - p) / of + z * z / (4 * of * of)) ** 0.5) / (1 + z * z / of)
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -98,6 +98,6 @@ SUBSYSTEM = Net(
     port=8004,
     has_far_ends=True,
     target_half_width=0.10,
-    guest_drift_ratio=0.05,
+    guest_drift_ratio=0.1,
     sensitivity=Sensitivity.WAKING,
 )
