@@ -23,6 +23,8 @@ def script() -> str:
 def long_job(orchestrator: OrchestratorProcess, service: ServiceProcess) -> str:
     job = orchestrator.submit(**SHORT_THEN_LONG)
     wait_until(lambda: len(list(trials_begun(service, job))) >= 2, lambda: orchestrator.log)
+    # The trial is announced before its program is started.
+    service.wait_for_program()
     return job
 
 
@@ -33,20 +35,20 @@ def test_away_for_longer_than_a_lease(
 ) -> None:
     job = long_job(orchestrator, service)
     waiting = [orchestrator.submit(**SHORT) for _ in range(3)]
+    redis = stack.redis
+    leave, come_back = {"stop": (redis.stop, redis.start), "pause": (redis.pause, redis.resume)}[
+        how
+    ]
     begun_s = time.monotonic()
-    if how == "stop":
-        stack.redis.stop()
-    else:
-        stack.redis.pause()
-    # The last renewal was some seconds before: the lease ends LEASE_S after it at the latest.
-    assert service.programs_gone_within(LEASE_S), "the trial is over before its lease"
-    after_s = time.monotonic() - begun_s
-    assert after_s > 4, "it does not give up at once"
-    time.sleep(max(0.0, LEASE_S + 1 - after_s))
-    if how == "stop":
-        stack.redis.start()
-    else:
-        stack.redis.resume()
+    leave()
+    try:
+        # The last renewal was some seconds before: the lease ends LEASE_S after it at the latest.
+        assert service.programs_gone_within(LEASE_S), "the trial is over before its lease"
+        after_s = time.monotonic() - begun_s
+        assert after_s > 4, "it does not give up at once"
+        time.sleep(max(0.0, LEASE_S + 1 - after_s))
+    finally:
+        come_back()
     assert orchestrator.wait_for(job)["state"] == "lost"
     for one in waiting:
         assert orchestrator.wait_for(one)["state"] == "succeeded", "accepted jobs are still there"

@@ -166,15 +166,13 @@ def test_a_clock_for_each_block_leaves_out_what_lies_between_and_slows_it_down(n
 def test_a_random_number_for_each_small_block_is_what_is_measured(name: str) -> None:
     """In memory that every cache holds: the place makes no difference there."""
     small = ("--threads=1", "--block-bytes=8", "--warmup-s=0", "--duration-s=0.2")
-    # The best of three: a loaded machine may hold up either.
-    in_turn, random = (
-        max(
-            measured(name, f"--pattern={pattern}", *small, size=16384).metrics["bytes_per_second"]
-            for _ in range(3)
-        )
-        for pattern in ("sequential", "random")
-    )
-    assert random < 0.7 * in_turn
+
+    def rate(pattern: str) -> float:
+        found = measured(name, f"--pattern={pattern}", *small, size=16384).metrics
+        return float(found["bytes_per_second"])
+
+    # Pairs: a loaded machine may hold up either, and for a while.
+    assert any(rate("random") < 0.7 * rate("sequential") for _ in range(8))
 
 
 @pytest.mark.parametrize("name", NAIVE)
