@@ -116,12 +116,14 @@ PLANTS = (
 )
 
 
-def job(suite: Path, members: Path | None) -> tuple[int, float, list[dict[str, Any]]]:
+def job(
+    suite: Path | str, members: Path | None, *options: str
+) -> tuple[int, float, list[dict[str, Any]]]:
     """The exit code of one run, its seconds, and its cases."""
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as results:
         command = [sys.executable, "-m", "hostbench", "run", str(suite), "--json", "--no-report"]
-        command += ["--results", results]
+        command += ["--results", results, *options]
 
         def enter() -> None:
             if members is not None:

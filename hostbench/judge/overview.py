@@ -5,11 +5,12 @@ The figure of a line is a good one of its subsystem; everything beside it is the
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import human, percent
 from hostbench.judge.clock import clock_words, share_of_limit
+from hostbench.model.registry import subsystems
 from hostbench.model.result import CaseResult, Condition, ConditionState, MetricResult, Verdict
 
 # Below it the first line says who took the rest.
@@ -27,9 +28,10 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True)
 class SubsystemLine:
-    """One subsystem in one line. `headline` is the case that may be used and is nearest to its
-    limit, or the first one where no limit is known; `delivered_ratio` the least of its cases;
-    `condition` the one that took most."""
+    """One subsystem in one line. `headline` is a case that may be used: the best figure of the
+    foremost workload of the subsystem's `headlines`; where it names none that was measured, the
+    case nearest to its limit. `delivered_ratio` is the least of its cases, `condition` the one that
+    took most."""
 
     subsystem: str
     headline: CaseResult | None
@@ -71,7 +73,7 @@ def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
     with_figure = [case for case in cases if case.primary in case.metrics]
     return SubsystemLine(
         subsystem=subsystem,
-        headline=max(with_figure, key=_merit, default=None),
+        headline=max(with_figure, key=_merit(subsystem), default=None),
         delivered_ratio=min(
             (case.delivered_ratio for case in cases if case.delivered_ratio is not None),
             default=None,
@@ -81,9 +83,23 @@ def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
     )
 
 
-def _merit(case: CaseResult) -> tuple[bool, float]:
-    may_be_used = case.verdict in (Verdict.CLEAN, Verdict.NOISY)
-    return may_be_used, case.metrics[case.primary].efficiency or 0.0
+def _merit(subsystem: str) -> Callable[[CaseResult], tuple[bool, int, float]]:
+    """Return what a headline is the largest of. A document may have a subsystem that is not
+    installed here."""
+    known = subsystems().get(subsystem)
+    foremost = known.headlines[::-1] if known else ()
+
+    def merit(case: CaseResult) -> tuple[bool, int, float]:
+        metric = case.metrics[case.primary]
+        may_be_used = case.verdict in (Verdict.CLEAN, Verdict.NOISY)
+        name = case.workload.partition(".")[2]
+        if name not in foremost:
+            return may_be_used, -1, metric.efficiency or 0.0
+        figure = metric.statistics.median
+        better = figure if metric.direction == "higher" else -figure
+        return may_be_used, foremost.index(name), better
+
+    return merit
 
 
 def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:

@@ -59,6 +59,9 @@ class Subsystem:
     lie off those of the jobs before and after it on a virtual machine, which trials that follow
     each other within a minute cannot show (standard deviation of the logarithms; measured by
     benchmarks/trust); 0: unknown. `sensitivity`: what of a busy host changes its figures.
+
+    `headlines`: workloads whose figure says most of a host, by their names behind the dot, the
+    foremost first; a line that sums the subsystem up shows a case of the first that was measured.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Subsystem:
     target_half_width: float = 0.02
     guest_drift_ratio: float = 0.0
     sensitivity: Sensitivity = Sensitivity.HOST
+    headlines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for a name or a port that no subsystem can have."""

@@ -63,5 +63,10 @@ class Cpu(Subsystem, HasPeers, HasChecks, HasReport):
 
 
 SUBSYSTEM = Cpu(
-    name="cpu", title="CPU", port=8001, guest_drift_ratio=0.005, sensitivity=Sensitivity.CORE
+    name="cpu",
+    title="CPU",
+    port=8001,
+    guest_drift_ratio=0.005,
+    sensitivity=Sensitivity.CORE,
+    headlines=("fma",),
 )

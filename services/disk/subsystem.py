@@ -93,4 +93,5 @@ SUBSYSTEM = Disk(
     target_half_width=0.10,
     guest_drift_ratio=0.08,
     sensitivity=Sensitivity.WAKING,
+    headlines=("seq_read", "rand_read"),
 )

@@ -62,4 +62,4 @@ class Gpu(Subsystem, HasPeers, HasChecks, HasReport):
         return report(cases, document)
 
 
-SUBSYSTEM = Gpu(name="gpu", title="GPU", port=8005, has_devices=True)
+SUBSYSTEM = Gpu(name="gpu", title="GPU", port=8005, has_devices=True, headlines=("tensor", "fma"))

@@ -70,5 +70,10 @@ class Mem(Subsystem, HasPeers, HasChecks, HasReport):
 
 
 SUBSYSTEM = Mem(
-    name="mem", title="Memory", port=8002, target_half_width=0.05, guest_drift_ratio=0.08
+    name="mem",
+    title="Memory",
+    port=8002,
+    target_half_width=0.05,
+    guest_drift_ratio=0.08,
+    headlines=("triad", "copy", "read"),
 )

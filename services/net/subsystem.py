@@ -100,4 +100,5 @@ SUBSYSTEM = Net(
     target_half_width=0.10,
     guest_drift_ratio=0.1,
     sensitivity=Sensitivity.WAKING,
+    headlines=("tcp_stream", "tcp_rr"),
 )

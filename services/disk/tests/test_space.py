@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -132,6 +132,7 @@ def filling(directory: Path, size_bytes: int, reserve_bytes: int) -> Iterator[Pr
         try:
             used_by(directory, before, process, size_bytes // 8)
             process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
             yield process
         finally:
             process.kill()
@@ -145,9 +146,10 @@ def outcome(process: Process) -> Result:
 
 
 def take(directory: Path, size_bytes: int) -> Path:
-    """Somebody else's file of this size."""
+    """Somebody else's file of this size; a smaller one where the file system has taken the rest for
+    its own tables."""
     path = directory / "other"
-    with path.open("wb") as file:
+    with path.open("wb", buffering=0) as file, suppress(OSError):
         left = size_bytes
         while left > 0:
             left -= file.write(bytes(min(left, MIB)))
