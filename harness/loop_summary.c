@@ -297,8 +297,7 @@ static void fill_disturbance(const struct run *run, const struct totals *totals,
     if (sharing)
         summary->cpu_ratio = NAN;
     summary->cpu_ratio_reason = sharing
-                                    ? "threads share a CPU and wait for one another: whether for "
-                                      "others too are unknown"
+                                    ? "they share a CPU and wait for one another"
                                     : "the kernel keeps no run-queue statistics";
     summary->clean_slice_ratio = NAN;
     summary->clean_slice_ratio_reason = "a loop has no slices";

@@ -123,7 +123,7 @@ def job(
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as results:
         command = [sys.executable, "-m", "hostbench", "run", str(suite), "--json", "--no-report"]
-        command += ["--results", results, *options]
+        command += ["--results", results, "--wait=600", *options]
 
         def enter() -> None:
             if members is not None:

@@ -84,7 +84,9 @@ def _reasons(cases: Sequence[CaseResult]) -> list[str]:
 
 def _headline(document: ResultDocument) -> str:
     host = document.host
-    programs = ", ".join(f"{program.name} {program.version}" for program in document.programs)
+    versions = {program.version for program in document.programs}
+    named = [f"{program.name} {program.version}" for program in document.programs]
+    programs = f"programs {versions.pop()}" if len(versions) == 1 < len(named) else ", ".join(named)
     cpu = host.cpu.model_name or host.cpu.architecture
     far = document.far_host
     return (
@@ -194,12 +196,12 @@ def _figure_notes(document: ResultDocument, columns: int) -> str:
     holds = ", ".join(percent(one) for one in confidences)
     marked = columns < WIDE_COLUMNS and any(map(_is_busy, document.cases))
     return (
-        f"figure: median of {n}, undisturbed; of disks and networks of all that was done. "
+        f"figure: median of {n}, undisturbed; of disks and networks, of all work. "
         + (f"within: holds the true one with {holds}. " if holds else "")
-        + "limit: the figure as a share of its limit, trial by trial. given: what was delivered, "
-        "all work over all time, as a share of the figure. "
+        + "limit: share of the limit, trial by trial. given: all work over all time, as a share of "
+        "the figure. "
         + (f"{NOT_QUIET}: the host was not quiet. " if marked else "")
-        + "More, with the sources of the limits: --json."
+        + "More, with sources: --json."
     )
 
 

@@ -226,7 +226,7 @@ def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
                 title = f"{case.title}, {peer.tool} {peer.verdict}"
                 found.setdefault(peer.tool, []).append((title, _texts(peer.reasons)))
     return _skipped(cases) + [
-        full_sentence(f"{plural(len(pairs), 'case')}, such as {pairs[0][0]}: {pairs[0][1]}")
+        full_sentence(f"{len(pairs)} cases, such as " * (len(pairs) > 1) + ": ".join(pairs[0]))
         for pairs in found.values()
     ]
 

@@ -124,7 +124,7 @@ def condition_words(condition: Condition | None) -> str:
 
 
 def line_words(line: SubsystemLine) -> str:
-    """`cpu: 1.45 Top/s (cpu.add_sub int8), 99.1 % of its limit; delivered 41 % at least; host
+    """`cpu: 1.45 Top/s (add_sub int8), 99.1 % of its limit; delivered ≥ 41 %; host
     shared, 48.2 % (stress-ng, pid 12); 2 noisy, 18 clean`."""
     parts = []
     if line.headline is not None and line.metric is not None:
@@ -132,11 +132,14 @@ def line_words(line: SubsystemLine) -> str:
         share, clock = share_of_limit(line.headline), clock_words(line.headline)
         of_limit = "" if share is None else f", {percent(share)} of its limit"
         of_limit += f" ({clock})" if clock else ""
-        parts.append(f"{figure} ({line.headline.title}){of_limit}")
+        parts.append(
+            f"{figure} ({line.headline.title.removeprefix(line.subsystem + '.')}){of_limit}"
+        )
     if line.delivered_ratio is not None:
-        parts.append(f"delivered {percent(line.delivered_ratio)} at least")
+        parts.append(f"delivered ≥ {percent(line.delivered_ratio)}")
     if line.condition is not None:
-        parts.append(f"host {condition_words(line.condition)}")
+        is_quiet = line.condition.state is ConditionState.QUIET
+        parts.append("quiet" if is_quiet else f"host {condition_words(line.condition)}")
     return f"{line.subsystem}: {'; '.join([*parts, line.verdict_counts])}"
 
 

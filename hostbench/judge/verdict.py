@@ -136,9 +136,7 @@ def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> 
     if statistics.n == 1:
         known = statistics.half_width_ratio is not None
         spread = "taken from other cases" if known else "unknown"
-        remarks.append(
-            Reason(code="single_trial", text=f"one trial: the spread between trials is {spread}")
-        )
+        remarks.append(Reason(code="single_trial", text=f"one trial: its spread is {spread}"))
     if any(SHARED_CORE in reason_codes(trial) for trial in counted):
         remarks.append(_over_trials(counted, SHARED_CORE, len(trials)))
     remarks += _unconfirmed(one)
