@@ -17,6 +17,9 @@ from benchmarks.programs import program
 
 ALL_THREADS = len(os.sched_getaffinity(0))
 BENCHMARKS = Path(__file__).parent
+MAKERS = {"intel": "Intel", "amd": "AMD", "arm": "Arm"}
+# Before the first figure: how many processes wanted a CPU in the last minute.
+LOAD = f"{os.getloadavg()[0]:.2f}"
 
 Value = float | str | bool | None
 # What holds for an entry, or for all of a file: `name: value` in its head.
@@ -90,29 +93,55 @@ def spread(values: list[float]) -> dict[str, float]:
 
 def host(subsystem: str) -> dict[str, object]:
     """Where the figures come from, and the program that gave them."""
-    model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     binary = program(subsystem)
     version = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.strip()
+    family, model = (_of_cpu(name) for name in ("cpu family", "model"))
     return {
-        "cpu": model[1] if model else platform.processor(),
+        "cpu": _of_cpu("model name") or platform.processor(),
+        "model": f"family {family}, model {model}" if family and model else None,
         "cpus": ALL_THREADS,
         "kernel": platform.release(),
+        "commit": _commit(),
+        "load": LOAD,
         "program": version,
     }
 
 
-def save(name: str, entries: Sequence[Entry], **facts: object) -> None:
+def maker() -> str:
+    """The folder of this machine's figures: the maker of its CPU."""
+    vendor = _of_cpu("vendor_id")
+    return {"GenuineIntel": "intel", "AuthenticAMD": "amd"}.get(vendor, "arm")
+
+
+def _of_cpu(name: str) -> str:
+    """A line of the first CPU in /proc/cpuinfo; empty where there is none."""
+    text = Path("/proc/cpuinfo").read_text()
+    found = re.search(rf"^{name}\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _commit() -> str:
+    """The commit that was measured; with a + where files differ from it."""
+    git = ["git", "-C", str(BENCHMARKS)]
+    named = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True)
+    return named.stdout.strip() + "+" * bool(changed.stdout)
+
+
+def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) -> None:
     """Keeps the raw figures of `cpu/NAME`, `mem/NAME` or `stack/NAME` as a CSV file beside their
-    script. Its head, lines with a #, has the host, the facts of all entries, and those of each by
-    its number; below, the column `entry` has that number."""
-    path = _file(name)
-    path.parent.mkdir(exist_ok=True)
-    subsystem = path.parent.parent.name
+    script, in the folder of the maker: `of`, else the CPU's. Its head, lines with a #, has the
+    host, the facts of all entries, and those of each by its number; below, the column `entry` has
+    that number."""
+    path = file_of(name, of or maker())
+    path.parent.mkdir(exist_ok=True, parents=True)
+    subsystem = name.partition("/")[0]
     today = datetime.datetime.now(datetime.UTC).date()
     shared = {"date": today, **host("cpu" if subsystem == "stack" else subsystem), **facts}
     columns = list(dict.fromkeys(column for entry in entries for column in entry.columns))
     with path.open("w", newline="") as file:
-        file.writelines(f"# {key}: {_fact(value)}\n" for key, value in shared.items())
+        said = {key: value for key, value in shared.items() if value is not None}
+        file.writelines(f"# {key}: {_fact(value)}\n" for key, value in said.items())
         for number, entry in enumerate(entries, start=1):
             known = {key: value for key, value in entry.facts.items() if value is not None}
             file.writelines(f"# {number} {key}: {_fact(value)}\n" for key, value in known.items())
@@ -123,9 +152,13 @@ def save(name: str, entries: Sequence[Entry], **facts: object) -> None:
             rows.writerows([number, *row] for row in itertools.zip_longest(*values))
 
 
-def load(name: str) -> tuple[dict[str, str], list[Entry]]:
-    """What `save` has written: the facts of all entries, and the entries, whose facts are text."""
-    lines = _file(name).read_text().splitlines()
+def load(name: str, of: str) -> tuple[dict[str, str], list[Entry]] | None:
+    """What `save` has written on a machine of a maker: the facts of all entries, and the entries,
+    whose facts are text. None: nothing yet."""
+    path = file_of(name, of)
+    if not path.exists():
+        return None
+    lines = path.read_text().splitlines()
     heads = [match for line in lines if (match := _FACT.fullmatch(line))]
     facts: dict[str, dict[str, str]] = {}
     for number, key, value in (match.groups() for match in heads):
@@ -139,9 +172,10 @@ def load(name: str) -> tuple[dict[str, str], list[Entry]]:
     return facts.get("", {}), entries
 
 
-def _file(name: str) -> Path:
+def file_of(name: str, of: str) -> Path:
+    """Where the raw figures of `cpu/NAME` from the machine of a maker are."""
     subsystem, _, file = name.partition("/")
-    return BENCHMARKS / subsystem / "results" / f"{file}.csv"
+    return BENCHMARKS / subsystem / "results" / of / f"{file}.csv"
 
 
 def _fact(value: object) -> str:

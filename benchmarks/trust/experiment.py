@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import BENCHMARKS, host
+from benchmarks.figures import BENCHMARKS, file_of, host, maker
 
 ROUNDS, ROUNDS_SHORT = 20, 4
 # One or two of each kind of resource, and no more trials than the suite quick has.
@@ -47,7 +47,7 @@ FIELDS = (
 )
 # Workloads whose figure is a time: of these less is better.
 LATENCIES = ("mem.pointer_chase", "net.tcp_rr")
-RAW = BENCHMARKS / "trust/results/jobs.csv"
+RAW = file_of("trust/jobs", maker())
 DOCUMENTS = BENCHMARKS.parent / "build/trust"
 SETTLE_S = 0.5
 QUIET = "none"
@@ -185,8 +185,8 @@ def main() -> None:
     """Run what is left of the rounds."""
     rounds = ROUNDS_SHORT if "--short" in sys.argv else ROUNDS
     if "--again" in sys.argv or not RAW.exists():
-        RAW.parent.mkdir(exist_ok=True)
-        head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items())
+        RAW.parent.mkdir(exist_ok=True, parents=True)
+        head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items() if value)
         RAW.write_text(head + ",".join(FIELDS) + "\n")
     lines = [line for line in RAW.read_text().splitlines() if not line.startswith("#")]
     done = {(int(row["round"]), row["plant"]) for row in csv.DictReader(lines)}

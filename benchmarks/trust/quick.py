@@ -20,13 +20,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.figures import BENCHMARKS, host
+from benchmarks.figures import file_of, host, maker
 from benchmarks.trust.experiment import PLANTS, QUIET, Plant, job, rows
 from benchmarks.trust.table import USABLE, share
 from hostbench.model.registry import find_subsystem
 
 APART_S = 20 * 60
-RAW = BENCHMARKS / "trust/results/quick.csv"
+RAW = file_of("trust/quick", maker())
 JOB_FIELDS = ("plant", "time_unix_s", "peers", "exit_code", "took_s", "estimate_s")
 CASE_FIELDS = (
     *("workload", "label", "verdict", "value", "low", "high", "condition", "share", "culprit", "n"),
@@ -177,7 +177,8 @@ def main() -> None:
         peers = "auto" if arguments.peers else "none"
         promised_s = estimate_s(peers)
         if not RAW.exists():
-            head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items())
+            RAW.parent.mkdir(exist_ok=True, parents=True)
+            head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items() if value)
             RAW.write_text(head + ",".join(FIELDS) + "\n")
         with RAW.open("a", newline="") as file:
             table = csv.DictWriter(file, FIELDS, lineterminator="\n")

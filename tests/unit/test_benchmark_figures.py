@@ -1,35 +1,16 @@
 """The tables of benchmarks/README.md hold what their raw figures give."""
 
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
 import pytest
 
 from benchmarks import figures
-from benchmarks.figures import CONFIDENCE, Entry, load, order_interval, save, spread
-from benchmarks.pairs import Comparison, Target
+from benchmarks.figures import CONFIDENCE, MAKERS, Entry, load, maker, order_interval, save
+from benchmarks.tables import README, TABLES, Pairs, Shares, written
 
-ROOT = Path(__file__).parents[2]
-LINES = (ROOT / "benchmarks/README.md").read_text().splitlines()
-GIGA = 1e9
-# The tables with RATIO_COLUMNS: their file, and what their medians are given in and to which digit.
-COMPARED = {
-    "mem/against_likwid": (1e-9, 1),
-    "mem/against_stream": (1e-9, 1),
-    "mem/against_multichase": (1e9, 1),
-    "mem/against_assembly": (1e9, 2),
-    "net/against_iperf3": (8e-9, 2),
-    "net/against_sockperf": (1e6, 2),
-}
-# Those of the CPU give the extremes of the ratios: their file, and the column of the other tool.
-CPU_TABLES = {
-    "against_likwid": "likwid",
-    "against_likwid_scalar_sse2": "likwid",
-    "against_dgemm": "plain",
-    "against_hpl": "hpl",
-}
+LINES = README.read_text().splitlines()
 
 
 def in_one_line(*cells: str) -> bool:
@@ -45,72 +26,28 @@ def in_one_line(*cells: str) -> bool:
     return False
 
 
-def compared_rows(name: str) -> Iterator[tuple[str, ...]]:
-    scale, digits = COMPARED[name]
-    for entry in load(name)[1]:
-        ours = entry.numbers("ours")
-        if theirs := entry.numbers("theirs"):
-            comparison = Comparison(Target(str(entry.facts["target"])), tuple(ours), tuple(theirs))
-            medians = (f"| {median(side) * scale:.{digits}f} |" for side in (ours, theirs))
-            yield *medians, " | ".join(comparison.cells()[:-1])
-        else:
-            found = spread(ours)
-            interval = f"{found['low'] * scale:.{digits}f} – {found['high'] * scale:.{digits}f}"
-            yield f"| {found['median'] * scale:.{digits}f} |", interval
+def measured(name: str, of: str = "intel") -> list[Entry]:
+    found = load(name, of)
+    assert found is not None, name
+    return found[1]
 
 
-@pytest.mark.parametrize("name", COMPARED)
-def test_pairs(name: str) -> None:
-    rows = list(compared_rows(name))
-    assert rows and [row for row in rows if not in_one_line(*row)] == []
+def test_the_tables_are_those_of_the_raw_figures() -> None:
+    page = README.read_text()
+    assert written(page) == page, "run python -m benchmarks.tables"
+    tables = [one for one in TABLES if isinstance(one, Pairs | Shares)]
+    assert [one.name for one in tables if f"<!-- table: {one.name} -->" not in page] == []
 
 
-@pytest.mark.parametrize("name", CPU_TABLES)
-def test_pairs_of_the_cpu(name: str) -> None:
-    rows = []
-    for entry in load(f"cpu/{name}")[1]:
-        ours, theirs = entry.numbers("ours"), entry.numbers(CPU_TABLES[name])
-        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-        rows.append(
-            (
-                f"| {median(ours) / GIGA:.1f} | {median(theirs) / GIGA:.1f} |",
-                f"| {median(ratios):.3f} | {min(ratios):.3f} – {max(ratios):.3f}",
-            )
-        )
-    assert rows and [row for row in rows if not in_one_line(*row)] == []
-
-
-@pytest.mark.parametrize("name", ["against_fio", "against_fio_on_loop_device"])
-def test_pairs_of_the_disk(name: str) -> None:
-    rows = []
-    for entry in load(f"disk/{name}")[1]:
-        sides = [entry.numbers(f"{side}_operations_per_second") for side in ("ours", "theirs")]
-        cells = [f"| {median(side):,.0f} |" for side in sides]
-        for column in entry.columns:
-            if column.startswith("ours_"):
-                theirs = entry.numbers(column.replace("ours", "theirs", 1))
-                ratios = [a / b for a, b in zip(entry.numbers(column), theirs, strict=True)]
-                ratio = spread(ratios)
-                found = f"{ratio['median']:.3f}** ({ratio['low']:.3f} – {ratio['high']:.3f})"
-                cells.append(found)
-        rows.append(cells)
-    assert len(rows) == 9 and [row for row in rows if not in_one_line(*row)] == []
-
-
-def test_trials_against_the_limit() -> None:
-    entries = load("cpu/against_limit")[1]
-    shares = [share for entry in entries for share in entry.numbers("efficiency")]
-    assert in_one_line(f"Nothing in {len(shares)} trials was above 1.012 of its limit.")
-    assert max(shares) <= 1.012
-    medians = {
-        str(entry.facts["command"]): median(entry.numbers("efficiency")) for entry in entries
-    }
-    fma = [value for command, value in medians.items() if command.startswith("cpu-bench fma ")]
-    assert in_one_line(f"| {len(fma)} | {min(fma):.3f} – {max(fma):.3f} |")
+def test_nothing_is_above_its_limit() -> None:
+    for one in MAKERS:
+        _, entries = load("cpu/against_limit", one) or ({}, [])
+        shares = [share for entry in entries for share in entry.numbers("efficiency")]
+        assert max(shares, default=0.0) <= 1.02, one
 
 
 def test_trials_beside_a_load() -> None:
-    quiet, loaded = load("cpu/under_load")[1]
+    quiet, loaded = measured("cpu/under_load")
     middle = median(quiet.numbers("operations_per_second"))
     for name, entry in (("quiet", quiet), ("loaded", loaded)):
         cells = [f"| {name} |"]
@@ -123,14 +60,13 @@ def test_trials_beside_a_load() -> None:
 
 
 def test_planted_caches() -> None:
-    entries = load("disk/contamination")[1]
-    for entry in entries:
+    for entry in measured("disk/contamination"):
         flagged = entry.numbers("flagged")
         assert in_one_line(f"| {len(flagged)} | {sum(flagged):.0f} | {sum(flagged):.0f} | holds")
 
 
 def test_lost_datagrams() -> None:
-    for entry in load("net/loss_is_exact")[1]:
+    for entry in measured("net/loss_is_exact"):
         sent, lost, told = (
             sum(entry.numbers(name)) for name in ("sent_datagrams", "really_lost", "lost_datagrams")
         )
@@ -140,7 +76,7 @@ def test_lost_datagrams() -> None:
 
 def test_the_stack() -> None:
     ((pairs,), (starts,), (queue,)) = (
-        load(f"stack/{name}")[1] for name in ("through_stack", "gate_to_start", "submissions")
+        measured(f"stack/{name}") for name in ("through_stack", "gate_to_start", "submissions")
     )
     ratios = [a / b for a, b in zip(pairs.numbers("stack"), pairs.numbers("alone"), strict=True)]
     assert in_one_line(f"{median(ratios):.4f}, {min(ratios):.4f} – {max(ratios):.4f}")
@@ -158,7 +94,9 @@ def test_what_is_saved_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     first = Entry({"command": "a: b, c", "rate": None}, {"ours": [1.5, None], "word": ["x, y", ""]})
     second = Entry({"sweep": {"one": 1, "two": 2.5}}, {"theirs": (1e-9,)})
     save("cpu/some", [first, second], library="OpenBLAS 0.3")
-    facts, entries = load("cpu/some")
+    found = load("cpu/some", maker())
+    assert found is not None and load("cpu/some", "other") is None
+    facts, entries = found
     assert facts.pop("date") and facts == {"program": "cpu-bench 1.0", "library": "OpenBLAS 0.3"}
     assert entries == [
         Entry(

@@ -1,0 +1,73 @@
+"""Measure the tables that no machine of this CPU's maker has yet, and write them to README.md.
+
+usage: python -m benchmarks.missing [--plan] [--again] [NAME ...]
+NAME: only those that begin so, such as cpu or mem/against_likwid. --plan: say what would run and
+how long it takes, and run nothing. --again: those that are there, too. What a table needs and this
+machine lacks is named, and the table left out.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+
+from benchmarks.figures import BENCHMARKS, MAKERS, file_of, maker
+from benchmarks.tables import README, TABLES, Benchmark, written
+
+
+def arguments_of(one: Benchmark) -> list[str]:
+    """The command line of a table's script."""
+    named = {name: os.environ[name] for name in one.variables}
+    return [
+        *shlex.split(one.before),
+        sys.executable,
+        "-m",
+        *shlex.split(one.command.format(**named)),
+    ]
+
+
+def measure(wanted: Iterable[Benchmark]) -> bool:
+    """Run the scripts one after another; return whether all succeeded."""
+    succeeded = True
+    for one in wanted:
+        print(f"\n{one.name}, about {one.minutes} min", flush=True)
+        began_s = time.monotonic()
+        ended = subprocess.run(arguments_of(one), cwd=BENCHMARKS.parent)
+        succeeded &= ended.returncode == 0
+        took_min = (time.monotonic() - began_s) / 60
+        print(f"{one.name}: exit {ended.returncode}, {took_min:.1f} min", flush=True)
+    return succeeded
+
+
+def main() -> None:
+    """Name what is left out, then measure the rest."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    arguments = parser.parse_args()
+    known = [one for one in TABLES if one.name.startswith(tuple(arguments.names or [""]))]
+    if not known:
+        names = ", ".join(one.name for one in TABLES)
+        parser.error(f"no table begins with {' or '.join(arguments.names)}; there are {names}")
+    wanted = [one for one in known if arguments.again or not file_of(one.name, maker()).exists()]
+    possible = [one for one in wanted if all(os.environ.get(name) for name in one.variables)]
+    for one in wanted:
+        if one not in possible:
+            print(f"{one.name} is left out: set {', '.join(one.variables)} to {one.needs}")
+    minutes = sum(one.minutes for one in possible)
+    print(f"{len(possible)} tables for {MAKERS[maker()]}, about {minutes} min:")
+    for one in possible:
+        print(f"{one.minutes:4} min  {one.name}: {one.before} {one.command}".replace("  ", " "))
+    if arguments.plan:
+        return
+    succeeded = measure(possible)
+    README.write_text(written(README.read_text()))
+    sys.exit(not succeeded)
+
+
+if __name__ == "__main__":
+    main()

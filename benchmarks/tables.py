@@ -1,0 +1,353 @@
+"""The tables of README.md, from the raw figures of each maker's machine side by side.
+
+usage: python -m benchmarks.tables
+Writes each table between its two comments in README.md.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.figures import BENCHMARKS, MAKERS, Entry, Facts, load, spread
+
+README = BENCHMARKS / "README.md"
+Row = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What medians are given in: `scale` times the raw figures, to so many digits."""
+
+    name: str
+    scale: float
+    digits: int
+
+
+GIGA_OPERATIONS = Unit("Gop/s", 1e-9, 1)
+GIGABYTES = Unit("GB/s", 1e-9, 1)
+GIGABITS = Unit("Gbit/s", 8e-9, 2)
+OPERATIONS = Unit("operation/s", 1, 0)
+NANOSECONDS = Unit("ns", 1e9, 2)
+MICROSECONDS = Unit("µs", 1e6, 2)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Ours over theirs, by the names of their columns."""
+
+    title: str
+    ours: str = "ours"
+    theirs: str = "theirs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """A script of this directory and the raw figures it keeps. `name`: `mem/against_likwid`;
+    `command`: its arguments behind `python -m`; `{NAME}` is a variable of the environment, and
+    `needs` says what that has to be. `before`: what starts it, such as a disk in memory."""
+
+    name: str
+    command: str
+    minutes: int
+    needs: str = ""
+    before: str = ""
+
+    @property
+    def variables(self) -> list[str]:
+        """The variables of the environment that the command needs."""
+        return re.findall(r"{(\w+)}", self.command)
+
+
+def varying(entries: Sequence[Entry]) -> list[str]:
+    """How the entries of one file are called: the workload, and the parameters that differ."""
+    words = [shlex.split(str(entry.facts["command"]))[1:] for entry in entries]
+    given = [dict(zip(some[1::2], some[2::2], strict=True)) for some in words]
+    flags = dict.fromkeys(flag for some in given for flag in some)
+    differ = [flag for flag in flags if len({some.get(flag) for some in given}) > 1]
+    return [
+        ", ".join(
+            [f"`{some[0]}`", *(f"{f.removeprefix('--')} {known[f]}" for f in differ if f in known)]
+        )
+        for some, known in zip(words, given, strict=True)
+    ]
+
+
+def of_streams(entries: Sequence[Entry]) -> list[str]:
+    """The cases of iperf3."""
+    return [
+        f"{e.facts['way']}, {case}, {e.facts['streams']} stream{'s' * (e.facts['streams'] != '1')}"
+        for e, case in zip(entries, varying(entries), strict=True)
+    ]
+
+
+def of_round_trips(entries: Sequence[Entry]) -> list[str]:
+    """The cases of sockperf."""
+    return [
+        f"{e.facts['way']}, `{e.facts['workload']}`, "
+        f"{'one CPU' if e.facts['near_cpus'] == e.facts['far_cpus'] else 'two CPUs'}"
+        + (", spinning" if e.facts["wait"] == "spin" else "")
+        for e in entries
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs(Benchmark):
+    """Pairs of one run of ours and one of another tool."""
+
+    other: str
+    unit: Unit
+    ratios: tuple[Ratio, ...] = (Ratio("ratio"),)
+    cases: Callable[[Sequence[Entry]], list[str]] = varying
+
+    def head(self) -> list[str]:
+        """The columns of one maker."""
+        return [
+            f"ours, {self.unit.name}",
+            self.other,
+            *(ratio.title for ratio in self.ratios),
+            "pairs",
+        ]
+
+    def rows(self, entries: Sequence[Entry]) -> Row:
+        """The cells of one maker, by case."""
+        return dict(zip(self.cases(entries), map(self._cells, entries), strict=True))
+
+    def _cells(self, entry: Entry) -> list[str]:
+        first = self.ratios[0]
+        sides = [entry.numbers(column) for column in (first.ours, first.theirs)]
+        middles = [
+            f"{median(side) * self.unit.scale:,.{self.unit.digits}f}" if side else "–"
+            for side in sides
+        ]
+        return [*middles, *(self._ratio(entry, one) for one in self.ratios), str(len(sides[0]))]
+
+    @staticmethod
+    def _ratio(entry: Entry, columns: Ratio) -> str:
+        ours, theirs = entry.numbers(columns.ours), entry.numbers(columns.theirs)
+        if not theirs or len(ours) != len(theirs):
+            return "–"
+        found = spread([a / b for a, b in zip(ours, theirs, strict=True)])
+        return f"**{found['median']:.3f}** ({found['low']:.3f} – {found['high']:.3f})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares(Benchmark):
+    """Every kernel as a share of its limit, the kernels of one workload and instruction set in one
+    row."""
+
+    def head(self) -> list[str]:
+        """The columns of one maker."""
+        return ["kernels", "lowest and highest median", "extremes"]
+
+    def rows(self, entries: Sequence[Entry]) -> Row:
+        """The cells of one maker, by workload and instruction set."""
+        groups: dict[str, list[list[float]]] = {}
+        for entry in entries:
+            if shares := entry.numbers("efficiency"):
+                groups.setdefault(_group(entry.facts), []).append(shares)
+        return {name: self._cells(found) for name, found in groups.items()}
+
+    @staticmethod
+    def _cells(kernels: Sequence[Sequence[float]]) -> list[str]:
+        middles = [median(shares) for shares in kernels]
+        trials = [share for shares in kernels for share in shares]
+        return [
+            str(len(kernels)),
+            f"{min(middles):.3f} – {max(middles):.3f}",
+            f"{min(trials):.3f} – {max(trials):.3f}",
+        ]
+
+
+def _group(facts: Facts) -> str:
+    words = shlex.split(str(facts["command"]))
+    return f"`{words[1]}` {words[words.index('--isa') + 1]}"
+
+
+FIO = (
+    Ratio("rate", "ours_operations_per_second", "theirs_operations_per_second"),
+    Ratio("p50", "ours_latency_p50_s", "theirs_latency_p50_s"),
+    Ratio("p99", "ours_latency_p99_s", "theirs_latency_p99_s"),
+    Ratio(
+        "CPU time",
+        "ours_cpu_seconds_per_million_operations",
+        "theirs_cpu_seconds_per_million_operations",
+    ),
+)
+STREAM = "stream.c 5.10, built as README.md says"
+MULTICHASE = "google/multichase, built with its own Makefile"
+IPERF3 = "an iperf3 of 3.18 or newer"
+LOOP_DEVICE = "benchmarks/disk/on_loop_device.sh"
+TABLES: tuple[Benchmark, ...] = (
+    Shares(name="cpu/against_limit", command="benchmarks.cpu.against_limit 7", minutes=12),
+    Pairs(
+        name="cpu/against_likwid",
+        command="benchmarks.cpu.against_likwid 11 avx2 avx512",
+        minutes=6,
+        other="likwid-bench",
+        ratios=(Ratio("ratio", theirs="likwid"),),
+        unit=GIGA_OPERATIONS,
+    ),
+    Pairs(
+        name="cpu/against_likwid_scalar_sse2",
+        command="benchmarks.cpu.against_likwid 5 scalar sse2",
+        minutes=3,
+        other="likwid-bench",
+        ratios=(Ratio("ratio", theirs="likwid"),),
+        unit=GIGA_OPERATIONS,
+    ),
+    Pairs(
+        name="cpu/against_hpl",
+        command="benchmarks.cpu.against_hpl",
+        minutes=25,
+        other="HPL",
+        ratios=(Ratio("ratio", theirs="hpl"),),
+        unit=GIGA_OPERATIONS,
+    ),
+    Pairs(
+        name="cpu/against_dgemm",
+        command="benchmarks.cpu.against_dgemm 7",
+        minutes=3,
+        other="plain loop",
+        ratios=(Ratio("ratio", theirs="plain"),),
+        unit=GIGA_OPERATIONS,
+    ),
+    Benchmark(name="cpu/under_load", command="benchmarks.cpu.under_load", minutes=1),
+    Benchmark(name="cpu/clock_spread", command="benchmarks.cpu.clock_spread", minutes=1),
+    Pairs(
+        name="mem/against_likwid",
+        command="benchmarks.mem.against_likwid 7",
+        minutes=6,
+        other="likwid-bench",
+        unit=GIGABYTES,
+    ),
+    Pairs(
+        name="mem/against_stream",
+        command="benchmarks.mem.against_stream {STREAM} 7",
+        minutes=4,
+        needs=STREAM,
+        other="STREAM",
+        unit=GIGABYTES,
+    ),
+    Pairs(
+        name="mem/against_multichase",
+        command="benchmarks.mem.against_multichase {MULTICHASE} 7",
+        minutes=2,
+        needs=MULTICHASE,
+        other="multichase",
+        unit=NANOSECONDS,
+    ),
+    Pairs(
+        name="mem/against_assembly",
+        command="benchmarks.mem.against_assembly 7",
+        minutes=3,
+        other="assembly",
+        unit=NANOSECONDS,
+    ),
+    Benchmark(name="mem/repeatability", command="benchmarks.mem.repeatability", minutes=2),
+    Pairs(
+        name="disk/against_fio_on_loop_device",
+        command="benchmarks.disk.against_fio 11",
+        minutes=8,
+        before=LOOP_DEVICE,
+        other="fio",
+        unit=OPERATIONS,
+        ratios=FIO,
+    ),
+    Pairs(
+        name="disk/against_fio",
+        command="benchmarks.disk.against_fio 11",
+        minutes=8,
+        other="fio",
+        unit=OPERATIONS,
+        ratios=FIO,
+    ),
+    Benchmark(name="disk/contamination", command="benchmarks.disk.contamination", minutes=1),
+    Pairs(
+        name="net/against_iperf3",
+        command="benchmarks.net.against_iperf3 7",
+        minutes=12,
+        needs=IPERF3,
+        other="iperf3",
+        unit=GIGABITS,
+        cases=of_streams,
+    ),
+    Pairs(
+        name="net/against_sockperf",
+        command="benchmarks.net.against_sockperf 7",
+        minutes=5,
+        other="sockperf",
+        unit=MICROSECONDS,
+        cases=of_round_trips,
+    ),
+    Benchmark(name="net/loss_is_exact", command="benchmarks.net.loss_is_exact", minutes=3),
+    Benchmark(name="trust/jobs", command="benchmarks.trust.experiment", minutes=100),
+    Benchmark(name="trust/quick", command="benchmarks.trust.quick", minutes=220),
+)
+
+
+def machine(facts: Facts) -> str:
+    """`AMD EPYC, family 25, model 17, 2 CPUs, 2026-11-24, commit 1ab2c3d, load 0.04`."""
+    named = [
+        facts.get("cpu"),
+        facts.get("model"),
+        f"{facts['cpus']} CPUs",
+        facts.get("date"),
+        f"commit {facts['commit']}",
+        f"load {facts['load']}" if "load" in facts else None,
+    ]
+    return ", ".join(str(one) for one in named if one)
+
+
+def render(table: Pairs | Shares) -> str:
+    """The lines of a table in Markdown: under each maker its machine and its columns."""
+    found = {title: load(table.name, one) for one, title in MAKERS.items()}
+    known = {title: one for title, one in found.items() if one is not None}
+    rows = {title: table.rows(entries) for title, (_, entries) in known.items()}
+    head = table.head()
+    lines = [f"{title}: {machine(facts)}." for title, (facts, _) in known.items()]
+    titles = ["case", *(f"{title}: {column}" for title in known for column in head)]
+    lines += ["", _row(titles), "|---" * len(titles) + "|"]
+    for case in dict.fromkeys(case for own in rows.values() for case in own):
+        marked = {title: _marked(case, facts) for title, (facts, _) in known.items()}
+        cells = [
+            cell if place else cell + marked[title]
+            for title, own in rows.items()
+            for place, cell in enumerate(own.get(case, ["–"] * len(head)))
+        ]
+        lines.append(_row([case, *cells]))
+    return "\n".join(lines)
+
+
+def _marked(case: str, facts: Facts) -> str:
+    """Kernels whose machine code is another now than it was in these figures."""
+    workload = case.partition("`")[2].partition("`")[0]
+    return " (before this change)" if workload in str(facts.get("changed", "")).split() else ""
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def written(page: str) -> str:
+    """The page with each table between its two comments."""
+
+    def table(match: re.Match[str]) -> str:
+        name = match[1]
+        known = {one.name: one for one in TABLES}
+        found = known.get(name)
+        if not isinstance(found, Pairs | Shares):
+            raise SystemExit(f"README.md: {name} is no table; there are {', '.join(known)}")
+        return f"<!-- table: {name} -->\n{render(found)}\n<!-- end of {name} -->"
+
+    return re.sub(r"<!-- table: (\S+) -->\n.*?<!-- end of \1 -->", table, page, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Write the tables."""
+    README.write_text(written(README.read_text()))
+
+
+if __name__ == "__main__":
+    main()
