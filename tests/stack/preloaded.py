@@ -154,12 +154,13 @@ def _read_to_the_end(pipes: Sequence[io.FileIO], until_s: float) -> list[bytes]:
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
-    """Whether Python reads nothing else from it when it starts than from that of the tests."""
+    """Whether Python and the loader read nothing else from it when a process starts than from that
+    of the tests."""
     return _read_at_start(environment) == _read_at_start(ENVIRONMENT)
 
 
 def _read_at_start(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    prefixes = ("PYTHON", "LANG", "LC_")
+    prefixes = ("PYTHON", "LANG", "LC_", "LD_")
     found = {name: value for name, value in environment.items() if name.startswith(prefixes)}
     path = found.pop("PYTHONPATH", "").split(os.pathsep)
     # The checkout is in the path of all.
