@@ -160,6 +160,33 @@ class Shares(Benchmark):
         ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnderLoad(Benchmark):
+    """Trials of one kernel on a quiet host and beside a load, as shares of the quiet median."""
+
+    def head(self) -> list[str]:
+        """The columns of one maker."""
+        return ["disturbed", "clean slices", "clean-slice figure", "whole run"]
+
+    def rows(self, entries: Sequence[Entry]) -> Row:
+        """The cells of one maker, by load; the entry without one comes first."""
+        quiet = median(entries[0].numbers("operations_per_second"))
+        return {str(entry.facts["load"]): self._cells(entry, quiet) for entry in entries}
+
+    @staticmethod
+    def _cells(entry: Entry, quiet: float) -> list[str]:
+        clean = entry.numbers("clean_slice_ratio")
+        words = entry.columns["disturbed"]
+        return [
+            f"{sum(codes is not None for codes in words)} of {len(words)}",
+            f"{min(clean):.0%} – {max(clean):.0%}",
+            *(
+                f"{min(entry.numbers(name)) / quiet:.3f} – {max(entry.numbers(name)) / quiet:.3f}"
+                for name in ("operations_per_second", "operations_per_second_makespan")
+            ),
+        ]
+
+
 def _group(facts: Facts) -> str:
     words = shlex.split(str(facts["command"]))
     return f"`{words[1]}` {words[words.index('--isa') + 1]}"
@@ -213,7 +240,7 @@ TABLES: tuple[Benchmark, ...] = (
         ratios=(Ratio("ratio", theirs="plain"),),
         unit=GIGA_OPERATIONS,
     ),
-    Benchmark(name="cpu/under_load", command="benchmarks.cpu.under_load", minutes=1),
+    UnderLoad(name="cpu/under_load", command="benchmarks.cpu.under_load", minutes=1),
     Benchmark(name="cpu/clock_spread", command="benchmarks.cpu.clock_spread", minutes=1),
     Pairs(
         name="mem/against_likwid",
@@ -300,7 +327,7 @@ def machine(facts: Facts) -> str:
     return ", ".join(str(one) for one in named if one)
 
 
-def render(table: Pairs | Shares) -> str:
+def render(table: Pairs | Shares | UnderLoad) -> str:
     """The lines of a table in Markdown: under each maker its machine and its columns."""
     found = {title: load(table.name, one) for one, title in MAKERS.items()}
     known = {title: one for title, one in found.items() if one is not None}
@@ -337,7 +364,7 @@ def written(page: str) -> str:
         name = match[1]
         known = {one.name: one for one in TABLES}
         found = known.get(name)
-        if not isinstance(found, Pairs | Shares):
+        if not isinstance(found, Pairs | Shares | UnderLoad):
             raise SystemExit(f"README.md: {name} is no table; there are {', '.join(known)}")
         return f"<!-- table: {name} -->\n{render(found)}\n<!-- end of {name} -->"
 
