@@ -60,15 +60,16 @@ RUN --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
     apt-get update && \
     apt-get install --yes --no-install-recommends gcc libc6-dev make
 WORKDIR /src
-COPY scripts/find-python.sh scripts/nvrtc.sh scripts/step.sh scripts/
-COPY requirements/gpu-build.txt requirements/
+COPY scripts/find-python.sh scripts/nvrtc.sh scripts/openblas.sh scripts/step.sh scripts/
+COPY requirements/gpu-build.txt requirements/openblas.txt requirements/
 COPY Makefile pyproject.toml ./
 COPY harness harness
 ARG SUBSYSTEM
 COPY services/$SUBSYSTEM/bench services/$SUBSYSTEM/bench
 # A pattern, since most subsystems have no such directory.
 COPY services/$SUBSYSTEM/kernel[s] services/$SUBSYSTEM/kernels
-# What `packages` would look for is there. pip is for NVIDIA's compiler of the GPU kernels.
+# What `packages` would look for is there. pip is for NVIDIA's compiler of the GPU kernels and for
+# OpenBLAS.
 RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi && \
@@ -86,6 +87,8 @@ RUN --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
     --mount=type=bind,source=services/$SUBSYSTEM/image.sh,target=/tmp/image.sh \
     apt-get update && sh /tmp/image.sh
 COPY --from=program /src/build/release/$SUBSYSTEM-bench /opt/hostbench/bin/
+# Of the cpu service alone: a pattern, since no other has it.
+COPY --from=program /src/build/openbla[s] /opt/hostbench/openblas/
 COPY --from=code /opt/hostbench/app/hostbench /opt/hostbench/app/hostbench
 COPY --from=code /opt/hostbench/app/services /opt/hostbench/app/services
 USER 10001:10001

@@ -89,6 +89,17 @@ $(MADE_gpu): build/gpu/nvrtc/installed $(KERNEL_FILES)
 	@build/gpu/python/bin/python $(GPU_KERNELS)/build.py build/gpu/nvrtc $(@D)
 endif
 
+# What gemm and linpack call, beside the programs of all variants. Without the wheel, or with
+# OPENBLAS=none, they take the system's library. The static program loads none.
+build/openblas/installed: requirements/openblas.txt | packages
+	@scripts/openblas.sh $(@D)
+
+ifneq ($(OPENBLAS),none)
+ifneq ($(filter cpu,$(SUBSYSTEMS)),)
+$(filter-out programs-aarch64,$(VARIANTS:%=programs-%)): build/openblas/installed
+endif
+endif
+
 # The control messages of a network test under libFuzzer: the code that reads them, and stand-ins for
 # sockets and threads.
 FUZZ_SECONDS ?= 600
@@ -127,7 +138,7 @@ help: ## this list
 	@echo "make TARGET [VARIABLE=VALUE ...]"
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12 | sed 's/^/  /'
 
-run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking, NVRTC=none without CUDA
+run: venv programs ## measure this host: SUITE=quick|full|..., YES=1 installs without asking, NVRTC=none without CUDA, OPENBLAS=none with the system's BLAS
 	@.venv/bin/hostbench run $(SUITE) $(ARGS)
 
 peers: ## install the tools that are measured beside ours: likwid, stress-ng, sysbench, fio, hpcc ...

@@ -45,6 +45,11 @@ double run_number(const struct run *run, const char *param)
     return value->number;
 }
 
+unsigned run_cpus(const struct run *run)
+{
+    return run->cpus;
+}
+
 unsigned run_threads(const struct run *run)
 {
     return run->threads;

@@ -253,6 +253,8 @@ void run_set_count(struct run *run, const char *param, uint64_t count);
 double run_number(const struct run *run, const char *param);
 const void *run_own(const struct run *run);
 unsigned run_threads(const struct run *run);
+/* The distinct CPUs that they are pinned to. */
+unsigned run_cpus(const struct run *run);
 /* Where a thread is pinned. */
 int run_cpu(const struct run *run, unsigned thread);
 struct cpulist;

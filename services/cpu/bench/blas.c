@@ -1,15 +1,14 @@
 #define _GNU_SOURCE
 #include "blas.h"
 
+#include "blas_probe.h"
 #include "cpu_features.h"
 #include "loops.h"
 #include "monotonic.h"
 #include "textfile.h"
 #include "vector_kernel.h"
-#include "workload.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,187 +16,267 @@
 #include <unistd.h>
 
 enum {
-    CALLERS_LEAST = 50,      /* NUM_BUFFERS of OpenBLAS's memory.c is never less … */
-    CALLERS_PER_THREAD = 2,  /* … and else twice the threads it was built for */
     WARM_UP_ORDER = 192,     /* 0.2 ms a multiplication */
     CLOCK_ITERATIONS = 1200, /* 96,000 cycles, 30 µs: long against one clock reading */
     REARM_ITERATIONS = 170,  /* 65,536 instructions of 24 accumulators: 10 to 20 µs */
+    TRIES = 2,               /* of each library, in turn */
 };
 
+static const char CORE_TYPE[] = "OPENBLAS_CORETYPE";
+/* One that is less faster than this does not displace the one before it. */
+static const double WORTH_A_CHANGE = 1.02;
 /* What a task must have of the CPU time of a thread of the run to count as another. */
 static const double WORKED_RATIO = 0.25, WORKED_LEAST_S = 0.05;
 
-static struct {
-    bool tried;
-    bool usable;
-    bool thread_safe;
-    unsigned callers_max;
-    struct blas blas;
-    char reason[1024]; /* why not usable */
-    char version[32], path[512], detail[512];
-    const char *core;
-} state;
+const char *const blas_choices[] = {"best", "pinned", "system", "blis", NULL};
+const char *const blas_choices_with_lapack[] = {"best", "pinned", "system", NULL};
 
-/* ---- loading -------------------------------------------------------------------------------- */
-
-#if defined(STATIC_PROGRAM)
-static void load(void)
-{
-    snprintf(state.reason, sizeof state.reason,
-             "this build of the program is static and cannot load OpenBLAS: use the release build");
-}
-#else
-struct symbol {
-    const char *name;
-    void *function; /* where its address goes */
+struct candidate {
+    struct probe probe;
+    const char *core_type; /* what it needs as OPENBLAS_CORETYPE; NULL: nothing */
+    char own_core[32];     /* what it took this CPU for without that */
 };
 
-static bool find_symbols(void *library)
+static struct {
+    struct candidate candidates[LIBRARIES];
+    int chosen; /* -1: none is fine */
+    bool compared;
+    char reason[2048]; /* why none is */
+    bool broken;       /* … because one crashes or computes wrongly, instead of none being there */
+    struct blas_library library;
+    char detail[512];
+    struct blas *loaded; /* the library and its copies */
+    unsigned callers;    /* threads in each of them */
+} state = {.chosen = -1};
+
+/* ---- choice --------------------------------------------------------------------------------- */
+
+static const char *users_core_type(void)
 {
-    struct blas *blas = &state.blas;
-    const struct symbol symbols[] = {
-        {"cblas_dgemm", &blas->dgemm}, {"cblas_sgemm", &blas->sgemm},
-        {"cblas_dtrsm", &blas->dtrsm}, {"cblas_dtrsv", &blas->dtrsv},
-        {"cblas_dgemv", &blas->dgemv}, {"cblas_dger", &blas->dger},
-        {"cblas_dscal", &blas->dscal}, {"cblas_idamax", &blas->idamax},
-        {"dlaswp_", &blas->dlaswp},    {"dgetrf_", &blas->dgetrf},
-    };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *address = dlsym(library, symbols[i].name);
-        memcpy(symbols[i].function, &address, sizeof address);
-        if (address)
+    const char *core_type = getenv(CORE_TYPE);
+    return core_type && *core_type ? core_type : NULL;
+}
+
+/* As the candidate is to be loaded: with the kernels that suit the CPU. */
+static struct probe probe_with(unsigned which, const char *core_type, const struct blas_need *need,
+                               bool timed, int cpu)
+{
+    struct probe probe;
+    if (core_type)
+        setenv(CORE_TYPE, core_type, 1);
+    blas_probe(which, need->fp32, timed, cpu, &probe);
+    if (core_type)
+        unsetenv(CORE_TYPE);
+    return probe;
+}
+
+static void examine(unsigned which, const struct blas_need *need, bool timed, int cpu)
+{
+    struct candidate *candidate = &state.candidates[which];
+    candidate->probe = probe_with(which, NULL, need, timed, cpu);
+    if (candidate->probe.state != PROBE_FINE || users_core_type())
+        return;
+    const char *wider = blas_library_wider_core(which, candidate->probe.core);
+    if (!wider)
+        return;
+    struct probe mended = probe_with(which, wider, need, timed, cpu);
+    if (mended.state != PROBE_FINE || blas_library_wider_core(which, mended.core))
+        return;
+    memcpy(candidate->own_core, candidate->probe.core, sizeof candidate->own_core);
+    candidate->core_type = wider;
+    candidate->probe = mended;
+}
+
+static bool is_wanted(unsigned which, const char *word)
+{
+    return !strcmp(word, "best") || !strcmp(word, blas_library_word(which));
+}
+
+static void examine_all(const struct run *run, const struct blas_need *need, const char *word)
+{
+    bool run_follows = run_threads(run) > 0; /* for the table there are no threads */
+    bool best = !strcmp(word, "best"), timed = run_follows && (best || need->rate);
+    int cpu = run_follows ? run_cpu(run, 0) : 0;
+    for (unsigned i = 0; i < need->libraries; i++)
+        if (is_wanted(i, word) && (timed || state.candidates[i].probe.state == PROBE_NONE))
+            examine(i, need, timed, cpu);
+    state.compared = timed && best;
+    for (int again = 1; state.compared && again < TRIES; again++)
+        for (unsigned i = 0; i < need->libraries; i++) {
+            struct candidate *candidate = &state.candidates[i];
+            if (candidate->probe.state != PROBE_FINE)
+                continue;
+            struct probe probe = probe_with(i, candidate->core_type, need, timed, cpu);
+            candidate->probe.rate = fmax(candidate->probe.rate, probe.rate);
+        }
+}
+
+static void choose(const struct blas_need *need, const char *word)
+{
+    size_t length = 0;
+    state.chosen = -1;
+    state.broken = false;
+    state.reason[0] = '\0';
+    for (unsigned i = 0; i < need->libraries; i++) {
+        const struct probe *probe = &state.candidates[i].probe;
+        if (!is_wanted(i, word))
             continue;
-        snprintf(state.reason, sizeof state.reason,
-                 "%s has no %s: install the Debian package libopenblas0-pthread", state.path,
-                 symbols[i].name);
-        return false;
+        if (probe->state == PROBE_FINE) {
+            if (state.chosen < 0 ||
+                probe->rate > state.candidates[state.chosen].probe.rate * WORTH_A_CHANGE)
+                state.chosen = (int)i;
+            continue;
+        }
+        state.broken = state.broken || probe->state == PROBE_BROKEN;
+        int added = snprintf(state.reason + length, sizeof state.reason - length, "%s%s",
+                             length > 0 ? "; " : "", probe->reason);
+        length += added > 0 && (size_t)added < sizeof state.reason - length ? (size_t)added : 0;
     }
-    return true;
 }
 
-/* "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64" */
-static void describe(const char *config, const char *core)
+static void describe(const struct candidate *candidate)
 {
-    const char *chosen = getenv("OPENBLAS_CORETYPE"), *max = strstr(config, "MAX_THREADS=");
-    unsigned built_for = max ? (unsigned)strtoul(max + strlen("MAX_THREADS="), NULL, 10) : 1;
-    sscanf(config, "OpenBLAS %31s", state.version);
-    snprintf(state.detail, sizeof state.detail, "%s kernels%s%s; %s", core,
-             chosen && *chosen ? " chosen by OPENBLAS_CORETYPE=" : "",
-             chosen && *chosen ? chosen : "", config);
-    state.core = core;
-    state.callers_max = CALLERS_PER_THREAD * built_for;
-    if (state.callers_max < CALLERS_LEAST)
-        state.callers_max = CALLERS_LEAST;
-    state.thread_safe = !strstr(config, "SINGLE_THREADED") || strstr(config, "USE_LOCKING");
+    const char *users = users_core_type(), *core_type = candidate->core_type;
+    const struct blas_library *library = &state.library;
+    if (state.chosen == LIBRARY_BLIS || (!core_type && !users))
+        snprintf(state.detail, sizeof state.detail, "%s kernels; %s", library->core,
+                 library->config);
+    else
+        snprintf(state.detail, sizeof state.detail, "%s kernels chosen by %s=%s%s%s; %s",
+                 library->core, CORE_TYPE, core_type ? core_type : users,
+                 core_type ? " instead of its own choice, " : "", candidate->own_core,
+                 library->config);
 }
 
-static void resolve_path(void *symbol)
+void blas_resolve(struct run *run, const struct blas_need *need)
 {
-    Dl_info info;
-    char *real = dladdr(symbol, &info) ? realpath(info.dli_fname, NULL) : NULL;
-    snprintf(state.path, sizeof state.path, "%s", real ? real : "libopenblas.so.0");
-    free(real);
-}
-
-static bool identify(void *library)
-{
-    char *(*config)(void) = (char *(*)(void))dlsym(library, "openblas_get_config");
-    char *(*core)(void) = (char *(*)(void))dlsym(library, "openblas_get_corename");
-    void (*set_threads)(int) = (void (*)(int))dlsym(library, "openblas_set_num_threads");
-    int (*get_threads)(void) = (int (*)(void))dlsym(library, "openblas_get_num_threads");
-    if (!config || !core || !set_threads || !get_threads) {
-        snprintf(state.reason, sizeof state.reason,
-                 "libopenblas.so.0 is not OpenBLAS: install the Debian package "
-                 "libopenblas0-pthread");
-        return false;
-    }
-    resolve_path((void *)config);
-    set_threads(1);
-    describe(config(), core());
-    if (get_threads() != 1 || strstr(config(), "USE64BITINT")) {
-        snprintf(state.reason, sizeof state.reason,
-                 "%s %s: install the Debian package libopenblas0-pthread", state.path,
-                 get_threads() != 1 ? "cannot be set to leave the threads to us"
-                                    : "takes 64-bit integers");
-        return false;
-    }
-    return true;
-}
-
-/* Told before it is loaded, so that it starts no threads: they are the harness's affair. */
-static void load(void)
-{
-    setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    setenv("OMP_NUM_THREADS", "1", 1); /* its OpenMP builds ask for this one in every thread */
-    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        library = dlopen("libopenblas.so", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        snprintf(state.reason, sizeof state.reason,
-                 "OpenBLAS (libopenblas.so.0) cannot be loaded: install the Debian package "
-                 "libopenblas0-pthread");
+    const char *word = run_choice(run, "library");
+    examine_all(run, need, word);
+    choose(need, word);
+    if (state.chosen < 0 || run_threads(run) == 0)
+        return;
+    unsigned chosen = (unsigned)state.chosen;
+    const struct candidate *candidate = &state.candidates[chosen];
+    if (candidate->core_type)
+        setenv(CORE_TYPE, candidate->core_type, 1);
+    if (!blas_library_load(chosen, &state.library, state.reason, sizeof state.reason)) {
+        state.chosen = -1;
         return;
     }
-    state.usable = identify(library) && find_symbols(library);
-}
-#endif
-
-const struct blas *blas_loaded(void)
-{
-    if (!state.tried)
-        load();
-    state.tried = true;
-    return state.usable ? &state.blas : NULL;
-}
-
-void blas_resolve(struct run *run)
-{
-    if (!blas_loaded())
-        return;
-    run_library(run, &(struct library){"OpenBLAS", state.version, state.path, state.detail});
+    describe(candidate);
+    run_set_choice(run, "library", blas_library_word(chosen));
+    run_library(run, &(struct library){blas_library_name(chosen), state.library.version,
+                                       state.library.path, state.detail});
 }
 
 const char *blas_unsupported(const struct run *run)
 {
     (void)run;
-    return blas_loaded() ? NULL : state.reason;
+    return state.chosen < 0 && !state.broken ? state.reason : NULL;
+}
+
+int blas_check(struct run *run)
+{
+    if (state.chosen >= 0)
+        return EXIT_OK;
+    run_reason(run, "%s: trust no figure of it, use another --library%s%s", state.reason,
+               users_core_type() ? " or another OPENBLAS_CORETYPE than " : "",
+               users_core_type() ? users_core_type() : "");
+    return EXIT_WRONG;
+}
+
+double blas_rate(void)
+{
+    return state.chosen < 0 ? 0 : state.candidates[state.chosen].probe.rate;
+}
+
+static const char *why_no_rate(const struct candidate *candidate)
+{
+    if (!state.compared)
+        return "the library was given, so none was compared";
+    return candidate->probe.state == PROBE_BROKEN ? "it crashes or computes wrongly here"
+                                                  : "it is not installed";
+}
+
+void blas_report(struct run *run, unsigned libraries)
+{
+    static const char *const metrics[LIBRARIES] = {"operations_per_second_pinned",
+                                                   "operations_per_second_system",
+                                                   "operations_per_second_blis"};
+    for (unsigned i = 0; i < libraries; i++) {
+        const struct candidate *candidate = &state.candidates[i];
+        if (state.compared && candidate->probe.state == PROBE_FINE)
+            run_metric(run, metrics[i], candidate->probe.rate);
+        else
+            run_no_metric(run, metrics[i], why_no_rate(candidate));
+    }
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-static bool runs_narrow_kernels(void)
+static int load_copies(struct run *run)
 {
-    static const char *const wide[] = {"SkylakeX", "Cooperlake", "SapphireRapids", NULL};
-    for (const char *const *core = wide; *core; core++)
-        if (!strcmp(*core, state.core))
-            return false;
-    return !features_missing(FEATURE_AVX512F);
+    unsigned threads = run_threads(run), callers = state.library.callers_max;
+    state.callers = callers > 0 ? callers : threads;
+    unsigned needed = (threads + state.callers - 1) / state.callers;
+    state.loaded = calloc(needed, sizeof *state.loaded);
+    if (!state.loaded) {
+        run_reason(run, "no memory for %u threads: use fewer", threads);
+        return EXIT_RESOURCE;
+    }
+    state.loaded[0] = state.library.functions;
+    for (unsigned i = 1; i < needed; i++)
+        if (!blas_library_load_copy((unsigned)state.chosen, &state.library, &state.loaded[i])) {
+            run_reason(run,
+                       "%u threads: %s %s (%s) can be called by at most %u at once and cannot be "
+                       "loaded again: use fewer threads, or a library built for more",
+                       threads, blas_library_name((unsigned)state.chosen), state.library.version,
+                       state.library.path, callers);
+            return EXIT_RESOURCE;
+        }
+    return EXIT_OK;
+}
+
+static void warn_of_kernels(const struct run *run)
+{
+    const struct candidate *candidate = &state.candidates[state.chosen];
+    const char *wider = blas_library_wider_core((unsigned)state.chosen, state.library.core);
+    if (candidate->core_type)
+        run_warning(run, "blas_kernels",
+                    "OpenBLAS %s took this CPU for a %s, whose kernels leave its widest registers "
+                    "unused: it was loaded with OPENBLAS_CORETYPE=%s",
+                    state.library.version, candidate->own_core, candidate->core_type);
+    else if (wider && !users_core_type())
+        run_warning(run, "blas_kernels",
+                    "OpenBLAS %s runs its %s kernels, which leave this CPU's widest registers "
+                    "unused, and has no others: a newer OpenBLAS may be faster",
+                    state.library.version, state.library.core);
 }
 
 int blas_open(struct run *run)
 {
     unsigned threads = run_threads(run);
-    if (threads > state.callers_max) {
-        run_reason(run,
-                   "%u threads: OpenBLAS %s (%s) can be called by at most %u at once: use fewer "
-                   "threads, or an OpenBLAS built for more",
-                   threads, state.version, state.path, state.callers_max);
-        return EXIT_RESOURCE;
-    }
-    if (threads > 1 && !state.thread_safe) {
+    if (threads > 1 && !state.library.thread_safe) {
         run_reason(run,
                    "%u threads: OpenBLAS %s (%s) is built for one thread only: use --threads 1, or "
                    "install libopenblas0-pthread",
-                   threads, state.version, state.path);
+                   threads, state.library.version, state.library.path);
         return EXIT_RESOURCE;
     }
-    if (runs_narrow_kernels())
-        run_warning(run, "blas_kernels",
-                    "OpenBLAS %s runs its %s kernels, which leave this CPU's AVX-512 unused: a "
-                    "newer OpenBLAS, or OPENBLAS_CORETYPE=SKYLAKEX in the environment, may be "
-                    "faster",
-                    state.version, state.core);
-    return EXIT_OK;
+    warn_of_kernels(run);
+    if (state.broken)
+        run_warning(run, "blas_broken", "passed over: %s", state.reason);
+    return load_copies(run);
+}
+
+void blas_close(void)
+{
+    free(state.loaded);
+}
+
+const struct blas *blas_of(unsigned thread)
+{
+    return &state.loaded[thread / state.callers];
 }
 
 /* CPU time of a task of this process; 0 when unknown. */
@@ -229,9 +308,10 @@ int blas_check_threads(struct thread *thread)
     if (worked <= requested)
         return EXIT_OK;
     run_reason(thread->run,
-               "%u threads were requested and %u have worked: OpenBLAS %s (%s) runs threads of its "
-               "own: install libopenblas0-pthread",
-               requested, worked, state.version, state.path);
+               "%u threads were requested and %u have worked: %s %s (%s) runs threads of its own: "
+               "install libopenblas0-pthread",
+               requested, worked, blas_library_name((unsigned)state.chosen),
+               state.library.version, state.library.path);
     return EXIT_FAILED;
 }
 
@@ -280,8 +360,9 @@ int blas_warm_up(struct thread *thread, double until_s)
                    thread->index);
         return EXIT_RESOURCE;
     }
+    const struct blas *blas = blas_of(thread->index);
     do
-        state.blas.dgemm(COLUMN_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, n, n, n, 1, operands, n,
+        blas->dgemm(COLUMN_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, n, n, n, 1, operands, n,
                          operands + elements, n, 1, operands + 2 * elements, n);
     while (now_s() < until_s && !run_stopping(thread->run));
     free(operands);

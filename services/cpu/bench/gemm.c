@@ -28,7 +28,6 @@ struct share {
 };
 
 struct gemm {
-    const struct blas *blas;
     size_t n, ld, element_bytes;
     bool fp32;
     unsigned grid_rows, grid_columns; /* of blocks of C, one a thread */
@@ -90,10 +89,20 @@ static int map_matrices(struct run *run, struct gemm *gemm)
     return gemm->x && gemm->bx && gemm->errors ? EXIT_OK : lacks_memory(run);
 }
 
+static bool in_fp32(const struct run *run)
+{
+    return !strcmp(run_choice(run, "dtype"), "fp32");
+}
+
+static void resolve(struct run *run)
+{
+    blas_resolve(run, &(struct blas_need){.libraries = LIBRARIES, .fp32 = in_fp32(run)});
+}
+
 static int open_gemm(struct run *run)
 {
     size_t n = run_count(run, "n");
-    bool fp32 = !strcmp(run_choice(run, "dtype"), "fp32");
+    bool fp32 = in_fp32(run);
     int failure = blas_open(run);
     if (!failure)
         failure = matrix_check_fits(run, n, fp32 ? bytes_fp32 : bytes_fp64);
@@ -103,7 +112,6 @@ static int open_gemm(struct run *run)
     if (!gemm)
         return lacks_memory(run);
     run_set_shared(run, gemm);
-    gemm->blas = blas_loaded();
     gemm->n = n;
     gemm->fp32 = fp32;
     gemm->element_bytes = fp32 ? sizeof(float) : sizeof(double);
@@ -119,6 +127,7 @@ static int open_gemm(struct run *run)
 static void close_gemm(struct run *run)
 {
     struct gemm *gemm = run_shared(run);
+    blas_close();
     if (!gemm)
         return;
     for (int i = 0; i < MATRICES; i++)
@@ -206,9 +215,9 @@ static int prepare(struct thread *thread)
 
 /* ---- step ----------------------------------------------------------------------------------- */
 
-static void multiply(const struct gemm *gemm, struct share rows, struct share columns)
+static void multiply(const struct gemm *gemm, const struct blas *blas, struct share rows,
+                     struct share columns)
 {
-    const struct blas *blas = gemm->blas;
     int m = (int)(rows.end - rows.first), n = (int)(columns.end - columns.first), k = (int)gemm->n;
     int ld = (int)gemm->ld;
     size_t b = columns.first * gemm->ld, c = b + rows.first;
@@ -230,7 +239,7 @@ static void multiply_block(struct thread *thread)
     while (strip.first < columns.end && rows.end > rows.first && !run_stopping(thread->run)) {
         strip.end =
             columns.end - strip.first > STRIP_COLUMNS ? strip.first + STRIP_COLUMNS : columns.end;
-        multiply(gemm, rows, strip);
+        multiply(gemm, blas_of(thread->index), rows, strip);
         strip.first = strip.end;
         if (strip.end == columns.end)
             return;
@@ -313,7 +322,7 @@ static int conclude_check(struct thread *thread, uint64_t batch)
     if (!(residual < RESIDUAL_MOST)) { /* NaN is wrong too */
         run_reason(thread->run,
                    "n %zu %s: the product is wrong: C x is off by %.3g times what rounding "
-                   "explains, below %g is right: this CPU, this OpenBLAS or this build computes "
+                   "explains, below %g is right: this CPU, this BLAS or this build computes "
                    "wrongly, trust no figure of it",
                    gemm->n, gemm->fp32 ? "fp32" : "fp64", residual, RESIDUAL_MOST);
         return EXIT_WRONG;
@@ -348,6 +357,7 @@ static void finish(struct thread *thread)
         ratio += matrix_huge_page_ratio(gemm->matrices[i], gemm->bytes) / MATRICES;
     run_metric(thread->run, "residual", gemm->residual);
     run_metric(thread->run, "huge_page_ratio", ratio);
+    blas_report(thread->run, LIBRARIES);
 }
 
 static void teardown(struct thread *thread)
@@ -375,6 +385,7 @@ static const struct param params[] = {
      .roles = ROLE_TAG,
      .title = "data type",
      .help = "Type of the elements: dgemm or sgemm."},
+    PARAM_LIBRARY(blas_choices),
     {.name = NULL},
 };
 
@@ -384,12 +395,14 @@ static const struct metric metrics[] = {
      "of the trial; 16 or more is an error."},
     {"huge_page_ratio", "1", HIGHER_IS_BETTER,
      "Share of the matrices that the kernel put into huge pages."},
+    METRICS_LIBRARY,
+    METRIC_BLIS,
     {.name = NULL},
 };
 
 WORKLOAD(gemm) = {
     .name = "gemm",
-    .description = "Multiplies dense matrices, C = A B + C, over OpenBLAS.",
+    .description = "Multiplies dense matrices, C = A B + C, over the fastest BLAS.",
     .rate = {.name = "operations_per_second",
              .unit = "operation/s",
              .description = "2 n^3 / time of a multiplication: median of the clean steps.",
@@ -397,8 +410,9 @@ WORKLOAD(gemm) = {
     .params = params,
     .metrics = metrics,
     .team = true,
-    .resolve = blas_resolve,
+    .resolve = resolve,
     .unsupported = blas_unsupported,
+    .check = blas_check,
     .open = open_gemm,
     .close = close_gemm,
     .setup = setup,

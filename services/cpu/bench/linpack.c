@@ -1,4 +1,5 @@
 /* linpack: solves A x = b of order n by LU factorisation, counted and checked as HPL does. */
+#include "blas.h"
 #include "lu.h"
 #include "matrix.h"
 #include "workload.h"
@@ -11,6 +12,10 @@
 static const uint64_t SEED = 0x6c696e7061636b; /* "linpack" */
 static const double RESIDUAL_MOST = 16;        /* HPL's threshold */
 static const size_t CHECK_MEMORY_BYTES = 64u << 20;
+
+enum { ORDER_STEP = 100 };
+static const double RATE_OF_GEMM = 0.85; /* about: 0.7 at n = 4000, 0.9 at 14000 */
+static const double UNBOUND_S = 20;
 
 /* What one thread adds to the check of the solution. */
 struct partial {
@@ -108,8 +113,7 @@ static int open_linpack(struct run *run)
         return lacks_memory(run);
     run_set_shared(run, linpack);
     run_set_unit(run, (uint64_t)operations_left((double)n), 1);
-    if (lu_init(&linpack->lu, blas_loaded(), n, run_count(run, "nb"), run_threads(run),
-                run_spins(run)))
+    if (lu_init(&linpack->lu, n, run_count(run, "nb"), run_threads(run), run_spins(run)))
         return lacks_memory(run);
     atomic_init(&linpack->unfilled_bytes, (n + 1) * linpack->lu.lda * sizeof(double));
     linpack->lu.stopping = run_stop_flag(run);
@@ -122,6 +126,7 @@ static int open_linpack(struct run *run)
 static void close_linpack(struct run *run)
 {
     struct linpack *linpack = run_shared(run);
+    blas_close();
     if (!linpack)
         return;
     for (unsigned i = 0; linpack->partials && i < run_threads(run); i++) {
@@ -201,7 +206,7 @@ static int step(struct thread *thread, uint64_t batch)
 {
     struct linpack *linpack = run_shared(thread->run);
     (void)batch; /* always 1: a system is solved once */
-    lu_solve(&linpack->lu, thread->index, thread);
+    lu_solve(&linpack->lu, blas_of(thread->index), thread->index, thread);
     return EXIT_OK;
 }
 
@@ -285,8 +290,7 @@ static int verify(struct thread *thread, uint64_t batch)
     if (singular || !(residual < RESIDUAL_MOST)) { /* NaN is wrong too */
         run_reason(thread->run,
                    "n %zu: the solution is wrong: the scaled residual is %.3g%s, below %g is "
-                   "right: this CPU, this OpenBLAS or this build computes wrongly, trust no figure "
-                   "of it",
+                   "right: this CPU, this BLAS or this build computes wrongly, trust no figure of it",
                    linpack->lu.n, residual, singular ? " and a pivot is zero" : "", RESIDUAL_MOST);
         return EXIT_WRONG;
     }
@@ -307,18 +311,42 @@ static void finish(struct thread *thread)
     }
     run_metric(thread->run, "residual", linpack->residual);
     run_metric(thread->run, "huge_page_ratio", huge_bytes / bytes);
+    blas_report(thread->run, LIBRARIES_WITH_LAPACK);
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */
 
 static void resolve(struct run *run)
 {
-    blas_resolve(run);
-    /* For the table there are no threads yet. */
-    if (run_choice(run, "nb") && run_threads(run) > 0)
-        run_set_count(run, "nb", lu_block_size(run_count(run, "n"), run_threads(run)));
+    blas_resolve(run, &(struct blas_need){.libraries = LIBRARIES_WITH_LAPACK,
+                                          .rate = run_choice(run, "n") != NULL});
 }
 
+/* The largest order that is solved in duration_s, as far as the rate of a multiplication tells, and
+ * fits into memory. */
+static size_t order_for_duration(const struct run *run)
+{
+    double time_s = run_param_set(run, "duration_s") ? run_number(run, "duration_s") : UNBOUND_S;
+    double operations = RATE_OF_GEMM * blas_rate() * run_cpus(run) * time_s;
+    size_t n = (size_t)cbrt(1.5 * operations) / ORDER_STEP * ORDER_STEP;
+    n = n > ORDER_STEP ? n : ORDER_STEP;
+    size_t fits = matrix_largest_order(run, n, bytes_of);
+    return fits < n ? fits / ORDER_STEP * ORDER_STEP : n;
+}
+
+static int check(struct run *run)
+{
+    int failure = blas_check(run);
+    if (failure)
+        return failure;
+    if (run_choice(run, "n"))
+        run_set_count(run, "n", order_for_duration(run));
+    if (run_choice(run, "nb"))
+        run_set_count(run, "nb", lu_block_size(run_count(run, "n"), run_threads(run)));
+    return EXIT_OK;
+}
+
+static const char *const automatic[] = {"auto", NULL};
 static const char *const best[] = {"best", NULL};
 
 static const struct param params[] = {
@@ -327,7 +355,11 @@ static const struct param params[] = {
      .initial = "8000",
      .min = 1,
      .max = 1000000,
-     .help = "Order of the system; it takes 8 n^2 bytes. Larger ones come closer to the limit."},
+     .choices = automatic,
+     .resolved_once = true,
+     .help = "Order of the system; it takes 8 n^2 bytes. Larger ones come closer to the limit. "
+             "auto: the largest that is solved in about duration_s (20 s without one) and fits into "
+             "memory."},
     {.name = "nb",
      .type = PARAM_COUNT,
      .initial = "best",
@@ -337,6 +369,7 @@ static const struct param params[] = {
      .resolved_once = true,
      .help = "Columns in a block, HPL's NB; best: 192, or fewer where n has few such blocks for "
              "each thread."},
+    PARAM_LIBRARY(blas_choices_with_lapack),
     {.name = NULL},
 };
 
@@ -346,13 +379,14 @@ static const struct metric metrics[] = {
      "16 or more is an error."},
     {"huge_page_ratio", "1", HIGHER_IS_BETTER,
      "Share of the matrix that the kernel put into huge pages."},
+    METRICS_LIBRARY,
     {.name = NULL},
 };
 
 WORKLOAD(linpack) = {
     .name = "linpack",
     .description = "Solves a dense system of linear equations in fp64 by LU factorisation with "
-                   "partial pivoting, as HPL does, over OpenBLAS.",
+                   "partial pivoting, as HPL does, over the fastest BLAS.",
     .rate = {.name = "operations_per_second",
              .unit = "operation/s",
              .description = "(2/3 n^3 + 3/2 n^2) / time of a solution, as HPL counts: median of "
@@ -363,6 +397,7 @@ WORKLOAD(linpack) = {
     .team = true,
     .resolve = resolve,
     .unsupported = blas_unsupported,
+    .check = check,
     .open = open_linpack,
     .close = close_linpack,
     .setup = setup,

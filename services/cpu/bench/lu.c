@@ -16,6 +16,7 @@ enum {
 /* What one thread knows of its place; `row` and `column` are of the grid. */
 struct member {
     struct lu *lu;
+    const struct blas *blas;
     struct lu_column *own;
     unsigned thread, row, column;
     void *context;
@@ -101,11 +102,9 @@ double *lu_column(const struct lu *lu, size_t j)
     return lu->columns[owner].blocks + local * lu->lda;
 }
 
-int lu_init(struct lu *lu, const struct blas *blas, size_t n, size_t nb, unsigned threads,
-            unsigned spins)
+int lu_init(struct lu *lu, size_t n, size_t nb, unsigned threads, unsigned spins)
 {
-    *lu = (struct lu){.blas = blas,
-                      .n = n,
+    *lu = (struct lu){.n = n,
                       .nb = nb,
                       .lda = matrix_leading_dimension(n, sizeof(double)),
                       .panels = (n + nb - 1) / nb,
@@ -166,11 +165,11 @@ static double *at(const struct lu *lu, double *a, size_t row, size_t column)
 }
 
 /* Makes the swaps of the rows `first` to `end` - 1 in `count` columns. */
-static void swap_rows(const struct lu *lu, double *a, size_t count, size_t first, size_t end)
+static void swap_rows(const struct member *me, double *a, size_t count, size_t first, size_t end)
 {
-    int columns = (int)count, lda = (int)lu->lda, from = (int)first + 1, to = (int)end, step = 1;
+    int columns = (int)count, lda = (int)me->lu->lda, from = (int)first + 1, to = (int)end, step = 1;
     if (count > 0)
-        lu->blas->dlaswp(&columns, a, &lda, &from, &to, lu->pivots, &step);
+        me->blas->dlaswp(&columns, a, &lda, &from, &to, me->lu->pivots, &step);
 }
 
 static struct share rows_below(const struct panel *panel, size_t row)
@@ -190,7 +189,7 @@ static void propose_pivot(const struct member *me, const struct panel *panel, si
     if (rows.first == rows.end)
         return;
     const double *column = at(lu, panel->a, rows.first, j);
-    size_t which = lu->blas->idamax((int)(rows.end - rows.first), column, 1);
+    size_t which = me->blas->idamax((int)(rows.end - rows.first), column, 1);
     if (which >= rows.end - rows.first) /* of nothing but NaN; the residual will tell */
         which = 0;
     mine->magnitude = column[which] < 0 ? -column[which] : column[which];
@@ -228,9 +227,9 @@ static void eliminate(const struct member *me, const struct panel *panel, size_t
     if (pivot == 0)
         atomic_store(&lu->singular, true);
     else if (count > 0)
-        lu->blas->dscal(count, 1 / pivot, at(lu, panel->a, rows.first, j), 1);
+        me->blas->dscal(count, 1 / pivot, at(lu, panel->a, rows.first, j), 1);
     if (count > 0 && rest > 0)
-        lu->blas->dger(COLUMN_MAJOR, count, rest, -1, at(lu, panel->a, rows.first, j), 1,
+        me->blas->dger(COLUMN_MAJOR, count, rest, -1, at(lu, panel->a, rows.first, j), 1,
                        at(lu, panel->a, panel->top + j, j + 1), (int)lu->lda,
                        at(lu, panel->a, rows.first, j + 1), (int)lu->lda);
 }
@@ -260,16 +259,16 @@ static bool update_in_panel(const struct member *me, const struct panel *panel, 
     size_t width = left.end - left.first, top = panel->top + left.first;
     struct share mine = share_of(right.end - right.first, me->row, lu->grid_rows);
     size_t first = right.first + mine.first, count = mine.end - mine.first;
-    swap_rows(lu, at(lu, panel->a, 0, first), count, top, top + width);
+    swap_rows(me, at(lu, panel->a, 0, first), count, top, top + width);
     if (count > 0)
-        lu->blas->dtrsm(COLUMN_MAJOR, LEFT, LOWER, NO_TRANSPOSE, UNIT, (int)width, (int)count, 1,
+        me->blas->dtrsm(COLUMN_MAJOR, LEFT, LOWER, NO_TRANSPOSE, UNIT, (int)width, (int)count, 1,
                         at(lu, panel->a, top, left.first), (int)lu->lda,
                         at(lu, panel->a, top, first), (int)lu->lda);
     if (!meet_column(me))
         return false;
     struct share rows = rows_below(panel, top + width);
     if (rows.end > rows.first)
-        lu->blas->dgemm(COLUMN_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, (int)(rows.end - rows.first),
+        me->blas->dgemm(COLUMN_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, (int)(rows.end - rows.first),
                         (int)(right.end - right.first), (int)width, -1,
                         at(lu, panel->a, rows.first, left.first), (int)lu->lda,
                         at(lu, panel->a, top, right.first), (int)lu->lda, 1,
@@ -291,21 +290,21 @@ static bool factor_columns(const struct member *me, const struct panel *panel, s
         !factor_columns(me, panel, right))
         return false;
     struct share mine = share_of(half, me->row, lu->grid_rows);
-    swap_rows(lu, at(lu, panel->a, 0, left.first + mine.first), mine.end - mine.first,
+    swap_rows(me, at(lu, panel->a, 0, left.first + mine.first), mine.end - mine.first,
               panel->top + right.first, panel->top + right.end);
     return meet_column(me);
 }
 
-static void factor_alone(const struct lu *lu, const struct panel *panel, size_t width,
-                         atomic_bool *singular)
+static void factor_alone(const struct member *me, const struct panel *panel, size_t width)
 {
+    struct lu *lu = me->lu;
     int m = (int)(lu->n - panel->top), columns = (int)width, lda = (int)lu->lda, info;
     int *pivots = lu->pivots + panel->top;
-    lu->blas->dgetrf(&m, &columns, panel->a + panel->top, &lda, pivots, &info);
+    me->blas->dgetrf(&m, &columns, panel->a + panel->top, &lda, pivots, &info);
     for (size_t i = 0; i < width; i++)
         pivots[i] += (int)panel->top;
     if (info)
-        atomic_store(singular, true);
+        atomic_store(&lu->singular, true);
 }
 
 static bool factor_panel(const struct member *me, size_t panel_index)
@@ -316,7 +315,7 @@ static bool factor_panel(const struct member *me, size_t panel_index)
     struct share part = share_of(lu->n - top, me->row, lu->grid_rows);
     panel.rows = (struct share){top + part.first, top + part.end};
     if (lu->grid_rows == 1)
-        factor_alone(lu, &panel, panel_width(lu, panel_index), &lu->singular);
+        factor_alone(me, &panel, panel_width(lu, panel_index));
     else if (!factor_columns(me, &panel, (struct share){0, panel_width(lu, panel_index)}))
         return false;
     if (me->row == 0) {
@@ -338,9 +337,9 @@ static bool update(const struct member *me, size_t panel, struct share range)
         return true;
     struct share mine = share_of(range.end - range.first, me->row, lu->grid_rows);
     double *a = me->own->blocks + (range.first + mine.first) * lu->lda;
-    swap_rows(lu, a, mine.end - mine.first, top, below);
+    swap_rows(me, a, mine.end - mine.first, top, below);
     if (mine.end > mine.first)
-        lu->blas->dtrsm(COLUMN_MAJOR, LEFT, LOWER, NO_TRANSPOSE, UNIT, (int)width,
+        me->blas->dtrsm(COLUMN_MAJOR, LEFT, LOWER, NO_TRANSPOSE, UNIT, (int)width,
                         (int)(mine.end - mine.first), 1, factors + top, (int)lu->lda, a + top,
                         (int)lu->lda);
     if (!meet_column(me))
@@ -348,7 +347,7 @@ static bool update(const struct member *me, size_t panel, struct share range)
     struct share rows = share_of(lu->n - below, me->row, lu->grid_rows);
     a = me->own->blocks + range.first * lu->lda;
     if (rows.end > rows.first)
-        lu->blas->dgemm(COLUMN_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, (int)(rows.end - rows.first),
+        me->blas->dgemm(COLUMN_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, (int)(rows.end - rows.first),
                         (int)(range.end - range.first), (int)width, -1,
                         factors + below + rows.first, (int)lu->lda, a + top, (int)lu->lda, 1,
                         a + below + rows.first, (int)lu->lda);
@@ -408,13 +407,13 @@ static void substitute_back(const struct member *me)
         int width = (int)panel_width(lu, panel);
         const double *block = lu_column(lu, top);
         if (me->thread == 0)
-            lu->blas->dtrsv(COLUMN_MAJOR, UPPER, NO_TRANSPOSE, NON_UNIT, width, block + top,
+            me->blas->dtrsv(COLUMN_MAJOR, UPPER, NO_TRANSPOSE, NON_UNIT, width, block + top,
                             (int)lu->lda, lu->x + top, 1);
         if (!barrier_wait_unless(&lu->barrier, lu->stopping))
             return;
         struct share rows = share_of(top, me->thread, lu->grid_rows * lu->grid_columns);
         if (rows.end > rows.first)
-            lu->blas->dgemv(COLUMN_MAJOR, NO_TRANSPOSE, (int)(rows.end - rows.first), width, -1,
+            me->blas->dgemv(COLUMN_MAJOR, NO_TRANSPOSE, (int)(rows.end - rows.first), width, -1,
                             block + rows.first, (int)lu->lda, lu->x + top, 1, 1, lu->x + rows.first,
                             1);
         if (!barrier_wait_unless(&lu->barrier, lu->stopping))
@@ -422,9 +421,9 @@ static void substitute_back(const struct member *me)
     }
 }
 
-void lu_solve(struct lu *lu, unsigned thread, void *context)
+void lu_solve(struct lu *lu, const struct blas *blas, unsigned thread, void *context)
 {
-    struct member me = {.lu = lu, .thread = thread, .context = context};
+    struct member me = {.lu = lu, .blas = blas, .thread = thread, .context = context};
     me.column = thread % lu->grid_columns;
     me.row = thread / lu->grid_columns;
     me.own = &lu->columns[me.column];

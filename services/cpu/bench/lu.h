@@ -9,7 +9,7 @@
 #define CPU_BENCH_LU_H
 
 #include "barrier.h"
-#include "blas.h"
+#include "blas_library.h"
 
 #include <stddef.h>
 
@@ -27,7 +27,6 @@ struct lu_column {
 };
 
 struct lu {
-    const struct blas *blas;
     size_t n, nb, lda;
     unsigned grid_rows, grid_columns;
     size_t panels;             /* blocks of columns */
@@ -48,8 +47,7 @@ struct lu {
 /* The block size that was measured to be the fastest for this problem. */
 size_t lu_block_size(size_t n, unsigned threads);
 /* Everything but the matrix memory. 0, or -1 without memory. */
-int lu_init(struct lu *lu, const struct blas *blas, size_t n, size_t nb, unsigned threads,
-            unsigned spins);
+int lu_init(struct lu *lu, size_t n, size_t nb, unsigned threads, unsigned spins);
 void lu_free(struct lu *lu);
 /* Where column j of A begins; j = n is b. */
 double *lu_column(const struct lu *lu, size_t j);
@@ -58,8 +56,8 @@ unsigned lu_owner(const struct lu *lu, size_t j);
 /* Before each lu_solve(), by one thread. */
 void lu_reset(struct lu *lu);
 
-/* Factors and solves; called by all threads at once. Comes back early when `stopping` is set.
- * The solution is in `x`. */
-void lu_solve(struct lu *lu, unsigned thread, void *context);
+/* Factors and solves; called by all threads at once, each with the functions that it is to call.
+ * Comes back early when `stopping` is set. The solution is in `x`. */
+void lu_solve(struct lu *lu, const struct blas *blas, unsigned thread, void *context);
 
 #endif

@@ -36,6 +36,17 @@ static size_t largest_order(matrix_bytes *bytes, unsigned threads, size_t n, dou
     return fits;
 }
 
+size_t matrix_largest_order(const struct run *run, size_t n, matrix_bytes *bytes)
+{
+    struct memory_budget left;
+    if (!run_memory_budget(run, &left))
+        return n;
+    double usable = (1 - SPARED_RATIO) * left.bytes;
+    return bytes(n, run_threads(run)) <= usable
+               ? n
+               : largest_order(bytes, run_threads(run), n, usable);
+}
+
 int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes)
 {
     struct memory_budget left;

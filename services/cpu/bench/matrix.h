@@ -27,6 +27,8 @@ typedef double matrix_bytes(size_t n, unsigned threads);
 /* Refuses an order whose memory is more than the host and the control groups have left; the
  * reason names the largest one that fits. 0 or an exit_code. */
 int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes);
+/* n, or the largest order below it whose memory fits; 0: none does. */
+size_t matrix_largest_order(const struct run *run, size_t n, matrix_bytes *bytes);
 /* Address space for a matrix, in huge pages where the kernel has them; nothing is touched yet.
  * NULL with the reason given. */
 void *matrix_map(struct run *run, size_t bytes);
