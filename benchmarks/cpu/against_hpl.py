@@ -1,11 +1,13 @@
-"""linpack against HPL (Debian package hpcc) at the same order and threads: interleaved pairs.
+"""linpack against HPL at the same order and threads over the same BLAS: interleaved pairs.
 
-usage: [XHPL=/path/of/xhpl] python -m benchmarks.cpu.against_hpl [PAIRS [N]] (default 7, n 8000)
+usage: [XHPL=/path/of/xhpl] python -m benchmarks.cpu.against_hpl [PAIRS [N [LIBRARY]]]
+(default 7, n 8000, library pinned where it is there, else system)
 
 HPL gets its best of four block sizes and of ranks x threads, found first. With XHPL it is that
-program of netlib's HPL, built with the OpenBLAS that cpu-bench loads (make arch=…, with
-LAlib = -l:libopenblas.so.0 and HPL_OPTS = -DHPL_CALL_CBLAS); else the HPL inside hpcc, which takes
-a minute for every figure. Needs the Debian packages libopenblas0-pthread and hpcc or openmpi-bin.
+program, netlib's HPL built with -DHPL_CALL_CBLAS and linked to libopenblas.so.0; else the HPL
+inside hpcc, which takes a minute for every figure. Both call the system's OpenBLAS; for the pinned
+one, whose names have a prefix, a library is made and preloaded that hands each call on. Needs the
+Debian packages libopenblas0-pthread and hpcc or openmpi-bin.
 """
 
 import os
@@ -18,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cpu.trials import cpu_bench
+from benchmarks.cpu.trials import Unsupported, cpu_bench
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
 from hostbench.programs.tools.hpcc import HPL_INPUT
@@ -27,6 +29,9 @@ BLOCK_SIZES = (128, 192, 256, 384)
 SWEEPS = 2
 XHPL = os.environ.get("XHPL")
 METRIC = "operations_per_second_makespan"
+# What HPL calls of a BLAS.
+CALLED = ("daxpy", "dcopy", "dgemm", "dgemv", "dger", "dscal", "dtrsm", "dtrsv", "idamax")
+PREFIX = "scipy_"
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,23 @@ def shapes(threads: int) -> list[Shape]:
     return list(dict.fromkeys([Shape(p, threads // p, 1), Shape(1, 1, threads)]))
 
 
-def hpl(n: int, sizes: Sequence[int], shape: Shape) -> dict[int, float]:
+def handing_on(library: str, directory: Path) -> Path:
+    """A library to preload, whose functions are those of `library` without their prefix."""
+    lines = [
+        f'__asm__(".globl cblas_{name}\\n.type cblas_{name}, @function\\n'
+        f'cblas_{name}: jmp {PREFIX}cblas_{name}@PLT");'
+        for name in CALLED
+    ]
+    source, made = directory / "handing_on.c", directory / "handing_on.so"
+    source.write_text("\n".join(lines) + "\n")
+    path = f"-Wl,-rpath,{Path(library).parent}"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, source, library, path], check=True)
+    return made
+
+
+def hpl(
+    n: int, sizes: Sequence[int], shape: Shape, preload: Path | None = None
+) -> dict[int, float]:
     """Operations per second by block size. Raises SystemExit when HPL's residual check failed."""
     ranks = shape.p * shape.q
     environment = {
@@ -64,11 +85,15 @@ def hpl(n: int, sizes: Sequence[int], shape: Shape) -> dict[int, float]:
         )
         for name in ("hpccinf.txt", "HPL.dat"):
             (Path(scratch) / name).write_text(text)
-        command = ["taskset", "-c", cpus, "mpirun", "-np", str(ranks), *binding, XHPL or "hpcc"]
+        # Of the ranks alone: mpirun calls no BLAS.
+        loaded = ["env", f"LD_PRELOAD={preload}"] if preload else []
+        program = [*loaded, XHPL or "hpcc"]
+        command = ["taskset", "-c", cpus, "mpirun", "-np", str(ranks), *binding, *program]
         run = subprocess.run(
             command, check=True, cwd=scratch, env=environment, capture_output=True, text=True
         )
-        output = run.stdout if XHPL else (Path(scratch) / "hpccoutf.txt").read_text()
+        report = Path(scratch) / "hpccoutf.txt"  # of hpcc, and of the HPL in its source
+        output = report.read_text() if report.exists() else run.stdout
     found = re.findall(rf"^W\S+ +{n} +(\d+) +\d+ +\d+ +\S+ +(\S+)$", output, re.MULTILINE)
     passed = len(re.findall(r"^\|\|Ax-b\|\|_oo.*PASSED$", output, re.MULTILINE))
     if len(found) != len(sizes) or passed != len(sizes):
@@ -76,12 +101,12 @@ def hpl(n: int, sizes: Sequence[int], shape: Shape) -> dict[int, float]:
     return {int(nb): float(rate) * 1e9 for nb, rate in found}
 
 
-def best_of_hpl(n: int, threads: int) -> tuple[Shape, int, dict[str, float]]:
+def best_of_hpl(n: int, threads: int, preload: Path | None) -> tuple[Shape, int, dict[str, float]]:
     """The fastest shape and block size, and the best figure of each that was tried."""
     tried: dict[tuple[Shape, int], float] = {}
     for _ in range(SWEEPS):
         for shape in shapes(threads):
-            for size, rate in quietly(hpl, n, BLOCK_SIZES, shape).items():
+            for size, rate in quietly(hpl, n, BLOCK_SIZES, shape, preload).items():
                 tried[shape, size] = max(rate, tried.get((shape, size), 0.0))
     shape, size = max(tried, key=lambda which: tried[which])
     return shape, size, {f"{s}, NB {nb}": rate for (s, nb), rate in tried.items()}
@@ -101,39 +126,53 @@ def blas_of_hpl() -> str:
     return str(Path(found[1]).resolve())
 
 
+def choose_library(name: str | None) -> tuple[str, dict[str, str]]:
+    """The library of both sides, by cpu-bench's word for it and as it describes it."""
+    for word in (name,) if name else ("pinned", "system"):
+        try:
+            start = cpu_bench(f"linpack --n 64 --duration-s 0.05 --library {word}")["start"]
+        except Unsupported:
+            continue
+        (library,) = start["libraries"]
+        if word == "system" and blas_of_hpl() != library["path"]:
+            raise SystemExit(f"HPL loads {blas_of_hpl()}, cpu-bench {library['path']}")
+        return word, library
+    raise SystemExit(f"cpu-bench has no library {name or 'of its own or of the system'}")
+
+
 def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     n = int(sys.argv[2]) if len(sys.argv) > 2 else 8000
-    (library,) = cpu_bench("linpack --n 64 --duration-s 0.05")["start"]["libraries"]
-    if blas_of_hpl() != library["path"]:
-        raise SystemExit(f"hpcc loads {blas_of_hpl()}, cpu-bench {library['path']}")
+    word, library = choose_library(sys.argv[3] if len(sys.argv) > 3 else None)
     figures = []
     print("| n | threads | linpack Gop/s | HPL | its best | ratio: median | min – max | pairs |")
     print("|---|---|---|---|---|---|---|---|")
-    for threads in sorted({1, ALL_THREADS}):
-        shape, size, tried = best_of_hpl(n, threads)
-        command = f"linpack --n {n} --threads {threads} --duration-s 0.1"
-        ours, theirs = [], []
-        for _ in range(pairs):
-            ours.append(quietly(cpu_bench, command)["end"]["metrics"][METRIC])
-            theirs.append(quietly(hpl, n, [size], shape)[size])
-        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-        row = {"ours": spread(ours), "hpl": spread(theirs), "ratio": spread(ratios)}
-        print(
-            f"| {n} | {threads} | {row['ours']['median'] / 1e9:.1f} "
-            f"| {row['hpl']['median'] / 1e9:.1f} | {shape}, NB {size} "
-            f"| **{row['ratio']['median']:.3f}** | {min(ratios):.3f} – {max(ratios):.3f} "
-            f"| {pairs} |",
-            flush=True,
-        )
-        facts = {
-            "command": f"cpu-bench {command}",
-            "hpl_command": f"mpirun -np {shape.p * shape.q} {'xhpl' if XHPL else 'hpcc'} "
-            f"(N {n}, NB {size}, {shape})",
-            "hpl_sweep": tried,
-        }
-        figures.append(Entry(facts, {"ours": ours, "hpl": theirs}))
-        save("cpu/against_hpl", figures, library=library)
+    with tempfile.TemporaryDirectory() as scratch:
+        preload = handing_on(library["path"], Path(scratch)) if word == "pinned" else None
+        for threads in sorted({1, ALL_THREADS}):
+            shape, size, tried = best_of_hpl(n, threads, preload)
+            command = f"linpack --n {n} --library {word} --threads {threads} --duration-s 0.1"
+            ours, theirs = [], []
+            for _ in range(pairs):
+                ours.append(quietly(cpu_bench, command)["end"]["metrics"][METRIC])
+                theirs.append(quietly(hpl, n, [size], shape, preload)[size])
+            ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+            row = {"ours": spread(ours), "hpl": spread(theirs), "ratio": spread(ratios)}
+            print(
+                f"| {n} | {threads} | {row['ours']['median'] / 1e9:.1f} "
+                f"| {row['hpl']['median'] / 1e9:.1f} | {shape}, NB {size} "
+                f"| **{row['ratio']['median']:.3f}** | {min(ratios):.3f} – {max(ratios):.3f} "
+                f"| {pairs} |",
+                flush=True,
+            )
+            facts = {
+                "command": f"cpu-bench {command}",
+                "hpl_command": f"mpirun -np {shape.p * shape.q} {'xhpl' if XHPL else 'hpcc'} "
+                f"(N {n}, NB {size}, {shape})",
+                "hpl_sweep": tried,
+            }
+            figures.append(Entry(facts, {"ours": ours, "hpl": theirs}))
+            save("cpu/against_hpl", figures, library=library)
 
 
 if __name__ == "__main__":

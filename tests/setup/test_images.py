@@ -155,8 +155,21 @@ def test_the_gpu_image_finds_drivers_and_has_none() -> None:
 
 def test_the_compiler_of_cuda_is_in_no_image() -> None:
     assert [name for name, text in stages().items() if "nvrtc" in text] == ["program"]
-    (copied,) = re.findall(r"^COPY --from=program (.*)", DOCKERFILE, re.MULTILINE)
-    assert copied == "/src/build/release/$SUBSYSTEM-bench /opt/hostbench/bin/"
+    assert re.findall(r"^COPY --from=program (.*)", DOCKERFILE, re.MULTILINE) == [
+        "/src/build/release/$SUBSYSTEM-bench /opt/hostbench/bin/",
+        "/src/build/openbla[s] /opt/hostbench/openblas/",
+    ]
+
+
+def test_the_pinned_blas_is_where_the_program_looks_for_it() -> None:
+    """$ORIGIN is the folder of the program: build/release, and bin in the image."""
+    source = (ROOT / "services/cpu/bench/blas_library.c").read_text()
+    assert '"$ORIGIN/../openblas/scipy_openblas32/lib/libscipy_openblas.so"' in source
+    makefile = (ROOT / "Makefile").read_text()
+    assert "build/openblas/installed: requirements/openblas.txt" in makefile
+    copied = re.findall(r"^COPY (?!--)(.*)", stages()["program"], re.MULTILINE)
+    for needed in ("scripts/openblas.sh", "requirements/openblas.txt"):
+        assert any(needed in line for line in copied), needed
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -14,8 +14,7 @@
 /* clang-format off */
 #define EACH_HANDED_ON(M)                                                                          \
     M(cblas_dtrsm) M(cblas_dtrsv) M(cblas_dgemv) M(cblas_dger) M(cblas_dscal) M(cblas_idamax)      \
-    M(dlaswp_) M(dgetrf_) M(openblas_get_corename) M(openblas_set_num_threads)                     \
-    M(openblas_get_num_threads)
+    M(dlaswp_) M(dgetrf_) M(openblas_set_num_threads) M(openblas_get_num_threads)
 /* clang-format on */
 EACH_HANDED_ON(HAND_ON)
 
@@ -49,10 +48,15 @@ static void *spin(void *unused)
     return unused;
 }
 
-/* SHIM_THREADS: a library that has not given up its own team. */
-static void start_a_thread_of_its_own(void)
+/* SHIM_THREADS: a library that has not given up its own team. SHIM_CRASH: kernels that this CPU
+ * cannot run. */
+static void misbehave(void)
 {
     pthread_t thread;
+    if (getenv("SHIM_CRASH"))
+        __asm__ volatile("ud2");
+    if (!getenv("SHIM_THREADS"))
+        return;
     pthread_create(&thread, NULL, spin, NULL);
 }
 
@@ -60,8 +64,7 @@ void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, c
                  int lda, const double *b, int ldb, double beta, double *c, int ldc)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (getenv("SHIM_THREADS"))
-        pthread_once(&once, start_a_thread_of_its_own);
+    pthread_once(&once, misbehave);
     ((dgemm *)dlsym(library, "cblas_dgemm"))(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c,
                                              ldc);
     c[(size_t)(n - 1) * (size_t)ldc + (size_t)(m - 1)] += error();
@@ -80,4 +83,11 @@ char *openblas_get_config(void)
 {
     char *text = getenv("SHIM_CONFIG");
     return text ? text : ((char *(*)(void))dlsym(library, "openblas_get_config"))();
+}
+
+/* SHIM_CORE: what it takes this CPU for unless OPENBLAS_CORETYPE is set. */
+char *openblas_get_corename(void)
+{
+    char *text = getenv("OPENBLAS_CORETYPE") ? NULL : getenv("SHIM_CORE");
+    return text ? text : ((char *(*)(void))dlsym(library, "openblas_get_corename"))();
 }
