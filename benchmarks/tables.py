@@ -240,6 +240,14 @@ TABLES: tuple[Benchmark, ...] = (
         ratios=(Ratio("ratio", theirs="plain"),),
         unit=GIGA_OPERATIONS,
     ),
+    Pairs(
+        name="cpu/linpack_of_gemm",
+        command="benchmarks.cpu.linpack_of_gemm",
+        minutes=4,
+        other="gemm",
+        ratios=(Ratio("ratio", theirs="gemm"),),
+        unit=GIGA_OPERATIONS,
+    ),
     UnderLoad(name="cpu/under_load", command="benchmarks.cpu.under_load", minutes=1),
     Benchmark(name="cpu/clock_spread", command="benchmarks.cpu.clock_spread", minutes=1),
     Pairs(

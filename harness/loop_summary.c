@@ -296,9 +296,8 @@ static void fill_disturbance(const struct run *run, const struct totals *totals,
     summary->cpu_ratio = 1 - (kept_waiting_s < 0 ? 0 : kept_waiting_s) / totals->wall_s;
     if (sharing)
         summary->cpu_ratio = NAN;
-    summary->cpu_ratio_reason = sharing
-                                    ? "they share a CPU and wait for one another"
-                                    : "the kernel keeps no run-queue statistics";
+    summary->cpu_ratio_reason = sharing ? "they share a CPU and wait for one another"
+                                        : "the kernel keeps no run-queue statistics";
     summary->clean_slice_ratio = NAN;
     summary->clean_slice_ratio_reason = "a loop has no slices";
     summary->harness_ratio = NAN;

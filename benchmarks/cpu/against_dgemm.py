@@ -1,7 +1,7 @@
 """gemm against a plain loop of cblas_dgemm over the best BLAS of this CPU, with that library's own
 threads: interleaved pairs.
 
-usage: python -m benchmarks.cpu.against_dgemm [PAIRS [N ...]] (default 7, n 2048 and 4096)
+usage: python -m benchmarks.cpu.against_dgemm [PAIRS [N]] (default 7, n 2048)
 
 The loop is tried over every library that cpu-bench finds, and the fastest is the peer. Both sides
 have huge pages and the same CPUs.
@@ -19,8 +19,6 @@ from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
 
 SOURCE = Path(__file__).with_name("dgemm_loop.c")
-ORDERS = [2048, 4096]
-DTYPES = {"fp64": "d", "fp32": "s"}
 SECONDS = 1
 SWEEPS = 2
 METRIC = "operations_per_second_makespan"
@@ -31,7 +29,7 @@ PREFIXES = {"pinned": "scipy_", "system": "", "blis": ""}
 def build(name: str, library: str, directory: Path) -> Path:
     """The loop over one library."""
     program = directory / f"dgemm_loop_{name}"
-    names = [f"-Dcblas_{letter}gemm={PREFIXES[name]}cblas_{letter}gemm" for letter in "ds"]
+    names = [f"-D{one}={PREFIXES[name]}{one}" for one in ("cblas_dgemm", "cblas_sgemm")]
     path = f"-Wl,-rpath,{Path(library).parent}"
     subprocess.run(["gcc", "-O2", *names, "-o", program, SOURCE, library, path], check=True)
     return program
@@ -75,24 +73,18 @@ def best_loop(
 
 def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    orders = [int(order) for order in sys.argv[2:]] or ORDERS
+    n = int(sys.argv[2]) if len(sys.argv) > 2 else 2048
+    arguments = ["d", str(n), str(SECONDS)]
     libraries = found_libraries()
     figures = []
-    print("| gemm | threads | ours Gop/s | plain loop | over | ratio: median | min – max | pairs |")
+    print("| n | threads | ours Gop/s | plain loop | over | ratio: median | min – max | pairs |")
     print("|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
         programs = {
             name: build(name, library["path"], Path(scratch)) for name, library in libraries.items()
         }
-        cases = [
-            (n, dtype, threads)
-            for n in orders
-            for dtype in DTYPES
-            for threads in sorted({1, ALL_THREADS})
-        ]
-        for n, dtype, threads in cases:
-            command = f"gemm --n {n} --dtype {dtype} --threads {threads} --duration-s {SECONDS}"
-            arguments = [DTYPES[dtype], str(n), str(SECONDS)]
+        for threads in sorted({1, ALL_THREADS}):
+            command = f"gemm --n {n} --threads {threads} --duration-s {SECONDS}"
             over, tried = best_loop(programs, arguments, threads)
             ours, theirs, chosen = [], [], []
             for _ in range(pairs):
@@ -103,7 +95,7 @@ def main() -> None:
             ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
             row = {"ours": spread(ours), "plain": spread(theirs), "ratio": spread(ratios)}
             print(
-                f"| {dtype} {n} | {threads} | {row['ours']['median'] / 1e9:.1f} "
+                f"| {n} | {threads} | {row['ours']['median'] / 1e9:.1f} "
                 f"| {row['plain']['median'] / 1e9:.1f} | {over} "
                 f"| **{row['ratio']['median']:.3f}** "
                 f"| {min(ratios):.3f} – {max(ratios):.3f} | {pairs} |",

@@ -49,7 +49,7 @@ def main() -> None:
                 flush=True,
             )
             facts = {"command": f"cpu-bench {command}", "gemm_command": f"cpu-bench {beside}"}
-            columns = {"linpack": ours, "gemm": gemm, "gemm_operations_per_cycle": cycles}
+            columns = {"ours": ours, "gemm": gemm, "gemm_operations_per_cycle": cycles}
             figures.append(Entry(facts, {**columns, "n": orders}))
             save("cpu/linpack_of_gemm", figures, library=library)
 

@@ -310,8 +310,8 @@ int blas_check_threads(struct thread *thread)
     run_reason(thread->run,
                "%u threads were requested and %u have worked: %s %s (%s) runs threads of its own: "
                "install libopenblas0-pthread",
-               requested, worked, blas_library_name((unsigned)state.chosen),
-               state.library.version, state.library.path);
+               requested, worked, blas_library_name((unsigned)state.chosen), state.library.version,
+               state.library.path);
     return EXIT_FAILED;
 }
 
@@ -363,7 +363,7 @@ int blas_warm_up(struct thread *thread, double until_s)
     const struct blas *blas = blas_of(thread->index);
     do
         blas->dgemm(COLUMN_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, n, n, n, 1, operands, n,
-                         operands + elements, n, 1, operands + 2 * elements, n);
+                    operands + elements, n, 1, operands + 2 * elements, n);
     while (now_s() < until_s && !run_stopping(thread->run));
     free(operands);
     return EXIT_OK;

@@ -22,8 +22,13 @@ extern const char *const blas_choices[], *const blas_choices_with_lapack[];
 
 #define PARAM_LIBRARY(words)                                                                       \
     {                                                                                              \
-        .name = "library", .type = PARAM_CHOICE, .initial = "best", .choices = (words),            \
-        .resolved = "best", .resolved_once = true, .title = "BLAS",                                \
+        .name = "library",                                                                         \
+        .type = PARAM_CHOICE,                                                                      \
+        .initial = "best",                                                                         \
+        .choices = (words),                                                                        \
+        .resolved = "best",                                                                        \
+        .resolved_once = true,                                                                     \
+        .title = "BLAS",                                                                           \
         .help = "pinned: the OpenBLAS that was fetched with the programs; system: the host's "     \
                 "OpenBLAS; blis: the host's BLIS; best: the fastest of those that are there, "     \
                 "by a short try of each on one thread.",                                           \
@@ -32,15 +37,11 @@ extern const char *const blas_choices[], *const blas_choices_with_lapack[];
     {"operations_per_second_pinned", "operation/s", HIGHER_IS_BETTER,                              \
      "Products of order 1024 on one thread, over the OpenBLAS that was fetched with the "          \
      "programs: the best of a short try."},                                                        \
-    {                                                                                              \
-        "operations_per_second_system", "operation/s", HIGHER_IS_BETTER,                           \
-            "The same over the host's OpenBLAS."                                                   \
-    }
+        {"operations_per_second_system", "operation/s", HIGHER_IS_BETTER,                          \
+         "The same over the host's OpenBLAS."}
 #define METRIC_BLIS                                                                                \
-    {                                                                                              \
-        "operations_per_second_blis", "operation/s", HIGHER_IS_BETTER,                             \
-            "The same over the host's BLIS."                                                       \
-    }
+    {"operations_per_second_blis", "operation/s", HIGHER_IS_BETTER,                                \
+     "The same over the host's BLIS."}
 
 /* For resolve(): tries the libraries, chooses and loads one. */
 void blas_resolve(struct run *run, const struct blas_need *need);

@@ -4,6 +4,7 @@
 #include "cpu_features.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 enum {
@@ -37,11 +37,8 @@ static const struct source sources[LIBRARIES] = {
                         "",
                         {"libopenblas.so.0", "libopenblas.so"},
                         "install the Debian package libopenblas0-pthread"},
-    [LIBRARY_BLIS] = {"blis",
-                      "BLIS",
-                      "",
-                      {"libblis.so.4"},
-                      "install the Debian package libblis4-pthread"},
+    [LIBRARY_BLIS] =
+        {"blis", "BLIS", "", {"libblis.so.4"}, "install the Debian package libblis4-pthread"},
 };
 
 const char *blas_library_word(unsigned which)

@@ -174,8 +174,8 @@ void blas_probe(unsigned which, bool fp32, bool timed, int cpu, struct probe *pr
     *probe = (struct probe){.state = PROBE_BROKEN};
     snprintf(probe->reason, sizeof probe->reason, "%s (library %s)", blas_library_name(which),
              blas_library_word(which));
-    struct probe *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct probe *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return;
     *shared = *probe;

@@ -288,10 +288,11 @@ static int verify(struct thread *thread, uint64_t batch)
     double residual = residual_of(linpack, run_threads(thread->run));
     bool singular = atomic_load(&linpack->lu.singular);
     if (singular || !(residual < RESIDUAL_MOST)) { /* NaN is wrong too */
-        run_reason(thread->run,
-                   "n %zu: the solution is wrong: the scaled residual is %.3g%s, below %g is "
-                   "right: this CPU, this BLAS or this build computes wrongly, trust no figure of it",
-                   linpack->lu.n, residual, singular ? " and a pivot is zero" : "", RESIDUAL_MOST);
+        run_reason(
+            thread->run,
+            "n %zu: the solution is wrong: the scaled residual is %.3g%s, below %g is "
+            "right: this CPU, this BLAS or this build computes wrongly, trust no figure of it",
+            linpack->lu.n, residual, singular ? " and a pivot is zero" : "", RESIDUAL_MOST);
         return EXIT_WRONG;
     }
     linpack->residual = fmax(linpack->residual, residual);
@@ -357,9 +358,10 @@ static const struct param params[] = {
      .max = 1000000,
      .choices = automatic,
      .resolved_once = true,
-     .help = "Order of the system; it takes 8 n^2 bytes. Larger ones come closer to the limit. "
-             "auto: the largest that is solved in about duration_s (20 s without one) and fits into "
-             "memory."},
+     .help =
+         "Order of the system; it takes 8 n^2 bytes. Larger ones come closer to the limit. "
+         "auto: the largest that is solved in about duration_s (20 s without one) and fits into "
+         "memory."},
     {.name = "nb",
      .type = PARAM_COUNT,
      .initial = "best",

@@ -167,7 +167,8 @@ static double *at(const struct lu *lu, double *a, size_t row, size_t column)
 /* Makes the swaps of the rows `first` to `end` - 1 in `count` columns. */
 static void swap_rows(const struct member *me, double *a, size_t count, size_t first, size_t end)
 {
-    int columns = (int)count, lda = (int)me->lu->lda, from = (int)first + 1, to = (int)end, step = 1;
+    int columns = (int)count, lda = (int)me->lu->lda, from = (int)first + 1, to = (int)end,
+        step = 1;
     if (count > 0)
         me->blas->dlaswp(&columns, a, &lda, &from, &to, me->lu->pivots, &step);
 }

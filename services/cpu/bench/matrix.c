@@ -42,9 +42,8 @@ size_t matrix_largest_order(const struct run *run, size_t n, matrix_bytes *bytes
     if (!run_memory_budget(run, &left))
         return n;
     double usable = (1 - SPARED_RATIO) * left.bytes;
-    return bytes(n, run_threads(run)) <= usable
-               ? n
-               : largest_order(bytes, run_threads(run), n, usable);
+    return bytes(n, run_threads(run)) <= usable ? n
+                                                : largest_order(bytes, run_threads(run), n, usable);
 }
 
 int matrix_check_fits(struct run *run, size_t n, matrix_bytes *bytes)
