@@ -41,8 +41,8 @@ static struct {
     struct candidate candidates[LIBRARIES];
     int chosen; /* -1: none is fine */
     bool compared;
-    char reason[2048]; /* why none is */
-    bool broken;       /* … because one crashes or computes wrongly, instead of none being there */
+    bool broken;       /* one crashes or computes wrongly */
+    char reason[2560]; /* what is wrong with those that are broken, else with those missing */
     struct blas_library library;
     char detail[512];
     struct blas *loaded; /* the library and its copies */
@@ -111,27 +111,36 @@ static void examine_all(const struct run *run, const struct blas_need *need, con
         }
 }
 
-static void choose(const struct blas_need *need, const char *word)
+/* The reasons of all that are in this state, in one line. */
+static void collect_reasons(const struct blas_need *need, const char *word, enum probe_state of)
 {
     size_t length = 0;
+    state.reason[0] = '\0';
+    for (unsigned i = 0; i < need->libraries; i++) {
+        const struct probe *probe = &state.candidates[i].probe;
+        if (!is_wanted(i, word) || probe->state != of)
+            continue;
+        snprintf(state.reason + length, sizeof state.reason - length, "%s%s",
+                 length > 0 ? "; " : "", probe->reason);
+        length = strlen(state.reason);
+    }
+}
+
+static void choose(const struct blas_need *need, const char *word)
+{
     state.chosen = -1;
     state.broken = false;
-    state.reason[0] = '\0';
     for (unsigned i = 0; i < need->libraries; i++) {
         const struct probe *probe = &state.candidates[i].probe;
         if (!is_wanted(i, word))
             continue;
-        if (probe->state == PROBE_FINE) {
-            if (state.chosen < 0 ||
-                probe->rate > state.candidates[state.chosen].probe.rate * WORTH_A_CHANGE)
-                state.chosen = (int)i;
-            continue;
-        }
         state.broken = state.broken || probe->state == PROBE_BROKEN;
-        int added = snprintf(state.reason + length, sizeof state.reason - length, "%s%s",
-                             length > 0 ? "; " : "", probe->reason);
-        length += added > 0 && (size_t)added < sizeof state.reason - length ? (size_t)added : 0;
+        if (probe->state == PROBE_FINE &&
+            (state.chosen < 0 ||
+             probe->rate > state.candidates[state.chosen].probe.rate * WORTH_A_CHANGE))
+            state.chosen = (int)i;
     }
+    collect_reasons(need, word, state.broken ? PROBE_BROKEN : PROBE_MISSING);
 }
 
 static void describe(const struct candidate *candidate)

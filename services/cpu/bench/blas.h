@@ -28,7 +28,7 @@ extern const char *const blas_choices[], *const blas_choices_with_lapack[];
         .choices = (words),                                                                        \
         .resolved = "best",                                                                        \
         .resolved_once = true,                                                                     \
-        .title = "BLAS",                                                                           \
+        .named = true,                                                                             \
         .help = "pinned: the OpenBLAS that was fetched with the programs; system: the host's "     \
                 "OpenBLAS; blis: the host's BLIS; best: the fastest of those that are there, "     \
                 "by a short try of each on one thread.",                                           \

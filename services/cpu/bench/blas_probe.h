@@ -19,8 +19,8 @@ struct probe {
     char reason[768]; /* why it is not fine */
 };
 
-/* Loads the library and multiplies small matrices; `timed`: also larger ones, for about a tenth of a
- * second, on `cpu`. */
+/* Loads the library and multiplies small matrices; `timed`: checks their product, and multiplies
+ * larger ones for about a tenth of a second, on `cpu`. */
 void blas_probe(unsigned which, bool fp32, bool timed, int cpu, struct probe *probe);
 
 #endif
