@@ -153,6 +153,35 @@ def test_without_the_pinned_library_the_system_s_is_taken_and_named(
     )
 
 
+def test_a_wheel_that_cannot_be_had_is_no_failure(tmp_path: Path) -> None:
+    python = tmp_path / "python3"
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" != venv ] || {{ mkdir -p "$3/bin"; cp {python} "$3/bin/python"; }}\n'
+        'case "$*" in *" pip "*) echo "no network" >&2; exit 1;; esac\n'
+    )
+    python.chmod(0o755)
+    result = subprocess.run(
+        [ROOT / "scripts" / "openblas.sh", tmp_path / "openblas"],
+        env={**os.environ, "PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0
+    last = result.stderr.splitlines()[-1]
+    assert "the system's library (libopenblas0-pthread)" in last and "OPENBLAS=none" in last
+    assert not (tmp_path / "openblas" / "installed").exists(), "the next make tries again"
+
+
+def test_make_fetches_no_library_when_told_so() -> None:
+    def commands(*words: str) -> str:
+        call = ["make", "--dry-run", "--always-make", *words, "programs-release"]
+        return subprocess.check_output(call, cwd=ROOT, text=True)
+
+    assert "scripts/openblas.sh" in commands()
+    assert "scripts/openblas.sh" not in commands("OPENBLAS=none")
+    assert "scripts/openblas.sh" not in commands("SUBSYSTEMS=mem")
+
+
 def test_kernels_chosen_by_the_environment_are_named() -> None:
     if platform.machine() != "x86_64":
         pytest.skip("these kernels are for x86-64")
