@@ -104,8 +104,7 @@ RUN install --directory --owner=hostbench --group=hostbench \
 COPY --from=orchestrator-packages /opt/hostbench /opt/hostbench
 COPY --from=code /opt/hostbench/app /opt/hostbench/app
 ENV HOSTBENCH_RESULTS=/var/lib/hostbench/results \
-    HOSTBENCH_LISTEN=0.0.0.0:8000 \
-    MPLCONFIGDIR=/tmp/matplotlib
+    HOSTBENCH_LISTEN=0.0.0.0:8000
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 8000

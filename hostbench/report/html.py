@@ -6,6 +6,7 @@ import jinja2
 from markupsafe import Markup
 
 from hostbench.base.units import percent
+from hostbench.report.charts.draw import draw
 from hostbench.report.content import (
     BarChart,
     Chart,
@@ -71,10 +72,7 @@ def _printable(value: object) -> object:
 
 
 def _drawings(chart: Chart) -> Markup:
-    """Both drawings. The chart module escapes its texts; what it writes is SVG."""
-    # matplotlib takes a moment to import, and a report of single figures has no charts.
-    from hostbench.report.charts.draw import draw
-
+    """Both drawings. The canvas escapes its texts; what it writes is SVG."""
     wide, narrow = draw(chart.drawing, chart.title)
     return Markup(f"{wide}\n{narrow}")  # noqa: S704
 

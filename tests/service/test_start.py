@@ -20,7 +20,7 @@ from tests.service.streams import LONG, SHORT, running
 from tests.stack.service_process import CHECKOUT, PROGRAMS, SERVICE_KEY, ServiceProcess
 
 # What service.txt has not: an image of a service must do without it.
-NOT_IN_THE_IMAGE = {"typer", "rich", "jinja2", "matplotlib", "redis", "numpy", "scipy"}
+NOT_IN_THE_IMAGE = {"typer", "rich", "jinja2", "redis", "numpy", "scipy"}
 NOT_IN_THE_COMMAND = {"fastapi", "starlette", "uvicorn", "httpx", "structlog", "prometheus_client"}
 
 

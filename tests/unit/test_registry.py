@@ -42,7 +42,6 @@ HEAVY = (
     "hostbench.report.content",
     "hostbench.programs.peer",
     "hostbench.model.result",
-    "matplotlib",
     "fastapi",
 )
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hostbench.base.units import human, percent
-from hostbench.report.charts.canvas import Canvas
-from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
+from hostbench.report.charts.canvas import NARROW_PX, WIDE_PX, Canvas, Ink
 from hostbench.report.content import Bar, BarChart, BarGroup
 
 LAYERS = (Ink.TRACK, Ink.BAR, Ink.INTERVAL, Ink.LIMIT, Ink.PAPER, Ink.PEER)
@@ -52,17 +51,15 @@ def _drawn(chart: BarChart, title: str, layout: _Layout, css_class: str) -> str:
         layout.row * len(group.bars) + _title_height(group, layout) for group in chart.groups
     )
     top = max(_reach(bar) for group in chart.groups for bar in group.bars) or 1.0
-    with drawing(layout.width, height) as figure:
-        canvas = Canvas(figure, layout.width, height)
-        for y, group, bar in _places(chart, layout):
-            if bar is None:
-                canvas.text((0, y), group.title, bold=True)
-            elif isinstance(layout, _Wide):
-                _wide_bar(canvas, layout, bar, y, top, chart)
-            else:
-                _narrow_bar(canvas, layout, bar, y, top, chart)
-        canvas.finish(LAYERS)
-        return svg_of(figure, title, css_class)
+    canvas = Canvas(layout.width, height)
+    for y, group, bar in _places(chart, layout):
+        if bar is None:
+            canvas.text((0, y), group.title, bold=True)
+        elif isinstance(layout, _Wide):
+            _wide_bar(canvas, layout, bar, y, top, chart)
+        else:
+            _narrow_bar(canvas, layout, bar, y, top, chart)
+    return canvas.svg(title, css_class, LAYERS)
 
 
 def _title_height(group: BarGroup, layout: _Layout) -> int:
@@ -88,17 +85,17 @@ def _places(chart: BarChart, layout: _Layout) -> Iterator[tuple[float, BarGroup,
 def _wide_bar(
     canvas: Canvas, layout: _Wide, bar: Bar, y: float, top: float, chart: BarChart
 ) -> None:
-    canvas.text((layout.labels - 10, y), bar.label, anchor="right")
+    canvas.text((layout.labels - 10, y), bar.label, anchor="end")
     _bar(canvas, bar, layout.labels, y, layout.thickness, layout.bars / top)
-    canvas.text((layout.figure, y), human(bar.value, chart.unit), anchor="right")
+    canvas.text((layout.figure, y), human(bar.value, chart.unit), anchor="end")
     if bar.efficiency is not None:
         above = y - layout.thickness / 2
         filled = layout.share * min(1.0, bar.efficiency)
         canvas.box(layout.shares, above, layout.share, layout.thickness, Ink.TRACK)
         canvas.box(layout.shares, above, filled, layout.thickness, Ink.BAR)
-        canvas.text((layout.percent, y), percent(bar.efficiency), anchor="right")
+        canvas.text((layout.percent, y), percent(bar.efficiency), anchor="end")
     elif bar.limit is None and chart.has_limits:
-        canvas.text((layout.percent, y), "no limit", ink=Ink.QUIET, anchor="right")
+        canvas.text((layout.percent, y), "no limit", ink=Ink.QUIET, anchor="end")
     if bar.note:
         canvas.text((layout.note, y), bar.note, ink=Ink.WARN)
 
@@ -112,7 +109,7 @@ def _narrow_bar(
     if chart.has_limits:
         share = "no limit" if bar.efficiency is None else percent(bar.efficiency)
         figure = f"{figure}, {share}"
-    canvas.text((layout.width, line), figure, anchor="right")
+    canvas.text((layout.width, line), figure, anchor="end")
     _bar(canvas, bar, 0, y + 6, layout.thickness, (layout.width - PEER_PX - 2) / top)
 
 

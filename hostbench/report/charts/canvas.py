@@ -1,35 +1,79 @@
-"""A surface for drawings that are rows of shapes: pixels, origin top left."""
+"""A surface in CSS pixels, origin top left, that becomes an inline SVG element.
+
+Every ink is a variable of the style sheet, so a chart follows the page's light or dark theme.
+Shapes of one look become one path, texts stay text, and there are no ids that two charts could
+share. A plotting library was measured at thirty times the time: benchmarks/README.md, "The cost of
+hostbench itself".
+"""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Literal, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
-
-from hostbench.report.charts.svg import Ink
 from hostbench.report.plaintext import one_line
 
-Anchor = Literal["left", "center", "right"]
+Anchor = Literal["start", "middle", "end"]
 XY = tuple[float, float]
-# matplotlib's: where it begins, then what is drawn and what is left out, in widths of the line.
-DASHES = (0, (4, 2.5))
-# About as wide is a character of the page's font.
-CHARACTER_PX = 6.4
+# Below this width of the window the narrow drawing is shown: page.css has the same number.
+WIDE_PX, NARROW_PX = 760, 340
+# About as wide is a character of the page's font, and so far below its middle its base line.
+CHARACTER_PX, BASELINE_PX = 6.4, 4.4
+# What is drawn and what is left out of a dashed line, in widths of the line.
+DASH, GAP = 4, 2.5
+
+
+class Ink(StrEnum):
+    """What is drawn: the name of a variable of page.css."""
+
+    TEXT = "text"
+    QUIET = "quiet"
+    TRACK = "track"
+    BAR = "bar"
+    LIMIT = "limit"
+    PEER = "peer"
+    INTERVAL = "interval"
+    WARN = "warn"
+    GRID = "grid"
+    BAND = "band"
+    PAPER = "paper"
+    THIRD = "third"
+    FOURTH = "fourth"
+
+    @property
+    def variable(self) -> str:
+        """The style sheet's name of it."""
+        return f"var(--{self})"
+
+
+class _Look(NamedTuple):
+    """How a path is drawn; `width` 0: it is filled."""
+
+    ink: Ink
+    width: float = 0
+    rounded: bool = False
+    dashed: bool = False
+
+    @property
+    def style(self) -> str:
+        if not self.width:
+            return f"fill:{self.ink.variable}"
+        style = f"fill:none;stroke:{self.ink.variable};stroke-width:{self.width:g}"
+        if self.rounded:
+            style += ";stroke-linecap:round;stroke-linejoin:round"
+        if self.dashed:
+            style += f";stroke-dasharray:{DASH * self.width:g},{GAP * self.width:g}"
+        return style
 
 
 class Canvas:
-    """Collects shapes by ink and stroke, so that each becomes one SVG path."""
+    """Collects texts, and shapes by look."""
 
-    def __init__(self, figure: Figure, width: float, height: float) -> None:
-        self._axes: Axes = figure.add_axes((0, 0, 1, 1))
-        self._axes.set_xlim(0, width)
-        self._axes.set_ylim(height, 0)
-        self._axes.axis("off")
-        self._filled: defaultdict[Ink, list[Path]] = defaultdict(list)
-        self._stroked: defaultdict[tuple[Ink, float, str, bool], list[Path]] = defaultdict(list)
+    def __init__(self, width: float, height: float) -> None:
+        self._width, self._height = width, height
+        self._texts: list[str] = []
+        self._paths: defaultdict[_Look, list[str]] = defaultdict(list)
 
     def text(
         self,
@@ -37,18 +81,16 @@ class Canvas:
         text: str,
         *,
         ink: Ink = Ink.TEXT,
-        anchor: Anchor = "left",
+        anchor: Anchor = "start",
         bold: bool = False,
     ) -> None:
         """One line of text, centred on `at` vertically."""
-        self._axes.text(
-            *at,
-            one_line(text),
-            color=ink.value,
-            ha=anchor,
-            va="center_baseline",
-            fontweight="bold" if bold else "normal",
-        )
+        classes = [*([ink] if ink is not Ink.TEXT else []), *(["bold"] if bold else [])]
+        named = f' class="{" ".join(classes)}"' if classes else ""
+        anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        x, y = _px(at[0]), _px(at[1] + BASELINE_PX)
+        words = escape(one_line(text))
+        self._texts.append(f'<text x="{x}" y="{y}"{anchored}{named}>{words}</text>')
 
     def box(self, x: float, y: float, width: float, height: float, ink: Ink) -> None:
         """A filled rectangle."""
@@ -56,48 +98,61 @@ class Canvas:
 
     def shape(self, corners: Sequence[XY], ink: Ink) -> None:
         """A filled polygon."""
-        self._filled[ink].append(_closed(corners))
+        self._paths[_Look(ink)].append(f"{_path(corners)}z")
 
     def outline(self, corners: Sequence[XY], ink: Ink, width: float = 1.5) -> None:
         """A polygon that is not filled."""
-        self._stroked[ink, width, "butt", False].append(_closed(corners))
+        self._paths[_Look(ink, width)].append(f"{_path(corners)}z")
 
     def line(self, start: XY, stop: XY, ink: Ink, width: float = 1) -> None:
         """A straight line."""
-        self._stroked[ink, width, "butt", False].append(Path([start, stop]))
+        self._paths[_Look(ink, width)].append(_path([start, stop]))
 
     def polyline(
         self, points: Sequence[XY], ink: Ink, width: float = 1.5, *, dashed: bool = False
     ) -> None:
-        """Straight lines from each point to the next."""
-        self._stroked[ink, width, "butt", dashed].append(Path(list(points)))
+        """Straight lines from each point to the next; of a single point a dot."""
+        path = _path(points) if len(points) > 1 else _dot(points[0])
+        self._paths[_Look(ink, width, rounded=not dashed, dashed=dashed)].append(path)
 
     def dot(self, at: XY, ink: Ink, size: float = 5) -> None:
         """A disc: a line without length and with round ends takes the least room in the SVG."""
-        self._stroked[ink, size, "round", False].append(Path([at, at]))
+        self._paths[_Look(ink, size, rounded=True)].append(_dot(at))
 
-    def finish(self, order: Iterable[Ink]) -> None:
-        """Puts the shapes on the figure, the first ink at the bottom; call it once."""
-        for level, ink in enumerate(order, start=1):
-            if self._filled[ink]:
-                path = Path.make_compound_path(*self._filled.pop(ink))
-                self._add(path, level, facecolor=ink.value, edgecolor="none", linewidth=0)
-            for key in [key for key in self._stroked if key[0] is ink]:
-                path = Path.make_compound_path(*self._stroked.pop(key))
-                self._add(
-                    path,
-                    level,
-                    facecolor="none",
-                    edgecolor=ink.value,
-                    linewidth=key[1],
-                    capstyle=key[2],
-                    linestyle=DASHES if key[3] else "solid",
-                )
-        assert not self._stroked and not any(self._filled.values()), "an ink without a place"
+    def svg(self, title: str, css_class: str, order: Iterable[Ink]) -> str:
+        """Return the element, with an accessible name; the first ink is at the bottom, texts are
+        on top."""
+        title = one_line(title)
+        lines = [
+            f'<svg class="{css_class}" viewBox="0 0 {_px(self._width)} {_px(self._height)}" '
+            f'role="img" aria-label={quoteattr(title)}>',
+            f"<title>{escape(title)}</title>",
+            *self._layers(order),
+            *self._texts,
+            "</svg>",
+        ]
+        return "\n".join(lines)
 
-    def _add(self, path: Path, level: int, **look: object) -> None:
-        self._axes.add_patch(PathPatch(path, clip_on=False, zorder=level, **look))
+    def _layers(self, order: Iterable[Ink]) -> Iterator[str]:
+        for ink in order:
+            # What is filled lies below what is stroked.
+            for look in sorted((one for one in self._paths if one.ink is ink), key=_is_stroked):
+                yield f'<path d="{"".join(self._paths.pop(look))}" style="{look.style}"/>'
+        assert not self._paths, "an ink without a place"
 
 
-def _closed(corners: Sequence[XY]) -> Path:
-    return Path([*corners, corners[0]], closed=True)
+def _is_stroked(look: _Look) -> bool:
+    return look.width > 0
+
+
+def _px(value: float) -> str:
+    """Tenths of a pixel are enough; what is added makes 0 of -0."""
+    return f"{round(value, 1) + 0.0:g}"
+
+
+def _path(points: Sequence[XY]) -> str:
+    return "M" + " ".join(f"{_px(x)} {_px(y)}" for x, y in points)
+
+
+def _dot(at: XY) -> str:
+    return f"{_path([at])}h0"

@@ -4,20 +4,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
-
 from hostbench.base.units import binary_bytes, tick
-from hostbench.report.charts.canvas import CHARACTER_PX, XY, Canvas
-from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
+from hostbench.report.charts.axes import Scale, linear_ticks, logarithmic_ticks, powers_of_two
+from hostbench.report.charts.canvas import CHARACTER_PX, NARROW_PX, WIDE_PX, XY, Canvas, Ink
 from hostbench.report.content import Curve, CurveAxis, CurveChart, CurveMark
 
 # Each curve has a colour and a sign of its own, so that none is known by its colour alone.
 INKS = (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH)
-LAYERS = (Ink.QUIET, *reversed(INKS), Ink.TEXT)
+LAYERS = (Ink.GRID, Ink.QUIET, *reversed(INKS), Ink.TEXT)
 TITLE_PX, LEGEND_PX, MARK_PX, BOTTOM_PX = 24, 19, 15, 46
 LEFT_PX, RIGHT_PX = 64, 26
+# From the plot to the labels of its ticks: to their ends, and below it to their middle.
+TICK_LEFT_PX, TICK_BELOW_PX = 6, 10
 SIGN_PX, SIGN_END_PX = 4.0, 34
 # A circle of this size looks like such a polygon.
 ROUND_CORNERS = 12
@@ -36,35 +34,16 @@ class _Layout:
     ticks: int
 
 
-# As many decades as a chart is tall enough to tell in three steps each.
-FINE_DECADES = 5
 WIDE = _Layout(width=WIDE_PX, plot=240, ticks=10)
 NARROW = _Layout(width=NARROW_PX, plot=200, ticks=5)
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """Where on an axis of pixels a value stands."""
-
-    axis: CurveAxis
-    low: float
-    high: float
-    first_px: float
-    last_px: float
-
-    def px(self, value: float) -> float:
-        low, high = self.low, self.high
-        if self.axis.logarithmic:
-            value, low, high = (math.log(one) for one in (value, low, high))
-        return self.first_px + (value - low) / (high - low) * (self.last_px - self.first_px)
 
 
 @dataclass(frozen=True)
 class _Plot:
     """Where the points of a chart are on its canvas."""
 
-    x: _Scale
-    y: _Scale
+    x: Scale
+    y: Scale
     top: float
     bottom: float
 
@@ -80,7 +59,7 @@ def curve_chart(chart: CurveChart, title: str) -> tuple[str, str]:
 def _drawn(chart: CurveChart, title: str, layout: _Layout, css_class: str) -> str:
     points = [point for curve in chart.curves for point in curve.points]
     x_low, x_high = _range(chart.x, [point.x for point in points])
-    x = _Scale(chart.x, x_low, x_high, LEFT_PX, layout.width - RIGHT_PX)
+    x = Scale(x_low, x_high, LEFT_PX, layout.width - RIGHT_PX, chart.x.logarithmic)
     marks = _mark_rows([mark for mark in chart.marks if x_low < mark.x < x_high], x)
     named = [(n, curve.label) for n, curve in enumerate(chart.curves) if curve.label]
     columns = _legend_columns(named, layout)
@@ -88,18 +67,16 @@ def _drawn(chart: CurveChart, title: str, layout: _Layout, css_class: str) -> st
     top = TITLE_PX + legend + MARK_PX * (1 + max((row for _, row in marks), default=0))
     bottom = top + layout.plot
     y_low, y_high = _range(chart.y, [y for point in points for y in (point.low, point.high)])
-    plot = _Plot(x, _Scale(chart.y, y_low, y_high, bottom, top), top, bottom)
-    with drawing(layout.width, bottom + BOTTOM_PX) as figure:
-        _axes(figure, plot, layout)
-        canvas = Canvas(figure, layout.width, bottom + BOTTOM_PX)
-        _titles(canvas, chart, layout, bottom)
-        _legend(canvas, named, columns, layout)
-        for mark, row in marks:
-            _mark(canvas, plot, mark, top - MARK_PX * row)
-        for number, curve in enumerate(chart.curves):
-            _curve(canvas, plot, curve, number if curve.beside is None else curve.beside)
-        canvas.finish(LAYERS)
-        return svg_of(figure, title, css_class)
+    plot = _Plot(x, Scale(y_low, y_high, bottom, top, chart.y.logarithmic), top, bottom)
+    canvas = Canvas(layout.width, bottom + BOTTOM_PX)
+    _axes(canvas, plot, chart, layout)
+    _titles(canvas, chart, layout, bottom)
+    _legend(canvas, named, columns, layout)
+    for mark, row in marks:
+        _mark(canvas, plot, mark, top - MARK_PX * row)
+    for number, curve in enumerate(chart.curves):
+        _curve(canvas, plot, curve, number if curve.beside is None else curve.beside)
+    return canvas.svg(title, css_class, LAYERS)
 
 
 # ---- axes ----
@@ -118,53 +95,28 @@ def _range(axis: CurveAxis, values: Sequence[float]) -> tuple[float, float]:
     return low / room, high * room
 
 
-def _axes(figure: Figure, plot: _Plot, layout: _Layout) -> None:
-    """Ticks with their labels and the grid: matplotlib knows which values are round."""
-    height = plot.bottom + BOTTOM_PX
-    width = plot.x.last_px - plot.x.first_px
-    axes = figure.add_axes(
-        (LEFT_PX / layout.width, BOTTOM_PX / height, width / layout.width, layout.plot / height)
-    )
-    axes.patch.set_visible(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    if plot.x.axis.logarithmic:
-        axes.set_xscale("log", base=_base(plot.x.axis))
-    if plot.y.axis.logarithmic:
-        axes.set_yscale("log", base=_base(plot.y.axis))
-    axes.set_xlim(plot.x.low, plot.x.high)
-    axes.set_ylim(plot.y.low, plot.y.high)
-    _ticks(axes.xaxis, plot.x.axis, layout.ticks)
-    _ticks(axes.yaxis, plot.y.axis, WIDE.ticks)
-    axes.tick_params(which="both", length=0, colors=Ink.QUIET.value, pad=6)
-    axes.grid(color=Ink.GRID.value, linewidth=1, solid_capstyle="butt")
+def _axes(canvas: Canvas, plot: _Plot, chart: CurveChart, layout: _Layout) -> None:
+    """Ticks with their labels and the grid."""
+    for value in _ticks(chart.x, plot.x, layout.ticks):
+        x = plot.x.px(value)
+        canvas.line((x, plot.top), (x, plot.bottom), Ink.GRID)
+        label = _description(value, chart.x)
+        canvas.text((x, plot.bottom + TICK_BELOW_PX), label, ink=Ink.QUIET, anchor="middle")
+    for value in _ticks(chart.y, plot.y, WIDE.ticks):
+        y = plot.y.px(value)
+        canvas.line((plot.x.first_px, y), (plot.x.last_px, y), Ink.GRID)
+        label = _description(value, chart.y)
+        canvas.text((plot.x.first_px - TICK_LEFT_PX, y), label, ink=Ink.QUIET, anchor="end")
 
 
-def _ticks(axis: Axis, of: CurveAxis, most: int) -> None:
-    if of.ticks:
-        axis.set_major_locator(FixedLocator(of.ticks))
-    elif of.logarithmic and of.unit == "byte":
-        axis.set_major_locator(FixedLocator(_powers_of_two(*axis.get_view_interval(), most)))
-    elif of.logarithmic:
-        axis.set_major_locator(LogLocator(subs=_within_a_decade(axis), numticks=most))
-    else:
-        axis.set_major_locator(MaxNLocator(min(most, 6), steps=[1, 2, 2.5, 5, 10]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _description(value, of)))
-
-
-def _within_a_decade(axis: Axis) -> tuple[float, ...]:
-    """1, 2 and 5 where not too many decades are shown: of more the locator would show none."""
-    low, high = axis.get_view_interval()
-    return (1.0, 2.0, 5.0) if high <= low * 10**FINE_DECADES else (1.0,)
-
-
-def _powers_of_two(low: float, high: float, most: int) -> list[float]:
-    """As many as fit; 1 KiB, 1 MiB and so on are among them wherever possible."""
-    first, last = max(0, math.ceil(math.log2(low))), math.floor(math.log2(high))
-    every = ([n for n in range(first, last + 1) if n % step == 0] for step in (1, 2, 5, 10))
-    found = next((exponents for exponents in every if len(exponents) <= most), [first, last])
-    return [2.0**exponent for exponent in found]
+def _ticks(axis: CurveAxis, scale: Scale, most: int) -> Sequence[float]:
+    if axis.ticks:
+        return [value for value in axis.ticks if scale.low <= value <= scale.high]
+    if axis.logarithmic and axis.unit == "byte":
+        return powers_of_two(scale.low, scale.high, most)
+    if axis.logarithmic:
+        return logarithmic_ticks(scale.low, scale.high, most)
+    return linear_ticks(scale.low, scale.high, min(most, 6))
 
 
 def _description(value: float, axis: CurveAxis) -> str:
@@ -178,7 +130,7 @@ def _description(value: float, axis: CurveAxis) -> str:
 def _titles(canvas: Canvas, chart: CurveChart, layout: _Layout, bottom: float) -> None:
     canvas.text((0, TITLE_PX / 2 - 2), chart.y.title, bold=True)
     right = layout.width - RIGHT_PX
-    canvas.text((right, bottom + BOTTOM_PX - 10), chart.x.title, anchor="right", bold=True)
+    canvas.text((right, bottom + BOTTOM_PX - 10), chart.x.title, anchor="end", bold=True)
 
 
 def _legend_columns(named: Sequence[tuple[int, str]], layout: _Layout) -> int:
@@ -199,7 +151,7 @@ def _legend(
         canvas.text((x + SIGN_END_PX, y), label)
 
 
-def _mark_rows(marks: Sequence[CurveMark], x: _Scale) -> list[tuple[CurveMark, int]]:
+def _mark_rows(marks: Sequence[CurveMark], x: Scale) -> list[tuple[CurveMark, int]]:
     """Each mark with the row that its name stands in: the lowest where it meets no other."""
     ends: list[float] = []
     placed = []
@@ -215,7 +167,7 @@ def _mark_rows(marks: Sequence[CurveMark], x: _Scale) -> list[tuple[CurveMark, i
 def _mark(canvas: Canvas, plot: _Plot, mark: CurveMark, top: float) -> None:
     x = plot.x.px(mark.x)
     canvas.line((x, top), (x, plot.bottom), Ink.QUIET)
-    canvas.text((x, top - MARK_PX / 2), mark.label, ink=Ink.QUIET, anchor="center")
+    canvas.text((x, top - MARK_PX / 2), mark.label, ink=Ink.QUIET, anchor="middle")
 
 
 def _curve(canvas: Canvas, plot: _Plot, curve: Curve, number: int) -> None:

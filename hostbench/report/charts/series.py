@@ -1,18 +1,20 @@
 """Quantities over time, one above the other on the same axis of seconds."""
 
+import itertools
 import math
-from collections.abc import Sequence
-
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from collections.abc import Iterator, Sequence
 
 from hostbench.base.units import human
-from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
+from hostbench.report.charts.axes import Scale, linear_ticks
+from hostbench.report.charts.canvas import NARROW_PX, WIDE_PX, XY, Canvas, Ink
 from hostbench.report.content import Line, Panel, TimeChart
-from hostbench.report.plaintext import one_line
 
+LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR)
 PANEL_PX, LOWER_PX, TITLE_PX, BOTTOM_PX = 130, 62, 34, 28
 LEFT_PX, RIGHT_PX = 84, 24
+# From a panel to its title's middle, to the ends of labels on its left, and to the middle of those
+# below it.
+TITLE_ABOVE_PX, TICK_LEFT_PX, TICK_BELOW_PX = 16, 6, 10
 # A point a pixel of the whole axis; a denser run is drawn as its band: lowest and highest of each
 # bin.
 POINTS_MOST = {WIDE_PX: 660, NARROW_PX: 260}
@@ -28,55 +30,31 @@ def time_chart(chart: TimeChart, title: str) -> tuple[str, str]:
 def _drawn(chart: TimeChart, title: str, width: int, css_class: str) -> str:
     heights = [PANEL_PX, *(LOWER_PX for _ in chart.panels[1:])]
     height = sum(heights) + TITLE_PX * len(heights) + BOTTOM_PX
-    with drawing(width, height) as figure:
-        y = float(height)
-        for panel, panel_height in zip(chart.panels, heights, strict=True):
-            y -= TITLE_PX + panel_height
-            box = (
-                LEFT_PX / width,
-                y / height,
-                (width - LEFT_PX - RIGHT_PX) / width,
-                panel_height / height,
-            )
-            axes: Axes = figure.add_axes(box)
-            axes.set_xlim(0, chart.seconds)
-            _fill(axes, panel, POINTS_MOST[width], is_last=panel is chart.panels[-1])
-            _title(axes, panel.title, width, panel_height)
-        return svg_of(figure, title, css_class)
+    canvas = Canvas(width, height)
+    x = Scale(0, chart.seconds, LEFT_PX, width - RIGHT_PX)
+    bottom = 0.0
+    for panel, panel_height in zip(chart.panels, heights, strict=True):
+        top, bottom = bottom + TITLE_PX, bottom + TITLE_PX + panel_height
+        canvas.text((0, top - TITLE_ABOVE_PX), panel.title, bold=True)
+        _panel(canvas, panel, x, Scale(*_value_range(panel), bottom, top), POINTS_MOST[width])
+    for value in linear_ticks(x.low, x.high, 6 if width == WIDE_PX else 4):
+        at = x.px(value), bottom + TICK_BELOW_PX
+        canvas.text(at, f"{value:g} s", ink=Ink.QUIET, anchor="middle")
+    return canvas.svg(title, css_class, LAYERS)
 
 
-def _title(axes: Axes, text: str, width: int, height: float) -> None:
-    axes.text(
-        -LEFT_PX / (width - LEFT_PX - RIGHT_PX),
-        1 + 16 / height,
-        one_line(text),
-        transform=axes.transAxes,
-        color=Ink.TEXT.value,
-        va="center_baseline",
-        fontweight="bold",
-    )
-
-
-def _fill(axes: Axes, panel: Panel, most: int, *, is_last: bool) -> None:
-    axes.patch.set_visible(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.set_ylim(*_value_range(panel))
-    axes.yaxis.set_major_locator(MaxNLocator(2 if panel.whole else 4, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _description(value, panel.unit)))
-    axes.xaxis.set_major_locator(MaxNLocator(6 if most > 300 else 4, integer=False))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} s"))
-    axes.tick_params(length=0, colors=Ink.QUIET.value, labelbottom=is_last, pad=6)
-    axes.grid(axis="y", color=Ink.GRID.value, linewidth=1, solid_capstyle="butt")
+def _panel(canvas: Canvas, panel: Panel, x: Scale, y: Scale, most: int) -> None:
+    for value in linear_ticks(y.low, y.high, 2 if panel.whole else 4):
+        at = y.px(value)
+        canvas.line((x.first_px, at), (x.last_px, at), Ink.GRID)
+        label = _description(value, panel.unit)
+        canvas.text((x.first_px - TICK_LEFT_PX, at), label, ink=Ink.QUIET, anchor="end")
     for level in panel.levels:
-        axes.plot(
-            (level.first, level.last), (level.y, level.y), color=Ink.LIMIT.value, clip_on=False,
-            linewidth=1.5, solid_capstyle="butt",
-        )  # fmt: skip
-    seconds = axes.get_xlim()[1]
+        at = y.px(level.y)
+        canvas.line((x.px(level.first), at), (x.px(level.last), at), Ink.LIMIT, 1.5)
     for line in panel.lines:
-        share = (line.x[-1] - line.x[0]) / seconds
-        _line(axes, line, max(POINTS_LEAST, round(most * share)))
+        share = (line.x[-1] - line.x[0]) / x.high
+        _line(canvas, line, x, y, max(POINTS_LEAST, round(most * share)))
 
 
 def _description(value: float, unit: str) -> str:
@@ -96,37 +74,33 @@ def _value_range(panel: Panel) -> tuple[float, float]:
     return middle - half - room, middle + half + room
 
 
-def _line(axes: Axes, line: Line, most: int) -> None:
-    known = [(x, y) for x, y in zip(line.x, line.y, strict=True) if y is not None]
-    if len(known) > most:
-        _band(axes, line, most)
+def _line(canvas: Canvas, line: Line, x: Scale, y: Scale, most: int) -> None:
+    known = sum(value is not None for value in line.y)
+    if known > most:
+        _band(canvas, line, x, y, most)
         return
-    ys = [math.nan if y is None else y for y in line.y]
-    axes.plot(
-        line.x, ys, color=Ink.BAR.value, linewidth=1.5, clip_on=False, solid_joinstyle="round",
-        solid_capstyle="round",
-    )  # fmt: skip
-    if 0 < len(known) <= MARKED_MOST:
-        # Round ends make a dot of a line without length.
-        gap = (math.nan, math.nan)
-        points = [point for at in known for point in (at, at, gap)]
-        axes.plot(
-            *zip(*points, strict=True), color=Ink.BAR.value, linewidth=4.5, clip_on=False,
-            solid_capstyle="round",
-        )  # fmt: skip
+    for run in _runs(line, x, y):
+        canvas.polyline(run, Ink.BAR)
+        for at in run if known <= MARKED_MOST else ():
+            canvas.dot(at, Ink.BAR, 4.5)
 
 
-def _band(axes: Axes, line: Line, most: int) -> None:
+def _runs(line: Line, x: Scale, y: Scale) -> Iterator[list[XY]]:
+    """The places of samples one after another, without those that have no figure."""
+    points = zip(line.x, line.y, strict=True)
+    for is_known, run in itertools.groupby(points, key=lambda point: point[1] is not None):
+        if is_known:
+            yield [(x.px(at), y.px(value)) for at, value in run if value is not None]
+
+
+def _band(canvas: Canvas, line: Line, x: Scale, y: Scale, most: int) -> None:
     """More samples than pixels: the lowest and highest of each bin, and its middle."""
     bins = [bin_ for bin_ in _bins(line, most) if bin_]
-    xs = [_mean([x for x, _ in bin_]) for bin_ in bins]
-    lows, highs = ([f(y for _, y in bin_) for bin_ in bins] for f in (min, max))
-    axes.fill(
-        [*xs, *reversed(xs)], [*lows, *reversed(highs)], facecolor=Ink.BAND.value, clip_on=False,
-        linewidth=0,
-    )  # fmt: skip
-    middles = [sorted(y for _, y in bin_)[len(bin_) // 2] for bin_ in bins]
-    axes.plot(xs, middles, color=Ink.BAR.value, linewidth=1.2, clip_on=False)
+    xs = [x.px(_mean([at for at, _ in bin_])) for bin_ in bins]
+    lows, highs = ([y.px(f(value for _, value in bin_)) for bin_ in bins] for f in (min, max))
+    canvas.shape([*zip(xs, lows, strict=True), *zip(xs[::-1], highs[::-1], strict=True)], Ink.BAND)
+    middles = [y.px(sorted(value for _, value in bin_)[len(bin_) // 2]) for bin_ in bins]
+    canvas.polyline(list(zip(xs, middles, strict=True)), Ink.BAR, 1.2)
 
 
 def _bins(line: Line, most: int) -> list[list[tuple[float, float]]]:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hostbench.base.units import bound, percent
-from hostbench.report.charts.canvas import CHARACTER_PX, Canvas
-from hostbench.report.charts.svg import NARROW_PX, WIDE_PX, Ink, drawing, svg_of
+from hostbench.report.charts.canvas import CHARACTER_PX, NARROW_PX, WIDE_PX, Canvas, Ink
 from hostbench.report.content import Point, PointKind, SpreadChart, SpreadGroup, SpreadRow
 
 LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.PAPER, Ink.WARN, Ink.TEXT)
@@ -81,14 +80,14 @@ class _Strips:
             self._canvas.line((x, AXIS_PX), (x, self._bottom), ink)
             sign = "−" if deviation < 0 else "+"
             text = "median" if deviation == 0 else f"{sign}{bound(abs(deviation))}"
-            self._canvas.text((x, AXIS_PX / 2 - 2), text, ink=Ink.QUIET, anchor="center")
+            self._canvas.text((x, AXIS_PX / 2 - 2), text, ink=Ink.QUIET, anchor="middle")
 
     def title(self, text: str, y: float) -> None:
         self._canvas.text((0, y), text, bold=True)
 
     def row(self, row: SpreadRow, y: float) -> None:
         if self._layout.labels:
-            self._canvas.text((self._layout.labels - LABEL_GAP_PX, y), row.label, anchor="right")
+            self._canvas.text((self._layout.labels - LABEL_GAP_PX, y), row.label, anchor="end")
         else:
             self._canvas.text((0, y - 8), row.label)
             y += 7
@@ -117,7 +116,7 @@ class _Strips:
     def _farthest(self, deviations: list[float], y: float) -> None:
         """How far away the farthest trials beyond the axis are, on either side."""
         if (low := min(deviations, default=0.0)) < 0:
-            self._canvas.text((self._left - 10, y), f"−{percent(-low)}", anchor="right")
+            self._canvas.text((self._left - 10, y), f"−{percent(-low)}", anchor="end")
         if (high := max(deviations, default=0.0)) > 0:
             self._canvas.text((self._right + 10, y), f"+{percent(high)}")
 
@@ -128,17 +127,15 @@ def _drawn(chart: SpreadChart, title: str, layout: _Layout, css_class: str) -> s
         layout.row * len(group.rows) + (layout.group if group.title else 6)
         for group in chart.groups
     )
-    with drawing(layout.width, height) as figure:
-        canvas = Canvas(figure, layout.width, height)
-        strips = _Strips(canvas, layout, axis_range(chart), height - BOTTOM_PX)
-        strips.axis()
-        for y, group, row in _places(chart, layout):
-            if row is None:
-                strips.title(group.title, y)
-            else:
-                strips.row(row, y)
-        canvas.finish(LAYERS)
-        return svg_of(figure, title, css_class)
+    canvas = Canvas(layout.width, height)
+    strips = _Strips(canvas, layout, axis_range(chart), height - BOTTOM_PX)
+    strips.axis()
+    for y, group, row in _places(chart, layout):
+        if row is None:
+            strips.title(group.title, y)
+        else:
+            strips.row(row, y)
+    return canvas.svg(title, css_class, LAYERS)
 
 
 def _places(

@@ -1,0 +1,63 @@
+"""Axes: where a value stands, and which values are round enough for a tick."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# A tick on the end of an axis counts, whatever binary fractions make of it.
+_ROUNDING = 1e-9
+_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
+# 1, 2 and 5 of each decade are told apart within so many decades.
+FINE_DECADES = 5
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis of values from `low` to `high` along pixels."""
+
+    low: float
+    high: float
+    first_px: float
+    last_px: float
+    logarithmic: bool = False
+
+    def px(self, value: float) -> float:
+        """Where a value stands."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            value, low, high = (math.log(one) for one in (value, low, high))
+        return self.first_px + (value - low) / (high - low) * (self.last_px - self.first_px)
+
+
+def linear_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return equally far multiples of 1, 2, 2.5 or 5 times a power of ten, with at most `most`
+    steps between them."""
+    least = (high - low) / most
+    decade = 10.0 ** math.floor(math.log10(least))
+    step = decade * next(one for one in _ROUND if one * decade >= least * (1 - _ROUNDING))
+    first, last = math.ceil(low / step - _ROUNDING), math.floor(high / step + _ROUNDING)
+    return [step * n for n in range(first, last + 1)]
+
+
+def logarithmic_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return 1, 2 and 5 of each decade; powers of ten, at most `most` of them, of many decades; and
+    what stands on a linear axis where there is no more than one of these."""
+    fine = high <= low * 10**FINE_DECADES
+    decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    every = 1 if fine else math.ceil(len(decades) / most)
+    ticks = [
+        part * 10.0**decade
+        for decade in decades
+        if decade % every == 0
+        for part in ((1, 2, 5) if fine else (1,))
+        if low <= part * 10.0**decade <= high
+    ]
+    return ticks if len(ticks) > 1 else linear_ticks(low, high, most)
+
+
+def powers_of_two(low: float, high: float, most: int) -> Sequence[float]:
+    """As many as fit; 1 KiB, 1 MiB and so on are among them wherever possible."""
+    first, last = max(0, math.ceil(math.log2(low))), math.floor(math.log2(high))
+    every = ([n for n in range(first, last + 1) if n % step == 0] for step in (1, 2, 5, 10))
+    found = next((exponents for exponents in every if len(exponents) <= most), [first, last])
+    return [2.0**exponent for exponent in found]
