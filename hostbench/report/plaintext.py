@@ -9,7 +9,8 @@ _NO_TEXT = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 def one_line(text: str) -> str:
     """`text` with spaces for line ends, and a sign in place of every character that is no text."""
-    if text.isascii() and text.isprintable():
+    # What is printable is of no other category: most texts are, and there are many.
+    if text.isprintable():
         return text
     return "".join(_shown(character) for character in text)
 
