@@ -228,7 +228,7 @@ def _list_jobs(limit: str | None, results: Path | None, *, as_json: bool) -> Non
     if as_json:
         print_json({"jobs": [summary.model_dump(mode="json") for summary in summaries]})
         return
-    from hostbench.cli.render import show_jobs
+    from hostbench.cli.render_list import show_jobs
 
     show_jobs(summaries, older, sys.stdout)
 
@@ -271,7 +271,8 @@ def show(
     as_csv: Csv = False,
 ) -> None:
     """Show what a job measured."""
-    from hostbench.results.store import ResultsStore, results_directory
+    from hostbench.results.index import results_directory
+    from hostbench.results.store import ResultsStore
 
     refuse_both(as_json, as_csv)
     if samples and not as_csv:
@@ -296,7 +297,7 @@ def doctor(
 ) -> None:
     """Say what on this host disturbs or limits measurements. Changes nothing."""
     from hostbench.doctor.examination import examine
-    from hostbench.results.store import results_directory
+    from hostbench.results.index import results_directory
 
     report = examine(results_directory(results), subsystem)
     if as_json:
@@ -326,7 +327,8 @@ def report(
 ) -> None:
     """Write a job's report and print where it is."""
     from hostbench.page.output import Format, write_report
-    from hostbench.results.store import ResultsStore, results_directory
+    from hostbench.results.index import results_directory
+    from hostbench.results.store import ResultsStore
 
     found = ResultsStore(results_directory(results)).job(job)
     written = write_report(found, Format(form), output)

@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from hostbench.cli.render import console_for
+from hostbench.cli.render_list import console_for
 from hostbench.model.doctor import DoctorReport, Evidence, Finding, Place, Remedy, State
 
 STYLES = {

@@ -2,20 +2,21 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hostbench.base.errors import HostbenchError
-from hostbench.model.registry import subsystems
-from hostbench.model.result import JobSummary
-from hostbench.model.table import Table
-from hostbench.plan.suite import built_in_suites, load_suite
-from hostbench.programs.program import find_program, load_program
-from hostbench.results.store import JobIndex, ResultsStore, results_directory
+from hostbench.model.summary import JobSummary
+from hostbench.results.index import JobIndex, results_directory
+
+if TYPE_CHECKING:
+    from hostbench.model.table import Table
+
+# What suites and tables take to import is imported where they are listed.
 
 
 def job_summaries(results: Path | None, limit: int) -> tuple[list[JobSummary], int]:
     """The newest `limit` jobs (0: all), newest first, and how many older ones there are."""
-    summaries = JobIndex(ResultsStore(results_directory(results))).summaries()
+    summaries = JobIndex(results_directory(results)).summaries()
     summaries.reverse()
     shown_summaries = summaries[:limit] if limit else summaries
     return shown_summaries, len(summaries) - len(shown_summaries)
@@ -23,6 +24,8 @@ def job_summaries(results: Path | None, limit: int) -> tuple[list[JobSummary], i
 
 def suites() -> list[dict[str, Any]]:
     """The suites that are found by name, with their scales; one that cannot be read says why."""
+    from hostbench.plan.suite import built_in_suites, load_suite
+
     found = []
     for name, path in built_in_suites().items():
         try:
@@ -43,9 +46,12 @@ def suites() -> list[dict[str, Any]]:
     return found
 
 
-def tables() -> list[Table]:
+def tables() -> "list[Table]":
     """The tables of the programs that are there. A program of another package that cannot be used
     costs a warning. Raises ResourceError for one of ours."""
+    from hostbench.model.registry import subsystems
+    from hostbench.programs.program import find_program, load_program
+
     found = []
     for subsystem in subsystems().values():
         try:

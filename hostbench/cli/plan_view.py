@@ -7,7 +7,7 @@ from rich.table import Table
 
 from hostbench.base.units import duration, plural
 from hostbench.cli.progress import estimate_sentence
-from hostbench.cli.render import console_for
+from hostbench.cli.render_list import console_for
 from hostbench.model.result import PlannedCase
 from hostbench.plan.estimate import Plan
 

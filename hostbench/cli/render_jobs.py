@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hostbench.base.units import duration, plural
-from hostbench.cli.render import VerdictCounts, console_for
+from hostbench.cli.render_list import VerdictCounts, console_for
 from hostbench.judge.peer import shown_text
 from hostbench.model.jobs import TERMINAL, HostView, JobView, StackState
 

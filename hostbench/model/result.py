@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, model_validator
+from pydantic import Field, PrivateAttr, TypeAdapter, model_validator
 
 from hostbench.model.events import (
     ControlPlaneEvent,
@@ -27,6 +27,10 @@ from hostbench.model.limit import Limit
 from hostbench.model.old_params import old_meaning
 from hostbench.model.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.model.suite import IdlePolicy, Repeats, Suite
+from hostbench.model.summary import JobState as JobState
+from hostbench.model.summary import JobSummary as JobSummary
+from hostbench.model.summary import StoredModel as StoredModel
+from hostbench.model.summary import Verdict as Verdict
 from hostbench.model.table import Direction, Metric, ParamMeaning
 
 # Documents of schema 1 have no digest.
@@ -35,40 +39,7 @@ OWN_TOOL = "hostbench"
 TARGET_HALF_WIDTH = 0.02
 
 
-class Verdict(StrEnum):
-    """How far a figure can be trusted."""
-
-    CLEAN = "clean"
-    NOISY = "noisy"
-    DISTURBED = "disturbed"
-    INVALID = "invalid"
-    SKIPPED = "skipped"
-    FAILED = "failed"
-
-
 WITH_FIGURE = frozenset({Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED, Verdict.INVALID})
-
-
-class JobState(StrEnum):
-    """Where a job stands. `running` is never written down: the journal is locked meanwhile."""
-
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
-
-
-class StoredModel(BaseModel):
-    """Base of everything stored."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        allow_inf_nan=False,
-        serialize_by_alias=True,
-        validate_by_alias=True,
-        validate_by_name=True,
-    )
 
 
 class Reason(StoredModel):
@@ -220,7 +191,7 @@ class SessionRecord(StoredModel):
     kept: tuple[str, ...] = ()
     continued: tuple[str, ...] = ()
     far_host: FarHostRecord | None = None
-    params: dict[str, tuple[ParamMeaning, ...]] = {}
+    params: dict[str, tuple[ParamMeaning, ...]] = Field(default={})
 
     def meaning(self, workload: str, param: str) -> ParamMeaning:
         """What a parameter of a workload means; of a name in no table, what it once meant."""
@@ -262,7 +233,7 @@ class TrialRecord(StoredModel):
     failure: TrialFailure | None = None
     value: float | None = None
     efficiency: float | None = None
-    limits: dict[Name, Limit] = {}
+    limits: dict[Name, Limit] = Field(default={})
     events: tuple[TrialEvent, ...] = ()
 
     @property
@@ -420,7 +391,7 @@ class Condition(StoredModel):
     share: float | None = None
     culprit: str | None = None
     is_sure: bool = False
-    also: dict[ConditionState, float] = {}
+    also: dict[ConditionState, float] = Field(default={})
 
 
 class MetricResult(StoredModel):
@@ -500,19 +471,6 @@ class CaseRecord(StoredModel):
     stopped: StopReason
     verdict: Verdict
     figures: CaseFigures | None = Field(default=None, exclude_if=lambda figures: figures is None)
-
-
-class JobSummary(StoredModel):
-    """One line of a listing."""
-
-    id: str
-    suite: str
-    state: JobState
-    hostname: str
-    created_unix_s: float
-    finished_unix_s: float | None
-    cases: int
-    verdicts: dict[Verdict, int]
 
 
 class StateRecord(StoredModel):
@@ -613,7 +571,7 @@ class ResultDocument(StoredModel):
     workloads: dict[str, tuple[Metric, ...]]
     cases: tuple[CaseResult, ...]
     far_host: FarHostRecord | None = None
-    params: dict[str, tuple[ParamMeaning, ...]] = {}
+    params: dict[str, tuple[ParamMeaning, ...]] = Field(default={})
     digest: str | None = None
 
     @model_validator(mode="after")

@@ -2,9 +2,7 @@
 
 import contextlib
 import os
-import re
 import secrets
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,13 +20,13 @@ from hostbench.model.result import (
 from hostbench.plan.estimate import Plan
 from hostbench.results.csv import case_table
 from hostbench.results.document import Progress, assemble, replay, summarise
+from hostbench.results.index import JOB_ID, job_ids
 from hostbench.results.journal import cannot_write, has_begun, is_being_written, read_journal
 from hostbench.results.sealed import read_document, sealed
 
 JOURNAL, DOCUMENT, CSV = "journal.ndjson", "result.json", "result.csv"
 REPORT = "report.html"
 LATEST = "latest"
-_JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
 # Of one trial with its events, of each thread in it and of each of its samples, in journal and
 # document together; generous, so that a job does not begin what it cannot store.
 TRIAL_BYTES = 24_000
@@ -37,14 +35,7 @@ SAMPLE_BYTES = 600
 # With what it printed, of which the supervisor keeps 32 KiB, in journal and document.
 PEER_TRIAL_BYTES = 160_000
 HEADER_BYTES = 200_000
-INDEX = "index.ndjson"
-ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.INTERRUPTED})
 TAIL_BYTES = 4096
-
-
-def results_directory(given: Path | None) -> Path:
-    """--results, else HOSTBENCH_RESULTS, else ./results."""
-    return given or Path(os.environ.get("HOSTBENCH_RESULTS") or "results")
 
 
 class JobDirectory:
@@ -151,7 +142,7 @@ def new_job_id(suite: str) -> str:
 
 def is_job_id(text: str) -> bool:
     """Whether it is of that form, and so names no other place."""
-    return _JOB_ID.fullmatch(text) is not None
+    return JOB_ID.fullmatch(text) is not None
 
 
 def submitted_unix_s(job_id: str) -> float:
@@ -197,16 +188,7 @@ class ResultsStore:
 
     def ids(self) -> list[str]:
         """The ids of all jobs, oldest first."""
-        try:
-            with os.scandir(self.root) as entries:
-                return sorted(entry.name for entry in entries if _JOB_ID.fullmatch(entry.name))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise UsageError(
-                f"cannot read {self.root}: {error.strerror}; "
-                "choose another directory with --results or HOSTBENCH_RESULTS"
-            ) from None
+        return job_ids(self.root)
 
     def job(self, job_id: str) -> JobDirectory:
         """The job called `job_id`, or the latest. Raises UsageError naming the nearest."""
@@ -239,77 +221,6 @@ def needed_bytes(plan: Plan) -> int:
         needed += int(case.repeats.max_trials * (TRIAL_BYTES + rows + samples * SAMPLE_BYTES))
         needed += len(case.peers) * peer_pairs(case) * PEER_TRIAL_BYTES
     return needed
-
-
-class JobIndex:
-    """The jobs of one store, newest last."""
-
-    def __init__(self, store: ResultsStore) -> None:
-        self._store = store
-        self._path = store.root / INDEX
-
-    def note(self, summary: JobSummary) -> None:
-        """Remembers how a job stands. Best effort: the journal is what counts."""
-        with contextlib.suppress(OSError):
-            _append(self._path, [summary])
-
-    def summaries(self) -> list[JobSummary]:
-        """All jobs, oldest first; a job that cannot be read is left out."""
-        known, lines = self._read()
-        found = []
-        learnt = []
-        for job_id in self._store.ids():
-            summary = known.get(job_id)
-            # A job that was running may have ended without telling the index.
-            if summary is None or summary.state not in ENDED:
-                fresh = summary_of(JobDirectory(self._store.root / job_id))
-                if fresh is not None and fresh != summary and fresh.state in ENDED:
-                    learnt.append(fresh)
-                summary = fresh
-            if summary is not None:
-                found.append(summary)
-        self._remember(found, learnt, lines)
-        return found
-
-    def _read(self) -> tuple[dict[str, JobSummary], int]:
-        """The last word on every job, and how many lines that took."""
-        known: dict[str, JobSummary] = {}
-        try:
-            lines = self._path.read_bytes().splitlines()
-        except OSError:
-            return known, 0
-        for line in lines:
-            with contextlib.suppress(ValidationError):
-                summary = JobSummary.model_validate_json(line)
-                known[summary.id] = summary
-        return known, len(lines)
-
-    def _remember(self, found: list[JobSummary], learnt: list[JobSummary], lines: int) -> None:
-        """Appends what was learnt; writes the file anew when most of it is outdated."""
-        # A results directory that may only be read is listed all the same.
-        with contextlib.suppress(OSError):
-            if lines > 2 * len(found) + 100:
-                self._rewrite(summary for summary in found if summary.state in ENDED)
-            elif learnt:
-                _append(self._path, learnt)
-
-    def _rewrite(self, summaries: Iterable[JobSummary]) -> None:
-        temporary = self._path.with_name(f".{INDEX}.{secrets.token_hex(4)}.tmp")
-        temporary.write_bytes(_lines(summaries))
-        temporary.replace(self._path)
-
-
-def _lines(summaries: Iterable[JobSummary]) -> bytes:
-    return b"".join(summary.model_dump_json().encode() + b"\n" for summary in summaries)
-
-
-def _append(path: Path, summaries: Iterable[JobSummary]) -> None:
-    """One write, so that two runs that append at once do not mix their lines."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    try:
-        os.write(descriptor, _lines(summaries))
-    finally:
-        os.close(descriptor)
 
 
 def summary_of(job: JobDirectory) -> JobSummary | None:

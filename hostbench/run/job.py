@@ -23,8 +23,9 @@ from hostbench.plan.workloads import first_between_hosts, subsystems_of
 from hostbench.programs.program import Program, load_programs
 from hostbench.remote.far_options import OPTION, VARIABLE, FarOptions
 from hostbench.results.document import assemble
+from hostbench.results.index import JobIndex
 from hostbench.results.journal import JournalWriter
-from hostbench.results.store import JobDirectory, JobIndex, ResultsStore, needed_bytes
+from hostbench.results.store import JobDirectory, ResultsStore, needed_bytes
 from hostbench.run.local import LocalTransport
 from hostbench.run.resume import resumption
 from hostbench.run.session import Apparatus, Setup, begin_journal, measure
@@ -66,7 +67,7 @@ class JobRunner:
     ) -> None:
         """`wait_s` is how long to wait for another run on this host to end, or on the far one."""
         self._store = store
-        self._index = JobIndex(store)
+        self._index = JobIndex(store.root)
         self._interrupt = interrupt
         self._audience = audience
         self._wait_s = wait_s

@@ -28,8 +28,9 @@ from hostbench.model.trial import Transport
 from hostbench.plan.estimate import Plan
 from hostbench.plan.workloads import meanings_of, metrics_of
 from hostbench.results.document import Progress, assemble, job_exit_code, summarise
+from hostbench.results.index import JobIndex
 from hostbench.results.journal import JournalWriter
-from hostbench.results.store import JobDirectory, JobIndex
+from hostbench.results.store import JobDirectory
 from hostbench.run.execute import Execution, HostLimits
 from hostbench.run.timing import timed, untimed
 

@@ -18,7 +18,8 @@ from hostbench.base.errors import HostbenchError, UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.packages import needs_packages
 from hostbench.base.units import plural
-from hostbench.results.store import ResultsStore, results_directory
+from hostbench.results.index import results_directory
+from hostbench.results.store import ResultsStore
 from orchestrator.influx.client import InfluxClient, RejectedLine, ensure_database
 from orchestrator.influx.options import add_options, options_of
 from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, document_points, line

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from hostbench.model.jobs import TERMINAL, JobView, StackState
 from hostbench.model.result import JobState, JobSummary
+from hostbench.results.index import JobIndex
 from hostbench.results.store import (
     JobDirectory,
-    JobIndex,
     ResultsStore,
     is_job_id,
     submitted_unix_s,
@@ -38,7 +38,7 @@ class Archive:
 
     def __init__(self, results: ResultsStore) -> None:
         self.results = results
-        self.index = JobIndex(results)
+        self.index = JobIndex(results.root)
 
     def directory(self, job_id: str) -> JobDirectory:
         """Where a job's files are, or would be; `job_id` is one."""

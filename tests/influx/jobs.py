@@ -9,7 +9,8 @@ from hostbench.host.idle import LocalWatch
 from hostbench.model.job_events import Sink
 from hostbench.model.result import ResultDocument, SessionRecord
 from hostbench.model.suite import Suite
-from hostbench.results.store import JobDirectory, JobIndex, ResultsStore, needed_bytes
+from hostbench.results.index import JobIndex
+from hostbench.results.store import JobDirectory, ResultsStore, needed_bytes
 from hostbench.run.job import set_up
 from hostbench.run.local import LocalTransport
 from hostbench.run.session import Apparatus, begin_journal, measure
@@ -172,5 +173,5 @@ def measured(
     apparatus = Apparatus(LocalTransport(programs, interrupt, None), LocalWatch(), interrupt)
     sinks = [sink_of(session)] if sink_of else []
     with begin_journal(job, session) as journal:
-        document = measure(job, journal, setup, session, apparatus, sinks, JobIndex(store))
+        document = measure(job, journal, setup, session, apparatus, sinks, JobIndex(store.root))
     return job, document

@@ -25,9 +25,10 @@ from hostbench.model.result import (
 from hostbench.page.output import Format, rendered
 from hostbench.results.csv import case_table
 from hostbench.results.document import assemble, replay
+from hostbench.results.index import JobIndex
 from hostbench.results.journal import JournalWriter, read_journal
 from hostbench.results.sealed import UNSEALED
-from hostbench.results.store import JobDirectory, JobIndex, ResultsStore
+from hostbench.results.store import JobDirectory, ResultsStore
 from hostbench.run.resume import resumption
 from orchestrator.influx.points import document_points, line
 
@@ -89,7 +90,7 @@ def rows(table: str) -> list[dict[str, str]]:
 
 
 def test_the_list(store: ResultsStore) -> None:
-    found = {one.id: (one.state, dict(one.verdicts)) for one in JobIndex(store).summaries()}
+    found = {one.id: (one.state, dict(one.verdicts)) for one in JobIndex(store.root).summaries()}
     disturbed, skipped = Verdict.DISTURBED, Verdict.SKIPPED
     assert found == {
         FINISHED: (JobState.SUCCEEDED, {disturbed: 5, skipped: 2}),

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from hostbench.cli.render import show_jobs
+from hostbench.cli.render_list import show_jobs
 from hostbench.model.result import JobState, JobSummary, Verdict
 
 

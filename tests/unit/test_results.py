@@ -13,11 +13,10 @@ from hostbench.base.errors import BusyError, ResourceError, UsageError
 from hostbench.model.result import JobState, JobSummary, Record, StateRecord
 from hostbench.plan.estimate import Plan
 from hostbench.results.document import assemble, replay, summarise
+from hostbench.results.index import INDEX, JobIndex
 from hostbench.results.journal import JournalWriter, is_being_written, read_journal
 from hostbench.results.store import (
-    INDEX,
     JobDirectory,
-    JobIndex,
     ResultsStore,
     needed_bytes,
     summary_of,
@@ -180,7 +179,7 @@ def test_a_document_of_a_future_schema(store: ResultsStore, schema: int) -> None
         f"{job.document} has schema {schema}, this hostbench reads 1 and 2; read it with a newer "
         "hostbench"
     )
-    assert JobIndex(store).summaries()[-1].id == job.id
+    assert JobIndex(store.root).summaries()[-1].id == job.id
 
 
 def test_a_document_with_something_unknown_in_it(store: ResultsStore) -> None:
@@ -258,27 +257,27 @@ def test_the_need_grows_with_the_samples() -> None:
 
 def test_the_index_is_built_when_missing_and_when_stale(store: ResultsStore) -> None:
     first = finished_job(store)
-    assert [one.id for one in JobIndex(store).summaries()] == [first.id]
+    assert [one.id for one in JobIndex(store.root).summaries()] == [first.id]
     assert (store.root / INDEX).exists()
     second = unfinished_job(store)
-    found = {one.id: one.state for one in JobIndex(store).summaries()}
+    found = {one.id: one.state for one in JobIndex(store.root).summaries()}
     assert found == {first.id: JobState.SUCCEEDED, second.id: JobState.INTERRUPTED}
     shutil.rmtree(first.path)
-    assert [one.id for one in JobIndex(store).summaries()] == [second.id]
+    assert [one.id for one in JobIndex(store.root).summaries()] == [second.id]
 
 
 def test_a_job_that_was_running_is_looked_at_again(store: ResultsStore) -> None:
     job = finished_job(store)
     running = summary_of(job)
     assert running is not None
-    JobIndex(store).note(running.model_copy(update={"state": JobState.RUNNING}))
-    assert [one.state for one in JobIndex(store).summaries()] == [JobState.SUCCEEDED]
+    JobIndex(store.root).note(running.model_copy(update={"state": JobState.RUNNING}))
+    assert [one.state for one in JobIndex(store.root).summaries()] == [JobState.SUCCEEDED]
 
 
 def test_a_damaged_index_costs_nothing(store: ResultsStore) -> None:
     job = finished_job(store)
     (store.root / INDEX).write_bytes(b"\xff\n{\n[]\n")
-    assert [one.id for one in JobIndex(store).summaries()] == [job.id]
+    assert [one.id for one in JobIndex(store.root).summaries()] == [job.id]
 
 
 def test_an_outgrown_index_is_written_anew(store: ResultsStore) -> None:
@@ -286,14 +285,14 @@ def test_an_outgrown_index_is_written_anew(store: ResultsStore) -> None:
     summary = summary_of(job)
     assert summary is not None
     for _ in range(200):
-        JobIndex(store).note(summary)
-    JobIndex(store).summaries()
+        JobIndex(store.root).note(summary)
+    JobIndex(store.root).summaries()
     assert len((store.root / INDEX).read_bytes().splitlines()) == 1
 
 
 def test_a_job_directory_without_anything_is_left_out(store: ResultsStore) -> None:
     store.create("quick", 0)
-    assert JobIndex(store).summaries() == []
+    assert JobIndex(store.root).summaries() == []
 
 
 @pytest.mark.timeout(60)
@@ -315,6 +314,6 @@ def test_listing_5000_jobs_takes_less_than_a_second(store: ResultsStore) -> None
 
 def _timed(store: ResultsStore) -> float:
     began = time.perf_counter()
-    summaries: list[JobSummary] = JobIndex(store).summaries()
+    summaries: list[JobSummary] = JobIndex(store.root).summaries()
     assert len(summaries) == JOBS
     return time.perf_counter() - began

@@ -1,0 +1,114 @@
+"""The jobs below a results directory: their ids, and an index of what there is to list of them."""
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hostbench.base.errors import UsageError
+from hostbench.model.summary import JobState, JobSummary
+
+JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
+INDEX = "index.ndjson"
+ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.INTERRUPTED})
+
+
+def results_directory(given: Path | None) -> Path:
+    """--results, else HOSTBENCH_RESULTS, else ./results."""
+    return given or Path(os.environ.get("HOSTBENCH_RESULTS") or "results")
+
+
+def job_ids(root: Path) -> list[str]:
+    """The ids of all jobs, oldest first. Raises UsageError."""
+    try:
+        with os.scandir(root) as entries:
+            return sorted(entry.name for entry in entries if JOB_ID.fullmatch(entry.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {root}: {error.strerror}; "
+            "choose another directory with --results or HOSTBENCH_RESULTS"
+        ) from None
+
+
+class JobIndex:
+    """The jobs of a results directory, newest last."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._path = root / INDEX
+
+    def note(self, summary: JobSummary) -> None:
+        """Remembers how a job stands. Best effort: the journal is what counts."""
+        with contextlib.suppress(OSError):
+            _append(self._path, [summary])
+
+    def summaries(self) -> list[JobSummary]:
+        """All jobs, oldest first; a job that cannot be read is left out."""
+        known, lines = self._read()
+        found = []
+        learnt = []
+        for job_id in job_ids(self._root):
+            summary = known.get(job_id)
+            # A job that was running may have ended without telling the index.
+            if summary is None or summary.state not in ENDED:
+                fresh = _fresh_summary(self._root / job_id)
+                if fresh is not None and fresh != summary and fresh.state in ENDED:
+                    learnt.append(fresh)
+                summary = fresh
+            if summary is not None:
+                found.append(summary)
+        self._remember(found, learnt, lines)
+        return found
+
+    def _read(self) -> tuple[dict[str, JobSummary], int]:
+        """The last word on every job, and how many lines that took."""
+        known: dict[str, JobSummary] = {}
+        try:
+            lines = self._path.read_bytes().splitlines()
+        except OSError:
+            return known, 0
+        for line in lines:
+            with contextlib.suppress(ValidationError):
+                summary = JobSummary.model_validate_json(line)
+                known[summary.id] = summary
+        return known, len(lines)
+
+    def _remember(self, found: list[JobSummary], learnt: list[JobSummary], lines: int) -> None:
+        """Appends what was learnt; writes the file anew when most of it is outdated."""
+        # A results directory that may only be read is listed all the same.
+        with contextlib.suppress(OSError):
+            if lines > 2 * len(found) + 100:
+                self._rewrite(summary for summary in found if summary.state in ENDED)
+            elif learnt:
+                _append(self._path, learnt)
+
+    def _rewrite(self, summaries: Iterable[JobSummary]) -> None:
+        temporary = self._path.with_name(f".{INDEX}.{secrets.token_hex(4)}.tmp")
+        temporary.write_bytes(_lines(summaries))
+        temporary.replace(self._path)
+
+
+def _lines(summaries: Iterable[JobSummary]) -> bytes:
+    return b"".join(summary.model_dump_json().encode() + b"\n" for summary in summaries)
+
+
+def _append(path: Path, summaries: Iterable[JobSummary]) -> None:
+    """One write, so that two runs that append at once do not mix their lines."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, _lines(summaries))
+    finally:
+        os.close(descriptor)
+
+
+def _fresh_summary(job: Path) -> JobSummary | None:
+    # Most jobs stand in the index, and then their documents need not be understood.
+    from hostbench.results.store import JobDirectory, summary_of
+
+    return summary_of(JobDirectory(job))
