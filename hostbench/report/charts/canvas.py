@@ -2,7 +2,7 @@
 
 Every ink is a variable of the style sheet, so a chart follows the page's light or dark theme.
 Shapes of one look become one path, texts stay text, and there are no ids that two charts could
-share. A plotting library was measured at thirty times the time: benchmarks/README.md, "The cost of
+share. With a plotting library a page took six times as long: benchmarks/README.md, "The cost of
 hostbench itself".
 """
 
