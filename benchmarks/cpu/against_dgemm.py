@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.cpu.trials import Unsupported, cpu_bench
+from benchmarks.cpu.trials import Unsupported, cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
 
@@ -109,7 +109,7 @@ def main() -> None:
                 "plain_sweep": tried,
             }
             figures.append(Entry(facts, {"ours": ours, "plain": theirs, "library": chosen}))
-            known = {f"library_{name}": library for name, library in libraries.items()}
+            known = {f"library_{name}": named(library) for name, library in libraries.items()}
             save("cpu/against_dgemm", figures, **known)
 
 

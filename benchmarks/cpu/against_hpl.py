@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cpu.trials import Unsupported, cpu_bench
+from benchmarks.cpu.trials import Unsupported, cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
 from hostbench.programs.tools.hpcc import HPL_INPUT
@@ -172,7 +172,7 @@ def main() -> None:
                 "hpl_sweep": tried,
             }
             figures.append(Entry(facts, {"ours": ours, "hpl": theirs}))
-            save("cpu/against_hpl", figures, library=library)
+            save("cpu/against_hpl", figures, library=named(library))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ In pairs: gemm of n = 3072 for a second, then linpack. gemm's share of its limit
 
 import sys
 
-from benchmarks.cpu.trials import cpu_bench
+from benchmarks.cpu.trials import cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
 
@@ -51,7 +51,7 @@ def main() -> None:
             facts = {"command": f"cpu-bench {command}", "gemm_command": f"cpu-bench {beside}"}
             columns = {"ours": ours, "gemm": gemm, "gemm_operations_per_cycle": cycles}
             figures.append(Entry(facts, {**columns, "n": orders}))
-            save("cpu/linpack_of_gemm", figures, library=library)
+            save("cpu/linpack_of_gemm", figures, library=named(library))
 
 
 if __name__ == "__main__":

@@ -3,15 +3,21 @@
 import re
 import shlex
 import subprocess
+from collections.abc import Mapping
 
-from benchmarks.programs import Events, Unsupported, trial
+from benchmarks.programs import ROOT, Events, Unsupported, trial
 
-__all__ = ["Events", "Unsupported", "cpu_bench", "likwid_bench"]
+__all__ = ["Events", "Unsupported", "cpu_bench", "likwid_bench", "named"]
 
 
 def cpu_bench(command: str) -> Events:
     """The start and end events of one trial, e.g. of "fma --dtype fp32": {"start": …, "end": …}."""
     return trial("cpu", command)
+
+
+def named(library: Mapping[str, str]) -> dict[str, str]:
+    """A library of a start event for the raw figures: without the place of this checkout."""
+    return {**library, "path": library["path"].removeprefix(f"{ROOT}/")}
 
 
 def likwid_bench(kernel: str, threads: int, seconds: float) -> float:
