@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.cpu.trials import Unsupported, cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
@@ -109,7 +110,7 @@ def main() -> None:
                 "plain_sweep": tried,
             }
             figures.append(Entry(facts, {"ours": ours, "plain": theirs, "library": chosen}))
-            known = {f"library_{name}": named(library) for name, library in libraries.items()}
+            known: dict[str, Any] = {f"library_{key}": named(one) for key, one in libraries.items()}
             save("cpu/against_dgemm", figures, **known)
 
 

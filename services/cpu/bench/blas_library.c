@@ -221,6 +221,7 @@ bool blas_library_load_copy(unsigned which, const struct blas_library *library, 
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
+#if defined(__x86_64__)
 static bool is_among(const char *core, const char *const *cores)
 {
     while (*cores && strcmp(*cores, core) != 0)
@@ -230,7 +231,6 @@ static bool is_among(const char *core, const char *const *cores)
 
 const char *blas_library_wider_core(unsigned which, const char *core)
 {
-#if defined(__x86_64__)
     static const char *const avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids", NULL};
     static const char *const avx2[] = {"Haswell", "Zen", "Excavator", NULL};
     if (which == LIBRARY_BLIS || is_among(core, avx512))
@@ -239,7 +239,12 @@ const char *blas_library_wider_core(unsigned which, const char *core)
         return "SKYLAKEX";
     if (!is_among(core, avx2) && !features_missing(FEATURE_AVX2 | FEATURE_FMA))
         return "HASWELL";
-#endif
+    return NULL;
+}
+#else
+const char *blas_library_wider_core(unsigned which, const char *core)
+{
     (void)which, (void)core;
     return NULL;
 }
+#endif

@@ -27,10 +27,15 @@ SYSTEM = ("--library", "system")
 RATES = {name: f"operations_per_second_{name}" for name in ("pinned", "system", "blis")}
 
 
-def run(
-    *arguments: str, program: Path = PROGRAM, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the program; the choice of kernels is its own unless `environment` makes it."""
+    return run_program(PROGRAM, *arguments, **environment)
+
+
+def run_program(
+    program: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a copy of the program, which looks for the pinned library beside itself."""
     inherited = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
     return subprocess.run(
         [program, *arguments],
@@ -143,10 +148,10 @@ def test_without_the_pinned_library_the_system_s_is_taken_and_named(
     program = tmp_path / "bin" / "cpu-bench"
     program.parent.mkdir()
     shutil.copy(PROGRAM, program)
-    found = events(run("gemm", "--n", "8", *MOMENT, program=program))
+    found = events(run_program(program, "gemm", "--n", "8", *MOMENT))
     assert found["start"]["params"]["library"] in ("system", "blis")
     refused(
-        run("gemm", "--library", "pinned", program=program),
+        run_program(program, "gemm", "--library", "pinned"),
         UNSUPPORTED,
         "libscipy_openblas.so",
         "make programs",
@@ -319,9 +324,9 @@ def test_no_library_is_a_skip_that_names_the_package(tmp_path: Path) -> None:
     program = tmp_path / "cpu-bench"
     shutil.copy(PROGRAM, program)
     environment = {"LD_LIBRARY_PATH": str(tmp_path)}
-    result = run("linpack", program=program, **environment)
+    result = run_program(program, "linpack", **environment)
     refused(result, UNSUPPORTED, "libopenblas.so.0", "libopenblas0-pthread", "make programs")
-    listed = json.loads(run("--list", program=program, **environment).stdout)
+    listed = json.loads(run_program(program, "--list", **environment).stdout)
     reasons = {workload["name"]: workload["unsupported"] for workload in listed["workloads"]}
     assert "libopenblas0-pthread" in reasons["gemm"]
     assert reasons["fma"] is None
