@@ -17,7 +17,7 @@ from hostbench.judge.case import (
 )
 from hostbench.judge.clock import share_of_limit, slow_clock_sentence
 from hostbench.judge.overview import line_words, not_delivered_sentence, overview
-from hostbench.judge.peer import shown_text, skipped_sentences
+from hostbench.judge.peer import compared_quantity, shown_text, skipped_sentences
 from hostbench.model.result import (
     UNSEALED_SCHEMA,
     CaseResult,
@@ -109,16 +109,24 @@ def _case_table(document: ResultDocument, columns: int) -> Table:
 
 
 def _peer_lines(cases: Iterable[CaseResult]) -> Iterator[str]:
-    """What each tool measured beside ours, in a paragraph: `likwid-bench 5.2.2, ours/peer: cpu.fma
-    fp64 1.004 (0.998–1.010); …`. All its figures: the report, --csv, --json."""
+    """What each tool measured beside ours, a paragraph for each quantity that is compared:
+    `likwid-bench 5.2.2, ours/peer of operations per second, whole run: cpu.fma fp64 1.004
+    (0.998–1.010); …`. All its figures: the report, --csv, --json."""
     by_tool: dict[str, list[str]] = {}
     for case in cases:
         for peer in case.peers:
             if peer.verdict is not Verdict.SKIPPED:
                 tool = " ".join(part for part in (peer.tool, peer.version) if part)
-                by_tool.setdefault(tool, []).append(f"{case.title} {_peer_words(peer)}")
+                words = f"{case.title} {_peer_words(peer)}"
+                by_tool.setdefault(f"{tool}, {_peer_column(peer)}", []).append(words)
     for tool, found in by_tool.items():
-        yield shown_text(f"{tool}, ours/peer: {'; '.join(found)}.")
+        yield shown_text(f"{tool}: {'; '.join(found)}.")
+
+
+def _peer_column(peer: PeerResult) -> str:
+    if peer.ratio is None or peer.metric is None:
+        return "no ratio"
+    return f"ours/peer of {compared_quantity(peer.metric)}"
 
 
 def _peer_words(peer: PeerResult) -> str:
@@ -126,6 +134,8 @@ def _peer_words(peer: PeerResult) -> str:
         return f"{peer.verdict}: {'; '.join(reason.text for reason in peer.reasons)}"
     if peer.ratio is None:
         words = human(peer.statistics.median, peer.unit)
+        if peer.differs:
+            words += f" ({', and '.join(peer.differs)})"
     else:
         low, high = peer.ratio.interval.low, peer.ratio.interval.high
         words = f"{peer.ratio.median:.3f}"

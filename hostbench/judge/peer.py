@@ -10,7 +10,9 @@ from hostbench.judge.verdict import noisy_reasons
 from hostbench.model.limit import Limit
 from hostbench.model.peer import PeerEndEvent
 from hostbench.model.result import (
+    USABLE,
     WITH_FIGURE,
+    CaseResult,
     ClassSpread,
     ClassSpreads,
     PeerFigures,
@@ -170,7 +172,8 @@ def _figures(
     found = describe(values, others.figure, others.drift_ratio) if pairs else None
     verdict, reasons = _verdict(case, trials, pairs, found, others.drift_ratio)
     measured = verdict in WITH_FIGURE
-    ratios = _ratios(pairs, start.metric)
+    beside = _ours(pairs, start.metric)
+    ratios = [our / value for our, value in zip(beside, values, strict=True)] if beside else []
     return PeerFigures(
         tool=start.tool,
         title=start.title,
@@ -178,11 +181,13 @@ def _figures(
         measures=start.measures,
         library=start.library,
         command=start.command,
+        differs=start.differs,
         metric=start.metric,
         unit=start.unit,
         statistics=found if measured else None,
+        ours=describe(beside, others.figure, others.drift_ratio) if measured and beside else None,
         # What drifts from job to job is the same for both.
-        ratio=describe(ratios, _of_ratios(others.figure)) if measured and ratios else None,
+        ratio=describe(ratios, _of_ratios(others.figure)) if verdict in USABLE and ratios else None,
         verdict=verdict,
         reasons=reasons,
     )
@@ -211,21 +216,26 @@ def _pairs(ours: Sequence[TrialRecord], peers: Iterable[TrialRecord]) -> list[Pa
 
 
 def _counted_pairs(case: PlannedCase, pairs: Sequence[Pair]) -> list[Pair]:
-    """Those in which neither was disturbed, when there are enough of them; otherwise all."""
-    quiet = [pair for pair in pairs if not any(was_crowded(trial) for trial in pair)]
+    """Those in which neither was disturbed and ours is right, when there are enough of them;
+    otherwise all."""
+    usable = [
+        (our, peer)
+        for our, peer in pairs
+        if not (was_crowded(our) or was_crowded(peer) or our.verdict is Verdict.INVALID)
+    ]
     enough = min(PEER_PAIRS_LEAST, case.repeats.min_trials)
-    return quiet if len(quiet) >= enough else list(pairs)
+    return usable if len(usable) >= enough else list(pairs)
 
 
-def _ratios(pairs: Iterable[Pair], metric: str | None) -> list[float]:
-    """Ours over theirs; none unless each of our trials has the metric."""
-    ratios = []
-    for our, peer in pairs:
+def _ours(pairs: Iterable[Pair], metric: str | None) -> list[float]:
+    """Our figures of the pairs; none unless each of our trials has the metric."""
+    values = []
+    for our, _ in pairs:
         value = our.end.metrics.get(metric) if our.end is not None and metric else None
         if value is None:
             return []
-        ratios.append(value / _value(peer))
-    return ratios
+        values.append(value)
+    return values
 
 
 def _verdict(
@@ -245,14 +255,19 @@ def _verdict(
         reason.code: reason for our, _ in pairs if was_crowded(our) for reason in our.reasons
     }
     reasons = list(found.values())
+    ours_invalid = any(our.verdict is Verdict.INVALID for our, _ in pairs)
+    if ours_invalid:
+        reasons.append(
+            Reason(code="our_trial_invalid", text="trials of ours beside it are invalid")
+        )
     if disturbed:
         reasons.append(
             Reason(
                 code="our_trial_disturbed",
-                text="trials of ours beside it were disturbed, so the comparison says little",
+                text="trials of ours beside it were disturbed, so there is no ratio",
             )
         )
-    if any(peer.verdict is Verdict.INVALID for _, peer in pairs):
+    if ours_invalid or any(peer.verdict is Verdict.INVALID for _, peer in pairs):
         return Verdict.INVALID, tuple(reasons)
     if disturbed or any(was_crowded(peer) for _, peer in pairs):
         return Verdict.DISTURBED, tuple(reasons)
@@ -260,6 +275,21 @@ def _verdict(
     assert statistics is not None, "a trial that neither failed nor was skipped has a figure"
     noisy = noisy_reasons(case, statistics, drift_ratio)
     return (Verdict.NOISY if noisy else Verdict.CLEAN), (*reasons, *noisy)
+
+
+def ours_beside(case: CaseResult, peer: PeerResult) -> Statistics | None:
+    """Our figure beside a peer's; in documents that do not have it that of the whole case."""
+    if peer.ours is None and peer.ratio is not None and peer.metric in case.metrics:
+        return case.metrics[peer.metric].statistics
+    return peer.ours
+
+
+def compared_quantity(metric: str) -> str:
+    """What both figures are of, in words: `operations per second, whole run`, which is not the
+    figure of undisturbed slices that stands in front of a case."""
+    quantity = metric.removesuffix("_makespan")
+    words = quantity.removesuffix("_s").replace("_", " ")
+    return words if quantity == metric else f"{words}, whole run"
 
 
 def skipped_sentences(peers: Iterable[PeerResult]) -> list[str]:

@@ -26,8 +26,10 @@ from hostbench.model.events import (
 class PeerStartEvent(ProtocolModel):
     """What is run beside a trial of ours. `measures` says in one sentence what its figure is.
 
-    `metric` is the metric of ours that it is held against, None: it is context only. `library`:
-    whose code does the work. `command` is empty when the tool is not installed.
+    `metric` is the metric of ours that it is held against, None: it is context only. `differs`: the
+    conditions that matter and are not those of our trial, each with both sides; with one of them it
+    is context. `library`: whose code does the work. `command` is empty when the tool is not
+    installed.
     """
 
     event: Literal["peer_start"] = "peer_start"
@@ -38,6 +40,7 @@ class PeerStartEvent(ProtocolModel):
     unit: str
     version: str | None
     library: str | None
+    differs: tuple[str, ...] = ()
     command: tuple[str, ...]
     time_unix_s: Annotated[float, Field(gt=0)]
 

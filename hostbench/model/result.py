@@ -40,6 +40,8 @@ TARGET_HALF_WIDTH = 0.02
 
 
 WITH_FIGURE = frozenset({Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED, Verdict.INVALID})
+# The figure may be used at its interval.
+USABLE = frozenset({Verdict.CLEAN, Verdict.NOISY})
 
 
 class Reason(StoredModel):
@@ -408,11 +410,13 @@ class PeerFigures(StoredModel):
     """What a trusted outside tool measured in turn with a case, under the same placement.
 
     `metric` is the metric of ours that the tool's figure is held against: of the same quantity and
-    unit, a whole-run mean where the tool reports one. None: the tool measures something else, its
-    figure stands beside ours as context, and there is no ratio. `ratio` are the statistics of ours
-    over the peer's, pair by pair of neighbouring trials. `library`: whose code does the work, such
-    as the BLAS behind HPL. `verdict` is skipped, with the package to install, when the tool is
-    missing.
+    unit, a whole-run mean where the tool reports one. None: the tool measures something else, or
+    under other conditions (`differs`, see PeerStartEvent); its figure stands beside ours as
+    context, and there is no ratio. `ours` are the statistics of that metric in the same pairs of
+    neighbouring trials, None in documents that do not have them. `ratio` are those of ours over the
+    peer's, pair by pair; None where the verdict is not clean or noisy. `library`: whose code does
+    the work, such as the BLAS behind HPL. `verdict` is skipped, with the package to install, when
+    the tool is missing.
     """
 
     tool: str
@@ -421,9 +425,11 @@ class PeerFigures(StoredModel):
     measures: str
     library: str | None
     command: tuple[str, ...]
+    differs: tuple[str, ...] = ()
     metric: Name | None
     unit: str
     statistics: Statistics | None
+    ours: Statistics | None = None
     ratio: Statistics | None
     verdict: Verdict
     reasons: tuple[Reason, ...]

@@ -41,6 +41,7 @@ HostName = Annotated[
 ServiceUrl = Annotated[
     str, StringConstraints(pattern=r"^(https?://[^\s/]+|unix:/\S+)$", max_length=200)
 ]
+LibraryName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 TrialId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
 
@@ -49,13 +50,15 @@ class BesideRequest(BodyModel):
 
     `cpus`: where its threads ran, one a thread. `rate`: its whole-run figure in the unit of its
     primary metric. `elapsed_s`: how long it measured. `far_cpus`: where its far end ran; of these
-    those count that are CPUs of the host which the peer's server runs on.
+    those count that are CPUs of the host which the peer's server runs on. `libraries`: name and
+    version of those that did its work.
     """
 
     cpus: Annotated[tuple[Count, ...], Field(min_length=1, max_length=4096)]
     rate: Annotated[float, Field(ge=0)]
     elapsed_s: Annotated[Seconds, Field(le=TRIAL_S_MOST)]
     far_cpus: Annotated[tuple[Count, ...], Field(max_length=4096)] = ()
+    libraries: Annotated[tuple[LibraryName, ...], Field(max_length=16)] = ()
 
 
 def _one_host(text: str) -> str:

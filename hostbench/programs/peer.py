@@ -50,15 +50,16 @@ class Survey:
     """What is installed. `unsupported`: why it cannot stand beside this case, None: it can.
 
     `conditions` is what holds for its figure on this host, as the end of the sentence that says
-    what it measures. `comparable`: under these it is of the same quantity as the peer's `metric`;
-    otherwise it is context.
+    what it measures. `differs`: each condition that matters and is not that of our trial, with both
+    sides, such as "4 KiB pages; ours huge ones". Where there is one, the figure is context and has
+    no ratio.
     """
 
     version: str | None
     library: str | None = None
     unsupported: str | None = None
     conditions: str | None = None
-    comparable: bool = True
+    differs: tuple[str, ...] = ()
 
 
 class Peer(ABC):
@@ -66,7 +67,8 @@ class Peer(ABC):
 
     `tool` is its program, `needs` are all programs it takes, `package` Debian's name of it.
     `title` is the test's own name, `measures` says in a sentence what its figure is, in `unit`.
-    `metric` is the metric of ours it is held against, None: it is context and there is no ratio.
+    `metric` is the metric of ours it is held against under equal conditions (Survey.differs), None:
+    it is context and there is no ratio.
     `light`: `peers: auto` includes it. `overhead_s` is what a run takes beyond our elapsed time.
     `kernel_works`: for it, in threads and interrupts of its own; then of other processes only the
     time in their own code can be told from it. `server`: the tool whose server it talks to, which
@@ -98,7 +100,7 @@ class Peer(ABC):
 
     @abstractmethod
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        """Version and library, and whether it can run here."""
+        """Version and library, whether it can run here, and what of its conditions differs."""
 
     @abstractmethod
     def command(self, beside: Beside) -> Command:

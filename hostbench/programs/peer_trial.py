@@ -138,10 +138,11 @@ def _start(peer: Peer, survey: Survey, command: tuple[str, ...]) -> PeerStartEve
         tool=peer.tool,
         title=peer.title,
         measures=peer.measures + conditions,
-        metric=peer.metric if survey.comparable else None,
+        metric=None if survey.differs else peer.metric,
         unit=peer.unit,
         version=survey.version,
         library=survey.library,
+        differs=survey.differs,
         command=command,
         time_unix_s=time.time(),
     )

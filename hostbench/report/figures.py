@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hostbench.base.units import human, percent, plural, significant
 from hostbench.judge.clock import clock_words, share_of_limit
+from hostbench.judge.peer import compared_quantity, ours_beside
 from hostbench.model.result import WITH_FIGURE, CaseResult, MetricResult, PeerResult, Verdict
 from hostbench.report.content import (
     Bar,
@@ -208,10 +209,12 @@ def peer_blocks(cases: Sequence[CaseResult]) -> tuple[Block, ...]:
 
 
 PEER_INTRODUCTION = Paragraph(
-    "Each tool ran in turn with our own trials (ours, peer, ours, peer …) under the same "
-    "placement. The ratio is ours over the peer's, pair by pair; where the tool reports the mean "
-    "of a whole run, ours is the whole-run figure too and not the one of the clean slices. A tool "
-    "that measures something else stands here as context, without a ratio."
+    "Each tool ran in turn with our own trials (ours, peer, ours, peer …). Both figures are of "
+    "these pairs and of the quantity that the row names: of a whole run ours is all work over all "
+    "time, and not the figure of undisturbed slices at the top. The ratio is ours over the "
+    "peer's, pair by pair. There is one only under equal conditions, and where neither was "
+    "disturbed; else the row says what differs, or the verdict does. A tool that measures "
+    "something else stands here as context."
 )
 
 
@@ -228,6 +231,7 @@ def _peer_table(pairs: Sequence[tuple[CaseResult, PeerResult]]) -> Table:
         Column("ours", figures=True),
         Column("ours / peer", figures=True),
         Column("interval", figures=True),
+        Column("of what, or what differs"),
         Column("n", figures=True),
         Column("verdict"),
     )
@@ -237,19 +241,25 @@ def _peer_table(pairs: Sequence[tuple[CaseResult, PeerResult]]) -> Table:
 
 def _peer_row(case: CaseResult, peer: PeerResult) -> tuple[Text, ...]:
     assert peer.statistics is not None
-    ours = case.metrics.get(peer.metric) if peer.metric else None
-    ratio = peer.ratio
+    ours, ratio = ours_beside(case, peer), peer.ratio
     interval = ratio.interval if ratio and ratio.half_width_ratio is not None else None
     return (
         case.title,
         peer_name(peer),
         human(peer.statistics.median, peer.unit),
-        human(ours.statistics.median, ours.unit) if ours else NOTHING,
+        human(ours.median, peer.unit) if ours else NOTHING,
         significant(ratio.median) if ratio else NOTHING,
         f"{significant(interval.low)} – {significant(interval.high)}" if interval else NOTHING,
+        _what_of(peer),
         str(peer.statistics.n),
         Mark(peer.verdict),
     )
+
+
+def _what_of(peer: PeerResult) -> str:
+    if peer.differs:
+        return f"differs: {'; and '.join(peer.differs)}"
+    return compared_quantity(peer.metric) if peer.metric else "something else"
 
 
 def _tool_table(peers: Sequence[PeerResult]) -> Table:

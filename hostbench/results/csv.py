@@ -45,6 +45,8 @@ CASE_COLUMNS = (
     "ours_over_peer",
     "ours_over_peer_low",
     "ours_over_peer_high",
+    "ours_beside_peer",
+    "peer_differs",
     "undisturbed",
     "undisturbed_low",
     "undisturbed_high",
@@ -148,7 +150,9 @@ def _peer_row(document: ResultDocument, case: CaseResult, peer: PeerResult) -> l
         None,
         peer.version,
         peer.title,
-        *((ratio.median, ratio.interval.low, ratio.interval.high) if ratio else ()),
+        *((ratio.median, ratio.interval.low, ratio.interval.high) if ratio else (None,) * 3),
+        peer.ours.median if peer.ours else None,
+        "; and ".join(peer.differs) or None,
     ]
 
 

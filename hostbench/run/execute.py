@@ -295,6 +295,7 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
         rate=ours.end.metrics.get(primary.name + WHOLE_RUN[primary.direction]) or ours.value,
         elapsed_s=ours.end.elapsed_s,
         far_cpus=_cpu_list(ours.start.params.get(FAR_CPUS)),
+        libraries=tuple(f"{one.name} {one.version}" for one in ours.start.libraries),
     )
     for peer in peers_of(subsystem, workload, params):
         if peer.tool not in case.peers:

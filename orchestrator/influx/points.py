@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from hostbench.judge.peer import ours_beside
 from hostbench.model.events import Disturbance, SampleEvent
 from hostbench.model.registry import subsystems
 from hostbench.model.result import (
@@ -321,8 +322,9 @@ def _outcome(job: JobContext, case: CaseResult, metric: str) -> dict[str, float 
         fields["peer_ratio"] = float(compared.ratio.median)
         if compared.statistics is not None:
             fields["peer_value"] = float(compared.statistics.median)
-        if compared.metric in case.metrics:
-            fields["peer_ours"] = float(case.metrics[compared.metric].statistics.median)
+        ours = ours_beside(case, compared)
+        if ours is not None:
+            fields["peer_ours"] = float(ours.median)
     return fields
 
 
@@ -346,6 +348,8 @@ def _peer_point(job: JobContext, tags: Mapping[str, str], peer: PeerResult, time
     }
     if peer.ratio is not None:
         fields["ratio"] = float(peer.ratio.median)
+    if peer.differs:
+        fields["differs"] = "; and ".join(peer.differs)
     metric = peer.metric or CONTEXT_METRIC
     own = {"tool": peer.tool, "metric": metric, "role": "peer"}
     return Point("result", {**tags, **own}, fields, time_ms)

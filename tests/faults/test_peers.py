@@ -109,7 +109,7 @@ def test_a_peer_without_a_figure(tmp_path: Path, script: str, code: str, part: s
     assert part in trial["failure"]["message"]
     assert nothing_left(command)
     said = " ".join(ended.output.split())
-    assert "likwid-bench 9.9.9, ours/peer: cpu.fma avx2 1 thread failed: " in said
+    assert "likwid-bench 9.9.9, no ratio: cpu.fma avx2 1 thread failed: " in said
     assert "\x1b" not in ended.output
 
 

@@ -69,9 +69,12 @@ def started(survey: Survey) -> PeerStartEvent:
     return _start(Stand(), survey, ("a-tool",))
 
 
-def test_what_is_not_comparable_here_is_context() -> None:
+def test_what_differs_here_is_context() -> None:
     ours = started(Survey("1", conditions="in 4 KiB pages"))
     assert (ours.metric, ours.measures) == ("bytes_per_second", "bytes per second; in 4 KiB pages")
-    other = started(Survey("1", conditions="in 4 KiB pages", comparable=False))
+    assert ours.differs == ()
+    small = "4 KiB pages; ours huge"
+    other = started(Survey("1", conditions="in 4 KiB pages", differs=(small,)))
     assert (other.metric, other.measures) == (None, "bytes per second; in 4 KiB pages")
+    assert other.differs == (small,)
     assert started(Survey("1")).measures == "bytes per second"

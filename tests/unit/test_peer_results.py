@@ -22,9 +22,12 @@ from hostbench.model.result import (
 )
 from hostbench.model.suite import Repeats
 from hostbench.model.trial import Beside
+from hostbench.page.job import report_of
 from hostbench.programs.peer import Ask, BadOutput, Command, Peer, Survey
+from hostbench.report.markdown import markdown
 from hostbench.results.csv import case_table
 from hostbench.results.document import assemble, job_exit_code, replay
+from orchestrator.influx.points import document_points
 from tests.unit.records import (
     RATE,
     RATE_METRIC,
@@ -147,6 +150,65 @@ def test_a_peers_trial_never_counts_as_ours() -> None:
     assert case.verdict is Verdict.CLEAN
 
 
+SMALL = "4 KiB pages; ours huge ones"
+
+
+def test_a_peer_under_other_conditions_has_no_ratio_anywhere() -> None:
+    """Not in the document, the terminal, the CSV, the page, its Markdown, or a point."""
+    other = peer_start(metric=None, differs=(SMALL,))
+    trials = [
+        judged_peer_trial(
+            bare_trial(i, tool="likwid-bench", events=(other, peer_end("100"))),
+            Echo(),
+            BESIDE,
+            None,
+        )
+        for i in range(3)
+    ]
+    records = [one for i in range(3) for one in (our_trial(290.0 + i, i), trials[i])]
+    whole = document(*records)
+    _, peer = only(whole)
+    assert (peer.ratio, peer.ours, peer.differs) == (None, None, (SMALL,))
+    assert peer.statistics is not None and peer.statistics.median == 100.0
+    assert f"likwid-bench 5.2.2, no ratio: cpu.fma 2 threads 100.0 op/s ({SMALL})." in _shown(whole)
+    rows = list(csv.DictReader(io.StringIO(case_table(whole))))
+    assert [rows[1][f"ours_over_peer{end}"] for end in ("", "_low", "_high")] == [""] * 3
+    assert (rows[1]["peer_differs"], rows[1]["ours_beside_peer"]) == (SMALL, "")
+    text = markdown(report_of(whole, "result.json"))
+    (row,) = [line for line in text.splitlines() if "likwid-bench peakflops" in line][:1]
+    assert f"differs: {SMALL}" in row and "2.9" not in row
+    points = list(document_points(whole))
+    assert not [one for one in points if {"ratio", "peer_ratio"} & set(one.fields)]
+    assert [one.fields["differs"] for one in points if one.tags.get("role") == "peer"] == [SMALL]
+
+
+def test_a_ratio_of_disturbed_or_invalid_trials_is_not_made() -> None:
+    busy = [our_trial(50.0, i, clean_slice_ratio=0.3) for i in range(3)]
+    wrong = [one.model_copy(update={"verdict": Verdict.INVALID}) for one in
+             (our_trial(100.0, i) for i in range(3))]  # fmt: skip
+    quiet = [our_trial(100.0, i) for i in range(3)]
+    for ours, changes, verdict in (
+        (busy, {}, Verdict.DISTURBED),
+        (quiet, {"others_ratio": 0.3}, Verdict.DISTURBED),
+        (wrong, {}, Verdict.INVALID),
+    ):
+        pairs = [
+            record for i, one in enumerate(ours) for record in (one, peer_trial("99", i, **changes))
+        ]
+        _, peer = only(document(*pairs))
+        assert (peer.verdict, peer.ratio) == (verdict, None)
+        assert peer.statistics is not None and peer.ours is not None and peer.reasons
+
+
+def test_our_figure_beside_a_peer_is_of_the_same_pairs() -> None:
+    """Not that of all trials of the case, which stands in front of it."""
+    records = [*turns([100.0, 101.0, 102.0], ["100", "100", "100"]), our_trial(150.0, 3)]
+    records += [our_trial(150.0, i) for i in range(4, 8)]
+    case, peer = only(document(*records))
+    assert case.metrics[RATE].statistics.median == 150.0
+    assert peer.ours is not None and (peer.ours.median, peer.ours.n) == (101.0, 3)
+
+
 def test_context_has_no_ratio() -> None:
     context = bare_trial(
         tool="likwid-bench",
@@ -169,7 +231,7 @@ def test_pairs_with_a_disturbed_trial_are_left_out_when_others_are_enough() -> N
     assert peer.verdict is Verdict.CLEAN
     records[3] = peer_trial("100", 1, steal_ratio=0.2)
     _, peer = only(document(*records))
-    assert peer.ratio is not None and peer.ratio.n == 4
+    assert peer.ratio is None and peer.ours is not None and peer.ours.n == 4
     assert peer.verdict is Verdict.DISTURBED
     assert {reason.code for reason in peer.reasons} >= {"stolen", "our_trial_disturbed"}
 
@@ -254,7 +316,10 @@ def _shown(document: ResultDocument) -> str:
 
 def test_the_line_of_a_tool() -> None:
     whole = document(*turns([101.0, 102.0, 103.0], ["100", "100", "100"]))
-    assert "likwid-bench 5.2.2, ours/peer: cpu.fma 2 threads 1.020 (0.992–1.049)." in _shown(whole)
+    assert (
+        "likwid-bench 5.2.2, ours/peer of operations per second: "
+        "cpu.fma 2 threads 1.020 (0.992–1.049)." in _shown(whole)
+    )
 
 
 def test_a_terminal_never_gets_what_a_peer_printed_raw() -> None:

@@ -2,8 +2,9 @@
 
 A tool that takes its arrays from malloc gets transparent huge pages when glibc requests them
 (tunable glibc.malloc.hugetlb, from 2.35 on), and none when its process is forbidden them. So
-peers stand beside our `pages=4k` and `pages=huge` in the same pages. Nothing gives them pages of a
-hugetlb pool for certain: beside `pages=hugetlb` they are context.
+peers stand beside our `pages=4k` and `pages=huge` in the same pages. It asks so for allocations of
+2 MiB and more. Nothing gives them pages of a hugetlb pool for certain: beside `pages=hugetlb` they
+are context.
 """
 
 import re
@@ -35,23 +36,23 @@ class Pages:
         return ("env", TUNABLE, *arguments)
 
     def with_conditions(self, survey: Survey, ask: Ask) -> Survey:
-        """Return `survey` with the pages that the tool gets here, and whether they are ours."""
-        conditions, comparable = self._on_this_host(ask)
-        return replace(survey, conditions=conditions, comparable=comparable)
+        """Return `survey` with the pages that the tool gets here, and whether ours are others."""
+        conditions, differs = self._on_this_host(ask)
+        return replace(survey, conditions=conditions, differs=(*differs, *survey.differs))
 
-    def _on_this_host(self, ask: Ask) -> tuple[str, bool]:
+    def _on_this_host(self, ask: Ask) -> tuple[str, tuple[str, ...]]:
         if self.requested == SMALL:
-            return _IN_SMALL, True
+            return _IN_SMALL, ()
+        ours = "of the hugetlb pool" if self.requested == POOL else "huge"
         setting = re.search(r"\[(\w+)\]", ask(SETTING))
         if setting is None or setting[1] == "never":
             why = f"{_IN_SMALL}, as transparent huge pages are off"
             # Ours got none either.
-            return why, self.requested == HUGE
+            return why, () if self.requested == HUGE else (f"4 KiB pages; ours {ours}",)
         if setting[1] == "madvise" and not _knows_tunable(ask(GLIBC)):
-            return f"{_IN_SMALL}, as this C library does not ask for huge ones", False
-        if self.requested == POOL:
-            return f"{_IN_HUGE}, not of the hugetlb pool", False
-        return _IN_HUGE, True
+            why = f"{_IN_SMALL}, as this C library does not ask for huge ones"
+            return why, (f"4 KiB pages; ours {ours}",)
+        return _IN_HUGE, () if self.requested == HUGE else (f"transparent huge pages; ours {ours}",)
 
 
 def _knows_tunable(glibc: str) -> bool:

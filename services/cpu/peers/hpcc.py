@@ -1,10 +1,13 @@
 """hpcc's HPL and DGEMM over whichever BLAS is installed."""
 
 import math
+from dataclasses import replace
 
 from hostbench.model.trial import Beside
-from hostbench.programs.peer import Params, Peer
+from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
 from hostbench.programs.tools.hpcc import BLOCK_SIZE, Hpcc
+from hostbench.programs.tools.pages import HUGE, Pages
+from hostbench.programs.tools.placement import moving
 from hostbench.programs.tools.reading import NUMBER, expect, number
 
 
@@ -18,12 +21,33 @@ def peer(workload: str, params: Params) -> Peer | None:
     return Dgemm(int(n)) if workload == "gemm" and params.get("dtype") == "fp64" else None
 
 
+# Those of our matrices.
+_PAGES = Pages(HUGE)
+
+
 class BlasTest(Hpcc):
     """One of its tests of dense linear algebra."""
 
     unit = "operation/s"
     metric = "operations_per_second"
     reference_blas = "which says nothing about a CPU"
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        found = super().survey(ask, beside)
+        differs = _other_library(found.library, beside)
+        return _PAGES.with_conditions(replace(found, differs=differs), ask)
+
+    def command(self, beside: Beside) -> Command:
+        command = super().command(beside)
+        return replace(command, arguments=_PAGES.command(command.arguments))
+
+
+def _other_library(library: str | None, beside: Beside) -> tuple[str, ...]:
+    """How a tool differs that computes with this library: `OpenBLAS 0.3.21 (PATH)`."""
+    theirs = (library or "an unknown BLAS").partition(" (")[0]
+    if theirs in beside.libraries:
+        return ()
+    return (f"{theirs}; ours {' and '.join(beside.libraries) or 'another'}",)
 
 
 class Hpl(BlasTest):
@@ -59,6 +83,10 @@ class Dgemm(BlasTest):
             f"2 n³ operations over the time of one cblas_dgemm of n = {n}, one rank with as many "
             "BLAS threads as ours"
         )
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        found = super().survey(ask, beside)
+        return replace(found, differs=(*found.differs, *moving(beside.cpus)))
 
     def ranks(self, beside: Beside) -> list[tuple[int, ...]]:
         return [beside.cpus]

@@ -4,15 +4,17 @@
   per second of one instance, over the time inside its loops; with n instances we take n times
   their mean (0.15: geometric, 0.19: harmonic). Comparable with scalar additions of ours.
 - `vecfp`: additions of compiler vectors in compiled C, of whichever instruction set the build
-  chooses at run time. Comparable in quantity with our widest additions, though it does not try
-  to reach what the CPU can do.
+  chooses at run time. Of the quantity of our widest additions, but by other instructions: context.
 - `cpu`: bogo operations, rounds through some 80 unlike methods. Context only.
 
 Sources: stress-fp.c, stress-vecfp.c, stress-cpu.c of V0.15.06 and V0.19.02.
 """
 
+from dataclasses import replace
+
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.placement import moving
 from hostbench.programs.tools.reading import NUMBER, expect, number, version, whole_seconds
 
 PACKAGE = "stress-ng"
@@ -50,7 +52,8 @@ class StressNg(Peer):
         return whole_seconds(elapsed_s) + 0.2
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        return Survey(version=version(ask((TOOL, "--version")), r"version ([\d.]+)"))
+        found = version(ask((TOOL, "--version")), r"version ([\d.]+)")
+        return Survey(version=found, differs=moving(beside.cpus))
 
     def options(self) -> tuple[str, ...]:
         """What chooses the method."""
@@ -121,7 +124,6 @@ class VectorAdditions(StressNg):
 
     stressor = "vecfp"
     unit = "operation/s"
-    metric = _MAKESPAN
 
     def __init__(self, method: str, lanes: int) -> None:
         self.title = f"vecfp {method}"
@@ -130,6 +132,11 @@ class VectorAdditions(StressNg):
             "run; it chooses its instruction set itself and does not try to reach a peak"
         )
         self._method, self._lanes = method, lanes
+
+    def survey(self, ask: Ask, beside: Beside) -> Survey:
+        found = super().survey(ask, beside)
+        other = "instructions that its build chooses; ours those of the case"
+        return replace(found, differs=(other, *found.differs))
 
     def options(self) -> tuple[str, ...]:
         return ("--vecfp-method", self._method)

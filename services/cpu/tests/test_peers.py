@@ -13,6 +13,7 @@ from hostbench.model.events import ParamValue
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import BadOutput, Peer
 from hostbench.programs.tools.hpcc import MEMORY, blas_of, grid, is_reference_blas, lacking_memory
+from hostbench.programs.tools.pages import SETTING, TUNABLE
 from services.cpu.peers import TOOLS, peers
 from services.cpu.peers.hpcc import dgemm_n, hpl_n_of_dgemm
 
@@ -374,3 +375,34 @@ def test_the_page_says_what_stands_beside_what() -> None:
 def test_a_blas_that_nothing_tells_of() -> None:
     assert blas_of("\tlibc.so.6 => /lib/libc.so.6 (0x0)\n") is None
     assert blas_of("") is None
+
+
+def test_what_differs_from_our_conditions_is_named() -> None:
+    one_cpu = Beside(cpus=(0,), rate=1e11, elapsed_s=0.5, libraries=("OpenBLAS 0.3.21",))
+    two_cpus = one_cpu.model_copy(update={"cpus": (0, 1)})
+    moving = "threads that move between 2 CPUs; each of ours stays on one"
+    own = "instructions that its build chooses; ours those of the case"
+    likwid = peer("likwid-bench", "fma", dtype="fp64", isa="avx2")
+    additions, wide = (peer("stress-ng", "add_sub", **one) for one in (ADDITIONS, WIDE_ADDITIONS))
+    for tool, beside, differs in (
+        (likwid, two_cpus, ()),
+        (additions, one_cpu, ()),
+        (additions, two_cpus, (moving,)),
+        (wide, one_cpu, (own,)),
+    ):
+        assert tool.survey(answers({}), beside).differs == differs
+
+
+def test_hpcc_is_compared_over_our_library_in_our_pages(tmp_path: Path) -> None:
+    names = ["libblas.so.3", "libopenblasp-r0.3.21.so<-libopenblas.so.0"]
+    library = _ldd(tmp_path, "openblas-pthread", names)
+    hpl, dgemm = peer("hpcc", "linpack", n=100), peer("hpcc", "gemm", n=100, dtype="fp64")
+    ask = answers({("sh", "-c", 'ldd "$(command -v hpcc)"'): library, SETTING: "[always] never"})
+    ours = Beside(cpus=(0, 1), rate=1e11, elapsed_s=0.5, libraries=("OpenBLAS 0.3.21",))
+    assert hpl.survey(ask, ours).differs == ()
+    newer = ours.model_copy(update={"libraries": ("OpenBLAS 0.3.34",)})
+    assert hpl.survey(ask, newer).differs == ("OpenBLAS 0.3.21; ours OpenBLAS 0.3.34",)
+    assert hpl.command(ours).arguments[:2] == ("env", TUNABLE)
+    assert dgemm.survey(ask, ours).differs == (
+        "threads that move between 2 CPUs; each of ours stays on one",
+    )

@@ -6,15 +6,18 @@ from typing import Self
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Params
+from hostbench.programs.tools.pages import HUGE, SMALL, Pages
 from services.disk.params import BLOCK, DEPTH, ENGINE, FILE, MODE, SHARE, TOTAL
 from services.disk.params import RATE as REQUESTED_RATE
 
 GIB = 1 << 30
+PAGE_BYTES, HUGE_PAGE_BYTES = 4096, 2 << 20
 LARGE_BLOCK, SMALL_BLOCK = 1 << 20, 4096
 # The program's defaults, for a plan: what a trial ran with, it says itself.
 DIRECT, _FIRST_ENGINE = "direct", "io_uring"
 # What is committed is written like this in every case, so that it is no parameter there.
-_COMMITTED = {ENGINE: "psync", MODE: "buffered"}
+PSYNC = "psync"
+_COMMITTED = {ENGINE: PSYNC, MODE: "buffered"}
 COMMIT = "fsync_latency"
 RATE, OPERATIONS, COMMIT_TIME = "bytes_per_second", "operations_per_second", "commit_time_s"
 MEAN_LATENCY = "latency_mean_s"
@@ -111,10 +114,27 @@ class Case:
         return self.span_bytes * (self.threads if self.sequential else 1)
 
     @property
+    def pages(self) -> Pages:
+        """The pages of a thread's buffers: huge ones where they fill half of one (engine.h)."""
+        buffer_bytes = -(-self.block_bytes // PAGE_BYTES) * PAGE_BYTES * self.depth
+        return Pages(SMALL if buffer_bytes < HUGE_PAGE_BYTES / 2 else HUGE)
+
+    @property
     def one_at_a_time(self) -> bool:
         """Whether it has one operation under way, direct, in a closed loop: what small tools do."""
         alone = self.threads == 1 and self.depth == 1
         return alone and self.cache_mode == DIRECT and self.rate is None and not self.verify
+
+
+def beside_plain_reads(case: Case) -> tuple[str, ...]:
+    """How a tool differs that reads by read(2) or pread(2) into a small buffer of its own, to which
+    the C library gives no huge page."""
+    differs = []
+    if case.engine != PSYNC:
+        differs.append(f"reads by system calls; ours by {case.engine}")
+    if case.pages.requested == HUGE:
+        differs.append("a buffer in 4 KiB pages; ours in huge ones")
+    return tuple(differs)
 
 
 def lacks_file(case: Case, beside: Beside) -> str | None:

@@ -6,8 +6,9 @@ and file systems do not store, and which it would leave in the file for the tria
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.pages import SMALL, Pages
 from hostbench.programs.tools.reading import NUMBER, expect, number, version
-from services.disk.peers.case import RATE, Case, lacks_file, scratch_file
+from services.disk.peers.case import RATE, Case, beside_plain_reads, lacks_file, scratch_file
 
 PACKAGE = "coreutils"
 TOOL = "dd"
@@ -38,7 +39,8 @@ class Dd(Peer):
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = version(ask((TOOL, "--version")), r"coreutils\) ([\d.]+)")
-        return Survey(version=found, unsupported=lacks_file(self._case, beside))
+        unsupported, differs = lacks_file(self._case, beside), beside_plain_reads(self._case)
+        return Survey(version=found, unsupported=unsupported, differs=differs)
 
     def command(self, beside: Beside) -> Command:
         operands = (
@@ -48,7 +50,7 @@ class Dd(Peer):
             f"bs={self._case.block_bytes}",
             f"count={self._blocks(beside)}",
         )
-        return Command(on_cpus(beside.cpus, TOOL, *operands))
+        return Command(Pages(SMALL).command(on_cpus(beside.cpus, TOOL, *operands)))
 
     def parse(self, output: str, beside: Beside) -> float:
         line = rf"^{NUMBER} bytes .*copied, {NUMBER} s, "

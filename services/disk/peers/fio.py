@@ -2,16 +2,18 @@
 engine, blocks, depth, threads and cache mode, and so for the same quantity.
 
 Like ours it submits one operation at a time (iodepth_batch is 1) and takes every block once before
-any twice (its random map).
+any twice (its random map). Its buffers have pages of the size of ours.
 """
 
 import shlex
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, BadOutput, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.pages import HUGE
 from hostbench.programs.tools.reading import version
 from services.disk.peers.case import (
     COMMIT_TIME,
+    HUGE_PAGE_BYTES,
     OPERATIONS,
     RATE,
     Case,
@@ -54,7 +56,8 @@ def fio_command(workload: str, params: Params) -> str | None:
     case = Case.of(workload, params)
     if not _has_equal(case):
         return None
-    return shlex.join((TOOL, *options(case, _FILE), *until(case, case.duration_s), *_LATENCIES))
+    command = (TOOL, *options(case, _FILE), *until(case, case.duration_s), *_LATENCIES)
+    return shlex.join(case.pages.command(command) if case.pages.requested == HUGE else command)
 
 
 def options(case: Case, filename: str) -> tuple[str, ...]:
@@ -81,6 +84,10 @@ def options(case: Case, filename: str) -> tuple[str, ...]:
         found["rate_iops"] = str(max(1, round(case.rate / case.threads)))
     if case.compressible > 0:
         found["buffer_compress_percentage"] = str(round(case.compressible * 100))
+    if case.pages.requested == HUGE:
+        # Of buffers that begin anywhere the first and the last page would be small ones, and the C
+        # library asks for huge ones in blocks of 2 MiB and more.
+        found["iomem_align"] = str(HUGE_PAGE_BYTES)
     found |= _durability(case)
     if case.engine == "io_uring_fixed":
         found["fixedbufs"] = "1"
@@ -162,14 +169,16 @@ class Fio(Peer):
         unsupported = None
         if engines and engine not in engines:
             unsupported = f"{TOOL} {found or ''} has no engine {engine}"
-        return Survey(version=found, unsupported=lacks_file(self._case, beside) or unsupported)
+        unsupported = lacks_file(self._case, beside) or unsupported
+        return self._case.pages.with_conditions(Survey(found, unsupported=unsupported), ask)
 
     def command(self, beside: Beside) -> Command:
         requested = options(self._case, scratch_file(beside))
         # It neither makes nor extends a file: ours is there, and as large as it is to be.
         requested += (*until(self._case, beside.elapsed_s), "--allow_file_create=0")
         report = (*_LATENCIES, "--output-format=json")
-        return Command(on_cpus(beside.cpus, TOOL, *requested, *report, *_placed(beside)))
+        arguments = on_cpus(beside.cpus, TOOL, *requested, *report, *_placed(beside))
+        return Command(self._case.pages.command(arguments))
 
     def parse(self, output: str, beside: Beside) -> float:
         report = read_report(output)

@@ -2,8 +2,15 @@
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.pages import SMALL, Pages
 from hostbench.programs.tools.reading import NUMBER, expect_about, match, version
-from services.disk.peers.case import MEAN_LATENCY, Case, lacks_file, scratch_file
+from services.disk.peers.case import (
+    MEAN_LATENCY,
+    Case,
+    beside_plain_reads,
+    lacks_file,
+    scratch_file,
+)
 
 PACKAGE = "ioping"
 TOOL = "ioping"
@@ -36,7 +43,8 @@ class Ioping(Peer):
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = version(ask((TOOL, "-v")), r"ioping ([\d.]+)")
-        return Survey(version=found, unsupported=lacks_file(self._case, beside))
+        unsupported, differs = lacks_file(self._case, beside), beside_plain_reads(self._case)
+        return Survey(version=found, unsupported=unsupported, differs=differs)
 
     def command(self, beside: Beside) -> Command:
         options = (
@@ -49,7 +57,7 @@ class Ioping(Peer):
             "-S", str(self._case.span_bytes),
             scratch_file(beside),
         )  # fmt: skip
-        return Command(on_cpus(beside.cpus, TOOL, *options))
+        return Command(Pages(SMALL).command(on_cpus(beside.cpus, TOOL, *options)))
 
     def parse(self, output: str, beside: Beside) -> float:
         # Requests, their time in ns, per second, bytes per second, and in ns least, mean, most.

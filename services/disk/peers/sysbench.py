@@ -7,9 +7,18 @@ file systems do not store, and which it would leave in the file for the trials a
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
+from hostbench.programs.tools.pages import SMALL, Pages
+from hostbench.programs.tools.placement import moving
 from hostbench.programs.tools.reading import NUMBER, expect, number
 from hostbench.programs.tools.sysbench import PACKAGE, TOOL, SysbenchTest
-from services.disk.peers.case import DIRECT, OPERATIONS, Case, lacks_file, scratch_file
+from services.disk.peers.case import (
+    DIRECT,
+    OPERATIONS,
+    Case,
+    beside_plain_reads,
+    lacks_file,
+    scratch_file,
+)
 
 __all__ = ["PACKAGE", "TOOL", "RandomRead", "peer"]
 
@@ -41,8 +50,11 @@ class RandomRead(SysbenchTest):
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = super().survey(ask, beside)
-        unsupported = lacks_file(self._case, beside)
-        return Survey(version=found.version, unsupported=unsupported)
+        return Survey(
+            version=found.version,
+            unsupported=lacks_file(self._case, beside),
+            differs=(*beside_plain_reads(self._case), *moving(beside.cpus)),
+        )
 
     def command(self, beside: Beside) -> Command:
         arguments = self.timed(
@@ -56,7 +68,7 @@ class RandomRead(SysbenchTest):
             # By default it draws some blocks far more often than others.
             "--rand-type=uniform",
         )
-        return Command(arguments, links={_FILE: scratch_file(beside)})
+        return Command(Pages(SMALL).command(arguments), links={_FILE: scratch_file(beside)})
 
     def parse(self, output: str, beside: Beside) -> float:
         self.check(output, beside)

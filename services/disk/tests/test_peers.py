@@ -14,6 +14,7 @@ import pytest
 from hostbench.model.events import ParamValue
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import BadOutput, Peer
+from hostbench.programs.tools.pages import GLIBC, SETTING, TUNABLE
 from services.disk.peers import TOOLS, peers
 from services.disk.peers.case import NO_FILE
 from services.disk.peers.fio import fio_command
@@ -247,7 +248,9 @@ def test_ioping_of_another_block_size() -> None:
 
 
 def command_of(workload: str, params: Params, beside: Beside = ONE, tool: str = "fio") -> list[str]:
-    return list(peer(tool, workload, params).command(beside).arguments)
+    """From taskset on: what stands before it decides about pages."""
+    command = list(peer(tool, workload, params).command(beside).arguments)
+    return command[command.index("taskset") :]
 
 
 def options_of(command: Sequence[str]) -> dict[str, str]:
@@ -327,6 +330,54 @@ def test_threads_of_fio_stand_on_cpus_of_their_own_as_ours() -> None:
     options = options_of(command)
     assert options["cpus_allowed"] == "0,1" and options["cpus_allowed_policy"] == "split"
     assert options["numjobs"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("change", "huge"),
+    [
+        # Ours have huge pages where the buffers of a thread fill half of one.
+        ({"block_bytes": 4096, "queue_depth": 32}, False),
+        ({"block_bytes": 4096, "queue_depth": 255}, False),
+        ({"block_bytes": 4096, "queue_depth": 256}, True),
+        ({"block_bytes": MIB}, True),
+        ({"block_bytes": MIB, "queue_depth": 32, "engine": "libaio"}, True),
+        ({"block_bytes": 512 * 1024}, False),
+    ],
+)
+def test_buffers_of_fio_have_pages_like_ours(change: Params, huge: bool) -> None:
+    one = peer("fio", "seq_read", SEQ | change)
+    command = one.command(ONE).arguments
+    assert (command[:2] == ("env", TUNABLE)) is huge
+    assert any(word.endswith("/small_pages.py") for word in command) is not huge
+    assert ("--iomem_align=2097152" in command) is huge
+    for setting, glibc, differs in (
+        ("always [madvise] never", "glibc 2.36\n", False),
+        ("always [madvise] never", "glibc 2.31\n", huge),
+        ("always madvise [never]", "glibc 2.36\n", False),
+    ):
+        found = one.survey(answers({SETTING: setting, GLIBC: glibc}), ONE)
+        assert bool(found.differs) is differs
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload", "params", "beside", "differs"),
+    [
+        ("dd", "seq_read", RAND | {"engine": "psync"}, ONE, ()),
+        ("dd", "seq_read", RAND, ONE, ("reads by system calls; ours by io_uring",)),
+        ("dd", "seq_read", SEQ | {"engine": "psync"}, ONE, (
+            "a buffer in 4 KiB pages; ours in huge ones",)),
+        ("ioping", "rand_read", RAND | {"engine": "psync"}, ONE, ()),
+        ("ioping", "rand_read", RAND | {"engine": "libaio"}, ONE, (
+            "reads by system calls; ours by libaio",)),
+        ("sysbench", "rand_read", RAND | {"engine": "psync"}, ONE, ()),
+        ("sysbench", "rand_read", RAND | {"engine": "psync", "threads": 2}, TWO, (
+            "threads that move between 2 CPUs; each of ours stays on one",)),
+    ],
+)  # fmt: skip
+def test_small_tools_are_compared_beside_plain_reads(
+    tool: str, workload: str, params: Params, beside: Beside, differs: tuple[str, ...]
+) -> None:
+    assert peer(tool, workload, params).survey(answers({}), beside).differs == differs
 
 
 def test_what_fio_is_held_against() -> None:
@@ -434,6 +485,8 @@ def test_the_command_that_is_shown_is_what_a_peer_runs() -> None:
     assert shown is not None
     words = shlex.split(shown)
     assert words[0] == "fio"
+    large = fio_command("seq_read", SEQ)
+    assert large is not None and large.startswith(f"env {TUNABLE} fio ")
     ran = options_of(command_of("rand_read", FOUR_THREADS, FOUR))
     told = options_of(words)
     assert told["filename"] == "FILE"

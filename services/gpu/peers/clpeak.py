@@ -13,7 +13,6 @@ from services.gpu.peers.device import OPENCL, UNKNOWN, device
 
 PACKAGE = "clpeak"
 TOOL = "clpeak"
-OPERATIONS, BYTES = "operations_per_second", "bytes_per_second"
 # By workload and dtype, the option that runs the test, its heading, its lines.
 _TESTS = {
     ("fma", "fp32"): ("--compute-sp", "Single-precision compute (GFLOPS)", "float"),
@@ -44,6 +43,8 @@ class Clpeak(Peer):
 
     tool = TOOL
     package = PACKAGE
+    # What of its conditions is not ours (Survey.differs).
+    differs: str
 
     def __init__(self, option: str, heading: str, params: Params) -> None:
         self.title = option.removeprefix("--")
@@ -69,7 +70,7 @@ class Clpeak(Peer):
         numbers = None if ours is None else ours.opencl
         if numbers is not None:
             self._place = ("-p", str(numbers.platform), "-d", str(numbers.device))
-        return Survey(version=found, unsupported=unsupported)
+        return Survey(version=found, unsupported=unsupported, differs=(self.differs,))
 
     def command(self, beside: Beside) -> Command:
         # Its output covers all devices: the first line names the one that we measure.
@@ -92,12 +93,13 @@ class Clpeak(Peer):
 class Kernels(Clpeak):
     """Arithmetic, or reading from the device's memory."""
 
+    differs = "times by the host's clock, launches included; ours by the device's"
+
     def __init__(self, workload: str, option: str, heading: str, line: str, params: Params) -> None:
         super().__init__(option, heading, params)
         self._line = line
         reads = workload == "read"
         self.unit = "byte/s" if reads else "operation/s"
-        self.metric = BYTES if reads else OPERATIONS
         what = "bytes read from the device's memory" if reads else "operations of multiply-adds"
         self.measures = (
             f"{what} per second, mean of its runs by the host's clock, of the best of vectors of "
@@ -123,7 +125,7 @@ class Transfer(Clpeak):
     """A blocking copy from or to memory of malloc()."""
 
     unit = "byte/s"
-    metric = BYTES
+    differs = "copies of a size that it chooses; ours of the case's"
 
     def __init__(self, option: str, heading: str, line: str, params: Params) -> None:
         super().__init__(option, heading, params)

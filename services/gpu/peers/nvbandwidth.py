@@ -44,6 +44,8 @@ class Nvbandwidth(Peer):
         size = params.get("size_bytes")
         mebibytes = round(size / MIB) if isinstance(size, int | float) else BUFFER_MIB
         self._buffer_mib = min(max(1, mebibytes), BUFFER_MIB_MOST)
+        capped = f"copies of {self._buffer_mib} MiB, its largest; ours of {mebibytes} MiB"
+        self._differs = (capped,) if mebibytes > BUFFER_MIB_MOST else ()
         both = "bidirectional" in test
         self.metric = None if both else BYTES
         what = "bytes read and written" if counted == 2 else "bytes"
@@ -64,7 +66,8 @@ class Nvbandwidth(Peer):
         if found is None:
             return Survey(version=None, unsupported=f"{TOOL} is not installed ({SOURCE})")
         self._card = card
-        return Survey(version=found, unsupported=None if by_cuda(card) else NOT_NVIDIA)
+        unsupported = None if by_cuda(card) else NOT_NVIDIA
+        return Survey(found, unsupported=unsupported, differs=self._differs)
 
     def command(self, beside: Beside) -> Command:
         assert self._card is not None, "the survey found it"

@@ -11,7 +11,7 @@ from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
 from hostbench.programs.tools.hpcc import Hpcc
 from hostbench.programs.tools.reading import NUMBER, expect, number
-from services.mem.peers.case import BEST, Case
+from services.mem.peers.case import BEST, PLAIN, Case
 
 DOUBLE_BYTES, ARRAYS = 8, 3
 _KERNELS = {"copy": "Copy", "scale": "Scale", "add": "Add", "triad": "Triad"}
@@ -41,7 +41,8 @@ class Stream(Hpcc):
         self.hpl_n = max(1, math.isqrt(case.size_bytes // DOUBLE_BYTES))
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        return self._case.pages.with_conditions(super().survey(ask, beside), ask)
+        found = replace(super().survey(ask, beside), differs=self._case.other_store(PLAIN))
+        return self._case.pages.with_conditions(found, ask)
 
     def ranks(self, beside: Beside) -> list[tuple[int, ...]]:
         return [(cpu,) for cpu in beside.cpus]

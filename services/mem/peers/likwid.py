@@ -3,12 +3,14 @@
 It counts bytes as STREAM does, without what the caches fetch before a plain store.
 """
 
+from dataclasses import replace
+
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
 from hostbench.programs.tools.likwid import ITERATIONS_LEAST, LikwidBench
 from hostbench.programs.tools.reading import NUMBER, expect_about, number
 from services.mem.params import STORE
-from services.mem.peers.case import MAKESPAN, Case
+from services.mem.peers.case import MAKESPAN, NON_TEMPORAL, PLAIN, Case
 
 # A kernel's name by workload, and what its passes do. Its `triad` has four arrays; STREAM's is
 # its `stream`. It has none for scale and add.
@@ -68,7 +70,10 @@ class Likwid(LikwidBench):
         return max(elapsed_s, passes_s) + touch_s + self.overhead_s
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        return self._case.pages.with_conditions(super().survey(ask, beside), ask)
+        store = NON_TEMPORAL if "_mem" in self.title else PLAIN
+        differs = () if self.title.startswith("load") else self._case.other_store(store)
+        found = replace(super().survey(ask, beside), differs=differs)
+        return self._case.pages.with_conditions(found, ask)
 
     def command(self, beside: Beside) -> Command:
         # A kilobyte is 1000 bytes here.

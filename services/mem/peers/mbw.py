@@ -5,7 +5,7 @@ from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey, on_cpus
 from hostbench.programs.tools.reading import NUMBER, expect, number
 from services.mem.params import PATTERN, RANDOM, THREADS
-from services.mem.peers.case import MAKESPAN, Case
+from services.mem.peers.case import LIBC, MAKESPAN, Case
 
 PACKAGE = "mbw"
 TOOL = "mbw"
@@ -53,9 +53,12 @@ class Mbw(Peer):
         unsupported = None
         if beside.threads > 1:
             unsupported = f"{TOOL} has one thread; this case has {beside.threads}"
-        return self._case.pages.with_conditions(
-            Survey(package_version or None, None, unsupported), ask
+        differs = (
+            *self._case.other_store(LIBC),
+            *self._case.other_size(2 * self._mebibytes * MIB),
         )
+        found = Survey(package_version or None, None, unsupported, differs=differs)
+        return self._case.pages.with_conditions(found, ask)
 
     def command(self, beside: Beside) -> Command:
         counted = 2 * self._mebibytes * MIB

@@ -6,13 +6,15 @@ event is one pass over the buffer, or as many random accesses as the buffer has 
 """
 
 import math
+from dataclasses import replace
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, Command, Params, Peer, Survey
+from hostbench.programs.tools.placement import moving
 from hostbench.programs.tools.reading import NUMBER, expect, number
 from hostbench.programs.tools.sysbench import SysbenchTest
 from services.mem.params import BLOCK, OPERATION, WORD_BYTES
-from services.mem.peers.case import MAKESPAN, Case
+from services.mem.peers.case import MAKESPAN, PLAIN, Case
 
 MIB = 1 << 20
 # Seen: 90 ns for a random access, its random number included, and 5 GB/s in order.
@@ -45,7 +47,13 @@ class Memory(SysbenchTest):
         return 1 << max(10, round(math.log2(self._case.size_bytes / threads)))
 
     def survey(self, ask: Ask, beside: Beside) -> Survey:
-        return self._case.pages.with_conditions(super().survey(ask, beside), ask)
+        differs = (
+            *(() if self._operation == "read" else self._case.other_store(PLAIN)),
+            *self._case.other_size(self.block_bytes(beside.threads) * beside.threads),
+            *moving(beside.cpus),
+        )
+        found = replace(super().survey(ask, beside), differs=differs)
+        return self._case.pages.with_conditions(found, ask)
 
     def command(self, beside: Beside) -> Command:
         arguments = self.timed(

@@ -315,7 +315,10 @@ def test_a_size_left_to_the_program_can_be_planned_with() -> None:
             assert 0.5 < one.trial_time_s(0.5) < 300
 
 
-# ---- their pages ----
+# ---- their conditions ----
+
+SMALL_PAGES, NO_POOL = "4 KiB pages; ours huge", "transparent huge pages; ours of the hugetlb pool"
+SMALL_NO_POOL = "4 KiB pages; ours of the hugetlb pool"
 
 
 def survey(pages: str, setting: str, glibc: str = "glibc 2.36\n") -> Survey:
@@ -324,27 +327,67 @@ def survey(pages: str, setting: str, glibc: str = "glibc 2.36\n") -> Survey:
 
 
 @pytest.mark.parametrize(
-    ("pages", "setting", "glibc", "conditions", "comparable"),
+    ("pages", "setting", "glibc", "conditions", "differs"),
     [
-        ("4k", "always madvise [never]", "", "in 4 KiB pages", True),
-        ("4k", "[always] madvise never", "", "in 4 KiB pages", True),
-        ("huge", "[always] madvise never", "", "in transparent huge pages", True),
-        ("huge", "always [madvise] never", "glibc 2.36\n", "in transparent huge pages", True),
-        ("huge", "always [madvise] never", "glibc 2.31\n", "in 4 KiB pages, as this C", False),
-        ("huge", "always [madvise] never", "", "in 4 KiB pages, as this C", False),
+        ("4k", "always madvise [never]", "", "in 4 KiB pages", None),
+        ("4k", "[always] madvise never", "", "in 4 KiB pages", None),
+        ("huge", "[always] madvise never", "", "in transparent huge pages", None),
+        ("huge", "always [madvise] never", "glibc 2.36\n", "in transparent huge pages", None),
+        (
+            "huge",
+            "always [madvise] never",
+            "glibc 2.31\n",
+            "in 4 KiB pages, as this C",
+            SMALL_PAGES,
+        ),
+        ("huge", "always [madvise] never", "", "in 4 KiB pages, as this C", SMALL_PAGES),
         # Then ours are small too.
-        ("huge", "always madvise [never]", "glibc 2.36\n", "in 4 KiB pages, as trans", True),
-        ("huge", "", "glibc 2.36\n", "in 4 KiB pages, as trans", True),
-        ("hugetlb", "always [madvise] never", "glibc 3.0", "in transparent huge pages, n", False),
-        ("hugetlb", "always madvise [never]", "", "in 4 KiB pages, as trans", False),
+        ("huge", "always madvise [never]", "glibc 2.36\n", "in 4 KiB pages, as trans", None),
+        ("huge", "", "glibc 2.36\n", "in 4 KiB pages, as trans", None),
+        ("hugetlb", "always [madvise] never", "glibc 3.0", "in transparent huge pages", NO_POOL),
+        ("hugetlb", "always madvise [never]", "", "in 4 KiB pages, as trans", SMALL_NO_POOL),
     ],
 )
 def test_pages_are_named_and_compared_when_equal(
-    pages: str, setting: str, glibc: str, conditions: str, comparable: bool
+    pages: str, setting: str, glibc: str, conditions: str, differs: str | None
 ) -> None:
     found = survey(pages, setting, glibc)
     assert (found.conditions or "").startswith(conditions)
-    assert found.comparable is comparable
+    assert found.differs == (() if differs is None else (differs,))
+
+
+FOUR: Params = {"pages": "huge", "size_bytes": 4 << 28}
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload", "params", "cpus", "differs"),
+    [
+        ("likwid-bench", "read", {}, (0, 1), ()),
+        ("likwid-bench", "copy", {"store": "nt", "isa": "avx2"}, (0,), ()),
+        ("likwid-bench", "copy", {"store": "plain", "isa": "avx2"}, (0,), ()),
+        ("likwid-bench", "copy", {"store": "libc", "isa": "avx2"}, (0,), (
+            "non-temporal stores; ours stores that the C library chooses by size",)),
+        ("hpcc", "add", {"store": "plain"}, (0,), ()),
+        ("hpcc", "add", {"store": "nt"}, (0,), ("plain stores; ours non-temporal stores",)),
+        ("mbw", "copy", {"store": "libc"}, (0,), ()),
+        ("mbw", "copy", {"store": "nt"}, (0,), (
+            "stores that the C library chooses by size; ours non-temporal stores",)),
+        ("sysbench", "read", {}, (0,), ()),
+        ("sysbench", "write", {"store": "plain"}, (0,), ()),
+        ("sysbench", "write", {"store": "nt"}, (0,), ("plain stores; ours non-temporal stores",)),
+        ("sysbench", "read", {"size_bytes": 900_000_000}, (0,), (
+            "a working set of 1.074 GB; ours 900.0 MB",)),
+        ("sysbench", "read", {}, (0, 1), (
+            "threads that move between 2 CPUs; each of ours stays on one",)),
+    ],
+)  # fmt: skip
+def test_stores_sizes_and_places_that_differ_are_named(
+    tool: str, workload: str, params: Params, cpus: tuple[int, ...], differs: tuple[str, ...]
+) -> None:
+    ask = answers({SETTING: "[always] madvise never"})
+    case = FOUR | {"threads": len(cpus)} | params
+    there = Beside(cpus=cpus, rate=1e10, elapsed_s=0.5)
+    assert peer(tool, workload, case).survey(ask, there).differs == differs
 
 
 @pytest.mark.parametrize(("tool", "workload", "params", "name"), RUNS)

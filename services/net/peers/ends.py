@@ -18,9 +18,11 @@ def lacks_far_end(case: Case, beside: Beside) -> str | None:
     return NO_FAR_END if case.target == FAR_HOST and beside.far is None else None
 
 
-def floats(beside: Beside) -> str | None:
-    """What holds for a figure whose server the far host's kernel places, where ours is pinned."""
-    return "its server on any CPU of the far host" if beside.far is not None else None
+def floats(beside: Beside) -> tuple[str, ...]:
+    """How a tool differs whose server the far host's kernel places (Survey.differs)."""
+    if beside.far is None:
+        return ()
+    return ("a server on any CPU of the far host; ours on CPUs of its own",)
 
 
 def far_end(case: Case, beside: Beside) -> tuple[str, int]:
@@ -31,12 +33,12 @@ def far_end(case: Case, beside: Beside) -> tuple[str, int]:
 
 
 def with_server(client: Command, server: Command, beside: Beside) -> Command:
-    """`client` with the server that it brings along, on the CPUs of our far end; of a far host's
-    server the caller takes care."""
+    """`client` with the server that it brings along, on the CPUs that the threads of our far end
+    took in turn; of a far host's server the caller takes care."""
     if beside.far is not None:
         return client
     if beside.far_cpus:
-        pinned = on_cpus(beside.far_cpus, *server.arguments)
+        pinned = on_cpus(beside.far_cpus[: beside.threads], *server.arguments)
         server = dataclasses.replace(server, arguments=pinned)
     return dataclasses.replace(client, server=server)
 

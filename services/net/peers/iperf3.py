@@ -8,6 +8,7 @@ import shlex
 
 from hostbench.model.trial import Beside
 from hostbench.programs.peer import Ask, BadOutput, Command, Listens, Params, Peer, Survey, on_cpus
+from hostbench.programs.tools.placement import moving
 from hostbench.programs.tools.reading import version, whole_seconds
 from services.net.peers.case import RATE, STREAMS, SYSTEM, UDP_BUFFER_BYTES, Case
 from services.net.peers.ends import far_end, floats, lacks_far_end, with_server
@@ -22,6 +23,7 @@ UDP_BLOCK_LEAST = 16
 CONNECT_MS = 5000
 # The largest buffer to request: iperf3 ends where it gets less, and takes no CAP_NET_ADMIN.
 LIMITS = tuple(f"/proc/sys/net/core/{name}_max" for name in ("rmem", "wmem"))
+_UDP_PATHS = {"mmsg": "many", "gso": "many, by GSO and GRO"}
 _DIRECTIONS = {"send": (), "receive": ("--reverse",), "both": ("--bidir",)}
 
 
@@ -124,29 +126,41 @@ class Iperf3(Peer):
     def survey(self, ask: Ask, beside: Beside) -> Survey:
         found = version(ask((TOOL, "--version")), r"iperf (\d+\.\d+)")
         self._newer = self._understood(found)
-        small = self._size_buffers(ask) if _is_default_of_udp(self._case) else None
-        sizes = (small, floats(beside))
-        conditions = [*self._conditions(found), *(one for one in sizes if one)]
+        differs = [*self._other_buffers(ask), *self._other_path(), *floats(beside)]
+        if beside.threads > 1:
+            differs += _threads(found, beside)
         return Survey(
             version=found,
             unsupported=lacks_far_end(self._case, beside),
-            conditions="; ".join(conditions) or None,
-            comparable=small is None,
+            conditions=self._path(),
+            differs=tuple(differs),
         )
 
-    def _size_buffers(self, ask: Ask) -> str | None:
+    def _other_buffers(self, ask: Ask) -> tuple[str, ...]:
         """Gives it buffers of our size, or says why it has smaller ones: loss in the receiver's
         buffer, and with it the rate, is decided by them. Of two hosts the near one counts."""
+        self._window = ()
+        if not _is_default_of_udp(self._case):
+            return ()
         allowed = _allowed_bytes(ask)
         if allowed is not None and allowed >= UDP_BUFFER_BYTES:
             self._window = ("--window", str(UDP_BUFFER_BYTES))
-            return None
-        self._window = ()
+            return ()
         limit = "of unknown size" if allowed is None else f"of {allowed} B at most"
         return (
-            f"with the kernel's own buffers, {limit}, beside our {UDP_BUFFER_BYTES} B: no ratio; "
-            "net.core.rmem_max and net.core.wmem_max must allow as much"
+            f"the kernel's own buffers, {limit}; ours of {UDP_BUFFER_BYTES} B, which "
+            "net.core.rmem_max and net.core.wmem_max must allow it",
         )
+
+    def _other_path(self) -> tuple[str, ...]:
+        """How what it does with blocks differs where this version lacks our way."""
+        case = self._case
+        if case.udp:
+            ours = _UDP_PATHS.get(case.udp_path)
+            return () if self._newer or ours is None else (f"one datagram a call; ours {ours}",)
+        if case.receive_path == "truncate" and not self._newer:
+            return ("copies of what it receives; ours are dropped by the kernel",)
+        return ()
 
     def _understood(self, found: str | None) -> tuple[str, ...]:
         """Of the options that do as our case does, those that this version has."""
@@ -156,15 +170,10 @@ class Iperf3(Peer):
         truncates = case.receive_path == "truncate" and _since(found, TRUNCATE_SINCE)
         return ("--skip-rx-copy",) if truncates else ()
 
-    def _conditions(self, found: str | None) -> list[str]:
-        conditions = []
+    def _path(self) -> str:
         if self._case.udp:
-            conditions.append("with GSO and GRO" if self._newer else "one datagram a call")
-        else:
-            conditions.append("dropped by the kernel" if self._newer else "received with copies")
-        if self._case.streams > 1 and not _since(found, THREADS_SINCE):
-            conditions.append("all streams in one thread")
-        return conditions
+            return "with GSO and GRO" if self._newer else "one datagram a call"
+        return "dropped by the kernel" if self._newer else "received with copies"
 
     def command(self, beside: Beside) -> Command:
         address, port = far_end(self._case, beside)
@@ -201,6 +210,13 @@ class Iperf3(Peer):
                 raise BadOutput("it sent in one direction only")
             found.append(report.received_back)
         return sum(one.bytes_per_second for one in found)
+
+
+def _threads(found: str | None, beside: Beside) -> tuple[str, ...]:
+    """How its threads differ from several of ours."""
+    if not _since(found, THREADS_SINCE):
+        return ("all streams in one thread; ours in one each",)
+    return moving(beside.cpus) or moving(beside.far_cpus[: beside.threads])
 
 
 def _since(found: str | None, least: tuple[int, int]) -> bool:

@@ -74,7 +74,9 @@ class PingPong(Peer):
         unsupported = lacks_far_end(self._case, beside)
         if unsupported is None and self._case.version == 6 and not _knows_ipv6(found):
             unsupported = f"{TOOL} {found or ''} knows no IPv6"
-        return Survey(version=found, unsupported=unsupported, conditions=floats(beside))
+        size, ours = self._message_bytes, self._case.block_bytes
+        smallest = () if size == ours else (f"messages of {size} B, its smallest; ours {ours} B",)
+        return Survey(found, unsupported=unsupported, differs=(*smallest, *floats(beside)))
 
     def command(self, beside: Beside) -> Command:
         address, port = far_end(self._case, beside)

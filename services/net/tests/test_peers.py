@@ -295,6 +295,7 @@ def test_gso_only_where_iperf3_knows_it() -> None:
         assert ("--gsro" in one.command(ONE).arguments) is knows
         said = "with GSO and GRO" if knows else "one datagram a call"
         assert said in (survey.conditions or "")
+        assert ("one datagram a call; ours many, by GSO and GRO" in survey.differs) is not knows
     single = peer("iperf3", "udp_stream", UDP | {"udp_path": "single"})
     single.survey(answers(NEWER), ONE)
     assert "--gsro" not in single.command(ONE).arguments
@@ -308,39 +309,57 @@ def limits_of_buffers(text: str) -> dict[tuple[str, ...], str]:
 def test_datagrams_with_smaller_buffers_are_no_equal(limits: str) -> None:
     one = peer("iperf3", "udp_stream", UDP)
     survey = one.survey(answers(limits_of_buffers(limits)), ONE)
-    assert not survey.comparable and "net.core.rmem_max" in (survey.conditions or "")
+    (differs,) = survey.differs
+    assert "net.core.rmem_max" in differs and "ours of 4194304 B" in differs
     assert "--window" not in one.command(ONE).arguments
 
 
 def test_datagrams_with_our_buffers_are() -> None:
     one = peer("iperf3", "udp_stream", UDP)
     survey = one.survey(answers(limits_of_buffers("4194304\n4194304\n")), ONE)
-    assert survey.comparable and "buffers" not in (survey.conditions or "")
+    assert survey.differs == ()
     assert "--window 4194304" in joined(one.command(ONE))
 
 
 def test_buffers_that_a_case_asks_for_need_no_look() -> None:
     small = {"send_buffer_bytes": 65536, "receive_buffer_bytes": 65536}
     one = peer("iperf3", "udp_stream", UDP | small)
-    assert one.survey(answers(limits_of_buffers("")), ONE).comparable
+    assert one.survey(answers(limits_of_buffers("")), ONE).differs == ()
     assert "--window 65536" in joined(one.command(ONE))
 
 
 @pytest.mark.parametrize(("tool", "workload"), [("iperf3", "tcp_stream"), ("sockperf", "tcp_rr")])
 def test_where_a_far_server_runs_is_said(tool: str, workload: str) -> None:
-    said = "its server on any CPU of the far host"
-    base = (TCP if workload == "tcp_stream" else RR) | BETWEEN
+    base = (TCP if workload == "tcp_stream" else RR | {"block_bytes": 64}) | BETWEEN
     between = peer(tool, workload, base).survey(answers(VERSIONS), FAR)
-    assert said in (between.conditions or "")
+    assert between.differs == ("a server on any CPU of the far host; ours on CPUs of its own",)
     alone = peer(tool, workload, base | {"target": "loopback"}).survey(answers(VERSIONS), ONE)
-    assert said not in (alone.conditions or "")
+    assert alone.differs == ()
 
 
-def test_what_old_versions_do_with_several_streams_is_said() -> None:
+def test_threads_that_stand_elsewhere_than_ours_are_named() -> None:
     one = peer("iperf3", "tcp_stream", TWO_STREAMS)
-    said = "received with copies"
-    assert one.survey(answers(VERSIONS), ONE).conditions == f"{said}; all streams in one thread"
-    assert one.survey(answers(NEWER), ONE).conditions == said
+    two = Beside(cpus=(0, 1), rate=1e9, elapsed_s=1, far_cpus=(2, 3, 4))
+    assert one.survey(answers(VERSIONS), two).differs == (
+        "all streams in one thread; ours in one each",
+    )
+    moving = "threads that move between 2 CPUs; each of ours stays on one"
+    assert one.survey(answers(NEWER), two).differs == (moving,)
+    assert one.survey(answers(NEWER), Beside(**(dict(two) | {"cpus": (0, 0)}))).differs == (moving,)
+    both_on_one = Beside(cpus=(0, 0), rate=1e9, elapsed_s=1, far_cpus=(2,))
+    assert one.survey(answers(NEWER), both_on_one).differs == ()
+
+
+def test_the_server_stands_where_the_threads_of_our_far_end_do() -> None:
+    many = Beside(cpus=(0,), rate=1e9, elapsed_s=1, far_cpus=(1, 2, 3))
+    server = command_of("tcp_stream", {"streams": 1}, many, "iperf3").server
+    assert server is not None and server.arguments[:3] == ("taskset", "--cpu-list", "1")
+
+
+def test_messages_that_are_larger_than_ours_are_named() -> None:
+    for size, differs in ((1, ("messages of 14 B, its smallest; ours 1 B",)), (14, ()), (64, ())):
+        one = peer("sockperf", "tcp_rr", RR | {"block_bytes": size})
+        assert one.survey(answers(VERSIONS), ONE).differs == differs
 
 
 def test_nobody_reads_what_we_do_not_read() -> None:
@@ -349,7 +368,9 @@ def test_nobody_reads_what_we_do_not_read() -> None:
     ):  # fmt: skip
         one = peer("iperf3", "tcp_stream", TCP | {"receive_path": path})
         said = "dropped by the kernel" if knows else "received with copies"
-        assert one.survey(answers(version), ONE).conditions == said
+        found = one.survey(answers(version), ONE)
+        assert found.conditions == said
+        assert bool(found.differs) is (path == "truncate" and not knows)
         assert ("--skip-rx-copy" in one.command(ONE).arguments) is knows
 
 
