@@ -135,7 +135,7 @@ def _peer_words(peer: PeerResult) -> str:
     if peer.ratio is None:
         words = human(peer.statistics.median, peer.unit)
         if peer.differs:
-            words += f" ({', and '.join(peer.differs)})"
+            words += f" ({peer.difference})"
     else:
         low, high = peer.ratio.interval.low, peer.ratio.interval.high
         words = f"{peer.ratio.median:.3f}"

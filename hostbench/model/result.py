@@ -434,6 +434,11 @@ class PeerFigures(StoredModel):
     verdict: Verdict
     reasons: tuple[Reason, ...]
 
+    @property
+    def difference(self) -> str:
+        """`differs` in one phrase, empty where nothing does."""
+        return "; and ".join(self.differs)
+
 
 class TwoFigures(StoredModel):
     """What the hardware did while it was left alone (`undisturbed`), and what the whole of all

@@ -121,8 +121,8 @@ class SessionRequest(BodyModel):
     which the session ends: `duration_s` from its first proof on, `streams` at a time, `bytes`
     altogether and `rate` (byte/s) of all streams together; None: no cap of its own. `expiry_s`:
     how long it waits for the near end. `workload` and `params` are of a peer's trial: they say
-    which server of `tool` is needed. `sha256`: the far end's program that the caller knows; None:
-    whichever is there.
+    which server of `tool` is needed; `cpus` is where it runs, empty: anywhere. `sha256`: the far
+    end's program that the caller knows; None: whichever is there.
     """
 
     id: TrialId
@@ -135,6 +135,7 @@ class SessionRequest(BodyModel):
     tool: ToolName = OWN_TOOL
     workload: Name | None = None
     params: dict[Name, RequestParam] = Field(default_factory=dict)
+    cpus: Annotated[tuple[Count, ...], Field(max_length=4096)] = ()
     fence: Fence | None = None
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 

@@ -299,6 +299,7 @@ class FarTransport:
             tool=trial.tool,
             workload=None if own else trial.workload,
             params={} if own else trial.params,
+            cpus=() if trial.beside is None else trial.beside.far_cpus[: len(trial.beside.cpus)],
             fence=self._fence,
             sha256=self._far.record.program.sha256 if own else None,
         )

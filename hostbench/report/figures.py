@@ -258,7 +258,7 @@ def _peer_row(case: CaseResult, peer: PeerResult) -> tuple[Text, ...]:
 
 def _what_of(peer: PeerResult) -> str:
     if peer.differs:
-        return f"differs: {'; and '.join(peer.differs)}"
+        return f"differs: {peer.difference}"
     return compared_quantity(peer.metric) if peer.metric else "something else"
 
 

@@ -152,7 +152,7 @@ def _peer_row(document: ResultDocument, case: CaseResult, peer: PeerResult) -> l
         peer.title,
         *((ratio.median, ratio.interval.low, ratio.interval.high) if ratio else (None,) * 3),
         peer.ours.median if peer.ours else None,
-        "; and ".join(peer.differs) or None,
+        peer.difference or None,
     ]
 
 

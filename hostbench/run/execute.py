@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from hostbench.base.errors import NotIdleError
+from hostbench.base.files import cpu_list
 from hostbench.base.interrupt import Interrupt
 from hostbench.host.idle import HostWatch, IdleGate
 from hostbench.judge.case import finished_case, first_choices, stop_reason
@@ -294,7 +295,7 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
         cpus=ours.start.placement.cpus,
         rate=ours.end.metrics.get(primary.name + WHOLE_RUN[primary.direction]) or ours.value,
         elapsed_s=ours.end.elapsed_s,
-        far_cpus=_cpu_list(ours.start.params.get(FAR_CPUS)),
+        far_cpus=_far_cpus(ours.start),
         libraries=tuple(f"{one.name} {one.version}" for one in ours.start.libraries),
     )
     for peer in peers_of(subsystem, workload, params):
@@ -312,8 +313,10 @@ def peer_turns(case: PlannedCase, ours: TrialRecord, primary: Metric) -> Iterato
         yield PeerTurn(peer, trial, beside, _limit(ours, peer, primary))
 
 
-def _cpu_list(param: object) -> tuple[int, ...]:
-    return param if isinstance(param, tuple) else ()
+def _far_cpus(start: StartEvent) -> tuple[int, ...]:
+    """Where the far end ran: between two hosts by its own word, else as the near end placed it."""
+    param = start.params.get(FAR_CPUS)
+    return cpu_list(start.facts.get(FAR_CPUS)) or (param if isinstance(param, tuple) else ())
 
 
 def _limit(ours: TrialRecord, peer: Peer, primary: Metric) -> Limit | None:

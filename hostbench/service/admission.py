@@ -182,10 +182,11 @@ def _peer_beside(request: TrialRequest, subsystem: str) -> BesideRequest:
         raise invalid(
             "beside", "a peer's trial needs beside; give cpus, rate and elapsed_s of your trial"
         )
-    return _beside(request.beside)
+    return _beside(request.beside, here=request.session is None)
 
 
-def _beside(beside: BesideRequest) -> BesideRequest:
+def _beside(beside: BesideRequest, *, here: bool) -> BesideRequest:
+    """`here`: the far end was on this host."""
     allowed = os.sched_getaffinity(0)
     outside = sorted(set(beside.cpus) - allowed)
     if outside:
@@ -194,6 +195,8 @@ def _beside(beside: BesideRequest) -> BesideRequest:
             f"beside has CPU {outside[0]}, which this service may not use; "
             f"give CPUs out of {cpu_ranges(allowed)}",
         )
+    if not here:
+        return beside
     # A server of the peer's that runs here is kept to CPUs that it may use.
     far_cpus = tuple(cpu for cpu in beside.far_cpus if cpu in allowed)
     return beside.model_copy(update={"far_cpus": far_cpus})

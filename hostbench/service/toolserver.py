@@ -1,6 +1,8 @@
 """The server of a peer, such as `iperf3 -s`, for the time of one session."""
 
+import dataclasses
 import json
+import os
 import shutil
 import socket
 import sys
@@ -21,7 +23,7 @@ from hostbench.model.service import (
 )
 from hostbench.model.trial import TrialFailed
 from hostbench.programs.child import Child
-from hostbench.programs.peer import Command
+from hostbench.programs.peer import Command, on_cpus
 from hostbench.programs.peer_trial import SUPERVISOR, SUPERVISOR_GRACE_S
 from hostbench.programs.subsystem import server_of
 from hostbench.service.admission import invalid
@@ -59,7 +61,7 @@ class ToolServerWork:
         try:
             if request.workload is None:
                 raise UsageError("is given without a workload; give that of the peer's trial")
-            return server_of(
+            command = server_of(
                 self._subsystem,
                 request.tool,
                 request.workload,
@@ -69,6 +71,11 @@ class ToolServerWork:
             )
         except UsageError as error:
             raise invalid("tool", error.message) from None
+        outside = sorted(set(request.cpus) - os.sched_getaffinity(0))
+        if outside:
+            raise invalid("cpus", f"cpus has CPU {outside[0]}, which this service may not use")
+        pinned = on_cpus(request.cpus, *command.arguments) if request.cpus else command.arguments
+        return dataclasses.replace(command, arguments=pinned)
 
     def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
         """`session` once it listens, `session_end` last."""

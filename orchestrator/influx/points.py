@@ -349,7 +349,7 @@ def _peer_point(job: JobContext, tags: Mapping[str, str], peer: PeerResult, time
     if peer.ratio is not None:
         fields["ratio"] = float(peer.ratio.median)
     if peer.differs:
-        fields["differs"] = "; and ".join(peer.differs)
+        fields["differs"] = peer.difference
     metric = peer.metric or CONTEXT_METRIC
     own = {"tool": peer.tool, "metric": metric, "role": "peer"}
     return Point("result", {**tags, **own}, fields, time_ms)

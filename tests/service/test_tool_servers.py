@@ -1,6 +1,7 @@
 """The server of a tool for the time of a session: started, found by its port, and gone."""
 
 import contextlib
+import os
 import socket
 import sys
 import threading
@@ -37,11 +38,15 @@ server.bind((sys.argv[1], int(sys.argv[2])))
 while True:
     server.recv(10)
 """
+WHERE = ONE.replace('b"hello"', "str(os.sched_getaffinity(0)).encode()").replace(
+    "sys", "os, sys", 1
+)
 FAILS = "import sys; sys.exit('no such option')"
 SCRIPTS = {
     "tcp_stream": ONE,
     "udp_stream": DATAGRAMS,
     "fails": FAILS,
+    "where": WHERE,
     "sleeps": "import time; time.sleep(60)",
 }
 
@@ -101,6 +106,18 @@ def test_a_server_of_one_test(interrupt: Interrupt) -> None:
         (end,) = events
     assert isinstance(end, SessionEndEvent) and end.outcome is SessionOutcome.DONE
     assert end.cpu_s is not None and end.cpu_s > 0
+
+
+def test_a_server_runs_on_the_cpus_of_our_far_end(interrupt: Interrupt) -> None:
+    cpu = max(os.sched_getaffinity(0))
+    work = ToolServerWork(request("where", cpus=(cpu,)), "net", "127.0.0.1")
+    with running(work, interrupt) as events:
+        place = next(events)
+        with socket.create_connection((place.address, place.port)) as near:
+            assert near.recv(100).decode() == f"{{{cpu}}}"
+    with pytest.raises(Problem) as raised:
+        ToolServerWork(request("where", cpus=(8191,)), "net", "127.0.0.1")
+    assert "8191" in raised.value.details.detail
 
 
 def test_a_server_that_never_ends_is_ended_with_the_session(interrupt: Interrupt) -> None:

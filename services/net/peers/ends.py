@@ -19,8 +19,9 @@ def lacks_far_end(case: Case, beside: Beside) -> str | None:
 
 
 def floats(beside: Beside) -> tuple[str, ...]:
-    """How a tool differs whose server the far host's kernel places (Survey.differs)."""
-    if beside.far is None:
+    """How a tool differs whose server the far host's kernel places, as it is unknown where our far
+    end was (Survey.differs)."""
+    if beside.far is None or beside.far_cpus:
         return ()
     return ("a server on any CPU of the far host; ours on CPUs of its own",)
 

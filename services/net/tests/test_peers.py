@@ -331,7 +331,9 @@ def test_buffers_that_a_case_asks_for_need_no_look() -> None:
 @pytest.mark.parametrize(("tool", "workload"), [("iperf3", "tcp_stream"), ("sockperf", "tcp_rr")])
 def test_where_a_far_server_runs_is_said(tool: str, workload: str) -> None:
     base = (TCP if workload == "tcp_stream" else RR | {"block_bytes": 64}) | BETWEEN
-    between = peer(tool, workload, base).survey(answers(VERSIONS), FAR)
+    assert peer(tool, workload, base).survey(answers(VERSIONS), FAR).differs == ()
+    unknown = FAR.model_copy(update={"far_cpus": ()})
+    between = peer(tool, workload, base).survey(answers(VERSIONS), unknown)
     assert between.differs == ("a server on any CPU of the far host; ours on CPUs of its own",)
     alone = peer(tool, workload, base | {"target": "loopback"}).survey(answers(VERSIONS), ONE)
     assert alone.differs == ()
