@@ -6,8 +6,8 @@ Writes each table between its two comments in README.md.
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 from benchmarks.figures import BENCHMARKS, MAKERS, Entry, Facts, load, spread
@@ -60,36 +60,43 @@ class Benchmark:
         return re.findall(r"{(\w+)}", self.command)
 
 
-def varying(entries: Sequence[Entry]) -> list[str]:
-    """How the entries of one file are called: the workload, and the parameters that differ."""
-    words = [shlex.split(str(entry.facts["command"]))[1:] for entry in entries]
-    given = [dict(zip(some[1::2], some[2::2], strict=True)) for some in words]
-    flags = dict.fromkeys(flag for some in given for flag in some)
-    differ = [flag for flag in flags if len({some.get(flag) for some in given}) > 1]
-    return [
-        ", ".join(
-            [f"`{some[0]}`", *(f"{f.removeprefix('--')} {known[f]}" for f in differ if f in known)]
-        )
-        for some, known in zip(words, given, strict=True)
-    ]
+def _given(entry: Entry) -> dict[str, str]:
+    """The parameters in the command of an entry."""
+    words = shlex.split(str(entry.facts["command"]))[2:]
+    return dict(zip(words[::2], words[1::2], strict=True))
 
 
-def of_streams(entries: Sequence[Entry]) -> list[str]:
-    """The cases of iperf3."""
-    return [
-        f"{e.facts['way']}, {case}, {e.facts['streams']} stream{'s' * (e.facts['streams'] != '1')}"
-        for e, case in zip(entries, varying(entries), strict=True)
-    ]
+def differing(entries: Sequence[Entry]) -> set[str]:
+    """The parameters that tell the entries of one file apart. Sizes follow from the caches of the
+    machine."""
+    given = [_given(entry) for entry in entries if "command" in entry.facts]
+    names = {name for one in given for name in one} - {"--size-bytes"}
+    return {name for name in names if len({one.get(name) for one in given}) > 1}
 
 
-def of_round_trips(entries: Sequence[Entry]) -> list[str]:
-    """The cases of sockperf."""
-    return [
-        f"{e.facts['way']}, `{e.facts['workload']}`, "
-        f"{'one CPU' if e.facts['near_cpus'] == e.facts['far_cpus'] else 'two CPUs'}"
-        + (", spinning" if e.facts["wait"] == "spin" else "")
-        for e in entries
-    ]
+def by_parameters(entry: Entry, names: Collection[str]) -> str:
+    """The workload of an entry, and those of its parameters that are among `names`."""
+    workload = shlex.split(str(entry.facts["command"]))[1]
+    given = (
+        f"{name.removeprefix('--')} {word}" for name, word in _given(entry).items() if name in names
+    )
+    return ", ".join([f"`{workload}`", *given])
+
+
+def of_stream(entry: Entry, names: Collection[str]) -> str:
+    """A case of iperf3."""
+    streams = entry.facts["streams"]
+    many = "s" * (streams != "1")
+    return f"{entry.facts['way']}, {by_parameters(entry, names)}, {streams} stream{many}"
+
+
+def of_round_trip(entry: Entry, names: Collection[str]) -> str:
+    """A case of sockperf."""
+    del names
+    facts = entry.facts
+    place = "one CPU" if facts["near_cpus"] == facts["far_cpus"] else "two CPUs"
+    spinning = ", spinning" if facts["wait"] == "spin" else ""
+    return f"{facts['way']}, `{facts['workload']}`, {place}{spinning}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +106,7 @@ class Pairs(Benchmark):
     other: str
     unit: Unit
     ratios: tuple[Ratio, ...] = (Ratio("ratio"),)
-    cases: Callable[[Sequence[Entry]], list[str]] = varying
+    case: Callable[[Entry, Collection[str]], str] = by_parameters
 
     def head(self) -> list[str]:
         """The columns of one maker."""
@@ -110,9 +117,9 @@ class Pairs(Benchmark):
             "pairs",
         ]
 
-    def rows(self, entries: Sequence[Entry]) -> Row:
+    def rows(self, entries: Sequence[Entry], names: Collection[str]) -> Row:
         """The cells of one maker, by case."""
-        return dict(zip(self.cases(entries), map(self._cells, entries), strict=True))
+        return {self.case(entry, names): self._cells(entry) for entry in entries}
 
     def _cells(self, entry: Entry) -> list[str]:
         first = self.ratios[0]
@@ -126,6 +133,8 @@ class Pairs(Benchmark):
     @staticmethod
     def _ratio(entry: Entry, columns: Ratio) -> str:
         ours, theirs = entry.numbers(columns.ours), entry.numbers(columns.theirs)
+        if "differs" in entry.facts:
+            return "differs"
         if not theirs or len(ours) != len(theirs):
             return "–"
         found = spread([a / b for a, b in zip(ours, theirs, strict=True)])
@@ -141,7 +150,7 @@ class Shares(Benchmark):
         """The columns of one maker."""
         return ["kernels", "lowest and highest median", "extremes"]
 
-    def rows(self, entries: Sequence[Entry]) -> Row:
+    def rows(self, entries: Sequence[Entry], _names: Collection[str]) -> Row:
         """The cells of one maker, by workload and instruction set."""
         groups: dict[str, list[list[float]]] = {}
         for entry in entries:
@@ -168,7 +177,7 @@ class UnderLoad(Benchmark):
         """The columns of one maker."""
         return ["disturbed", "clean slices", "clean-slice figure", "whole run"]
 
-    def rows(self, entries: Sequence[Entry]) -> Row:
+    def rows(self, entries: Sequence[Entry], _names: Collection[str]) -> Row:
         """The cells of one maker, by load; the entry without one comes first."""
         quiet = median(entries[0].numbers("operations_per_second"))
         return {str(entry.facts["load"]): self._cells(entry, quiet) for entry in entries}
@@ -306,7 +315,7 @@ TABLES: tuple[Benchmark, ...] = (
         needs=IPERF3,
         other="iperf3",
         unit=GIGABITS,
-        cases=of_streams,
+        case=of_stream,
     ),
     Pairs(
         name="net/against_sockperf",
@@ -314,7 +323,7 @@ TABLES: tuple[Benchmark, ...] = (
         minutes=5,
         other="sockperf",
         unit=MICROSECONDS,
-        cases=of_round_trips,
+        case=of_round_trip,
     ),
     Benchmark(name="net/loss_is_exact", command="benchmarks.net.loss_is_exact", minutes=3),
     Benchmark(name="trust/jobs", command="benchmarks.trust.experiment", minutes=100),
@@ -339,9 +348,19 @@ def render(table: Pairs | Shares | UnderLoad) -> str:
     """The lines of a table in Markdown: under each maker its machine and its columns."""
     found = {title: load(table.name, one) for one, title in MAKERS.items()}
     known = {title: one for title, one in found.items() if one is not None}
-    rows = {title: table.rows(entries) for title, (_, entries) in known.items()}
+    names = {name for _, entries in known.values() for name in differing(entries)}
+    rows = {
+        title: table.rows(_named(facts, entries), names)
+        for title, (facts, entries) in known.items()
+    }
     head = table.head()
-    lines = [f"{title}: {machine(facts)}." for title, (facts, _) in known.items()]
+    lines = []
+    for title, (facts, entries) in known.items():
+        lines.append(f"{title}: {machine(facts)}.")
+        reasons = dict.fromkeys(
+            str(one.facts["differs"]) for one in _named(facts, entries) if "differs" in one.facts
+        )
+        lines += [f"No ratio where conditions differ: {why}." for why in reasons]
     titles = ["case", *(f"{title}: {column}" for title in known for column in head)]
     lines += ["", _row(titles), "|---" * len(titles) + "|"]
     for case in dict.fromkeys(case for own in rows.values() for case in own):
@@ -353,6 +372,12 @@ def render(table: Pairs | Shares | UnderLoad) -> str:
         ]
         lines.append(_row([case, *cells]))
     return "\n".join(lines)
+
+
+def _named(facts: Facts, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries, each with the condition that differs between the tools in the whole file."""
+    shared = {name: facts[name] for name in ("differs",) if name in facts}
+    return [replace(entry, facts={**shared, **entry.facts}) for entry in entries]
 
 
 def _marked(case: str, facts: Facts) -> str:

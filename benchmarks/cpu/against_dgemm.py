@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.cpu.trials import Unsupported, cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
+from benchmarks.pages import GLIBC_HUGE_PAGES
 from benchmarks.quiet import quietly
 
 SOURCE = Path(__file__).with_name("dgemm_loop.c")
@@ -41,9 +42,9 @@ def loop(command: list[str], threads: int) -> float:
     pinned = ["taskset", "-c", f"0-{threads - 1}", *command]
     environment = {
         **os.environ,
+        **GLIBC_HUGE_PAGES,
         "OPENBLAS_NUM_THREADS": str(threads),
         "BLIS_NUM_THREADS": str(threads),
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     }
     done = subprocess.run(pinned, check=True, capture_output=True, text=True, env=environment)
     return float(done.stdout)

@@ -3,7 +3,8 @@
 usage: [XHPL=/path/of/xhpl] python -m benchmarks.cpu.against_hpl [PAIRS [N [LIBRARY]]]
 (default 7, n 8000, library pinned where it is there, else system)
 
-HPL gets its best of four block sizes and of ranks x threads, found first. With XHPL it is that
+HPL gets its best of four block sizes and of ranks x threads, found first, and huge pages for its
+matrix, as ours has. With XHPL it is that
 program, netlib's HPL built with -DHPL_CALL_CBLAS and linked to libopenblas.so.0; else the HPL
 inside hpcc, which takes a minute for every figure. Both call the system's OpenBLAS; for the pinned
 one, whose names have a prefix, a library is made and preloaded that hands each call on. Needs the
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from benchmarks.cpu.trials import Unsupported, cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
+from benchmarks.pages import GLIBC_HUGE_PAGES
 from benchmarks.quiet import quietly
 from hostbench.programs.tools.hpcc import HPL_INPUT
 
@@ -73,6 +75,7 @@ def hpl(
     ranks = shape.p * shape.q
     environment = {
         **os.environ,
+        **GLIBC_HUGE_PAGES,
         "OPENBLAS_NUM_THREADS": str(shape.threads),
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

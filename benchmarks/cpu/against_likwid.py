@@ -1,4 +1,5 @@
-"""fma against likwid-bench: whole-run means, interleaved pairs A B A B under the same placement.
+"""fma and mul_add against likwid-bench: whole-run means of the same instructions, interleaved pairs
+A B A B under the same placement.
 
 usage: python -m benchmarks.cpu.against_likwid [PAIRS [ISA ...]] (default: 9 pairs, every isa)
 Needs the Debian package likwid.
@@ -15,7 +16,7 @@ KERNELS = {
     ("fp32", "avx2"): "peakflops_sp_avx_fma",
     ("fp64", "avx512"): "peakflops_avx512_fma",
     ("fp32", "avx512"): "peakflops_sp_avx512_fma",
-    # likwid-bench has no FMA kernels of these widths: its peak is of multiplications and additions.
+    # It has no FMA kernels of these widths: there both do multiplications and additions.
     ("fp64", "scalar"): "peakflops",
     ("fp32", "scalar"): "peakflops_sp",
     ("fp64", "sse2"): "peakflops_sse",
@@ -33,7 +34,8 @@ def main() -> None:
         if isa not in isas:
             continue
         for threads in sorted({1, ALL_THREADS}):
-            command = f"fma --dtype {dtype} --isa {isa} --threads {threads} --duration-s 1"
+            workload = "fma" if kernel.endswith("_fma") else "mul_add"
+            command = f"{workload} --dtype {dtype} --isa {isa} --threads {threads} --duration-s 1"
             ours, theirs = [], []
             for _ in range(pairs):
                 end = quietly(cpu_bench, command)["end"]

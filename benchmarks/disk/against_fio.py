@@ -1,4 +1,5 @@
-"""disk-bench against fio at equal engine, blocks, depth, threads and cache mode: interleaved pairs.
+"""disk-bench against fio at equal engine, blocks, depth, threads, cache mode and pages of buffers:
+interleaved pairs.
 
 usage: python -m benchmarks.disk.against_fio [PAIRS] (default: 11)
 Needs the Debian package fio, and HOSTBENCH_SCRATCH on the disk to measure.
@@ -52,8 +53,11 @@ WORDS = ("rate", "p50", "p99", "CPU time")
 Pairs = list[tuple[Figures, Figures]]
 
 
-def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, str]]:
-    """The pairs of one case, and the two commands that gave them."""
+def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, object]]:
+    """The pairs of one case, the two commands that gave them, and what each had in huge pages.
+
+    Raises SystemExit where one tool has huge pages and the other has none: no equal comparison.
+    """
     command = f"{case} --duration-s {SECONDS}"
     # Fills the file, and tells on which CPUs it ran.
     theirs = file.fio_command(file.disk_bench(command), SECONDS)
@@ -64,8 +68,11 @@ def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, 
     def fio() -> Figures:
         return Figures.of_fio(file.fio(theirs))
 
-    commands = {"command": f"disk-bench {command}", "fio_command": shlex.join(theirs)}
-    return interleaved(pairs, ours, fio, disk=True), commands
+    huge = file.huge_bytes(command, theirs)
+    if len({bool(found) for found in huge.values()}) > 1:
+        raise SystemExit(f"{case}: buffers are in different pages: {huge}")
+    facts = {"command": f"disk-bench {command}", "fio_command": shlex.join(theirs), **huge}
+    return interleaved(pairs, ours, fio, disk=True), facts
 
 
 def columns(targets: Mapping[str, Target]) -> list[str]:
@@ -89,7 +96,7 @@ def comparisons(found: Pairs, targets: Mapping[str, Target]) -> dict[str, Compar
     return rows
 
 
-def entry(commands: dict[str, str], found: Pairs, targets: Mapping[str, Target]) -> Entry:
+def entry(facts: dict[str, object], found: Pairs, targets: Mapping[str, Target]) -> Entry:
     """What is kept of the pairs of a case."""
     aims = {f"target_{name}": target.text for name, target in targets.items()}
     sides = {"ours": [mine for mine, _ in found], "theirs": [its for _, its in found]}
@@ -98,7 +105,7 @@ def entry(commands: dict[str, str], found: Pairs, targets: Mapping[str, Target])
         for field in fields(Figures)
         for side, values in sides.items()
     }
-    return Entry({**commands, **aims}, columns)
+    return Entry({**facts, **aims}, columns)
 
 
 def cell(row: Comparison | None) -> str:
@@ -119,7 +126,7 @@ def main() -> None:
     figures = []
     for case in CASES:
         with cpus_awake():
-            found, commands = compare(file, case, pairs)
+            found, facts = compare(file, case, pairs)
         rows = comparisons(found, targets)
         rate = rows["operations_per_second"]
         assert rate is not None, "a rate is always told"
@@ -136,7 +143,7 @@ def main() -> None:
                 "holds" if met else "**misses**",
             ]
         )
-        figures.append(entry(commands, found, targets))
+        figures.append(entry(facts, found, targets))
         save(f"disk/{name}", figures)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from benchmarks.programs import Events, trial
+from benchmarks.pages import huge_bytes
+from benchmarks.programs import Events, program, trial
 from hostbench.host.scratch import Scratch
 from hostbench.model.trial import Beside
 from services.disk.peers import fio
@@ -32,6 +33,14 @@ class ScratchFile:
     def disk_bench(self, command: str) -> Events:
         """One trial, e.g. of "seq_read --queue-depth 32": {"start": …, "end": …, "warnings": …}."""
         return trial("disk", f"{command} --scratch-fd {self.descriptor}", self.descriptor)
+
+    def huge_bytes(self, command: str, theirs: tuple[str, ...]) -> dict[str, int]:
+        """What disk-bench and fio have in huge pages while they run so."""
+        ours = [str(program("disk")), *shlex.split(command), "--scratch-fd", str(self.descriptor)]
+        return {
+            "ours_huge_bytes": huge_bytes(ours, self.descriptor),
+            "fio_huge_bytes": huge_bytes(theirs, self.descriptor),
+        }
 
     def fio(self, command: tuple[str, ...]) -> Report:
         """What it says of one run."""

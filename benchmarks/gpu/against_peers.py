@@ -1,4 +1,4 @@
-"""Our figures against clpeak and nvbandwidth, each in turn, those that are installed.
+"""Our figures against nvbandwidth and PyTorch, each in turn, those that are installed.
 
 usage: python -m benchmarks.gpu.against_peers [PAIRS [TOOL ...]] (default: 7, all)
 """

@@ -1,6 +1,7 @@
 """Bandwidth kernels against the best kernel of likwid-bench at equal pages: interleaved pairs.
 
-usage: python -m benchmarks.mem.against_likwid [PAIRS [4k|huge]] (default: 7 pairs, 4k)
+usage: python -m benchmarks.mem.against_likwid [PAIRS [4k|huge [KERNEL ...]]]
+(default: 7 pairs, 4k, every kernel)
 Needs the Debian package likwid.
 
 likwid-bench counts the same bytes and gives the mean of its whole run; so ours is the whole-run
@@ -16,18 +17,19 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
 from benchmarks.figures import save
 from benchmarks.mem.trials import (
     BANDWIDTH_KERNELS,
-    GLIBC_HUGE_PAGES,
     THREADS,
     mem_bench,
     metric,
     require_pages,
 )
+from benchmarks.pages import GLIBC_HUGE_PAGES
 from benchmarks.pairs import (
     RATIO_COLUMNS,
     Comparison,
@@ -73,9 +75,11 @@ def kernels_of(families: tuple[str, ...]) -> list[str]:
     return [n for n in names if n.split("_")[0] in families and "sp" not in n.split("_")]
 
 
-def sweep(threads: int, size_bytes: int, environment: Environment) -> dict[str, float]:
-    """The rate of every kernel that is of interest."""
-    families = tuple({family for group in FAMILIES.values() for family in group})
+def sweep(
+    threads: int, size_bytes: int, kernels: Sequence[str], environment: Environment
+) -> dict[str, float]:
+    """The rate of every kernel that may be the best beside one of ours."""
+    families = tuple({family for kernel in kernels for family in FAMILIES[kernel]})
     wait_until_idle()
     return {
         kernel: likwid_bench(likwid_command(kernel, threads, size_bytes, SWEEP_PASSES), environment)
@@ -86,6 +90,7 @@ def sweep(threads: int, size_bytes: int, environment: Environment) -> dict[str, 
 def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     pages = sys.argv[2] if len(sys.argv) > 2 else "4k"
+    kernels = sys.argv[3:] or BANDWIDTH_KERNELS
     environment = GLIBC_HUGE_PAGES if pages == "huge" else {}
     size_bytes = int(mem_bench("copy --duration-s 0.05")["start"]["params"]["size_bytes"])
     probe = likwid_command("copy", 1, size_bytes, SWEEP_PASSES)
@@ -93,8 +98,8 @@ def main() -> None:
     print_header(["kernel", "threads", "ours, GB/s", "its best kernel", "GB/s", *RATIO_COLUMNS])
     figures = []
     for threads in THREADS:
-        rates = sweep(threads, size_bytes, environment)
-        for kernel in BANDWIDTH_KERNELS:
+        rates = sweep(threads, size_bytes, kernels, environment)
+        for kernel in kernels:
             best = max(kernels_of(FAMILIES[kernel]), key=rates.__getitem__)
             command = (
                 f"{kernel} --threads {threads} --pages {pages} --size-bytes {size_bytes} "

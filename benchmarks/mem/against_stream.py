@@ -1,4 +1,4 @@
-"""Bandwidth with huge pages and the best stores against STREAM as people compile it.
+"""Bandwidth against STREAM as people compile it, in the pages and with the stores that it has.
 
 usage: python -m benchmarks.mem.against_stream /path/of/stream [PAIRS] (default: 7)
 
@@ -6,9 +6,10 @@ STREAM is McCalpin's stream.c 5.10, its arrays at least four times all last-leve
 
     gcc -O3 -march=native -fopenmp -mcmodel=medium -DSTREAM_ARRAY_SIZE=136314880 stream.c -o stream
 
-Ours has arrays of the same size. STREAM gives its best pass and the mean time of a pass, without
-the first; ours are a whole-run mean and the figure of the clean slices. The ratio that counts is
-mean over mean; that of our figure over STREAM's best pass stands beside it.
+Ours has arrays of the same size, in 4 KiB pages. gcc makes STREAM's copy a call of memcpy, and
+gives the others plain stores: so has ours. STREAM gives its best pass and the mean time of a pass,
+without the first; ours are a whole-run mean and the figure of the clean slices. The ratio that
+counts is mean over mean; that of our figure over STREAM's best pass stands beside it.
 """
 
 import os
@@ -40,9 +41,11 @@ from benchmarks.pairs import (
     print_row,
 )
 
-KERNELS = ("copy", "scale", "add", "triad")
+# With the stores of each.
+KERNELS = {"copy": "libc", "scale": "plain", "add": "plain", "triad": "plain"}
+PAGES = "4k"
 SECONDS = 0.5
-TARGET = Target("≥ 1.9", least=1.9)
+TARGET = Target("≥ 0.98, interval to 1.0", least=0.98, reach=1.0)
 
 # Bytes per second by kernel: the mean, and each tool's own figure.
 Rates = dict[str, tuple[float, float]]
@@ -92,8 +95,8 @@ def elements_of(program: Path) -> int:
 def our_command(kernel: str, threads: int, elements: int) -> str:
     size_bytes = ARRAYS[kernel] * elements * ELEMENT_BYTES
     return (
-        f"{kernel} --threads {threads} --pages huge --size-bytes {size_bytes} "
-        f"--duration-s {SECONDS}"
+        f"{kernel} --threads {threads} --pages {PAGES} --store {KERNELS[kernel]} "
+        f"--size-bytes {size_bytes} --duration-s {SECONDS}"
     )
 
 
@@ -116,7 +119,7 @@ def main() -> None:
     figures = []
     for threads in THREADS:
         command, environment = stream_command(program, threads)
-        share = require_pages("4k", command, environment)
+        share = require_pages(PAGES, command, environment)
         found = interleaved(
             pairs, partial(ours, threads, elements), partial(stream, program, threads, elements)
         )

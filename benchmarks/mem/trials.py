@@ -19,7 +19,6 @@ ELEMENT_BYTES = 8
 # STREAM's rule: an array is at least so many times all last-level caches.
 CACHES_LEAST = 4
 
-GLIBC_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 HUGE_SHARE_LEAST, SMALL_SHARE_MOST = 0.9, 0.02
 LOOK_EVERY_S = 0.02
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.programs import Events, program, trial
@@ -20,6 +21,8 @@ from services.net.tests.namespaces import Namespace
 PORT = 5201
 # Until a server of another tool listens.
 READY_S = 5.0
+# Of iperf3: its threads are pinned in it.
+RAMP_S = 1.0
 # More than any run here takes.
 TIMEOUT_S = 60.0
 GRANT = "duration_s=60 streams=64 bytes=0 rate=0 expiry_s=10"
@@ -136,13 +139,15 @@ def tool(name: str, variable: str) -> str:
 
 
 @contextmanager
-def server(way: Way, cpus: str, *command: str, port: int, udp: bool = False) -> Iterator[None]:
+def server(
+    way: Way, cpus: str, *command: str, port: int, udp: bool = False
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Another tool's server on the far end's side, once it listens."""
     pinned = way.at_far("taskset", "-c", cpus, *command)
     with subprocess.Popen(pinned, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             _wait_for(way, port, process, udp=udp)
-            yield
+            yield process
         finally:
             process.terminate()
 
@@ -167,18 +172,29 @@ def iperf3(way: Way, placement: Placement, *options: str, seconds: float) -> dic
     file = tool("iperf3", "IPERF3")
     client = way.at_near("taskset", "-c", placement.near, file, "-c", way.address, "-p", str(PORT))
     listening = (file, "-s", "-1", "-B", way.address, "-p", str(PORT))
-    with server(way, placement.far, *listening, port=PORT):
-        run = subprocess.run(
-            [*client, "-J", "-O", "1", "-t", f"{seconds:g}", *options],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
-    report: dict[str, Any] = json.loads(run.stdout)
-    if run.returncode or "error" in report:
-        raise SystemExit(f"iperf3: {report.get('error', run.stderr)}")
+    command = [*client, "-J", "-O", f"{RAMP_S:g}", "-t", f"{seconds:g}", *options]
+    with (
+        server(way, placement.far, *listening, port=PORT) as far,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as near,
+    ):
+        time.sleep(RAMP_S / 2)
+        _pin_threads(near.pid, placement.near)
+        _pin_threads(far.pid, placement.far)
+        output = near.communicate(timeout=TIMEOUT_S)[0]
+    report: dict[str, Any] = json.loads(output)
+    if near.returncode or "error" in report:
+        raise SystemExit(f"iperf3: {report.get('error', output.decode())}")
     end: dict[str, Any] = report["end"]
     return end
+
+
+def _pin_threads(process: int, cpus: str) -> None:
+    """Put its threads, one for each stream, on a CPU each in turn, as ours are. The first one waits
+    for what the other end has to say."""
+    choice = [int(cpu) for cpu in cpus.split(",")]
+    threads = sorted(int(task.name) for task in Path("/proc", str(process), "task").iterdir())
+    for index, thread in enumerate(threads[1:]):
+        os.sched_setaffinity(thread, {choice[index % len(choice)]})
 
 
 def iperf3_version() -> str:
