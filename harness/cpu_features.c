@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "cpu_features.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +62,19 @@ static unsigned enabled_features(void)
     return enabled;
 }
 
+/* Read once: see features_available(). */
+bool cpu_vendor_is(const char *vendor)
+{
+    enum { VENDOR_BYTES = 12 };
+    static _Thread_local char found[VENDOR_BYTES + 1];
+    unsigned r[4];
+    if (!*found && __get_cpuid(0, &r[0], &r[1], &r[2], &r[3])) {
+        const unsigned order[] = {r[1], r[3], r[2]};
+        memcpy(found, order, VENDOR_BYTES);
+    }
+    return !strcmp(found, vendor);
+}
+
 unsigned sve_bytes(void)
 {
     return 0;
@@ -90,6 +102,12 @@ static unsigned cpu_features(void)
         if (getauxval(table[i].word) >> table[i].bit & 1)
             found |= table[i].feature;
     return found;
+}
+
+bool cpu_vendor_is(const char *vendor)
+{
+    (void)vendor;
+    return false;
 }
 
 /* Linux Documentation/arch/arm64/sve.rst. */

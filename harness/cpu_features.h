@@ -2,6 +2,8 @@
 #ifndef HOSTBENCH_CPU_FEATURES_H
 #define HOSTBENCH_CPU_FEATURES_H
 
+#include <stdbool.h>
+
 /* Laid out by hand: one line is one feature. */
 /* clang-format off */
 
@@ -47,6 +49,8 @@ enum feature { X86_FEATURES(FEATURE_BIT) ARM_FEATURES(FEATURE_BIT) };
 /* NULL when all of `needed`, a set of `enum feature`, may be used here, else why the first missing one
  * may not. AMX: the kernel is asked to let this process use tiles. */
 const char *features_missing(unsigned needed);
+/* Whether CPUID names this vendor, such as "AuthenticAMD"; never on aarch64. */
+bool cpu_vendor_is(const char *vendor);
 /* Bytes of an SVE register; 0: none. */
 unsigned sve_bytes(void);
 /* Why there is no kernel for an isa parameter. */

@@ -73,12 +73,12 @@ PAIRS_AVX512(int_mul_int64_avx512, "vpmullq", "vpmullq")
 
 static const struct kernel kernels[] = {
     {"int8", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_int32_scalar_loop,
-     loop_add_chain},
+     loop_add_chain, NULL},
     ROW(int_mul, int8, sse2, FEATURE_SSE2, 16, 8, int8_sse2),
     ROW(int_mul, int8, avx2, FEATURE_AVX2, 32, 8, int8_avx2),
     ROW(int_mul, int8, avx512, FEATURE_AVX512BW, 64, 12, int8_avx512),
     {"int16", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_int32_scalar_loop,
-     loop_add_chain},
+     loop_add_chain, NULL},
     ROW(int_mul, int16, sse2, FEATURE_SSE2, 16, 12, pairs),
     ROW(int_mul, int16, avx2, FEATURE_AVX2, 32, 12, pairs),
     ROW(int_mul, int16, avx512, FEATURE_AVX512BW, 64, 24, pairs),

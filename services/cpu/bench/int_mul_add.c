@@ -67,6 +67,33 @@ static const struct recipe lagged_avx2 = LAGGED_RECIPE(4);
 #define CHAINED_AVX512(name, multiply, add)                                                        \
     KERNEL_AVX512(name, EACH_24, "", TIMES_8(EACH_24(MULTIPLY_THEN_ADD, multiply, add)),           \
                   DO_VEX, multiply, XK3, "zmm")
+/* Zen's schedulers start the oldest instruction that is ready: an addition right behind the product
+ * that it takes is ready late and goes before younger multiplications, on one of the two pipes that
+ * do these (70 %). So half of the accumulators are multiplied while the other half is added to, two
+ * of each in turn. */
+#define TWO_AND_TWO(a, b, c, d, multiply, add)                                                     \
+    DO_VEX(a, multiply, ZK0, "zmm") DO_VEX(b, multiply, ZK0, "zmm")                                \
+    DO_VEX(c, add, ZK1, "zmm") DO_VEX(d, add, ZK1, "zmm")
+#define MULTIPLY_UPPER_ADD_LOWER(...)                                                              \
+    TWO_AND_TWO("12", "13", "0", "1", __VA_ARGS__) TWO_AND_TWO("14", "15", "2", "3", __VA_ARGS__)  \
+    TWO_AND_TWO("16", "17", "4", "5", __VA_ARGS__) TWO_AND_TWO("18", "19", "6", "7", __VA_ARGS__)  \
+    TWO_AND_TWO("20", "21", "8", "9", __VA_ARGS__) TWO_AND_TWO("22", "23", "10", "11", __VA_ARGS__)
+#define MULTIPLY_LOWER_ADD_UPPER(...)                                                              \
+    TWO_AND_TWO("0", "1", "12", "13", __VA_ARGS__) TWO_AND_TWO("2", "3", "14", "15", __VA_ARGS__)  \
+    TWO_AND_TWO("4", "5", "16", "17", __VA_ARGS__) TWO_AND_TWO("6", "7", "18", "19", __VA_ARGS__)  \
+    TWO_AND_TWO("8", "9", "20", "21", __VA_ARGS__) TWO_AND_TWO("10", "11", "22", "23", __VA_ARGS__)
+#define BOTH_HALVES(...) MULTIPLY_UPPER_ADD_LOWER(__VA_ARGS__) MULTIPLY_LOWER_ADD_UPPER(__VA_ARGS__)
+#define UPPER_12(M, ...)                                                                           \
+    M("12", __VA_ARGS__) M("13", __VA_ARGS__) M("14", __VA_ARGS__) M("15", __VA_ARGS__)            \
+    M("16", __VA_ARGS__) M("17", __VA_ARGS__) M("18", __VA_ARGS__) M("19", __VA_ARGS__)            \
+    M("20", __VA_ARGS__) M("21", __VA_ARGS__) M("22", __VA_ARGS__) M("23", __VA_ARGS__)
+#define HALVES_AVX512(name, multiply, add)                                                         \
+    KERNEL_AVX512(name, EACH_24, "",                                                               \
+                  EACH_12(DO_VEX, multiply, ZK0, "zmm")                                            \
+                  TIMES_4(BOTH_HALVES(multiply, add)) TIMES_3(BOTH_HALVES(multiply, add))          \
+                  MULTIPLY_UPPER_ADD_LOWER(multiply, add)                                          \
+                  UPPER_12(DO_VEX, add, ZK1, "zmm"),                                               \
+                  DO_VEX, multiply, XK3, "zmm")
 /* clang-format on */
 
 KERNEL_INT8_SSE(int_mul_add_int8_sse2, STEP_MULTIPLY_ADD_INT8_SSE)
@@ -75,29 +102,43 @@ KERNEL_INT8_AVX512(int_mul_add_int8_avx512, STEP_MULTIPLY_ADD_INT8_AVX512)
 LAGGED_SSE(int_mul_add_int16_sse2, "movdqa", "16", PRODUCT_SSE, ADD_SSE, "pmullw", "paddw", 0)
 LAGGED_AVX2(int_mul_add_int16_avx2, PRODUCT_AVX2, ADD_AVX2, "vpmullw", "vpaddw")
 CHAINED_AVX512(int_mul_add_int16_avx512, "vpmullw", "vpaddw")
+HALVES_AVX512(int_mul_add_int16_avx512_amd, "vpmullw", "vpaddw")
 PAIRS_GPR(int_mul_add_int32_scalar, "imul", "add", "eax", "edx", "ebx", "ecx", "d", "4")
+PAIRS_IN_TURN_GPR(int_mul_add_int32_scalar_amd, "imul", "add", "eax", "edx", "ebx", "ecx", "d", "4")
 LAGGED_SSE(int_mul_add_int32_sse2, "movdqa", "16", PRODUCT_SSE, ADD_SSE, "pmulld", "paddd", 0)
 LAGGED_AVX2(int_mul_add_int32_avx2, PRODUCT_AVX2, ADD_AVX2, "vpmulld", "vpaddd")
 CHAINED_AVX512(int_mul_add_int32_avx512, "vpmulld", "vpaddd")
+HALVES_AVX512(int_mul_add_int32_avx512_amd, "vpmulld", "vpaddd")
 PAIRS_GPR(int_mul_add_int64_scalar, "imul", "add", "rax", "rdx", "rbx", "rcx", "", "8")
+PAIRS_IN_TURN_GPR(int_mul_add_int64_scalar_amd, "imul", "add", "rax", "rdx", "rbx", "rcx", "", "8")
 CHAINED_AVX512(int_mul_add_int64_avx512, "vpmullq", "vpaddq")
+HALVES_AVX512(int_mul_add_int64_avx512_amd, "vpmullq", "vpaddq")
 
 static const struct kernel kernels[] = {
+    {"int8", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_add_int32_scalar_amd_loop,
+     loop_add_chain, "AuthenticAMD"},
     {"int8", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_add_int32_scalar_loop,
-     loop_add_chain},
+     loop_add_chain, NULL},
     ROW(int_mul_add, int8, sse2, FEATURE_SSE2, 16, 8, int8_sse2),
     ROW(int_mul_add, int8, avx2, FEATURE_AVX2, 32, 8, int8_avx2),
     ROW(int_mul_add, int8, avx512, FEATURE_AVX512BW, 64, 12, int8_avx512),
+    {"int16", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_add_int32_scalar_amd_loop,
+     loop_add_chain, "AuthenticAMD"},
     {"int16", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_add_int32_scalar_loop,
-     loop_add_chain},
+     loop_add_chain, NULL},
     ROW(int_mul_add, int16, sse2, FEATURE_SSE2, 16, 3, lagged_sse2),
     ROW(int_mul_add, int16, avx2, FEATURE_AVX2, 32, 3, lagged_avx2),
+    ROW_AMD(int_mul_add, int16, avx512, FEATURE_AVX512BW, 64, 24, pairs),
     ROW(int_mul_add, int16, avx512, FEATURE_AVX512BW, 64, 24, pairs),
+    ROW_GPR_AMD(int_mul_add, int32, FEATURE_SSE2, 4, 10, pairs),
     ROW_GPR(int_mul_add, int32, FEATURE_SSE2, 4, 10, pairs),
     ROW(int_mul_add, int32, sse2, FEATURE_SSE41, 16, 3, lagged_sse2),
     ROW(int_mul_add, int32, avx2, FEATURE_AVX2, 32, 3, lagged_avx2),
+    ROW_AMD(int_mul_add, int32, avx512, FEATURE_AVX512F, 64, 24, pairs),
     ROW(int_mul_add, int32, avx512, FEATURE_AVX512F, 64, 24, pairs),
+    ROW_GPR_AMD(int_mul_add, int64, FEATURE_SSE2, 8, 10, pairs),
     ROW_GPR(int_mul_add, int64, FEATURE_SSE2, 8, 10, pairs),
+    ROW_AMD(int_mul_add, int64, avx512, FEATURE_AVX512DQ, 64, 24, pairs),
     ROW(int_mul_add, int64, avx512, FEATURE_AVX512DQ, 64, 24, pairs),
     {.dtype = NULL},
 };

@@ -181,18 +181,26 @@ enum { LAGGED_ROUNDS = 3 * 3 }; /* of M, M, A, A on each accumulator */
 
 /* Pairs of `first` and `second`. The address of the constants comes in rax and makes room for the
  * first of them. */
-#define PAIRS_GPR(name, first, second, k0, k1, b, c, s, bytes)                                     \
+#define KERNEL_GPR(name, k0, k1, b, c, s, bytes, body)                                             \
     static void name##_loop(uint64_t iterations, void *state, const void *constants)               \
     {                                                                                              \
         __asm__ volatile("mov 64(%%rax), %%" k1 "\n\t"                                             \
                          "mov (%%rax), %%" k0 "\n\t"                                               \
                          EACH_GPR(LOAD_GPR, b, c, s, bytes)                                        \
                          LOOP_BEGIN                                                                \
-                         TIMES_8(EACH_GPR(DO_GPR, b, c, s, first, k0)                              \
-                                 EACH_GPR(DO_GPR, b, c, s, second, k1))                            \
+                         body                                                                      \
                          LOOP_END                                                                  \
                          EACH_GPR(STORE_GPR, b, c, s, bytes)                                       \
                          : [n] "+&r"(iterations), "+&a"(constants)                                 \
                          : [state] "r"(state)                                                      \
                          : "cc", "memory", CLOBBER_GPR);                                           \
     }
+#define PAIRS_GPR(name, first, second, k0, k1, b, c, s, bytes)                                     \
+    KERNEL_GPR(name, k0, k1, b, c, s, bytes,                                                       \
+               TIMES_8(EACH_GPR(DO_GPR, b, c, s, first, k0) EACH_GPR(DO_GPR, b, c, s, second, k1)))
+/* One of each in turn, for cores whose queues each feed one pipe, AMD's: ten multiplications in a
+ * row fill the queue of the only pipe that multiplies, and what comes behind them waits (77 %). */
+#define PAIR_GPR(i, name, first, k0, second, k1)                                                   \
+    DO_GPR(i, name, first, k0) DO_GPR(i, name, second, k1)
+#define PAIRS_IN_TURN_GPR(name, first, second, k0, k1, b, c, s, bytes)                             \
+    KERNEL_GPR(name, k0, k1, b, c, s, bytes, TIMES_8(EACH_GPR(PAIR_GPR, b, c, s, first, k0, second, k1)))

@@ -90,10 +90,10 @@ POPCNT_AVX512(popcnt_int64_avx512, COUNT_Q, ADD_Q, "vpaddq")
 
 static const struct kernel kernels[] = {
     {"int8", "scalar", NULL, FEATURE_POPCNT, 4, 5, &narrow_scalar, popcnt_int32_scalar_loop,
-     loop_add_chain},
+     loop_add_chain, NULL},
     ROW(popcnt, int8, avx512, FEATURE_AVX512_BITALG, 64, 12, vector),
     {"int16", "scalar", NULL, FEATURE_POPCNT, 4, 5, &narrow_scalar, popcnt_int32_scalar_loop,
-     loop_add_chain},
+     loop_add_chain, NULL},
     ROW(popcnt, int16, avx512, FEATURE_AVX512_BITALG, 64, 12, vector),
     ROW_GPR(popcnt, int32, FEATURE_POPCNT, 4, 5, scalar),
     ROW(popcnt, int32, avx512, FEATURE_AVX512_VPOPCNTDQ, 64, 12, vector),

@@ -43,6 +43,8 @@ static bool is_best(const struct run *run, const char *param)
 /* Whether a choice of the parameters, `best` being any, is this kernel. */
 static bool is_requested(const struct kernel *kernel, const struct run *run)
 {
+    if (kernel->vendor && !cpu_vendor_is(kernel->vendor))
+        return false;
     if (strcmp(kernel->dtype, run_choice(run, "dtype")))
         return false;
     if (!is_best(run, "isa") && strcmp(kernel->isa, run_choice(run, "isa")))

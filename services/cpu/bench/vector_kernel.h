@@ -50,6 +50,8 @@ struct kernel {
     /* CHAIN_CYCLES dependent one-cycle additions an iteration, with some of the kernel's
      * instructions between them. */
     void (*chain)(uint64_t iterations);
+    /* The CPUID vendor whose cores this row is for; it stands before the row for all. NULL: all. */
+    const char *vendor;
 };
 
 /* The row of a table for the loop and the chain called name_dtype_isa. */
@@ -62,6 +64,17 @@ struct kernel {
      .recipe = &(made),                                                                            \
      .loop = name##_##type##_##set##_loop,                                                         \
      .chain = name##_##type##_##set##_chain}
+/* The same instructions in the order that suits AMD's cores: name_dtype_isa_amd. */
+#define ROW_AMD(name, type, set, needs, bytes, count, made)                                        \
+    {.dtype = #type,                                                                               \
+     .isa = #set,                                                                                  \
+     .features = (needs),                                                                          \
+     .register_bytes = (bytes),                                                                    \
+     .accumulators = (count),                                                                      \
+     .recipe = &(made),                                                                            \
+     .loop = name##_##type##_##set##_amd_loop,                                                     \
+     .chain = name##_##type##_##set##_amd_chain,                                                   \
+     .vendor = "AuthenticAMD"}
 /* The same for a loop on general-purpose registers, which needs no licence. */
 #define ROW_GPR(name, type, needs, bytes, count, made)                                             \
     {.dtype = #type,                                                                               \
@@ -72,6 +85,17 @@ struct kernel {
      .recipe = &(made),                                                                            \
      .loop = name##_##type##_scalar_loop,                                                          \
      .chain = loop_add_chain}
+
+#define ROW_GPR_AMD(name, type, needs, bytes, count, made)                                         \
+    {.dtype = #type,                                                                               \
+     .isa = "scalar",                                                                              \
+     .features = (needs),                                                                          \
+     .register_bytes = (bytes),                                                                    \
+     .accumulators = (count),                                                                      \
+     .recipe = &(made),                                                                            \
+     .loop = name##_##type##_scalar_amd_loop,                                                      \
+     .chain = loop_add_chain,                                                                      \
+     .vendor = "AuthenticAMD"}
 
 /* The rows of `fma`, for workloads that keep the core busy with them. */
 extern const struct kernel fma_kernels[];

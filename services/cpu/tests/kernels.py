@@ -4,8 +4,10 @@ An instruction count is that of one loop iteration, without the counter and the 
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+
+from hostbench.host.inventory import inventory
 
 INTEGERS = ("int8", "int16", "int32", "int64")
 FLOATS = ("fp32", "fp64")
@@ -31,12 +33,14 @@ class Kernel:
     operations: int  # of one loop iteration
     mix: str | None = None
     symbol: str = ""
+    vendor: str | None = None  # None: of every CPU that has no row of its own
 
     @property
     def name(self) -> str:
         """The stem of its functions' names."""
         mix = f"_{self.mix.replace(':', '')}" if self.mix else ""
-        return self.symbol or f"{self.workload}{mix}_{self.dtype}_{self.isa}"
+        stem = self.symbol or f"{self.workload}{mix}_{self.dtype}_{self.isa}"
+        return f"{stem}_amd" if self.vendor else stem
 
     @property
     def on_general_registers(self) -> bool:
@@ -266,10 +270,31 @@ def x86_popcnt() -> list[Kernel]:
     return found
 
 
-X86_KERNELS = [
+X86_GENERAL = [
     *x86_fma(), *x86_fma_add(), *x86_mul_add(), *x86_additions(), *x86_int_mul(),
     *x86_int_mul_add(), *x86_compare(), *x86_dot(), *x86_popcnt(),
 ]  # fmt: skip
+
+
+# The same instructions in another order: workload, isa and data types.
+AMD = "AuthenticAMD"
+AMD_ORDERS = {
+    ("int_mul_add", "scalar"): INTEGERS,
+    ("int_mul_add", "avx512"): ("int16", "int32", "int64"),
+}
+X86_AMD = [
+    replace(kernel, vendor=AMD)
+    for kernel in X86_GENERAL
+    if kernel.dtype in AMD_ORDERS.get((kernel.workload, kernel.isa), ())
+]
+X86_KERNELS = [*X86_GENERAL, *X86_AMD]
+
+
+def x86_kernels_of_this_cpu() -> list[Kernel]:
+    """The kernels that the program takes on this CPU."""
+    own = X86_AMD if inventory().cpu.vendor == AMD else []
+    replaced = {tuple(kernel.arguments) for kernel in own}
+    return [*own, *(k for k in X86_GENERAL if tuple(k.arguments) not in replaced)]
 
 
 # ---- aarch64: 24 vector accumulators, 16 general-purpose ones ----

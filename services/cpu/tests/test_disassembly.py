@@ -8,7 +8,14 @@ from collections import Counter
 
 import pytest
 
-from services.cpu.tests.kernels import ARM_KERNELS, PLAIN_CHAIN, WIDTH, X86_KERNELS, Kernel
+from services.cpu.tests.kernels import (
+    ARM_KERNELS,
+    PLAIN_CHAIN,
+    WIDTH,
+    X86_KERNELS,
+    Kernel,
+    x86_kernels_of_this_cpu,
+)
 from tests.builds import builds
 from tests.each import each
 from tests.machine_code import ROOT, Instruction, functions, loop
@@ -122,7 +129,7 @@ def work_of(kernel: Kernel, emulator: list[str], variant: str) -> float:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="runs the x86-64 program")
-@each("kernel", X86_KERNELS, name)
+@each("kernel", x86_kernels_of_this_cpu(), name)
 def test_figure_counts_what_the_loop_does(kernel: Kernel) -> None:
     assert work_of(kernel, [], "release") == kernel.operations
 

@@ -285,7 +285,16 @@ KNOWN = [
             ("add_sub", "int8"): (6, 64),
         },
     ),
-    (arm(0xD49), "neoverse_n2", {("fma", "fp64"): (4, 8), ("add_sub", "int64"): (4, 4)}),
+    (
+        arm(0xD49),
+        "neoverse_n2",
+        {
+            ("fma", "fp64"): (4, 8),
+            ("add_sub", "int64"): (4, 4),
+            ("int_mul", "int32"): (2, 4),
+            ("int_mul_add", "int32"): (2, 8),
+        },
+    ),
     (arm(0xD49, 0x6D), "neoverse_n2", {("fma", "fp32"): (4, 16)}),
 ]
 
@@ -329,7 +338,7 @@ class TestKnownAnswers:
         found = limit(amd(0x19, 0x11, ZEN4_FLAGS), "fma_add 1:1", "fp64", "avx2")
         assert found.value is None
         assert found.reason is not None
-        assert "0.59 cycles a pair instead of 0.5" in found.reason
+        assert "0.54 to 0.61 cycles instead of 0.5" in found.reason
 
     def test_a_width_the_core_lacks_has_a_reason(self) -> None:
         found = limit(intel(0x3F, SSE_TO_AVX2), "fma", "fp64", "avx512")

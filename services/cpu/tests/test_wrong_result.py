@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cpu.tests.kernels import X86_KERNELS, Kernel
+from services.cpu.tests.kernels import Kernel, x86_kernels_of_this_cpu
 from tests.each import each
 from tests.machine_code import ROOT, functions, loop, without
 
@@ -41,14 +41,14 @@ def misses_no_instruction(
         assert len(result.stderr.splitlines()) == 1
 
 
-@each("kernel", X86_KERNELS, lambda kernel: f"{kernel.dtype}:{kernel.name}")
+@each("kernel", x86_kernels_of_this_cpu(), lambda kernel: f"{kernel.dtype}:{kernel.name}")
 def test_one_missing_instruction_exits_5(kernel: Kernel, tmp_path: Path) -> None:
     misses_no_instruction(kernel, lambda instructions: {1}, tmp_path)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(300)
-@each("kernel", X86_KERNELS, lambda kernel: f"{kernel.dtype}:{kernel.name}")
+@each("kernel", x86_kernels_of_this_cpu(), lambda kernel: f"{kernel.dtype}:{kernel.name}")
 def test_missing_instruction_exits_5(kernel: Kernel, tmp_path: Path) -> None:
     """The first, some in between that are of every kind and on many accumulators, the last."""
 
