@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, RedisError
 from starlette.concurrency import run_in_threadpool
 
 import hostbench
@@ -41,6 +41,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(BodyLimit, most=BODY_BYTES_MOST)
     install_problem_handlers(app)
     app.add_exception_handler(RedisError, _redis_away)
+    app.add_exception_handler(OutOfMemoryError, _redis_full)
     _add_calls(app, settings)
     describe_bodies(app, JobSpec, Registration)
     return app
@@ -65,6 +66,10 @@ async def _living(core: Orchestrator) -> AsyncIterator[None]:
     finally:
         await run_in_threadpool(core.close)
         await core.redis_async.aclose()
+
+
+async def _redis_full(_request: Request, error: Exception) -> JSONResponse:
+    return Problem(507, "redis_full", str(error)).response()
 
 
 async def _redis_away(_request: Request, error: Exception) -> JSONResponse:

@@ -62,8 +62,9 @@ class Orchestrator:
         self.registrar = Registrar(self.hosts, links)
         self.reporter = Reporter()
         self.points = Points(settings) if settings.influxdb_url else None
-        self._keeper = Keeper(JobStore(quick).renew)
-        self._live = LivePublisher(JobStore(quick).publish)
+        self._quick_jobs = JobStore(quick)
+        self._keeper = Keeper(self._quick_jobs.renew)
+        self._live = LivePublisher(self._quick_jobs.publish)
         self.metrics = Metrics(self.jobs, lambda: self._keeper.count, self._outbox_figures)
         self._runner = Runner(
             Surroundings(
@@ -126,7 +127,7 @@ class Orchestrator:
     def checks(self) -> dict[str, Check]:
         """The checks of /healthz, by part."""
         return {
-            "redis": redis_check(self.redis_async),
+            "redis": redis_check(self.redis_async, self._quick_jobs),
             "scheduler": thread_check(lambda: self._scheduler.alive),
             "keeper": thread_check(lambda: self._keeper.alive),
             "listener": thread_check(lambda: self._listener.alive),

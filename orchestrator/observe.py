@@ -2,6 +2,7 @@
 Redis use while a trial runs."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -13,9 +14,10 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from redis.exceptions import OutOfMemoryError, RedisError
 
+from hostbench.base.units import plural
 from hostbench.host.usage import ProcessMeter
 from hostbench.model.events import ProcessUsage
-from hostbench.model.jobs import Health, PartHealth
+from hostbench.model.jobs import Health, PartHealth, QueueMemory
 from hostbench.remote.transport import Usage
 from orchestrator.queue.connection import key
 from orchestrator.queue.jobs import JobStore
@@ -47,22 +49,21 @@ async def _bounded(check: Check) -> PartHealth:
         return PartHealth(status="down", detail=f"no answer within {ANSWER_S_MOST:g} s")
 
 
-def redis_check(client: redis.asyncio.Redis) -> Check:
-    """Whether Redis answers, and may be written."""
+def redis_check(client: redis.asyncio.Redis, jobs: JobStore) -> Check:
+    """Whether Redis answers, may be written, and takes new jobs. `jobs` answers within a second."""
 
     async def check() -> PartHealth:
         try:
             # As a write it is refused where others would be, and it writes nothing.
-            await client.set(key("nothing"), "", xx=True)
-        except OutOfMemoryError:
-            return PartHealth(
-                status="degraded",
-                detail="Redis is full: running jobs go on, nothing new is accepted; give it more "
-                "memory (maxmemory)",
-            )
+            with contextlib.suppress(OutOfMemoryError):
+                await client.set(key("nothing"), "", xx=True)
+            memory = await asyncio.to_thread(jobs.memory)
         except (RedisError, OSError) as error:
             return PartHealth(status="down", detail=f"Redis cannot be used: {error}")
-        return PartHealth(status="ok")
+        if memory.full:
+            return PartHealth(status="degraded", detail=memory.refusal)
+        detail = f"{memory.text}, {plural(memory.ended_jobs, 'ended job')} kept"
+        return PartHealth(status="ok", detail=detail)
 
     return check
 
@@ -117,7 +118,7 @@ class _Shared(Collector):
     def collect(self) -> Iterator[Metric]:
         yield _gauge("hostbench_leases", "Jobs that hold hosts here", self._running_here())
         try:
-            counts, outbox = self._jobs.counts(), self._outbox()
+            counts, outbox, memory = self._jobs.counts(), self._outbox(), self._jobs.memory()
         except RedisError:
             yield _gauge("hostbench_redis_up", "Whether Redis answers", 0)
             return
@@ -126,8 +127,20 @@ class _Shared(Collector):
         for state, count in counts.items():
             states.add_metric([state], count)
         yield states
+        for name, text, value in _memory_figures(memory):
+            yield _gauge(f"hostbench_redis_{name}", text, value)
         for name, value in outbox.items():
             yield _gauge(f"hostbench_outbox_{name}", "Of the outbox of points for InfluxDB", value)
+
+
+def _memory_figures(memory: QueueMemory) -> Iterator[tuple[str, str, float]]:
+    yield "used_bytes", "What Redis uses of its memory", memory.used_bytes
+    if memory.limit_bytes is not None:
+        yield "limit_bytes", "What Redis may use (maxmemory)", memory.limit_bytes
+    yield "full", "Whether Redis has no room for new jobs", memory.full
+    if memory.oldest_ended_unix_s is not None:
+        age_s = max(0.0, time.time() - memory.oldest_ended_unix_s)
+        yield "oldest_ended_seconds", "Since when the oldest job that Redis keeps has ended", age_s
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

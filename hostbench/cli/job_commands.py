@@ -153,7 +153,7 @@ def orchestrator(reach: Reach) -> Orchestrator:
 def job_id(server: Orchestrator, text: str) -> str:
     """The id of a job given by its id, or the latest. Raises UsageError."""
     if text == LATEST:
-        newest, _ = server.jobs(limit=1)
+        newest = server.jobs(limit=1).jobs
         if not newest:
             raise UsageError(
                 f"{server.url} has no job yet; submit one with: hostbench submit quick"

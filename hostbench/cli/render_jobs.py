@@ -11,7 +11,14 @@ from rich.text import Text
 from hostbench.base.units import duration, plural
 from hostbench.cli.render_list import VerdictCounts, console_for
 from hostbench.judge.peer import shown_text
-from hostbench.model.jobs import TERMINAL, HostView, JobView, StackState
+from hostbench.model.jobs import (
+    TERMINAL,
+    HostView,
+    JobList,
+    JobView,
+    QueueMemory,
+    StackState,
+)
 
 STATE_STYLES = {
     StackState.QUEUED: "dim",
@@ -26,12 +33,29 @@ HOST_STYLES = {"idle": "green", "busy": "cyan", "gone": "bold red"}
 GAP = (0, 1, 0, 0)
 
 
-def show_jobs(jobs: Sequence[JobView], *, older: bool, stream: TextIO) -> None:
-    """The jobs, newest first."""
+def show_jobs(found: JobList, stream: TextIO) -> None:
+    """The jobs, newest first, and what Redis keeps."""
     console = console_for(stream)
-    if not jobs:
+    if not found.jobs:
         console.print("There are no such jobs; submit one with: hostbench submit quick")
-        return
+    else:
+        console.print(_jobs_table(found.jobs))
+    if found.memory is not None:
+        console.print(Text(_memory(found.memory), style="bold red" if found.memory.full else "dim"))
+    if found.next is not None:
+        console.print("Older jobs are not shown; --limit 0 shows all.")
+
+
+def _memory(memory: QueueMemory) -> str:
+    if memory.full:
+        return memory.refusal
+    kept = plural(memory.ended_jobs, "ended job")
+    if memory.oldest_ended_unix_s is not None:
+        kept += f" since {_moment(memory.oldest_ended_unix_s)}"
+    return f"Redis keeps {kept}, {memory.text}; earlier ones are listed from their results."
+
+
+def _jobs_table(jobs: Sequence[JobView]) -> Table:
     table = Table(box=None, padding=GAP, pad_edge=False)
     # An id is there to be copied: it is never broken.
     table.add_column("job", no_wrap=True)
@@ -47,9 +71,7 @@ def show_jobs(jobs: Sequence[JobView], *, older: bool, stream: TextIO) -> None:
             _cases(job),
             _remark(job),
         )
-    console.print(table)
-    if older:
-        console.print("Older jobs are not shown; --limit 0 shows all.")
+    return table
 
 
 def _cases(job: JobView) -> str:

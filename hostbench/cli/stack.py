@@ -152,13 +152,14 @@ def jobs(
     from hostbench.cli.job_commands import state_filter
 
     most = whole_number("--limit", limit, 0, LIMIT_MOST)
-    found, older = server.jobs(most, state_filter(state), host)
+    found = server.jobs(most, state_filter(state), host)
     if as_json:
-        print_json({"jobs": [job.model_dump(mode="json") for job in found], "older": older})
+        content = found.model_dump(mode="json", include={"jobs", "memory"})
+        print_json({**content, "older": found.next is not None})
         return
     from hostbench.cli.render_jobs import show_jobs
 
-    show_jobs(found, older=older, stream=sys.stdout)
+    show_jobs(found, sys.stdout)
 
 
 @_command

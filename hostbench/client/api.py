@@ -71,10 +71,8 @@ class Orchestrator:
                 time.sleep(POST_PAUSE_S)
         raise AssertionError("the last attempt returns or raises")
 
-    def jobs(
-        self, limit: int, state: str | None = None, host: str | None = None
-    ) -> tuple[list[JobView], bool]:
-        """The newest `limit` jobs (0: all), newest first, and whether there are older ones."""
+    def jobs(self, limit: int, state: str | None = None, host: str | None = None) -> JobList:
+        """The newest `limit` jobs (0: all), newest first; `next`: there are older ones."""
         found: list[JobView] = []
         before: str | None = None
         while True:
@@ -85,7 +83,7 @@ class Orchestrator:
             found += answer.jobs
             before = answer.next
             if before is None or (limit and len(found) >= limit):
-                return found[: limit or None], before is not None
+                return answer.model_copy(update={"jobs": found[: limit or None]})
 
     def job(self, job_id: str) -> JobView:
         """A job."""

@@ -20,13 +20,15 @@ from hostbench.model.table import Metric
 
 
 class StateEvent(BodyModel):
-    """The job's state changed. The stream ends after a terminal one."""
+    """The job's state changed. The stream ends after a terminal one. `result`: where the document
+    is, once that is all that is kept of what was measured; None: the events tell it."""
 
     event: Literal["state"] = "state"
     job: str
     state: StackState
     reason: str | None
     time_unix_s: float
+    result: str | None = None
 
 
 class PlanEvent(BodyModel):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
+from hostbench.base.units import human
 from hostbench.model.body import BodyModel
 from hostbench.model.events import Name, ParamValue
 from hostbench.model.host import HostInventory
@@ -112,11 +113,40 @@ class JobView(BodyModel):
     sessions: int = 0
 
 
+class QueueMemory(BodyModel):
+    """What Redis keeps: `ended_jobs`, the oldest of which ended at `oldest_ended_unix_s`; earlier
+    ones are answered from their results. `limit_bytes`: its maxmemory; None: none is set. `full`:
+    nothing new is accepted."""
+
+    used_bytes: int
+    limit_bytes: int | None
+    full: bool
+    ended_jobs: int
+    oldest_ended_unix_s: float | None
+
+    @property
+    def text(self) -> str:
+        """How much of its memory Redis uses, for people."""
+        limit = "" if self.limit_bytes is None else f" of {human(self.limit_bytes, 'byte')}"
+        return f"{human(self.used_bytes, 'byte')}{limit} used"
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing new is accepted, and the remedy."""
+        return (
+            f"Redis is full ({self.text}): nothing new is accepted, accepted jobs go on; wait "
+            "until jobs end and points are written, cancel queued jobs, or give Redis more memory "
+            "(maxmemory and mem_limit in compose.yaml)"
+        )
+
+
 class JobList(BodyModel):
-    """The answer of GET /jobs, newest first. `next`: give it as `before` for the older ones."""
+    """The answer of GET /jobs, newest first. `next`: give it as `before` for the older ones;
+    `memory`: what Redis keeps. Jobs that it no longer knows are listed from their results."""
 
     jobs: list[JobView]
     next: str | None = None
+    memory: QueueMemory | None = None
 
 
 class ServiceView(BodyModel):

@@ -70,7 +70,8 @@ class Watchers:
     summary="Follow a job live",
     description=(
         "Events with an id stand in the job's record: a client that reconnects with Last-Event-ID "
-        "gets what it missed. Those without are live only. The stream ends after a terminal state."
+        "gets what it missed. Those without are live only. The stream ends after a terminal state. "
+        "Ten minutes after that the state is all there is, with the path of the result."
     ),
     response_class=EventSourceResponse,
     dependencies=[Depends(Watchers())],
@@ -95,26 +96,27 @@ async def events(
             yield event
     except RedisError:
         return  # the client connects again, with the id of its last event
-    if (final := await _forgotten(core, job.id)) is not None:
-        yield _final(final)
+    if (final := await _without_events(core, job.id)) is not None:
+        has_result = await run_in_threadpool(core.archive.has, job.id)
+        yield _final(final, f"/jobs/{job.id}/result" if has_result else None)
 
 
-async def _forgotten(core: Orchestrator, job_id: str) -> JobView | None:
-    """A job that only the results directory knows and so has no events: how it stands now, if it
-    has ended."""
-    with contextlib.suppress(RedisError):
-        if not await core.redis_async.exists(key("job", job_id)):
-            view = await run_in_threadpool(core.archive.view, job_id)
-            return view if view is not None and view.state in TERMINAL else None
+async def _without_events(core: Orchestrator, job_id: str) -> JobView | None:
+    """A job that has ended and whose events are no longer kept, as it is now."""
+    with contextlib.suppress(RedisError, Problem):
+        if not await core.redis_async.exists(key("events", job_id)):
+            view = await run_in_threadpool(core.catalogue.view, job_id)
+            return view if view.state in TERMINAL else None
     return None
 
 
-def _final(job: JobView) -> ServerSentEvent:
+def _final(job: JobView, result: str | None) -> ServerSentEvent:
     event = StateEvent(
         job=job.id,
         state=job.state,
         reason=job.reason,
         time_unix_s=job.ended_unix_s or job.submitted_unix_s,
+        result=result,
     )
     return ServerSentEvent(raw_data=event.model_dump_json(), event="state", retry=RETRY_MS)
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Response
+from redis.exceptions import OutOfMemoryError
 
 from hostbench.model.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
 from hostbench.web.body import accepts, json_body
@@ -66,7 +67,7 @@ IdempotencyKey = Annotated[
     response_description="The job, queued.",
     responses={
         200: {"model": JobView, "description": "Submitted before with this Idempotency-Key."},
-        **problem_responses([401, 413, 422, 429, 503]),
+        **problem_responses([401, 413, 422, 429, 503, 507]),
     },
     openapi_extra=accepts(JobSpec, _EXAMPLES),
 )
@@ -98,16 +99,16 @@ def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -
     body = spec.model_dump_json(exclude_defaults=True).encode()
     try:
         accepted = core.acceptance.accept(spec)
-    except Problem:
-        # What was accepted once stays accepted, though its host be gone by now.
+        for _ in range(ID_ATTEMPTS):
+            answer = core.jobs.enqueue(accepted.job(), idempotency_key, body)
+            if answer.outcome != "taken":
+                return answer
+    except (Problem, OutOfMemoryError):
+        # What was accepted once stays accepted, though its host be gone by now, or Redis be full.
         before = None if idempotency_key is None else core.jobs.submitted(idempotency_key, body)
         if before is None:
             raise
         return before
-    for _ in range(ID_ATTEMPTS):
-        answer = core.jobs.enqueue(accepted.job(), idempotency_key, body)
-        if answer.outcome != "taken":
-            return answer
     raise Problem(429, "no_id_left", "too many jobs of this suite in one second; try again")
 
 
@@ -187,7 +188,7 @@ def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
         "Under the same id. Cases that were complete are kept if program and host are still "
         "the same. Its events begin anew."
     ),
-    responses=problem_responses([401, 404, 409, 422, 429, 503]),
+    responses=problem_responses([401, 404, 409, 422, 429, 503, 507]),
 )
 def resume(job_id: JobId, job: Job, core: Core, response: Response) -> JobView:
     """POST /jobs/{id}/resume."""

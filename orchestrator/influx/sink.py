@@ -42,8 +42,8 @@ log = structlog.get_logger(__name__)
 
 
 class PointSink:
-    """A hostbench.model.job_events.Sink for one session of a job. Redis being away costs the job
-    nothing: its points are held and handed over with the next ones.
+    """A hostbench.model.job_events.Sink for one session of a job. Redis being away or full costs
+    the job nothing: its points are held and handed over with the next ones.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class PointSink:
         self._held: list[Point] = []
         self._hand_over_s = hand_over_s
         self._handed_over_s = time.monotonic()
+        self._refused = False
 
     def take(self, event: JobEvent) -> None:
         """See hostbench.model.job_events.Sink.take."""
@@ -78,9 +79,9 @@ class PointSink:
 
     def close(self, may_wait: Callable[[], bool] = lambda: False) -> None:
         """Hands over what is left; to be called however the job ends. While Redis is away it is
-        tried again as long as `may_wait` returns True."""
+        tried again as long as `may_wait` returns True; one that is full may stay so for days."""
         self._hand_over()
-        while self._held and may_wait():
+        while self._held and not self._refused and may_wait():
             time.sleep(RETRY_S)
             self._hand_over()
         self._leave_out(len(self._held))
@@ -124,6 +125,7 @@ class PointSink:
         try:
             self._outbox.put(self._held)
         except redis.RedisError as error:
+            self._refused = isinstance(error, redis.exceptions.OutOfMemoryError)
             log.warning("points held", count=len(self._held), reason=str(error))
             return
         self._held = []

@@ -36,6 +36,25 @@ FORGOTTEN_AFTER = 10
 
 log = structlog.get_logger(__name__)
 
+# A full Redis refuses to make a group and to add to a list, unless a script with this flag does it;
+# without them no point would be written, and Redis would stay full.
+_CREATE_GROUP = """#!lua flags=allow-oom
+local made = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+if made.err and not string.find(made.err, 'BUSYGROUP') then return redis.error_reply(made.err) end
+"""
+# KEYS: stream, rejected points, counts. ARGV: group, how many rejected points are kept, how many
+# were too old, how many ids follow, then these, then the rejected points.
+_DONE = """#!lua flags=allow-oom
+local last = 4 + tonumber(ARGV[4])
+redis.call('XACK', KEYS[1], ARGV[1], unpack(ARGV, 5, last))
+redis.call('XDEL', KEYS[1], unpack(ARGV, 5, last))
+if tonumber(ARGV[3]) > 0 then redis.call('HINCRBY', KEYS[3], 'expired', ARGV[3]) end
+if #ARGV > last then
+  for i = last + 1, #ARGV do redis.call('LPUSH', KEYS[2], ARGV[i]) end
+  redis.call('LTRIM', KEYS[2], 0, ARGV[2] - 1)
+  redis.call('HINCRBY', KEYS[3], 'dead', #ARGV - last)
+end
+"""
 # Looking and removing in one step: a writer that woke up in between would lose what it was given.
 _REMOVE_GONE_WRITERS = """
 for _, writer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
@@ -129,11 +148,7 @@ class OutboxWriter:
     def _prepare(self) -> None:
         if self._ready:
             return
-        try:
-            self._redis.xgroup_create(STREAM, GROUP, id="0", mkstream=True)
-        except redis.ResponseError as error:
-            if "BUSYGROUP" not in str(error):
-                raise
+        self._redis.eval(_CREATE_GROUP, 1, STREAM, GROUP)
         ensure_database(self._influx)
         self._ready = True
 
@@ -191,16 +206,8 @@ class OutboxWriter:
         ids = [entry.id for entry in entries]
         bad = [one for one in rejected if not one.expired]
         letters = [_letter(one, entries[0].retention) for one in bad]
-        with self._redis.pipeline(transaction=True) as pipeline:
-            pipeline.xack(STREAM, GROUP, *ids)
-            pipeline.xdel(STREAM, *ids)
-            if letters:
-                pipeline.lpush(DEAD, *letters)
-                pipeline.ltrim(DEAD, 0, DEAD_LETTERS_KEPT - 1)
-                pipeline.hincrby(COUNTS, "dead", len(letters))
-            if len(rejected) > len(bad):
-                pipeline.hincrby(COUNTS, "expired", len(rejected) - len(bad))
-            pipeline.execute()
+        keys, counts = (STREAM, DEAD, COUNTS), (len(rejected) - len(bad), len(ids))
+        self._redis.eval(_DONE, len(keys), *keys, GROUP, DEAD_LETTERS_KEPT, *counts, *ids, *letters)
         if bad:
             log.error("points rejected", count=len(bad), reason=bad[0].reason)
 

@@ -17,8 +17,6 @@ PREFIX = "{hostbench}:"
 CONNECT_TIMEOUT_S = 1.0
 # A slow disk may hold up the AOF for seconds.
 ANSWER_TIMEOUT_S = 5.0
-# The scripts that take up something new.
-GROWING = frozenset({"enqueue", "resume", "register"})
 # One for each thread of jobs and calls, and for each watcher: redis-py would allow 100.
 CONNECTIONS_MOST = 500
 LUA = Path(__file__).with_name("lua")
@@ -62,9 +60,8 @@ def connect_async(url: str, password: SecretStr | None = None) -> redis.asyncio.
 
 
 @cache
-def _text(name: str) -> str:
-    # A full Redis takes nothing new, and lets go of what it has.
-    flags = "" if name in GROWING else " flags=allow-oom"
+def _text(name: str, *, grows: bool) -> str:
+    flags = "" if grows else " flags=allow-oom"
     return f"#!lua{flags}\n" + "".join(
         (LUA / f"{part}.lua").read_text() for part in ("common", name)
     )
@@ -76,14 +73,17 @@ class Scripts:
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
         self._scripts = {
-            path.stem: client.register_script(_text(path.stem))
+            (path.stem, grows): client.register_script(_text(path.stem, grows=grows))
             for path in LUA.glob("*.lua")
             if path.stem != "common"
+            for grows in (False, True)
         }
 
-    def __call__(self, name: str, *arguments: str | int) -> Any:
-        """Runs one. Raises RedisError."""
-        return self._scripts[name](keys=[PREFIX], args=arguments)
+    def __call__(self, name: str, *arguments: str | int, grows: bool = False) -> Any:
+        """Run a script. `grows`: a full Redis refuses it with OutOfMemoryError, since it needs
+        memory for something new; any other script runs, so that what is there can go on and end.
+        Raises RedisError."""
+        return self._scripts[name, grows](keys=[PREFIX], args=arguments)
 
 
 def flat(fields: dict[str, str]) -> Sequence[str]:

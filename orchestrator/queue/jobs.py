@@ -1,13 +1,15 @@
 """Jobs in Redis: queued, started, ended, and what is known of each."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import redis
+from redis.exceptions import OutOfMemoryError
 
-from hostbench.model.jobs import JobView, StackState
+from hostbench.model.jobs import JobView, QueueMemory, StackState
 from orchestrator.queue.connection import Scripts, flat, key
 from orchestrator.queue.record import (
     MICROSECONDS,
@@ -30,6 +32,11 @@ ENDED_KEPT_S = 7 * 86400.0
 ENDED_MOST = 20_000
 FORGET_BATCH = 200
 SCAN_BATCH = 500
+# Of what Redis may use (maxmemory): above the first share the oldest ended jobs are forgotten,
+# above the second nothing new is accepted. The rest is for the jobs that run, and for points.
+FORGET_SHARE, REFUSE_SHARE = 0.5, 0.8
+# Of a Redis without maxmemory.
+FORGET_BYTES = 200 << 20
 
 Lease = Literal["held", "cancel", "gone"]
 
@@ -64,8 +71,9 @@ class JobStore:
     # ---- from submission to start ----
 
     def enqueue(self, job: NewJob, idempotency: str | None, body: bytes) -> Enqueued:
-        """Accepts a job, once for each idempotency key; `body` is that of the request."""
-        outcome, job_id, *place = self._run(
+        """Accepts a job, once for each idempotency key; `body` is that of the request. Raises
+        OutOfMemoryError when Redis is full, with the remedy."""
+        outcome, job_id, *place = self._take_up(
             "enqueue",
             job.id,
             _digest(idempotency.encode()) if idempotency is not None else "",
@@ -78,6 +86,17 @@ class JobStore:
         )
         view = queued_view(job, *map(int, place)) if place else None
         return Enqueued(outcome, job_id, view)
+
+    def _take_up(self, name: str, *arguments: str | int) -> Any:
+        """Run a script that adds a job. Raises OutOfMemoryError with the remedy."""
+        memory = self.memory()
+        if memory.full:
+            self.forget()
+            memory = self.memory()
+        if not memory.full:
+            with contextlib.suppress(OutOfMemoryError):
+                return self._run(name, *arguments, grows=True)
+        raise OutOfMemoryError(memory.refusal)
 
     def submitted(self, idempotency: str, body: bytes) -> Enqueued | None:
         """What was submitted with this key before; None: nothing."""
@@ -125,16 +144,18 @@ class JobStore:
         live: Sequence[str] = (),
         events: Sequence[str] = (),
     ) -> bool:
-        """Notes state, fields and events in one step; `live` ones are only published, before.
-        `number` counts the calls for this fence: a second call with the same one does nothing.
+        """Notes state, fields and events in one step; `live` ones are only published, before. So
+        are all events while Redis is full. `number` counts the calls for this fence: a second call
+        with the same one does nothing.
 
         False: the job is no longer this fence's, and nothing was written.
         """
         pairs = flat(dict(fields or {}))
-        counts = (len(pairs), len(live))
-        answer = self._run(
-            "record", job.id, job.fence, number, state or "", *counts, *pairs, *live, *events
-        )
+        call = ("record", job.id, job.fence, number, state or "", len(pairs))
+        try:
+            answer = self._run(*call, len(live), *pairs, *live, *events, grows=True)
+        except OutOfMemoryError:
+            answer = self._run(*call, len(live) + len(events), *pairs, *live, *events)
         return bool(answer)
 
     def finish(
@@ -163,9 +184,10 @@ class JobStore:
         return Changed(*self._run("cancel", job_id))
 
     def resume(self, job_id: str, priority: int, archived: Mapping[str, str]) -> Changed:
-        """Queues an ended job again; `archived` are its fields if Redis no longer knows them."""
-        answer = self._run("resume", job_id, worth_us(priority), QUEUED_MOST, *flat(dict(archived)))
-        return Changed(*answer)
+        """Queues an ended job again; `archived` are its fields if Redis no longer knows them.
+        Raises OutOfMemoryError when Redis is full, with the remedy."""
+        fields = flat(dict(archived))
+        return Changed(*self._take_up("resume", job_id, worth_us(priority), QUEUED_MOST, *fields))
 
     # ---- housekeeping: any orchestrator does it ----
 
@@ -174,11 +196,43 @@ class JobStore:
         return [(job_id, state) for job_id, state in self._run("reap")]
 
     def forget(self) -> int:
-        """Drops what ended long ago; how many jobs."""
+        """Drop what ended long ago, and the oldest ended jobs while Redis uses too much memory;
+        return how many jobs."""
         kept_us = int(ENDED_KEPT_S * MICROSECONDS)
-        return cast(int, self._run("forget", kept_us, ENDED_MOST, FORGET_BATCH))
+        dropped = 0
+        while True:
+            pressed = int(_is_pressed(self.memory()))
+            batch = cast(int, self._run("forget", kept_us, ENDED_MOST, FORGET_BATCH, pressed))
+            dropped += batch
+            if batch < FORGET_BATCH:
+                return dropped
+
+    def bound_ended(self) -> None:
+        """Bound what an older version kept of the jobs that have ended; the present one does so
+        when they end."""
+        ids = cast(list[str], self._redis.zrange(key("ended"), 0, -1))
+        for start in range(0, len(ids), FORGET_BATCH):
+            self._run("bound_ended", *ids[start : start + FORGET_BATCH])
 
     # ---- looking ----
+
+    def memory(self) -> QueueMemory:
+        """What Redis uses, and the ended jobs that it keeps."""
+        with self._redis.pipeline(transaction=False) as pipeline:
+            pipeline.info("memory")
+            pipeline.zcard(key("ended"))
+            pipeline.zrange(key("ended"), 0, 0, withscores=True)
+            info, ended, oldest = pipeline.execute()
+        # As Redis compares it with maxmemory.
+        used = info["used_memory"] - info.get("mem_not_counted_for_evict", 0)
+        limit = info["maxmemory"] or None
+        return QueueMemory(
+            used_bytes=used,
+            limit_bytes=limit,
+            full=limit is not None and used >= REFUSE_SHARE * limit,
+            ended_jobs=ended,
+            oldest_ended_unix_s=oldest[0][1] / MICROSECONDS if oldest else None,
+        )
 
     def view(self, job_id: str) -> JobView | None:
         """The job; None: Redis does not know it."""
@@ -262,6 +316,11 @@ class JobStore:
         for job_id, count in zip(counted, counts, strict=True):
             positions[job_id] += count
         return positions
+
+
+def _is_pressed(memory: QueueMemory) -> bool:
+    limit = memory.limit_bytes
+    return memory.used_bytes > (FORGET_BYTES if limit is None else FORGET_SHARE * limit)
 
 
 def _digest(content: bytes) -> str:

@@ -114,6 +114,7 @@ class Scheduler:
         self._away = False
         self._reap_at_s = 0.0
         self._forget_at_s = 0.0
+        self._bounded = False
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
@@ -171,6 +172,9 @@ class Scheduler:
         for job_id, state in self._store.reap():
             log.warning("lease_expired", job=job_id, state=state)
             self._on_reaped(job_id, StackState(state))
+        if not self._bounded:
+            self._store.bound_ended()
+            self._bounded = True
         if time.monotonic() >= self._forget_at_s:
             self._store.forget()
             self._forget_at_s = time.monotonic() + FORGET_EVERY_S

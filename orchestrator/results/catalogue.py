@@ -53,7 +53,11 @@ class Catalogue:
         views = self._views(ids[:limit])
         shown_views = _within(views, ANSWER_BYTES_MOST)
         more = len(ids) > limit or len(shown_views) < len(views)
-        return JobList(jobs=shown_views, next=shown_views[-1].id if more and shown_views else None)
+        return JobList(
+            jobs=shown_views,
+            next=shown_views[-1].id if more and shown_views else None,
+            memory=self._jobs.memory(),
+        )
 
     def _place(self, job_id: str) -> Place:
         return (self._jobs.submitted_unix_s(job_id) or submitted_unix_s(job_id), job_id)

@@ -309,10 +309,10 @@ def test_a_list_is_fetched_page_by_page(server: CannedServer) -> None:
 
     with Orchestrator(server.connection()) as orchestrator:
         server.answers["/jobs"] = [page("a"), page(None)]
-        assert len(orchestrator.jobs(0)[0]) == 4
+        assert len(orchestrator.jobs(0).jobs) == 4
         server.answers["/jobs"] = page("more")
-        found, older = orchestrator.jobs(3, "running", "node")
-    assert len(found) == 3 and older
+        found = orchestrator.jobs(3, "running", "node")
+    assert len(found.jobs) == 3 and found.next is not None
     assert server.asked[1].query == f"limit={api.PAGE_JOBS}&before=a"
     assert server.asked[2].query == "state=running&host=node&limit=3"
     assert server.asked[3].query == "state=running&host=node&limit=1&before=more"

@@ -54,9 +54,9 @@ class StackParts:
     def __exit__(self, *exception: Any) -> None:
         self._stack.__exit__(*exception)
 
-    def orchestrator(self, name: str = "orchestrator") -> OrchestratorProcess:
-        """A running orchestrator."""
-        one = OrchestratorProcess(self.root / name, self.redis.url, self.results)
+    def orchestrator(self, name: str = "orchestrator", **environment: str) -> OrchestratorProcess:
+        """A running orchestrator, with these settings beside its own."""
+        one = OrchestratorProcess(self.root / name, self.redis.url, self.results, **environment)
         return self._stack.enter_context(one)
 
     def host(

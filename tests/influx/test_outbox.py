@@ -202,6 +202,23 @@ def test_dead_letters_are_bounded(
     assert redis_client.llen(DEAD) == 4
 
 
+def test_a_full_redis_takes_no_points_and_is_emptied(
+    redis_server: RedisServer, redis_client: redis.Redis, influx: InfluxClient
+) -> None:
+    """Also of rejected points, and by a writer that comes later."""
+    outbox = Outbox(redis_client)
+    influx.write([f"result,host=alpha value=0 {NOW_MS}"])
+    bad = Point("result", {"host": "alpha"}, {"value": "a string"}, NOW_MS - 5000)
+    outbox.put([*points(10), bad])
+    redis_client.config_set("maxmemory", "500kb")
+    with pytest.raises(redis.exceptions.OutOfMemoryError):
+        outbox.put(points(1))
+    with writing(redis_server, influx):
+        wait_until(lambda: outbox.status().entries == 0)
+    assert stored(influx) == list(range(10))
+    assert outbox.status().dead_letters == 1
+
+
 def test_a_dead_writers_entries_are_taken_over(
     redis_server: RedisServer, redis_client: redis.Redis, influx: InfluxClient
 ) -> None:

@@ -318,6 +318,8 @@ def test_metrics_tell_of_jobs_and_dispatch(stack: Stack, finished: str) -> None:
     assert "hostbench_redis_up 1.0" in text
     assert "hostbench_dispatch_seconds_count" in text
     assert "hostbench_leases " in text
+    assert "hostbench_redis_used_bytes " in text and "hostbench_redis_full 0.0" in text
+    assert "hostbench_redis_oldest_ended_seconds " in text
 
 
 def test_health_needs_no_key_and_names_each_part(stack: Stack) -> None:
@@ -363,7 +365,8 @@ def test_jobs_are_listed_page_by_page(stack: Stack) -> None:
         assert [job["id"] for job in newest] == [*ids[::-1], holder]
         assert [job["position"] for job in newest] == [5, 4, 3, 2, 1, None]
         elsewhere = stack.client.get("/jobs", params={"host": "elsewhere"}).json()
-        assert elsewhere == {"jobs": [], "next": None}
+        assert (elsewhere["jobs"], elsewhere["next"]) == ([], None)
+        assert elsewhere["memory"]["used_bytes"] > 0 and not elsewhere["memory"]["full"]
     finally:
         for job in (*ids, holder):
             stack.client.delete(f"/jobs/{job}")
@@ -433,10 +436,15 @@ def test_a_job_that_redis_forgot_is_answered_from_its_files(stack: Stack, finish
     wait_for_file(stack.orchestrator.results / finished / "job.json", '"succeeded"')
     paths = (f"/jobs/{finished}", f"/jobs/{finished}/result")
     before = [stack.client.get(path).json() for path in paths]
+    with stack.redis.client() as client:
+        client.delete(f"{{hostbench}}:events:{finished}")
+    expired = list(stack.orchestrator.events(finished))
     forget(stack, finished)
     assert [stack.client.get(path).json() for path in paths] == before
-    ((_, event),) = stack.orchestrator.events(finished)
+    assert list(stack.orchestrator.events(finished)) == expired
+    ((_, event),) = expired
     assert (event["event"], event["state"]) == ("state", "succeeded")
+    assert event["result"] == paths[1]
     for params in ({}, {"state": "succeeded"}, {"host": HOST}):
         listed = stack.client.get("/jobs", params={"limit": 500, **params}).json()["jobs"]
         assert [job for job in listed if job["id"] == finished] == before[:1]

@@ -1,14 +1,18 @@
 """The scripts in a real Redis: queues, leases, fences, ends."""
 
+import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
+from redis.exceptions import OutOfMemoryError
 
 from hostbench.base.errors import UsageError
 from hostbench.host.inventory import merged_inventory
 from hostbench.model.host import HostInventory, ScratchPlace
-from hostbench.model.jobs import StackState
+from hostbench.model.jobs import JobSpec, StackState
+from hostbench.plan.suite import built_in_suites, load_known_suite
 from orchestrator.queue import hosts as store_hosts
 from orchestrator.queue import jobs as limits
 from orchestrator.queue.connection import key
@@ -27,6 +31,8 @@ from tests.orchestrator.jobs import (
 from tests.stack.redis_server import RedisServer
 
 MANY = 1000
+# Of a job that has ended, in Redis.
+BYTES_A_JOB_MOST = 2_500
 
 
 def started(store: JobStore, owner: str = "one", most: int = MANY) -> list[str]:
@@ -478,6 +484,89 @@ def test_ended_jobs_are_forgotten_at_last(
         left = set(client.scan_iter(key("job:*"))) | set(client.scan_iter(key("events:*")))
     assert left == {key("job", ids[4]), key("events", ids[4])}
     assert [job_id for _, job_id in store.newest(None, None)] == [ids[4]]
+
+
+def run_quick(store: JobStore, state: StackState = StackState.SUCCEEDED) -> str:
+    """A job with the suite, and events of the sizes, of `hostbench submit quick`; its id."""
+    suite = load_known_suite(built_in_suites()["quick"])
+    job = replace(new_job("a"), suite=suite, spec=JobSpec(suite="quick"))
+    assert store.enqueue(job, None, BODY).outcome == "queued"
+    held = one_started(store)
+    begin(store, held)
+    for number, size in enumerate((130_000, *[3_000] * 30), start=2):
+        assert store.record(held, number=number, events=[json.dumps({"event": "x" * size})])
+    assert store.finish(held, state, None, {"exit_code": "0"})
+    return job.id
+
+
+def used_bytes(store: JobStore) -> int:
+    return store.memory().used_bytes
+
+
+def test_an_ended_job_is_a_summary_once_its_events_have_expired(
+    store: JobStore, hosts: HostStore, redis_server: RedisServer
+) -> None:
+    register(hosts, "a")
+    run_quick(store)
+    with redis_server.client() as client:
+        client.delete(*client.scan_iter(key("events:*")))
+        before = used_bytes(store)
+        ids = [run_quick(store) for _ in range(200)]
+        for job_id in ids:
+            assert 0 < client.ttl(key("events", job_id)) <= 600
+            client.delete(key("events", job_id))  # as Redis does then
+    assert (used_bytes(store) - before) / len(ids) <= BYTES_A_JOB_MOST
+    assert [view.state for view in store.views(ids)] == ["succeeded"] * len(ids)
+
+
+def test_what_an_older_version_kept_of_ended_jobs_is_bounded(
+    store: JobStore, hosts: HostStore, redis_server: RedisServer
+) -> None:
+    register(hosts, "a")
+    ended, lost = run_quick(store), run_quick(store, StackState.LOST)
+    queued = queue(store, "b")
+    with redis_server.client() as client:
+        client.hset(key("job", ended), "suite", "{}")
+        for job_id in (ended, lost, queued):
+            client.persist(key("events", job_id))
+        store.bound_ended()
+        assert 0 < client.ttl(key("events", ended)) <= 600
+        assert client.ttl(key("events", queued)) == -1
+        kept = [client.hexists(key("job", job_id), "suite") for job_id in (ended, lost, queued)]
+    assert kept == [False, True, True]
+    assert store.resume(lost, 0, {}).outcome == "queued"
+    with redis_server.client() as client:
+        assert client.ttl(key("events", lost)) == -1, "its events begin anew"
+
+
+def test_a_full_redis_forgets_ended_jobs_before_it_refuses_new_ones(
+    store: JobStore, hosts: HostStore, redis_server: RedisServer
+) -> None:
+    register(hosts, "a")
+    old, recent = run_quick(store), run_quick(store)
+    with redis_server.client() as client:
+        old_us = int((time.time() - 3600) * 1e6)
+        client.zadd(key("ended"), {old: old_us})
+        try:
+            client.config_set("maxmemory", used_bytes(store) * 6 // 5)
+            queue(store, "b")
+            assert [view.id for view in store.views([old, recent])] == [recent]
+            assert not client.exists(key("events", recent)), "of a moment ago only the events go"
+            running = queue(store, "a")
+            held = one_started(store)
+            client.config_set("maxmemory", "500kb")
+            for refused in (lambda: queue(store, "a"), lambda: store.resume(old, 0, {})):
+                with pytest.raises(OutOfMemoryError, match=r"cancel queued jobs, or .*maxmemory"):
+                    refused()
+            # What was accepted goes on; its events are published and not kept.
+            before = client.xlen(key("events", running))
+            assert store.record(held, number=1, fields={"begun": "1"}, events=['{"event": "case"}'])
+            assert client.xlen(key("events", running)) == before
+            assert store.renew(held) == "held"
+            assert hosts.renew(registration("a"))
+            assert store.finish(held, StackState.SUCCEEDED, None, {})
+        finally:
+            client.config_set("maxmemory", 0)
 
 
 def test_hosts_that_are_gone_for_as_long_are_forgotten_too(

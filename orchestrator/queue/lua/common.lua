@@ -13,9 +13,12 @@
 -- alive:NEED        there while a registration is fresh, with a time to live
 -- freed             hash: since when a host could take a job, in microseconds
 -- fence             the last fence
--- events:ID         stream of the job's durable events; live:ID is the channel of all its events
+-- events:ID         stream of the job's durable events, with a time to live once the job has ended;
+--                   live:ID is the channel of all its events
 -- wake              channel: something may start. cancel: channel, a job that is to stop
 local P = KEYS[1]
+-- As long as a client tries to connect again (hostbench/client/events.py).
+local EVENTS_KEPT_S = 600
 
 local function now_us()
     local now = redis.call('TIME')
@@ -102,11 +105,21 @@ local function release(id, job)
     wake()
 end
 
+-- What is kept of a job that has ended: a summary, and for a while its events. The suite is kept
+-- where the job can be resumed.
+local function bound_ended(id, state)
+    redis.call('EXPIRE', P .. 'events:' .. id, EVENTS_KEPT_S, 'NX')
+    if state == 'succeeded' then
+        redis.call('HDEL', job_key(id), 'suite')
+    end
+end
+
 local function end_job(id, state, reason)
     local now = digits(now_us())
     redis.call('HSET', job_key(id), 'ended_us', now)
     redis.call('ZADD', P .. 'ended', now, id)
     set_state(id, state, reason)
+    bound_ended(id, state)
 end
 
 -- Into the queue again, where it stood: nothing of it was measured.

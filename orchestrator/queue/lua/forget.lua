@@ -1,7 +1,10 @@
 -- Drops jobs that ended long ago, whose results stay, and hosts that have been gone for as long.
--- ARGV: microseconds an ended job is kept, most ended jobs, most to drop in one call.
+-- ARGV: microseconds an ended job is kept, most ended jobs, most to drop in one call, and 1 where
+--       Redis uses too much memory: then the oldest ended jobs are dropped, too, and the events of
+--       those that ended a moment ago.
 -- Returns how many jobs were dropped.
 local kept_us, most, batch = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local pressed = ARGV[4] == '1'
 local gone = redis.call('ZRANGEBYSCORE', P .. 'hosts', '-inf', digits(now_us() - kept_us),
     'LIMIT', 0, batch)
 for _, host in ipairs(gone) do
@@ -12,19 +15,26 @@ for _, host in ipairs(gone) do
         redis.call('DEL', P .. 'host:' .. host)
     end
 end
-local old = redis.call('ZRANGEBYSCORE', P .. 'ended', '-inf', digits(now_us() - kept_us),
-    'LIMIT', 0, batch)
-local beyond = math.min(redis.call('ZCARD', P .. 'ended') - most, batch)
-if #old < beyond then
-    old = redis.call('ZRANGE', P .. 'ended', 0, beyond - 1)
-end
-for _, id in ipairs(old) do
-    local state = redis.call('HGET', job_key(id), 'state')
-    redis.call('ZREM', P .. 'ended', id)
-    redis.call('ZREM', P .. 'jobs', id)
-    if state then
-        redis.call('ZREM', P .. 'state:' .. state, id)
+-- A client that waits for a job looks at it once it has ended.
+local moment_us = math.min(kept_us, EVENTS_KEPT_S * 1000000)
+local beyond = redis.call('ZCARD', P .. 'ended') - most
+local oldest = redis.call('ZRANGE', P .. 'ended', 0, batch - 1, 'WITHSCORES')
+local dropped = 0
+for i = 1, #oldest, 2 do
+    local id, age_us = oldest[i], now_us() - tonumber(oldest[i + 1])
+    if age_us >= kept_us or dropped < beyond or (pressed and age_us >= moment_us) then
+        local state = redis.call('HGET', job_key(id), 'state')
+        redis.call('ZREM', P .. 'ended', id)
+        redis.call('ZREM', P .. 'jobs', id)
+        if state then
+            redis.call('ZREM', P .. 'state:' .. state, id)
+        end
+        redis.call('DEL', job_key(id), P .. 'events:' .. id)
+        dropped = dropped + 1
+    elseif pressed then
+        redis.call('DEL', P .. 'events:' .. id)
+    else
+        break
     end
-    redis.call('DEL', job_key(id), P .. 'events:' .. id)
 end
-return #old
+return dropped
