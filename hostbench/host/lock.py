@@ -27,15 +27,13 @@ from typing import Any
 
 from hostbench.base.errors import BusyError, HostbenchError, ResourceError, shown
 from hostbench.base.interrupt import Interrupt
+from hostbench.model.service import FENCE_MOST
 
 LOCK_NAME = "hostbench.lock"
 LOCK_DIRECTORY = Path("/run/lock")
 LOCK_SCHEMA = 1
 CONTENT_BYTES_MOST = 4096
 NUMBER_MOST = 2**62
-# Fences are milliseconds since 1970. One that is further ahead of this host's clock was made up or
-# is a mistake: if it were accepted, it would lock out every job.
-FENCE_AHEAD_MS_MOST = 3_600_000
 HOLDER_CHARACTERS_MOST = 200
 RETRY_S = 0.2
 # Changes of the content take microseconds; one that takes longer is stopped or malicious.
@@ -310,13 +308,8 @@ def _holder(claim: Claim) -> dict[str, Any]:
 def _fence(holder_or_content: dict[str, Any]) -> int | None:
     """Anybody may write into the file: whatever is no fence counts as none."""
     fence = holder_or_content.get("fence")
-    known = isinstance(fence, int) and not isinstance(fence, bool) and 0 <= fence <= fence_most()
+    known = isinstance(fence, int) and not isinstance(fence, bool) and 0 <= fence <= FENCE_MOST
     return fence if known else None
-
-
-def fence_most() -> int:
-    """The highest fence that can be one now."""
-    return int(time.time() * 1000) + FENCE_AHEAD_MS_MOST
 
 
 def _valid_fields(holder: dict[str, Any]) -> dict[str, str | int | float]:

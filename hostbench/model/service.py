@@ -80,7 +80,11 @@ def _one_host(text: str) -> str:
 IpAddress = Annotated[str, StringConstraints(max_length=64), AfterValidator(_one_host)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 SessionToken = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{32}|[0-9a-f]{64})$")]
-Fence = Annotated[int, Field(ge=0, le=2**62)]
+# Fences begin at the milliseconds since 1970, which stay below this until 2286, and then grow by
+# jobs. A larger number in a lock file was made up: anybody may write there.
+FENCE_MOST = 10**13
+# What JSON readers and Lua keep exactly.
+Fence = Annotated[int, Field(ge=0, le=2**53 - 1)]
 ToolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
 
@@ -254,13 +258,15 @@ class Registration(BodyModel):
     """The body of POST /hosts: a service of a host says where it is, and renews that.
 
     `instance` is new at every start of the service, so that the orchestrator reads its table and
-    its inventory anew. `url`: http://name:port, or unix:/path of a socket.
+    its inventory anew. `url`: http://name:port, or unix:/path of a socket. `fence`: the highest in
+    the host's lock file; the next job gets a higher one.
     """
 
     host: HostName
     subsystem: KnownSubsystem
     url: ServiceUrl
     instance: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8,64}$")]
+    fence: Annotated[int, Field(ge=0, le=FENCE_MOST)] = 0
 
 
 class Registered(BodyModel):

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
-from hostbench.host.lock import fence_most
 from hostbench.model.events import ParamValue
 from hostbench.model.result import OWN_TOOL
 from hostbench.model.service import (
@@ -36,7 +35,6 @@ def admitted(request: TrialRequest, program: Program) -> Trial:
     subsystem = program.table.subsystem
     workload = known_workload(request.workload, program)
     check_program(request.sha256, program)
-    check_fence(request.fence)
     own = request.tool == OWN_TOOL
     if own and request.beside is not None:
         raise invalid("beside", "beside stands in a peer's trial only; remove it, or name a tool")
@@ -92,16 +90,6 @@ def check_program(sha256: str | None, program: Program) -> None:
             f"{program.table.program} here is another build than the one of the request; "
             "start the job again",
             sha256=program.sha256,
-        )
-
-
-def check_fence(fence: int | None) -> None:
-    """Raises Problem for one that no job can have."""
-    if fence is not None and fence > fence_most():
-        raise invalid(
-            "fence",
-            f"fence {fence} is more than an hour ahead of this host's clock; give the "
-            "milliseconds since 1970 at the start of the job, or set the clocks",
         )
 
 

@@ -8,6 +8,7 @@ import httpx
 import structlog
 
 from hostbench.base.tls import trusting
+from hostbench.host.lock import fence_of
 from hostbench.model.service import Registered, Registration
 from hostbench.remote.client import ANSWER_S_MOST, HOST_S_MOST
 from hostbench.service.metrics import Metrics
@@ -34,6 +35,7 @@ class Registrar:
         self._ca_file = settings.ca_file
         self._runner = runner
         self._metrics = metrics
+        self._lock = settings.lock
         key = settings.service_key.get_secret_value()
         self._headers = {"Authorization": f"Bearer {key}"}
         self._registration = Registration(
@@ -70,7 +72,7 @@ class Registrar:
         try:
             answer = await client.post(
                 self._address,
-                content=self._registration.model_dump_json(),
+                content=self._present().model_dump_json(),
                 headers={"Content-Type": "application/json"},
                 timeout=httpx.Timeout(RENEWAL_S_MOST, read=answer_s),
             )
@@ -87,6 +89,9 @@ class Registrar:
         self._trouble = ""
         self.has_registered = True
         return min(RENEW_S, max(RENEW_S_LEAST, renew_s))
+
+    def _present(self) -> Registration:
+        return self._registration.model_copy(update={"fence": fence_of(self._lock)})
 
     def _failed(self, why: str) -> None:
         """Says so once, not at every attempt."""

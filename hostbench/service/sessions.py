@@ -26,7 +26,6 @@ from hostbench.programs.program import Program
 from hostbench.programs.subsystem import tools_of
 from hostbench.run.local import text_descriptor
 from hostbench.service.admission import (
-    check_fence,
     check_peer,
     check_program,
     checked_peer_params,
@@ -47,7 +46,6 @@ OVERTIME_S = 5.0
 def admitted_session(request: SessionRequest, program: Program, net_address: str | None) -> Work:
     """The session. Raises Problem naming the first field that is wrong. `net_address`: see
     Settings."""
-    check_fence(request.fence)
     bind = _bind(request.allowed_address, net_address)
     if request.tool == OWN_TOOL:
         check_program(request.sha256, program)

@@ -53,6 +53,8 @@ WorkEvent = TrialEvent | SessionEvent | SessionEndEvent
 # What still runs so long after the trial was ended is killed: a second after its lease ran out
 # nothing may be left of a trial, and the job with the higher fence waits.
 HURRY_S = 0.5
+# A guard that looks so late was stopped with its process.
+OVERSLEPT_S = 1.0
 
 
 class Work(Protocol):
@@ -123,7 +125,12 @@ class Guard:
         self._thread.join()
 
     def _watch(self) -> None:
+        looked_s = time.monotonic()
         while not self._done.wait(min(FENCE_LOOK_S, self._lease.left_s)):
+            if time.monotonic() - looked_s > FENCE_LOOK_S + OVERSLEPT_S:
+                # The caller may have been stopped as well: it gets a whole lease again.
+                self._lease.renew()
+            looked_s = time.monotonic()
             ending = self._ending()
             if ending is not None:
                 self._end(ending)

@@ -15,7 +15,6 @@ from hostbench.host.inventory import merged_inventory
 from hostbench.model.host import HostInventory
 from hostbench.model.service import Registration, ServiceTable
 from orchestrator.queue.connection import Scripts, flat, key
-from orchestrator.queue.jobs import ALIVE_S
 from orchestrator.queue.plans import PlannedHost
 from orchestrator.queue.record import MICROSECONDS
 
@@ -112,7 +111,7 @@ class HostStore:
             registration.subsystem,
             registration.url,
             registration.instance,
-            int(ALIVE_S * 1000),
+            registration.fence,
             *facts,
         )
         return cast(str, answer)

@@ -108,7 +108,7 @@ class JobStore:
 
     def dispatch(self, owner: str, most: int) -> list[StartedJob]:
         """Starts every job whose time has come, `most` at most; they hold leases then."""
-        answer = self._run("dispatch", owner, _milliseconds(LEASE_S), most)
+        answer = self._run("dispatch", owner, most)
         return [
             StartedJob(job_id, int(fence), owner, int(waited_us) / MICROSECONDS)
             for job_id, fence, waited_us in answer
@@ -129,10 +129,7 @@ class JobStore:
 
     def renew(self, job: StartedJob) -> Lease:
         """Keeps its leases. gone: they are no longer its; cancel: it is to stop."""
-        answer = self._run(
-            "renew", job.id, job.fence, job.owner, _milliseconds(LEASE_S), _milliseconds(ALIVE_S)
-        )
-        return cast(Lease, answer)
+        return cast(Lease, self._run("renew", job.id, job.fence, job.owner))
 
     def record(
         self,
@@ -191,9 +188,13 @@ class JobStore:
 
     # ---- housekeeping: any orchestrator does it ----
 
-    def reap(self) -> list[tuple[str, str]]:
-        """Ends the jobs whose leases are gone; (job, state) each."""
-        return [(job_id, state) for job_id, state in self._run("reap")]
+    def reap(self, silent: Mapping[str, str]) -> tuple[list[tuple[str, str]], dict[str, str]]:
+        """End the leases and registrations whose signs of life are `silent`, and the jobs without
+        leases; (job, state) each, and all signs of life: see orchestrator/queue/signs.py."""
+        reaped, signs = self._run("reap", *flat(dict(silent)))
+        return [(job_id, state) for job_id, state in reaped], dict(
+            zip(signs[::2], signs[1::2], strict=True)
+        )
 
     def forget(self) -> int:
         """Drop what ended long ago, and the oldest ended jobs while Redis uses too much memory;
@@ -325,7 +326,3 @@ def _is_pressed(memory: QueueMemory) -> bool:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _milliseconds(seconds: float) -> int:
-    return int(seconds * 1000)

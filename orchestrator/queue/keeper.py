@@ -1,8 +1,9 @@
 """Keeps the leases of the jobs that run here, and stops a job that may no longer go on.
 
 A lease that is not renewed in time is given to another job. So a trial ends before its lease
-does: on this process's own clock, whatever Redis, the network or the system clock do, and also when
-this process itself was stopped for a while.
+does: on this process's own clock, whatever Redis, the network or the system clock do. A process
+that was stopped for longer asks Redis whether the lease is still its own: where everything was
+suspended, nobody else has it.
 """
 
 import signal
@@ -24,12 +25,14 @@ RENEW_S = 5.0
 MARGIN_S = 3.0
 # After an attempt that failed.
 RETRY_S = 0.5
+# A thread that comes so late to the end of a lease was stopped with its process.
+OVERSLEPT_S = 0.5
 
 log = structlog.get_logger()
 
 
 def now_s() -> float:
-    """A clock that cannot be set and that counts while the machine sleeps, as Redis' may."""
+    """A clock that cannot be set and that counts while this machine sleeps: others may not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -76,6 +79,7 @@ class HeldJob(Interrupt):
         self._lost = False
         self._closed = False
         self._stopping = threading.Lock()
+        self.is_held: Callable[[HeldJob], bool] = lambda _: False
 
     def stop(self, why: Stop) -> None:
         """Stop the job; the first reason counts. The job may have ended meanwhile."""
@@ -110,7 +114,8 @@ class HeldJob(Interrupt):
     def lost(self) -> bool:
         """Whether another job may have its leases. Reads the clock itself: after a SIGCONT this may
         run before the keeper does."""
-        if self.left_s <= 0:
+        late_s = -self.left_s
+        if not self._lost and late_s >= 0 and not (late_s > OVERSLEPT_S and self.is_held(self)):
             self.lose()
         return self._lost
 
@@ -154,6 +159,7 @@ class Keeper:
             # It was lost, queued again and comes back before its first thread has ended.
             before = self._held.get(held.job.id)
             self._held[held.job.id] = held
+            held.is_held = self._is_held
             self._changed.notify_all()
         if before is not None:
             before.lose()
@@ -223,16 +229,25 @@ class Keeper:
 
     def _renew_each(self) -> None:
         for held in self._all():
-            requested_s = now_s()
-            if held.due_s > requested_s or held.lost:
-                continue
-            answer = self._renew(held.job)
-            if answer == "gone":
+            if held.due_s <= now_s() and not held.lost and not self._renew_one(held):
                 held.lose()
-                continue
-            held.renewed(requested_s)
-            if answer == "cancel":
-                held.stop(Stop.CANCELLED)
+
+    def _renew_one(self, held: HeldJob) -> bool:
+        """False: its leases are gone. Raises RedisError."""
+        requested_s = now_s()
+        answer = self._renew(held.job)
+        if answer == "gone":
+            return False
+        held.renewed(requested_s)
+        if answer == "cancel":
+            held.stop(Stop.CANCELLED)
+        return True
+
+    def _is_held(self, held: HeldJob) -> bool:
+        try:
+            return self._renew_one(held)
+        except RedisError:
+            return False
 
     def _postpone(self) -> None:
         """Redis is away for one as for all."""

@@ -13,14 +13,15 @@ from orchestrator.queue.connection import key
 from orchestrator.queue.jobs import JobStore
 from orchestrator.queue.keeper import now_s, repeat_while
 from orchestrator.queue.record import StartedJob
+from orchestrator.queue.signs import LOOK_S, SignWatch
 
 # Redis gets a ping after so long without a message.
 SILENCE_S = 15.0
 RETRY_S = 1.0
 WAKE, CANCEL = key("wake"), key("cancel")
 log = structlog.get_logger()
-# The scheduler looks this often in case a wake-up message was lost.
-TICK_S = 1.0
+# The scheduler looks this often also in case a wake-up message was lost.
+TICK_S = LOOK_S
 FORGET_EVERY_S = 60.0
 # One thread a job.
 JOBS_MOST = 64
@@ -112,6 +113,7 @@ class Scheduler:
         self._wake = threading.Event()
         self._closed = False
         self._away = False
+        self._signs = SignWatch()
         self._reap_at_s = 0.0
         self._forget_at_s = 0.0
         self._bounded = False
@@ -169,7 +171,9 @@ class Scheduler:
             time.sleep(TICK_S)  # what is queued again would be tried again at once
 
     def _clear_up(self) -> None:
-        for job_id, state in self._store.reap():
+        reaped, signs = self._store.reap(self._signs.silent())
+        self._signs.look(signs)
+        for job_id, state in reaped:
             log.warning("lease_expired", job=job_id, state=state)
             self._on_reaped(job_id, StackState(state))
         if not self._bounded:

@@ -41,12 +41,13 @@ SHORT_THEN_LONG: dict[str, Any] = {
 class StackParts:
     """One Redis, any number of orchestrators and hosts; all are ended with it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, **environment: str) -> None:
+        """`environment` adds to that of Redis."""
         self.root = root
         self.results = root / "results"
         self._stack = contextlib.ExitStack()
         self._services: dict[str, ServiceProcess] = {}
-        self.redis = self._stack.enter_context(RedisServer(root / "redis"))
+        self.redis = self._stack.enter_context(RedisServer(root / "redis", **environment))
 
     def __enter__(self) -> "StackParts":
         return self
@@ -65,6 +66,7 @@ class StackParts:
         name: str = "bench-1",
         script: str | None = None,
         subsystem: str = "cpu",
+        **environment: str,
     ) -> ServiceProcess:
         """A host with a service that is registered; `script`: of the scripted program, in place of
         the real one. Called again for another subsystem, it adds a service to the host."""
@@ -79,6 +81,7 @@ class StackParts:
             HOSTBENCH_ORCHESTRATOR_URL=orchestrator.url,
             SCRIPT=script or "",
         )
+        service.environment |= environment
         self._stack.enter_context(service)
         self._services[name] = service
         orchestrator.wait_for_host(name, subsystem=subsystem)

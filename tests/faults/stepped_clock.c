@@ -26,7 +26,18 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     if (!real)
         real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
     int error = real(clock, now);
-    if (clock == CLOCK_REALTIME)
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
         now->tv_sec += step_s();
+    return error;
+}
+
+/* What Redis reads. */
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    (void)zone;
+    struct timespec precise;
+    int error = clock_gettime(CLOCK_REALTIME, &precise);
+    now->tv_sec = precise.tv_sec;
+    now->tv_usec = precise.tv_nsec / 1000;
     return error;
 }

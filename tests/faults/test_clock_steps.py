@@ -6,33 +6,24 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-from tests.compiled import STRICT, compiled
 from tests.faults.command import PROGRAMS, Command, end_of
+from tests.faults.stepped_clock import HOURS_S, SteppedClock
 
-SOURCE = Path(__file__).with_name("stepped_clock.c")
-HOURS_S = 3600
 RUN = (
     "run", "--workload", "cpu.clock", "--param", "duration_s=0.2", "--trials", "4",
     "--idle-policy", "force",
 )  # fmt: skip
 
 
-def set_step(file: Path, seconds: int) -> None:
-    with file.open("r+b") as opened:
-        opened.write(seconds.to_bytes(8, "little", signed=True))
-
-
 @pytest.mark.parametrize("step_s", [8 * HOURS_S, -8 * HOURS_S])
 def test_a_step_between_two_trials(tmp_path: Path, step_s: int) -> None:
-    file = tmp_path / "step"
-    file.write_bytes(bytes(8))
-    shim = compiled("stepped_clock.so", [SOURCE], [*STRICT, "-shared", "-fPIC", "-ldl"])
-    command = Command(tmp_path, PROGRAMS, LD_PRELOAD=str(shim), HOSTBENCH_TEST_STEP_FILE=str(file))
+    clock = SteppedClock(tmp_path / "step")
+    command = Command(tmp_path, PROGRAMS, **clock.environment)
     process = command.start(*RUN)
     assert process.stderr is not None
     while "[1/4]" not in (line := process.stderr.readline()):
         assert line, "the first trial was not shown"
-    set_step(file, step_s)
+    clock.step(step_s)
     ended = end_of(process)
     assert ended.code == ExitCode.OK, ended.errors
     (job,) = command.jobs()

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 from redis.exceptions import ConnectionError as RedisAway
@@ -154,6 +155,15 @@ def test_a_job_that_slept_through_its_lease_notices_by_itself(quick: None) -> No
     assert error.value.stop is Stop.LEASE_LOST
 
 
+def test_a_job_that_slept_with_all_others_goes_on(keep: Keep) -> None:
+    """Redis decides: nobody else has its lease."""
+    for answer, lost in (("held", False), ("gone", True)):
+        held = HeldJob(JOB, now_s() - HELD_S - 60)
+        renew = dict.fromkeys([held.job], cast(Lease, answer)).__getitem__
+        keep(renew).hold(held)
+        assert held.lost == lost
+
+
 def test_the_first_reason_counts() -> None:
     held = HeldJob(JOB, now_s())
     held.stop(Stop.CANCELLED)
@@ -223,7 +233,6 @@ def test_a_real_redis_keeps_a_real_lease(
     keeper.hold(held)
     try:
         with redis_server.client() as client:
-            client.pexpire(key("lease", "a"), 3000)
             assert stopped(held, LONGER_S)[0] is None
             client.delete(key("lease", "a"))
         assert stopped(held, SOON_S)[0] is Stop.LEASE_LOST

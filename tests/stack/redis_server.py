@@ -35,8 +35,10 @@ def library_path() -> str:
 class RedisServer:
     """One redis-server below `root`. The same port and files at every start."""
 
-    def __init__(self, root: Path, password: str | None = None) -> None:
+    def __init__(self, root: Path, password: str | None = None, **environment: str) -> None:
+        """`environment` adds to that of the tests."""
         self.root = root
+        self.environment = environment
         self.port = free_port()
         self.password = password
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -49,6 +51,12 @@ class RedisServer:
     def __exit__(self, *_exception: object) -> None:
         self.resume()
         self.stop()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
 
     def start(self) -> None:
         """Starts it and waits until it answers."""
@@ -72,7 +80,7 @@ class RedisServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "LD_LIBRARY_PATH": library_path()},
+                env={**os.environ, "LD_LIBRARY_PATH": library_path(), **self.environment},
             )
         self._wait_until_it_answers()
 

@@ -8,9 +8,12 @@
 -- active            set: those that hold leases
 -- queues, queue:Q   set of queues; zset of queued jobs. Q is "HOSTS|NEEDS": the sorted host set, and
 --                   what must be registered: a host, or host:subsystem
--- lease:HOST        "ID:FENCE:OWNER", with a time to live
+-- lease:HOST        "ID:FENCE:OWNER"
 -- hosts             zset: hosts by when one of their services last registered; host:HOST, a hash
--- alive:NEED        there while a registration is fresh, with a time to live
+-- alive:NEED        the instance that registered
+-- signs, sign       hash: the last sign of life of each lease:ID and alive:NEED; the last of all.
+--                   Nothing here has a time to live, which Redis counts by the wall clock: the
+--                   orchestrators watch how long a sign stays the same (orchestrator/queue/signs.py)
 -- freed             hash: since when a host could take a job, in microseconds
 -- fence             the last fence
 -- events:ID         stream of the job's durable events, with a time to live once the job has ended;
@@ -70,6 +73,10 @@ local function enter_queue(id, queue, score)
     redis.call('SADD', P .. 'queues', queue)
 end
 
+local function sign(name)
+    redis.call('HSET', P .. 'signs', name, redis.call('INCR', P .. 'sign'))
+end
+
 local function lease_value(id, job)
     return id .. ':' .. job.fence .. ':' .. job.owner
 end
@@ -101,6 +108,7 @@ local function release(id, job)
         end
         redis.call('HSET', P .. 'freed', host, digits(now_us()))
     end
+    redis.call('HDEL', P .. 'signs', 'lease:' .. id)
     redis.call('SREM', P .. 'active', id)
     wake()
 end

@@ -1,9 +1,9 @@
 -- Starts every job whose time has come: the first of all queues whose whole set of hosts is free
 -- takes all their leases, or none. A job that must wait for a host reserves its hosts against all
 -- that stand behind it, so none overtakes an earlier one that wants one of its hosts.
--- ARGV: owner, time to live of a lease in milliseconds, most jobs to start.
+-- ARGV: owner, most jobs to start.
 -- Returns {id, fence, microseconds it waited since it could have started} for each.
-local owner, ttl_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local owner, most = ARGV[1], tonumber(ARGV[2])
 
 local heads = {}
 for _, queue in ipairs(redis.call('SMEMBERS', P .. 'queues')) do
@@ -40,15 +40,23 @@ end
 local function start(head, hosts)
     local now = now_us()
     local last = tonumber(redis.call('GET', P .. 'fence') or 0)
-    local fence = digits(math.max(last + 1, math.floor(now / 1000)))
-    redis.call('SET', P .. 'fence', fence)
+    local number = math.max(last + 1, math.floor(now / 1000))
+    redis.call('SET', P .. 'fence', digits(number))
+    -- Redis was wiped, or its clock set back, since a host had its last one.
+    for _, host in ipairs(hosts) do
+        local seen = redis.call('HGET', P .. 'host:' .. host, 'fence') or 0
+        number = math.max(number, tonumber(seen) + 1)
+    end
+    local fence = digits(number)
     redis.call('ZREM', P .. 'queue:' .. head.queue, head.id)
     local job = { fence = fence, owner = owner }
     local ready = tonumber(redis.call('HGET', job_key(head.id), 'queued_us'))
     for _, host in ipairs(hosts) do
-        redis.call('SET', P .. 'lease:' .. host, lease_value(head.id, job), 'PX', ttl_ms)
+        redis.call('SET', P .. 'lease:' .. host, lease_value(head.id, job))
+        redis.call('HSET', P .. 'host:' .. host, 'fence', fence)
         ready = math.max(ready, tonumber(redis.call('HGET', P .. 'freed', host) or 0))
     end
+    sign('lease:' .. head.id)
     redis.call('SADD', P .. 'active', head.id)
     redis.call('HSET', job_key(head.id), 'fence', fence, 'owner', owner, 'started_us', digits(now))
     redis.call('HDEL', job_key(head.id), 'begun')

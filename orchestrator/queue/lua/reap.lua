@@ -1,14 +1,26 @@
 -- Ends the jobs whose leases are gone: their orchestrator is dead or was cut off. One that had not
 -- begun to measure is queued again, unless that is what kills them.
--- Returns {id, state} for each.
+-- ARGV: names and signs of life that the caller has seen unchanged for too long. One that has
+--       changed meanwhile counts.
+-- Returns {id, state} for each job, and all signs of life, names and values in turn.
 local FALSE_STARTS_MOST = 3
+
+for i = 1, #ARGV, 2 do
+    local name = ARGV[i]
+    if redis.call('HGET', P .. 'signs', name) == ARGV[i + 1] then
+        redis.call('HDEL', P .. 'signs', name)
+        if string.find(name, '^alive:') then
+            redis.call('DEL', P .. name)
+        end
+    end
+end
 
 local reaped = {}
 for _, id in ipairs(redis.call('SMEMBERS', P .. 'active')) do
     local job = read_job(id, 'hosts', 'queue', 'score', 'fence', 'owner', 'cancel', 'begun')
     if not job.hosts then
         redis.call('SREM', P .. 'active', id)
-    elseif not holds_leases(id, job) then
+    elseif redis.call('HEXISTS', P .. 'signs', 'lease:' .. id) == 0 or not holds_leases(id, job) then
         release(id, job)
         if job.cancel then
             end_job(id, 'cancelled', 'cancelled by request')
@@ -24,4 +36,4 @@ for _, id in ipairs(redis.call('SMEMBERS', P .. 'active')) do
         reaped[#reaped + 1] = { id, redis.call('HGET', job_key(id), 'state') }
     end
 end
-return reaped
+return { reaped, redis.call('HGETALL', P .. 'signs') }

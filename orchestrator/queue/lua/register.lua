@@ -1,9 +1,10 @@
 -- Notes that a service of a host is there.
--- ARGV: host, subsystem, url, instance, milliseconds it counts, then for a new instance the
---       inventory that its facts were made from, and the facts: fields and values of the host's hash.
+-- ARGV: host, subsystem, url, instance, the highest fence in the host's lock file, then for a new
+--       instance the inventory that its facts were made from, and the facts: fields and values of
+--       the host's hash.
 -- Returns known, or new: the caller then reads the facts and calls again with them; or changed:
 -- there is another inventory meanwhile, and the facts are to be made from that.
-local host, subsystem, url, instance, alive_ms = unpack(ARGV, 1, 5)
+local host, subsystem, url, instance, fence = unpack(ARGV, 1, 5)
 local key = P .. 'host:' .. host
 local at = 'service:' .. subsystem
 local identity = instance .. ' ' .. url .. ' '
@@ -22,9 +23,14 @@ elseif string.sub(known, 1, #identity) ~= identity then
 end
 redis.call('HSET', key, 'renewed:' .. subsystem, digits(now_us()))
 redis.call('ZADD', P .. 'hosts', digits(now_us()), host)
+if tonumber(fence) > tonumber(redis.call('HGET', key, 'fence') or 0) then
+    redis.call('HSET', key, 'fence', fence)
+end
 local fresh = redis.call('EXISTS', P .. 'alive:' .. host .. ':' .. subsystem) == 0
-redis.call('SET', P .. 'alive:' .. host, '1', 'PX', alive_ms)
-redis.call('SET', P .. 'alive:' .. host .. ':' .. subsystem, instance, 'PX', alive_ms)
+for _, alive in ipairs({ 'alive:' .. host, 'alive:' .. host .. ':' .. subsystem }) do
+    redis.call('SET', P .. alive, instance)
+    sign(alive)
+end
 if fresh then
     redis.call('HSET', P .. 'freed', host, digits(now_us()))
     wake()

@@ -6,6 +6,7 @@ if redis.call('GET', alive) ~= instance then
     return 0
 end
 redis.call('DEL', alive)
+redis.call('HDEL', P .. 'signs', 'alive:' .. host .. ':' .. subsystem)
 redis.call('HDEL', P .. 'host:' .. host, 'service:' .. subsystem)
 for _, field in ipairs(redis.call('HKEYS', P .. 'host:' .. host)) do
     if string.find(field, '^service:') then
@@ -13,4 +14,5 @@ for _, field in ipairs(redis.call('HKEYS', P .. 'host:' .. host)) do
     end
 end
 redis.call('DEL', P .. 'alive:' .. host)
+redis.call('HDEL', P .. 'signs', 'alive:' .. host)
 return 1
