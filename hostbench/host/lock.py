@@ -36,6 +36,9 @@ CONTENT_BYTES_MOST = 4096
 NUMBER_MOST = 2**62
 HOLDER_CHARACTERS_MOST = 200
 RETRY_S = 0.2
+# A service that looks whether the lock is free has it for some microseconds.
+LOOK_S_MOST = 0.05
+HELD_BY_CHARACTERS_MOST = 500
 # Changes of the content take microseconds; one that takes longer is stopped or malicious.
 CONTENT_WAIT_S = 2.0
 PEEKS_MOST = 10
@@ -106,7 +109,7 @@ class HostLock:
 
         Raises BusyError naming the holder, or Interrupted.
         """
-        deadline_s = time.monotonic() + wait_s
+        deadline_s = time.monotonic() + max(wait_s, LOOK_S_MOST)
         while not self._try():
             left_s = deadline_s - time.monotonic()
             if left_s <= 0:
@@ -147,7 +150,8 @@ class HostLock:
                 return
             if not _outranks(claim.fence, holder) or time.monotonic() >= deadline_s:
                 raise HostBusyError(
-                    f"this host is busy with {self._holder_text()}; try again when it has ended",
+                    f"this host is busy with {self._holder_text()}; try again when it has ended; "
+                    f"fuser {self.path} shows which process holds it",
                     _valid_fields(holder),
                 )
             interrupt.wait(PREEMPT_RETRY_S)
@@ -174,6 +178,14 @@ class HostLock:
         # The name of the holder is for people: without it the lock itself is held all the same.
         with contextlib.suppress(ResourceError), self._changing():
             self._write(self.read() | {"holder": _named(job)}, needed=False)
+
+    def note_left(self) -> None:
+        """Say in the file that its holder lets go: whoever takes the lock next may give no name.
+        The fence stays for the one that pre-empts that holder."""
+        with contextlib.suppress(ResourceError), self._changing():
+            content = self.read()
+            if isinstance(holder := content.get("holder"), dict):
+                self._write(content | {"holder": holder | {"left": True}}, needed=False)
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -218,6 +230,19 @@ class HostLock:
                     "writable for all, or set HOSTBENCH_LOCK to another file"
                 ) from None
 
+    def held_outside(self) -> str | None:
+        """Name who has the lock and is no trial of a job: a run by hand, or any process. None: the
+        lock is free or a job's. Takes the lock where it is free."""
+        if self._try():
+            return None
+        holder = self.read().get("holder")
+        named = holder_text(holder)
+        if named and isinstance(holder, dict) and _fence(holder) is not None:
+            return None
+        named = named or "a process that the lock file does not name"
+        text = f"{named[:HELD_BY_CHARACTERS_MOST]}; fuser {self.path} shows which process holds it"
+        return text.encode("utf-8", "replace").decode()
+
     def _holder_text(self) -> str:
         return holder_text(self.read().get("holder")) or "another run"
 
@@ -256,6 +281,13 @@ def peek(path: Path) -> dict[str, Any]:
     return {}
 
 
+def held_outside(path: Path) -> str | None:
+    """Name who has this host and is no trial of a job; None: nobody."""
+    with contextlib.suppress(ResourceError), contextlib.closing(HostLock(path)) as lock:
+        return lock.held_outside()
+    return None
+
+
 def fence_of(path: Path) -> int:
     """The highest fence that was presented on this host; 0: none yet."""
     return _fence(peek(path)) or 0
@@ -285,8 +317,9 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def holder_text(holder: object) -> str | None:
-    """`job 'x' of pid 7 (user 'y') since …`, or None when the file does not name anybody."""
-    if not isinstance(holder, dict):
+    """`job 'x' of pid 7 (user 'y') since …`, or None when the file names nobody, or one who has let
+    go."""
+    if not isinstance(holder, dict) or holder.get("left"):
         return None
     service = holder.get("service")
     where = f" in service {shown(service)} of {shown(holder.get('host'))}" if service else ""
@@ -353,7 +386,10 @@ def host_lock(wait_s: float, interrupt: Interrupt) -> Iterator[HostLock]:
     lock = HostLock(lock_path())
     try:
         lock.take(wait_s, interrupt)
-        yield lock
+        try:
+            yield lock
+        finally:
+            lock.note_left()
     finally:
         lock.close()
 

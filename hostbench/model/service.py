@@ -259,7 +259,7 @@ class Registration(BodyModel):
 
     `instance` is new at every start of the service, so that the orchestrator reads its table and
     its inventory anew. `url`: http://name:port, or unix:/path of a socket. `fence`: the highest in
-    the host's lock file; the next job gets a higher one.
+    the host's lock file; the next job gets a higher one. `held_by`: see LockAnswer.
     """
 
     host: HostName
@@ -267,6 +267,14 @@ class Registration(BodyModel):
     url: ServiceUrl
     instance: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8,64}$")]
     fence: Annotated[int, Field(ge=0, le=FENCE_MOST)] = 0
+    held_by: Annotated[str, StringConstraints(max_length=1000)] | None = None
+
+
+class LockAnswer(BodyModel):
+    """The answer to GET /lock. `held_by`: who has the host and is no trial of a job, such as a
+    `hostbench run`, for people; null: nobody."""
+
+    held_by: str | None
 
 
 class Registered(BodyModel):

@@ -23,6 +23,7 @@ from hostbench.model.service import (
     LEASE_S,
     RENEW_S,
     IdleAnswer,
+    LockAnswer,
     RouteAnswer,
     ServiceTable,
     SessionRequest,
@@ -236,6 +237,10 @@ class RemoteService:
     def host(self, interrupt: Interrupt | None = None) -> HostInventory:
         """GET /host."""
         return self._get("/host", HostInventory, HOST_S_MOST, interrupt)
+
+    def lock(self, interrupt: Interrupt | None = None) -> LockAnswer:
+        """GET /lock."""
+        return self._get("/lock", LockAnswer, ANSWER_S_MOST, interrupt)
 
     def idle(self, seconds: float, interrupt: Interrupt | None = None) -> IdleAnswer:
         """GET /idle: takes `seconds`."""

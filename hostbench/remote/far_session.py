@@ -1,6 +1,7 @@
 """Trials between two hosts: each gets a session of its own on the far host."""
 
 import contextlib
+import math
 import secrets
 import time
 from collections.abc import Callable, Generator
@@ -34,7 +35,6 @@ from hostbench.programs.subsystem import peers_of
 from hostbench.remote.client import ServiceLost, ServiceRefused
 from hostbench.remote.far_host import FarHost
 from hostbench.remote.transport import (
-    BUSY_S_MOST,
     failure_meaning,
     far_end_name,
     holder_job,
@@ -168,7 +168,7 @@ class FarTransport:
         job: str,
         interrupt: Interrupt,
         on_waiting: Callable[[str], None] = lambda detail: None,
-        busy_s: float = BUSY_S_MOST,
+        busy_s: float = math.inf,
     ) -> None:
         """`inner` gets what can interrupt its trials. `on_waiting` is called with the holder
         of the far host while another run holds it, for `busy_s` seconds at most."""

@@ -1,6 +1,7 @@
 """The HTTP transport: a trial in a service looks like one of this process."""
 
 import contextlib
+import math
 import secrets
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -33,8 +34,6 @@ from hostbench.programs.stream import EventStream
 from hostbench.remote.client import RemoteService, ServiceRefused, service_lost
 
 BUSY_RETRY_S = 1.0
-# How long a job waits, once it runs, for another run on the host to end.
-BUSY_S_MOST = 600.0
 # The use of the rest of the control plane, called once a trial is over.
 Usage = Callable[[], Sequence[ProcessUsage]]
 
@@ -52,13 +51,14 @@ class HttpTransport:
         interrupt: Interrupt,
         on_waiting: Callable[[str], None] = lambda detail: None,
         meter: Callable[[], Usage] = lambda: tuple,
-        busy_s: float = BUSY_S_MOST,
+        busy_s: float = math.inf,
     ) -> None:
         """`services`, `programs` (the sha256 that was planned with) and `tables` by subsystem.
 
         `on_waiting` is called with the holder of the host each second that another run holds it,
-        for `busy_s` seconds at most. `meter` is called when a trial begins; what it returns is
-        called when the trial is over, and returns the use of the rest of the control plane.
+        for `busy_s` seconds at most; a job of the stack waits as long as it takes. `meter` is
+        called when a trial begins; what it returns is called when the trial is over, and returns
+        the use of the rest of the control plane.
         """
         self._services = services
         self._programs = programs

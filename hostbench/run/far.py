@@ -12,8 +12,10 @@ from hostbench.remote.client import RemoteService, RemoteWatch
 from hostbench.remote.far_host import BothWatch, FarHost, ThisHost, meet
 from hostbench.remote.far_options import FarOptions
 from hostbench.remote.far_session import FarTransport
-from hostbench.remote.transport import BUSY_S_MOST
 from hostbench.run.session import Apparatus
+
+# A job of the stack on the far host, or another run, may take so long between two of our trials.
+BUSY_S_LEAST = 600.0
 
 
 def connect_far_host(options: FarOptions, interrupt: Interrupt) -> FarHost:
@@ -34,7 +36,7 @@ def apparatus_with(
     wait_s: float,
 ) -> Apparatus:
     """That of a job with a far host; `local` gets what can interrupt its trials. `say` hears
-    once who else holds it, for `wait_s` at most, but no shorter than a job of the stack waits."""
+    once who else holds it, for `wait_s` or BUSY_S_LEAST at most, whichever is longer."""
     shown_details: set[str] = set()
 
     def waits(detail: str) -> None:
@@ -50,7 +52,7 @@ def apparatus_with(
         job=job,
         interrupt=interrupt,
         on_waiting=waits,
-        busy_s=max(wait_s, BUSY_S_MOST),
+        busy_s=max(wait_s, BUSY_S_LEAST),
     )
     watch = BothWatch(LocalWatch(), RemoteWatch(far.service), far.name)
     return Apparatus(transport, watch, interrupt)

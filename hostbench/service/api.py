@@ -12,13 +12,14 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.host.idle import LocalWatch
 from hostbench.host.inventory import inventory
-from hostbench.host.lock import Claim, check_lock
+from hostbench.host.lock import Claim, check_lock, held_outside
 from hostbench.host.scratch import check_scratch, has_scratch
 from hostbench.model.host import HostInventory
 from hostbench.model.registry import find_subsystem
 from hostbench.model.service import (
     IdleAnswer,
     IpAddress,
+    LockAnswer,
     Refusal,
     RouteAnswer,
     ServiceTable,
@@ -338,6 +339,17 @@ def _host_calls(service: Service) -> APIRouter:
         ] = 1.0,
     ) -> IdleAnswer:
         return await service.idle_probes.look(seconds)
+
+    @router.get(
+        "/lock",
+        summary="Who has this host and is no trial of a job",
+        responses=problem_responses([401]),
+    )
+    async def lock() -> LockAnswer:
+        held_by = held_outside(service.settings.lock)
+        if held_by is not None and service.registrar is not None:
+            service.registrar.look_again()
+        return LockAnswer(held_by=held_by)
 
     @router.get(
         "/metrics",

@@ -1,6 +1,7 @@
 """Registers this service with the orchestrator, and renews that every few seconds."""
 
 import asyncio
+import contextlib
 import random
 import secrets
 
@@ -8,7 +9,7 @@ import httpx
 import structlog
 
 from hostbench.base.tls import trusting
-from hostbench.host.lock import fence_of
+from hostbench.host.lock import fence_of, held_outside
 from hostbench.model.service import Registered, Registration
 from hostbench.remote.client import ANSWER_S_MOST, HOST_S_MOST
 from hostbench.service.metrics import Metrics
@@ -22,6 +23,8 @@ RETRY_S_FIRST, RETRY_S_MOST = 0.5, 15.0
 # renewal it fetches nothing.
 TAKE_UP_S_MOST = ANSWER_S_MOST + HOST_S_MOST + 10.0
 RENEWAL_S_MOST = 10.0
+# How often a held host is looked at, so that its jobs start soon after it is free.
+HELD_LOOK_S = 1.0
 _log = structlog.get_logger()
 
 
@@ -44,6 +47,8 @@ class Registrar:
             url=settings.url,
             instance=secrets.token_hex(8),
         )
+        self._held_by: str | None = None
+        self._look_again = asyncio.Event()
         self._trouble: str | None = None  # None: not tried yet
         self.has_registered = False
 
@@ -55,7 +60,7 @@ class Registrar:
         ) as client:
             wait_s, retry_s = 0.0, RETRY_S_FIRST
             while True:
-                await asyncio.sleep(wait_s)
+                await self._pause(wait_s)
                 await self._runner.quiet()
                 renew_s = await self._register(client)
                 if renew_s is None:
@@ -64,6 +69,21 @@ class Registrar:
                     retry_s = min(RETRY_S_MOST, retry_s * 2)
                 else:
                     wait_s, retry_s = renew_s, RETRY_S_FIRST
+
+    def look_again(self) -> None:
+        """Register at once: another process has the host."""
+        if self._held_by is None:
+            self._look_again.set()
+
+    async def _pause(self, seconds: float) -> None:
+        """Until it is time, or the lock of a held host is free, or `look_again` is called."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._held_by is not None and held_outside(self._lock) is not None:
+                    await asyncio.sleep(HELD_LOOK_S)
+                if self._held_by is None:
+                    await self._look_again.wait()
+        self._look_again.clear()
 
     async def _register(self, client: httpx.AsyncClient) -> float | None:
         """When to renew it; None when it failed."""
@@ -91,7 +111,9 @@ class Registrar:
         return min(RENEW_S, max(RENEW_S_LEAST, renew_s))
 
     def _present(self) -> Registration:
-        return self._registration.model_copy(update={"fence": fence_of(self._lock)})
+        self._held_by = held_outside(self._lock)
+        update = {"fence": fence_of(self._lock), "held_by": self._held_by}
+        return self._registration.model_copy(update=update)
 
     def _failed(self, why: str) -> None:
         """Says so once, not at every attempt."""

@@ -233,7 +233,10 @@ class RunningTrial:
                 with Guard(self.lease, fence, lock, self.end):
                     lock.claim(self.call.claim, interrupt)
                     self.holds_lock = True
-                    return self._measure(interrupt, lock)
+                    try:
+                        return self._measure(interrupt, lock)
+                    finally:
+                        lock.note_left()
         finally:
             self.holds_lock = False
             self._discard()

@@ -112,6 +112,7 @@ class HostStore:
             registration.url,
             registration.instance,
             registration.fence,
+            registration.held_by or "",
             *facts,
         )
         return cast(str, answer)

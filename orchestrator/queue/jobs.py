@@ -162,9 +162,12 @@ class JobStore:
         answer = self._run("finish", job.id, job.fence, state, reason or "", *flat(dict(fields)))
         return bool(answer)
 
-    def put_back(self, job: StartedJob, reason: str) -> Literal["queued", "cancelled", "gone"]:
-        """Queues it again where it stood; only before it has measured anything."""
-        answer = self._run("put_back", job.id, job.fence, reason)
+    def put_back(
+        self, job: StartedJob, reason: str, *held: str
+    ) -> Literal["queued", "cancelled", "gone"]:
+        """Queues it again where it stood; only before it has measured anything. `held`: a host that
+        somebody outside the queue has, and who."""
+        answer = self._run("put_back", job.id, job.fence, reason, *held)
         return cast(Literal["queued", "cancelled", "gone"], answer)
 
     def publish(self, messages: Iterable[tuple[str, str]]) -> None:

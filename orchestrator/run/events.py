@@ -119,6 +119,7 @@ class EventSink:
         self._current: str | None = None
         self._done = 0
         self._recorded = 0
+        self._holder = ""
         self._verdicts: dict[Verdict, int] = {}
 
     def begin(self, setup: Setup, kept: Mapping[str, Verdict], session: int) -> None:
@@ -155,10 +156,14 @@ class EventSink:
         elif isinstance(event, SampleTakenEvent) and self._state is StackState.WAITING:
             self._enter(StackState.RUNNING)
 
-    def set_waiting(self) -> None:
-        """Set the job's state back to waiting while its host is busy."""
+    def set_waiting(self, holder: str = "") -> None:
+        """Set the job's state back to waiting while its host is busy; `holder`: the reason, where
+        another process has the host's lock."""
         if self._state is StackState.RUNNING:
             self._enter(StackState.WAITING)
+        if holder and holder != self._holder:
+            self._record(fields={"reason": holder})
+            self._holder = holder
 
     def _enter(self, state: StackState) -> None:
         self._record(state=state)
@@ -205,7 +210,8 @@ class EventSink:
             self._held.lose()
             self._held.check()
         if state is not None:
-            self._state = state
+            # A new state has no reason yet.
+            self._state, self._holder = state, ""
 
 
 def published(event: JobEvent) -> JobEvent:

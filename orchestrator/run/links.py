@@ -95,6 +95,15 @@ class Unreachable(Exception):
         self.reason = reason
 
 
+class Held(Exception):
+    """Somebody outside the queue has a host of the job: it waits in the queue."""
+
+    def __init__(self, host: str, held_by: str) -> None:
+        super().__init__(f"{host} is held outside the queue by {held_by}")
+        self.host = host
+        self.held_by = held_by
+
+
 @dataclass(frozen=True)
 class LinkedService:
     """One service as it registered, and the connection to it."""
@@ -140,6 +149,15 @@ class HostLinks:
         far = self._far_host(plan, interrupt)
         record = None if far is None else far.record
         return Setup(plan, tables, tuple(versions), inventory, record), far
+
+    def check_held(self, interrupt: Interrupt) -> None:
+        """Raises Held, or Unreachable."""
+        for services in (self.near, self.far):
+            for linked in list(services.values())[:1]:
+                with _reaching(linked):
+                    held_by = linked.remote.lock(interrupt).held_by
+                if held_by is not None:
+                    raise Held(linked.registered.host, held_by)
 
     def _far_host(self, plan: Plan, interrupt: Interrupt) -> FarHost | None:
         between = first_between_hosts(plan.cases)

@@ -39,7 +39,7 @@ from orchestrator.queue.plans import Plans
 from orchestrator.queue.record import JobTask, StartedJob
 from orchestrator.results.archive import Archive
 from orchestrator.run.events import RETRY_S, EventSink, LivePublisher, retry_while_held
-from orchestrator.run.links import HostLinks, Links, Unreachable, linked_hosts
+from orchestrator.run.links import Held, HostLinks, Links, Unreachable, linked_hosts
 
 NOT_BEGUN = "its orchestrator was stopped before it began"
 
@@ -140,6 +140,8 @@ class RunningJob:
             outcome = self._outcome()
         except Unreachable as unreachable:
             self._give_up_host(unreachable)
+        except Held as held:
+            self._wait_in_queue(held)
         else:
             self._end(outcome)
 
@@ -154,7 +156,7 @@ class RunningJob:
             return _stopped(stopped)
         except HostbenchError as error:
             return Outcome(StackState.FAILED, error.message, error.exit_code)
-        except Unreachable:
+        except (Unreachable, Held):
             raise
         except Exception as error:  # noqa: BLE001
             self._log.exception("job_failed_by_a_programming_error")
@@ -201,6 +203,12 @@ class RunningJob:
         self._log.warning("host_unreachable", reason=unreachable.reason)
         self._put_back(unreachable.reason, unreachable.service)
 
+    def _wait_in_queue(self, held: Held) -> None:
+        """Dispatch passes over the job until the host is free."""
+        self._log.info("host_is_held", host=held.host, held_by=held.held_by)
+        jobs, where = self._around.jobs, (held.host, held.held_by)
+        self._until_lease_ends(lambda: jobs.put_back(self._job, str(held), *where) != "gone")
+
     def _put_back(self, reason: str, unreached: Service | None = None) -> bool:
         """Queues the job again; False: it has measured something, or is no longer its own."""
 
@@ -216,6 +224,7 @@ class RunningJob:
     def _measured(self, task: JobTask, sessions: int) -> ResultDocument:
         with self._hosts(task) as hosts:
             setup, far = hosts.setup(task.suite, self._held, self._around.plans)
+            hosts.check_held(self._held)
             directory = self._around.archive.directory(self._job.id)
             before = directory.progress() if directory.has_begun else None
             if before is not None and _is_complete(before):
@@ -295,9 +304,6 @@ class RunningJob:
     ) -> Apparatus:
         fence, job = self._job.fence, self._job.id
 
-        def waits(_holder: str) -> None:
-            sink.set_waiting()
-
         def near(interrupt: Interrupt) -> Transport:
             return HttpTransport(
                 services,
@@ -306,14 +312,14 @@ class RunningJob:
                 fence,
                 job,
                 interrupt,
-                on_waiting=waits,
+                on_waiting=sink.set_waiting,
                 meter=self._around.meter,
             )
 
         watch: HostWatch = RemoteWatch(next(iter(services.values())))
         if far is None:
             return Apparatus(near(self._held), watch, self._held)
-        transport = FarTransport(near, far, fence, job, self._held, on_waiting=waits)
+        transport = FarTransport(near, far, fence, job, self._held, on_waiting=sink.set_waiting)
         both = BothWatch(watch, RemoteWatch(far.service), far.name)
         return Apparatus(transport, both, self._held)
 

@@ -27,7 +27,6 @@ class SteppedStack:
     def __init__(self, root: Path) -> None:
         self.clocks = {part: SteppedClock(root / f"{part}-clock") for part in PARTS}
         self.parts = StackParts(root, **self.clocks["redis"].environment)
-        self.root = root
 
     def __enter__(self) -> "SteppedStack":
         environment = self.clocks["orchestrator"].environment
@@ -62,6 +61,7 @@ def running_job(stack: SteppedStack, seconds: float) -> str:
 
 
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.sampled(3)
 @pytest.mark.timeout(180)
 def test_a_clock_that_is_set_fails_no_job(stack: SteppedStack, part: str) -> None:
     """Before a job, in the middle of one, and after it."""
@@ -85,24 +85,28 @@ def test_fences_of_a_clock_that_was_ahead_lock_nobody_out(stack: SteppedStack) -
 
 
 @pytest.mark.timeout(180)
-def test_the_dead_are_missed_in_time_whatever_the_clock_says(stack: SteppedStack) -> None:
-    """A lease and a registration end as long after their last renewal as ever."""
+@pytest.mark.parametrize("what", ["lease", "registration"])
+@pytest.mark.sampled(2)
+def test_the_dead_are_missed_in_time_whatever_the_clock_says(
+    stack: SteppedStack, what: str
+) -> None:
+    """A clock that is set back keeps neither a lease nor a registration alive."""
     job = running_job(stack, 600)
     other = stack.parts.orchestrator("other")
     stack.orchestrator.kill()
     stack.service.kill()
-    killed_s = time.monotonic()
     stack.clocks["redis"].step(-8 * HOURS_S)
-    assert other.wait_for(job)["state"] == "lost"
-    assert time.monotonic() - killed_s < LEASE_S + PATIENCE_S
-    other.wait_for_host("bench-1", "gone", seconds=ALIVE_S + PATIENCE_S)
+    if what == "lease":
+        other.wait_for(job, StackState.LOST, seconds=LEASE_S + PATIENCE_S)
+    else:
+        other.wait_for_host("bench-1", "gone", seconds=ALIVE_S + PATIENCE_S)
 
 
 @pytest.mark.timeout(180)
 def test_a_job_survives_that_all_is_suspended(stack: SteppedStack) -> None:
     """As a virtual machine is; its clock stands still or jumps."""
     job = running_job(stack, 4)
-    processes = suspended(stack)
+    processes = processes_of(stack)
     for pid in processes:
         os.kill(pid, signal.SIGSTOP)
     time.sleep(SUSPENDED_S)
@@ -110,15 +114,12 @@ def test_a_job_survives_that_all_is_suspended(stack: SteppedStack) -> None:
         clock.step(int(SUSPENDED_S))
     for pid in processes:
         os.kill(pid, signal.SIGCONT)
-    view = stack.orchestrator.wait_for(job, *ENDS)
+    view = stack.orchestrator.wait_for(job)
     assert (view["state"], view["sessions"]) == ("succeeded", 1), view
     check_short_job(stack.orchestrator)
 
 
-ENDS = (StackState.SUCCEEDED, StackState.FAILED, StackState.LOST)
-
-
-def suspended(stack: SteppedStack) -> list[int]:
+def processes_of(stack: SteppedStack) -> list[int]:
     """The processes of a stack on one machine."""
     return [
         stack.orchestrator.pid,

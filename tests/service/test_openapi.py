@@ -26,6 +26,7 @@ CALLS = {
     "GET /healthz",
     "GET /host",
     "GET /idle",
+    "GET /lock",
     "GET /metrics",
     "GET /workloads",
     "POST /trials",

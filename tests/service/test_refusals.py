@@ -18,6 +18,7 @@ CALLS = [
     ("POST", "/trials"),
     ("PUT", "/trials/x/lease"),
     ("GET", "/idle"),
+    ("GET", "/lock"),
     ("GET", "/host"),
     ("GET", "/workloads"),
     ("GET", "/metrics"),

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -134,7 +135,7 @@ def test_it_can_be_called_back_at_once(pair: tuple[ServiceProcess, Registry]) ->
 
 
 def test_a_service_that_is_looked_at_for_long_registers(
-    registry: Callable[..., Registry], monkeypatch: pytest.MonkeyPatch
+    registry: Callable[..., Registry], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The drivers of many cards take longer than a renewal may."""
     monkeypatch.setattr(registration, "RENEWAL_S_MOST", 0.3)
@@ -143,6 +144,7 @@ def test_a_service_that_is_looked_at_for_long_registers(
         orchestrator_url=f"http://127.0.0.1:{one._server.server_port}",
         service_key=SecretStr("k"),
         url="http://127.0.0.1:1", ca_file=None, host="bench-1", subsystem="gpu",
+        lock=tmp_path / "lock",
     )  # fmt: skip
 
     async def quiet() -> None:

@@ -9,7 +9,8 @@
 -- queues, queue:Q   set of queues; zset of queued jobs. Q is "HOSTS|NEEDS": the sorted host set, and
 --                   what must be registered: a host, or host:subsystem
 -- lease:HOST        "ID:FENCE:OWNER"
--- hosts             zset: hosts by when one of their services last registered; host:HOST, a hash
+-- hosts             zset: hosts by when one of their services last registered; host:HOST, a hash,
+--                   also with its last fence, and who has it outside the queue (held)
 -- alive:NEED        the instance that registered
 -- signs, sign       hash: the last sign of life of each lease:ID and alive:NEED; the last of all.
 --                   Nothing here has a time to live, which Redis counts by the wall clock: the

@@ -1,6 +1,7 @@
 -- Starts every job whose time has come: the first of all queues whose whole set of hosts is free
 -- takes all their leases, or none. A job that must wait for a host reserves its hosts against all
--- that stand behind it, so none overtakes an earlier one that wants one of its hosts.
+-- that stand behind it, so none overtakes an earlier one that wants one of its hosts. One whose host
+-- somebody outside the queue has reserves nothing: nobody knows for how long.
 -- ARGV: owner, most jobs to start.
 -- Returns {id, fence, microseconds it waited since it could have started} for each.
 local owner, most = ARGV[1], tonumber(ARGV[2])
@@ -35,6 +36,21 @@ local function free(hosts)
         end
     end
     return true
+end
+
+-- Whether somebody outside the queue has one of its hosts; the job's reason names them.
+local function held(head, hosts)
+    for _, host in ipairs(hosts) do
+        local by = redis.call('HGET', P .. 'host:' .. host, 'held')
+        if by then
+            local reason = host .. ' is held outside the queue by ' .. by
+            if redis.call('HGET', job_key(head.id), 'reason') ~= reason then
+                set_state(head.id, 'queued', reason)
+            end
+            return true
+        end
+    end
+    return false
 end
 
 local function start(head, hosts)
@@ -72,11 +88,13 @@ for _, head in ipairs(heads) do
     local hosts, needs = unpack(split(head.queue, '|'))
     if registered(needs) then
         hosts = split(hosts, ',')
-        if free(hosts) then
-            started[#started + 1] = start(head, hosts)
-        end
-        for _, host in ipairs(hosts) do
-            promised[host] = true
+        if not held(head, hosts) then
+            if free(hosts) then
+                started[#started + 1] = start(head, hosts)
+            end
+            for _, host in ipairs(hosts) do
+                promised[host] = true
+            end
         end
     end
 end

@@ -1,19 +1,19 @@
 -- Notes that a service of a host is there.
--- ARGV: host, subsystem, url, instance, the highest fence in the host's lock file, then for a new
---       instance the inventory that its facts were made from, and the facts: fields and values of
---       the host's hash.
+-- ARGV: host, subsystem, url, instance, the highest fence in the host's lock file, who has the host
+--       and is no job or '', then for a new instance the inventory that its facts were made from,
+--       and the facts: fields and values of the host's hash.
 -- Returns known, or new: the caller then reads the facts and calls again with them; or changed:
 -- there is another inventory meanwhile, and the facts are to be made from that.
-local host, subsystem, url, instance, fence = unpack(ARGV, 1, 5)
+local host, subsystem, url, instance, fence, held_by = unpack(ARGV, 1, 6)
 local key = P .. 'host:' .. host
 local at = 'service:' .. subsystem
 local identity = instance .. ' ' .. url .. ' '
 local known = redis.call('HGET', key, at) or ''
-if #ARGV > 5 then
-    if (redis.call('HGET', key, 'inventory') or '') ~= ARGV[6] then
+if #ARGV > 6 then
+    if (redis.call('HGET', key, 'inventory') or '') ~= ARGV[7] then
         return 'changed'
     end
-    for i = 7, #ARGV, 2 do
+    for i = 8, #ARGV, 2 do
         redis.call('HSET', key, ARGV[i], ARGV[i + 1])
     end
     -- With the time: the facts are those of now, also when the instance is the same.
@@ -26,12 +26,16 @@ redis.call('ZADD', P .. 'hosts', digits(now_us()), host)
 if tonumber(fence) > tonumber(redis.call('HGET', key, 'fence') or 0) then
     redis.call('HSET', key, 'fence', fence)
 end
+local was_held = redis.call('HDEL', key, 'held') == 1
+if held_by ~= '' then
+    redis.call('HSET', key, 'held', held_by)
+end
 local fresh = redis.call('EXISTS', P .. 'alive:' .. host .. ':' .. subsystem) == 0
 for _, alive in ipairs({ 'alive:' .. host, 'alive:' .. host .. ':' .. subsystem }) do
     redis.call('SET', P .. alive, instance)
     sign(alive)
 end
-if fresh then
+if fresh or (was_held and held_by == '') then
     redis.call('HSET', P .. 'freed', host, digits(now_us()))
     wake()
 end
