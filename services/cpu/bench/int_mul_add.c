@@ -67,10 +67,9 @@ static const struct recipe lagged_avx2 = LAGGED_RECIPE(4);
 #define CHAINED_AVX512(name, multiply, add)                                                        \
     KERNEL_AVX512(name, EACH_24, "", TIMES_8(EACH_24(MULTIPLY_THEN_ADD, multiply, add)),           \
                   DO_VEX, multiply, XK3, "zmm")
-/* Zen's schedulers start the oldest instruction that is ready: an addition right behind the product
- * that it takes is ready late and goes before younger multiplications, on one of the two pipes that
- * do these (70 %). So half of the accumulators are multiplied while the other half is added to, two
- * of each in turn. */
+/* Zen 4 reaches 70 % of the bound where an addition follows the product that it takes, presumably
+ * because it is ready late, is the oldest then, and goes to one of the two pipes that multiply. So
+ * half of the accumulators are multiplied while the other half is added to, two of each in turn. */
 #define TWO_AND_TWO(a, b, c, d, multiply, add)                                                     \
     DO_VEX(a, multiply, ZK0, "zmm") DO_VEX(b, multiply, ZK0, "zmm")                                \
     DO_VEX(c, add, ZK1, "zmm") DO_VEX(d, add, ZK1, "zmm")
