@@ -135,6 +135,8 @@ def with_all_usage(case: CaseResult) -> CaseResult:
     return case.model_copy(update={"trials": trials})
 
 
+# The first test of either document measures it: on a busy host that takes minutes.
+pytestmark = pytest.mark.timeout(400)
 ALL = pytest.param(SUITE, id="all", marks=pytest.mark.exhaustive)
 
 

@@ -54,18 +54,18 @@ def held_host(stack: Stack) -> Iterator[None]:
     lock = HostLock(stack.service.lock)
     lock.take(PATIENCE_S, Interrupt())
     lock.name_holder("somebody's own run")
-    yield
-    lock.close()
+    try:
+        yield
+    finally:
+        lock.close()
 
 
 def wait_for_busy_host(stack: Stack, job: str) -> None:
-    """Until a job wanted to begin a trial and found the host taken."""
-    states = []
-    for _, event in stack.orchestrator.events(job):
-        if event["event"] == "state":
-            states.append(event["state"])
-        if states[-2:] == ["running", "waiting"]:
-            return
+    """Until the orchestrator has found the host taken."""
+    wait_until(
+        lambda: "somebody's own run" in (stack.orchestrator.job(job)["reason"] or ""),
+        lambda: f"the reason does not name who holds the host: {stack.orchestrator.job(job)}",
+    )
 
 
 @pytest.fixture(autouse=True)
