@@ -146,7 +146,7 @@ def test_stream_of_hpcc(transport: LocalTransport) -> None:
     (start, end), value = run(transport, "hpcc", "add", STREAM, beside, "mem")
     assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
     assert start.metric in ("bytes_per_second_best", None)
-    assert value > 1e8 and end.left_behind == 0
+    assert value > 1e7 and end.left_behind == 0
 
 
 HPL: Params = {"n": 500}
@@ -162,7 +162,7 @@ def test_hpcc(transport: LocalTransport, workload: str, params: Params, ranks: i
     before = set(Path("/dev/shm").iterdir())
     (start, end), value = run(transport, "hpcc", workload, params, beside)
     assert isinstance(start, PeerStartEvent) and isinstance(end, PeerEndEvent)
-    assert value > 1e8
+    assert value > 1e7
     assert start.library is not None and "blas" in start.library
     assert f"CommWorldProcs={ranks}" in end.output
     assert set(Path("/dev/shm").iterdir()) <= before
