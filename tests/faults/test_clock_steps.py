@@ -30,7 +30,9 @@ def test_a_step_between_two_trials(tmp_path: Path, step_s: int) -> None:
     document = json.loads((job / "result.json").read_text())
     (case,) = document["cases"]
     trials = [trial["value"] for trial in case["trials"]]
-    assert len(trials) == 4 and max(trials) < 1.5 * min(trials)
+    # A trial of 0.2 s that counted the step would be off by a factor of 100,000; others on this
+    # host may take most of one.
+    assert len(trials) == 4 and max(trials) < 100 * min(trials)
     job_s = document["job"]["finished_unix_s"] - document["job"]["created_unix_s"]
     assert abs(job_s - step_s) < 60
     # What comes next is measured, listed and found, though its time may be the earlier one.
