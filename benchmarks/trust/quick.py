@@ -107,10 +107,10 @@ def left(idle: int, planted: int) -> Left:
 
 
 def is_steady(workload: str, values: Sequence[float]) -> bool:
-    """Whether all figures of a case stay within the target of its class of their median."""
-    target = find_subsystem(workload.partition(".")[0]).target_half_width
+    """Whether all figures of a case stay as near to their median as its class does on a guest."""
+    within = find_subsystem(workload.partition(".")[0]).guest_spread.half_width_ratio
     middle = statistics.median(values)
-    return all(abs(value / middle - 1) <= target for value in values)
+    return all(abs(value / middle - 1) <= within for value in values)
 
 
 def print_words(idle: Sequence[Row]) -> None:

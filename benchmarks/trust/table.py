@@ -58,14 +58,16 @@ def load(path: Path) -> list[Row]:
         row |= {name: float(row[name]) if row[name] else None for name in NUMBERS}
         row["class"] = CLASSES.get(row["workload"])
         if row["workload"]:
-            drift_by_todays_rule(row)
+            judge_by_todays_rule(row)
     return [row for row in found if row["workload"]]
 
 
-def drift_by_todays_rule(row: Row) -> None:
+def judge_by_todays_rule(row: Row) -> None:
     """Rounds that were judged with another drift than a job would be today get intervals with that
-    of today: half of one is the root of the squares of its trials' part and the drift's."""
-    today = find_subsystem(row["workload"].partition(".")[0]).guest_drift_ratio
+    of today: half of one is the root of the squares of its trials' part and the drift's. And they
+    are noisy when that is wider than what is usual today."""
+    subsystem = find_subsystem(row["workload"].partition(".")[0])
+    today = subsystem.guest_spread.drift_ratio
     for low, high in (("low", "high"), ("delivered_low", "delivered_high")):
         if row[low] and row[high] and row[low] < row[high]:
             middle = math.sqrt(row[low] * row[high])
@@ -73,6 +75,14 @@ def drift_by_todays_rule(row: Row) -> None:
             trials = max(0.0, half**2 - (Z * (row["drift_ratio"] or 0.0)) ** 2)
             factor = math.exp(math.sqrt(trials + (Z * today) ** 2))
             row[low], row[high] = middle / factor, middle * factor
+    if row["verdict"] in USABLE and row["low"]:
+        target = max(subsystem.target_half_width, subsystem.guest_spread.half_width_ratio)
+        row["verdict"] = "clean" if half_width_ratio(row) <= target else "noisy"
+
+
+def half_width_ratio(row: Row) -> float:
+    """Half the interval of a figure, as a share of it."""
+    return float((row["high"] - row["low"]) / 2 / row["value"])
 
 
 def truth(row: Row, rows: Sequence[Row], field: str, plant: str) -> float | None:
@@ -162,8 +172,11 @@ def kinds() -> list[str]:
 
 def print_coverage(rows: Sequence[Row]) -> None:
     """What share of the intervals hold the truth, by class; of figures called clean or noisy."""
-    print("| class | figure, quiet | figure, planted | delivered | half-width / half the range |")
-    print("|---|---|---|---|---|")
+    print(
+        "| class | figure, quiet | figure, planted | delivered | half-width / half the range "
+        "| half-width of 19 in 20, quiet |"
+    )
+    print("|---|---|---|---|---|---|")
     for kind in kinds():
         own = of_class(rows, kind)
         called = [row for row in own if row["verdict"] in USABLE]
@@ -174,7 +187,9 @@ def print_coverage(rows: Sequence[Row]) -> None:
             share(*coverage(distances(planted, rows, "value"))),
             share(*coverage(distances(own, rows, "delivered"))),
         ]
-        print(f"| {kind} | {' | '.join(shares)} | {sharpness(own)} |")
+        widths = sorted(half_width_ratio(row) for row in quiet if row["low"])
+        usual = f"{100 * widths[int(0.95 * len(widths))]:.1f} %"
+        print(f"| {kind} | {' | '.join(shares)} | {sharpness(own)} | {usual} |")
 
 
 def print_poor_cells(rows: Sequence[Row]) -> None:
@@ -202,7 +217,7 @@ def sharpness(rows: Sequence[Row]) -> str:
         ordered = sorted(row["value"] for row in own)
         cut = round(0.025 * len(ordered))
         half = (ordered[-1 - cut] - ordered[cut]) / 2 / statistics.median(ordered)
-        widths = [(row["high"] - row["low"]) / 2 / row["value"] for row in own]
+        widths = [half_width_ratio(row) for row in own]
         ratios.append(statistics.median(widths) / half if half else 0.0)
     return f"{statistics.median(ratios):.2f}" if ratios else "-"
 

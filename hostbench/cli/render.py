@@ -149,15 +149,22 @@ def _case_cells(case: CaseResult, columns: int) -> list[Text]:
     metric = case.metrics.get(case.primary)
     if metric is None:
         return [name, *(Text("–") for _ in range(4)), verdict]
-    spread = metric.statistics.half_width_ratio
     return [
         name,
         Text(human(metric.statistics.median, metric.unit)),
-        Text("–" if spread is None else f"±{_narrow(spread)}"),
+        _within(case, metric.statistics.half_width_ratio),
         Text(_narrow(share_of_limit(case))),
         Text(_narrow(case.delivered_ratio)),
         verdict,
     ]
+
+
+def _within(case: CaseResult, half_width_ratio: float | None) -> Text:
+    """Half the interval; yellow where it is wider than what the trials were to reach."""
+    if half_width_ratio is None:
+        return Text("–")
+    is_wide = half_width_ratio > case.repeats.target
+    return Text(f"±{_narrow(half_width_ratio)}", style="yellow" if is_wide else "")
 
 
 def _narrow(ratio: float | None) -> str:

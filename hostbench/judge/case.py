@@ -106,7 +106,7 @@ def _target_reached(one: Measured, others: ClassSpreads) -> bool:
         return False
     # Without the drift, which no further trial narrows.
     half_width_ratio = describe(values, others.figure).half_width_ratio
-    return half_width_ratio is not None and half_width_ratio <= one.case.target_half_width
+    return half_width_ratio is not None and half_width_ratio <= one.case.repeats.target
 
 
 def finished_case(
@@ -123,7 +123,7 @@ def finished_case(
     figures = unfinished_figures(one, peers, others)
     primary = figures.metrics.get(one.primary.name)
     found = primary.statistics if primary else None
-    verdict, reasons = case_verdict(one, found, idle, others.drift_ratio)
+    verdict, reasons = case_verdict(one, found, idle, others.usual_half_width)
     update: dict[str, object] = {"reasons": reasons}
     if verdict in (Verdict.FAILED, Verdict.SKIPPED):
         # A case that failed in one trial has no figure from the others.

@@ -30,6 +30,7 @@ from hostbench.model.result import (
     TrialRecord,
     TwoFigures,
 )
+from hostbench.model.subsystem import GuestSpread
 from hostbench.model.table import Metric
 
 # The whole-run figure beside a rate, and beside a time.
@@ -38,13 +39,13 @@ WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 @dataclass
 class Measured:
-    """A case, the metrics of its workload, its trials so far, and by how much figures like its own
-    drift from job to job on this host (see Subsystem.guest_drift_ratio)."""
+    """A case, the metrics of its workload, its trials so far, and how figures like its own
+    spread on such a host."""
 
     case: PlannedCase
     metrics: Sequence[Metric]
     trials: list[TrialRecord] = field(default_factory=list)
-    drift_ratio: float = 0.0
+    usual: GuestSpread = field(default_factory=GuestSpread)
     _spreads: tuple[int, tuple[CaseSpread | None, CaseSpread | None]] = (0, (None, None))
 
     @property
@@ -145,7 +146,7 @@ def _figure(
 
 def class_spreads(one: Measured, all_cases: Iterable[Measured]) -> ClassSpreads:
     """What is known of the class of a case beside its own trials: what the other cases of the same
-    subsystem among `all_cases` say of how much trials differ, and the drift from job to job."""
+    subsystem among `all_cases` say of how much trials differ, and what is usual on such a host."""
     others = [
         other.spreads()
         for other in all_cases
@@ -154,5 +155,6 @@ def class_spreads(one: Measured, all_cases: Iterable[Measured]) -> ClassSpreads:
     return ClassSpreads(
         figure=class_spread(figure for figure, _ in others),
         delivered=class_spread(delivered for _, delivered in others),
-        drift_ratio=one.drift_ratio,
+        drift_ratio=one.usual.drift_ratio,
+        usual_half_width=one.usual.half_width_ratio,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hostbench.base.units import human, percent
 from hostbench.judge.clock import clock_words, share_of_limit
 from hostbench.model.registry import subsystems
-from hostbench.model.result import CaseResult, Condition, ConditionState, MetricResult, Verdict
+from hostbench.model.result import CaseResult, Condition, ConditionState, Verdict
 
 # Below it the first line says who took the rest.
 DELIVERED_LEAST = 0.97
@@ -40,9 +40,14 @@ class SubsystemLine:
     verdicts: Counter[Verdict | None]
 
     @property
-    def metric(self) -> MetricResult | None:
-        """The figure of `headline`."""
-        return None if self.headline is None else self.headline.metrics[self.headline.primary]
+    def figure(self) -> str | None:
+        """The figure of `headline` with its interval: `1.45 Top/s ± 0.4 %`."""
+        if self.headline is None:
+            return None
+        metric = self.headline.metrics[self.headline.primary]
+        half_width_ratio = metric.statistics.half_width_ratio
+        within = "" if half_width_ratio is None else f" ± {percent(half_width_ratio)}"
+        return f"{human(metric.statistics.median, metric.unit)}{within}"
 
     @property
     def worst(self) -> Verdict | None:
@@ -124,16 +129,15 @@ def condition_words(condition: Condition | None) -> str:
 
 
 def line_words(line: SubsystemLine) -> str:
-    """`cpu: 1.45 Top/s (add_sub int8), 99.1 % of its limit; delivered ≥ 41 %; host
+    """`cpu: 1.45 Top/s ± 0.4 % (add_sub int8), 99.1 % of its limit; delivered ≥ 41 %; host
     shared, 48.2 % (stress-ng, pid 12); 2 noisy, 18 clean`."""
     parts = []
-    if line.headline is not None and line.metric is not None:
-        figure = human(line.metric.statistics.median, line.metric.unit)
+    if line.headline is not None:
         share, clock = share_of_limit(line.headline), clock_words(line.headline)
         of_limit = "" if share is None else f", {percent(share)} of its limit"
         of_limit += f" ({clock})" if clock else ""
         parts.append(
-            f"{figure} ({line.headline.title.removeprefix(line.subsystem + '.')}){of_limit}"
+            f"{line.figure} ({line.headline.title.removeprefix(line.subsystem + '.')}){of_limit}"
         )
     if line.delivered_ratio is not None:
         parts.append(f"delivered ≥ {percent(line.delivered_ratio)}")

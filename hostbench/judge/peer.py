@@ -170,7 +170,7 @@ def _figures(
     pairs = _counted_pairs(case, _pairs(ours, trials))
     values = [_value(peer) for _, peer in pairs]
     found = describe(values, others.figure, others.drift_ratio) if pairs else None
-    verdict, reasons = _verdict(case, trials, pairs, found, others.drift_ratio)
+    verdict, reasons = _verdict(case, trials, pairs, found, others.usual_half_width)
     measured = verdict in WITH_FIGURE
     beside = _ours(pairs, start.metric)
     ratios = [our / value for our, value in zip(beside, values, strict=True)] if beside else []
@@ -243,7 +243,7 @@ def _verdict(
     trials: Sequence[TrialRecord],
     pairs: Sequence[Pair],
     statistics: Statistics | None,
-    drift_ratio: float,
+    usual_half_width: float,
 ) -> tuple[Verdict, tuple[Reason, ...]]:
     """The worst finding decides, as for a case of ours."""
     for verdict in (Verdict.FAILED, Verdict.SKIPPED):
@@ -273,7 +273,7 @@ def _verdict(
         return Verdict.DISTURBED, tuple(reasons)
     # That a disturbed peer is noisy too is no news.
     assert statistics is not None, "a trial that neither failed nor was skipped has a figure"
-    noisy = noisy_reasons(case, statistics, drift_ratio)
+    noisy = noisy_reasons(case, statistics, usual_half_width)
     return (Verdict.NOISY if noisy else Verdict.CLEAN), (*reasons, *noisy)
 
 

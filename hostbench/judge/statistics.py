@@ -112,11 +112,6 @@ def median_interval(
     return ConfidenceInterval(low=low, high=high, confidence=CONFIDENCE)
 
 
-def drift_half_width_ratio(drift_ratio: float) -> float:
-    """Half the interval of figures that drift so from job to job, however many trials there are."""
-    return math.sinh(NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * drift_ratio)
-
-
 def least_difference_ratio(
     values: Sequence[float], others: ClassSpread | None, drift_ratio: float = 0.0
 ) -> float | None:

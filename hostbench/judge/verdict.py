@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from hostbench.base.units import bound, percent, plural
 from hostbench.judge.culprit import TAKEN_BY
 from hostbench.judge.figure import Measured
-from hostbench.judge.statistics import drift_half_width_ratio
 from hostbench.judge.trial import (
     ABOVE_LIMIT,
     DISTURBANCE_CODES,
@@ -26,10 +25,10 @@ def case_verdict(
     one: Measured,
     statistics: Statistics | None,
     idle: IdleRecord | None,
-    drift_ratio: float = 0.0,
+    usual_half_width: float = 0.0,
 ) -> tuple[Verdict, tuple[Reason, ...]]:
-    """Whether the figure of a case, described by `statistics`, may be used at its interval, which
-    holds `drift_ratio` (see median_interval). What the host was like is the case's condition
+    """Whether the figure of a case, described by `statistics`, may be used at its interval;
+    `usual_half_width`: see ClassSpreads. What the host was like is the case's condition
     (condition.py).
 
     The worst finding decides: failed, skipped, invalid, disturbed, noisy, clean. Findings that do
@@ -46,7 +45,7 @@ def case_verdict(
     findings = [
         (Verdict.INVALID, _invalid(one)),
         (Verdict.DISTURBED, _disturbed(counted, len(trials))),
-        (Verdict.NOISY, noisy_reasons(one.case, statistics, drift_ratio)),
+        (Verdict.NOISY, noisy_reasons(one.case, statistics, usual_half_width)),
         (Verdict.CLEAN, _remarks(one, statistics, idle)),
     ]
     verdict = next((verdict for verdict, reasons in findings if reasons), Verdict.CLEAN)
@@ -99,26 +98,23 @@ def _over_trials(trials: Sequence[TrialRecord], code: str, of: int) -> Reason:
     return Reason(code=code, text=f"{which}{text}")
 
 
-def noisy_reasons(case: PlannedCase, statistics: Statistics, drift_ratio: float) -> list[Reason]:
-    """Why the interval is too wide; nothing when it is not. `drift_ratio`: see median_interval."""
-    half_width_ratio, target = statistics.half_width_ratio, case.target_half_width
-    if half_width_ratio is None or half_width_ratio <= target:
+def noisy_reasons(
+    case: PlannedCase, statistics: Statistics, usual_half_width: float
+) -> list[Reason]:
+    """Why the interval is too wide; nothing when it is not (`usual_half_width`: ClassSpreads)."""
+    half_width_ratio, target = statistics.half_width_ratio, case.repeats.target
+    if half_width_ratio is None or half_width_ratio <= max(target, usual_half_width):
         return []
-    text = (
-        f"the figure is known within ± {percent(half_width_ratio)} after "
-        f"{plural(statistics.n, 'trial')} (the target is ± {bound(target)}); "
-    )
-    if drift_half_width_ratio(drift_ratio) > target:
-        return [
-            Reason(
-                code="drifting_host",
-                text=f"{text}figures of this kind differ by {percent(drift_ratio)} between jobs on "
-                "a virtual machine, whose neighbours take part of the host unseen, so no number of "
-                "trials in one job reaches it: measure at several times, or on bare metal",
-            )
-        ]
-    text += "quieten the host or raise max_trials"
-    return [Reason(code="wide_interval", text=text)]
+    bounds = f"the target is ± {bound(target)}"
+    if usual_half_width > target:
+        bounds += f", and ± {bound(usual_half_width)} is usual for its kind on a virtual machine"
+    return [
+        Reason(
+            code="wide_interval",
+            text=f"the figure is known within ± {percent(half_width_ratio)} after "
+            f"{plural(statistics.n, 'trial')} ({bounds}); quieten the host or raise max_trials",
+        )
+    ]
 
 
 def _remarks(one: Measured, statistics: Statistics, idle: IdleRecord | None) -> list[Reason]:

@@ -36,7 +36,6 @@ from hostbench.model.table import Direction, Metric, ParamMeaning
 # Documents of schema 1 have no digest.
 UNSEALED_SCHEMA, RESULT_SCHEMA = 1, 2
 OWN_TOOL = "hostbench"
-TARGET_HALF_WIDTH = 0.02
 
 
 WITH_FIGURE = frozenset({Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED, Verdict.INVALID})
@@ -107,11 +106,6 @@ class PlannedCase(StoredModel):
     def subsystem(self) -> str:
         """The part of the workload's full name before the dot."""
         return self.workload.partition(".")[0]
-
-    @property
-    def target_half_width(self) -> float:
-        """Above it the case is noisy. A case that was not planned has that of most subsystems."""
-        return self.repeats.target_half_width or TARGET_HALF_WIDTH
 
     @property
     def call(self) -> dict[str, ParamValue]:
@@ -338,11 +332,13 @@ class Statistics(StoredModel):
 class ClassSpreads(StoredModel):
     """What was known of the class of a case, when it ended, beside its own trials: how much those
     of the other cases differ, in the figures that count and in what was delivered (None: nothing is
-    known), and by how much figures of this class drift from job to job on such a host."""
+    known), by how much figures of this class drift from job to job on such a host, and how wide
+    half their interval usually is there, as a share of the figure (0: unknown)."""
 
     figure: ClassSpread | None = None
     delivered: ClassSpread | None = None
     drift_ratio: float = 0.0
+    usual_half_width: float = 0.0
 
 
 class Interval(StoredModel):

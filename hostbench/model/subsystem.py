@@ -38,6 +38,21 @@ class Sensitivity(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GuestSpread:
+    """How figures of a class of resource spread on a virtual machine, as benchmarks/trust measured
+    it; 0: unknown.
+
+    `drift_ratio`: by how much all figures of a job lie off those of the jobs before and after it,
+    which trials that follow each other within a minute cannot show (standard deviation of the
+    logarithms). `half_width_ratio`: half the interval of 19 of 20 quiet cases is at most this share
+    of the figure.
+    """
+
+    drift_ratio: float = 0.0
+    half_width_ratio: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Subsystem:
     """A subsystem. What is not overridden is what a subsystem has that knows nothing more: no
     limits, no ratings. A layer that can take more declares that in a base class of its own, which a
@@ -53,12 +68,9 @@ class Subsystem:
     stands in the host's network, and the inventory has the host's interfaces. `has_devices`: it
     needs device drivers, which are started only for it, and the inventory has the devices.
     `is_quiet`: while it measures, samples are kept in memory, since to write them out would disturb
-    what is measured. `target_half_width`: how wide half an interval may be, as a share of the
-    figure, before a case is called noisy, unless its suite says otherwise: what figures of this
-    class of resource reach on a quiet host. `guest_drift_ratio`: by how much all figures of a job
-    lie off those of the jobs before and after it on a virtual machine, which trials that follow
-    each other within a minute cannot show (standard deviation of the logarithms; measured by
-    benchmarks/trust); 0: unknown. `sensitivity`: what of a busy host changes its figures.
+    what is measured. `target_half_width`: a case needs no further trial when half its interval is
+    at most this share of the figure, unless its suite says otherwise. `guest_spread`: what its
+    figures reach on a virtual machine. `sensitivity`: what of a busy host changes its figures.
 
     `headlines`: workloads whose figure says most of a host, by their names behind the dot, the
     foremost first; a line that sums the subsystem up shows a case of the first that was measured.
@@ -73,7 +85,7 @@ class Subsystem:
     has_devices: bool = False
     is_quiet: bool = False
     target_half_width: float = 0.02
-    guest_drift_ratio: float = 0.0
+    guest_spread: GuestSpread = GuestSpread()
     sensitivity: Sensitivity = Sensitivity.HOST
     headlines: tuple[str, ...] = ()
 

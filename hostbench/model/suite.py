@@ -23,6 +23,7 @@ ALL = "all"
 DURATION = "duration_s"
 # The parameters that fix what a trial does: without duration_s no time ends it.
 FIXED_WORK = ("work", "total_bytes")
+TARGET_HALF_WIDTH = 0.02
 SCALES_MOST = 8
 TRIALS_MOST = 1000
 ScaleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
@@ -56,6 +57,11 @@ class Repeats(SuiteModel):
     max_trials: Annotated[int, Field(ge=1, le=TRIALS_MOST)] = 15
     max_time_s: Annotated[float, Field(gt=0, le=30 * 86400)] = 600.0
     target_half_width: Annotated[float, Field(gt=0, lt=1)] | None = None
+
+    @property
+    def target(self) -> float:
+        """`target_half_width`; of a case that was not planned that of most subsystems."""
+        return self.target_half_width or TARGET_HALF_WIDTH
 
     @model_validator(mode="after")
     def _trials_are_a_range(self) -> Self:

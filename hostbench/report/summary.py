@@ -180,10 +180,9 @@ def _overview_table(document: ResultDocument) -> Table:
 
 
 def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
-    metric = line.metric
     return (
         line.subsystem,
-        NOTHING if metric is None else human(metric.statistics.median, metric.unit),
+        line.figure or NOTHING,
         NOTHING if line.headline is None else line.headline.title,
         NOTHING if line.headline is None else limit_cell(line.headline),
         percent(line.delivered_ratio),

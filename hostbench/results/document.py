@@ -32,6 +32,7 @@ from hostbench.model.result import (
     TwoFigures,
     Verdict,
 )
+from hostbench.model.subsystem import GuestSpread
 from hostbench.model.table import ParamMeaning
 from hostbench.plan.label import param_word
 from hostbench.programs.subsystem import HasPeers
@@ -100,15 +101,14 @@ def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
 def measured_cases(progress: Progress) -> dict[str, Measured]:
     """Every case of the job with its trials so far, by case."""
     session, known = progress.session, subsystems()
-    drifts = {name: one.guest_drift_ratio for name, one in known.items()}
-    if not session.host.virtualisation.is_guest:
-        drifts = {}
+    is_guest = session.host.virtualisation.is_guest
+    usual = {name: one.guest_spread for name, one in known.items() if is_guest}
     return {
         case.case: Measured(
             case,
             session.workloads[case.workload],
             progress.trials.get(case.case, [])[:],
-            drifts.get(case.subsystem, 0.0),
+            usual.get(case.subsystem, GuestSpread()),
         )
         for case in session.cases
     }

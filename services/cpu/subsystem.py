@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hostbench.doctor.subsystem import HasChecks
-from hostbench.model.subsystem import Sensitivity, Subsystem
+from hostbench.model.subsystem import GuestSpread, Sensitivity, Subsystem
 from hostbench.programs.subsystem import HasPeers
 from hostbench.report.subsystem import HasReport
 
@@ -66,7 +66,7 @@ SUBSYSTEM = Cpu(
     name="cpu",
     title="CPU",
     port=8001,
-    guest_drift_ratio=0.005,
+    guest_spread=GuestSpread(drift_ratio=0.005, half_width_ratio=0.03),
     sensitivity=Sensitivity.CORE,
     headlines=("fma",),
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hostbench.base.rating import Rating
 from hostbench.doctor.subsystem import HasChecks
-from hostbench.model.subsystem import Sensitivity, Subsystem
+from hostbench.model.subsystem import GuestSpread, Sensitivity, Subsystem
 from hostbench.programs.subsystem import HasPeers
 from hostbench.report.subsystem import HasReport
 
@@ -91,7 +91,7 @@ SUBSYSTEM = Disk(
     has_scratch=True,
     is_quiet=True,
     target_half_width=0.10,
-    guest_drift_ratio=0.08,
+    guest_spread=GuestSpread(drift_ratio=0.08, half_width_ratio=0.4),
     sensitivity=Sensitivity.WAKING,
     headlines=("seq_read", "rand_read"),
 )

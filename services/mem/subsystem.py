@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hostbench.base.rating import Rating
 from hostbench.doctor.subsystem import HasChecks
-from hostbench.model.subsystem import Subsystem
+from hostbench.model.subsystem import GuestSpread, Subsystem
 from hostbench.programs.subsystem import HasPeers
 from hostbench.report.subsystem import HasReport
 
@@ -74,6 +74,6 @@ SUBSYSTEM = Mem(
     title="Memory",
     port=8002,
     target_half_width=0.05,
-    guest_drift_ratio=0.08,
+    guest_spread=GuestSpread(drift_ratio=0.08, half_width_ratio=0.4),
     headlines=("triad", "copy", "read"),
 )

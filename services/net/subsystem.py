@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hostbench.base.rating import Rating
 from hostbench.doctor.subsystem import HasChecks
-from hostbench.model.subsystem import Sensitivity, Subsystem
+from hostbench.model.subsystem import GuestSpread, Sensitivity, Subsystem
 from hostbench.programs.subsystem import HasPeers
 from hostbench.report.subsystem import HasReport
 
@@ -98,7 +98,7 @@ SUBSYSTEM = Net(
     port=8004,
     has_far_ends=True,
     target_half_width=0.10,
-    guest_drift_ratio=0.1,
+    guest_spread=GuestSpread(drift_ratio=0.1, half_width_ratio=0.9),
     sensitivity=Sensitivity.WAKING,
     headlines=("tcp_stream", "tcp_rr"),
 )

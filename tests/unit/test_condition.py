@@ -206,13 +206,13 @@ def first_lines(*trials: TrialRecord) -> list[str]:
 
 def test_the_first_lines_of_four_hosts() -> None:
     assert first_lines(*(trial(index, others(0.01)) for index in range(3))) == [
-        "cpu: 100.0 op/s (fma 2 threads); delivered ≥ 98.0 %; quiet; 1 clean"
+        "cpu: 100.0 op/s ± 0.00 % (fma 2 threads); delivered ≥ 98.0 %; quiet; 1 clean"
     ]
     hog = others(1.0, HOG)
     assert first_lines(*(trial(i, hog, delivered=49.0, cpu_ratio=0.5) for i in range(3))) == [
         "Of cpu.fma 2 threads only 49.0 % was delivered; the host: shared, 50.0 % (stress-ng, 2 "
         "processes).",
-        "cpu: 100.0 op/s (fma 2 threads); delivered ≥ 49.0 %; host shared, 50.0 % "
+        "cpu: 100.0 op/s ± 0.00 % (fma 2 threads); delivered ≥ 49.0 %; host shared, 50.0 % "
         "(stress-ng, 2 processes); 1 clean",
     ]
     begun = start(placement=placement(quota_cpus=0.6))
