@@ -7,7 +7,6 @@ from hostbench.base.packages import needs_packages
 
 # What an answer under way is given; jobs have their own time.
 GRACE_S = 2
-CONNECTIONS_MOST = 500
 
 
 def main() -> int:
@@ -31,7 +30,6 @@ def main() -> int:
             GRACE_S,
             ssl_certfile=settings.tls_cert_file,
             ssl_keyfile=settings.tls_key_file,
-            limit_concurrency=CONNECTIONS_MOST,
         )
     except HostbenchError as error:
         sys.stderr.write(f"orchestrator: {error.message}\n")

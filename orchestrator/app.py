@@ -2,9 +2,11 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi import Depends, FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse, JSONResponse
 from redis.exceptions import OutOfMemoryError, RedisError
 from starlette.concurrency import run_in_threadpool
 
@@ -36,6 +38,9 @@ def create_app(settings: Settings) -> FastAPI:
         description=DESCRIPTION,
         version=hostbench.__version__,
         lifespan=lambda _app: _living(core),
+        openapi_url=None,  # with a key, below
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.core = core
     app.add_middleware(BodyLimit, most=BODY_BYTES_MOST)
@@ -54,8 +59,22 @@ def _add_calls(app: FastAPI, settings: Settings) -> None:
         app.include_router(module.router, dependencies=keyed)
     in_browsers = [Depends(requires(settings.api_key.get_secret_value(), in_browsers=True))]
     app.include_router(results.pages, dependencies=in_browsers)
+    _describe(app, settings)
     service_keyed = [Depends(requires(settings.service_key.get_secret_value()))]
     app.include_router(hosts.registrations, dependencies=service_keyed)
+
+
+def _describe(app: FastAPI, settings: Settings) -> None:
+    keys = (settings.api_key.get_secret_value(), settings.service_key.get_secret_value())
+    keyed = [Depends(requires(*keys, in_browsers=True))]
+
+    @app.get("/openapi.json", dependencies=keyed, include_in_schema=False)
+    async def document() -> dict[str, Any]:
+        return app.openapi()
+
+    @app.get("/docs", dependencies=keyed, include_in_schema=False)
+    async def page() -> HTMLResponse:
+        return get_swagger_ui_html(openapi_url="/openapi.json", title=app.title)
 
 
 @contextlib.asynccontextmanager

@@ -1,15 +1,17 @@
 """Base of the bodies of requests and answers."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     ValidationError,
+    ValidationInfo,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticOmit
 
 from hostbench.model.events import ParamValue
 
@@ -28,6 +30,39 @@ class BodyModel(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
+
+
+# Of the errors of one body so many are told.
+ERRORS_LISTED = 20
+
+
+@dataclass
+class ErrorsSoFar:
+    """The context of the validation of one body, where a million errors would cost a gigabyte."""
+
+    count: int = 0
+
+
+def _while_errors_are_few(
+    value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo
+) -> Any:
+    """Leave out what comes after ERRORS_LISTED errors: the whole is refused by then."""
+    so_far = info.context
+    if not isinstance(so_far, ErrorsSoFar):
+        return validate(value)
+    if so_far.count >= ERRORS_LISTED:
+        raise PydanticOmit
+    before = so_far.count
+    try:
+        return validate(value)
+    except ValidationError:
+        # An error inside of it has been counted there.
+        so_far.count = max(so_far.count, before + 1)
+        raise
+
+
+# Beside the type of what a body may have many of.
+WHILE_ERRORS_ARE_FEW = WrapValidator(_while_errors_are_few)
 
 
 def _number_or_word(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:

@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.model.body import WHILE_ERRORS_ARE_FEW
 from hostbench.model.events import ParamValue
 from hostbench.model.published import Published
 
@@ -26,6 +27,8 @@ FIXED_WORK = ("work", "total_bytes")
 TARGET_HALF_WIDTH = 0.02
 SCALES_MOST = 8
 TRIALS_MOST = 1000
+CASES_MOST = 10_000
+SuiteParam = Annotated[ParamValue, WHILE_ERRORS_ARE_FEW]
 ScaleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
 
 
@@ -95,7 +98,7 @@ class Scale(SuiteModel):
     entry that does not say otherwise itself."""
 
     description: str = ""
-    params: dict[str, ParamValue] = {}
+    params: dict[str, SuiteParam] = {}
     repeats: RepeatsChange = RepeatsChange()
     peers: PeerChoice | None = None
 
@@ -103,7 +106,7 @@ class Scale(SuiteModel):
 class ScaleChange(SuiteModel):
     """What a scale changes in one entry."""
 
-    params: dict[str, ParamValue] = {}
+    params: dict[str, SuiteParam] = {}
     repeats: RepeatsChange = RepeatsChange()
     timeout_s: Annotated[float, Field(gt=0, le=30 * 86400)] | None = None
     peers: PeerChoice | None = None
@@ -118,8 +121,8 @@ class SuiteCase(SuiteModel):
     """
 
     workload: Annotated[str, StringConstraints(min_length=1)]
-    params: dict[str, ParamValue] = {}
-    grid: dict[str, Literal["all"] | Annotated[list[ParamValue], Field(min_length=1)]] = {}
+    params: dict[str, SuiteParam] = {}
+    grid: dict[str, Literal["all"] | Annotated[list[SuiteParam], Field(min_length=1)]] = {}
     repeats: RepeatsChange = RepeatsChange()
     label: Annotated[str, StringConstraints(min_length=1, max_length=120)] | None = None
     timeout_s: Annotated[float, Field(gt=0, le=30 * 86400)] | None = None
@@ -159,7 +162,10 @@ class Suite(SuiteModel):
     idle: IdleRules = IdleRules()
     repeats: Repeats = Repeats()
     peers: PeerChoice = "none"
-    cases: Annotated[tuple[SuiteCase, ...], Field(min_length=1)]
+    cases: Annotated[
+        tuple[Annotated[SuiteCase, WHILE_ERRORS_ARE_FEW], ...],
+        Field(min_length=1, max_length=CASES_MOST),
+    ]
     scales: Annotated[dict[ScaleName, Scale], Field(max_length=SCALES_MOST)] = {}
     scale: str | None = None
     published: Published | None = None

@@ -11,7 +11,7 @@ from hostbench.model.events import ParamValue
 from hostbench.model.host import HostInventory
 from hostbench.model.registry import find_subsystem
 from hostbench.model.result import PlannedCase
-from hostbench.model.suite import ALL, DURATION, Repeats, Suite, SuiteCase
+from hostbench.model.suite import ALL, CASES_MOST, DURATION, Repeats, Suite, SuiteCase
 from hostbench.model.table import Param, Table, Workload
 from hostbench.plan.estimate import TRIAL_OVERHEAD_S, Plan, setup_s, timeout_s_of, trial_time_s_of
 from hostbench.plan.label import label_of
@@ -29,8 +29,6 @@ from hostbench.plan.workloads import (
 from hostbench.programs.params import check_params, check_value, cpu_count, known_param
 from hostbench.programs.peer import Peer
 from hostbench.programs.subsystem import chosen_peers
-
-CASES_MOST = 10_000
 
 THREADS = "threads"
 DEVICE = "device"
@@ -57,14 +55,16 @@ def make_plan(
     for block, entry in enumerate(suite.cases):
         with _blaming(suite, block):
             workload = find_workload(tables, entry.workload)
+            own = []
             for params in _combinations(entry, workload, host):
                 placed = _with_target(params, workload, far_host=far_host)
                 case = _planned(suite, entry, workload, block, placed, host)
                 if not far_host and entry.far_host == "optional" and is_between_hosts(case):
                     case = _skipped(case)
                 # `threads: [1, all]` on one CPU is one case, not two.
-                planned[case.case] = _one_of(planned.get(case.case), case)
-            _check_named_peers(entry, [case for case in planned.values() if case.block == block])
+                own.append(_one_of(planned.get(case.case), case))
+                planned[case.case] = own[-1]
+            _check_named_peers(entry, [case for case in own if case.block == block])
     return Plan(suite=suite, cases=tuple(planned.values()))
 
 

@@ -54,8 +54,8 @@ METHOD = (
     "n counts trials, never slices or samples. A case is repeated until half the interval of its "
     "median reaches the target, within the bounds of the suite. The interval is Student's, of the "
     "logarithms of the trials, and its variance borrows from the other cases of the subsystem "
-    "(Smyth, Linear models and empirical Bayes methods, 2004); on a virtual machine it holds by how "
-    "much figures differ between jobs, too. An outlier has a "
+    "(Smyth, Linear models and empirical Bayes methods, 2004); on a virtual machine it holds, too, "
+    "by how much figures differ between jobs. An outlier has a "
     "modified z-score above 14.8 (as in hyperfine); trials are unstable when the standard "
     "deviation is a tenth of the mean, or an extreme half of it away (as in pyperf).",
     "A limit is the product of its factors: for the CPU the clock measured in the same trial, the "

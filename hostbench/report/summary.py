@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from hostbench.base.units import duration, human, percent, plural
+from hostbench.base.units import duration, percent, plural
 from hostbench.judge.case import REASONS_SHOWN, grouped_reasons, reason_paragraphs
 from hostbench.judge.clock import slow_clock_sentence
 from hostbench.judge.overview import (

@@ -45,7 +45,7 @@ LEFT_TO_LIBC = frozenset({"isa", "streams"})
 @dataclass
 class Progress:
     """What a journal says so far. Dictionaries are by case hash; `created_unix_s` is that of the
-    first session."""
+    first session. `cut`: what is to be said of a journal whose last record was not whole."""
 
     session: SessionRecord
     created_unix_s: float
@@ -54,6 +54,7 @@ class Progress:
     idle: dict[str, IdleRecord] = field(default_factory=dict)
     done: dict[str, CaseRecord] = field(default_factory=dict)
     ended: StateRecord | None = None
+    cut: str | None = None
 
     def take(self, record: TrialRecord | IdleRecord | CaseRecord) -> None:
         """Notes what a record of the running session says."""
@@ -114,6 +115,11 @@ def measured_cases(progress: Progress) -> dict[str, Measured]:
     }
 
 
+def _reason_unended(progress: Progress, unended: JobState) -> str | None:
+    # The last record of a journal that is being written may be half there.
+    return None if unended is JobState.RUNNING else progress.cut
+
+
 def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> ResultDocument:
     """The result document. `unended` is the state of a job that did not say how it ended."""
     session = progress.session
@@ -121,7 +127,7 @@ def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> Re
     everyone = measured_cases(progress)
     return ResultDocument(
         job=ended.summary if ended else summarise(progress, unended, None),
-        reason=ended.reason if ended else None,
+        reason=ended.reason if ended else _reason_unended(progress, unended),
         hostbench=session.hostbench,
         programs=session.programs,
         host=session.host,

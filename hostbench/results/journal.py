@@ -7,6 +7,7 @@ is gone.
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hostbench.base.errors import BusyError, ResourceError, UsageError
+from hostbench.base.units import plural
 from hostbench.model.job_events import CaseEndedEvent, GateEvent, JobEvent, TrialEndedEvent
 from hostbench.model.result import RECORD, Record, SessionRecord
 
@@ -25,8 +27,8 @@ class JournalWriter:
     """Appends records. A sink; also a context manager that closes the file."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
-        """Opens and locks it; whatever a killed writer left behind its last whole line is cut off.
-        `create`: it begins here, and so may be there without a whole line at most.
+        """Opens and locks it; what is behind its last whole record is cut off (`cut_bytes`).
+        `create`: it begins here, and so may be there without a whole record at most.
 
         Raises BusyError when the job is running, ResourceError when the file cannot be written.
         """
@@ -38,7 +40,9 @@ class JournalWriter:
             raise cannot_write(path, error) from None
         try:
             self._lock()
-            self._end = _whole_lines_bytes(self._descriptor)
+            content = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
+            self._end = _whole_bytes(content)
+            self.cut_bytes = len(content) - self._end
             if create and self._end:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             os.ftruncate(self._descriptor, self._end)
@@ -105,18 +109,36 @@ def cannot_write(path: Path, error: OSError) -> ResourceError:
     )
 
 
-def _whole_lines_bytes(descriptor: int) -> int:
-    """The size up to and with the last newline."""
-    size = os.fstat(descriptor).st_size
-    content = os.pread(descriptor, size, 0)
-    return content.rfind(b"\n") + 1
+def _whole_bytes(content: bytes) -> int:
+    """The size up to the last whole record. Behind it may be one that was being written when its
+    writer was killed or the power failed: a part of it, or zeros in its place. It never counted."""
+    end = content.rfind(b"\n") + 1
+    last = content.rfind(b"\n", 0, max(end - 1, 0)) + 1
+    return end if _is_json(content[last:end]) else last
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def cut_sentence(path: Path, cut_bytes: int) -> str:
+    """What is said of a journal that did not end with a whole record."""
+    return (
+        f"the last {plural(cut_bytes, 'byte')} of {path} are no whole record, since its writer was "
+        "killed or the power failed: they do not count"
+    )
 
 
 def has_begun(path: Path) -> bool:
     """Whether this journal holds a whole record: before that nothing of the job counts."""
     try:
         with path.open("rb") as file:
-            return file.readline().endswith(b"\n")
+            line = file.readline()
+            return line.endswith(b"\n") and _is_json(line)
     except OSError:
         return False
 
@@ -138,6 +160,11 @@ def is_being_written(path: Path) -> bool:
 
 def read_journal(path: Path) -> list[Record]:
     """All whole records. Raises UsageError for a journal that cannot be read or is damaged."""
+    return read_with_rest(path)[0]
+
+
+def read_with_rest(path: Path) -> tuple[list[Record], int]:
+    """All whole records, and how many bytes are behind them. Raises UsageError as read_journal."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -145,12 +172,11 @@ def read_journal(path: Path) -> list[Record]:
             f"cannot read {path}: {error.strerror}; without its journal the job cannot be built "
             f"again: measure anew, or delete {path.parent}"
         ) from None
-    # A last line without newline is what a killed writer left: it never counted.
-    *lines, _torn = content.split(b"\n")
-    if not lines:
+    end = _whole_bytes(content)
+    if not end:
         raise UsageError(f"{path} is empty: the job never began; start a new one")
     records = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(content[: end - 1].split(b"\n"), start=1):
         try:
             records.append(RECORD.validate_json(line))
         except ValidationError as error:
@@ -161,4 +187,4 @@ def read_journal(path: Path) -> list[Record]:
             ) from None
     if not isinstance(records[0], SessionRecord):
         raise UsageError(f"{path}:1: not a session record; start a new job")
-    return records
+    return records, len(content) - end

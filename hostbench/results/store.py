@@ -1,6 +1,7 @@
 """The results directory: one directory a job, and an index of them."""
 
 import contextlib
+import dataclasses
 import os
 import secrets
 from datetime import UTC, datetime
@@ -21,7 +22,13 @@ from hostbench.plan.estimate import Plan
 from hostbench.results.csv import case_table
 from hostbench.results.document import Progress, assemble, replay, summarise
 from hostbench.results.index import JOB_ID, job_ids
-from hostbench.results.journal import cannot_write, has_begun, is_being_written, read_journal
+from hostbench.results.journal import (
+    cannot_write,
+    cut_sentence,
+    has_begun,
+    is_being_written,
+    read_with_rest,
+)
 from hostbench.results.sealed import read_document, sealed
 
 JOURNAL, DOCUMENT, CSV = "journal.ndjson", "result.json", "result.csv"
@@ -55,7 +62,9 @@ class JobDirectory:
 
     def progress(self) -> Progress:
         """Where the job stands, from its journal."""
-        return replay(read_journal(self.journal))
+        records, cut_bytes = read_with_rest(self.journal)
+        cut = cut_sentence(self.journal, cut_bytes) if cut_bytes else None
+        return dataclasses.replace(replay(records), cut=cut)
 
     def state_unless_ended(self) -> JobState:
         """The state of a job whose journal does not say how it ended."""
@@ -100,6 +109,15 @@ class JobDirectory:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 raise cannot_write(path, error) from None
+        # A result that came back after a power cut would hide what the journal has since.
+        self.sync()
+
+    def sync(self) -> None:
+        """Makes which files it has as durable as their content. Raises ResourceError."""
+        try:
+            sync_directory(self.path)
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
 
     def discard(self) -> None:
         """Removes the directory of a job that never began, unless another process has put a file

@@ -153,6 +153,8 @@ class JobRunner:
         setup, programs = self._set_up_again(job.id, before.session)
         found = resumption(before, setup.session(job.id))
         session = setup.session(job.id, found.kept, found.continued)
+        if before.cut is not None:
+            self._audience.say(before.cut)
         self._audience.say(found.sentence)
         self._audience.take(setup.plan_event(found.kept))
         with host_lock(self._wait_s, self._interrupt) as lock:

@@ -113,6 +113,7 @@ def begin_journal(job: JobDirectory, session: SessionRecord) -> JournalWriter:
         raise
     try:
         journal.append(session)
+        job.sync()
     except HostbenchError:
         # While it is locked: no other process can have begun it.
         with contextlib.suppress(OSError):

@@ -1,5 +1,6 @@
 """Bodies of requests: of bounded size, and validated as the JSON they are."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,11 +11,17 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hostbench.base.errors import listing
+from hostbench.model.body import ErrorsSoFar
 from hostbench.web.problem import Problem
 
 Body = TypeVar("Body", bound=BaseModel)
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 JSON = "application/json"
+# What is longer is validated in a thread, so that other answers need not wait for it, and one at a
+# time: its errors may take a hundred times its size.
+SHORT_BYTES = 16 << 10
+# To place an error costs a kilobyte.
+ERRORS_MOST = 5000
 
 
 class BodyLimit:
@@ -58,17 +65,33 @@ def json_body(model: type[Body]) -> Callable[[Request], Awaitable[Body]]:
     """A dependency: the request's body as a `model`, validated strictly. Its place in OpenAPI is
     made by `accepts`."""
 
+    one_at_a_time = asyncio.Lock()
+
     async def read(request: Request) -> Body:
         content = await request.body()
         if not content.strip():
             missing = {"type": "missing", "loc": ("body",), "msg": "", "input": None}
             raise RequestValidationError([missing])
-        try:
-            return model.model_validate_json(content)
-        except ValidationError as error:
-            raise RequestValidationError(_placed(error, content)) from None
+        if len(content) <= SHORT_BYTES:
+            return _validated(model, content)
+        async with one_at_a_time:
+            return await asyncio.to_thread(_validated, model, content)
 
     return read
+
+
+def _validated(model: type[Body], content: bytes) -> Body:
+    try:
+        return model.model_validate_json(content, context=ErrorsSoFar())
+    except ValidationError as error:
+        if error.error_count() > ERRORS_MOST:
+            raise Problem(
+                422,
+                "invalid",
+                f"the body has {error.error_count()} errors, too many to list; make it anew",
+                field="body",
+            ) from None
+        raise RequestValidationError(_placed(error, content)) from None
 
 
 def _placed(error: ValidationError, content: bytes) -> list[dict[str, Any]]:

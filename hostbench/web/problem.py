@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError, shown
+from hostbench.model.body import ERRORS_LISTED
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -104,8 +105,11 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     errors = [
         FieldProblem(field=_spelt(one["loc"]), detail=_sentence(one)) for one in error.errors()
     ]
-    problem = Problem(422, "invalid", f"{errors[0].field}: {errors[0].detail}")
-    problem.details = problem.details.model_copy(update={"errors": errors})
+    detail = f"{errors[0].field}: {errors[0].detail}"
+    if len(errors) >= ERRORS_LISTED:
+        detail += f" ({ERRORS_LISTED} errors are listed; there may be more)"
+    problem = Problem(422, "invalid", detail)
+    problem.details = problem.details.model_copy(update={"errors": errors[:ERRORS_LISTED]})
     return problem.response()
 
 

@@ -18,6 +18,7 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from hostbench.base.errors import ResourceError
 from hostbench.base.listen import Listen
+from hostbench.web.door import Door, DoorSocket
 
 # Between two calls of a caller on one connection. Longer than any client of ours keeps one, so
 # that it is never closed under a request.
@@ -69,19 +70,20 @@ class QuietServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def listening_socket(listen: Listen) -> socket.socket:
-    """A socket that takes connections from now on. Raises ResourceError."""
+def listening_socket(listen: Listen, door: Door) -> DoorSocket:
+    """A socket that takes connections from now on, through `door`. Raises ResourceError."""
     try:
         bound = _tcp_socket(listen) if listen.path is None else _unix_socket(listen.path)
     except OSError as error:
         raise ResourceError(
             f"cannot listen at {listen}: {error.strerror}; set HOSTBENCH_LISTEN to another address"
         ) from None
+    bound.door = door
     bound.listen(BACKLOG)
     return bound
 
 
-def _tcp_socket(listen: Listen) -> socket.socket:
+def _tcp_socket(listen: Listen) -> DoorSocket:
     found = socket.getaddrinfo(
         listen.address or None,
         listen.port,
@@ -92,14 +94,14 @@ def _tcp_socket(listen: Listen) -> socket.socket:
     family, kind, protocol, _, address = found[0]
     # With its protocol: asyncio switches Nagle's algorithm off only where it knows that it is
     # TCP, and a first line would wait 40 ms for the headers to be acknowledged.
-    bound = socket.socket(family, kind, protocol)
+    bound = DoorSocket(family, kind, protocol)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(address)
     return bound
 
 
-def _unix_socket(path: Path) -> socket.socket:
-    bound = socket.socket(socket.AF_UNIX)
+def _unix_socket(path: Path) -> DoorSocket:
+    bound = DoorSocket(socket.AF_UNIX)
     if path.is_socket():
         try:
             bound.connect(str(path))
@@ -120,9 +122,10 @@ def serve(
 
     `options`: see uvicorn.Config. Raises ResourceError when it cannot listen.
     """
+    door = Door()
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=door.protocol(),
         ws="none",
         loop="asyncio",
         access_log=False,
@@ -134,7 +137,7 @@ def serve(
         timeout_graceful_shutdown=grace_s,
         **options,
     )
-    with listening_socket(listen) as bound:
+    with listening_socket(listen, door) as bound:
         _log.info("listening", at=bound.getsockname(), pid=os.getpid())
         QuietServer(config, end).run([bound])
     if listen.path is not None:

@@ -276,6 +276,8 @@ class RunningJob:
         directory = self._around.archive.directory(self._job.id)
         if resumed:
             journal = JournalWriter(directory.journal, create=False)
+            if journal.cut_bytes:
+                self._log.warning("journal_cut", bytes=journal.cut_bytes)
             try:
                 # Asleep until now, it may be about to spoil what another orchestrator measured.
                 self._held.check()

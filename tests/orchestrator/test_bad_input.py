@@ -212,7 +212,11 @@ CALLS = [
     ("GET", "/points/rejected"),
     ("DELETE", "/points/rejected"),
     ("GET", "/metrics"),
+    ("GET", "/openapi.json"),
+    ("GET", "/docs"),
 ]
+# Opened in browsers, which ask their user for Basic alone.
+IN_BROWSERS = ("/report", "/openapi.json", "/docs")
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
@@ -221,8 +225,7 @@ def test_every_call_needs_its_key(stack: Stack, method: str, path: str, key: str
     headers = {} if key is None else {"Authorization": key}
     answer = httpx.request(method, stack.orchestrator.url + path, headers=headers)
     assert problem(answer, 401)["code"] == "unauthorized"
-    # A report is opened in browsers, which ask their user for Basic alone.
-    scheme = "Basic" if path.endswith("/report") else "Bearer"
+    scheme = "Basic" if path.endswith(IN_BROWSERS) else "Bearer"
     assert answer.headers["www-authenticate"].startswith(scheme)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -14,7 +15,12 @@ from hostbench.model.result import JobState, JobSummary, Record, StateRecord
 from hostbench.plan.estimate import Plan
 from hostbench.results.document import assemble, replay, summarise
 from hostbench.results.index import INDEX, JobIndex
-from hostbench.results.journal import JournalWriter, is_being_written, read_journal
+from hostbench.results.journal import (
+    JournalWriter,
+    is_being_written,
+    read_journal,
+    read_with_rest,
+)
 from hostbench.results.store import (
     JobDirectory,
     ResultsStore,
@@ -74,6 +80,40 @@ def test_a_torn_last_line_never_counted(store: ResultsStore) -> None:
     with JournalWriter(job.journal, create=False) as journal:
         journal.append(done())
     assert [record.record for record in read_journal(job.journal)] == ["session", "trial", "case"]
+
+
+def test_a_power_cut_at_any_moment_loses_at_most_the_record_that_was_being_written(
+    store: ResultsStore,
+) -> None:
+    job = finished_job(store)
+    whole = job.journal.read_bytes()
+    ends = [match.end() for match in re.finditer(rb"\n", whole)]
+    records = read_journal(job.journal)
+    first, page = ends[0], 4096
+    job.unstore()
+    for cut in sorted({first, *ends, *range(first, len(whole), 97)}):
+        kept = sum(end <= cut for end in ends)
+        # The size may be there before the content; and the second page before the first.
+        next_end = min((end for end in ends if end > cut), default=cut)
+        zeros = bytes(next_end - cut)
+        for content in {
+            whole[:cut],
+            whole[:cut] + zeros,
+            whole[:cut] + zeros[:page] + whole[cut + page : next_end],
+        }:
+            job.journal.write_bytes(content)
+            found, rest = read_with_rest(job.journal)
+            assert found == records[:kept], cut
+            assert rest == len(content) - ends[kept - 1], cut
+            reason = job.load().reason
+            if rest:
+                assert reason is not None and f"{rest} byte" in reason, reason
+    # Whoever goes on cuts it off.
+    job.journal.write_bytes(whole[: ends[1]] + bytes(5000))
+    with JournalWriter(job.journal, create=False) as journal:
+        assert journal.cut_bytes == 5000
+        journal.append(done())
+    assert [one.record for one in read_journal(job.journal)] == ["session", "trial", "case"]
 
 
 def test_a_damaged_line_in_the_middle_is_named(store: ResultsStore) -> None:

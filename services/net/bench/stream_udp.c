@@ -417,19 +417,14 @@ static int receive_all(struct stream *stream, const struct driver *driver)
     return 0;
 }
 
-/* The kernel counts a buffer of joined datagrams that it drops as one: it held as many as those that
- * came did on average, and no more were dropped than are missing. */
 static void note_dropped_datagrams(struct stream *stream)
 {
     const struct udp_own *own = stream->own;
     struct stream_counts *counts = &stream->counts;
-    uint64_t expected = atomic_load(&stream->expected);
-    if (!own->gro || own->received == 0)
-        return;
-    double each = (double)counts->datagrams / (double)own->received;
-    counts->dropped_by_receiver = (uint64_t)((double)counts->dropped_by_receiver * each + 0.5);
-    if (expected != STREAM_UNKNOWN && counts->dropped_by_receiver + counts->datagrams > expected)
-        counts->dropped_by_receiver = expected - counts->datagrams;
+    if (own->gro && own->received > 0)
+        counts->dropped_by_receiver =
+            udp_dropped(counts->dropped_by_receiver, own->received, counts->datagrams,
+                        atomic_load(&stream->expected));
 }
 
 int udp_receive(struct stream *stream, const struct driver *driver)

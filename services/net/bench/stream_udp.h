@@ -4,6 +4,18 @@
 
 #include "stream.h"
 
+/* The kernel counts a buffer of joined datagrams that it drops as one: it held as many as each of the
+ * `received` ones did on average, and no more were dropped than are missing of `expected`, which may
+ * be STREAM_UNKNOWN. More than were expected can have come: blocks too short for a number cannot be
+ * told from those of the phase before, nor from copies that the network made. */
+static inline uint64_t udp_dropped(uint64_t buffers, uint64_t received, uint64_t datagrams,
+                                   uint64_t expected)
+{
+    uint64_t dropped = (uint64_t)((double)buffers * (double)datagrams / (double)received + 0.5);
+    uint64_t missing = expected > datagrams ? expected - datagrams : 0;
+    return dropped < missing ? dropped : missing;
+}
+
 /* Each returns 0, or a negative errno with `what`. */
 
 int udp_open(struct stream *stream);

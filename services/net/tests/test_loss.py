@@ -1,5 +1,6 @@
 """Loss that is known beforehand, and what is reported of it."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +9,14 @@ import pytest
 from services.net.tests import namespaces
 from services.net.tests.namespaces import Namespace
 from services.net.tests.stream_calls import Transfer, build, call, transfer_with
+from tests.compiled import STRICT, compiled
+from tests.machine_code import ROOT
 
 NO_NAMESPACES = namespaces.why_not()
 in_namespaces = pytest.mark.skipif(NO_NAMESPACES is not None, reason=str(NO_NAMESPACES))
 BUFFERS = 4 << 20
+HERE = Path(__file__).parent
+INCLUDED = tuple(f"-I{ROOT / folder}" for folder in ("harness", "services/net/bench"))
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +68,25 @@ def test_a_filter_drops_what_gso_made_one(transfer: Transfer) -> None:
     # In batches of a millisecond the sends are smaller, and of one size.
     assert both.lost == both.receiver["dropped_by_receiver"] > 0
     assert both.sender["datagrams"] == segments * messages
+
+
+def test_no_more_is_dropped_than_is_missing() -> None:
+    """Each joined buffer that was dropped held as many datagrams as the others on average."""
+    probe = compiled("dropped_probe", [HERE / "dropped_probe.c"], [*STRICT, *INCLUDED])
+    unknown = 2**64 - 1
+    # Dropped buffers, buffers and datagrams that came, datagrams that were sent: what was dropped.
+    calls = {
+        (3, 10, 40, 100): 12,
+        (3, 10, 40, 45): 5,
+        (3, 10, 40, 40): 0,
+        (3, 10, 45, 40): 0,
+        (3, 10, 40, 0): 0,
+        (3, 10, 40, unknown): 12,
+        (0, 1, 1, unknown): 0,
+    }
+    lines = "".join(f"{' '.join(map(str, call))}\n" for call in calls)
+    answers = subprocess.run([probe], input=lines, text=True, capture_output=True, check=True)
+    assert [int(one) for one in answers.stdout.split()] == list(calls.values())
 
 
 @in_namespaces

@@ -1,0 +1,200 @@
+"""Who stays connected: callers that say nothing, or do not read their answer, keep nobody out."""
+
+import asyncio
+import contextlib
+import socket
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, cast
+
+import structlog
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+# For a whole request, from the connection or its first byte to its last, and for a TLS handshake.
+REQUEST_S = 10.0
+# For a caller to take what was written to it: some 64 KiB.
+READING_S = 30.0
+CONNECTIONS_MOST = 500
+# Callers behind a proxy have one address between them.
+OF_ADDRESS_MOST = 250
+LOG_EVERY_S = 60.0
+_log = structlog.get_logger()
+
+
+class _Turn(Enum):
+    """Whose move it is on a connection."""
+
+    ASKING = "a request is not whole yet"
+    WORKING = "a request is being answered"
+    UNREAD = "the caller does not take the answer"
+    RESTING = "all was answered, and nothing was asked since"
+
+
+@dataclass
+class _Caller:
+    """One connection. `is_known`: a request of it has come whole."""
+
+    connection: socket.socket
+    address: str | None
+    turn: _Turn
+    since: float
+    is_known: bool = False
+    deadline: asyncio.TimerHandle | None = None
+
+
+@dataclass
+class Door:
+    """The connections of one server, from accept() to close().
+
+    One that keeps the server waiting for longer than `request_s` or `reading_s` is ended. Where
+    there are as many as may be, altogether or of one address, the one that has said nothing for
+    longest makes room for a new one; where all are being answered, the new one is closed.
+    """
+
+    most: int = CONNECTIONS_MOST
+    of_address_most: int = OF_ADDRESS_MOST
+    request_s: float = REQUEST_S
+    reading_s: float = READING_S
+    _callers: dict[int, _Caller] = field(default_factory=dict)
+    _of_address: Counter[str] = field(default_factory=Counter)
+    _ended: int = 0
+    _logged_at: float = -LOG_EVERY_S
+
+    def admit(self, connection: socket.socket, address: object) -> None:
+        """Raises ConnectionAbortedError where there is no room: the connection is closed then."""
+        # Callers at a Unix socket have no address.
+        whose = str(address[0]) if isinstance(address, tuple) else None
+        if not self._make_room(whose):
+            self._count_ended()
+            connection.close()
+            raise ConnectionAbortedError
+        number = connection.fileno()
+        self._callers[number] = _Caller(connection, whose, _Turn.RESTING, 0.0)
+        if whose is not None:
+            self._of_address[whose] += 1
+        self._turn(number, _Turn.ASKING)
+
+    def __len__(self) -> int:
+        """How many connections there are."""
+        return len(self._callers)
+
+    def forget(self, number: int) -> None:
+        """The connection with this descriptor is about to be closed."""
+        caller = self._callers.pop(number, None)
+        if caller is None:
+            return
+        if caller.deadline is not None:
+            caller.deadline.cancel()
+        if caller.address is not None:
+            self._of_address[caller.address] -= 1
+            if not self._of_address[caller.address]:
+                del self._of_address[caller.address]
+
+    def _make_room(self, whose: str | None) -> bool:
+        if whose is not None and self._of_address[whose] >= self.of_address_most:
+            return self._end_idlest(whose)
+        return len(self._callers) < self.most or self._end_idlest(None)
+
+    def _end_idlest(self, whose: str | None) -> bool:
+        """Ends a connection of address `whose`, None: of any; whether there was one to end."""
+        idle = (
+            (caller.is_known, caller.since, number)
+            for number, caller in self._callers.items()
+            if caller.turn is not _Turn.WORKING and whose in (None, caller.address)
+        )
+        number = min(idle, default=(False, 0.0, None))[2]
+        if number is None:
+            return False
+        self._end(number)
+        return True
+
+    def _end(self, number: int) -> None:
+        # asyncio, which owns the descriptor, reads the end of the stream and closes it.
+        connection = self._callers[number].connection
+        self.forget(number)
+        self._count_ended()
+        with contextlib.suppress(OSError):  # the other side was first
+            connection.shutdown(socket.SHUT_RDWR)
+
+    def _count_ended(self) -> None:
+        self._ended += 1
+        now = asyncio.get_running_loop().time()
+        if now >= self._logged_at + LOG_EVERY_S:
+            self._logged_at = now
+            _log.warning("connections_ended", so_far=self._ended, open=len(self._callers))
+
+    def _turn(self, number: int, turn: _Turn) -> None:
+        caller = self._callers.get(number)
+        if caller is None or caller.turn is turn:
+            return
+        loop = asyncio.get_running_loop()
+        if caller.deadline is not None:
+            caller.deadline.cancel()
+        allowed_s = {_Turn.ASKING: self.request_s, _Turn.UNREAD: self.reading_s}.get(turn)
+        caller.deadline = loop.call_later(allowed_s, self._end, number) if allowed_s else None
+        caller.turn, caller.since = turn, loop.time()
+        caller.is_known |= turn is _Turn.WORKING
+
+    def protocol(self) -> type[H11Protocol]:
+        """uvicorn's protocol, whose connections tell this door whose turn it is."""
+        door = self
+
+        class Protocol(H11Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                super().connection_made(cast(asyncio.Transport, transport))
+                self._number: int = transport.get_extra_info("socket").fileno()
+
+            def data_received(self, data: bytes) -> None:
+                super().data_received(data)
+                self._tell()
+
+            def on_response_complete(self) -> None:
+                super().on_response_complete()
+                self._tell()
+
+            def pause_writing(self) -> None:
+                super().pause_writing()
+                door._turn(self._number, _Turn.UNREAD)
+
+            def resume_writing(self) -> None:
+                super().resume_writing()
+                self._tell()
+
+            def _tell(self) -> None:
+                # None until the first request.
+                cycle: RequestResponseCycle | None = self.cycle
+                if cycle is None or cycle.more_body:
+                    turn = _Turn.ASKING
+                elif not cycle.response_complete:
+                    turn = _Turn.WORKING
+                else:
+                    has_begun_another = bool(self.conn.trailing_data[0])
+                    turn = _Turn.ASKING if has_begun_another else _Turn.RESTING
+                door._turn(self._number, turn)
+
+        return Protocol
+
+
+class DoorSocket(socket.socket):
+    """A listening socket whose connections go through a door."""
+
+    door: Door
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises ConnectionAbortedError for a connection that the door does not admit, which
+        asyncio takes for one that its caller gave up."""
+        accepted, address = super().accept()
+        connection = _Connection(fileno=accepted.detach())
+        connection.door = self.door
+        self.door.admit(connection, address)
+        return connection, address
+
+
+class _Connection(socket.socket):
+    door: Door
+
+    def close(self) -> None:
+        """Before the descriptor can be another connection's."""
+        self.door.forget(self.fileno())
+        super().close()

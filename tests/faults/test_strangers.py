@@ -1,0 +1,115 @@
+"""Strangers at the ports: what they do keeps no caller out, and ends no trial."""
+
+import contextlib
+import resource
+import socket
+import statistics
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hostbench.model.body import ERRORS_LISTED
+from hostbench.web.door import CONNECTIONS_MOST
+from tests.client.canned_server import certificate
+from tests.faults.stack import StackParts
+from tests.service.streams import running
+from tests.stack.service_process import ServiceProcess
+
+SILENT = 2000
+CALLS = 20
+ANSWERED_S = 0.25
+MEMORY_MOST_KIB = 256 << 10
+
+
+@contextlib.contextmanager
+def silent_connections(url: str) -> Iterator[list[socket.socket]]:
+    """So many callers of a server who never say anything, some of them no longer connected."""
+    address = httpx.URL(url)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, SILENT + 500)), hard))
+    with contextlib.ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((address.host, address.port), timeout=30))
+            for _ in range(SILENT)
+        ]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def check_calls(url: str, client: httpx.Client) -> None:
+    """Callers, each on a connection of its own and all on one, are answered."""
+    took_s = []
+    with silent_connections(url) as strangers:
+        for _ in range(CALLS):
+            began_s = time.monotonic()
+            client.get("/healthz", headers={"Connection": "close"}).raise_for_status()
+            took_s.append(time.monotonic() - began_s)
+        assert statistics.median(took_s) < ANSWERED_S
+        ended = 0
+        for stranger in strangers:
+            stranger.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                ended += stranger.recv(1) == b""
+        assert ended >= SILENT - CONNECTIONS_MOST
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_silent_connections_to_a_service_with_a_trial(tmp_path: Path, tls: bool) -> None:
+    made = certificate(tmp_path, "IP:127.0.0.1") if tls else None
+    with ServiceProcess(tmp_path / "one", certificate=made) as service:
+        with running(service, "t1") as trial:
+            trial.begun()
+            with service.another_client() as client:
+                check_calls(service.url, client)
+            assert not trial.ended.is_set(), trial.lines
+        assert "Traceback" not in service.log
+
+
+def test_silent_connections_to_an_orchestrator(tmp_path: Path) -> None:
+    with StackParts(tmp_path) as stack:
+        orchestrator = stack.orchestrator()
+        check_calls(orchestrator.url, orchestrator.client)
+        stack.host(orchestrator)
+        assert "Traceback" not in orchestrator.log
+
+
+def bombs() -> dict[str, bytes]:
+    """Bodies of a megabyte, each with as many errors as fit."""
+
+    def body(cases: bytes, **more: int) -> bytes:
+        added = b"".join(b',"%s":%d' % one for one in ((k.encode(), v) for k, v in more.items()))
+        return b'{"suite":{"name":"a","cases":[' + cases + b"]" + added + b"}}"
+
+    entry = b'{"workload":"cpu.fma","grid":{"threads":[%s[]]}}'
+    return {
+        "cases": body(b"{}," * 349_000 + b"{}"),
+        "values": body(entry % (b"[]," * 349_000)),
+        "params": body(
+            b'{"workload":"cpu.fma","params":{%s}}'
+            % b",".join(b'"%x":[]' % number for number in range(95_000))
+        ),
+        "unknown": body(b"{}", **{f"{number:x}": 1 for number in range(110_000)}),
+        "deep": b'{"suite":' * 100_000,
+    }
+
+
+def test_bodies_full_of_errors_cost_neither_memory_nor_time(tmp_path: Path) -> None:
+    with StackParts(tmp_path) as stack:
+        orchestrator = stack.orchestrator()
+        status = Path(f"/proc/{orchestrator.pid}/status")
+        for name, body in bombs().items():
+            assert len(body) <= 1 << 20, name
+            with ThreadPoolExecutor(2) as twice:
+                posts = [
+                    twice.submit(orchestrator.client.post, "/jobs", content=body) for _ in range(2)
+                ]
+            for post in posts:
+                problem = post.result().json()
+                assert post.result().status_code == 422, (name, problem)
+                assert 1 <= len(problem["errors"]) <= ERRORS_LISTED, name
+        peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        assert int(peak.split()[1]) < MEMORY_MOST_KIB, peak
+        assert "Traceback" not in orchestrator.log
