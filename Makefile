@@ -157,6 +157,14 @@ up: ## build and start the stack with Docker Compose, after `make env`
 down: ## stop the stack; results and metrics stay
 	docker compose down
 
+backup: ## save the stack's results, settings and keys: TO=FILE.tar
+	@scripts/backup.sh save "$(TO)"
+
+restore: ## put a backup into an empty stack, start it, and write its points again: FROM=FILE.tar
+	@scripts/backup.sh restore "$(FROM)"
+	@scripts/stack-up.sh
+	docker compose exec --no-TTY orchestrator python3 -m orchestrator.influx.reindex
+
 programs: programs-release ## build the benchmark programs into build/release
 
 # With the flags of ours: what it counts must not be contracted or left out either.
@@ -231,6 +239,6 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help collected run peers env farhost up down program programs \
+.PHONY: help collected run peers env farhost up down backup restore program programs \
     $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
     test-all e2e fuzz lint format docs lock clean distclean packages venv

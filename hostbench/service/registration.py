@@ -15,6 +15,7 @@ from hostbench.remote.client import ANSWER_S_MOST, HOST_S_MOST
 from hostbench.service.metrics import Metrics
 from hostbench.service.runner import TrialRunner
 from hostbench.service.settings import Settings
+from hostbench.web.problem import ProblemDetails
 
 RENEW_S = 15.0
 RENEW_S_LEAST = 1.0
@@ -97,7 +98,7 @@ class Registrar:
                 timeout=httpx.Timeout(RENEWAL_S_MOST, read=answer_s),
             )
             if not answer.is_success:
-                self._failed(f"HTTP status {answer.status_code}: {answer.text[:200]}")
+                self._failed(f"HTTP status {answer.status_code}: {_detail(answer)}")
                 return None
             renew_s = Registered.model_validate_json(answer.content).renew_s
         except (httpx.HTTPError, ValueError) as error:
@@ -121,3 +122,11 @@ class Registrar:
         if why != self._trouble:
             _log.warning("registration_fails", orchestrator=self._address, why=why)
         self._trouble = why
+
+
+def _detail(answer: httpx.Response) -> str:
+    """What an orchestrator says, or the beginning of what something else does."""
+    try:
+        return ProblemDetails.model_validate_json(answer.content).detail
+    except ValueError:
+        return answer.text[:200]

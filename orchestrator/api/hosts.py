@@ -29,7 +29,7 @@ registrations = APIRouter(tags=["hosts"])
     "/hosts",
     summary="Register a service of a host, and renew that",
     description="With the service key. The orchestrator fetches table and host of a new service.",
-    responses=problem_responses([401, 413, 422, 503]),
+    responses=problem_responses([401, 409, 413, 422, 503]),
     openapi_extra=accepts(Registration, _EXAMPLES),
 )
 def register(

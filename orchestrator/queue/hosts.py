@@ -70,6 +70,14 @@ class HostState:
         )
 
 
+class HostTaken(Exception):
+    """Another service of the same host and subsystem is alive at address `url`."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
 class HostStore:
     """All methods raise RedisError when Redis cannot be used."""
 
@@ -82,7 +90,7 @@ class HostStore:
 
     def renew(self, registration: Registration) -> bool:
         """Renew a service that is known as it is; False: it is new, or another version stored its
-        facts; see `register`."""
+        facts; see `register`. Raises HostTaken."""
         if self._register(registration) != "known":
             return False
         return self.facts(self.states_of([registration.host])[0]) is not None
@@ -91,7 +99,8 @@ class HostStore:
         self, registration: Registration, inventory: HostInventory, table: ServiceTable
     ) -> None:
         """Store a new service with its table and its host's inventory. Only the disk service knows
-        where disks are measured: what it reported stays when another service registers."""
+        where disks are measured: what it reported stays when another service registers. Raises
+        HostTaken."""
         answer = "changed"
         # Each time another service has registered in between, and there are five.
         while answer == "changed":
@@ -115,7 +124,10 @@ class HostStore:
             registration.held_by or "",
             *facts,
         )
-        return cast(str, answer)
+        outcome, _, url = cast(str, answer).partition(" ")
+        if outcome == "taken":
+            raise HostTaken(url)
+        return outcome
 
     def unregister(self, service: Service) -> None:
         """Forgets a service that could not be reached, until it registers again."""

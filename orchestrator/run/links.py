@@ -22,7 +22,7 @@ from hostbench.remote.client import RemoteService, ServiceLost
 from hostbench.remote.far_host import FarHost, meet
 from hostbench.run.session import Setup
 from hostbench.web.problem import Problem
-from orchestrator.queue.hosts import RENEW_S, HostState, HostStore, Service
+from orchestrator.queue.hosts import RENEW_S, HostState, HostStore, HostTaken, Service
 from orchestrator.queue.jobs import ALIVE_S
 from orchestrator.queue.plans import PlannedHost, Plans
 
@@ -55,8 +55,11 @@ class Registrar:
 
     def register(self, registration: Registration) -> Registered:
         """Renews a service, or takes up a new one."""
-        if not self._hosts.renew(registration):
-            self._take_up(registration)
+        try:
+            if not self._hosts.renew(registration):
+                self._take_up(registration)
+        except HostTaken as taken:
+            raise _taken(registration, taken.url) from None
         return Registered(renew_s=RENEW_S, expires_s=ALIVE_S)
 
     def _take_up(self, registration: Registration) -> None:
@@ -74,6 +77,17 @@ class Registrar:
                 field="body.subsystem",
             )
         self._hosts.register(registration, inventory, table)
+
+
+def _taken(registration: Registration, url: str) -> Problem:
+    return Problem(
+        409,
+        "host_taken",
+        f"a {registration.subsystem} service of {registration.host} is alive at {url}, so the one "
+        f"at {registration.url} is not taken up; give it a name of its own (HOSTBENCH_HOST; of a "
+        f"far host, make farhost NAME=...), or stop the other and wait {ALIVE_S:g} s",
+        field="body.host",
+    )
 
 
 def _unreachable(registration: Registration, why: str) -> Problem:

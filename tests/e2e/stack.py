@@ -1,6 +1,7 @@
 """The stack of compose.yaml in a project of its own, with keys, ports and volumes of its own."""
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -106,14 +107,28 @@ class Stack:
         said: str = ended.stdout
         return said
 
+    def _compose_files(self) -> list[str]:
+        replaced = [] if self.from_registry else ["tests/e2e/compose.test.yaml"]
+        return ["compose.yaml", *replaced, *self.overlays]
+
     def compose(self, *arguments: str | Path, **options: Any) -> str:
         """What a docker compose command prints."""
-        files: list[str | Path] = ["--env-file", self.directory / ".env", "--file", "compose.yaml"]
-        if not self.from_registry:
-            files += ["--file", "tests/e2e/compose.test.yaml"]
-        for overlay in self.overlays:
-            files += ["--file", overlay]
-        return self.docker("compose", *files, *arguments, **options)
+        files = itertools.chain.from_iterable(("--file", file) for file in self._compose_files())
+        settings = ("--env-file", self.directory / ".env")
+        return self.docker("compose", *settings, *files, *arguments, **options)
+
+    def backup(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """A run of scripts/backup.sh on this project."""
+        project = {
+            "COMPOSE_FILE": ":".join(self._compose_files()),
+            "COMPOSE_ENV_FILES": str(self.directory / ".env"),
+        }
+        return subprocess.run(
+            [ROOT / "scripts/backup.sh", *arguments],
+            env={**self.engine, **self.settings, **project},
+            capture_output=True,
+            text=True,
+        )
 
     def far_compose(self, directory: Path, *arguments: str, **settings: str) -> str:
         """What docker compose prints of the net service alone, with the .env and secrets/ that

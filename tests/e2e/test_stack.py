@@ -96,6 +96,7 @@ SUITE = {
     ],
 }
 FIRST_JOB: dict[str, str] = {}
+REINDEX = ("python3", "-m", "orchestrator.influx.reindex")
 
 
 @pytest.fixture(scope="module")
@@ -280,8 +281,7 @@ def test_the_boards_show_the_result(stack: Stack, api: httpx.Client) -> None:
     assert outbox_empties(api)
     assert wrong_panels(stack, document) == []
     # From the documents the same points are made, so that nothing changes.
-    reindex = ("python3", "-m", "orchestrator.influx.reindex")
-    stack.compose("exec", "--no-TTY", "orchestrator", *reindex)
+    stack.compose("exec", "--no-TTY", "orchestrator", *REINDEX)
     assert wrong_panels(stack, document) == []
 
 
@@ -606,6 +606,36 @@ def test_jobs_and_results_outlive_the_containers(stack: Stack, api: httpx.Client
     stack.up()
     with client(stack) as api:
         assert (api.get(f"/jobs/{job}").json(), api.get(f"/jobs/{job}/result").json()) == before
+
+
+def test_a_backup_brings_a_wiped_stack_back(stack: Stack, tmp_path: Path) -> None:
+    saved = tmp_path / "hostbench.tar"
+
+    def results() -> dict[str, Any]:
+        with client(stack) as api:
+            jobs = api.get("/jobs?limit=100").json()["jobs"]
+            answers = {job["id"]: api.get(f"/jobs/{job['id']}/result") for job in jobs}
+        return {job: answer.json() for job, answer in answers.items() if answer.is_success}
+
+    before = results()
+    assert FIRST_JOB["id"] in before
+    made = stack.backup("save", saved)
+    assert made.returncode == 0, made.stderr
+    assert saved.stat().st_mode & 0o077 == 0
+    # Nothing is written over, and nothing mixed.
+    again, full = stack.backup("save", saved), stack.backup("restore", saved)
+    assert again.returncode == 3 and "is there already" in again.stderr
+    assert full.returncode == 3 and "down --volumes" in full.stderr
+    stack.down("--volumes")
+    other = stack.backup("restore", stack.directory / ".env")
+    assert other.returncode == 3 and "is not what make backup writes" in other.stderr
+    restored = stack.backup("restore", saved)
+    assert restored.returncode == 0, restored.stderr
+    stack.up()
+    stack.compose("exec", "--no-TTY", "orchestrator", *REINDEX)
+    assert results() == before
+    document = ResultDocument.model_validate_json(json.dumps(before[FIRST_JOB["id"]]))
+    assert wrong_panels(stack, document) == []
 
 
 def test_tls(stack: Stack) -> None:

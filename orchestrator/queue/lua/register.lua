@@ -3,12 +3,24 @@
 --       and is no job or '', then for a new instance the inventory that its facts were made from,
 --       and the facts: fields and values of the host's hash.
 -- Returns known, or new: the caller then reads the facts and calls again with them; or changed:
--- there is another inventory meanwhile, and the facts are to be made from that.
+-- there is another inventory meanwhile, and the facts are to be made from that; or taken and an
+-- address: a service of this name is alive there, such as that of the machine this one was copied
+-- from. One that comes back at its own address is the same, and so is one that has moved, once the
+-- old one is gone.
 local host, subsystem, url, instance, fence, held_by = unpack(ARGV, 1, 6)
 local key = P .. 'host:' .. host
 local at = 'service:' .. subsystem
 local identity = instance .. ' ' .. url .. ' '
 local known = redis.call('HGET', key, at) or ''
+local its_instance, its_url = string.match(known, '^(%S+) (%S+) ')
+if
+    its_instance
+    and its_instance ~= instance
+    and its_url ~= url
+    and redis.call('EXISTS', P .. 'alive:' .. host .. ':' .. subsystem) == 1
+then
+    return 'taken ' .. its_url
+end
 if #ARGV > 6 then
     if (redis.call('HGET', key, 'inventory') or '') ~= ARGV[7] then
         return 'changed'
