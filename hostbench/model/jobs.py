@@ -7,12 +7,12 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, model_validat
 
 from hostbench.base.units import human
 from hostbench.model.body import BodyModel
-from hostbench.model.events import Name, ParamValue
+from hostbench.model.events import Name
 from hostbench.model.host import HostInventory
 from hostbench.model.registry import AnsweredSubsystem
 from hostbench.model.result import ProgramVersion, Verdict
 from hostbench.model.service import HostName
-from hostbench.model.suite import TRIALS_MOST, IdlePolicy, PeerChoice, ScaleName, Suite
+from hostbench.model.suite import TRIALS_MOST, IdlePolicy, PeerChoice, ScaleName, Suite, SuiteParam
 from hostbench.model.table import Table
 
 PRIORITY_MOST = 10
@@ -60,7 +60,7 @@ class JobSpec(BodyModel):
     suite: SuiteByNameOrContent | None = None
     scale: ScaleName | None = None
     workload: Annotated[str, StringConstraints(min_length=1, max_length=80)] | None = None
-    params: dict[Name, ParamValue] = Field(default_factory=dict)
+    params: dict[Name, SuiteParam] = Field(default_factory=dict)
     hosts: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MOST)] | None = None
     priority: Annotated[int, Field(ge=-PRIORITY_MOST, le=PRIORITY_MOST)] = 0
     trials: Annotated[int, Field(ge=1, le=TRIALS_MOST)] | None = None

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from hostbench.base.errors import shown
+from hostbench.model.body import WHILE_ERRORS_ARE_FEW
 from hostbench.model.events import ParamValue
 
 # What a cell of a row may hold. repeats: every run's figure; mean and deviation: as printed, or of
@@ -20,7 +21,10 @@ CellColumn = Literal[
 ]
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-Cell = float | int | str | None | list[float | int]
+RUNS_MOST, COLUMNS_MOST, ROWS_MOST, TABLES_MOST = 1000, 100, 10_000, 100
+Runs = Annotated[list[float | int], Field(max_length=RUNS_MOST)]
+Cell = Annotated[float | int | str | Runs | None, WHILE_ERRORS_ARE_FEW]
+Row = Annotated[tuple[Cell, ...], Field(max_length=COLUMNS_MOST), WHILE_ERRORS_ARE_FEW]
 LISTED = "repeats"
 # What the report's programs did that a sound method does not; the page has a sentence for each
 # (hostbench/course/shortcuts.py).
@@ -129,9 +133,9 @@ class PublishedTable(PublishedModel):
     better: Literal["higher", "lower"] = "higher"
     key: tuple[Word, ...] = ()
     chart_x: Word = "threads"
-    series: Annotated[dict[Text, Series], Field(min_length=1)]
+    series: Annotated[dict[Text, Annotated[Series, WHILE_ERRORS_ARE_FEW]], Field(min_length=1)]
     columns: tuple[CellColumn, ...] = ()
-    rows: Annotated[tuple[tuple[Cell, ...], ...], Field(min_length=1)]
+    rows: Annotated[tuple[Row, ...], Field(min_length=1, max_length=ROWS_MOST)]
     peer_title: Text | None = None
     theory: Text | None = None
     trusted: tuple[TrustedTool, ...] = ()
@@ -167,4 +171,7 @@ class Published(PublishedModel):
 
     title: Text
     host: PublishedHost
-    tables: Annotated[tuple[PublishedTable, ...], Field(min_length=1)]
+    tables: Annotated[
+        tuple[Annotated[PublishedTable, WHILE_ERRORS_ARE_FEW], ...],
+        Field(min_length=1, max_length=TABLES_MOST),
+    ]

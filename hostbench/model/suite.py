@@ -19,7 +19,10 @@ from hostbench.model.published import Published
 
 IdlePolicy = Literal["fail", "flag", "force"]
 # auto: every light one that fits; otherwise the tools by name.
-PeerChoice = Literal["auto", "none"] | Annotated[list[str], Field(min_length=1)]
+PEERS_MOST = 100
+PeerChoice = (
+    Literal["auto", "none"] | Annotated[list[str], Field(min_length=1, max_length=PEERS_MOST)]
+)
 ALL = "all"
 DURATION = "duration_s"
 # The parameters that fix what a trial does: without duration_s no time ends it.
@@ -29,6 +32,9 @@ SCALES_MOST = 8
 TRIALS_MOST = 1000
 CASES_MOST = 10_000
 SuiteParam = Annotated[ParamValue, WHILE_ERRORS_ARE_FEW]
+GridAxis = Annotated[
+    Literal["all"] | Annotated[list[SuiteParam], Field(min_length=1)], WHILE_ERRORS_ARE_FEW
+]
 ScaleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
 
 
@@ -122,7 +128,7 @@ class SuiteCase(SuiteModel):
 
     workload: Annotated[str, StringConstraints(min_length=1)]
     params: dict[str, SuiteParam] = {}
-    grid: dict[str, Literal["all"] | Annotated[list[SuiteParam], Field(min_length=1)]] = {}
+    grid: dict[str, GridAxis] = {}
     repeats: RepeatsChange = RepeatsChange()
     label: Annotated[str, StringConstraints(min_length=1, max_length=120)] | None = None
     timeout_s: Annotated[float, Field(gt=0, le=30 * 86400)] | None = None
