@@ -103,6 +103,8 @@ def _append(path: Path, summaries: Iterable[JobSummary]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
         os.write(descriptor, _lines(summaries))
+        # That a job runs again must not be forgotten: what has ended is not looked at again.
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -153,6 +153,14 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def _make_durable(path: Path) -> None:
+    """Makes a directory with its parents, where they are missing. Raises OSError."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync_directory(one.parent)
+
+
 def new_job_id(suite: str) -> str:
     """The time makes it sortable, the rest keeps two of one second apart."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(2)}"
@@ -181,7 +189,7 @@ class ResultsStore:
         """A new job's directory, called `job_id` where that was given out before: then it may be
         there already. Raises ResourceError when it cannot be made or has no room."""
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            _make_durable(self.root)
             space = os.statvfs(self.root)
             if space.f_bavail * space.f_frsize < needed_bytes:
                 raise ResourceError(
@@ -250,7 +258,10 @@ def summary_of(job: JobDirectory) -> JobSummary | None:
     if ended is not None:
         return ended.summary
     with contextlib.suppress(HostbenchError):
-        return summarise(job.progress(), job.state_unless_ended(), None)
+        progress = job.progress()
+        if progress.ended is not None:
+            return progress.ended.summary
+        return summarise(progress, job.state_unless_ended(), None)
     with contextlib.suppress(OSError, ValidationError):
         return ResultDocument.model_validate_json(job.document.read_bytes()).job
     return None

@@ -12,6 +12,8 @@ import yaml
 
 from hostbench.model.registry import subsystems
 from hostbench.service.__main__ import GRACE_S
+from orchestrator.__main__ import GRACE_S as ANSWER_GRACE_S
+from orchestrator.core import STOP_S
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -290,6 +292,11 @@ def test_nothing_is_published_where_the_orchestrator_refuses_to_be() -> None:
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_a_trial_has_the_time_to_end(name: str) -> None:
     assert int(SERVICES[name]["stop_grace_period"].removesuffix("s")) > GRACE_S
+
+
+def test_the_orchestrator_has_the_time_to_end_its_jobs() -> None:
+    given_s = int(SERVICES["orchestrator"]["stop_grace_period"].removesuffix("s"))
+    assert given_s > STOP_S + ANSWER_GRACE_S
 
 
 def test_redis_refuses_before_it_is_killed() -> None:

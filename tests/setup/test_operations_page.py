@@ -27,7 +27,7 @@ def test_each_row_of_what_can_go_wrong_has_its_tests() -> None:
         assert file, f"a row without a test: {row}"
     about = {
         f"faults/{one.name}"
-        for pattern in ("test_stack_*.py", "test_strangers.py")
+        for pattern in ("test_stack_*.py", "test_strangers.py", "test_power_cuts.py")
         for one in (ROOT / "tests" / "faults").glob(pattern)
     }
     # What a disk's own tests hold stands with the disk.
