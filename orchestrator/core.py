@@ -131,7 +131,7 @@ class Orchestrator:
             "scheduler": thread_check(lambda: self._scheduler.alive),
             "keeper": thread_check(lambda: self._keeper.alive),
             "listener": thread_check(lambda: self._listener.alive),
-            "results": results_check(self.settings.results),
+            "results": results_check(self.archive),
             "influxdb": self._influx_check,
         }
 

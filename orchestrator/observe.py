@@ -21,6 +21,7 @@ from hostbench.model.jobs import Health, PartHealth, QueueMemory
 from hostbench.remote.transport import Usage
 from orchestrator.queue.connection import key
 from orchestrator.queue.jobs import JobStore
+from orchestrator.results.archive import Archive
 
 ANSWER_S_MOST = 1.0
 Check = Callable[[], Awaitable[PartHealth]]
@@ -68,13 +69,17 @@ def redis_check(client: redis.asyncio.Redis, jobs: JobStore) -> Check:
     return check
 
 
-def results_check(path: os.PathLike[str]) -> Check:
-    """Whether results can be stored."""
+def results_check(archive: Archive) -> Check:
+    """Whether results can be stored, and those of new jobs too."""
 
     async def check() -> PartHealth:
-        if await asyncio.to_thread(os.access, path, os.W_OK | os.X_OK):
-            return PartHealth(status="ok")
-        return PartHealth(status="degraded", detail=f"{os.fspath(path)} may not be written")
+        path = archive.results.root
+        if not await asyncio.to_thread(os.access, path, os.W_OK | os.X_OK):
+            return PartHealth(status="degraded", detail=f"{path} may not be written")
+        refusal = await asyncio.to_thread(archive.refusal)
+        if refusal is not None:
+            return PartHealth(status="degraded", detail=refusal)
+        return PartHealth(status="ok")
 
     return check
 

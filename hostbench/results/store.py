@@ -94,11 +94,16 @@ class JobDirectory:
         """Writes result.json, then result.csv; each appears whole or not at all. Returns the
         document with its digest."""
         document = sealed(document)
+        is_first = not self.document.exists()
         text = document.model_dump_json(indent=1) + "\n"
         for path, content in ((self.document, text), (self.path / CSV, case_table(document))):
             try:
                 write_whole(path, content.encode())
             except OSError as error:
+                # A first document without its table would look final, and the job ends as failed.
+                if is_first:
+                    with contextlib.suppress(ResourceError):
+                        self.unstore()
                 raise cannot_write(path, error) from None
         return document
 
@@ -190,16 +195,22 @@ class ResultsStore:
         there already. Raises ResourceError when it cannot be made or has no room."""
         try:
             _make_durable(self.root)
-            space = os.statvfs(self.root)
-            if space.f_bavail * space.f_frsize < needed_bytes:
-                raise ResourceError(
-                    f"{self.root} has {space.f_bavail * space.f_frsize} bytes left, this job may "
-                    f"need {needed_bytes}; free space there, or choose another directory with "
-                    "--results or HOSTBENCH_RESULTS"
-                )
+            if (shortage := self.shortage(needed_bytes)) is not None:
+                raise ResourceError(shortage)
             return self._make_as(job_id, exist_ok=True) if job_id else self._make(suite)
         except OSError as error:
             raise cannot_write(self.root, error) from None
+
+    def shortage(self, needed_bytes: int) -> str | None:
+        """Why a job has no room, and the remedy; None: it has. Raises OSError."""
+        space = os.statvfs(self.root)
+        left_bytes = space.f_bavail * space.f_frsize
+        if left_bytes >= needed_bytes:
+            return None
+        return (
+            f"{self.root} has {left_bytes} bytes left, this job may need {needed_bytes}; free "
+            "space there, or choose another directory with --results or HOSTBENCH_RESULTS"
+        )
 
     def _make(self, suite: str) -> JobDirectory:
         while True:

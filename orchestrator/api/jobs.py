@@ -99,6 +99,7 @@ def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -
     body = spec.model_dump_json(exclude_defaults=True).encode()
     try:
         accepted = core.acceptance.accept(spec)
+        _check_room(core)
         for _ in range(ID_ATTEMPTS):
             answer = core.jobs.enqueue(accepted.job(), idempotency_key, body)
             if answer.outcome != "taken":
@@ -110,6 +111,12 @@ def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -
             raise
         return before
     raise Problem(429, "no_id_left", "too many jobs of this suite in one second; try again")
+
+
+def _check_room(core: Orchestrator) -> None:
+    """Raises Problem where the results directory has no room for another job."""
+    if (refusal := core.archive.refusal()) is not None:
+        raise Problem(507, "results_full", refusal)
 
 
 def _full() -> Problem:
@@ -207,6 +214,8 @@ def resume(job_id: JobId, job: Job, core: Core, response: Response) -> JobView:
 
 
 def _resumed(core: Orchestrator, job: JobView) -> Changed:
+    if job.state in TERMINAL and job.state is not StackState.SUCCEEDED:
+        _check_room(core)
     if core.jobs.state(job.id) is not None:
         return core.jobs.resume(job.id, job.priority, {})
     if job.state not in (StackState.LOST, StackState.FAILED, StackState.CANCELLED):

@@ -23,6 +23,8 @@ from hostbench.results.store import (
 )
 
 JOB = "job.json"
+# What is left for the jobs that were accepted: below it, no other job is.
+FREE_BYTES_LEAST = 64 << 20
 FORGOTTEN = "it did not end properly, and Redis no longer knows it; what was measured is kept"
 
 _STATES = {
@@ -44,6 +46,13 @@ class Archive:
         """Where a job's files are, or would be; `job_id` is one."""
         assert is_job_id(job_id)
         return JobDirectory(self.results.root / job_id)
+
+    def refusal(self) -> str | None:
+        """Why no new job is accepted, and the remedy; None: there is room."""
+        try:
+            return self.results.shortage(FREE_BYTES_LEAST)
+        except OSError as error:
+            return f"{self.results.root} cannot be used: {error.strerror}"
 
     def has(self, job_id: str) -> bool:
         """Whether anything was measured of the job."""

@@ -247,6 +247,28 @@ def test_a_document_appears_whole_or_not_at_all(
     assert [path.name for path in job.path.iterdir()] == ["journal.ndjson"]
 
 
+def test_a_document_whose_table_has_no_room_is_taken_back(
+    store: ResultsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = finished_job(store)
+    document = job.load()
+    before = sorted(job.path.iterdir())
+
+    def full(path: Path, content: bytes) -> None:
+        if path.suffix == ".csv":
+            raise OSError(28, "No space left on device")
+        path.write_bytes(content)
+
+    monkeypatch.setattr("hostbench.results.store.write_whole", full)
+    with pytest.raises(ResourceError, match=r"result\.csv: No space left"):
+        job.store(document)
+    assert sorted(job.path.iterdir()) == before
+    job.unstore()
+    with pytest.raises(ResourceError, match=r"result\.csv: No space left"):
+        job.store(document)
+    assert [path.name for path in job.path.iterdir()] == ["journal.ndjson"]
+
+
 # ---- store ----
 
 

@@ -1,0 +1,106 @@
+"""The volume of results has no room left in the middle of a job: the job ends with that reason and
+nothing half-written, nothing new is accepted, and with room again it is resumed."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hostbench.base.exitcode import ExitCode
+from tests.faults.command import Command
+from tests.faults.stack import StackParts
+from tests.patience import wait_until
+from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
+
+SOME_SECONDS = {
+    "workload": "cpu.clock",
+    "params": {"threads": 1, "duration_s": 4, "warmup_s": 0},
+    "trials": 1,
+    "idle_policy": "force",
+}
+SIZE = "size=80m"
+# Less than a document, more than what is still to come in the journal.
+ROOM_OF_THE_JOURNAL_BYTES = 12 << 10
+REMEDY = "free space there"
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[StackParts]:
+    results = tmp_path / "results"
+    results.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", SIZE, "tmpfs", str(results)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("mounting a tmpfs needs root and a kernel that lets it")
+    try:
+        with StackParts(tmp_path) as stack:
+            yield stack
+    finally:
+        subprocess.run(["umount", results], check=True)
+
+
+def fill(results: Path, left_bytes: int) -> Path:
+    """Takes all the room but so much; returns the file that does."""
+    filling = results / "filling"
+    with filling.open("wb", buffering=0) as file:
+        while True:
+            try:
+                file.write(bytes(1 << 16))
+            except OSError:
+                break
+        file.truncate(file.tell() - left_bytes)
+    return filling
+
+
+def health(orchestrator: OrchestratorProcess) -> dict[str, str]:
+    """What /healthz says of the results."""
+    found: dict[str, str] = orchestrator.client.get("/healthz").json()["parts"]["results"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("left_bytes", "file"), [(0, "journal.ndjson"), (ROOM_OF_THE_JOURNAL_BYTES, "result.json")]
+)
+def test_a_full_volume_of_results(
+    parts: StackParts, tmp_path: Path, left_bytes: int, file: str
+) -> None:
+    orchestrator = parts.orchestrator()
+    parts.host(orchestrator)
+    client = orchestrator.client
+    job = orchestrator.submit(**SOME_SECONDS)
+    parts.service("bench-1").wait_for_program()
+    filling = fill(parts.results, left_bytes)
+
+    # Nothing new is accepted, and the caller learns what to do.
+    refused = client.post("/jobs", json=SOME_SECONDS)
+    assert (refused.status_code, refused.json()["code"]) == (507, "results_full"), refused.text
+    degraded = health(orchestrator)
+    assert degraded["status"] == "degraded"
+    key_file = tmp_path / "key"
+    key_file.write_text(API_KEY)
+    command = Command(
+        tmp_path, HOSTBENCH_URL=orchestrator.url, HOSTBENCH_API_KEY_FILE=str(key_file)
+    )
+    submitted = command.run("submit", "--workload", "cpu.clock")
+    assert submitted.code == ExitCode.UNREACHABLE
+    for text in (refused.json()["detail"], degraded["detail"], submitted.last_line):
+        assert REMEDY in text
+
+    # The job ends with its reason, and nothing of it looks final.
+    failed = orchestrator.wait_for(job)
+    assert failed["state"] == "failed"
+    assert f"{file}: No space left" in failed["reason"]
+    left = {path.name for path in (parts.results / job).iterdir()}
+    assert left <= {"journal.ndjson", "job.json"}
+    resumed = client.post(f"/jobs/{job}/resume")
+    assert (resumed.status_code, resumed.json()["code"]) == (507, "results_full")
+
+    # With room again it goes on, and measures what is not in its journal.
+    if file == "result.json":
+        assert len(parts.trials(job)) == 1
+    filling.unlink()
+    wait_until(lambda: health(orchestrator)["status"] == "ok")
+    assert client.post(f"/jobs/{job}/resume").status_code == 202
+    assert orchestrator.wait_for(job)["state"] == "succeeded"
+    assert orchestrator.result(job)["job"]["state"] == "succeeded"
+    assert len(parts.trials(job)) == 1
