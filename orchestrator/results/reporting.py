@@ -7,6 +7,7 @@ orchestrator has, and more CPU time than one beside a trial should use.
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from hostbench.web.problem import Problem
 
 TIMEOUT_S = 120.0
 NICENESS = 10
+# Where memory runs out, the kernel ends this process and not the server, whose container it shares.
+OOM_SCORE_MOST = "1000"
 # How the process ends after an expected error, whose line is the last of its standard error.
 # Python itself ends with 1 after a traceback.
 REFUSED = 2
@@ -93,6 +96,12 @@ async def _rendered_apart(directory: JobDirectory) -> bytes:
     message = errors.decode("utf-8", "replace").strip()
     if process.returncode == REFUSED:
         raise HostbenchError(f"there is no page of {directory.id}: {message.splitlines()[-1]}")
+    if process.returncode == -signal.SIGKILL:
+        raise ResourceError(
+            f"the page of {directory.id} takes more memory than the orchestrator may use: raise "
+            "its mem_limit in compose.yaml, or make the page elsewhere from the result with "
+            "hostbench report FILE"
+        )
     if process.returncode != 0:
         _log.error("page_failed", job=directory.id, exit_code=process.returncode, errors=message)
         raise Problem(
@@ -107,6 +116,7 @@ async def _rendered_apart(directory: JobDirectory) -> bytes:
 def main(results: str, job_id: str) -> int:
     """Prints the page."""
     os.nice(NICENESS)
+    Path("/proc/self/oom_score_adj").write_text(OOM_SCORE_MOST)
     try:
         page = rendered(JobDirectory(Path(results) / job_id), Format.HTML)
     except HostbenchError as error:

@@ -1,13 +1,15 @@
 """The page of a job where it cannot be made."""
 
 import asyncio
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from hostbench.base.errors import HostbenchError
+from hostbench.base.errors import HostbenchError, ResourceError
 from hostbench.results.store import JobDirectory
 from hostbench.web.problem import Problem
 from orchestrator.results.reporting import Reporter
@@ -40,3 +42,27 @@ def test_an_error_in_the_code_is_logged(tmp_path: Path, monkeypatch: pytest.Monk
     assert raised.value.details.status == 500 and directory.id in raised.value.details.detail
     (line,) = logged
     assert line["event"] == "page_failed" and "zip()" in line["errors"]
+
+
+def test_a_page_that_is_too_large_ends_and_not_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = stored(sampled_run(samples=4), tmp_path)
+    text = directory.document.read_bytes()
+    directory.document.unlink()
+    os.mkfifo(directory.document)
+    module = ("-m", "orchestrator.results.reporting", str(directory.path.parent), directory.id)
+    with subprocess.Popen([sys.executable, *module], stdout=subprocess.PIPE) as page:
+        # Opened as soon as the other process reads it.
+        with directory.document.open("wb") as document:
+            assert Path(f"/proc/{page.pid}/oom_score_adj").read_text().strip() == "1000"
+            document.write(text)
+        assert page.communicate()[0].startswith(b"<!doctype html>")
+
+    # The stand-in for Python ends as one that the kernel has chosen.
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nkill -KILL $$\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(ResourceError, match="more memory than .* mem_limit"):
+        made(directory)
