@@ -99,8 +99,8 @@ async def _rendered_apart(directory: JobDirectory) -> bytes:
     if process.returncode == -signal.SIGKILL:
         raise ResourceError(
             f"the page of {directory.id} takes more memory than the orchestrator may use: raise "
-            "its mem_limit in compose.yaml, or make the page elsewhere from the result with "
-            "hostbench report FILE"
+            "its mem_limit in compose.yaml, or make the page from a copy of the results with "
+            f"hostbench report {directory.id} --results DIRECTORY"
         )
     if process.returncode != 0:
         _log.error("page_failed", job=directory.id, exit_code=process.returncode, errors=message)

@@ -64,5 +64,5 @@ def test_a_page_that_is_too_large_ends_and_not_the_server(
     python.write_text("#!/bin/sh\nkill -KILL $$\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    with pytest.raises(ResourceError, match="more memory than .* mem_limit"):
+    with pytest.raises(ResourceError, match=r"more memory than .* mem_limit"):
         made(directory)
