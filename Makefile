@@ -151,6 +151,9 @@ env: ## make .env and secrets/ of the stack, keep what is there: GPU=nvidia|amd|
 farhost: ## make NAME.tar for a second machine: NAME=bench-2 ADDRESS=192.0.2.8
 	@scripts/make-far-host.sh "$(NAME)" "$(ADDRESS)"
 
+key: ## make a key of the API for somebody, or take it away: NAME=ann ROLE=viewer|operator|none
+	@scripts/make-key.sh "$(NAME)" "$(ROLE)"
+
 up: ## build and start the stack with Docker Compose, after `make env`
 	@scripts/stack-up.sh
 
@@ -239,6 +242,6 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help collected run peers env farhost up down backup restore program programs \
+.PHONY: help collected run peers env farhost key up down backup restore program programs \
     $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
     test-all e2e fuzz lint format docs lock clean distclean packages venv

@@ -13,8 +13,9 @@ from starlette.concurrency import run_in_threadpool
 import hostbench
 from hostbench.model.jobs import JobSpec
 from hostbench.model.service import Registration
+from hostbench.web.audit import LOOKS, Audit
 from hostbench.web.body import BodyLimit, describe_bodies
-from hostbench.web.keys import requires
+from hostbench.web.keys import Caller, KeyRing, Role, requires
 from hostbench.web.problem import Problem, install_problem_handlers
 from orchestrator.api import events, hosts, jobs, results, state, suites
 from orchestrator.core import Orchestrator
@@ -22,6 +23,8 @@ from orchestrator.settings import Settings
 
 BODY_BYTES_MOST = 1 << 20
 RETRY_AFTER_S = 5
+# How the audit log calls who has secrets/api_key.
+ENV_KEY = "api_key"
 DESCRIPTION = """\
 Queues benchmark jobs, runs one at a time on an idle host, and serves their results.
 
@@ -44,29 +47,39 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.core = core
     app.add_middleware(BodyLimit, most=BODY_BYTES_MOST)
+    app.add_middleware(Audit)
     install_problem_handlers(app)
     app.add_exception_handler(RedisError, _redis_away)
     app.add_exception_handler(OutOfMemoryError, _redis_full)
-    _add_calls(app, settings)
+    ring = KeyRing(
+        [
+            (Caller(ENV_KEY, Role.OPERATOR), settings.api_key.get_secret_value()),
+            (Caller("services", Role.SERVICE), settings.service_key.get_secret_value()),
+        ],
+        settings.keys_file,
+    )
+    _add_calls(app, ring)
     describe_bodies(app, JobSpec, Registration)
     return app
 
 
-def _add_calls(app: FastAPI, settings: Settings) -> None:
+def _add_calls(app: FastAPI, ring: KeyRing) -> None:
     app.include_router(state.open_calls)
-    keyed = [Depends(requires(settings.api_key.get_secret_value()))]
+    looks, changes = requires(ring, Role.VIEWER, Role.OPERATOR), requires(ring, Role.OPERATOR)
+
+    async def user(request: Request) -> None:
+        await (looks if request.method in LOOKS else changes)(request)
+
     for module in (jobs, events, results, hosts, suites, state):
-        app.include_router(module.router, dependencies=keyed)
-    in_browsers = [Depends(requires(settings.api_key.get_secret_value(), in_browsers=True))]
-    app.include_router(results.pages, dependencies=in_browsers)
-    _describe(app, settings)
-    service_keyed = [Depends(requires(settings.service_key.get_secret_value()))]
-    app.include_router(hosts.registrations, dependencies=service_keyed)
+        app.include_router(module.router, dependencies=[Depends(user)])
+    in_browsers = requires(ring, Role.VIEWER, Role.OPERATOR, in_browsers=True)
+    app.include_router(results.pages, dependencies=[Depends(in_browsers)])
+    app.include_router(hosts.registrations, dependencies=[Depends(requires(ring, Role.SERVICE))])
+    _describe(app, ring)
 
 
-def _describe(app: FastAPI, settings: Settings) -> None:
-    keys = (settings.api_key.get_secret_value(), settings.service_key.get_secret_value())
-    keyed = [Depends(requires(*keys, in_browsers=True))]
+def _describe(app: FastAPI, ring: KeyRing) -> None:
+    keyed = [Depends(requires(ring, *Role, in_browsers=True))]
 
     @app.get("/openapi.json", dependencies=keyed, include_in_schema=False)
     async def document() -> dict[str, Any]:

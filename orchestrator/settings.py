@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from hostbench.base.errors import ResourceError
 from hostbench.results.index import results_directory
-from hostbench.web.settings import Key, ServerSettings
+from hostbench.web.settings import Key, ReadableFile, ServerSettings
 from orchestrator.influx.options import InfluxSettings
 from orchestrator.queue.address import RedisSettings, RedisUrl
 
@@ -37,10 +37,11 @@ def _writable(path: Path) -> Path:
 
 class Settings(ServerSettings, RedisSettings, InfluxSettings):
     """All settings of the orchestrator. `bind`: the address of the host that Compose publishes it
-    at."""
+    at. `keys_file`: further keys of users, with names and roles."""
 
     api_key: Key
     service_key: Key
+    keys_file: ReadableFile | None = None
     bind: str | None = None
     redis_url: RedisUrl = DEFAULT_REDIS_URL
     results: Annotated[Path, AfterValidator(_writable)] = Field(

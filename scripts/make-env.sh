@@ -37,6 +37,11 @@ authorization() {
     echo "Authorization: Bearer $(<secrets/api_key)"
 }
 
+# Of users beside the one of api_key: make key adds them.
+no_keys() {
+    echo "# name role SHA-256 of the key; make key NAME=ann ROLE=viewer adds one, ROLE=none takes it away"
+}
+
 new_ca() {
     certify secrets/ca.key "$ca_name" "$ca_days" \
         -addext "basicConstraints = critical, CA:true, pathlen:0" \
@@ -181,6 +186,7 @@ chmod 700 secrets
 for name in "${random[@]}"; do
     make "$name" openssl rand -hex 32
 done
+make keys no_keys
 [[ $(cat secrets/authorization 2>/dev/null) == "$(authorization)" ]] ||
     remake authorization authorization
 ensure_ca

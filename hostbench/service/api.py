@@ -37,7 +37,7 @@ from hostbench.service.settings import Settings
 from hostbench.service.trial import AdmittedCall, Work
 from hostbench.service.work import InstalledProgram, TrialWork
 from hostbench.web.body import accepts, json_body
-from hostbench.web.keys import requires
+from hostbench.web.keys import Caller, KeyRing, Role, requires
 from hostbench.web.problem import Problem, problem_responses
 
 WINDOW_S_LEAST, WINDOW_S_MOST = 0.1, 10.0
@@ -160,6 +160,8 @@ class Service:
         """Raises ResourceError when the program, the lock file or the scratch directory, where the
         program needs one, cannot be used."""
         self.settings = settings
+        key = settings.service_key.get_secret_value()
+        self.ring = KeyRing([(Caller("services", Role.SERVICE), key)])
         self.subsystem = find_subsystem(settings.subsystem)
         check_lock(settings.lock)
         self.program = InstalledProgram(settings.subsystem)
@@ -203,7 +205,7 @@ class Service:
 def add_calls(app: FastAPI, service: Service) -> None:
     """Adds all calls to `app`."""
     app.include_router(_open_calls(service))
-    keyed = [Depends(requires(service.settings.service_key.get_secret_value()))]
+    keyed = [Depends(requires(service.ring, Role.SERVICE))]
     app.include_router(_trial_calls(service), dependencies=keyed)
     app.include_router(_host_calls(service), dependencies=keyed)
     if service.subsystem.has_far_ends:

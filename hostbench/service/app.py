@@ -13,7 +13,7 @@ from hostbench.model.table import Table
 from hostbench.service.api import Service, add_calls
 from hostbench.service.settings import Settings, read_settings
 from hostbench.web.body import BodyLimit, describe_bodies
-from hostbench.web.keys import requires
+from hostbench.web.keys import Role, requires
 from hostbench.web.problem import install_problem_handlers
 
 BODY_BYTES_MOST = 64 << 10
@@ -44,7 +44,7 @@ def create_app(name: str, settings: Settings | None = None) -> FastAPI:
     app.add_api_route(
         "/openapi.json",
         lambda: app.openapi(),
-        dependencies=[Depends(requires(service.settings.service_key.get_secret_value()))],
+        dependencies=[Depends(requires(service.ring, Role.SERVICE))],
         include_in_schema=False,
     )
     return app

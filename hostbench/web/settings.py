@@ -52,7 +52,7 @@ Key = Annotated[
 ]
 ListenAddress = Annotated[Listen, NoDecode, BeforeValidator(parse_listen)]
 CaFile = Annotated[Path, AfterValidator(_usable)]
-_ReadableFile = Annotated[Path, AfterValidator(_readable)]
+ReadableFile = Annotated[Path, AfterValidator(_readable)]
 
 
 class ServerSettings(EnvironmentSettings):
@@ -61,8 +61,8 @@ class ServerSettings(EnvironmentSettings):
     authorities."""
 
     listen: ListenAddress
-    tls_cert_file: _ReadableFile | None = None
-    tls_key_file: _ReadableFile | None = None
+    tls_cert_file: ReadableFile | None = None
+    tls_key_file: ReadableFile | None = None
     ca_file: CaFile | None = None
 
     @model_validator(mode="after")

@@ -77,7 +77,7 @@ class Watchers:
     dependencies=[Depends(Watchers())],
     responses={
         200: {"content": {"text/event-stream": {"example": _EXAMPLE}}},
-        **problem_responses([401, 404, 422, 429, 503]),
+        **problem_responses([401, 403, 404, 422, 429, 503]),
     },
 )
 async def events(

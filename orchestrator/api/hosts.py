@@ -29,7 +29,7 @@ registrations = APIRouter(tags=["hosts"])
     "/hosts",
     summary="Register a service of a host, and renew that",
     description="With the service key. The orchestrator fetches table and host of a new service.",
-    responses=problem_responses([401, 409, 413, 422, 503]),
+    responses=problem_responses([401, 403, 409, 413, 422, 503]),
     openapi_extra=accepts(Registration, _EXAMPLES),
 )
 def register(
@@ -39,7 +39,7 @@ def register(
     return core.registrar.register(registration)
 
 
-@router.get("/hosts", summary="The hosts", responses=problem_responses([401, 503]))
+@router.get("/hosts", summary="The hosts", responses=problem_responses([401, 403, 503]))
 def hosts(core: Core) -> HostList:
     """GET /hosts."""
     views = []
@@ -76,7 +76,7 @@ def _services(state: HostState, facts: HostFacts | None) -> list[ServiceView]:
 @router.get(
     "/workloads",
     summary="What each registered host can measure",
-    responses=problem_responses([401, 503]),
+    responses=problem_responses([401, 403, 503]),
 )
 def workloads(core: Core) -> WorkloadList:
     """GET /workloads."""

@@ -67,7 +67,7 @@ IdempotencyKey = Annotated[
     response_description="The job, queued.",
     responses={
         200: {"model": JobView, "description": "Submitted before with this Idempotency-Key."},
-        **problem_responses([401, 413, 422, 429, 503, 507]),
+        **problem_responses([401, 403, 413, 422, 429, 503, 507]),
     },
     openapi_extra=accepts(JobSpec, _EXAMPLES),
 )
@@ -131,7 +131,7 @@ def _full() -> Problem:
 @router.get(
     "/jobs",
     summary="List jobs, newest first",
-    responses=problem_responses([401, 422, 503]),
+    responses=problem_responses([401, 403, 422, 503]),
 )
 def jobs(
     core: Core,
@@ -156,7 +156,7 @@ def jobs(
 @router.get(
     "/jobs/{job_id}",
     summary="A job and its state",
-    responses=problem_responses([401, 404, 422, 503]),
+    responses=problem_responses([401, 403, 404, 422, 503]),
 )
 def job(job: Job) -> JobView:
     """GET /jobs/{id}."""
@@ -171,7 +171,7 @@ def job(job: Job) -> JobView:
         "A queued job is cancelled at once. A running one ends its trial first, within seconds; "
         "what it measured is kept."
     ),
-    responses=problem_responses([401, 404, 409, 422, 503]),
+    responses=problem_responses([401, 403, 404, 409, 422, 503]),
 )
 def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
     """DELETE /jobs/{id}."""
@@ -195,7 +195,7 @@ def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
         "Under the same id. Cases that were complete are kept if program and host are still "
         "the same. Its events begin anew."
     ),
-    responses=problem_responses([401, 404, 409, 422, 429, 503, 507]),
+    responses=problem_responses([401, 403, 404, 409, 422, 429, 503, 507]),
 )
 def resume(job_id: JobId, job: Job, core: Core, response: Response) -> JobView:
     """POST /jobs/{id}/resume."""

@@ -44,7 +44,7 @@ pages = APIRouter(tags=["jobs"])
     "/jobs/{job_id}/result",
     summary="The result document",
     response_class=Response,
-    responses={**_RESULT, **problem_responses([401, 404, 409, 422, 503])},
+    responses={**_RESULT, **problem_responses([401, 403, 404, 409, 422, 503])},
 )
 def result(
     job: Job,
@@ -67,7 +67,7 @@ def result(
     "/jobs/{job_id}/report",
     summary="The result as a page",
     response_class=HTMLResponse,
-    responses={**_REPORT, **problem_responses([401, 404, 409, 422, 500, 503])},
+    responses={**_REPORT, **problem_responses([401, 403, 404, 409, 422, 500, 503])},
 )
 async def report(job: Job, core: Core) -> Response:
     """GET /jobs/{id}/report."""

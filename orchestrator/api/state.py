@@ -37,7 +37,7 @@ async def healthz(core: Core, response: Response) -> Health:
     "/metrics",
     summary="Prometheus metrics",
     response_class=PlainTextResponse,
-    responses=problem_responses([401]),
+    responses=problem_responses([401, 403]),
 )
 def metrics(core: Core) -> Response:
     """GET /metrics."""
@@ -47,7 +47,7 @@ def metrics(core: Core) -> Response:
 @router.get(
     "/points/rejected",
     summary="The points that InfluxDB refused, newest first",
-    responses=problem_responses([401, 404, 503]),
+    responses=problem_responses([401, 403, 404, 503]),
 )
 def rejected(core: Core) -> RejectedPoints:
     """GET /points/rejected."""
@@ -59,7 +59,7 @@ def rejected(core: Core) -> RejectedPoints:
     "/points/rejected",
     status_code=204,
     summary="Forget them, so that /healthz is ok again",
-    responses=problem_responses([401, 404, 503]),
+    responses=problem_responses([401, 403, 404, 503]),
 )
 def forget(core: Core) -> None:
     """DELETE /points/rejected."""

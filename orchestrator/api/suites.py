@@ -13,7 +13,7 @@ from hostbench.web.problem import Problem, problem_responses
 router = APIRouter(tags=["suites"])
 
 
-@router.get("/suites", summary="The suites by name", responses=problem_responses([401]))
+@router.get("/suites", summary="The suites by name", responses=problem_responses([401, 403]))
 def suites() -> SuiteList:
     """GET /suites."""
     views = []
@@ -29,7 +29,9 @@ def suites() -> SuiteList:
 
 
 @router.get(
-    "/suites/{name:path}", summary="A suite in full", responses=problem_responses([401, 404, 422])
+    "/suites/{name:path}",
+    summary="A suite in full",
+    responses=problem_responses([401, 403, 404, 422]),
 )
 def suite(name: Annotated[str, Path(max_length=80, examples=["quick"])]) -> Suite:
     """GET /suites/{name}."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import structlog
 from redis.exceptions import RedisError
 
 from hostbench.base.interrupt import Interrupt
@@ -21,10 +22,13 @@ from hostbench.plan.workloads import first_between_hosts, subsystems_of
 from hostbench.remote.client import RemoteService, ServiceLost
 from hostbench.remote.far_host import FarHost, meet
 from hostbench.run.session import Setup
+from hostbench.web.keys import Role
 from hostbench.web.problem import Problem
 from orchestrator.queue.hosts import RENEW_S, HostState, HostStore, HostTaken, Service
 from orchestrator.queue.jobs import ALIVE_S
 from orchestrator.queue.plans import PlannedHost, Plans
+
+_log = structlog.get_logger()
 
 
 class Links:
@@ -77,6 +81,14 @@ class Registrar:
                 field="body.subsystem",
             )
         self._hosts.register(registration, inventory, table)
+        _log.info(
+            "audit",
+            key="services",
+            role=Role.SERVICE.value,
+            call="register",
+            made=f"{registration.host} {registration.subsystem}",
+            at=registration.url,
+        )
 
 
 def _taken(registration: Registration, url: str) -> Problem:

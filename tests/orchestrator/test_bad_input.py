@@ -232,9 +232,9 @@ def test_every_call_needs_its_key(stack: Stack, method: str, path: str, key: str
 def test_users_and_services_have_different_keys(stack: Stack) -> None:
     url = stack.orchestrator.url
     services = {"Authorization": f"Bearer {SERVICE_KEY}"}
-    assert httpx.post(f"{url}/jobs", headers=services, json={}).status_code == 401
+    assert httpx.post(f"{url}/jobs", headers=services, json={}).status_code == 403
     users = {"Authorization": f"Bearer {API_KEY}"}
-    assert httpx.post(f"{url}/hosts", headers=users, json={}).status_code == 401
+    assert httpx.post(f"{url}/hosts", headers=users, json={}).status_code == 403
 
 
 def test_every_call_is_among_those_that_need_a_key(stack: Stack) -> None:

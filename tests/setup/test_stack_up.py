@@ -60,6 +60,7 @@ def start(
         (directory / ".env").write_text(files and f"COMPOSE_FILE={files}\n")
         (directory / secrets).mkdir()
         (directory / secrets / "authorization").touch()
+        (directory / secrets / "keys").touch()
     return subprocess.run(
         [directory / "scripts/stack-up.sh"],
         env={"PATH": f"{directory}:/usr/bin:/bin"},

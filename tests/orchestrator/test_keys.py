@@ -1,0 +1,98 @@
+"""Named keys of users: roles, made and taken away while the orchestrator runs, and who did what."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.faults.stack import SHORT_THEN_LONG, StackParts
+from tests.machine_code import ROOT
+from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY, OrchestratorProcess
+
+
+@pytest.fixture
+def orchestrator(tmp_path: Path) -> Iterator[OrchestratorProcess]:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/keys").write_text("# nobody yet\n")
+    with StackParts(tmp_path) as stack:
+        one = stack.orchestrator(HOSTBENCH_KEYS_FILE=str(tmp_path / "secrets/keys"))
+        stack.host(one)
+        yield one
+
+
+def make_key(directory: Path, name: str, role: str, code: int = 0) -> str:
+    """What `make key` prints: the key, or why there is none."""
+    ended = subprocess.run(
+        [ROOT / "scripts/make-key.sh", name, role, directory], capture_output=True, text=True
+    )
+    assert ended.returncode == code, ended.stderr
+    return (ended.stdout or ended.stderr).strip()
+
+
+def audit(orchestrator: OrchestratorProcess) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in orchestrator.log.splitlines() if line.startswith("{")]
+    return [line for line in lines if line["event"] == "audit"]
+
+
+def test_keys_with_names_and_roles(tmp_path: Path, orchestrator: OrchestratorProcess) -> None:
+    def call(key: str, method: str, path: str, **options: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx.request(method, orchestrator.url + path, headers=headers, **options)
+
+    ann, bob = (make_key(tmp_path, *one) for one in (("ann", "viewer"), ("bob", "operator")))
+    # A viewer looks and changes nothing.
+    for path in ("/jobs", "/hosts", "/metrics", "/openapi.json"):
+        assert call(ann, "GET", path).status_code == 200, path
+    refused = call(ann, "POST", "/jobs", json=SHORT_THEN_LONG)
+    assert refused.status_code == 403 and refused.json()["code"] == "forbidden"
+    assert "ann has the role viewer" in refused.json()["detail"]
+    # An operator does what the key of make env does.
+    job = call(bob, "POST", "/jobs", json=SHORT_THEN_LONG).raise_for_status().json()["id"]
+    call(bob, "DELETE", f"/jobs/{job}").raise_for_status()
+    # Neither registers, and services do nothing else.
+    assert call(bob, "POST", "/hosts", json={}).status_code == 403
+    assert call(SERVICE_KEY, "GET", "/jobs").status_code == 403
+    # Another key in place of the one that was lost, and none.
+    another = make_key(tmp_path, "ann", "viewer")
+    assert call(ann, "GET", "/jobs").status_code == 401
+    assert call(another, "GET", "/jobs").status_code == 200
+    make_key(tmp_path, "bob", "none")
+    assert call(bob, "GET", "/jobs").status_code == 401
+    assert call(another, "GET", "/jobs").status_code == 200
+    # Who did what, and nothing that is secret.
+    said = [
+        (one["key"], one["call"], one.get("status"), one.get("made")) for one in audit(orchestrator)
+    ]
+    assert said == [
+        ("services", "register", None, "bench-1 cpu"),
+        ("ann", "POST /jobs", 403, None),
+        ("bob", "POST /jobs", 202, f"/jobs/{job}"),
+        ("bob", f"DELETE /jobs/{job}", 202, None),
+        ("bob", "POST /hosts", 403, None),
+    ]
+    for secret in (ann, bob, another, API_KEY, SERVICE_KEY):
+        assert secret not in orchestrator.log
+        assert secret not in (tmp_path / "secrets/keys").read_text()
+
+
+def test_a_file_of_keys_that_is_wrong(tmp_path: Path, orchestrator: OrchestratorProcess) -> None:
+    keys = tmp_path / "secrets/keys"
+    ann = make_key(tmp_path, "ann", "viewer")
+    headers = {"Authorization": f"Bearer {ann}"}
+    # A key in clear is no line of it; the others hold.
+    keys.write_text("bob operator my-own-secret-word\n" + keys.read_text())
+    assert httpx.get(f"{orchestrator.url}/jobs", headers=headers).status_code == 200
+    assert '"event": "keys_line_ignored"' in orchestrator.log and '"line": 1' in orchestrator.log
+    assert "my-own-secret-word" not in orchestrator.log
+    # Without it nobody but who has the key of make env.
+    keys.unlink()
+    assert httpx.get(f"{orchestrator.url}/jobs", headers=headers).status_code == 401
+    orchestrator.client.get("/jobs").raise_for_status()
+    assert '"event": "keys_unreadable"' in orchestrator.log
+    assert "is missing; run: make env" in make_key(tmp_path, "ann", "viewer", code=3)
+    assert "is none; give viewer" in make_key(tmp_path, "ann", "admin", code=2)
+    assert "is not a name" in make_key(tmp_path, "a b", "viewer", code=2)
