@@ -22,9 +22,11 @@ CellColumn = Literal[
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 RUNS_MOST, COLUMNS_MOST, ROWS_MOST, TABLES_MOST = 1000, 100, 10_000, 100
+# WHILE_ERRORS_ARE_FEW is Python: behind it JSON is decoded, and a list stands for a tuple.
+LIST_TOO = Field(strict=False)
 Runs = Annotated[list[float | int], Field(max_length=RUNS_MOST)]
 Cell = Annotated[float | int | str | Runs | None, WHILE_ERRORS_ARE_FEW]
-Row = Annotated[tuple[Cell, ...], Field(max_length=COLUMNS_MOST), WHILE_ERRORS_ARE_FEW]
+Row = Annotated[tuple[Cell, ...], Field(max_length=COLUMNS_MOST), LIST_TOO, WHILE_ERRORS_ARE_FEW]
 LISTED = "repeats"
 # What the report's programs did that a sound method does not; the page has a sentence for each
 # (hostbench/course/shortcuts.py).
@@ -131,16 +133,16 @@ class PublishedTable(PublishedModel):
     source: Text
     unit: Text
     better: Literal["higher", "lower"] = "higher"
-    key: tuple[Word, ...] = ()
+    key: Annotated[tuple[Word, ...], LIST_TOO] = ()
     chart_x: Word = "threads"
     series: Annotated[dict[Text, Annotated[Series, WHILE_ERRORS_ARE_FEW]], Field(min_length=1)]
-    columns: tuple[CellColumn, ...] = ()
-    rows: Annotated[tuple[Row, ...], Field(min_length=1, max_length=ROWS_MOST)]
+    columns: Annotated[tuple[CellColumn, ...], LIST_TOO] = ()
+    rows: Annotated[tuple[Row, ...], Field(min_length=1, max_length=ROWS_MOST), LIST_TOO]
     peer_title: Text | None = None
     theory: Text | None = None
-    trusted: tuple[TrustedTool, ...] = ()
-    remarks: tuple[Text, ...] = ()
-    shortcuts: tuple[Shortcut, ...] = ()
+    trusted: Annotated[tuple[TrustedTool, ...], LIST_TOO] = ()
+    remarks: Annotated[tuple[Text, ...], LIST_TOO] = ()
+    shortcuts: Annotated[tuple[Shortcut, ...], LIST_TOO] = ()
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:

@@ -9,7 +9,9 @@ from unittest import mock
 import pytest
 
 from hostbench.host.inventory import inventory
+from hostbench.model.body import ErrorsSoFar
 from hostbench.model.host import Gpu, Gpus
+from hostbench.model.jobs import JobSpec
 from hostbench.model.suite import Suite
 from hostbench.model.table import Table
 from hostbench.plan.estimate import Plan
@@ -18,6 +20,7 @@ from hostbench.plan.suite import built_in_suites, load_known_suite
 from hostbench.plan.workloads import subsystems_of
 from hostbench.programs.program import load_program
 from services.gpu.tests import cuda_stub
+from tests.each import each
 
 CARDS = tuple(Gpu(index=index, backend="cuda", name="a card") for index in (0, 1))
 # What quick says of itself: about two minutes for each GPU, by what the program says of its set-up.
@@ -46,6 +49,16 @@ def gpu_part(name: str) -> Suite:
         "idle": suite.idle.model_copy(update={"policy": "force"}),
     }
     return suite.model_copy(update=changes)
+
+
+@each("name", sorted(built_in_suites()))
+def test_a_suite_is_the_same_behind_json(name: str) -> None:
+    """As the orchestrator's queue keeps it, and as the body of a request."""
+    suite = load_known_suite(built_in_suites()[name])
+    kept = suite.model_dump_json(exclude_defaults=True)
+    assert Suite.model_validate_json(kept) == suite
+    job = JobSpec.model_validate_json(f'{{"suite": {kept}}}', context=ErrorsSoFar())
+    assert job.suite == suite
 
 
 @pytest.mark.parametrize("name", sorted(built_in_suites()))

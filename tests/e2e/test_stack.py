@@ -161,10 +161,12 @@ def follow(api: httpx.Client, job: str) -> list[dict[str, Any]]:
 def ended(api: httpx.Client, job: str, within_s: float = 120) -> dict[str, Any]:
     """The result of a job that nobody followed."""
     deadline_s = time.monotonic() + within_s
-    while api.get(f"/jobs/{job}").json()["ended_unix_s"] is None:
+    while (status := api.get(f"/jobs/{job}").json())["ended_unix_s"] is None:
         assert time.monotonic() < deadline_s, f"{job} does not end"
         time.sleep(0.5)
-    document: dict[str, Any] = api.get(f"/jobs/{job}/result").raise_for_status().json()
+    answer = api.get(f"/jobs/{job}/result")
+    assert answer.status_code == 200, (status["reason"], answer.text)
+    document: dict[str, Any] = answer.json()
     return document
 
 

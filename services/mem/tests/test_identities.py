@@ -1,5 +1,6 @@
 """What must hold of the figures whatever the machine: sizes, counts, and what memory is like."""
 
+import math
 import re
 import time
 from typing import Any
@@ -146,11 +147,18 @@ def test_what_was_tried_of_small_blocks_is_no_reading_of_the_clock(block: int) -
 
 def test_the_chase_takes_longer_the_larger_its_set() -> None:
     sizes = (16 << 10, 512 << 10, 64 * MIB)
-    first, second, memory = (
-        best("access_time_s", measured("pointer_chase", *COMPARED, size=size)) for size in sizes
-    )
-    assert 2e-10 < first < second < memory < 2e-6
-    assert second > 1.5 * first and memory > 3 * second
+    least = [math.inf] * len(sizes)
+
+    def longer_each_time() -> bool:
+        """In any of the rounds so far: others only lengthen, the least is nearest the truth."""
+        for at, size in enumerate(sizes):
+            time_s = best("access_time_s", measured("pointer_chase", *COMPARED, size=size))
+            least[at] = min(least[at], time_s)
+        first, second, memory = least
+        return second > 1.5 * first and memory > 3 * second
+
+    assert any(longer_each_time() for _ in range(6)), least
+    assert least[0] > 2e-10 and least[-1] < 2e-6, least
 
 
 def test_independent_accesses_overlap() -> None:
