@@ -17,7 +17,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.app import run_command_line
-from hostbench.results.store import is_job_id
+from hostbench.results.ids import is_job_id
 from tests.client.breaking_proxy import BreakingProxy
 from tests.client.real_stack import HOST, LACKING, Stack
 from tests.faults.command import CHECKOUT, Command, Ended, end_of
