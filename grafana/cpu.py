@@ -36,7 +36,6 @@ from grafana.influxql import (
 )
 from grafana.looks import (
     CLOCK,
-    CPU,
     OURS_COLOUR,
     RATE,
     api_variable,
@@ -60,7 +59,7 @@ NO_RATES = "No rates in the chosen time."
 def cpu() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        CPU,
+        "hostbench-cpu",
         "hostbench: CPU",
         "What the CPUs do by type, instruction set and threads: limit and peer beside ours.",
         "now-30d",

@@ -33,7 +33,6 @@ from grafana.influxql import (
 )
 from grafana.looks import (
     BANDWIDTH,
-    DISK,
     OURS_COLOUR,
     RATE,
     SECONDS,
@@ -76,7 +75,7 @@ LIMIT = "limit, what the link to the device transfers at most, or the operator s
 def disk() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        DISK,
+        "hostbench-disk",
         "hostbench: disk",
         "Throughput and operations a second by block and queue depth, latency, commits, the "
         "evidence that figures are the disk's, and the same second by second.",

@@ -32,7 +32,6 @@ from grafana.influxql import (
 from grafana.looks import (
     BANDWIDTH,
     CLOCK,
-    GPU,
     OURS_COLOUR,
     POWER,
     RATE,
@@ -77,7 +76,7 @@ LIMIT = (
 def gpu() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        GPU,
+        "hostbench-gpu",
         "hostbench: GPU",
         "Rates by type of operand, bandwidth of memory and links, latencies, and the clock, power "
         "and temperature that the card had meanwhile.",

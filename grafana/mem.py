@@ -32,7 +32,6 @@ from grafana.influxql import (
 )
 from grafana.looks import (
     BANDWIDTH,
-    MEM,
     OURS_COLOUR,
     SECONDS,
     api_variable,
@@ -75,7 +74,7 @@ TIME_AXIS = Axis("value", "access time", SECONDS, 10)
 def mem() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        MEM,
+        "hostbench-mem",
         "hostbench: memory",
         "Bandwidth by kernel, threads, pages and stores, latency over the working set and under "
         "load, small blocks: limit and peer beside ours.",

@@ -33,7 +33,6 @@ from grafana.influxql import (
 )
 from grafana.looks import (
     BANDWIDTH,
-    NET,
     NUMBER,
     OURS_COLOUR,
     RATE,
@@ -84,7 +83,7 @@ LIMIT = "limit, what the link carries of payload at its MTU, or the operator set
 def net() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        NET,
+        "hostbench-net",
         "hostbench: network",
         "Throughput by block, streams and path, loss over the offered rate, round trips with and "
         "without load, the CPU time of both ends, and the same second by second.",
