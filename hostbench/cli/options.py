@@ -146,7 +146,9 @@ def whole_number(option: str, text: str, low: int, high: int) -> int:
     """`text` as a whole number from `low` to `high`. Raises UsageError."""
     if _INTEGER.fullmatch(text) and low <= int(text) <= high:
         return int(text)
-    raise UsageError(f"{option} {shown(text)} is not a whole number from {low} to {high}")
+    raise UsageError(
+        f"{option} {shown(text)} is not allowed: give a whole number from {low} to {high}"
+    )
 
 
 def seconds(option: str, text: str) -> float:

@@ -159,7 +159,7 @@ def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
     if not short:
         return None
     least, worst = min(short, key=lambda one: one[0])
-    host = "nobody is known to have taken the rest"
+    host = "what took the rest is unknown"
     if worst.condition is not None and worst.condition.share is not None:
         host = f"the host: {condition_words(worst.condition)}"
     if len(short) == 1:

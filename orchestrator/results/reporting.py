@@ -52,6 +52,13 @@ class Reporter:
             return page
 
 
+def _elsewhere(directory: JobDirectory) -> str:
+    return (
+        "make the page from a copy of the results with "
+        f"hostbench report {directory.id} --results DIRECTORY"
+    )
+
+
 def _content(directory: JobDirectory) -> list[tuple[int, int]]:
     """What a page is made from, as far as the file system tells one content from another."""
     found = []
@@ -87,7 +94,7 @@ async def _rendered_apart(directory: JobDirectory) -> bytes:
             output, errors = await process.communicate()
     except TimeoutError:
         raise ResourceError(
-            f"the page of {directory.id} takes more than {TIMEOUT_S:.0f} s"
+            f"the page of {directory.id} takes more than {TIMEOUT_S:.0f} s: {_elsewhere(directory)}"
         ) from None
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -99,8 +106,7 @@ async def _rendered_apart(directory: JobDirectory) -> bytes:
     if process.returncode == -signal.SIGKILL:
         raise ResourceError(
             f"the page of {directory.id} takes more memory than the orchestrator may use: raise "
-            "its mem_limit in compose.yaml, or make the page from a copy of the results with "
-            f"hostbench report {directory.id} --results DIRECTORY"
+            f"its mem_limit in compose.yaml, or {_elsewhere(directory)}"
         )
     if process.returncode != 0:
         _log.error("page_failed", job=directory.id, exit_code=process.returncode, errors=message)

@@ -168,8 +168,14 @@ def test_the_exit_code_is_the_jobs(here: Here) -> None:
         (("quick", "--param", "threads=1"), "--param 'threads=1' needs --workload"),
         (("--workload", "cpu.fma", "--param", "threads"), "is not name=value"),
         (("--workload", "cpu.fma", "--param", "1x=2"), "--param '1x' is not the name of a param"),
-        (("quick", "--priority", "11"), "--priority '11' is not a whole number from -10 to 10"),
-        (("quick", "--trials", "0"), "--trials '0' is not a whole number from 1 to 1000"),
+        (
+            ("quick", "--priority", "11"),
+            "--priority '11' is not allowed: give a whole number from -10 to 10",
+        ),
+        (
+            ("quick", "--trials", "0"),
+            "--trials '0' is not allowed: give a whole number from 1 to 1000",
+        ),
         (("quick", "--host", "a b"), "--host 'a b' is not the name of a host"),
         (("quick", "--host", "a", "--host", "a"), "--host names one host twice"),
         (("quick", *["--host", "a", "--host", "b", "--host", "c"]), "a job has one or two"),

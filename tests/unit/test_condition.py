@@ -223,7 +223,7 @@ def test_the_first_lines_of_four_hosts() -> None:
     )
     alone = [trial(index, others(0.01), delivered=90.0) for index in range(3)]
     assert first_lines(*alone)[0] == (
-        "Of cpu.fma 2 threads only 90.0 % was delivered; nobody is known to have taken the rest."
+        "Of cpu.fma 2 threads only 90.0 % was delivered; what took the rest is unknown."
     )
     hot = others(0.0, clock_held_s=0.25)
     assert (
