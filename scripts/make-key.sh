@@ -15,20 +15,20 @@ name=${1-} role=${2-}
 [[ $name =~ ^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$ ]] ||
     give_up 2 "NAME '$name' is not a name of a key; give up to 64 letters, digits, dots, dashes or underscores, such as: make key NAME=ann ROLE=viewer"
 [[ $role =~ ^(viewer|operator|none)$ ]] ||
-    give_up 2 "ROLE '$role' is none; give viewer, who may look, operator, who may submit and cancel too, or none, who has no key any more"
+    give_up 2 "ROLE '$role' is not a role; give viewer, who may look, operator, who may submit and cancel too, or none, which takes the key away"
 keys=secrets/keys
 [[ -e $keys ]] || give_up 3 "$keys is missing; run: make env"
 
 others=$(grep -v "^$name " "$keys" || true)
 if [[ $role == none ]]; then
-    [[ $others != "$(<"$keys")" ]] || give_up 3 "$name has no key in $keys"
-    line="" said="$name has no key any more"
+    [[ $others != "$(<"$keys")" ]] || give_up 3 "$name has no key in $keys; give one of the names at the beginning of its lines"
+    line="" answer="$name has no key any more"
 else
     key=$(openssl rand -hex 32)
     line="$name $role $(printf %s "$key" | sha256sum | cut -d ' ' -f 1)"
-    said=$key
+    answer=$key
 fi
 # In place: what a container has of it is this very file.
 chmod u+w "$keys"
 printf '%s\n' "$others" ${line:+"$line"} >"$keys"
-echo "$said"
+echo "$answer"

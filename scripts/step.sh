@@ -16,6 +16,6 @@ step() {
     before=$(wc -l <"$setup_log")
     "$@" >>"$setup_log" 2>&1 </dev/null && return
     tail -n "+$((before + 1))" "$setup_log" | tail -n 20 >&2
-    echo "hostbench: this step failed: $text (everything it said: $setup_log)" >&2
+    echo "hostbench: this step failed: $text (all of its output: $setup_log)" >&2
     return 1
 }

@@ -29,7 +29,7 @@ def with_clocks(cases: Iterable[CaseResult], host: HostInventory) -> tuple[CaseR
     if stated is not None and stated > expected_hertz:
         expected_hertz, source = stated, "the highest that the kernel states (cpuinfo_max_freq)"
     return tuple(
-        case.model_copy(update={"clock": _told_apart(case, hertz, expected_hertz, source)})
+        case.model_copy(update={"clock": _case_clock(case, hertz, expected_hertz, source)})
         if (hertz := clocks.get(case.case)) is not None
         else case
         for case in cases
@@ -43,7 +43,7 @@ def _clock_hertz(case: CaseResult) -> float | None:
     return next((factor.value for factor in metric.limit.factors if factor.name == CLOCK), None)
 
 
-def _told_apart(case: CaseResult, hertz: float, expected_hertz: float, source: str) -> CaseClock:
+def _case_clock(case: CaseResult, hertz: float, expected_hertz: float, source: str) -> CaseClock:
     metric = case.metrics[case.primary]
     assert metric.limit is not None and metric.limit.value is not None
     assert metric.efficiency is not None

@@ -122,7 +122,7 @@ class Unreachable(Exception):
 
 
 class Held(Exception):
-    """Somebody outside the queue has a host of the job: it waits in the queue."""
+    """A run outside the queue has a host of the job: the job waits in the queue."""
 
     def __init__(self, host: str, held_by: str) -> None:
         super().__init__(f"{host} is held outside the queue by {held_by}")
@@ -131,7 +131,7 @@ class Held(Exception):
 
 
 @dataclass(frozen=True)
-class LinkedService:
+class ConnectedService:
     """One service as it registered, and the connection to it."""
 
     registered: Service
@@ -144,14 +144,14 @@ class HostLinks:
     for them, by subsystem. `far_name`: the second host; None: the job has none, or no subsystem
     with far ends."""
 
-    near: Mapping[str, LinkedService]
-    far: Mapping[str, LinkedService]
+    near: Mapping[str, ConnectedService]
+    far: Mapping[str, ConnectedService]
     far_name: str | None
 
     @property
     def services(self) -> Mapping[str, RemoteService]:
         """The connections to the first host."""
-        return {subsystem: linked.remote for subsystem, linked in self.near.items()}
+        return {subsystem: connected.remote for subsystem, connected in self.near.items()}
 
     def setup(
         self, suite: Suite, interrupt: Interrupt, plans: Plans
@@ -162,10 +162,10 @@ class HostLinks:
         tables: dict[str, Table] = {}
         versions: list[ProgramVersion] = []
         seen: list[HostInventory] = []
-        for subsystem, linked in self.near.items():
-            with _reaching(linked):
-                answer = linked.remote.table(interrupt)
-                seen.append(linked.remote.host(interrupt))
+        for subsystem, connected in self.near.items():
+            with _reaching(connected):
+                answer = connected.remote.table(interrupt)
+                seen.append(connected.remote.host(interrupt))
             tables[subsystem] = answer.table
             versions.append(answer.program)
         assert seen, "a suite has cases, and each has a subsystem"
@@ -179,11 +179,11 @@ class HostLinks:
     def check_held(self, interrupt: Interrupt) -> None:
         """Raises Held, or Unreachable."""
         for services in (self.near, self.far):
-            for linked in list(services.values())[:1]:
-                with _reaching(linked):
-                    held_by = linked.remote.lock(interrupt).held_by
+            for connected in list(services.values())[:1]:
+                with _reaching(connected):
+                    held_by = connected.remote.lock(interrupt).held_by
                 if held_by is not None:
-                    raise Held(linked.registered.host, held_by)
+                    raise Held(connected.registered.host, held_by)
 
     def _far_host(self, plan: Plan, interrupt: Interrupt) -> FarHost | None:
         between = first_between_hosts(plan.cases)
@@ -191,7 +191,9 @@ class HostLinks:
             return None
         subsystem = between.subsystem
         if subsystem not in self.far:
-            raise Unreachable(None, f"{self.far_name} has no service {subsystem} any more")
+            raise Unreachable(
+                None, f"{self.far_name} has no service {subsystem} any more; start it there"
+            )
         far = self.far[subsystem]
         # A service that is lost here is the far one: the near one answered a moment ago.
         with _reaching(far):
@@ -199,43 +201,45 @@ class HostLinks:
 
     def unregister_lost(self, hosts: HostStore) -> None:
         """No further job starts on a service that does not answer, until it registers again."""
-        for linked in (*self.near.values(), *self.far.values()):
+        for connected in (*self.near.values(), *self.far.values()):
             try:
-                linked.remote.table()
+                connected.remote.table()
             except ServiceLost:
                 with contextlib.suppress(RedisError):
-                    hosts.unregister(linked.registered)
+                    hosts.unregister(connected.registered)
 
 
 @contextlib.contextmanager
-def _reaching(linked: LinkedService) -> Iterator[None]:
+def _reaching(connected: ConnectedService) -> Iterator[None]:
     try:
         yield
     except ServiceLost as lost:
-        raise Unreachable(linked.registered, lost.message) from None
+        raise Unreachable(connected.registered, lost.message) from None
 
 
 @contextlib.contextmanager
-def linked_hosts(links: Links, states: list[HostState], suite: Suite) -> Iterator[HostLinks]:
+def connected_hosts(links: Links, states: list[HostState], suite: Suite) -> Iterator[HostLinks]:
     """Connections to the hosts of a job, the one that measures first. Raises Unreachable."""
     first, *others = states
     registered = {service.subsystem: service for service in first.services}
     with contextlib.ExitStack() as stack:
 
-        def linked(service: Service) -> LinkedService:
-            return LinkedService(service, stack.enter_context(links.open(service.url)))
+        def connect(service: Service) -> ConnectedService:
+            return ConnectedService(service, stack.enter_context(links.open(service.url)))
 
         near = {}
         for subsystem in subsystems_of(suite):
             if subsystem not in registered:
-                raise Unreachable(None, f"{first.name} has no service {subsystem} any more")
-            near[subsystem] = linked(registered[subsystem])
+                raise Unreachable(
+                    None, f"{first.name} has no service {subsystem} any more; start it there"
+                )
+            near[subsystem] = connect(registered[subsystem])
         with_far_ends = [name for name in near if find_subsystem(name).has_far_ends]
         if not others or not with_far_ends:
             yield HostLinks(near, {}, None)
             return
         second = others[0]
         far = {
-            one.subsystem: linked(one) for one in second.services if one.subsystem in with_far_ends
+            one.subsystem: connect(one) for one in second.services if one.subsystem in with_far_ends
         }
         yield HostLinks(near, far, second.name)
