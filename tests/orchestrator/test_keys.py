@@ -94,5 +94,5 @@ def test_a_file_of_keys_that_is_wrong(tmp_path: Path, orchestrator: Orchestrator
     orchestrator.client.get("/jobs").raise_for_status()
     assert '"event": "keys_unreadable"' in orchestrator.log
     assert "is missing; run: make env" in make_key(tmp_path, "ann", "viewer", code=3)
-    assert "is none; give viewer" in make_key(tmp_path, "ann", "admin", code=2)
+    assert "is not a role; give viewer" in make_key(tmp_path, "ann", "admin", code=2)
     assert "is not a name" in make_key(tmp_path, "a b", "viewer", code=2)
