@@ -20,7 +20,7 @@ from hostbench.cli.app import run_command_line
 from hostbench.results.ids import is_job_id
 from tests.client.breaking_proxy import BreakingProxy
 from tests.client.real_stack import HOST, LACKING, Stack
-from tests.faults.command import CHECKOUT, Command, Ended, end_of
+from tests.faults.command import CHECKOUT, Command, Ended, end_of, read_terminal
 from tests.patience import wait_until
 from tests.stack.orchestrator_process import API_KEY
 
@@ -474,15 +474,7 @@ def test_on_a_terminal(stack: Stack) -> None:
     os.close(theirs)
     written = os.read(ours, 65536)
     stack.cancel(before)  # not before somebody watches
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(ours)
+    written += read_terminal(ours)
     assert process.wait(60) == ExitCode.OK
     text = written.decode()
     assert "0/2" in text and re.search(r"\d s cpu\.clock 1 thread, trial \d", text)
