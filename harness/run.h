@@ -158,6 +158,7 @@ struct trial {
     double start_s;
     double reporter_cpu_s;
     struct host_usage host_before, host_after;
+    double stopped_s; /* of the timed region: nothing of this program ran, though it was due */
     struct sentinel sentinel_before, sentinel_after;
     double process_cpu_s; /* in the timed region: all threads, and the kernel's workers for them */
     double empty_loop_s;  /* of one operation, on the first thread; NaN: not measured */
