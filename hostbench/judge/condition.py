@@ -26,6 +26,7 @@ from hostbench.judge.trial import (
     cpu_ratio_of,
     is_disturbed,
     reason_codes,
+    stopped_ratio,
 )
 from hostbench.model.events import EndEvent, OthersEvent, StartEvent
 from hostbench.model.result import Condition, ConditionState, TrialRecord
@@ -69,8 +70,8 @@ def condition_of(one: Measured) -> Condition | None:
         ((share, state) for state, share in shares.items() if share >= _least(state)), reverse=True
     )
     if not found:
-        # Nearly every kernel counts stolen time; a host is quiet only if others' use is known too.
-        is_known = ConditionState.SHARED in shares
+        # That the threads had their CPUs says nothing of the others, and of what all share.
+        is_known = all(used_ratio(trial.others) is not None for trial in seen)
         return Condition(state=ConditionState.QUIET if is_known else ConditionState.UNKNOWN)
     (share, state), *rest = found
     culprit, is_sure = _culprit(state, seen)
@@ -119,6 +120,9 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
         stolen = max(0.0, seen.steal_s - TICK_S) / available_s
         kept += stolen
         yield ConditionState.STOLEN, stolen
+    if stopped := stopped_ratio(seen, end.elapsed_s):
+        kept += stopped
+        yield ConditionState.STOLEN, stopped
     ratio = cpu_ratio_of(seen, start.placement)
     taken = None if ratio is None else max(0.0, 1 - ratio - kept)
     used = used_ratio(others)
@@ -132,7 +136,8 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
 def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:
     """Who it was, and whether that is sure."""
     if state is ConditionState.STOLEN:
-        return OUTSIDE_HOST, True
+        stopped = (stopped_ratio(one.end.disturbance, one.end.elapsed_s) for one in seen)
+        return OUTSIDE_HOST, not any(stopped)
     if state is ConditionState.QUOTA:
         quota = seen[0].start.placement.quota_cpus
         of = "" if quota is None else f" of {quota:g} CPUs"
