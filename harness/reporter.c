@@ -196,7 +196,8 @@ static size_t sample_loop(struct reporter *reporter, struct trial *trial, double
     if (block_bytes > 0)
         add(sampled, &count, "bytes_per_second", per_second * block_bytes);
     add(sampled, &count, "latency_p50_s", p50_s);
-    add(sampled, &count, "latency_p99_s", operations < (double)histogram_least(0.99) ? NAN : p99_s);
+    bool told = operations >= (double)histogram_least(0.99) && !run->times_are_means;
+    add(sampled, &count, "latency_p99_s", told ? p99_s : NAN);
     return count;
 }
 

@@ -54,6 +54,7 @@ struct run {
     size_t fact_count;
     double bulk_rate;          /* the primary figure of a loop that moves in bulk */
     bool has_helpers;          /* see run_share_cpus() */
+    bool times_are_means;      /* see run_times_are_means() */
     void *shared;              /* the workload's own */
     const struct trial *trial; /* once it has begun */
     atomic_bool stopping;
