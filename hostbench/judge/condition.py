@@ -112,10 +112,9 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
     available_s = end.elapsed_s * len(set(start.placement.cpus))
     if available_s <= 0:
         return
-    kept = 0.0
-    if seen.throttled_s:
-        kept += min(1.0, seen.throttled_s / available_s)
-        yield ConditionState.QUOTA, kept
+    by_quota = kept = min(1.0, (seen.throttled_s or 0.0) / available_s)
+    if by_quota:
+        yield ConditionState.QUOTA, by_quota
     if seen.steal_s is not None:
         stolen = max(0.0, seen.steal_s - TICK_S) / available_s
         kept += stolen
@@ -126,6 +125,9 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
     ratio = cpu_ratio_of(seen, start.placement)
     taken = None if ratio is None else max(0.0, 1 - ratio - kept)
     used = used_ratio(others)
+    if used is not None:
+        # While a quota stops the threads, others take nothing from them.
+        used *= 1 - by_quota
     known = [share for share in (taken, used, disk_ratio(others)) if share is not None]
     if known or trial.hidden:
         yield ConditionState.SHARED, max([*known, trial.hidden])

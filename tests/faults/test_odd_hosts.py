@@ -154,23 +154,20 @@ def test_a_quota_of_one_percent(tmp_path: Path) -> None:
 def trial_beside_a_hog(cpu: int, after_s: float | None) -> EndEvent:
     """A trial of a second on this CPU; a hog comes to it so long after its start."""
     words = ("add_sub", "--dtype=int64", "--isa=scalar", f"--cpus={cpu}", "--threads=1")
-    program = subprocess.Popen(
-        [PROGRAMS / "cpu-bench", *words, "--duration-s=1", "--warmup-s=0.1"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert program.stdout is not None
+    command = [str(PROGRAMS / "cpu-bench"), *words, "--duration-s=1", "--warmup-s=0.1"]
+    hog = ["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
     events: list[Event] = []
-    hog = None
-    for line in program.stdout:
-        events.append(EVENT.validate_json(line))
-        if isinstance(events[-1], StartEvent) and after_s is not None:
-            time.sleep(after_s)
-            hog = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"])
-    assert program.wait() == 0
-    if hog is not None:
-        hog.kill()
-        hog.wait()
+    with (
+        contextlib.ExitStack() as beside,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program,
+    ):
+        assert program.stdout is not None
+        for line in program.stdout:
+            events.append(EVENT.validate_json(line))
+            if isinstance(events[-1], StartEvent) and after_s is not None:
+                time.sleep(after_s)
+                beside.callback(beside.enter_context(subprocess.Popen(hog)).kill)
+    assert program.returncode == 0
     end = events[-1]
     assert isinstance(end, EndEvent)
     return end

@@ -199,6 +199,14 @@ def test_the_largest_share_wins_and_the_others_stand_beside_it() -> None:
             trial(0, others(0.0, clock_held_s=0.4)),
             ConditionState.THROTTLED, 0.4, "heat or power, by the CPU's own counters",
         ),
+        # While the quota stopped them, others took nothing from them.
+        (
+            trial(
+                0, others(2.0, HOG), begun=start(placement=placement(quota_cpus=0.3)),
+                throttled_s=1.8, cpu_ratio=0.1,
+            ),
+            ConditionState.QUOTA, 0.9, "the CPU quota of 0.3 CPUs of this control group",
+        ),
         # Two of our CPUs, or another guest's, on one core: only the slices tell.
         (trial(0, others(0.0), best=125.0), ConditionState.SHARED, 0.2, OUTSIDE_HOST),
         # The same with a hog that can be seen.
