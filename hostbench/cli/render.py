@@ -15,7 +15,7 @@ from hostbench.judge.case import (
     grouped_reasons,
     reason_paragraphs,
 )
-from hostbench.judge.clock import share_of_limit, slow_clock_sentence
+from hostbench.judge.clock import held_clock_sentence, share_of_limit, slow_clock_sentence
 from hostbench.judge.overview import line_words, not_delivered_sentence, overview
 from hostbench.judge.peer import compared_quantity, shown_text, skipped_sentences
 from hostbench.model.result import (
@@ -49,8 +49,8 @@ def show_result(document: ResultDocument, stream: TextIO) -> None:
     as a sentence, grouped where there are many."""
     console = console_for(stream)
     console.print(_headline(document))
-    for sentence in (not_delivered_sentence(document.cases), slow_clock_sentence(document.cases)):
-        if sentence:
+    for sentence_of in (not_delivered_sentence, held_clock_sentence, slow_clock_sentence):
+        if sentence := sentence_of(document.cases):
             console.print(sentence)
     for line in overview(document.cases):
         console.print(line_words(line))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hostbench.base.units import human, percent, plural
 from hostbench.model.host import HostInventory
-from hostbench.model.result import CaseClock, CaseResult
+from hostbench.model.result import CaseClock, CaseResult, ConditionState
 
 # The name of the factor of a limit that is the clock of the trial.
 CLOCK = "clock"
@@ -107,3 +107,26 @@ def slow_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
         f"that this host is expected to reach ({clock.source}); {lowest.title} at "
         f"{percent(clock.ratio)} of it."
     )
+
+
+def held_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
+    """Which cases ran while heat or power held a clock down, by the CPU's own counters, which a
+    share of the limit at the trial's own clock does not show; None: none of them."""
+    held = [(share, case) for case in cases if not case.naive and (share := _held_ratio(case))]
+    if not held:
+        return None
+    most, worst = max(held, key=lambda pair: pair[0])
+    return (
+        f"Heat or power held the clock down in {plural(len(held), 'case')}, most of all for "
+        f"{percent(most)} of the time of {worst.title}: the figures are of a lower clock than this "
+        "CPU could have."
+    )
+
+
+def _held_ratio(case: CaseResult) -> float | None:
+    condition = case.condition
+    if condition is None:
+        return None
+    if condition.state is ConditionState.THROTTLED:
+        return condition.share
+    return condition.also.get(ConditionState.THROTTLED)

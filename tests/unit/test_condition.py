@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hostbench.judge.clock import held_clock_sentence
 from hostbench.judge.condition import OUTSIDE_HOST, condition_of
 from hostbench.judge.figure import Measured
 from hostbench.judge.overview import line_words, not_delivered_sentence, overview
@@ -267,8 +268,8 @@ def first_lines(*trials: TrialRecord) -> list[str]:
     """What the terminal says first of a constructed job of one case."""
     made = session((planned(),), workloads={"cpu.fma": METRICS})
     (case,) = assemble(replay([made, *trials, done()])).cases
-    sentence = not_delivered_sentence([case])
-    return [*([sentence] if sentence else []), *map(line_words, overview([case]))]
+    sentences = (not_delivered_sentence([case]), held_clock_sentence([case]))
+    return [*filter(None, sentences), *map(line_words, overview([case]))]
 
 
 def test_the_first_lines_of_four_hosts() -> None:
@@ -293,7 +294,11 @@ def test_the_first_lines_of_four_hosts() -> None:
         "Of cpu.fma 2 threads only 90.0 % was delivered; nobody is known to have taken the rest."
     )
     hot = others(0.0, clock_held_s=0.25)
-    assert (
-        "host throttled, 25.0 % (heat or power, by the CPU's own counters)"
-        in first_lines(*(trial(i, hot) for i in range(3)))[0]
-    )
+    assert first_lines(*(trial(i, hot) for i in range(3))) == [
+        "Heat or power held the clock down in 1 case, most of all for 25.0 % of the time of "
+        "cpu.fma 2 threads: the figures are of a lower clock than this CPU could have.",
+        "cpu: 100.0 op/s ± 0.00 % (fma 2 threads); delivered ≥ 98.0 %; host throttled, 25.0 % "
+        "(heat or power, by the CPU's own counters); 1 clean",
+    ]
+    both = others(1.0, HOG, clock_held_s=0.25)
+    assert "held the clock down" in first_lines(trial(0, both, delivered=49.0, cpu_ratio=0.5))[1]
