@@ -444,13 +444,16 @@ class TwoFigures(StoredModel):
     `undisturbed` where there is one; of a disturbed case what its slices did all the same; of
     workloads without slices the whole of those trials. `delivered_ratio` is delivered over what
     slices did, of times the other way round: the share of the speed that was delivered; None of
-    workloads without slices. All are None in documents that do not know them yet.
+    workloads without slices. `best` is the best figure that one of the trials behind `figure` has:
+    what was reached, also where no limit is known, and no limit itself. All are None in documents
+    that do not know them yet.
     """
 
     figure: Figure | None = None
     undisturbed: Figure | None = None
     delivered: Figure | None = None
     delivered_ratio: float | None = None
+    best: float | None = None
     condition: Condition | None = None
 
 
