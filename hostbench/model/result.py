@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, model_validator
 
 from hostbench.model.events import (
     ControlPlaneEvent,
@@ -29,7 +29,6 @@ from hostbench.model.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.model.suite import IdlePolicy, Repeats, Suite
 from hostbench.model.summary import JobState as JobState
 from hostbench.model.summary import JobSummary as JobSummary
-from hostbench.model.summary import StoredModel as StoredModel
 from hostbench.model.summary import Verdict as Verdict
 from hostbench.model.table import Direction, Metric, ParamMeaning
 
@@ -37,10 +36,22 @@ from hostbench.model.table import Direction, Metric, ParamMeaning
 UNSEALED_SCHEMA, RESULT_SCHEMA = 1, 2
 OWN_TOOL = "hostbench"
 
-
 WITH_FIGURE = frozenset({Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED, Verdict.INVALID})
 # The figure may be used at its interval.
 USABLE = frozenset({Verdict.CLEAN, Verdict.NOISY})
+
+
+class StoredModel(BaseModel):
+    """Base of everything stored."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        serialize_by_alias=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
 
 
 class Reason(StoredModel):
