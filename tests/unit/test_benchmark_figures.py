@@ -9,7 +9,7 @@ import pytest
 from benchmarks import figures
 from benchmarks.figures import CONFIDENCE, MAKERS, Entry, load, maker, order_interval, save
 from benchmarks.missing import lacking
-from benchmarks.tables import README, TABLES, Benchmark, written
+from benchmarks.tables import README, TABLES, Benchmark, marked, written
 
 LINES = README.read_text().splitlines()
 
@@ -93,6 +93,13 @@ def test_what_is_saved_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ),
         Entry({"sweep": "one=1, two=2.5"}, {"ours": [None], "word": [None], "theirs": [1e-9]}),
     ]
+
+
+def test_rows_whose_machine_code_changed_since_say_so() -> None:
+    facts = {"changed": "gemm, int_mul sse2"}
+    cases = ("`gemm`, threads 1", "`int_mul` sse2", "`int_mul` avx2", "none")
+    assert [bool(marked(case, facts)) for case in cases] == [True, True, False, False]
+    assert not any(marked(case, {}) for case in cases)
 
 
 def test_what_compares_unequal_conditions_is_to_be_measured_again(
