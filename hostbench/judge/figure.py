@@ -117,6 +117,7 @@ def two_figures(one: Measured, others: ClassSpreads) -> TwoFigures:
     unit, drift_ratio = one.primary.unit, others.drift_ratio
     figure = _figure(one.values, unit, others.figure, drift_ratio)
     delivered = _figure(one.delivered_values, unit, others.delivered, drift_ratio)
+    best_of = max if one.primary.direction == "higher" else min
     ratio = None
     if one.is_of_slices and figure and delivered and figure.value and delivered.value:
         ratio = delivered.value / figure.value
@@ -127,6 +128,7 @@ def two_figures(one: Measured, others: ClassSpreads) -> TwoFigures:
         undisturbed=figure if one.is_of_slices and not one.is_disturbed else None,
         delivered=delivered,
         delivered_ratio=ratio,
+        best=best_of(one.values, default=None),
     )
 
 

@@ -234,6 +234,7 @@ class Expected:
             found["limit"] = metric.limit.value if metric.limit else None
             found["efficiency"] = metric.efficiency
         found["delivered_ratio"] = case.delivered_ratio
+        found["best"] = case.best
         if case.condition is not None:
             found["condition"] = case.condition.state.value
             found["culprit"] = case.condition.culprit

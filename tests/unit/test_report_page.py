@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.base.units import percent
+from hostbench.base.units import human, percent
 from hostbench.model.events import SampleEvent
 from hostbench.model.host import (
     CgroupLimits,
@@ -35,6 +35,7 @@ from hostbench.report.content import (
     Table,
     TimeChart,
 )
+from hostbench.report.figures import NOTHING
 from hostbench.report.html import html
 from hostbench.report.inventory import cpu_list, host_section
 from hostbench.report.markdown import escaped, markdown
@@ -141,6 +142,12 @@ def test_every_case_has_its_figures(report: Report) -> None:
     rows = [row for caption, table in shown.items() if caption.startswith("Figures of")
             for group in table.groups for row in group.rows]  # fmt: skip
     assert len(rows) == len(whole().cases)
+    (at,) = {[column.title for column in table.columns].index("best")
+             for caption, table in shown.items() if caption.startswith("Figures of")}  # fmt: skip
+    figures = [case for case in whole().cases if case.primary in case.metrics]
+    known = {human(case.best, case.metrics[case.primary].unit) for case in figures}
+    # A plain text: only the share of a limit is coloured.
+    assert {row[at] for row in rows} == {NOTHING, *known}
     charts = [block for block in blocks(section(report, "cpu")) if isinstance(block, Chart)]
     assert len(charts) >= 9
 
