@@ -8,6 +8,7 @@ import structlog
 from hostbench.model.jobs import TERMINAL, PartHealth, StackState
 from hostbench.model.registry import load_subsystems
 from hostbench.results.store import ResultsStore
+from hostbench.web.keys import HostKeys
 from orchestrator.influx.outbox import Outbox, OutboxStatus
 from orchestrator.influx.writer import BLOCK_S, OutboxWriter
 from orchestrator.observe import (
@@ -58,7 +59,8 @@ class Orchestrator:
         self.catalogue = Catalogue(self.jobs, self.archive)
         plans = Plans()
         self.acceptance = Acceptance(self.hosts, plans)
-        links = Links(settings.service_key.get_secret_value(), settings.ca_file)
+        self.host_keys = HostKeys(settings.service_key.get_secret_value(), settings.host_keys_file)
+        links = Links(self.host_keys, settings.ca_file)
         self.registrar = Registrar(self.hosts, links)
         self.reporter = Reporter()
         self.points = Points(settings) if settings.influxdb_url else None

@@ -37,11 +37,13 @@ def _writable(path: Path) -> Path:
 
 class Settings(ServerSettings, RedisSettings, InfluxSettings):
     """All settings of the orchestrator. `bind`: the address of the host that Compose publishes it
-    at. `keys_file`: further keys of users, with names and roles."""
+    at. `keys_file`: further keys of users, with names and roles. `host_keys_file`: the key of each
+    host, bound to its name; None: `service_key` is that of all."""
 
     api_key: Key
     service_key: Key
     keys_file: ReadableFile | None = None
+    host_keys_file: ReadableFile | None = None
     bind: str | None = None
     redis_url: RedisUrl = DEFAULT_REDIS_URL
     results: Annotated[Path, AfterValidator(_writable)] = Field(
