@@ -30,6 +30,7 @@ from orchestrator.queue.scheduler import Listener, Scheduler
 from orchestrator.results.archive import Archive
 from orchestrator.results.catalogue import Catalogue
 from orchestrator.results.reporting import Reporter
+from orchestrator.results.retention import Retention
 from orchestrator.run.events import LivePublisher
 from orchestrator.run.links import Links, Registrar
 from orchestrator.run.runner import Runner, Surroundings
@@ -64,6 +65,9 @@ class Orchestrator:
         self.registrar = Registrar(self.hosts, links)
         self.reporter = Reporter()
         self.points = Points(settings) if settings.influxdb_url else None
+        self._retention = Retention(
+            settings.limits, self.archive, self.jobs, self.points.outbox if self.points else None
+        )
         self._quick_jobs = JobStore(quick)
         self._keeper = Keeper(self._quick_jobs.renew)
         self._live = LivePublisher(self._quick_jobs.publish)
@@ -98,6 +102,7 @@ class Orchestrator:
         self._live.start()
         if self.points is not None:
             self.points.writer.start()
+        self._retention.start()
         self._listener.start()
         self._scheduler.start()
 
@@ -111,6 +116,7 @@ class Orchestrator:
         self._scheduler.close()
         self._keeper.stop_all(Stop.SHUTDOWN)
         self._runner.join(STOP_S)
+        self._retention.close()
         self._listener.close()
         self._live.close()
         if self.points is not None:
@@ -133,7 +139,7 @@ class Orchestrator:
             "scheduler": thread_check(lambda: self._scheduler.alive),
             "keeper": thread_check(lambda: self._keeper.alive),
             "listener": thread_check(lambda: self._listener.alive),
-            "results": results_check(self.archive),
+            "results": results_check(self.archive, self.settings.limits),
             "influxdb": self._influx_check,
         }
 
