@@ -1,4 +1,4 @@
-"""The command line: run, plan, list, show, report, doctor; stack.py has the rest."""
+"""The command line: run, plan, list, show, report, doctor; decisions.py and stack.py have more."""
 
 import dataclasses
 import errno
@@ -15,6 +15,7 @@ import typer
 from hostbench import __version__
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError
 from hostbench.base.exitcode import ExitCode
+from hostbench.cli.decisions import decisions
 from hostbench.cli.options import (
     EPILOG,
     Csv,
@@ -25,6 +26,7 @@ from hostbench.cli.options import (
     Json,
     Param,
     Peers,
+    Results,
     Scale,
     SuiteName,
     Trials,
@@ -71,14 +73,6 @@ class ReportFormat(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     CSV = "csv"
-
-
-Results = Annotated[
-    Path | None,
-    typer.Option(
-        "--results", help="Results directory. Default: HOSTBENCH_RESULTS, else ./results."
-    ),
-]
 
 
 def _version(given: bool) -> None:
@@ -336,6 +330,7 @@ def report(
         typer.echo(written)
 
 
+app.add_typer(decisions)
 app.add_typer(stack)
 
 
