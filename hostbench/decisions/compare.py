@@ -30,6 +30,7 @@ from hostbench.model.decision import (
     Word,
 )
 from hostbench.model.registry import subsystems
+from hostbench.model.subsystem import Subsystem
 
 # With three there is no arrangement as rare as one in twenty.
 JOBS_LEAST = 4
@@ -40,8 +41,6 @@ EARLIER_LEAST = 6
 MOMENT_S = 20 * 60
 # From so many on each side the drift is in the spread that the jobs themselves show.
 MOMENTS_KNOWN = 4
-# No figure repeats better than this; an interval is for the answer that nothing changed, too.
-MARGIN_LEAST = 0.01
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ def _side(name: str, jobs: Sequence[JobFigures]) -> Side:
 
 def _usual_margin(subsystem: str) -> float:
     known = subsystems().get(subsystem)
-    return max(MARGIN_LEAST, known.target_half_width if known else 0.0)
+    return known.target_half_width if known else Subsystem.target_half_width
 
 
 def _pairs(
