@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from hostbench.base.errors import UsageError, shown
 from hostbench.decisions.figures import job_figures
 from hostbench.model.decision import CaseFigure, JobFigures
-from hostbench.results.index import job_ids
+from hostbench.results.ids import job_ids
 from hostbench.results.sealed import checked_json, not_a_document
 from hostbench.results.store import DOCUMENT
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hostbench.base.errors import UsageError, did_you_mean, shown
 from hostbench.decisions.index import FigureIndex, read_figures
 from hostbench.model.decision import JobFigures
-from hostbench.results.index import JOB_ID, job_ids
+from hostbench.results.ids import JOB_ID, job_ids
 from hostbench.results.store import DOCUMENT, LATEST
 
 _AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)

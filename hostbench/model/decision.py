@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from hostbench.model.summary import StoredModel
+from hostbench.model.result import StoredModel
 from hostbench.model.table import Direction
 
 # How sure all words of one comparison are together: of a hundred comparisons of sides that do not

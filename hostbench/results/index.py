@@ -3,23 +3,13 @@
 import contextlib
 import json
 import os
-<<<<<<< HEAD
-import secrets
-=======
-import re
->>>>>>> issue20
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
-from hostbench.model.summary import JobState, JobSummary
-from hostbench.results.ids import job_ids
-=======
-from hostbench.base.errors import UsageError
 from hostbench.model.summary import JobState, JobSummary, Verdict
->>>>>>> issue20
+from hostbench.results.ids import job_ids
 
 INDEX = "index.ndjson"
 # What a line that no JobIndex wrote raises.

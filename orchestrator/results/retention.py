@@ -11,7 +11,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from hostbench.model.jobs import TERMINAL
-from hostbench.results.store import submitted_unix_s
+from hostbench.results.ids import submitted_unix_s
 from orchestrator.influx.outbox import Outbox
 from orchestrator.queue.jobs import JobStore
 from orchestrator.results.archive import Archive

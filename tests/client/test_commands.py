@@ -16,13 +16,8 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-<<<<<<< HEAD
-from hostbench.cli.app import run_command_line
-from hostbench.results.ids import is_job_id
-=======
 from hostbench.cli.command_line import run_command_line
-from hostbench.results.store import is_job_id
->>>>>>> issue20
+from hostbench.results.ids import is_job_id
 from tests.client.breaking_proxy import BreakingProxy
 from tests.client.real_stack import HOST, LACKING, Stack
 from tests.faults.command import CHECKOUT, Command, Ended, end_of, read_terminal

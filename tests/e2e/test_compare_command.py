@@ -8,7 +8,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.model.decision import Comparison
-from hostbench.results.index import job_ids
+from hostbench.results.ids import job_ids
 from tests.each import each
 from tests.faults.command import Command, Ended
 from tests.unit.decided import stored_job

@@ -3,7 +3,7 @@
 import functools
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -99,8 +99,8 @@ def stored_job(
     )
     day = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number)
     job_id = f"{day:%Y%m%dT%H%M%SZ}-{suite}-{number:04x}"
-    summary = base.job.model_copy(
-        update={"id": job_id, "suite": suite, "hostname": host, "created_unix_s": day.timestamp()}
+    summary = replace(
+        base.job, id=job_id, suite=suite, hostname=host, created_unix_s=day.timestamp()
     )
     inventory = base.host.model_copy(update={"hostname": host, "machine": f"hash of {host}"})
     job = JobDirectory(root / job_id)

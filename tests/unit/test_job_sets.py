@@ -14,7 +14,7 @@ from hostbench.base.errors import UsageError
 from hostbench.decisions.index import INDEX, FigureIndex, read_figures
 from hostbench.decisions.sets import JobFilter, earlier_jobs, jobs_of, moment
 from hostbench.model.decision import FigureKind
-from hostbench.results.index import job_ids
+from hostbench.results.ids import job_ids
 from tests.each import each
 from tests.unit.decided import stored_job
 
