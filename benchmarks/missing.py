@@ -2,8 +2,9 @@
 
 usage: python -m benchmarks.missing [--plan] [--again] [NAME ...]
 NAME: only those that begin so, such as cpu or mem/against_likwid. --plan: say what would run and
-how long it takes, and run nothing. --again: those that are there, too. What a table needs and this
-machine lacks is named, and the table left out.
+how long it takes, and run nothing. --again: those that are there, too. Tables that compare unequal
+conditions are old, as all scripts make them equal now: they are measured anew. What a table needs
+and this machine lacks is named, and the table left out.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-from benchmarks.figures import BENCHMARKS, MAKERS, file_of, maker
+from benchmarks.figures import BENCHMARKS, MAKERS, load, maker
 from benchmarks.tables import README, TABLES, Benchmark, written
 
 
@@ -27,6 +28,16 @@ def arguments_of(one: Benchmark) -> list[str]:
         "-m",
         *shlex.split(one.command.format(**named)),
     ]
+
+
+def lacking(one: Benchmark, of: str) -> str:
+    """Why a maker's columns need this table: `missing` or `unequal conditions`; empty: no need."""
+    found = load(one.name, of)
+    if found is None:
+        return "missing"
+    facts, entries = found
+    unequal = any("differs" in known for known in (facts, *(entry.facts for entry in entries)))
+    return "unequal conditions" if unequal else ""
 
 
 def measure(wanted: Iterable[Benchmark]) -> bool:
@@ -53,7 +64,8 @@ def main() -> None:
     if not known:
         names = ", ".join(one.name for one in TABLES)
         parser.error(f"no table begins with {' or '.join(arguments.names)}; there are {names}")
-    wanted = [one for one in known if arguments.again or not file_of(one.name, maker()).exists()]
+    why = {one.name: lacking(one, maker()) or "again" * arguments.again for one in known}
+    wanted = [one for one in known if why[one.name]]
     possible = [one for one in wanted if all(os.environ.get(name) for name in one.variables)]
     for one in wanted:
         if one not in possible:
@@ -61,7 +73,8 @@ def main() -> None:
     minutes = sum(one.minutes for one in possible)
     print(f"{len(possible)} tables for {MAKERS[maker()]}, about {minutes} min:")
     for one in possible:
-        print(f"{one.minutes:4} min  {one.name}: {one.before} {one.command}".replace("  ", " "))
+        command = f"{one.before} {one.command}".strip()
+        print(f"{one.minutes:4} min  {one.name} ({why[one.name]}): {command}")
     if arguments.plan:
         return
     succeeded = measure(possible)

@@ -364,9 +364,9 @@ def render(table: Pairs | Shares | UnderLoad) -> str:
     titles = ["case", *(f"{title}: {column}" for title in known for column in head)]
     lines += ["", _row(titles), "|---" * len(titles) + "|"]
     for case in dict.fromkeys(case for own in rows.values() for case in own):
-        marked = {title: _marked(case, facts) for title, (facts, _) in known.items()}
+        notes = {title: marked(case, facts) for title, (facts, _) in known.items()}
         cells = [
-            cell if place else cell + marked[title]
+            cell if place else cell + notes[title]
             for title, own in rows.items()
             for place, cell in enumerate(own.get(case, ["–"] * len(head)))
         ]
@@ -380,10 +380,13 @@ def _named(facts: Facts, entries: Sequence[Entry]) -> list[Entry]:
     return [replace(entry, facts={**shared, **entry.facts}) for entry in entries]
 
 
-def _marked(case: str, facts: Facts) -> str:
-    """Kernels whose machine code is another now than it was in these figures."""
-    workload = case.partition("`")[2].partition("`")[0]
-    return " (before this change)" if workload in str(facts.get("changed", "")).split() else ""
+def marked(case: str, facts: Facts) -> str:
+    """Kernels whose machine code is another now than it was in these figures: `changed` names
+    workloads, or `int_mul sse2` of one instruction set."""
+    workload, _, rest = case.partition("`")[2].partition("`")
+    changed = str(facts["changed"]).split(", ") if "changed" in facts else []
+    is_other = workload in changed or f"{workload} {rest.strip()}" in changed
+    return " (before this change)" if is_other else ""
 
 
 def _row(cells: Iterable[str]) -> str:

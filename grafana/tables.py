@@ -30,6 +30,7 @@ COLUMNS = {
     "value": "figure",
     "unit": "unit",
     "spread": "± within",
+    "best": "best",
     "limit": "limit",
     "efficiency": "of limit",
     "delivered_ratio": "delivered",
@@ -46,8 +47,8 @@ COLUMNS = {
 }
 LEFT_OUT = ("case",)
 FIELDS = (
-    '"value", "unit", "spread", "limit", "efficiency", "delivered_ratio", "peer", "peer_ratio", '
-    '"verdict", "condition", "culprit", "job", "reason", "until_ms"'
+    '"value", "unit", "spread", "best", "limit", "efficiency", "delivered_ratio", "peer", '
+    '"peer_ratio", "verdict", "condition", "culprit", "job", "reason", "until_ms"'
 )
 # With an SI prefix; the unit stands in a column of its own, since it differs from row to row.
 ANY_UNIT = "si: "
@@ -77,15 +78,17 @@ def results_table(height: int) -> table.Panel:
         .description(
             "Of the last job that measured the case: what the hardware did undisturbed; of disks "
             "and networks, all that was done. Within: half the interval that holds the true "
-            "figure. Limit: what the hardware could do at most at the clock it had. Delivered: all "
-            "work over all time, as a share of the figure; the culprit took the rest. Ours / peer: "
-            "the median over pairs of neighbouring trials of ours and of a trusted tool. A click "
-            "on a job opens its samples or its report."
+            "figure. Best: the figure of the best trial, which is no limit. Limit: what the "
+            "hardware could do at most at the clock it had. Delivered: all work over all time, as "
+            "a share of the figure; the culprit took the rest. Ours / peer: the median over pairs "
+            "of neighbouring trials of ours and of a trusted tool. A click on a job opens its "
+            "samples or its report."
         )
         .height(height)
         .with_target(Query(latest(FIELDS, ("workload", "label")), form=TABLE))
         .with_transformation(organised(COLUMNS, LEFT_OUT))
         .override_by_name("figure", number(ANY_UNIT, 2, 85))
+        .override_by_name("best", number(ANY_UNIT, 2, 85))
         .override_by_name("limit", number(ANY_UNIT, 2, 85))
         .override_by_name("± within", [*number(SHARE, 1, 80), *coloured_text(SPREAD)])
         .override_by_name("delivered", [*number(SHARE, 1, 85), *coloured_text(DELIVERED)])

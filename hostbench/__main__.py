@@ -12,7 +12,7 @@ def main() -> int:
     _open_closed_streams()
     try:
         # Imported here, so that a Ctrl-C while modules load ends as quietly as a later one.
-        from hostbench.cli.app import run_command_line
+        from hostbench.cli.command_line import run_command_line
 
         return run_command_line(sys.argv[1:])
     except KeyboardInterrupt:

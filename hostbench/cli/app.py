@@ -1,20 +1,18 @@
-"""The command line: run, plan, list, show, report, doctor; stack.py has the rest."""
+"""The command line: run, plan, list, show, report, doctor; decisions.py and stack.py have more."""
 
 import dataclasses
-import errno
-import io
-import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hostbench import __version__
-from hostbench.base.errors import HostbenchError, ResourceError, UsageError
+from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
+from hostbench.cli.decisions import decisions
 from hostbench.cli.options import (
     EPILOG,
     Csv,
@@ -25,6 +23,7 @@ from hostbench.cli.options import (
     Json,
     Param,
     Peers,
+    Results,
     Scale,
     SuiteName,
     Trials,
@@ -44,9 +43,7 @@ if TYPE_CHECKING:
 
 # Everything that takes time to import is imported by the command that needs it.
 
-JOBS_SHOWN = 20
 LIMIT_MOST = 1_000_000
-OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
 
 app = typer.Typer(
     name="hostbench",
@@ -71,14 +68,6 @@ class ReportFormat(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     CSV = "csv"
-
-
-Results = Annotated[
-    Path | None,
-    typer.Option(
-        "--results", help="Results directory. Default: HOSTBENCH_RESULTS, else ./results."
-    ),
-]
 
 
 def _version(given: bool) -> None:
@@ -219,14 +208,14 @@ def list_(
 
 
 def _list_jobs(limit: str | None, results: Path | None, *, as_json: bool) -> None:
-    from hostbench.cli.listing import job_summaries
+    from hostbench.cli.listing import JOBS_SHOWN, job_summaries
 
     most = 0 if as_json else JOBS_SHOWN
     if limit is not None:
         most = whole_number("--limit", limit, 0, LIMIT_MOST)
     summaries, older = job_summaries(results, most)
     if as_json:
-        print_json({"jobs": [summary.model_dump(mode="json") for summary in summaries]})
+        print_json({"jobs": [dataclasses.asdict(summary) for summary in summaries]})
         return
     from hostbench.cli.render_list import show_jobs
 
@@ -336,74 +325,19 @@ def report(
         typer.echo(written)
 
 
+app.add_typer(decisions)
 app.add_typer(stack)
 
 
-def run_command_line(arguments: Sequence[str]) -> int:
-    """Runs one command line; returns its exit code. Expected errors are one line on stderr."""
-    # A character that the terminal's encoding lacks must not cost the result.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+def invoke(arguments: Sequence[str]) -> int:
+    """Runs a command; returns its exit code. Raises HostbenchError, SystemExit if the reader of
+    the output went away."""
     try:
-        code = _invoke(arguments)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        return _reader_went_away()
-    except OSError as error:
-        if error.errno not in OUTPUT_ERRORS:
-            raise
-        _to_nowhere(sys.stdout)
-        return _complain(
-            ResourceError(f"cannot write the output: {error.strerror}; free space, or pipe it on")
-        )
-    finally:
-        # Whoever read the progress may be gone; the result counts all the same.
-        try:
-            sys.stderr.flush()
-        except OSError:
-            _to_nowhere(sys.stderr)
-
-
-def _invoke(arguments: Sequence[str]) -> int:
-    try:
-        code = app(list(arguments), standalone_mode=False)
-        return int(code or 0)
+        return int(app(list(arguments), standalone_mode=False) or 0)
     except typer.Abort:
         return ExitCode.INTERRUPTED
-    except SystemExit:
-        # All that Typer ends the process for by itself is a broken pipe.
-        return _reader_went_away()
     except typer.TyperException as error:
-        failure: HostbenchError = UsageError(
+        raise UsageError(
             f"{error.format_message().replace('Value error, ', '').rstrip('.')}; "
             "see hostbench --help"
-        )
-    except HostbenchError as error:
-        failure = error
-    if "--json" in arguments:
-        error_object = {"exit_code": int(failure.exit_code), "message": failure.message}
-        print_json({"error": error_object})
-    return _complain(failure)
-
-
-def _complain(error: HostbenchError) -> int:
-    try:
-        typer.echo(f"hostbench: {error.message}", err=True)
-    except OSError:
-        _to_nowhere(sys.stderr)
-    return error.exit_code
-
-
-def _reader_went_away() -> int:
-    """`hostbench … | head` ends quietly, as programs that die of SIGPIPE do."""
-    _to_nowhere(sys.stdout)
-    return ExitCode.BROKEN_PIPE
-
-
-def _to_nowhere(stream: TextIO) -> None:
-    """So that the interpreter does not stumble over the same stream again when it ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+        ) from None

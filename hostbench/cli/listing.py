@@ -11,6 +11,7 @@ from hostbench.results.index import JobIndex, results_directory
 if TYPE_CHECKING:
     from hostbench.model.table import Table
 
+JOBS_SHOWN = 20
 # What suites and tables take to import is imported where they are listed.
 
 

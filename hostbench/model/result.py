@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, model_validator
 
 from hostbench.model.events import (
     ControlPlaneEvent,
@@ -29,7 +29,6 @@ from hostbench.model.peer import PeerEndEvent, PeerStartEvent, TrialEvent
 from hostbench.model.suite import IdlePolicy, Repeats, Suite
 from hostbench.model.summary import JobState as JobState
 from hostbench.model.summary import JobSummary as JobSummary
-from hostbench.model.summary import StoredModel as StoredModel
 from hostbench.model.summary import Verdict as Verdict
 from hostbench.model.table import Direction, Metric, ParamMeaning
 
@@ -37,10 +36,22 @@ from hostbench.model.table import Direction, Metric, ParamMeaning
 UNSEALED_SCHEMA, RESULT_SCHEMA = 1, 2
 OWN_TOOL = "hostbench"
 
-
 WITH_FIGURE = frozenset({Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED, Verdict.INVALID})
 # The figure may be used at its interval.
 USABLE = frozenset({Verdict.CLEAN, Verdict.NOISY})
+
+
+class StoredModel(BaseModel):
+    """Base of everything stored."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        serialize_by_alias=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
 
 
 class Reason(StoredModel):
@@ -444,13 +455,16 @@ class TwoFigures(StoredModel):
     `undisturbed` where there is one; of a disturbed case what its slices did all the same; of
     workloads without slices the whole of those trials. `delivered_ratio` is delivered over what
     slices did, of times the other way round: the share of the speed that was delivered; None of
-    workloads without slices. All are None in documents that do not know them yet.
+    workloads without slices. `best` is the best figure that one of the trials behind `figure` has:
+    what was reached, also where no limit is known, and no limit itself. All are None in documents
+    that do not know them yet.
     """
 
     figure: Figure | None = None
     undisturbed: Figure | None = None
     delivered: Figure | None = None
     delivered_ratio: float | None = None
+    best: float | None = None
     condition: Condition | None = None
 
 

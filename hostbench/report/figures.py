@@ -36,6 +36,7 @@ FIGURE_COLUMNS = (
     Column("case"),
     Column("figure", figures=True),
     Column("within", figures=True),
+    Column("best", figures=True),
     Column("limit", figures=True),
     Column("of limit", figures=True),
     Column("delivered", figures=True),
@@ -103,12 +104,13 @@ def case_row(case: CaseResult, name: str) -> tuple[Text, ...]:
     """The cells of FIGURE_COLUMNS."""
     metric = primary(case)
     if metric is None:
-        return (name, *(NOTHING for _ in range(5)), Mark(case.verdict), NOTHING, "0")
+        return (name, *(NOTHING for _ in range(6)), Mark(case.verdict), NOTHING, "0")
     spread = metric.statistics.half_width_ratio
     return (
         name,
         human(metric.statistics.median, metric.unit),
         NOTHING if spread is None else f"± {percent(spread)}",
+        human(case.best, metric.unit),
         human(metric.limit.value if metric.limit else None, metric.unit),
         limit_cell(case),
         percent(case.delivered_ratio),

@@ -60,6 +60,7 @@ CASE_COLUMNS = (
     "culprit",
     "clock_ratio",
     "efficiency_at_expected_clock",
+    "best",
 )
 # From n to half_width_ratio.
 FIGURES = CASE_COLUMNS.index("limit") - CASE_COLUMNS.index("n")
@@ -112,6 +113,7 @@ def _two_figures(case: CaseResult) -> list[object]:
         figure.least_difference_ratio if figure else None,
         *((condition.state, condition.share, condition.culprit) if condition else (None,) * 3),
         *((case.clock.ratio, case.clock.efficiency) if case.clock else (None, None)),
+        case.best,
     ]
 
 

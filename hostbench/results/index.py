@@ -1,17 +1,19 @@
 """Where the results directory is, and the index of what there is to list of its jobs."""
 
 import contextlib
+import json
 import os
-import secrets
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
-
-from hostbench.model.summary import JobState, JobSummary
+from hostbench.model.summary import JobState, JobSummary, Verdict
 from hostbench.results.ids import job_ids
 
 INDEX = "index.ndjson"
+# What a line that no JobIndex wrote raises.
+DAMAGED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.INTERRUPTED})
 
 
@@ -58,8 +60,9 @@ class JobIndex:
         except OSError:
             return known, 0
         for line in lines:
-            with contextlib.suppress(ValidationError):
-                summary = JobSummary.model_validate_json(line)
+            # A damaged line: the job is asked again.
+            with contextlib.suppress(*DAMAGED):
+                summary = _summary(json.loads(line))
                 known[summary.id] = summary
         return known, len(lines)
 
@@ -73,13 +76,29 @@ class JobIndex:
                 _append(self._path, learnt)
 
     def _rewrite(self, summaries: Iterable[JobSummary]) -> None:
-        temporary = self._path.with_name(f".{INDEX}.{secrets.token_hex(4)}.tmp")
+        temporary = self._path.with_name(f".{INDEX}.{os.urandom(4).hex()}.tmp")
         temporary.write_bytes(_lines(summaries))
         temporary.replace(self._path)
 
 
+def _summary(fields: dict[str, Any]) -> JobSummary:
+    """A line of the index. Raises what is in DAMAGED."""
+    verdicts = {Verdict(name): int(count) for name, count in fields["verdicts"].items()}
+    finished_unix_s = fields["finished_unix_s"]
+    return JobSummary(
+        id=str(fields["id"]),
+        suite=str(fields["suite"]),
+        state=JobState(fields["state"]),
+        hostname=str(fields["hostname"]),
+        created_unix_s=float(fields["created_unix_s"]),
+        finished_unix_s=None if finished_unix_s is None else float(finished_unix_s),
+        cases=int(fields["cases"]),
+        verdicts=verdicts,
+    )
+
+
 def _lines(summaries: Iterable[JobSummary]) -> bytes:
-    return b"".join(summary.model_dump_json().encode() + b"\n" for summary in summaries)
+    return b"".join(json.dumps(asdict(summary)).encode() + b"\n" for summary in summaries)
 
 
 def _append(path: Path, summaries: Iterable[JobSummary]) -> None:

@@ -274,12 +274,13 @@ def _metric_fields(case: CaseResult, name: str) -> dict[str, float | str]:
 
 
 def _two_figures(case: CaseResult) -> dict[str, float | str]:
-    """Return what was delivered beside the figure, and what took the rest."""
+    """Return what was delivered beside the figure, what took the rest, and the best trial's."""
     delivered, condition = case.delivered, case.condition
     numbers = _known(
         {
             "delivered": delivered.value if delivered else None,
             "delivered_ratio": case.delivered_ratio,
+            "best": case.best,
             "condition_share": condition.share if condition else None,
         }
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-from hostbench.cli.app import run_command_line
+from hostbench.cli.command_line import run_command_line
 from hostbench.results.ids import is_job_id
 from tests.client.breaking_proxy import BreakingProxy
 from tests.client.real_stack import HOST, LACKING, Stack
@@ -506,7 +506,7 @@ def test_a_wrong_key_is_one_line(here: Here, tmp_path: Path) -> None:
 
 def test_other_commands_do_not_load_the_client() -> None:
     code = (
-        "import sys; from hostbench.cli.app import run_command_line; "
+        "import sys; from hostbench.cli.command_line import run_command_line; "
         "import hostbench.cli.commands; assert run_command_line(['--help']) == 0; "
         "print([name for name in ('httpx', 'hostbench.client') if name in sys.modules])"
     )

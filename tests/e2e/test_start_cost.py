@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 RUNS = 5
 # Modules that need not be there: what they serve is not what the command is for.
 NOT_FOR_HELP = {"pydantic", "rich", "yaml", "jinja2", "httpx", "hostbench.model", "services"}
-NOT_FOR_LIST = {"yaml", "jinja2", "httpx", "hostbench.model.result", "hostbench.plan", "services"}
+NOT_FOR_LIST = NOT_FOR_HELP - {"rich", "hostbench.model"} | {
+    "typer", "hostbench.model.result", "hostbench.plan"
+}  # fmt: skip
 
 
 def environment(tmp_path: Path) -> dict[str, str]:
@@ -30,13 +32,13 @@ def test_what_is_imported(tmp_path: Path, argument: str, left_out: set[str]) -> 
         cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=True,
     )  # fmt: skip
     imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
-    assert "hostbench.cli.app" in imported
+    assert "hostbench.cli.command_line" in imported
     assert not imported & left_out
 
 
-# 3.3 and 9 times as much as the interpreter alone was measured (benchmarks/README.md): on a loaded
-# machine the CPU times of both grow alike.
-@pytest.mark.parametrize(("argument", "most"), [("--help", 6.0), ("list", 15.0)])
+# 3.5 to 6 and 3.7 times as much as the interpreter alone was measured (benchmarks/README.md): on a
+# loaded machine the CPU times of both grow alike. With pydantic either is above 8.
+@pytest.mark.parametrize(("argument", "most"), [("--help", 8.0), ("list", 6.0)])
 def test_cpu_time(tmp_path: Path, argument: str, most: float) -> None:
     bare, command = ["-c", "pass"], ["-m", "hostbench", argument]
     given = environment(tmp_path)

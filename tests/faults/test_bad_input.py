@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-from hostbench.cli.app import run_command_line
+from hostbench.cli.command_line import run_command_line
 from tests.faults.command import PROGRAMS, Command, scripted_programs
 
 FMA = ("run", "--workload", "cpu.fma", "--param")

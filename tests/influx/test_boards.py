@@ -336,6 +336,20 @@ def test_every_panel_says_what_it_shows(board: dict[str, Any]) -> None:
         ]
 
 
+def test_the_best_rate_has_a_column_without_a_colour() -> None:
+    """It is no limit: nothing may be good or bad beside it."""
+    found = [
+        {one["id"] for one in override["properties"]}
+        for board in boards()
+        for panel in board["panels"]
+        for override in panel.get("fieldConfig", {}).get("overrides", [])
+        if override["matcher"]["options"] == "best"
+    ]
+    assert len(found) >= 6
+    colours = {"thresholds", "color", "mappings", "custom.cellOptions"}
+    assert not any(colours & properties for properties in found)
+
+
 @pytest.mark.parametrize("board", boards(), ids=lambda board: board["uid"])
 def test_panels_do_not_overlap(board: dict[str, Any]) -> None:
     taken: dict[tuple[int, int], str] = {}

@@ -72,6 +72,8 @@ def test_results_hold_the_documents_figures(document: ResultDocument) -> None:
             assert point.fields["unit"] == metric.unit
             assert point.fields["verdict"] == case.verdict
             assert point.fields["job"] == document.job.id
+            assert point.fields.get("best") == (case.best if name == case.primary else None)
+        assert (case.best is None) == (case.primary not in case.metrics)
 
 
 def test_a_case_without_a_figure_says_so_under_its_primary_metric(

@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks import figures
 from benchmarks.figures import CONFIDENCE, MAKERS, Entry, load, maker, order_interval, save
-from benchmarks.tables import README, TABLES, Benchmark, written
+from benchmarks.missing import lacking
+from benchmarks.tables import README, TABLES, Benchmark, marked, written
 
 LINES = README.read_text().splitlines()
 
@@ -92,6 +93,30 @@ def test_what_is_saved_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ),
         Entry({"sweep": "one=1, two=2.5"}, {"ours": [None], "word": [None], "theirs": [1e-9]}),
     ]
+
+
+def test_rows_whose_machine_code_changed_since_say_so() -> None:
+    facts = {"changed": "gemm, int_mul sse2"}
+    cases = ("`gemm`, threads 1", "`int_mul` sse2", "`int_mul` avx2", "none")
+    assert [bool(marked(case, facts)) for case in cases] == [True, True, False, False]
+    assert not any(marked(case, {}) for case in cases)
+
+
+def test_what_compares_unequal_conditions_is_to_be_measured_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(figures, "BENCHMARKS", tmp_path)
+    monkeypatch.setattr(figures, "host", lambda subsystem: {"program": f"{subsystem}-bench 1.0"})
+    table = Benchmark(name="cpu/some", command="benchmarks.cpu.some", minutes=1)
+    assert lacking(table, maker()) == "missing"
+    plain = Entry({"command": "a"}, {"ours": [1.0]})
+    for facts, entry, why in (
+        ({}, plain, ""),
+        ({"differs": "pages"}, plain, "unequal conditions"),
+        ({}, Entry({"differs": "pages"}, {"ours": [1.0]}), "unequal conditions"),
+    ):
+        save("cpu/some", [plain, entry], **facts)
+        assert lacking(table, maker()) == why
 
 
 def test_the_interval_between_order_statistics_has_the_coverage_it_says() -> None:

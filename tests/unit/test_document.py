@@ -60,6 +60,7 @@ def test_a_measured_case() -> None:
     assert (figure.statistics.n, figure.statistics.median) == (3, 98.0)
     assert figure.efficiency == pytest.approx(0.98)
     assert figure.limit is not None and figure.limit.value == 100.0
+    assert case.best == 98.5
     assert case.counted == (0, 1, 2)
     assert [len(one.samples) for one in case.trials] == [3, 3, 3]
 
@@ -79,10 +80,22 @@ def test_what_is_written_is_what_is_read() -> None:
 
 
 def test_an_unknown_limit_gives_no_efficiency() -> None:
-    (case,) = document(trial(98.0, 0, None), done()).cases
+    """What was reached at best stands beside it."""
+    (case,) = document(trial(98.0, 0, None), trial(99.0, 1, None), done()).cases
     known = case.metrics[RATE].limit
     assert known is not None and known.value is None
     assert case.metrics[RATE].efficiency is None
+    assert case.best == 99.0
+
+
+def test_the_best_time_is_the_shortest_and_none_of_a_disturbed_trial() -> None:
+    time_metric = RATE_METRIC.model_copy(update={"direction": "lower"})
+    made = session(workloads={"cpu.fma": (time_metric,)})
+    quiet = [trial(98.0, 0), trial(97.0, 1)]
+    busy = bare_trial(2, events=(start(), end(90.0, clean_slice_ratio=0.3)))
+    disturbed = measured_trial(busy, (time_metric,), {})
+    (case,) = assemble(replay([made, *quiet, disturbed, done()])).cases
+    assert (case.trials[2].verdict, case.best) == (Verdict.DISTURBED, 97.0)
 
 
 def test_an_unfinished_case_has_no_verdict() -> None:
@@ -97,7 +110,7 @@ def test_a_case_that_failed_in_one_trial_has_no_figure_from_the_others() -> None
         trial(98.0, 0), failed(ExitCode.CASE_FAILED), case_record(StopReason.FAILED, Verdict.FAILED)
     ).cases
     assert case.verdict is Verdict.FAILED
-    assert case.metrics == {}
+    assert case.metrics == {} and case.best is None
     assert len(case.trials) == 2
 
 

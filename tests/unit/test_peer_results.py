@@ -334,6 +334,7 @@ def test_csv_has_a_row_for_each_peer() -> None:
     assert [row["tool"] for row in rows] == ["hostbench", "likwid-bench"]
     ours, theirs = rows
     assert (theirs["median"], theirs["n"], theirs["metric"]) == ("100.0", "3", RATE)
+    assert (ours["best"], theirs["best"]) == ("103.0", "")
     assert float(theirs["ours_over_peer"]) == pytest.approx(1.02)
     assert (theirs["peer_version"], theirs["peer_title"]) == ("5.2.2", "peakflops")
     assert ours["ours_over_peer"] == ""

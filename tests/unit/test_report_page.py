@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hostbench.base.units import human, percent
 from hostbench.model.events import SampleEvent
 from hostbench.model.host import (
     CgroupLimits,
@@ -34,6 +35,7 @@ from hostbench.report.content import (
     Table,
     TimeChart,
 )
+from hostbench.report.figures import NOTHING
 from hostbench.report.html import html
 from hostbench.report.inventory import cpu_list, host_section
 from hostbench.report.markdown import escaped, markdown
@@ -140,8 +142,26 @@ def test_every_case_has_its_figures(report: Report) -> None:
     rows = [row for caption, table in shown.items() if caption.startswith("Figures of")
             for group in table.groups for row in group.rows]  # fmt: skip
     assert len(rows) == len(whole().cases)
+    (at,) = {[column.title for column in table.columns].index("best")
+             for caption, table in shown.items() if caption.startswith("Figures of")}  # fmt: skip
+    figures = [case for case in whole().cases if case.primary in case.metrics]
+    known = {human(case.best, case.metrics[case.primary].unit) for case in figures}
+    # A plain text: only the share of a limit is coloured.
+    assert {row[at] for row in rows} == {NOTHING, *known}
     charts = [block for block in blocks(section(report, "cpu")) if isinstance(block, Chart)]
     assert len(charts) >= 9
+
+
+def test_the_least_difference_stands_with_each_case(report: Report) -> None:
+    spread = section(report, "spread")
+    charts = [block for block in blocks(spread) if isinstance(block, Chart) and block.numbers]
+    table = charts[0].numbers
+    assert table is not None
+    column = [one.title for one in table.columns].index("least difference")
+    case = whole().cases[0]
+    assert case.figure is not None and case.figure.least_difference_ratio is not None
+    shown = next(row for row in table.groups[0].rows if row[0] == case.label)[column]
+    assert shown == percent(case.figure.least_difference_ratio) != "–"
 
 
 def test_the_headline_prefers_figures_that_may_be_used(report: Report) -> None:

@@ -1,5 +1,6 @@
 """Journal, document, index: what is on disk when something goes wrong."""
 
+import dataclasses
 import json
 import os
 import re
@@ -332,14 +333,21 @@ def test_a_job_that_was_running_is_looked_at_again(store: ResultsStore) -> None:
     job = finished_job(store)
     running = summary_of(job)
     assert running is not None
-    JobIndex(store.root).note(running.model_copy(update={"state": JobState.RUNNING}))
+    JobIndex(store.root).note(dataclasses.replace(running, state=JobState.RUNNING))
     assert [one.state for one in JobIndex(store.root).summaries()] == [JobState.SUCCEEDED]
 
 
 def test_a_damaged_index_costs_nothing(store: ResultsStore) -> None:
     job = finished_job(store)
-    (store.root / INDEX).write_bytes(b"\xff\n{\n[]\n")
-    assert [one.id for one in JobIndex(store.root).summaries()] == [job.id]
+    JobIndex(store.root).summaries()
+    whole = json.loads((store.root / INDEX).read_bytes())
+    changes = [{"state": "x"}, {"verdicts": []}, {"verdicts": {"x": 1}}, {"cases": float("inf")},
+               {"created_unix_s": "today"}, {"finished_unix_s": 10**400}]  # fmt: skip
+    changed = [json.dumps(whole | one | {"hostname": "damaged"}).encode() for one in changes]
+    lines = [b"\xff", b"{", b"[]", b'{"id": 1}', b"[" * 100_000, *changed]
+    (store.root / INDEX).write_bytes(b"".join(line + b"\n" for line in lines))
+    (found,) = JobIndex(store.root).summaries()
+    assert found == summary_of(job)
 
 
 def test_an_outgrown_index_is_written_anew(store: ResultsStore) -> None:

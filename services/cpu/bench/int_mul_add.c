@@ -95,8 +95,8 @@ static const struct recipe lagged_avx2 = LAGGED_RECIPE(4);
                   DO_VEX, multiply, XK3, "zmm")
 /* clang-format on */
 
-KERNEL_INT8_SSE(int_mul_add_int8_sse2, STEP_MULTIPLY_ADD_INT8_SSE)
-KERNEL_INT8_AVX2(int_mul_add_int8_avx2, STEP_MULTIPLY_ADD_INT8_AVX2)
+KERNEL_INT8_SSE(int_mul_add_int8_sse2, ADD_SSE_BYTES)
+KERNEL_INT8_AVX2(int_mul_add_int8_avx2, ADD_AVX2_BYTES)
 KERNEL_INT8_AVX512(int_mul_add_int8_avx512, STEP_MULTIPLY_ADD_INT8_AVX512)
 LAGGED_SSE(int_mul_add_int16_sse2, "movdqa", "16", PRODUCT_SSE, ADD_SSE, "pmullw", "paddw", 0)
 LAGGED_AVX2(int_mul_add_int16_avx2, PRODUCT_AVX2, ADD_AVX2, "vpmullw", "vpaddw")
@@ -118,8 +118,8 @@ static const struct kernel kernels[] = {
      loop_add_chain, "AuthenticAMD"},
     {"int8", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_add_int32_scalar_loop,
      loop_add_chain, NULL},
-    ROW(int_mul_add, int8, sse2, FEATURE_SSE2, 16, 8, int8_sse2),
-    ROW(int_mul_add, int8, avx2, FEATURE_AVX2, 32, 8, int8_avx2),
+    ROW(int_mul_add, int8, sse2, FEATURE_SSE2, 16, 9, int8_sse2),
+    ROW(int_mul_add, int8, avx2, FEATURE_AVX2, 32, 9, int8_avx2),
     ROW(int_mul_add, int8, avx512, FEATURE_AVX512BW, 64, 12, int8_avx512),
     {"int16", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_add_int32_scalar_amd_loop,
      loop_add_chain, "AuthenticAMD"},

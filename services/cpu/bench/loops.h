@@ -25,6 +25,7 @@ void loop_multiply_chain(uint64_t iterations);
 #define EACH_8(M, ...)                                                                             \
     EACH_4(M, __VA_ARGS__)                                                                         \
     M("4", __VA_ARGS__) M("5", __VA_ARGS__) M("6", __VA_ARGS__) M("7", __VA_ARGS__)
+#define EACH_9(M, ...) EACH_8(M, __VA_ARGS__) M("8", __VA_ARGS__)
 #define EACH_12(M, ...)                                                                            \
     EACH_8(M, __VA_ARGS__)                                                                         \
     M("8", __VA_ARGS__) M("9", __VA_ARGS__) M("10", __VA_ARGS__) M("11", __VA_ARGS__)

@@ -171,8 +171,8 @@ def x86_additions() -> list[Kernel]:
 
 
 INT8_MULTIPLY = {
-    "sse2": (32, {"movdqa": 1, "pand": 2, "pmullw": 2, "por": 1}),
-    "avx2": (32, {"vpand": 2, "vpmullw": 2, "vpor": 1}),
+    "sse2": (36, {"movdqa": 1, "pand": 2, "pmullw": 2, "por": 1}),
+    "avx2": (36, {"vpand": 2, "vpmullw": 2, "vpor": 1}),
     "avx512": (48, {"vpandd": 1, "vpmullw": 2, "vpternlogd": 1}),
 }
 MULTIPLY = {"int16": "pmullw", "int32": "pmulld", "int64": "pmullq"}

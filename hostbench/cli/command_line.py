@@ -1,0 +1,85 @@
+"""What every command line has in common: expected errors are one line, and so is lost output."""
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from hostbench.base.errors import HostbenchError, ResourceError
+from hostbench.base.exitcode import ExitCode
+
+OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Runs one command line; returns its exit code. Expected errors are one line on stderr."""
+    # A character that the terminal's encoding lacks must not cost the result.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        code = _invoke(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # `hostbench … | head` ends quietly, as programs that die of SIGPIPE do.
+        _to_nowhere(sys.stdout)
+        return ExitCode.BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        _to_nowhere(sys.stdout)
+        return _complain(
+            ResourceError(f"cannot write the output: {error.strerror}; free space, or pipe it on")
+        )
+    finally:
+        # Whoever read the progress may be gone; the result counts all the same.
+        try:
+            sys.stderr.flush()
+        except OSError:
+            _to_nowhere(sys.stderr)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    try:
+        return _run(arguments)
+    except SystemExit:
+        # All that Typer and rich end the process for by themselves is a broken pipe.
+        raise BrokenPipeError from None
+    except HostbenchError as error:
+        if "--json" in arguments:
+            from hostbench.cli.options import print_json
+
+            print_json({"error": {"exit_code": int(error.exit_code), "message": error.message}})
+        return _complain(error)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    # Typer and what it reads options with take longer to import than all of a listing.
+    if list(arguments) == ["list"]:
+        from hostbench.cli.listing import JOBS_SHOWN, job_summaries
+        from hostbench.cli.render_list import show_jobs
+
+        show_jobs(*job_summaries(None, JOBS_SHOWN), sys.stdout)
+        return ExitCode.OK
+    from hostbench.cli.app import invoke
+
+    return invoke(arguments)
+
+
+def _complain(error: HostbenchError) -> int:
+    try:
+        sys.stderr.write(f"hostbench: {error.message}\n")
+        sys.stderr.flush()
+    except OSError:
+        _to_nowhere(sys.stderr)
+    return error.exit_code
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """So that the interpreter does not stumble over the same stream again when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
