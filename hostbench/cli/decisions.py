@@ -74,25 +74,17 @@ def compare(
     """
     from hostbench.decisions.compare import compare as compare_jobs
     from hostbench.decisions.index import FigureIndex
-    from hostbench.decisions.sets import earlier_jobs, jobs_of
+    from hostbench.decisions.sets import compared_sides
     from hostbench.results.index import results_directory
 
     wanted = _filter(host, suite, since, until)
     room = None if margin is None else _margin(margin)
     with FigureIndex(results_directory(results)) as index:
-        names = (a, b, *(more or ()))
-        sides = [jobs_of(name, index, wanted) for name in names]
         found = []
-        for name, side in zip(names[1:], sides[1:], strict=True):
-            both = {job.job for job in sides[0]} & {job.job for job in side}
-            if both:
-                raise UsageError(
-                    f"job {min(both)} is on both sides, {shown(a)} and {shown(name)}; give two "
-                    "sets that have no job in common"
-                )
-            earlier = earlier_jobs([sides[0], side], index)
+        for name in (b, *(more or ())):
+            given = compared_sides((a, name), index, wanted)
             found.append(
-                compare_jobs(sides[0], side, names=(a, name), earlier=earlier, margin=room)
+                compare_jobs(*given.sides, names=(a, name), earlier=given.earlier, margin=room)
             )
     if as_json:
         print_json({"comparisons": [one.model_dump(mode="json") for one in found]})
