@@ -27,8 +27,10 @@ from orchestrator.queue.keeper import Keeper, Stop
 from orchestrator.queue.plans import Plans
 from orchestrator.queue.record import StartedJob
 from orchestrator.queue.scheduler import Listener, Scheduler
+from orchestrator.results.apart import OneAtATime
 from orchestrator.results.archive import Archive
 from orchestrator.results.catalogue import Catalogue
+from orchestrator.results.deciding import Decider
 from orchestrator.results.reporting import Reporter
 from orchestrator.results.retention import Retention
 from orchestrator.run.events import LivePublisher
@@ -63,7 +65,9 @@ class Orchestrator:
         self.host_keys = HostKeys(settings.service_key.get_secret_value(), settings.host_keys_file)
         links = Links(self.host_keys, settings.ca_file)
         self.registrar = Registrar(self.hosts, links)
-        self.reporter = Reporter()
+        apart = OneAtATime()
+        self.reporter = Reporter(apart)
+        self.decider = Decider(settings.results, apart)
         self.points = Points(settings) if settings.influxdb_url else None
         self._retention = Retention(
             settings.limits, self.archive, self.jobs, self.points.outbox if self.points else None

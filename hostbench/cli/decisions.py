@@ -1,14 +1,17 @@
 """The commands that decide: compare. What takes time to import is imported by the command."""
 
+import io
+import json
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
-from hostbench.cli.options import EPILOG, Json, Results, print_json
+from hostbench.cli.options import EPILOG, Json, Results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +22,14 @@ if TYPE_CHECKING:
 decisions = typer.Typer()
 
 MARGIN_LEAST, MARGIN_MOST = 0.1, 50.0
+
+
+class Form(StrEnum):
+    """What a comparison is written as."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    HTML = "html"
 
 
 class Require(StrEnum):
@@ -64,6 +75,14 @@ def compare(
             "can be compared; complete, every case of either side."
         ),
     ] = Require.DECIDED,
+    form: Annotated[
+        Form,
+        typer.Option("--format", help="A table, Markdown for a pull request, or a page."),
+    ] = Form.TEXT,
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Where to. Default: standard output."),
+    ] = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
@@ -74,34 +93,54 @@ def compare(
     """
     from hostbench.decisions.compare import compare as compare_jobs
     from hostbench.decisions.index import FigureIndex
-    from hostbench.decisions.sets import earlier_jobs, jobs_of
+    from hostbench.decisions.sets import compared_sides
     from hostbench.results.index import results_directory
+    from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
 
+    if as_json and form is not Form.TEXT:
+        raise UsageError(f"--json and --format {form} are both given; leave out one")
+    target = Path(output) if output not in (None, STANDARD_OUTPUT) else None
+    if target is not None:
+        check_output("--output", "the comparison", target, "compare.html")
     wanted = _filter(host, suite, since, until)
     room = None if margin is None else _margin(margin)
     with FigureIndex(results_directory(results)) as index:
-        names = (a, b, *(more or ()))
-        sides = [jobs_of(name, index, wanted) for name in names]
         found = []
-        for name, side in zip(names[1:], sides[1:], strict=True):
-            both = {job.job for job in sides[0]} & {job.job for job in side}
-            if both:
-                raise UsageError(
-                    f"job {min(both)} is on both sides, {shown(a)} and {shown(name)}; give two "
-                    "sets that have no job in common"
-                )
-            earlier = earlier_jobs([sides[0], side], index)
+        for name in (b, *(more or ())):
+            given = compared_sides((a, name), index, wanted)
             found.append(
-                compare_jobs(sides[0], side, names=(a, name), earlier=earlier, margin=room)
+                compare_jobs(*given.sides, names=(a, name), earlier=given.earlier, margin=room)
             )
+    written = sys.stdout if target is None else io.StringIO()
+    _write(found, form, written, as_json=as_json)
+    if target is not None:
+        assert isinstance(written, io.StringIO)
+        write_output("--output", "the comparison", target, written.getvalue().encode())
+    raise typer.Exit(_exit_code(found, require))
+
+
+def _write(found: "Sequence[Comparison]", form: Form, stream: TextIO, *, as_json: bool) -> None:
     if as_json:
-        print_json({"comparisons": [one.model_dump(mode="json") for one in found]})
-    else:
+        tree = {"comparisons": [one.model_dump(mode="json") for one in found]}
+        stream.write(json.dumps(tree, indent=1) + "\n")
+        return
+    if form is Form.TEXT:
         from hostbench.cli.render_compare import show_comparison
 
         for one in found:
-            show_comparison(one, sys.stdout)
-    raise typer.Exit(_exit_code(found, require))
+            show_comparison(one, stream)
+        return
+    from hostbench.page.comparison import comparison_page
+
+    page = comparison_page(found)
+    if form is Form.MARKDOWN:
+        from hostbench.report.markdown import markdown
+
+        stream.write(markdown(page))
+    else:
+        from hostbench.report.html import html
+
+        stream.write(html(page))
 
 
 def _exit_code(found: "Sequence[Comparison]", require: Require) -> ExitCode:

@@ -54,11 +54,13 @@ def moment(option: str, text: str) -> float:
         ) from None
 
 
-def jobs_of(expression: str, index: FigureIndex, wanted: JobFilter) -> list[JobFigures]:
+def jobs_of(
+    expression: str, index: FigureIndex, wanted: JobFilter, *, files: bool = True
+) -> list[JobFigures]:
     """The jobs of a set, the oldest first. Its parts, with commas between them, are: a job id, a
-    pattern of ids with `*`, `latest` or `latest-2` (the one two before it), a result.json, a
-    directory of a job, or one of many. Raises UsageError where one names nothing, and where no job
-    is left."""
+    pattern of ids with `*`, `latest` or `latest-2` (the one two before it), and with `files` a
+    result.json, a directory of a job, or one of many. Raises UsageError where one names nothing,
+    and where no job is left."""
     found: dict[str, JobFigures] = {}
     parts = [part.strip() for part in expression.split(",")]
     for part in parts:
@@ -67,7 +69,7 @@ def jobs_of(expression: str, index: FigureIndex, wanted: JobFilter) -> list[JobF
                 f"{shown(expression)} has an empty part; give ids, patterns or files with one "
                 "comma between them"
             )
-        for job in _part(part, index):
+        for job in _part(part, index, files):
             found[job.job] = job
     left = [job for job in found.values() if wanted.takes(job)]
     if not left:
@@ -76,6 +78,28 @@ def jobs_of(expression: str, index: FigureIndex, wanted: JobFilter) -> list[JobF
             f"leave none of them; {_what_there_is(found)}"
         )
     return sorted(left, key=lambda job: (job.created_unix_s, job.job))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The sides of a comparison, and the jobs that tell how figures of their hosts vary."""
+
+    sides: tuple[list[JobFigures], list[JobFigures]]
+    earlier: list[JobFigures]
+
+
+def compared_sides(
+    expressions: tuple[str, str], index: FigureIndex, wanted: JobFilter, *, files: bool = True
+) -> Sides:
+    """Two sets without a job in common. Raises UsageError, see jobs_of."""
+    a, b = (jobs_of(one, index, wanted, files=files) for one in expressions)
+    both = {job.job for job in a} & {job.job for job in b}
+    if both:
+        raise UsageError(
+            f"job {min(both)} is on both sides, {shown(expressions[0])} and "
+            f"{shown(expressions[1])}; give two sets that have no job in common"
+        )
+    return Sides((a, b), earlier_jobs((a, b), index))
 
 
 def earlier_jobs(sides: Sequence[Sequence[JobFigures]], index: FigureIndex) -> list[JobFigures]:
@@ -91,8 +115,8 @@ def earlier_jobs(sides: Sequence[Sequence[JobFigures]], index: FigureIndex) -> l
     return index.jobs(found[-EARLIER_MOST:])
 
 
-def _part(part: str, index: FigureIndex) -> list[JobFigures]:
-    if part.endswith(".json") or "/" in part or Path(part).is_dir():
+def _part(part: str, index: FigureIndex, files: bool) -> list[JobFigures]:
+    if files and (part.endswith(".json") or "/" in part or Path(part).is_dir()):
         return _files(Path(part))
     if "*" in part or "?" in part or "[" in part:
         ids = [job for job in index.ids() if fnmatch.fnmatchcase(job, part)]

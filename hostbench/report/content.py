@@ -229,7 +229,29 @@ class CurveChart:
     dashed_are: str = ""
 
 
-Drawing = BarChart | SpreadChart | TimeChart | CurveChart
+@dataclass(frozen=True)
+class RatioRow:
+    """One figure of one side over that of another: `low` to `high` holds the true ratio, None: its
+    spread is unknown. `margin`: the share of 1 within which nobody minds. `word` stands beside it;
+    `stands_out`: it must not be overlooked."""
+
+    label: str
+    ratio: float
+    low: float | None
+    high: float | None
+    margin: float
+    word: str
+    stands_out: bool = False
+
+
+@dataclass(frozen=True)
+class RatioChart:
+    """A strip a ratio, around 1."""
+
+    rows: tuple[RatioRow, ...]
+
+
+Drawing = BarChart | SpreadChart | TimeChart | CurveChart | RatioChart
 
 
 # ---- blocks ----
@@ -348,8 +370,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report. `subtitle` is the host in one line, `tally` how many cases have which
-    verdict."""
+    """A whole page. `subtitle` is the host in one line, `tally` how many cases have which verdict,
+    `kind` what stands above the title."""
 
     title: str
     subtitle: str
@@ -357,3 +379,4 @@ class Report:
     tally: tuple[tuple[Verdict | None, int], ...]
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...] = field(default=())
+    kind: str = "report"

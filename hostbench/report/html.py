@@ -11,6 +11,7 @@ from hostbench.report.content import (
     BarChart,
     Chart,
     CurveChart,
+    RatioChart,
     Report,
     Share,
     SpreadChart,
@@ -36,6 +37,11 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("band", "interval of the median"),
     ),
     CurveChart: (),
+    RatioChart: (
+        ("dot", "B over A"),
+        ("interval", "interval that holds the true ratio"),
+        ("band", "too small to matter"),
+    ),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
 

@@ -42,8 +42,9 @@ def markdown(report: Report) -> str:
 def _lines(report: Report) -> Iterator[str]:
     yield from (f"# {escaped(report.title)}", "", escaped(report.subtitle), "")
     yield from _block(report.facts, 2)
-    counts = ", ".join(f"{count} {verdict or 'unfinished'}" for verdict, count in report.tally)
-    yield from (f"**{counts}**" if counts else "**no cases**", "")
+    if report.tally:
+        counts = ", ".join(f"{count} {verdict or 'unfinished'}" for verdict, count in report.tally)
+        yield from (f"**{counts}**", "")
     for notice in report.notices:
         yield from _block(notice, 2)
     for section in report.sections:

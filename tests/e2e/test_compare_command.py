@@ -74,6 +74,22 @@ def test_json_has_every_figure(command: Command) -> None:
         assert one.least_effect_ratio < 0.05
 
 
+def test_a_page_and_markdown(command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    written = command.run("compare", BEFORE, SLOWER, "--format", "html", "--output", str(page))
+    assert (written.code, written.output) == (ExitCode.WORSE, "")
+    html = page.read_text()
+    assert html.startswith("<!doctype html>") and "hostbench comparison" in html
+    assert "<strong>worse</strong>" in html and "as before" in html
+    shown = command.run("compare", BEFORE, AGAIN, SLOWER, "--format", "markdown").output
+    assert shown.startswith("# ") and "| **worse** |" in shown and "<svg" not in shown
+    text = tmp_path / "table.txt"
+    command.run("compare", BEFORE, SLOWER, "--output", str(text))
+    assert text.read_text().startswith("worse: of ")
+    both = command.run("compare", BEFORE, SLOWER, "--json", "--format", "html")
+    assert both.code == ExitCode.USAGE and "are both given" in both.last_line
+
+
 def test_several_sides_stand_beside_the_first(command: Command) -> None:
     ended = command.run("compare", BEFORE, AGAIN, SLOWER, "--json")
     assert [one["word"] for one in ended.document["comparisons"]] == ["same", "worse"]
@@ -104,6 +120,7 @@ def test_files_of_another_directory(command: Command, tmp_path: Path) -> None:
         (("latest-1", "latest", "--since", "soon"), "--since 'soon' is no time"),
         (("latest-1", "latest", "--host", "z"), "they are of the hosts a and the suites full"),
         (("latest",), "Missing argument 'B'"),
+        (("latest-1", "latest", "--output", "."), "is a directory"),
         (("latest-1", "latest", "--require", "all"), "not-worse"),
     ],
 )
