@@ -1,8 +1,11 @@
-"""`make lint` stops an import that the layers of pyproject.toml forbid."""
+"""`make lint` stops an import that the layers of pyproject.toml forbid, and the page has the same
+layers."""
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,6 +23,14 @@ def tree(tmp_path: Path) -> Path:
         skipped = shutil.ignore_patterns("tests", "__pycache__", "bench", "dashboards")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=skipped)
     return tmp_path
+
+
+def test_the_page_has_the_layers_of_the_contract() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (one["layers"] for one in settings["contracts"] if one.get("exhaustive"))
+    page = (ROOT / "docs/architecture.md").read_text().partition("## Layers")[2]
+    rows = re.findall(r"^\| (`[a-z`, ]+) \|", page.partition("\n### ")[0], re.MULTILINE)
+    assert [row.replace("`", "").replace(", ", " | ") for row in rows] == layers[1:]
 
 
 def test_make_lint_looks_at_them() -> None:
