@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from hostbench.base.units import duration, percent, plural
 from hostbench.judge.case import REASONS_SHOWN, grouped_reasons, reason_paragraphs
-from hostbench.judge.clock import held_clock_sentence, slow_clock_sentence
+from hostbench.judge.clock import held_clock_sentence, share_of_limit, slow_clock_sentence
 from hostbench.judge.overview import (
     SubsystemLine,
     condition_words,
@@ -33,6 +33,7 @@ from hostbench.report.content import (
     Paragraph,
     RowGroup,
     Section,
+    Share,
     Table,
     Text,
 )
@@ -41,7 +42,6 @@ from hostbench.report.figures import (
     by_workload,
     case_table,
     first_names,
-    limit_cell,
     sentence,
 )
 from hostbench.report.subsystem import SubsystemReport
@@ -184,7 +184,8 @@ def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
         line.subsystem,
         line.figure or NOTHING,
         NOTHING if line.headline is None else line.headline.title,
-        NOTHING if line.headline is None else limit_cell(line.headline),
+        # Clock and work per cycle stand in the table of figures: each line here is to stay one.
+        NOTHING if line.headline is None else Share(share_of_limit(line.headline)),
         percent(line.delivered_ratio),
         condition_words(line.condition),
         (Mark(line.worst), f" {line.verdict_counts}"),

@@ -36,24 +36,24 @@ static int open_unless_hidden(const char *name, const char *path, int flags, va_
     return ((opener *)dlsym(RTLD_NEXT, name))(path, flags, mode);
 }
 
-#define OPEN(NAME)                                                    \
-    int NAME(const char *path, int flags, ...)                        \
-    {                                                                 \
-        va_list more;                                                 \
-        va_start(more, flags);                                        \
-        int opened = open_unless_hidden(#NAME, path, flags, more);    \
-        va_end(more);                                                 \
-        return opened;                                                \
+#define OPEN(NAME)                                                                                 \
+    int NAME(const char *path, int flags, ...)                                                     \
+    {                                                                                              \
+        va_list more;                                                                              \
+        va_start(more, flags);                                                                     \
+        int opened = open_unless_hidden(#NAME, path, flags, more);                                 \
+        va_end(more);                                                                              \
+        return opened;                                                                             \
     }
 OPEN(open)
 OPEN(open64)
 
-#define FOPEN(NAME)                                                   \
-    FILE *NAME(const char *restrict path, const char *restrict mode)  \
-    {                                                                 \
-        if (is_hidden(path))                                          \
-            return NULL;                                              \
-        return ((FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, #NAME))(path, mode); \
+#define FOPEN(NAME)                                                                                \
+    FILE *NAME(const char *restrict path, const char *restrict mode)                               \
+    {                                                                                              \
+        if (is_hidden(path))                                                                       \
+            return NULL;                                                                           \
+        return ((FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, #NAME))(path, mode);     \
     }
 FOPEN(fopen)
 FOPEN(fopen64)
