@@ -4,7 +4,7 @@ curves."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grafana_foundation_sdk.builders import barchart, stat, timeseries, xychart
+from grafana_foundation_sdk.builders import barchart, bargauge, stat, timeseries, xychart
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.models import common, dashboard
 from grafana_foundation_sdk.models import xychart as xy
@@ -16,6 +16,7 @@ from grafana.influxql import (
     Query,
     equals,
     latest,
+    over_latest,
     results,
     samples,
     series,
@@ -28,6 +29,7 @@ from grafana.looks import (
     PEER_COLOUR,
     PEER_RATIO,
     RATIO,
+    SECONDS,
     SHARE,
     bottom_legend,
     colour,
@@ -38,7 +40,7 @@ from grafana.looks import (
     thresholds,
     transformation,
 )
-from grafana.overview import tile
+from grafana.overview import bars, shares_of_limit, tile
 
 PEERS = equals("role", "peer")
 NAME = "$tag_workload $tag_label ($tag_host)"
@@ -239,6 +241,44 @@ def peer_ratios() -> stat.Panel:
         .no_value("no peer")
         .with_target(series(f'SELECT median("ratio") FROM ({inner}) GROUP BY "tool"', "$tag_tool"))
     )
+
+
+def highest(
+    title: str, description: str, unit: str, condition: str, nothing: str, tag: str = "workload"
+) -> bargauge.Panel:
+    """A bar a workload, or a value of another tag: the highest of its latest figures. `nothing`:
+    what stands there without any."""
+    inner = latest('"value"', (tag,), condition)
+    text = f'SELECT max("value") FROM ({inner}) GROUP BY "{tag}"'
+    return (
+        bars(title, description, 10, 9)
+        .unit(unit)
+        .decimals(1)
+        .min(0)
+        .thresholds(thresholds(((None, OURS_COLOUR),)))
+        .no_value(nothing)
+        .with_target(series(text, f"$tag_{tag}"))
+    )
+
+
+def least_and_most(title: str, description: str, condition: str) -> stat.Panel:
+    """The lowest and the highest of the latest times."""
+    inner = latest('"value"', ("workload",), condition)
+    return (
+        tile(title, description, 6)
+        .unit(SECONDS)
+        .decimals(1)
+        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .with_target(series(f'SELECT min("value") FROM ({inner})', "lowest"))
+        .with_target(series(f'SELECT max("value") FROM ({inner})', "highest", "B"))
+    )
+
+
+def workload_shares(description: str, of: str = PRIMARY) -> bargauge.Panel:
+    """A bar a workload: the median share of the limit of its latest results; `of`: of which."""
+    text = over_latest('median("efficiency")', '"efficiency"', ("workload",), of=of)
+    panel = shares_of_limit("Share of the limit, by workload", description, 8, 9)
+    return panel.with_target(series(text, "$tag_workload"))
 
 
 def share_history(of: str = PRIMARY) -> timeseries.Panel:

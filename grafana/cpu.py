@@ -16,6 +16,7 @@ from grafana_foundation_sdk.models.dashboard import GridPos
 from grafana.charts import (
     GROUPED,
     beside,
+    highest,
     history,
     matrix,
     narrow_history,
@@ -23,29 +24,26 @@ from grafana.charts import (
     peer_ratios,
     share_history,
     spread_history,
+    workload_shares,
 )
 from grafana.influxql import (
     PRIMARY,
     SOUND,
     equals,
     latest,
-    over_latest,
     present,
     results,
     series,
 )
 from grafana.looks import (
     CLOCK,
-    CPU,
-    OURS_COLOUR,
     RATE,
     api_variable,
     board,
     bottom_legend,
     result_variables,
-    thresholds,
 )
-from grafana.overview import bars, shares_of_limit, tile
+from grafana.overview import tile
 from grafana.parameters import title
 from grafana.tables import results_table
 
@@ -60,7 +58,7 @@ NO_RATES = "No rates in the chosen time."
 def cpu() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        CPU,
+        "hostbench-cpu",
         "hostbench: CPU",
         "What the CPUs do by type, instruction set and threads: limit and peer beside ours.",
         "now-30d",
@@ -97,33 +95,22 @@ def cpu() -> dashboard.Dashboard:
 
 
 def _highest() -> bargauge.Panel:
-    inner = latest('"value"', ("dtype",), f"{RATES} AND {present('dtype')}")
-    return (
-        bars(
-            "Highest rate by type",
-            "The highest of the latest rates of each data type, over all chosen workloads, "
-            "instruction sets and numbers of threads.",
-            10,
-            9,
-        )
-        .unit(RATE)
-        .decimals(1)
-        .min(0)
-        .thresholds(thresholds(((None, OURS_COLOUR),)))
-        .no_value(NO_RATES)
-        .with_target(series(f'SELECT max("value") FROM ({inner}) GROUP BY "dtype"', "$tag_dtype"))
+    return highest(
+        "Highest rate by type",
+        "The highest of the latest rates of each data type, over all chosen workloads, "
+        "instruction sets and numbers of threads.",
+        RATE,
+        f"{RATES} AND {present('dtype')}",
+        NO_RATES,
+        tag="dtype",
     )
 
 
 def _of_limit() -> bargauge.Panel:
-    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
-    return shares_of_limit(
-        "Share of the limit, by workload",
+    return workload_shares(
         "The median over the latest results of all cases of a workload. Limit: clock measured in "
         "the same trial x operations a cycle of the micro-architecture x cores.",
-        8,
-        9,
-    ).with_target(series(text, "$tag_workload"))
+    )
 
 
 def _clock() -> stat.Panel:

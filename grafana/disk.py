@@ -1,7 +1,6 @@
 """Disks: throughput and operations by block and queue depth, latency, evidence, by the second."""
 
 from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
-from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models.dashboard import GridPos
 
 from grafana.charts import (
@@ -11,6 +10,8 @@ from grafana.charts import (
     beside,
     curves,
     figures_history,
+    highest,
+    least_and_most,
     matrix,
     narrow_figures,
     peer_history,
@@ -19,6 +20,7 @@ from grafana.charts import (
     seconds,
     share_history,
     spread_history,
+    workload_shares,
 )
 from grafana.influxql import (
     PRIMARY,
@@ -27,14 +29,10 @@ from grafana.influxql import (
     latest,
     matches,
     one_of,
-    over_latest,
     present,
-    series,
 )
 from grafana.looks import (
     BANDWIDTH,
-    DISK,
-    OURS_COLOUR,
     RATE,
     SECONDS,
     SHARE,
@@ -44,9 +42,7 @@ from grafana.looks import (
     prop,
     result_variables,
     row_variable,
-    thresholds,
 )
-from grafana.overview import bars, shares_of_limit, tile
 from grafana.parameters import axis, other_fields, tags
 from grafana.tables import results_table
 from hostbench.model.result import OWN_TOOL
@@ -76,7 +72,7 @@ LIMIT = "limit, what the link to the device transfers at most, or the operator s
 def disk() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        DISK,
+        "hostbench-disk",
         "hostbench: disk",
         "Throughput and operations a second by block and queue depth, latency, commits, the "
         "evidence that figures are the disk's, and the same second by second.",
@@ -139,52 +135,31 @@ def _rows(name: str, metric: str, unit: str) -> dashboard.QueryVariable:
 
 
 def _highest(name: str, names: str, unit: str, condition: str) -> bargauge.Panel:
-    inner = latest('"value"', ("workload",), condition)
-    text = f'SELECT max("value") FROM ({inner}) GROUP BY "workload"'
-    return (
-        bars(
-            f"Highest {name} by workload",
-            f"The highest of the latest {names} of each workload, over all blocks, queue depths, "
-            "threads and cache modes: also of those that the page cache served, which the table "
-            "shows by the verdict and the cache mode.",
-            10,
-            9,
-        )
-        .unit(unit)
-        .decimals(1)
-        .min(0)
-        .thresholds(thresholds(((None, OURS_COLOUR),)))
-        .no_value(NOTHING)
-        .with_target(series(text, "$tag_workload"))
+    return highest(
+        f"Highest {name} by workload",
+        f"The highest of the latest {names} of each workload, over all blocks, queue depths, "
+        "threads and cache modes: also of those that the page cache served, which the table "
+        "shows by the verdict and the cache mode.",
+        unit,
+        condition,
+        NOTHING,
     )
 
 
 def _of_limit() -> bargauge.Panel:
-    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
-    return shares_of_limit(
-        "Share of the limit, by workload",
+    return workload_shares(
         "The median over the latest results of all cases of a workload. Limit: what the link to "
         "the device transfers at most, or what the operator set. A virtual disk has no link: "
         "there it must be given.",
-        8,
-        9,
-    ).with_target(series(text, "$tag_workload"))
+    )
 
 
 def _commit_time() -> stat.Panel:
-    inner = latest('"value"', ("workload",), COMMITS)
-    return (
-        tile(
-            "Time of a commit",
-            "The lowest and the highest of the latest times that it took to write a block and "
-            "have the device confirm it (fdatasync), over all block sizes.",
-            6,
-        )
-        .unit(SECONDS)
-        .decimals(1)
-        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .with_target(series(f'SELECT min("value") FROM ({inner})', "lowest"))
-        .with_target(series(f'SELECT max("value") FROM ({inner})', "highest", "B"))
+    return least_and_most(
+        "Time of a commit",
+        "The lowest and the highest of the latest times that it took to write a block and "
+        "have the device confirm it (fdatasync), over all block sizes.",
+        COMMITS,
     )
 
 

@@ -9,6 +9,7 @@ from grafana.charts import (
     beside,
     curves,
     figures_history,
+    highest,
     matrix,
     narrow_figures,
     peer_history,
@@ -17,6 +18,7 @@ from grafana.charts import (
     seconds,
     share_history,
     spread_history,
+    workload_shares,
 )
 from grafana.influxql import (
     PRIMARY,
@@ -25,15 +27,12 @@ from grafana.influxql import (
     latest,
     matches,
     one_of,
-    over_latest,
     present,
     series,
 )
 from grafana.looks import (
     BANDWIDTH,
     CLOCK,
-    GPU,
-    OURS_COLOUR,
     POWER,
     RATE,
     SECONDS,
@@ -44,9 +43,8 @@ from grafana.looks import (
     no_legend,
     result_variables,
     row_variable,
-    thresholds,
 )
-from grafana.overview import bars, shares_of_limit, tile
+from grafana.overview import tile
 from grafana.parameters import axis, tags
 from grafana.tables import results_table
 from hostbench.model.result import OWN_TOOL
@@ -77,7 +75,7 @@ LIMIT = (
 def gpu() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        GPU,
+        "hostbench-gpu",
         "hostbench: GPU",
         "Rates by type of operand, bandwidth of memory and links, latencies, and the clock, power "
         "and temperature that the card had meanwhile.",
@@ -156,34 +154,22 @@ def _rows(name: str, condition: str, unit: str) -> dashboard.QueryVariable:
 
 
 def _highest() -> bargauge.Panel:
-    inner = latest('"value"', ("workload",), RATES)
-    text = f'SELECT max("value") FROM ({inner}) GROUP BY "workload"'
-    return (
-        bars(
-            "Highest rate by workload",
-            "The highest of the latest rates of each workload, over all types and devices. A "
-            "multiplication with an addition counts as two operations.",
-            10,
-            9,
-        )
-        .unit(RATE)
-        .decimals(1)
-        .min(0)
-        .thresholds(thresholds(((None, OURS_COLOUR),)))
-        .no_value(NOTHING)
-        .with_target(series(text, "$tag_workload"))
+    return highest(
+        "Highest rate by workload",
+        "The highest of the latest rates of each workload, over all types and devices. A "
+        "multiplication with an addition counts as two operations.",
+        RATE,
+        RATES,
+        NOTHING,
     )
 
 
 def _of_limit() -> bargauge.Panel:
-    text = over_latest('median("efficiency")', '"efficiency"', ("workload",), of=FIGURES)
-    return shares_of_limit(
-        "Share of the limit, by workload",
+    return workload_shares(
         "The median over the latest results of all cases of a workload. Limit: what the device "
         "could do at its highest clock. Devices that no table knows have none.",
-        8,
-        9,
-    ).with_target(series(text, "$tag_workload"))
+        of=FIGURES,
+    )
 
 
 def _launch_time() -> stat.Panel:

@@ -12,8 +12,6 @@ from orchestrator.influx.points import SAMPLES
 
 TAG = "hostbench"
 OVERVIEW, LIVE = "hostbench-overview", "hostbench-live"
-CPU, MEM, DISK, NET = "hostbench-cpu", "hostbench-mem", "hostbench-disk", "hostbench-net"
-GPU = "hostbench-gpu"
 ALL = ".*"
 # The hidden variable that all jobs of a board of samples stand for.
 NEWEST = "newest"

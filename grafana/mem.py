@@ -1,7 +1,6 @@
 """Memory: bandwidth by kernel, latency over the working set, both under load, small blocks."""
 
 from grafana_foundation_sdk.builders import barchart, bargauge, dashboard, stat, timeseries, xychart
-from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models.dashboard import GridPos
 
 from grafana.charts import (
@@ -9,7 +8,9 @@ from grafana.charts import (
     Axis,
     beside,
     curves,
+    highest,
     history,
+    least_and_most,
     matrix,
     narrow_history,
     peer_history,
@@ -17,6 +18,7 @@ from grafana.charts import (
     share_history,
     spread_history,
     wide_history,
+    workload_shares,
 )
 from grafana.influxql import (
     PRIMARY,
@@ -25,15 +27,11 @@ from grafana.influxql import (
     latest,
     matches,
     one_of,
-    over_latest,
     present,
     results,
-    series,
 )
 from grafana.looks import (
     BANDWIDTH,
-    MEM,
-    OURS_COLOUR,
     SECONDS,
     api_variable,
     board,
@@ -42,9 +40,7 @@ from grafana.looks import (
     prop,
     result_variables,
     row_variable,
-    thresholds,
 )
-from grafana.overview import bars, shares_of_limit, tile
 from grafana.parameters import axis, tags, title
 from grafana.tables import results_table
 from hostbench.model.result import OWN_TOOL
@@ -75,7 +71,7 @@ TIME_AXIS = Axis("value", "access time", SECONDS, 10)
 def mem() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        MEM,
+        "hostbench-mem",
         "hostbench: memory",
         "Bandwidth by kernel, threads, pages and stores, latency over the working set and under "
         "load, small blocks: limit and peer beside ours.",
@@ -126,53 +122,32 @@ def _kernels() -> dashboard.QueryVariable:
 
 
 def _highest() -> bargauge.Panel:
-    inner = latest('"value"', ("workload",), RATES)
-    text = f'SELECT max("value") FROM ({inner}) GROUP BY "workload"'
-    return (
-        bars(
-            "Highest bandwidth by kernel",
-            "The highest of the latest bandwidths of each kernel, over all working sets, numbers "
-            "of threads, page sizes and stores: also of those that fit into the cache. Bytes are "
-            "counted as STREAM does, 1 GB = 10⁹ bytes; the kernels are based on a variant of the "
-            "STREAM benchmark.",
-            10,
-            9,
-        )
-        .unit(BANDWIDTH)
-        .decimals(1)
-        .min(0)
-        .thresholds(thresholds(((None, OURS_COLOUR),)))
-        .no_value(NO_RATES)
-        .with_target(series(text, "$tag_workload"))
+    return highest(
+        "Highest bandwidth by kernel",
+        "The highest of the latest bandwidths of each kernel, over all working sets, numbers "
+        "of threads, page sizes and stores: also of those that fit into the cache. Bytes are "
+        "counted as STREAM does, 1 GB = 10⁹ bytes; the kernels are based on a variant of the "
+        "STREAM benchmark.",
+        BANDWIDTH,
+        RATES,
+        NO_RATES,
     )
 
 
 def _of_limit() -> bargauge.Panel:
-    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
-    return shares_of_limit(
-        "Share of the limit, by workload",
+    return workload_shares(
         "The median over the latest results of all cases of a workload. Limit: what all memory "
         "channels together transfer at most. Virtual machines and containers do not know it: "
         "there it must be given.",
-        8,
-        9,
-    ).with_target(series(text, "$tag_workload"))
+    )
 
 
 def _access_time() -> stat.Panel:
-    inner = latest('"value"', ("workload",), CHASE)
-    return (
-        tile(
-            "Access time",
-            "The lowest and the highest of the latest times of a dependent access, over all "
-            "working sets: near those of the first cache and of memory.",
-            6,
-        )
-        .unit(SECONDS)
-        .decimals(1)
-        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .with_target(series(f'SELECT min("value") FROM ({inner})', "lowest"))
-        .with_target(series(f'SELECT max("value") FROM ({inner})', "highest", "B"))
+    return least_and_most(
+        "Access time",
+        "The lowest and the highest of the latest times of a dependent access, over all "
+        "working sets: near those of the first cache and of memory.",
+        CHASE,
     )
 
 

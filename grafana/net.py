@@ -11,6 +11,7 @@ from grafana.charts import (
     beside,
     curves,
     figures_history,
+    highest,
     matrix,
     narrow_figures,
     peer_history,
@@ -19,6 +20,7 @@ from grafana.charts import (
     seconds,
     share_history,
     spread_history,
+    workload_shares,
 )
 from grafana.influxql import (
     PRIMARY,
@@ -27,15 +29,12 @@ from grafana.influxql import (
     latest,
     matches,
     one_of,
-    over_latest,
     present,
     series,
 )
 from grafana.looks import (
     BANDWIDTH,
-    NET,
     NUMBER,
-    OURS_COLOUR,
     RATE,
     SECONDS,
     SHARE,
@@ -45,9 +44,8 @@ from grafana.looks import (
     prop,
     result_variables,
     row_variable,
-    thresholds,
 )
-from grafana.overview import bars, shares_of_limit, tile
+from grafana.overview import tile
 from grafana.parameters import axis, other_fields, tags
 from grafana.tables import results_table
 from hostbench.model.result import OWN_TOOL
@@ -84,7 +82,7 @@ LIMIT = "limit, what the link carries of payload at its MTU, or the operator set
 def net() -> dashboard.Dashboard:
     """The board."""
     found = board(
-        NET,
+        "hostbench-net",
         "hostbench: network",
         "Throughput by block, streams and path, loss over the offered rate, round trips with and "
         "without load, the CPU time of both ends, and the same second by second.",
@@ -163,35 +161,23 @@ def _rows(name: str, metric: str, unit: str) -> dashboard.QueryVariable:
 
 
 def _highest() -> bargauge.Panel:
-    inner = latest('"value"', ("workload",), THROUGHPUTS)
-    text = f'SELECT max("value") FROM ({inner}) GROUP BY "workload"'
-    return (
-        bars(
-            "Highest throughput by workload",
-            "The highest of the latest throughputs, payload at the receiver, over all targets, "
-            "blocks, streams and ways of sending. 1 GB/s is 8 Gbit/s.",
-            10,
-            9,
-        )
-        .unit(BANDWIDTH)
-        .decimals(1)
-        .min(0)
-        .thresholds(thresholds(((None, OURS_COLOUR),)))
-        .no_value(NOTHING)
-        .with_target(series(text, "$tag_workload"))
+    return highest(
+        "Highest throughput by workload",
+        "The highest of the latest throughputs, payload at the receiver, over all targets, "
+        "blocks, streams and ways of sending. 1 GB/s is 8 Gbit/s.",
+        BANDWIDTH,
+        THROUGHPUTS,
+        NOTHING,
     )
 
 
 def _of_limit() -> bargauge.Panel:
-    text = over_latest('median("efficiency")', '"efficiency"', ("workload",), of=SHARES)
-    return shares_of_limit(
-        "Share of the limit, by workload",
+    return workload_shares(
         "The median over the latest results of all cases of a workload but those that were given "
         "a rate. Limit: what a physical link carries of payload, or what the operator set. The "
         "loopback and virtual interfaces have none.",
-        8,
-        9,
-    ).with_target(series(text, "$tag_workload"))
+        of=SHARES,
+    )
 
 
 def _round_trip() -> stat.Panel:

@@ -4,7 +4,18 @@ from grafana_foundation_sdk.builders import bargauge, dashboard, stat, table
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.models import common
 
-from grafana.influxql import TABLE, Query, equals, over_latest, results, series, source
+from grafana.influxql import (
+    PRIMARY,
+    SOUND,
+    TABLE,
+    Query,
+    equals,
+    latest,
+    over_latest,
+    results,
+    series,
+    source,
+)
 from grafana.looks import (
     CONTROL_PLANE,
     DELIVERED,
@@ -26,6 +37,7 @@ from grafana.looks import (
     transformation,
 )
 from grafana.tables import (
+    ANY_UNIT,
     JOB_LINK,
     REPORT_LINK,
     coloured_text,
@@ -36,7 +48,31 @@ from grafana.tables import (
     sorted_by,
     width,
 )
+from hostbench.model.registry import built_in_names, find_subsystem
+from hostbench.model.result import Verdict
 from orchestrator.influx.points import SAMPLES
+
+# The workload whose figure says most of a host, of each subsystem that is built in.
+FOREMOST = PRIMARY + " AND ({})".format(
+    " OR ".join(
+        equals("workload", f"{name}.{find_subsystem(name).headlines[0]}")
+        for name in built_in_names()
+    )
+)
+# As InfluxDB answers, and what people read.
+LINE_COLUMNS = {
+    "host": "host",
+    "subsystem": "subsystem",
+    "value": "figure",
+    "unit": "unit",
+    "workload": "workload",
+    "label": "case",
+    "efficiency": "lowest of limit",
+    "delivered_ratio": "lowest delivered",
+    "condition": "host was",
+    "share": "taken",
+    "culprit": "culprit",
+}
 
 
 def overview() -> dashboard.Dashboard:
@@ -51,6 +87,7 @@ def overview() -> dashboard.Dashboard:
         found = found.with_variable(variable)
     return (
         found.with_variable(api_variable())
+        .with_panel(_lines())
         .with_panel(_hosts())
         .with_panel(_cases())
         .with_panel(_verdicts())
@@ -61,6 +98,49 @@ def overview() -> dashboard.Dashboard:
         .with_panel(results_table(16))
         .with_panel(_jobs())
     )
+
+
+def _lines() -> table.Panel:
+    """What a reader sees first: three queries that are merged by host and subsystem."""
+    worst = latest(
+        '"efficiency", "delivered_ratio", "condition_share", "condition", "culprit"',
+        ("subsystem",),
+        f"{PRIMARY} AND {SOUND}",
+    )
+    best = latest('"value", "unit", "verdict"', ("subsystem", "workload", "label"), FOREMOST)
+    grouped = 'GROUP BY "host", "subsystem"'
+    least = (
+        'SELECT min("efficiency") AS "efficiency", min("delivered_ratio") AS "delivered_ratio" '
+        f"FROM ({worst}) {grouped}"
+    )
+    taken = f'SELECT max("condition_share") AS "share", "condition", "culprit" FROM ({worst})'
+    usable = " OR ".join(equals("verdict", one) for one in (Verdict.CLEAN, Verdict.NOISY))
+    figure = f'SELECT max("value") AS "value", "unit", "workload", "label" FROM ({best})'
+    panel = (
+        plain_table()
+        .title("Each subsystem in a line")
+        .description(
+            "The best figure of its foremost workload that may be used, and beside it the worst of "
+            "all its latest results: the lowest share of a limit, the lowest share delivered, and "
+            "what took most of the host, with its share and the culprit. Nothing stands there "
+            "where no more was taken than is counted, or where that is unknown: the table of "
+            "results says which."
+        )
+        .height(7)
+        .with_target(Query(f"{figure} WHERE {usable} {grouped}", "A", TABLE))
+        .with_target(Query(least, "B", TABLE))
+        .with_target(Query(f"{taken} {grouped}", "C", TABLE))
+        # Rows are merged where all that they share is the same, and their times differ.
+        .with_transformation(organised(LINE_COLUMNS, ("Time",)))
+        .with_transformation(transformation("merge"))
+        .override_by_name("figure", number(ANY_UNIT, 2, 100))
+        .override_by_name("lowest of limit", [*number(SHARE, 1, 130), *coloured_text(OF_LIMIT)])
+        .override_by_name("lowest delivered", [*number(SHARE, 1, 130), *coloured_text(DELIVERED)])
+        .override_by_name("taken", [*number(SHARE, 1, 90), *coloured_text(PLAIN)])
+        .override_by_name("host was", [*coloured_text(PLAIN), width(90)])
+        .override_by_name("culprit", [*coloured_text(PLAIN), prop("custom.minWidth", 190)])
+    )
+    return sorted_by(panel, "host", "subsystem")
 
 
 def last_value() -> common_builders.ReduceDataOptions:
@@ -206,10 +286,10 @@ def _worst(title: str, description: str, steps: Steps) -> stat.Panel:
 
 
 def _by_workload() -> bargauge.Panel:
-    text = over_latest('median("efficiency")', '"efficiency"', ("workload",))
+    text = over_latest('min("efficiency")', '"efficiency"', ("workload",))
     panel = shares_of_limit(
-        "Share of the limit, by workload",
-        "The median over the latest results of all cases of a workload. A low one is a busy "
+        "Lowest share of the limit, by workload",
+        "The lowest of the latest results of all cases of a workload. A low one is a busy "
         "host, a wrong limit, or a kernel that does not reach it: the table below shows which.",
         12,
         9,

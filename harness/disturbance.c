@@ -91,7 +91,11 @@ static double psi_cpu_some_s(void)
 
 struct host_usage host_usage_read(const struct cpulist *cpus, const struct cgroup *cgroup)
 {
-    struct host_usage usage = {.steal_s = steal_read_s(cpus), .psi_cpu_some_s = psi_cpu_some_s()};
+    struct host_usage usage = {
+        .steal_s = steal_read_s(cpus),
+        .psi_cpu_some_s = psi_cpu_some_s(),
+        .suspended_s = seconds_of(CLOCK_BOOTTIME) - now_s(),
+    };
     if (!cgroup_throttled_s(cgroup, &usage.throttled_s))
         usage.throttled_s = NAN;
     return usage;

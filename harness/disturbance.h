@@ -30,6 +30,7 @@ struct host_usage {
     double steal_s;        /* of the requested CPUs */
     double psi_cpu_some_s; /* some task waited for a CPU */
     double throttled_s;    /* cgroup CPU bandwidth */
+    double suspended_s;    /* since boot: CLOCK_MONOTONIC stands still meanwhile */
 };
 
 struct host_usage host_usage_read(const struct cpulist *cpus, const struct cgroup *cgroup);

@@ -264,7 +264,7 @@ static void thread_objects(struct json *json, struct reasons *reasons, const str
         if (run->workload->clock_hertz)
             number_or_reason(json, reasons, object, "clock_hertz", worker->figures.clock_hertz,
                              run->workload->team ? "no two clock chains in a row agreed"
-                                                 : "the fixed work left nothing for this thread");
+                                                 : "no two clock chains agreed");
         json_close_object(json);
     }
     json_close_array(json);
@@ -287,6 +287,9 @@ static void disturbance_object(struct json *json, struct reasons *reasons,
                      "the kernel gives no /proc/pressure/cpu");
     number_or_reason(json, reasons, object, "throttled_s", after->throttled_s - before->throttled_s,
                      "no cgroup of this process has CPU bandwidth statistics");
+    /* Two clocks read one after the other differ by some 100 ns without any suspension. */
+    double suspended_s = fmax(0, after->suspended_s - before->suspended_s);
+    json_number(json, "stopped_s", trial->stopped_s + (suspended_s > 1e-3 ? suspended_s : 0));
     number_or_reason(json, reasons, object, "clean_slice_ratio", summary->clean_slice_ratio,
                      summary->clean_slice_ratio_reason);
     number_or_reason(json, reasons, object, "harness_ratio", summary->harness_ratio,

@@ -65,11 +65,12 @@ static const struct latency_row latencies[LATENCIES] = {
                                 "The longest operation, exact."}},
 };
 
-static double latency_s(const struct histogram *histogram, enum latency which)
+/* `means`: the operations' times are means of several, whose tail is not theirs. */
+static double latency_s(const struct histogram *histogram, enum latency which, bool means)
 {
     const struct latency_row *row = &latencies[which];
     uint64_t count = histogram_count(histogram);
-    if (count == 0 || (row->too_few && count < histogram_least(row->quantile)))
+    if (count == 0 || (row->too_few && (means || count < histogram_least(row->quantile))))
         return NAN;
     if (which == LATENCY_MEAN)
         return histogram_mean_ns(histogram) * 1e-9;
@@ -217,7 +218,7 @@ static double primary(const struct measured *measured)
     if (loop_in_bulk(measured->run->workload))
         return measured->run->bulk_rate;
     if (measured->run->workload->rate.time)
-        return latency_s(&measured->all, LATENCY_P50);
+        return latency_s(&measured->all, LATENCY_P50, false);
     return measured->operations > 0 ? measured->totals->operations / measured->makespan_s : NAN;
 }
 
@@ -256,13 +257,16 @@ static double stream_value(const struct measured *measured, unsigned which)
 {
     unsigned place = place_in_stream(which);
     if (place > 0)
-        return latency_s(&measured->stream, place - 1);
+        return latency_s(&measured->stream, place - 1, measured->run->times_are_means);
     return (double)histogram_count(&measured->stream) / measured->makespan_s;
 }
 
-static const char *latency_reason(const struct histogram *histogram, enum latency which)
+static const char *latency_reason(const struct histogram *histogram, enum latency which, bool means)
 {
-    return histogram_count(histogram) ? latencies[which].too_few : NOTHING_DONE;
+    static const char ONLY_MEANS[] = "only means over several operations in a row are known";
+    if (!histogram_count(histogram))
+        return NOTHING_DONE;
+    return means ? ONLY_MEANS : latencies[which].too_few;
 }
 
 static void add(struct measured *measured, unsigned which, const char *name,
@@ -274,8 +278,9 @@ static void add(struct measured *measured, unsigned which, const char *name,
         return;
     }
     if (is_whole(which)) {
-        summary_add(summary, name, latency_s(&measured->all, which - WHOLES),
-                    latency_reason(&measured->all, which - WHOLES));
+        bool means = measured->run->times_are_means;
+        summary_add(summary, name, latency_s(&measured->all, which - WHOLES, means),
+                    latency_reason(&measured->all, which - WHOLES, means));
         return;
     }
     unsigned place = place_in_stream(which);
@@ -284,7 +289,8 @@ static void add(struct measured *measured, unsigned which, const char *name,
         loop_merge(measured->run->trial, stream_of(which), &measured->stream);
     }
     summary_add(summary, name, stream_value(measured, which),
-                place ? latency_reason(&measured->stream, place - 1) : NOTHING_DONE);
+                place ? latency_reason(&measured->stream, place - 1, measured->run->times_are_means)
+                      : NOTHING_DONE);
 }
 
 /* Where threads share a CPU by request, or with the workload's helpers, they wait for one another. */

@@ -13,6 +13,10 @@
 #include <unistd.h>
 
 static const double COARSE_CLOCK_S = 1e-6; /* 1/3000 of the shortest slice */
+/* The reporter looks at the clock so often. A thread that sleeps is woken within some ms on a busy
+ * host too; where it is so late, for each thread on a CPU, a debugger or a hypervisor has stopped
+ * the program, or a quota has. */
+static const double LOOK_S = 0.25, STOPPED_LEAST_S = 0.1;
 
 /* What all threads had done when the last sample was taken, and since. */
 struct loop_seen {
@@ -192,7 +196,8 @@ static size_t sample_loop(struct reporter *reporter, struct trial *trial, double
     if (block_bytes > 0)
         add(sampled, &count, "bytes_per_second", per_second * block_bytes);
     add(sampled, &count, "latency_p50_s", p50_s);
-    add(sampled, &count, "latency_p99_s", operations < (double)histogram_least(0.99) ? NAN : p99_s);
+    bool told = operations >= (double)histogram_least(0.99) && !run->times_are_means;
+    add(sampled, &count, "latency_p99_s", told ? p99_s : NAN);
     return count;
 }
 
@@ -332,6 +337,18 @@ static bool is_sampling(struct trial *trial)
            !run_stopping(trial->run);
 }
 
+/* Waits like wait_until(), and notes when that took much too long. */
+static void watch_until(double at_s, struct trial *trial)
+{
+    const struct run *run = trial->run;
+    double began_s = now_s(), due_s = fmax(began_s, fmin(at_s, began_s + LOOK_S));
+    double sharing = fmax(1, (double)run->threads / run->cpus);
+    wait_until(due_s, trial);
+    double late_s = now_s() - due_s;
+    if (late_s > STOPPED_LEAST_S * sharing)
+        trial->stopped_s += late_s;
+}
+
 void reporter_run(struct reporter *reporter, struct trial *trial)
 {
     struct run *run = trial->run;
@@ -341,7 +358,10 @@ void reporter_run(struct reporter *reporter, struct trial *trial)
         bool sampling = is_sampling(trial);
         if (sampling && !reporter->started)
             begin_sampling(reporter, trial);
-        wait_until(sampling ? reporter->next_s : end_s, trial);
+        if (sampling)
+            watch_until(reporter->next_s, trial);
+        else
+            wait_until(end_s, trial);
         if (sampling && is_sampling(trial) && !run->ending.why)
             sample_if_due(reporter, trial, now_s());
         if (run->ending.why && end_s == INFINITY) {

@@ -88,6 +88,11 @@ void run_share_cpus(struct run *run)
     run->has_helpers = true;
 }
 
+void run_times_are_means(struct run *run)
+{
+    run->times_are_means = true;
+}
+
 void run_set_shared(struct run *run, void *shared)
 {
     run->shared = shared;

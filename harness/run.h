@@ -54,6 +54,7 @@ struct run {
     size_t fact_count;
     double bulk_rate;          /* the primary figure of a loop that moves in bulk */
     bool has_helpers;          /* see run_share_cpus() */
+    bool times_are_means;      /* see run_times_are_means() */
     void *shared;              /* the workload's own */
     const struct trial *trial; /* once it has begun */
     atomic_bool stopping;
@@ -158,6 +159,7 @@ struct trial {
     double start_s;
     double reporter_cpu_s;
     struct host_usage host_before, host_after;
+    double stopped_s; /* of the timed region: nothing of this program ran, though it was due */
     struct sentinel sentinel_before, sentinel_after;
     double process_cpu_s; /* in the timed region: all threads, and the kernel's workers for them */
     double empty_loop_s;  /* of one operation, on the first thread; NaN: not measured */

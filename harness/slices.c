@@ -274,6 +274,17 @@ int slices_run_background(struct worker *worker)
     return failure;
 }
 
+/* Behind slices that were interrupted chains may have been, too. Those of a team are confirmed. */
+static double clock_of(const struct worker *worker, bool clean)
+{
+    const struct reservoir *clocks = &worker->clocks;
+    if (!clocks->kept)
+        return NAN;
+    return clean || worker->thread.run->workload->team
+               ? median(clocks->values, clocks->kept)
+               : confirmed_highest(clocks->values, clocks->kept);
+}
+
 struct thread_figures slices_figures(struct worker *worker)
 {
     const struct progress *progress = &worker->progress;
@@ -285,8 +296,7 @@ struct thread_figures slices_figures(struct worker *worker)
         figures.rate_best = worker->best_rate;
     if (progress->clean_slices >= least && worker->rates.kept > 0)
         figures.rate_clean = median(worker->rates.values, worker->rates.kept);
-    if (worker->clocks.kept)
-        figures.clock_hertz = median(worker->clocks.values, worker->clocks.kept);
+    figures.clock_hertz = clock_of(worker, worker->ratios.kept >= least);
     if (worker->ratios.kept < least)
         return figures;
     figures.operations_per_cycle = median(worker->ratios.values, worker->ratios.kept);

@@ -1,8 +1,11 @@
 #include "statistics.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const double CONFIRMED_RATIO = 0.99;
 
 static int compare(const void *a, const void *b)
 {
@@ -15,6 +18,16 @@ double median(double *values, size_t n)
     assert(n > 0);
     qsort(values, n, sizeof *values, compare);
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+double confirmed_highest(const double *values, size_t n)
+{
+    double highest = 0, second = 0;
+    for (size_t i = 0; i < n; i++) {
+        second = fmax(second, fmin(highest, values[i]));
+        highest = fmax(highest, values[i]);
+    }
+    return highest > 0 && second >= CONFIRMED_RATIO * highest ? highest : NAN;
 }
 
 int reservoir_init(struct reservoir *reservoir, size_t capacity)

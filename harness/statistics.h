@@ -7,6 +7,9 @@
 
 /* Median of n > 0 values; sorts them in place. */
 double median(double *values, size_t n);
+/* The highest of n values, NaN unless a second one is within 1 % of it. Of clocks, which a chain
+ * that was interrupted reads too slow and none reads too fast. */
+double confirmed_highest(const double *values, size_t n);
 
 /* A uniform random sample of all values added (Vitter's algorithm R, ACM TOMS 11(1), 1985): a run
  * of hours keeps its median in a fixed amount of memory. */

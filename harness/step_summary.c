@@ -207,7 +207,8 @@ static const char *reason_of(enum step_metric which, const struct run *run)
         return "too few slices were clean";
     if (which == CLOCK_HERTZ)
         return run->workload->team ? "no two clock chains in a row agreed: others took the CPU"
-                                   : "the trial was too short for a clock chain";
+                                   : "no two clock chains agreed: the trial was too short, or "
+                                     "others took the CPU";
     return "nothing was measured";
 }
 

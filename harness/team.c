@@ -16,7 +16,6 @@ static const double STEAL_TICK_S = 0.01;
 static const double CLOCK_INTERVAL_S = 0.024, CLOCK_INTERVAL_WITHIN_S = 0.1;
 /* A chain that was interrupted reads too slow a clock, and a step has few readings. */
 enum { CLOCK_CHAINS = 3 };
-static const double CLOCK_CONFIRMED_RATIO = 0.99; /* of the second fastest to the fastest */
 static const double PROGRESS_INTERVAL_S = 0.01;
 
 static struct worker *worker_of(struct thread *thread)
@@ -36,22 +35,13 @@ static bool leads(const struct worker *worker)
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 
-/* The clock of the fastest of several chains; NaN unless another one confirms it. */
-static double confirmed_clock(struct thread *thread)
-{
-    double fastest = 0, second = 0;
-    for (unsigned i = 0; i < CLOCK_CHAINS; i++) {
-        double clock_hertz = thread->run->workload->clock_hertz(thread);
-        second = fmax(second, fmin(fastest, clock_hertz));
-        fastest = fmax(fastest, clock_hertz);
-    }
-    return second >= CLOCK_CONFIRMED_RATIO * fastest ? fastest : NAN;
-}
-
 static void measure_clock(struct worker *worker)
 {
     struct team_slice *slice = &worker->slice;
-    double clock_hertz = confirmed_clock(&worker->thread);
+    double chains[CLOCK_CHAINS];
+    for (unsigned i = 0; i < CLOCK_CHAINS; i++)
+        chains[i] = worker->thread.run->workload->clock_hertz(&worker->thread);
+    double clock_hertz = confirmed_highest(chains, CLOCK_CHAINS);
     slice->clock_read_s = now_s();
     if (isnan(clock_hertz))
         return;

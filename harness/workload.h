@@ -270,6 +270,8 @@ bool run_oversubscribed(const struct run *run);
 /* The workload has threads beside those of the trial, and too few CPUs for all: who waits for a CPU
  * may wait for them, which is no disturbance (loops only). */
 void run_share_cpus(struct run *run);
+/* What run_loop_done() is told is the mean of several operations in a row (loops only). */
+void run_times_are_means(struct run *run);
 void run_set_shared(struct run *run, void *shared);
 void *run_shared(const struct run *run);
 /* Names a library that does part of the work (resolve() only). */

@@ -15,9 +15,9 @@ from hostbench.model.jobs import JobSpec
 from hostbench.model.service import Registration
 from hostbench.web.audit import LOOKS, Audit
 from hostbench.web.body import BodyLimit, describe_bodies
-from hostbench.web.keys import Caller, KeyRing, Role, requires
+from hostbench.web.keys import Caller, KeyRing, NamedKeys, Role, requires
 from hostbench.web.problem import Problem, install_problem_handlers
-from orchestrator.api import events, hosts, jobs, results, state, suites
+from orchestrator.api import compare, events, hosts, jobs, results, state, suites
 from orchestrator.core import Orchestrator
 from orchestrator.settings import Settings
 
@@ -51,12 +51,11 @@ def create_app(settings: Settings) -> FastAPI:
     install_problem_handlers(app)
     app.add_exception_handler(RedisError, _redis_away)
     app.add_exception_handler(OutOfMemoryError, _redis_full)
+    named = [NamedKeys(settings.keys_file).known] if settings.keys_file else []
     ring = KeyRing(
-        [
-            (Caller(ENV_KEY, Role.OPERATOR), settings.api_key.get_secret_value()),
-            (Caller("services", Role.SERVICE), settings.service_key.get_secret_value()),
-        ],
-        settings.keys_file,
+        [(Caller(ENV_KEY, Role.OPERATOR), settings.api_key.get_secret_value())],
+        core.host_keys.known,
+        *named,
     )
     _add_calls(app, ring)
     describe_bodies(app, JobSpec, Registration)
@@ -70,7 +69,7 @@ def _add_calls(app: FastAPI, ring: KeyRing) -> None:
     async def user(request: Request) -> None:
         await (looks if request.method in LOOKS else changes)(request)
 
-    for module in (jobs, events, results, hosts, suites, state):
+    for module in (jobs, events, results, compare, hosts, suites, state):
         app.include_router(module.router, dependencies=[Depends(user)])
     in_browsers = requires(ring, Role.VIEWER, Role.OPERATOR, in_browsers=True)
     app.include_router(results.pages, dependencies=[Depends(in_browsers)])

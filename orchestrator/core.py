@@ -8,6 +8,7 @@ import structlog
 from hostbench.model.jobs import TERMINAL, PartHealth, StackState
 from hostbench.model.registry import load_subsystems
 from hostbench.results.store import ResultsStore
+from hostbench.web.keys import HostKeys
 from orchestrator.influx.outbox import Outbox, OutboxStatus
 from orchestrator.influx.writer import BLOCK_S, OutboxWriter
 from orchestrator.observe import (
@@ -26,9 +27,12 @@ from orchestrator.queue.keeper import Keeper, Stop
 from orchestrator.queue.plans import Plans
 from orchestrator.queue.record import StartedJob
 from orchestrator.queue.scheduler import Listener, Scheduler
+from orchestrator.results.apart import OneAtATime
 from orchestrator.results.archive import Archive
 from orchestrator.results.catalogue import Catalogue
+from orchestrator.results.deciding import Decider
 from orchestrator.results.reporting import Reporter
+from orchestrator.results.retention import Retention
 from orchestrator.run.events import LivePublisher
 from orchestrator.run.links import Links, Registrar
 from orchestrator.run.runner import Runner, Surroundings
@@ -58,10 +62,16 @@ class Orchestrator:
         self.catalogue = Catalogue(self.jobs, self.archive)
         plans = Plans()
         self.acceptance = Acceptance(self.hosts, plans)
-        links = Links(settings.service_key.get_secret_value(), settings.ca_file)
+        self.host_keys = HostKeys(settings.service_key.get_secret_value(), settings.host_keys_file)
+        links = Links(self.host_keys, settings.ca_file)
         self.registrar = Registrar(self.hosts, links)
-        self.reporter = Reporter()
+        apart = OneAtATime()
+        self.reporter = Reporter(apart)
+        self.decider = Decider(settings.results, apart)
         self.points = Points(settings) if settings.influxdb_url else None
+        self._retention = Retention(
+            settings.limits, self.archive, self.jobs, self.points.outbox if self.points else None
+        )
         self._quick_jobs = JobStore(quick)
         self._keeper = Keeper(self._quick_jobs.renew)
         self._live = LivePublisher(self._quick_jobs.publish)
@@ -96,6 +106,7 @@ class Orchestrator:
         self._live.start()
         if self.points is not None:
             self.points.writer.start()
+        self._retention.start()
         self._listener.start()
         self._scheduler.start()
 
@@ -109,6 +120,7 @@ class Orchestrator:
         self._scheduler.close()
         self._keeper.stop_all(Stop.SHUTDOWN)
         self._runner.join(STOP_S)
+        self._retention.close()
         self._listener.close()
         self._live.close()
         if self.points is not None:
@@ -131,7 +143,7 @@ class Orchestrator:
             "scheduler": thread_check(lambda: self._scheduler.alive),
             "keeper": thread_check(lambda: self._keeper.alive),
             "listener": thread_check(lambda: self._listener.alive),
-            "results": results_check(self.archive),
+            "results": results_check(self.archive, self.settings.limits),
             "influxdb": self._influx_check,
         }
 

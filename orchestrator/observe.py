@@ -22,6 +22,7 @@ from hostbench.remote.transport import Usage
 from orchestrator.queue.connection import key
 from orchestrator.queue.jobs import JobStore
 from orchestrator.results.archive import Archive
+from orchestrator.results.limits import Limits
 
 ANSWER_S_MOST = 1.0
 Check = Callable[[], Awaitable[PartHealth]]
@@ -69,8 +70,8 @@ def redis_check(client: redis.asyncio.Redis, jobs: JobStore) -> Check:
     return check
 
 
-def results_check(archive: Archive) -> Check:
-    """Whether results can be stored, and those of new jobs too."""
+def results_check(archive: Archive, limits: Limits) -> Check:
+    """Whether results can be stored, and those of new jobs too, and how long they are kept."""
 
     async def check() -> PartHealth:
         path = archive.results.root
@@ -79,7 +80,7 @@ def results_check(archive: Archive) -> Check:
         refusal = await asyncio.to_thread(archive.refusal)
         if refusal is not None:
             return PartHealth(status="degraded", detail=refusal)
-        return PartHealth(status="ok")
+        return PartHealth(status="ok", detail=limits.text)
 
     return check
 

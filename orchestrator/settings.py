@@ -12,6 +12,7 @@ from hostbench.results.index import results_directory
 from hostbench.web.settings import Key, ReadableFile, ServerSettings
 from orchestrator.influx.options import InfluxSettings
 from orchestrator.queue.address import RedisSettings, RedisUrl
+from orchestrator.results.limits import Limits
 
 DEFAULT_LISTEN = "127.0.0.1:8000"
 DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
@@ -35,18 +36,47 @@ def _writable(path: Path) -> Path:
     return path
 
 
+_Days = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        allow_inf_nan=False,
+        title="a number of days above 0",
+        description="give one such as 90, or nothing to keep them for ever",
+    ),
+]
+
+
 class Settings(ServerSettings, RedisSettings, InfluxSettings):
     """All settings of the orchestrator. `bind`: the address of the host that Compose publishes it
-    at. `keys_file`: further keys of users, with names and roles."""
+    at. `keys_file`: further keys of users, with names and roles. `host_keys_file`: the key of each
+    host, bound to its name; None: `service_key` is that of all."""
 
     api_key: Key
     service_key: Key
     keys_file: ReadableFile | None = None
+    host_keys_file: ReadableFile | None = None
     bind: str | None = None
     redis_url: RedisUrl = DEFAULT_REDIS_URL
     results: Annotated[Path, AfterValidator(_writable)] = Field(
         default_factory=partial(results_directory, None), validate_default=True
     )
+
+    keep_results_days: _Days = None
+    keep_results_bytes: Annotated[
+        int | None,
+        Field(
+            gt=0,
+            title="a number of bytes above 0",
+            description="give one such as 100000000000, or nothing for no limit",
+        ),
+    ] = None
+    keep_rejected_days: _Days = None
+
+    @property
+    def limits(self) -> Limits:
+        """What is kept of results, and of points that InfluxDB refused."""
+        return Limits(self.keep_results_days, self.keep_results_bytes, self.keep_rejected_days)
 
     @model_validator(mode="before")
     @classmethod

@@ -42,6 +42,24 @@ no_keys() {
     echo "# name role SHA-256 of the key; make key NAME=ann ROLE=viewer adds one, ROLE=none takes it away"
 }
 
+# Each host's key; this one's is service_key. A host that was given another name takes its key along.
+host_keys() {
+    local name key
+    name=$(setting HOSTBENCH_HOST) key=$(<secrets/service_key)
+    echo "# host key; make key NAME=bench-2 ROLE=host makes another, make farhost that of a new host"
+    [[ ! -e secrets/host_keys ]] ||
+        awk -v name="$name" -v key="$key" '!/^#/ && $1 != name && $2 != key' secrets/host_keys
+    echo "$name $key"
+}
+
+# In place: what a container has of a file is this very one.
+rewrite() { # FILE TEXT
+    chmod u+w "secrets/$1"
+    echo "$2" >"secrets/$1"
+    chmod 444 "secrets/$1"
+    made+=("secrets/$1")
+}
+
 new_ca() {
     certify secrets/ca.key "$ca_name" "$ca_days" \
         -addext "basicConstraints = critical, CA:true, pathlen:0" \
@@ -187,6 +205,8 @@ for name in "${random[@]}"; do
     make "$name" openssl rand -hex 32
 done
 make keys no_keys
+make host_keys host_keys
+[[ $(<secrets/host_keys) == "$(host_keys)" ]] || rewrite host_keys "$(host_keys)"
 [[ $(cat secrets/authorization 2>/dev/null) == "$(authorization)" ]] ||
     remake authorization authorization
 ensure_ca

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # make-far-host.sh NAME ADDRESS [DIRECTORY]: makes NAME.tar with what a second machine needs for
 # compose.peer.yaml, beside the .env and secrets/ of the stack in DIRECTORY, by default the
-# repository's root: .env, the services' key, the CA's certificate, and a key and a certificate for
-# ADDRESS, by which the orchestrator reaches that machine. Exit 2: a name or address is wrong;
+# repository's root: .env, the key of the host NAME, the CA's certificate, and a key and a
+# certificate for ADDRESS, by which the orchestrator reaches that machine. The host's key stands in
+# secrets/host_keys from then on; one that it has already stays. Exit 2: a name or address is wrong;
 # exit 3: something is missing here.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -20,7 +21,13 @@ name=${1-} address=${2-}
     give_up 2 "ADDRESS '$address' is not an IP address; give that of $name, such as: make farhost NAME=$name ADDRESS=192.0.2.8"
 cd "${3:-$source}"
 
-[[ -e .env && -e secrets/service_key ]] || give_up 3 ".env or secrets/ is missing; run: make env"
+host_key() {
+    awk -v name="$name" '$1 == name { print $2 }' secrets/host_keys
+}
+
+[[ -e .env && -e secrets/host_keys ]] || give_up 3 ".env or secrets/ is missing; run: make env"
+[[ $name != "$(setting HOSTBENCH_HOST)" ]] ||
+    give_up 2 "NAME '$name' is this machine's own; give the other one a name of its own, such as: make farhost NAME=bench-2 ADDRESS=$address"
 [[ -e secrets/ca.key ]] ||
     give_up 3 "secrets/ca.key is missing: the CA is not of make env; have its authority make a certificate for $address, as docs/operations.md says"
 [[ $(setting HOSTBENCH_TLS) ]] ||
@@ -43,7 +50,9 @@ umask 077
 mkdir "$scratch/secrets"
 new_key >"$scratch/secrets/server.key"
 certify_server "$scratch/secrets/server.key" "$address" "$name" >"$scratch/secrets/server.pem"
-cp secrets/ca.pem secrets/service_key "$scratch/secrets"
+cp secrets/ca.pem "$scratch/secrets"
+[[ $(host_key) ]] || "$source/scripts/make-key.sh" "$name" host "$PWD" >/dev/null
+host_key >"$scratch/secrets/service_key"
 [[ $address == *:* ]] && address="[$address]"
 cat >"$scratch/.env" <<END
 # Settings of compose.peer.yaml, made by make farhost.

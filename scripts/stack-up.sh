@@ -27,7 +27,9 @@ orchestrator=$(docker compose config orchestrator) ||
 key=$(sed -n 's/^ *file: \(.*\)\/api_key$/\1/p' <<<"$orchestrator")/authorization
 key=${key#"$PWD/"}
 [[ -e $key ]] || give_up "$key is missing; run: make env"
-[[ -e ${key%/*}/keys ]] || give_up "${key%/*}/keys is missing, which this version reads; run: make env"
+for file in keys host_keys; do
+    [[ -e ${key%/*}/$file ]] || give_up "${key%/*}/$file is missing, which this version reads; run: make env"
+done
 bind=$(setting HOSTBENCH_BIND)
 tls=$(setting HOSTBENCH_TLS_CERT_FILE)
 [[ $tls || $bind =~ ^(127\..*|\[?::1]?|localhost)$ ]] ||

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.figures import BENCHMARKS
 from benchmarks.trust.experiment import LATENCIES, PLANTS, QUIET, RAW, Plant
 from hostbench.judge.statistics import CLASS_DEGREES_MOST, student_quantile
 from hostbench.model.registry import find_subsystem
@@ -339,6 +340,11 @@ def main() -> None:
     parser.add_argument("file", type=Path, nargs="?", default=RAW)
     parser.add_argument("--diagram", type=Path, metavar="PICTURE.svg")
     arguments = parser.parse_args()
+    if not arguments.file.is_file():
+        parser.error(
+            f"there is no {arguments.file}: measure with python -m benchmarks.trust.experiment, or "
+            f"name a file, such as those in {BENCHMARKS / 'trust/results'}"
+        )
     rows = load(arguments.file)
     print_coverage(rows)
     print()

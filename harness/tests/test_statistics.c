@@ -12,6 +12,14 @@ static void median_of_odd_and_even_counts(void)
     CHECK(median(one, 1) == 7);
 }
 
+static void the_highest_needs_a_second_one(void)
+{
+    double clocks[] = {2.08, 3.69, 3.68}, alone[] = {3.69, 2.08}, one[] = {3.69};
+    CHECK(confirmed_highest(clocks, 3) == 3.69);
+    CHECK(isnan(confirmed_highest(alone, 2)));
+    CHECK(isnan(confirmed_highest(one, 1)) && isnan(confirmed_highest(one, 0)));
+}
+
 static void a_reservoir_keeps_all_until_it_is_full(void)
 {
     struct reservoir reservoir;
@@ -39,6 +47,7 @@ static void a_full_reservoir_keeps_a_fair_sample(void)
 int main(void)
 {
     median_of_odd_and_even_counts();
+    the_highest_needs_a_second_one();
     a_reservoir_keeps_all_until_it_is_full();
     a_full_reservoir_keeps_a_fair_sample();
     return 0;

@@ -16,6 +16,9 @@ class ExitCode(IntEnum):
     BUSY = 7
     UNREACHABLE = 8
     ENDED_EARLY = 9
+    WORSE = 20
+    UNDECIDED = 21
+    NOT_COMPARABLE = 22
     HANGUP = 129
     INTERRUPTED = 130
     BROKEN_PIPE = 141
@@ -38,6 +41,9 @@ _MEANINGS = {
     ExitCode.BUSY: "another run holds this host",
     ExitCode.UNREACHABLE: "the orchestrator cannot be reached, refuses the key, or cannot work now",
     ExitCode.ENDED_EARLY: "the job was cancelled or lost; what was measured is kept",
+    ExitCode.WORSE: "compared: a figure is worse",
+    ExitCode.UNDECIDED: "compared: of a figure nothing can be told yet",
+    ExitCode.NOT_COMPARABLE: "compared: there is nothing on both sides that may be compared",
     ExitCode.HANGUP: "ended by SIGHUP; what was measured is kept",
     ExitCode.INTERRUPTED: "ended by SIGINT (Ctrl-C); what was measured is kept",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",

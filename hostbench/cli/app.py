@@ -1,4 +1,4 @@
-"""The command line: run, plan, list, show, report, doctor; stack.py has the rest."""
+"""The command line: run, plan, list, show, report, doctor; decisions.py and stack.py have more."""
 
 import dataclasses
 import sys
@@ -12,6 +12,7 @@ import typer
 from hostbench import __version__
 from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
+from hostbench.cli.decisions import decisions
 from hostbench.cli.options import (
     EPILOG,
     Csv,
@@ -22,6 +23,7 @@ from hostbench.cli.options import (
     Json,
     Param,
     Peers,
+    Results,
     Scale,
     SuiteName,
     Trials,
@@ -66,14 +68,6 @@ class ReportFormat(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     CSV = "csv"
-
-
-Results = Annotated[
-    Path | None,
-    typer.Option(
-        "--results", help="Results directory. Default: HOSTBENCH_RESULTS, else ./results."
-    ),
-]
 
 
 def _version(given: bool) -> None:
@@ -331,6 +325,7 @@ def report(
         typer.echo(written)
 
 
+app.add_typer(decisions)
 app.add_typer(stack)
 
 

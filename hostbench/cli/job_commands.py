@@ -16,9 +16,10 @@ from hostbench.model.jobs import HOSTS_MOST, JobSpec, JobView, StackState
 from hostbench.model.result import ResultDocument
 from hostbench.model.suite import IdlePolicy, PeerChoice, Suite
 from hostbench.plan.suite import SUFFIXES, load_suite
+from hostbench.results.ids import is_job_id
 from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
 from hostbench.results.sealed import read_document
-from hostbench.results.store import CSV, DOCUMENT, LATEST, REPORT, is_job_id
+from hostbench.results.store import CSV, DOCUMENT, LATEST, REPORT
 
 
 @dataclass(frozen=True)

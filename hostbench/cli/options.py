@@ -47,6 +47,12 @@ def _assignments(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Csv = Annotated[bool, typer.Option("--csv", help="CSV on standard output, base units.")]
+Results = Annotated[
+    Path | None,
+    typer.Option(
+        "--results", help="Results directory. Default: HOSTBENCH_RESULTS, else ./results."
+    ),
+]
 SuiteName = Annotated[
     str | None,
     typer.Argument(help="A suite by name (hostbench list suites) or path. Default: quick."),
@@ -146,7 +152,9 @@ def whole_number(option: str, text: str, low: int, high: int) -> int:
     """`text` as a whole number from `low` to `high`. Raises UsageError."""
     if _INTEGER.fullmatch(text) and low <= int(text) <= high:
         return int(text)
-    raise UsageError(f"{option} {shown(text)} is not a whole number from {low} to {high}")
+    raise UsageError(
+        f"{option} {shown(text)} is not allowed: give a whole number from {low} to {high}"
+    )
 
 
 def seconds(option: str, text: str) -> float:

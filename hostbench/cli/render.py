@@ -14,8 +14,9 @@ from hostbench.judge.case import (
     full_sentence,
     grouped_reasons,
     reason_paragraphs,
+    short_reasons,
 )
-from hostbench.judge.clock import share_of_limit, slow_clock_sentence
+from hostbench.judge.clock import held_clock_sentence, share_of_limit, slow_clock_sentence
 from hostbench.judge.overview import line_words, not_delivered_sentence, overview
 from hostbench.judge.peer import compared_quantity, shown_text, skipped_sentences
 from hostbench.model.result import (
@@ -40,6 +41,10 @@ VERDICT_STYLES = {
 WIDE_COLUMNS = 110
 NOT_QUIET = "*"
 LEAST_CASE_COLUMNS = 16
+# Of more cases a title, a kind of reason and a tool have a line each: all of it is on one screen or
+# two, and the report and --json say the rest.
+CASES_IN_FULL = 20
+KINDS_SHOWN = 6
 # The fifth is what was delivered: a shorter word lets most cases have one line in 80 columns.
 HEADER = ("case", "figure", "within", "limit", "given", "verdict")
 
@@ -49,14 +54,15 @@ def show_result(document: ResultDocument, stream: TextIO) -> None:
     as a sentence, grouped where there are many."""
     console = console_for(stream)
     console.print(_headline(document))
-    for sentence in (not_delivered_sentence(document.cases), slow_clock_sentence(document.cases)):
-        if sentence:
+    for sentence_of in (not_delivered_sentence, held_clock_sentence, slow_clock_sentence):
+        if sentence := sentence_of(document.cases):
             console.print(sentence)
     for line in overview(document.cases):
         console.print(line_words(line))
     console.print(_case_table(document, console.width))
     notes = _figure_notes(document, console.width)
-    for text in (notes, *_peer_lines(document.cases), *_reasons(document.cases)):
+    lines = _short_lines if _is_long(document) else _full_lines
+    for text in (notes, *lines(document.cases, console.width)):
         console.print(text)
     for sentence in skipped_sentences(peer for case in document.cases for peer in case.peers):
         console.print(full_sentence(sentence))
@@ -66,9 +72,46 @@ def show_result(document: ResultDocument, stream: TextIO) -> None:
         console.print(f"The job {document.job.state}: {full_sentence(document.reason)}")
 
 
+def _is_long(document: ResultDocument) -> bool:
+    return sum(case.verdict is not Verdict.SKIPPED for case in document.cases) > CASES_IN_FULL
+
+
+def _full_lines(cases: Sequence[CaseResult], _columns: int) -> Iterator[str]:
+    """What peers measured, and the reasons."""
+    yield from _peer_lines(cases)
+    yield from _reasons(cases)
+
+
 def _reasons(cases: Sequence[CaseResult]) -> list[str]:
     paragraphs = reason_paragraphs(cases)
     return paragraphs if len(paragraphs) <= REASONS_SHOWN else grouped_reasons(cases)
+
+
+def _short_lines(cases: Sequence[CaseResult], columns: int) -> Iterator[str]:
+    """The same in a line each, but for what is wrong."""
+    for line in _peer_ranges(cases):
+        yield _cut(line, columns)
+    wrong = (Verdict.FAILED, Verdict.INVALID)
+    yield from _reasons([case for case in cases if case.verdict in wrong])
+    kinds = short_reasons([case for case in cases if case.verdict not in wrong])
+    for text in kinds[:KINDS_SHOWN]:
+        yield _cut(text, columns)
+    if left := len(kinds) - KINDS_SHOWN:
+        more = f"{plural(left, 'more kind')} of reasons, and each" if left > 0 else "The reasons"
+        yield f"{more} case by case: the report, --json."
+
+
+def _cut(text: str, columns: int) -> str:
+    """As much of it as one line holds."""
+    return text if len(text) <= columns else f"{text[: columns - 1].rstrip()}…"
+
+
+def _short_titles(titles: Sequence[str], columns: int) -> list[str]:
+    """In a line each, as long as that tells them apart."""
+    cut = [_cut(title, columns) for title in titles]
+    return [
+        short if cut.count(short) == 1 else title for short, title in zip(cut, titles, strict=True)
+    ]
 
 
 def _headline(document: ResultDocument) -> str:
@@ -95,11 +138,13 @@ def _case_table(document: ResultDocument, columns: int) -> Table:
         for i, name in enumerate(HEADER)
         if i
     )
+    left = max(LEAST_CASE_COLUMNS, columns - figures)
+    if _is_long(document):
+        titles = _short_titles([str(row[0]) for row in rows], left)
+        rows = [[Text(title), *row[1:]] for title, row in zip(titles, rows, strict=True)]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     # The figures as wide as they are, the case as wide as what is left.
-    table.add_column(
-        HEADER[0], overflow="fold", max_width=max(LEAST_CASE_COLUMNS, columns - figures)
-    )
+    table.add_column(HEADER[0], overflow="fold", max_width=left)
     for name in HEADER[1:]:
         justify: JustifyMethod = "left" if name == "verdict" else "right"
         table.add_column(name, justify=justify, no_wrap=True)
@@ -121,6 +166,26 @@ def _peer_lines(cases: Iterable[CaseResult]) -> Iterator[str]:
                 by_tool.setdefault(f"{tool}, {_peer_column(peer)}", []).append(words)
     for tool, found in by_tool.items():
         yield shown_text(f"{tool}: {'; '.join(found)}.")
+
+
+def _peer_ranges(cases: Iterable[CaseResult]) -> Iterator[str]:
+    """`fio 3.33: ours/peer 0.998 to 1.021 in 2 cases (bytes per second)`; `no ratio in 1 case`."""
+    by_tool: dict[tuple[str, str | None], list[float]] = {}
+    for case in cases:
+        for peer in case.peers:
+            if peer.verdict is not Verdict.SKIPPED:
+                tool = " ".join(part for part in (peer.tool, peer.version) if part)
+                ratio, metric = peer.ratio, peer.metric
+                quantity = None if ratio is None or metric is None else compared_quantity(metric)
+                found = by_tool.setdefault((tool, quantity), [])
+                found.append(0.0 if ratio is None else ratio.median)
+    for (tool, quantity), ratios in by_tool.items():
+        where = plural(len(ratios), "case")
+        if quantity is None:
+            yield shown_text(f"{tool}: no ratio in {where}")
+        else:
+            between = f"{min(ratios):.3f} to {max(ratios):.3f}"
+            yield shown_text(f"{tool}: ours/peer {between} in {where} ({quantity})")
 
 
 def _peer_column(peer: PeerResult) -> str:

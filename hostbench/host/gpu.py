@@ -3,15 +3,14 @@ Express links from sysfs. What cannot be read is None, never an error.
 """
 
 import re
-import subprocess
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hostbench.base.errors import ResourceError, shown
+from hostbench.base.errors import ResourceError
 from hostbench.host import pcie
 from hostbench.model.host import Gpu, GpuFacts, Gpus, PcieLink, Virtualisation
-from hostbench.programs.program import LIST_TIMEOUT_S, find_program
+from hostbench.programs.program import find_program, output_of
 
 GUEST = "a hypervisor lies below, and what link a guest sees may be made up"
 # What the drivers of GPUs make: NVIDIA's, AMD's for computing, all that draw, WSL's.
@@ -65,30 +64,16 @@ def has_driver(root: Path) -> bool:
 
 def list_devices(program: Path) -> DeviceList:
     """What the program says. Raises ResourceError when it says nothing that makes sense."""
-    call = f"{program.name} --list-devices"
+    output = output_of(program, "--list-devices")
     try:
-        answer = subprocess.run(
-            [program, "--list-devices"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            start_new_session=True,
-            timeout=LIST_TIMEOUT_S,
-        )
-    except OSError as error:
-        raise ResourceError(f"cannot start {program}: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise ResourceError(f"{call} did not answer within {LIST_TIMEOUT_S:.0f} s") from None
-    output = shown(answer.stderr.decode("utf-8", "replace").strip()[-400:])
-    if answer.returncode != 0:
-        raise ResourceError(
-            f"{call} ended with exit code {answer.returncode}; its output: {output}"
-        )
-    try:
-        return DeviceList.model_validate_json(answer.stdout)
+        return DeviceList.model_validate_json(output)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ResourceError(f"{call} prints no list of devices: {where}: {first['msg']}") from None
+        raise ResourceError(
+            f"{program} --list-devices prints no list of devices: {where}: {first['msg']}; build "
+            "it again with make programs"
+        ) from None
 
 
 def _gpu(root: Path, one: ListedDevice, virtualisation: Virtualisation) -> Gpu:

@@ -64,6 +64,7 @@ def inventory(
         mitigations=_mitigations(root),
         virtualisation=virtualisation,
         cgroup=_cgroup(root),
+        firmware=_firmware(root),
         memory=memory(root, virtualisation),
         scratch=scratch_place(root, virtualisation) if scratch else None,
         network=host_network(root, virtualisation) if network else None,
@@ -86,6 +87,14 @@ def _machine(root: Path) -> str | None:
     if machine_id is None:
         return None
     return hashlib.sha256(b"hostbench:" + machine_id.encode()).hexdigest()[:16]
+
+
+def _firmware(root: Path) -> str | None:
+    """What the BIOS says of itself: `SeaBIOS 1.16.3 of 04/01/2014`."""
+    parts = (read_text(root / f"sys/class/dmi/id/bios_{part}") for part in ("vendor", "version"))
+    name = " ".join(part for part in parts if part)
+    date = read_text(root / "sys/class/dmi/id/bios_date")
+    return f"{name} of {date}" if name and date else name or None
 
 
 def _distribution(root: Path) -> str | None:

@@ -25,13 +25,14 @@ _BLOCK_BYTES = 512
 
 @dataclass(frozen=True)
 class Process:
-    """One process at one moment: CPU time in seconds, of all its threads, and what it has read from
-    disks and written to them, None: unknown, or not asked for."""
+    """One process at one moment: CPU time in seconds, of all its threads, of that in its own code,
+    and what it has read from disks and written to them, None: unknown, or not asked for."""
 
     pid: int
     command: str
     parent: int
     cpu_s: float
+    user_s: float
     started: int
     kernel: bool
     disk_bytes: int | None = None
@@ -40,6 +41,11 @@ class Process:
         """Return its CPU time since `before` was read; all of it if it began later."""
         earlier = self._earlier(before)
         return self.cpu_s if earlier is None else max(0.0, self.cpu_s - earlier.cpu_s)
+
+    def user_since(self, before: Mapping[int, "Process"]) -> float:
+        """Return its CPU time in its own code since then."""
+        earlier = self._earlier(before)
+        return self.user_s if earlier is None else max(0.0, self.user_s - earlier.user_s)
 
     def moved_since(self, before: Mapping[int, "Process"]) -> int:
         """Return what it moved to and from disks since then; 0 where that is unknown."""
@@ -71,6 +77,7 @@ def read_processes(proc: Path, *, disks: bool = False) -> dict[int, Process]:
             command=head.partition("(")[2],
             parent=int(fields[_PARENT]),
             cpu_s=(int(fields[_USER]) + int(fields[_SYSTEM])) / ticks_per_s,
+            user_s=int(fields[_USER]) / ticks_per_s,
             started=int(fields[_STARTED]),
             kernel=bool(int(fields[_FLAGS]) & _KERNEL_THREAD),
             disk_bytes=_disk_bytes(entry) if disks else None,
@@ -101,7 +108,9 @@ class _Reading:
     processes: dict[int, Process]
     cpus: int
     busy_s: float | None
+    user_s: float | None
     own_s: float
+    own_user_s: float
     own_bytes: int
 
 
@@ -128,10 +137,15 @@ class OthersMeter:
         elapsed_s = max(1e-9, now.at_s - before.at_s)
         ours = _descendants(os.getpid(), now.processes.values())
         used_s = {pid: one.used_since(before.processes) for pid, one in now.processes.items()}
-        others_s = None
+        others_s = user_s = None
+        living = [pid for pid in ours if pid != os.getpid() and pid in now.processes]
         if before.busy_s is not None and now.busy_s is not None:
-            living_s = sum(used_s[pid] for pid in ours if pid != os.getpid())
+            living_s = sum(used_s[pid] for pid in living)
             others_s = max(0.0, now.busy_s - before.busy_s - (now.own_s - before.own_s) - living_s)
+        if before.user_s is not None and now.user_s is not None:
+            living_s = sum(now.processes[pid].user_since(before.processes) for pid in living)
+            own_s = now.own_user_s - before.own_user_s
+            user_s = max(0.0, now.user_s - before.user_s - own_s - living_s)
         strangers = [
             one
             for pid, one in now.processes.items()
@@ -143,6 +157,7 @@ class OthersMeter:
             elapsed_s=elapsed_s,
             cpus=now.cpus,
             cpu_s=others_s,
+            user_s=user_s,
             busiest=_busiest(strangers, used_s, groups, least_s),
             busiest_group=_busiest_group(strangers, used_s, groups, least_s),
             unseen=_hides_processes(self._proc),
@@ -195,15 +210,17 @@ class OthersMeter:
             times = parse_cpu_times((self._proc / "stat").read_text())
         except OSError:
             times = {}
-        everyone = times.pop("cpu", None)
+        everyone, ticks_per_s = times.pop("cpu", None), os.sysconf("SC_CLK_TCK")
         own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return _Reading(
             at_s=time.monotonic(),
             held_ms=dict(self._read_held()),
             processes=read_processes(self._proc, disks=self._disks),
             cpus=max(1, len(times)),
-            busy_s=None if everyone is None else everyone.busy / os.sysconf("SC_CLK_TCK"),
+            busy_s=None if everyone is None else everyone.busy / ticks_per_s,
+            user_s=None if everyone is None else everyone.user / ticks_per_s,
             own_s=sum(one.ru_utime + one.ru_stime for one in own),
+            own_user_s=sum(one.ru_utime for one in own),
             own_bytes=sum(one.ru_inblock + one.ru_oublock for one in own) * _BLOCK_BYTES,
         )
 

@@ -4,6 +4,7 @@ verdict's reasons in sentences.
 Report, CSV, points and API read the figures that stand in the case's record.
 """
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hostbench.base.units import plural
 from hostbench.judge.condition import condition_of
 from hostbench.judge.figure import Measured, two_figures
+from hostbench.judge.overview import WORST_FIRST
 from hostbench.judge.peer import peer_figures, shown_text
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import NOT_IDLE, efficiency
@@ -214,8 +216,27 @@ def reason_paragraphs(cases: Sequence[CaseResult]) -> list[str]:
 def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
     """Each kind of reason once, with a case that stands for all that have it, for a reader who has
     more than REASONS_SHOWN paragraphs before them; skipped cases by name."""
+    return _skipped(cases) + [
+        full_sentence(f"{len(pairs)} cases, such as " * (len(pairs) > 1) + ": ".join(pairs[0]))
+        for pairs in _kinds_of_reasons(cases)
+    ]
+
+
+def short_reasons(cases: Sequence[CaseResult]) -> list[str]:
+    """The same for a reader who has a line for each: how many cases have it, and the reason of the
+    first without its trials: `13 cases: the threads had a CPU for only 26.0 % of …`."""
+    return _skipped(cases) + [
+        f"{pairs[0][0] if len(pairs) == 1 else f'{len(pairs)} cases'}: "
+        + re.sub(r"^\d+ of \d+ trials, such as trial \d+: ", "", pairs[0][1])
+        for pairs in _kinds_of_reasons(cases)
+    ]
+
+
+def _kinds_of_reasons(cases: Sequence[CaseResult]) -> list[list[tuple[str, str]]]:
+    """Of each kind of reason the cases that have it, with their texts; those of the worst verdicts
+    first."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for case in cases:
+    for case in sorted(cases, key=lambda case: WORST_FIRST.index(case.verdict or Verdict.CLEAN)):
         if case.verdict is not Verdict.SKIPPED:
             for code, text in {reason.code: reason.text for reason in case.reasons}.items():
                 # Of a noisy case the width of its interval says it.
@@ -225,10 +246,7 @@ def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
             if peer.reasons and peer.verdict is not Verdict.SKIPPED:
                 title = f"{case.title}, {peer.tool} {peer.verdict}"
                 found.setdefault(peer.tool, []).append((title, _texts(peer.reasons)))
-    return _skipped(cases) + [
-        full_sentence(f"{len(pairs)} cases, such as " * (len(pairs) > 1) + ": ".join(pairs[0]))
-        for pairs in found.values()
-    ]
+    return list(found.values())
 
 
 def _skipped(cases: Sequence[CaseResult]) -> list[str]:

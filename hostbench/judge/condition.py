@@ -26,6 +26,7 @@ from hostbench.judge.trial import (
     cpu_ratio_of,
     is_disturbed,
     reason_codes,
+    stopped_ratio,
 )
 from hostbench.model.events import EndEvent, OthersEvent, StartEvent
 from hostbench.model.result import Condition, ConditionState, TrialRecord
@@ -69,8 +70,8 @@ def condition_of(one: Measured) -> Condition | None:
         ((share, state) for state, share in shares.items() if share >= _least(state)), reverse=True
     )
     if not found:
-        # Nearly every kernel counts stolen time; a host is quiet only if others' use is known too.
-        is_known = ConditionState.SHARED in shares
+        # That the threads had their CPUs says nothing of the others, and of what all share.
+        is_known = all(used_ratio(trial.others) is not None for trial in seen)
         return Condition(state=ConditionState.QUIET if is_known else ConditionState.UNKNOWN)
     (share, state), *rest = found
     culprit, is_sure = _culprit(state, seen)
@@ -111,17 +112,22 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
     available_s = end.elapsed_s * len(set(start.placement.cpus))
     if available_s <= 0:
         return
-    kept = 0.0
-    if seen.throttled_s:
-        kept += min(1.0, seen.throttled_s / available_s)
-        yield ConditionState.QUOTA, kept
+    by_quota = kept = min(1.0, (seen.throttled_s or 0.0) / available_s)
+    if by_quota:
+        yield ConditionState.QUOTA, by_quota
     if seen.steal_s is not None:
         stolen = max(0.0, seen.steal_s - TICK_S) / available_s
         kept += stolen
         yield ConditionState.STOLEN, stolen
+    if stopped := stopped_ratio(seen, end.elapsed_s):
+        kept += stopped
+        yield ConditionState.STOLEN, stopped
     ratio = cpu_ratio_of(seen, start.placement)
     taken = None if ratio is None else max(0.0, 1 - ratio - kept)
     used = used_ratio(others)
+    if used is not None:
+        # While a quota stops the threads, others take nothing from them.
+        used *= 1 - by_quota
     known = [share for share in (taken, used, disk_ratio(others)) if share is not None]
     if known or trial.hidden:
         yield ConditionState.SHARED, max([*known, trial.hidden])
@@ -132,7 +138,8 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
 def _culprit(state: ConditionState, seen: Sequence[_Seen]) -> tuple[str | None, bool]:
     """Who it was, and whether that is sure."""
     if state is ConditionState.STOLEN:
-        return OUTSIDE_HOST, True
+        stopped = (stopped_ratio(one.end.disturbance, one.end.elapsed_s) for one in seen)
+        return OUTSIDE_HOST, not any(stopped)
     if state is ConditionState.QUOTA:
         quota = seen[0].start.placement.quota_cpus
         of = "" if quota is None else f" of {quota:g} CPUs"

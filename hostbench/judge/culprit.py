@@ -20,13 +20,16 @@ TICKS_UNSURE = 2
 
 def others_of(trial: TrialRecord) -> OthersEvent | None:
     """Who else used the host. Of a loop's trial the kernel's own time is left out: its threads and
-    interrupts work for the disk or the network that is measured."""
+    interrupts work for the disk or the network that is measured. Where processes cannot be seen,
+    what is left is what was used in programs' own code."""
     others, end = trial.others, trial.end
     if others is None or end is None or not any(one.clean_slices is None for one in end.threads):
         return others
     busiest = tuple(one for one in others.busiest if not one.kernel)
-    cpu_s = None if others.unseen and not busiest else sum(one.cpu_s for one in busiest)
-    return others.model_copy(update={"busiest": busiest, "cpu_s": cpu_s})
+    seen_s = sum(one.cpu_s for one in busiest)
+    cpu_s = max(seen_s, others.user_s or 0.0) if others.unseen else seen_s
+    is_known = not others.unseen or busiest or others.user_s is not None
+    return others.model_copy(update={"busiest": busiest, "cpu_s": cpu_s if is_known else None})
 
 
 def used_ratio(others: OthersEvent | None) -> float | None:

@@ -16,6 +16,7 @@ from hostbench.judge.statistics import (
 from hostbench.judge.trial import (
     CLEAN_SLICES,
     SHARED_CORE,
+    STOPPED,
     is_disturbed,
     primary_metric,
     reason_codes,
@@ -81,9 +82,13 @@ class Measured:
 
     @property
     def delivered_values(self) -> list[float]:
-        """All the work over all the time of every trial with a figure, in the unit of `primary`;
-        empty if the program does not report it."""
-        values = [self._delivered(one) for one in self.trials if one.verdict in WITH_FIGURE]
+        """All the work over all the time of every trial with a figure that was not stopped, in the
+        unit of `primary`; empty if the program does not report it."""
+        values = [
+            self._delivered(one)
+            for one in self.trials
+            if one.verdict in WITH_FIGURE and STOPPED not in reason_codes(one)
+        ]
         return [value for value in values if value is not None]
 
     def spreads(self) -> tuple[CaseSpread | None, CaseSpread | None]:

@@ -16,7 +16,7 @@ from hostbench.model.result import CaseResult, Condition, ConditionState, Verdic
 # Below it the first line says who took the rest.
 DELIVERED_LEAST = 0.97
 # What a reader must know of before all else, the worst first.
-_WORST_FIRST = (
+WORST_FIRST = (
     Verdict.FAILED,
     Verdict.INVALID,
     Verdict.DISTURBED,
@@ -54,12 +54,12 @@ class SubsystemLine:
         """The worst verdict of its cases; None: not all are finished."""
         if None in self.verdicts:
             return None
-        return next(verdict for verdict in _WORST_FIRST if verdict in self.verdicts)
+        return next(verdict for verdict in WORST_FIRST if verdict in self.verdicts)
 
     @property
     def verdict_counts(self) -> str:
         """`2 noisy, 18 clean`: the worst first."""
-        counts = [f"{self.verdicts[one]} {one}" for one in _WORST_FIRST if one in self.verdicts]
+        counts = [f"{self.verdicts[one]} {one}" for one in WORST_FIRST if one in self.verdicts]
         unfinished = [f"{self.verdicts[None]} unfinished"] if None in self.verdicts else []
         return ", ".join(unfinished + counts)
 
@@ -159,7 +159,7 @@ def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
     if not short:
         return None
     least, worst = min(short, key=lambda one: one[0])
-    host = "nobody is known to have taken the rest"
+    host = "what took the rest is unknown"
     if worst.condition is not None and worst.condition.share is not None:
         host = f"the host: {condition_words(worst.condition)}"
     if len(short) == 1:

@@ -75,10 +75,12 @@ DEVICE_ERRORS = ("ecc", "xid")
 CROWDED_OUT_CODES = frozenset({"dirty_slices", "cpu_taken_away", "host_in_use"})
 # Something that cannot be seen from here had the cores: slices that nothing interrupted were slow.
 UNSTEADY = "unsteady"
+# The program did not run for a while though nothing else had the CPU.
+STOPPED = "stopped"
 # The hypervisor had two of our threads on one core, throughout the trial; and in a part of it.
 SHARED_CORE, PARTLY_SHARED_CORE = "shared_core", "partly_shared_core"
 DISTURBANCE_CODES = CROWDED_OUT_CODES | {
-    *("stolen", "throttled", UNSTEADY, PARTLY_SHARED_CORE, DISK_IN_USE),
+    *("stolen", "throttled", STOPPED, UNSTEADY, PARTLY_SHARED_CORE, DISK_IN_USE),
 }
 INVALID_CODES = (ABOVE_LIMIT, CONTAMINATED, PAGE_CACHE, *DEVICE_ERRORS)
 
@@ -90,7 +92,10 @@ def trial_disturbances(start: StartEvent, end: EndEvent) -> tuple[Reason, ...]:
     they should still get all the time of their CPUs.
     """
     seen = end.disturbance
-    reasons = [_steal(seen, start.placement, end.elapsed_s), _throttling(seen)]
+    reasons = [
+        *(_steal(seen, start.placement, end.elapsed_s), _throttling(seen)),
+        _stop(seen, end.elapsed_s),
+    ]
     if not start.placement.oversubscribed:
         reasons.append(_dirty_slices(seen))
     reasons.append(_cpu_share(seen, start.placement))
@@ -223,6 +228,24 @@ def _throttling(seen: Disturbance) -> Reason | None:
     )
 
 
+def stopped_ratio(seen: Disturbance, elapsed_s: float) -> float:
+    """The share of a trial's time for which the program was stopped, or the machine suspended. A
+    quota stops it, too, and is counted by the kernel."""
+    if not seen.stopped_s or seen.throttled_s or elapsed_s <= 0:
+        return 0.0
+    return min(1.0, seen.stopped_s / elapsed_s)
+
+
+def _stop(seen: Disturbance, elapsed_s: float) -> Reason | None:
+    if not stopped_ratio(seen, elapsed_s):
+        return None
+    return Reason(
+        code=STOPPED,
+        text=f"nothing of the program ran for {human(seen.stopped_s, 's')}: the machine was "
+        "suspended, or something outside it, or a debugger, stopped it",
+    )
+
+
 def efficiency(
     value: float | None, limit: Limit | None, direction: Direction = "higher"
 ) -> float | None:
@@ -337,7 +360,7 @@ def measured_trial(
 ) -> TrialRecord:
     """A trial with a figure: invalid above its limit, or where the page cache stood in for the
     disk, else disturbed or clean. With `sensitivity` core the figure of slices that nothing
-    interrupted is right however few they are, unless they differ.
+    interrupted is right however few they are, unless they differ, or the program was stopped.
 
     In a crowded trial the clock that the limit is made with may be of other moments than the
     figure, so its limit proves nothing.
@@ -351,7 +374,9 @@ def measured_trial(
     if sensitivity is Sensitivity.WAKING:
         disturbances += _use_by_others(record) + _disk_in_use(record.others)
     culprit = taken_by(record.others) if _was_crowded_out(disturbances) else None
+    was_stopped = any(reason.code == STOPPED for reason in disturbances)
     stands = sensitivity is Sensitivity.CORE and record.end.basis == CLEAN_SLICES
+    stands = stands and not was_stopped
     shared_core = _shared_core(record.end)
     if shared_core and shared_core.code == PARTLY_SHARED_CORE:
         disturbances += (shared_core,)

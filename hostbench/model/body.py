@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -13,23 +11,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, PydanticOmit
 
-from hostbench.model.events import ParamValue
+from hostbench.model.events import ParamValue, ProtocolModel
 
 
-class BodyModel(BaseModel):
-    """Exact types, nothing unknown, finite numbers only. Requests are validated as JSON
+class BodyModel(ProtocolModel):
+    """As exact as what a program says. Requests are validated as JSON
     (hostbench.web.body.json_body): strict validation of decoded JSON would refuse every list that
     stands for a tuple."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        allow_inf_nan=False,
-        serialize_by_alias=True,
-        validate_by_alias=True,
-        validate_by_name=True,
-    )
 
 
 # Of the errors of one body so many are told.

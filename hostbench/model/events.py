@@ -142,6 +142,8 @@ class Disturbance(ProtocolModel):
 
     `cpu_ratio`: CPU time of the threads over their wall time; of a workload with a loop of its own,
     which waits for other things too, the share of the time that no thread was kept waiting for one.
+    `stopped_s`: how long the program was stopped, as by a hypervisor, or the machine suspended;
+    None: the program is of an earlier version.
     """
 
     cpu_ratio: Ratio | None
@@ -150,6 +152,7 @@ class Disturbance(ProtocolModel):
     steal_s: Seconds | None
     psi_cpu_some_s: Seconds | None
     throttled_s: Seconds | None
+    stopped_s: Seconds | None = None
     clean_slice_ratio: Annotated[float, Field(ge=0, le=1)] | None
     harness_ratio: Ratio | None
 
@@ -273,7 +276,8 @@ class OthersEvent(ProtocolModel):
     ended.
 
     `cpus`: the CPUs of the host. `cpu_s`: CPU time on them that was neither hostbench's nor its
-    programs', None: the kernel does not tell. `busiest`: those that used most, most first.
+    programs', None: the kernel does not tell. `user_s`: of that, in programs' own code; threads of
+    the kernel have none. `busiest`: those that used most, most first.
     `busiest_group`: the control group that used most, if several names of processes did so in it.
     `unseen`: processes of other containers, or of the host outside this one, cannot be seen.
     `clock_held_s`: how long the CPU that suffered most was held below its clock by heat or power,
@@ -285,6 +289,7 @@ class OthersEvent(ProtocolModel):
     elapsed_s: Annotated[float, Field(gt=0)]
     cpus: Annotated[int, Field(gt=0)]
     cpu_s: Seconds | None
+    user_s: Seconds | None = None
     busiest: tuple[OtherProcesses, ...]
     busiest_group: OtherGroup | None = None
     unseen: bool = False

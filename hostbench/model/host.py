@@ -330,8 +330,9 @@ class HostInventory(HostModel):
     """One host at the start of a job.
 
     `machine` is a hash of the machine id: the same host keeps it, and it cannot be turned back.
-    `allowed_cpus` is the affinity of the process that runs the benchmark. `memory` None: written
-    by a version that did not look. `scratch`, `network` and `gpus` None: so too, or by a service of
+    `firmware` is the maker's version and date of the BIOS. `allowed_cpus` is the affinity of the
+    process that runs the benchmark. `memory` None: written by a version that did not look.
+    `scratch`, `network` and `gpus` None: so too, or by a service of
     another subsystem.
     """
 
@@ -347,6 +348,7 @@ class HostInventory(HostModel):
     mitigations: dict[str, str]
     virtualisation: Virtualisation
     cgroup: CgroupLimits
+    firmware: str | None = None
     memory: Memory | None = None
     scratch: ScratchPlace | None = None
     network: Network | None = None

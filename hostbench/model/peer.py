@@ -67,7 +67,7 @@ class PeerEndEvent(ProtocolModel):
     left_behind: Annotated[int, Field(ge=0)]
 
 
-TrialEvent = Annotated[
+AnyTrialEvent = (
     StartEvent
     | SampleEvent
     | WarningEvent
@@ -77,6 +77,6 @@ TrialEvent = Annotated[
     | PeerStartEvent
     | PeerEndEvent
     | OthersEvent
-    | ControlPlaneEvent,
-    Field(discriminator="event"),
-]
+    | ControlPlaneEvent
+)
+TrialEvent = Annotated[AnyTrialEvent, Field(discriminator="event")]

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from hostbench.base.errors import shown
 from hostbench.model.body import WHILE_ERRORS_ARE_FEW
 from hostbench.model.events import ParamValue
+from hostbench.model.registry import AnsweredSubsystem
 
 # What a cell of a row may hold. repeats: every run's figure; mean and deviation: as printed, or of
 # a single run; peer, limit: the outside tool's figure and the theoretical one; the efficiencies: in
@@ -128,7 +129,7 @@ class PublishedTable(PublishedModel):
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")]
     title: Text
-    subsystem: Literal["cpu", "mem", "disk", "net"]
+    subsystem: AnsweredSubsystem
     kind: Literal["figures", "samples"] = "figures"
     source: Text
     unit: Text

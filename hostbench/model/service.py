@@ -10,18 +10,11 @@ from hostbench.model.body import BodyModel, RequestParam
 from hostbench.model.events import (
     ControlPlaneEvent,
     Count,
-    EndEvent,
-    ErrorEvent,
     Name,
-    OthersEvent,
     ProtocolModel,
-    SampleEvent,
     Seconds,
-    SkipEvent,
-    StartEvent,
-    WarningEvent,
 )
-from hostbench.model.peer import PeerEndEvent, PeerStartEvent
+from hostbench.model.peer import AnyTrialEvent
 from hostbench.model.registry import AnsweredSubsystem, KnownSubsystem
 from hostbench.model.result import OWN_TOOL, Busy, IdleWindow, ProgramVersion
 from hostbench.model.table import Table
@@ -284,20 +277,7 @@ class Registered(BodyModel):
     expires_s: float
 
 
-ServiceEvent = Annotated[
-    StartEvent
-    | SampleEvent
-    | WarningEvent
-    | EndEvent
-    | SkipEvent
-    | ErrorEvent
-    | PeerStartEvent
-    | PeerEndEvent
-    | FailureEvent
-    | OthersEvent
-    | ControlPlaneEvent,
-    Field(discriminator="event"),
-]
+ServiceEvent = Annotated[AnyTrialEvent | FailureEvent, Field(discriminator="event")]
 SERVICE_EVENT: TypeAdapter[ServiceEvent] = TypeAdapter(ServiceEvent)
 
 FarEndEvent = Annotated[ListeningEvent | SessionEndEvent, Field(discriminator="event")]

@@ -53,6 +53,23 @@ class GuestSpread:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MethodChange:
+    """From `version` of a program on, these workloads (by their names behind the dot; empty: all)
+    measure in another way, for `why`, a clause such as `a read covers the whole array`. `factor`:
+    what an older figure is to be multiplied with to stand beside a newer one; None: there is no
+    such number, and the two are not compared."""
+
+    version: str
+    why: str
+    workloads: tuple[str, ...] = ()
+    factor: float | None = None
+
+    def concerns(self, workload: str) -> bool:
+        """Whether it changed the workload of this full name."""
+        return not self.workloads or workload.partition(".")[2] in self.workloads
+
+
+@dataclass(frozen=True, kw_only=True)
 class Subsystem:
     """A subsystem. What is not overridden is what a subsystem has that knows nothing more: no
     limits, no ratings. A layer that can take more declares that in a base class of its own, which a
@@ -74,6 +91,8 @@ class Subsystem:
 
     `headlines`: workloads whose figure says most of a host, by their names behind the dot, the
     foremost first; a line that sums the subsystem up shows a case of the first that was measured.
+
+    `method_changes`: which of its older figures are not to be compared with newer ones as they are.
     """
 
     name: str
@@ -88,6 +107,7 @@ class Subsystem:
     guest_spread: GuestSpread = GuestSpread()
     sensitivity: Sensitivity = Sensitivity.HOST
     headlines: tuple[str, ...] = ()
+    method_changes: tuple[MethodChange, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for a name or a port that no subsystem can have."""

@@ -20,7 +20,13 @@ AUTO, LOOPBACK, FAR_HOST = "auto", "loopback", "far_host"
 
 
 def subsystems_of(suite: Suite) -> list[str]:
-    """The subsystems whose programs a suite needs. Raises UsageError for an unknown one."""
+    """The subsystems whose programs a suite needs. Raises UsageError for an unknown one, of a
+    published table, too."""
+    for table in suite.published.tables if suite.published else ():
+        try:
+            find_subsystem(table.subsystem)
+        except UsageError as error:
+            raise UsageError(f"published table {table.name}: {error.message}") from None
     return sorted({split_workload(case.workload)[0] for case in suite.cases})
 
 

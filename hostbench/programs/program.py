@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hostbench.base.errors import ResourceError
+from hostbench.base.errors import ResourceError, shown
 from hostbench.model.registry import find_subsystem
 from hostbench.model.result import ProgramVersion
 from hostbench.model.subsystem import Subsystem
@@ -120,7 +120,7 @@ def load_programs(subsystems: Iterable[str]) -> dict[str, Program]:
 def stated_version(path: Path, remedy: str = _REMEDY) -> str:
     """Return `cpu-bench 0.1.0`, as the program says by itself: unlike its table it takes no look at
     the host. Raises ResourceError that ends with `remedy`."""
-    answer = _answer(path, "--version", remedy).decode("utf-8", "replace").split()
+    answer = output_of(path, "--version", remedy).decode("utf-8", "replace").split()
     if len(answer) != 2 or answer[0] != path.name:
         raise ResourceError(f"{path} --version prints no version; {remedy}")
     return " ".join(answer)
@@ -128,7 +128,7 @@ def stated_version(path: Path, remedy: str = _REMEDY) -> str:
 
 def _read_table(path: Path, remedy: str) -> Table:
     try:
-        return Table.model_validate_json(_answer(path, "--list", remedy))
+        return Table.model_validate_json(output_of(path, "--list", remedy))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -137,8 +137,8 @@ def _read_table(path: Path, remedy: str) -> Table:
         ) from None
 
 
-def _answer(path: Path, option: str, remedy: str) -> bytes:
-    """What it prints. Raises ResourceError."""
+def output_of(path: Path, option: str, remedy: str = _REMEDY) -> bytes:
+    """Return what the program prints. Raises ResourceError that names `remedy`."""
     try:
         answer = subprocess.run(
             [path, option],
@@ -154,7 +154,7 @@ def _answer(path: Path, option: str, remedy: str) -> bytes:
             f"{path} {option} did not answer within {LIST_TIMEOUT_S:.0f} s; {remedy}"
         ) from None
     if answer.returncode != 0:
-        output = answer.stderr.decode("utf-8", "replace")[-400:]
+        output = shown(answer.stderr.decode("utf-8", "replace").strip()[-400:])
         raise ResourceError(
             f"{path} {option} ended with exit code {answer.returncode}; {remedy}; its output: "
             f"{output}"

@@ -35,7 +35,14 @@ class HasPeers(ABC):
         """Return how the server of a peer is run, at this address of this host alone. Raises
         UsageError for a tool without one."""
         del workload, params, address, port
-        raise UsageError(f"{shown(tool)} has no server here")
+        raise _without_server(tool)
+
+
+def _without_server(tool: str) -> UsageError:
+    return UsageError(
+        f"{shown(tool)} has no server in this version; use the same version of hostbench on both "
+        "hosts"
+    )
 
 
 def _with_peers(subsystem: str) -> HasPeers | None:
@@ -62,7 +69,7 @@ def server_of(
     """How the server of a peer is run. Raises UsageError for a tool without one, too."""
     found = _with_peers(subsystem)
     if found is None:
-        raise UsageError(f"{shown(tool)} has no server here")
+        raise _without_server(tool)
     return found.server(tool, workload, params, address, port)
 
 

@@ -209,18 +209,28 @@ class LeasedCall:
         return False
 
 
+class _Bearer(httpx.Auth):
+    def __init__(self, key: Callable[[], str]) -> None:
+        self._key = key
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers["Authorization"] = f"Bearer {self._key()}"
+        yield request
+
+
 class RemoteService:
     """The calls of one service. Connections are kept; any thread may call."""
 
-    def __init__(self, url: str, key: str, ca_file: Path | None = None) -> None:
-        """`url`: http://name:port, https://name:port or unix:/path; nothing is sent yet."""
+    def __init__(self, url: str, key: str | Callable[[], str], ca_file: Path | None = None) -> None:
+        """`url`: http://name:port, https://name:port or unix:/path; nothing is sent yet. `key`: or
+        who says what it is at each call, and raises ServiceLost where there is none."""
         self.url = url
         path = url.removeprefix("unix:") if url.startswith("unix:") else None
         limits = httpx.Limits(max_connections=16, keepalive_expiry=KEEP_ALIVE_S)
         # Without trust_env: a proxy could hold back a stream or a lease.
         self._client = httpx.AsyncClient(
             base_url="http://service" if path else url,
-            headers={"Authorization": f"Bearer {key}"},
+            auth=_Bearer((lambda: key) if isinstance(key, str) else key),
             transport=httpx.AsyncHTTPTransport(
                 verify=trusting(ca_file) if url.startswith("https:") else False,
                 uds=path,

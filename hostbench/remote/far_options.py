@@ -84,7 +84,7 @@ def far_options(url: str | None, key_file: Path | None, ca_file: Path | None) ->
     if not settings.far_key or (key_file is not None and key is None):
         raise UsageError(
             f"the key of the far host {far_host} is missing: set {KEY_OPTION} or "
-            "HOSTBENCH_FAR_KEY_FILE (secrets/service_key where `make env` ran)"
+            "HOSTBENCH_FAR_KEY_FILE (its line of secrets/host_keys where `make farhost` ran)"
         )
     return FarOptions(
         far_host,

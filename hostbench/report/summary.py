@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from hostbench.base.units import duration, percent, plural
 from hostbench.judge.case import REASONS_SHOWN, grouped_reasons, reason_paragraphs
-from hostbench.judge.clock import slow_clock_sentence
+from hostbench.judge.clock import held_clock_sentence, slow_clock_sentence
 from hostbench.judge.overview import (
     SubsystemLine,
     condition_words,
@@ -194,8 +194,10 @@ def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
 def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemReport]) -> Section:
     """Each subsystem in a line, the figures to remember, and why each verdict is what it is."""
     headline = [case for subsystem in subsystems for case in subsystem.headline]
-    first = (not_delivered_sentence(document.cases), slow_clock_sentence(document.cases))
-    blocks: list[Block] = [Paragraph(sentence) for sentence in first if sentence]
+    first = (not_delivered_sentence, held_clock_sentence, slow_clock_sentence)
+    blocks: list[Block] = [
+        Paragraph(said) for sentence_of in first if (said := sentence_of(document.cases))
+    ]
     if not all(case.naive for case in document.cases):
         blocks.append(_overview_table(document))
     blocks += [

@@ -1,18 +1,16 @@
-"""The jobs below a results directory: their ids, and an index of what there is to list of them."""
+"""Where the results directory is, and the index of what there is to list of its jobs."""
 
 import contextlib
 import json
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hostbench.base.errors import UsageError
 from hostbench.model.summary import JobState, JobSummary, Verdict
+from hostbench.results.ids import job_ids
 
-JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
 INDEX = "index.ndjson"
 # What a line that no JobIndex wrote raises.
 DAMAGED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -22,20 +20,6 @@ ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.INTERRUPTED})
 def results_directory(given: Path | None) -> Path:
     """--results, else HOSTBENCH_RESULTS, else ./results."""
     return given or Path(os.environ.get("HOSTBENCH_RESULTS") or "results")
-
-
-def job_ids(root: Path) -> list[str]:
-    """The ids of all jobs, oldest first. Raises UsageError."""
-    try:
-        with os.scandir(root) as entries:
-            return sorted(entry.name for entry in entries if JOB_ID.fullmatch(entry.name))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {root}: {error.strerror}; "
-            "choose another directory with --results or HOSTBENCH_RESULTS"
-        ) from None
 
 
 class JobIndex:

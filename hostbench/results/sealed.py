@@ -35,6 +35,15 @@ def read_document(content: bytes, source: str, remedy: str) -> ResultDocument:
     Raises UsageError for one that is cut short, of an unknown schema, or changed since it was
     written. Documents of schema 1 have no digest: of them a change cannot be seen.
     """
+    checked_json(content, source, remedy)
+    try:
+        return ResultDocument.model_validate_json(content)
+    except ValidationError as error:
+        raise not_a_document(error, source, remedy) from None
+
+
+def checked_json(content: bytes, source: str, remedy: str) -> dict[str, Any]:
+    """The same as JSON, its digest checked and its models not."""
     try:
         raw = json.loads(content)
     except (ValueError, RecursionError):
@@ -51,14 +60,16 @@ def read_document(content: bytes, source: str, remedy: str) -> ResultDocument:
                 f"{source} was changed after it was written: its digest is {shown(found)}, that of "
                 f"its content {shown(expected)}; {remedy}"
             )
-    try:
-        return ResultDocument.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(
-            f"{source} is not a result document: {where}: {first['msg']}; {remedy}"
-        ) from None
+        raw[DIGEST] = found
+    checked: dict[str, Any] = raw
+    return checked
+
+
+def not_a_document(error: ValidationError, source: str, remedy: str) -> UsageError:
+    """What is said of JSON that no ResultDocument can be."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return UsageError(f"{source} is not a result document: {where}: {first['msg']}; {remedy}")
 
 
 def _check_schema(schema: object, source: str, remedy: str) -> None:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import secrets
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -21,7 +20,7 @@ from hostbench.model.result import (
 from hostbench.plan.estimate import Plan
 from hostbench.results.csv import case_table
 from hostbench.results.document import Progress, assemble, replay, summarise
-from hostbench.results.index import JOB_ID, job_ids
+from hostbench.results.ids import job_ids, new_job_id
 from hostbench.results.journal import (
     cannot_write,
     cut_sentence,
@@ -164,24 +163,6 @@ def _make_durable(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     for one in missing:
         sync_directory(one.parent)
-
-
-def new_job_id(suite: str) -> str:
-    """The time makes it sortable, the rest keeps two of one second apart."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(2)}"
-
-
-def is_job_id(text: str) -> bool:
-    """Whether it is of that form, and so names no other place."""
-    return JOB_ID.fullmatch(text) is not None
-
-
-def submitted_unix_s(job_id: str) -> float:
-    """The time in a job id, to the second; 0 when there is no such time."""
-    try:
-        return datetime.strptime(job_id.partition("-")[0], "%Y%m%dT%H%M%S%z").timestamp()
-    except ValueError:
-        return 0.0
 
 
 class ResultsStore:

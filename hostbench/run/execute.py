@@ -112,9 +112,9 @@ class Execution:
         everyone = measured_cases(before)
         for group in self._gated_groups():
             cases = [case for case in group if case.case not in before.done]
-            asked = tuple(case.case for case in cases if case.skip is None)
-            if asked:
-                idle = self._pass_gate(asked)
+            gated = tuple(case.case for case in cases if case.skip is None)
+            if gated:
+                idle = self._pass_gate(gated)
             in_turn = [self._in_turn(everyone[case.case], before) for case in cases]
             self._run_rounds(in_turn, everyone.values(), idle)
 

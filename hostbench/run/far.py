@@ -23,7 +23,10 @@ def connect_far_host(options: FarOptions, interrupt: Interrupt) -> FarHost:
     try:
         service = RemoteService(options.url, options.key, options.ca_file)
     except httpx.InvalidURL as error:
-        raise UsageError(f"{shown(options.url)} has no usable address: {error}") from None
+        raise UsageError(
+            f"--far-host {shown(options.url)} is not an address: {error}; give one such as "
+            "https://192.0.2.8:8004"
+        ) from None
     return meet(service, ThisHost(), interrupt)
 
 

@@ -107,8 +107,8 @@ class JobRunner:
         count = len(setup.untimed(kept))
         if count:
             self._audience.say(
-                f"{plural(count, 'case')} of a fixed work: each is run for a moment, to tell its "
-                "time"
+                f"{plural(count, 'case')} of a fixed work: each is run for a moment, to estimate "
+                "its time"
             )
         return count
 

@@ -37,7 +37,7 @@ from hostbench.service.settings import Settings
 from hostbench.service.trial import AdmittedCall, Work
 from hostbench.service.work import InstalledProgram, TrialWork
 from hostbench.web.body import accepts, json_body
-from hostbench.web.keys import Caller, KeyRing, Role, requires
+from hostbench.web.keys import KeyRing, OwnKey, Role, requires
 from hostbench.web.problem import Problem, problem_responses
 
 WINDOW_S_LEAST, WINDOW_S_MOST = 0.1, 10.0
@@ -160,8 +160,8 @@ class Service:
         """Raises ResourceError when the program, the lock file or the scratch directory, where the
         program needs one, cannot be used."""
         self.settings = settings
-        key = settings.service_key.get_secret_value()
-        self.ring = KeyRing([(Caller("services", Role.SERVICE), key)])
+        key = OwnKey(settings.service_key.get_secret_value(), settings.service_key_file)
+        self.ring = KeyRing([], key.known)
         self.subsystem = find_subsystem(settings.subsystem)
         check_lock(settings.lock)
         self.program = InstalledProgram(settings.subsystem)
@@ -173,7 +173,7 @@ class Service:
         self.idle_probes = IdleProbes()
         self.registrar: Registrar | None = None
         if settings.orchestrator_url is not None:
-            self.registrar = Registrar(settings, self.runner, self.metrics)
+            self.registrar = Registrar(settings, key, self.runner, self.metrics)
 
     @property
     def has_scratch(self) -> bool:

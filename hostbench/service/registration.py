@@ -15,6 +15,7 @@ from hostbench.remote.client import ANSWER_S_MOST, HOST_S_MOST
 from hostbench.service.metrics import Metrics
 from hostbench.service.runner import TrialRunner
 from hostbench.service.settings import Settings
+from hostbench.web.keys import OwnKey
 from hostbench.web.problem import ProblemDetails
 
 RENEW_S = 15.0
@@ -33,15 +34,16 @@ class Registrar:
     """Renews the registration until it is cancelled; never while a trial runs. `has_registered`:
     the orchestrator knew this service once."""
 
-    def __init__(self, settings: Settings, runner: TrialRunner, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Settings, key: OwnKey, runner: TrialRunner, metrics: Metrics
+    ) -> None:
         assert settings.orchestrator_url is not None and settings.url is not None
         self._address = f"{settings.orchestrator_url}/hosts"
         self._ca_file = settings.ca_file
         self._runner = runner
         self._metrics = metrics
         self._lock = settings.lock
-        key = settings.service_key.get_secret_value()
-        self._headers = {"Authorization": f"Bearer {key}"}
+        self._key = key
         self._registration = Registration(
             host=settings.host,
             subsystem=settings.subsystem,
@@ -57,7 +59,7 @@ class Registrar:
         """Until it is cancelled."""
         context = trusting(self._ca_file)
         async with httpx.AsyncClient(
-            verify=context, headers=self._headers, timeout=RENEWAL_S_MOST, trust_env=False
+            verify=context, timeout=RENEWAL_S_MOST, trust_env=False
         ) as client:
             wait_s, retry_s = 0.0, RETRY_S_FIRST
             while True:
@@ -94,7 +96,10 @@ class Registrar:
             answer = await client.post(
                 self._address,
                 content=self._present().model_dump_json(),
-                headers={"Content-Type": "application/json"},
+                headers={
+                    "Authorization": f"Bearer {self._key.current()}",
+                    "Content-Type": "application/json",
+                },
                 timeout=httpx.Timeout(RENEWAL_S_MOST, read=answer_s),
             )
             if not answer.is_success:

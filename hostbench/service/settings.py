@@ -31,11 +31,12 @@ _OrchestratorUrl = Annotated[
 
 class Settings(ServerSettings):
     """`service_url` is how the orchestrator reaches this service, None: as it listens.
-    `net_address`: where others reach this host for data, None: by the address that it reaches them
-    from."""
+    `service_key_file`: where the key stands, and is read again when it changes. `net_address`:
+    where others reach this host for data, None: by the address that it reaches them from."""
 
     subsystem: str
     service_key: Key
+    service_key_file: Path | None = None
     host: HostName = Field(
         default_factory=socket.gethostname,
         validate_default=True,

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import struct
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,7 +19,11 @@ READING_S = 30.0
 CONNECTIONS_MOST = 500
 # Callers behind a proxy have one address between them.
 OF_ADDRESS_MOST = 250
+# In one turn of the loop: a caller under way is heard before 250 others have come after it.
+ACCEPTED_AT_ONCE = 32
 LOG_EVERY_S = 60.0
+# struct tcp_info of linux/tcp.h, up to tcpi_bytes_received.
+_RECEIVED = struct.Struct("128xQ")
 _log = structlog.get_logger()
 
 
@@ -48,8 +53,9 @@ class Door:
     """The connections of one server, from accept() to close().
 
     One that keeps the server waiting for longer than `request_s` or `reading_s` is ended. Where
-    there are as many as may be, altogether or of one address, the one that has said nothing for
-    longest makes room for a new one; where all are being answered, the new one is closed.
+    there are as many as may be, altogether or of one address, one makes room for a new one: of
+    those that have sent nothing at all the oldest, such as before a TLS handshake, then the one
+    that has said nothing for longest; where all are being answered, the new one is closed.
     """
 
     most: int = CONNECTIONS_MOST
@@ -98,15 +104,19 @@ class Door:
 
     def _end_idlest(self, whose: str | None) -> bool:
         """Ends a connection of address `whose`, None: of any; whether there was one to end."""
-        idle = (
+        idle = sorted(
             (caller.is_known, caller.since, number)
             for number, caller in self._callers.items()
             if caller.turn is not _Turn.WORKING and whose in (None, caller.address)
         )
-        number = min(idle, default=(False, 0.0, None))[2]
-        if number is None:
+        if not idle:
             return False
-        self._end(number)
+        silent = (
+            number
+            for is_known, _, number in idle
+            if not is_known and not _has_sent(self._callers[number].connection)
+        )
+        self._end(next(silent, idle[0][2]))
         return True
 
     def _end(self, number: int) -> None:
@@ -176,19 +186,39 @@ class Door:
         return Protocol
 
 
+def _has_sent(connection: socket.socket) -> bool:
+    """Whether anything came, if only the beginning of a TLS handshake. Asks the kernel: asyncio
+    reports nothing of a handshake before its end."""
+    try:
+        information = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.size)
+        return bool(_RECEIVED.unpack(information)[0])
+    except (OSError, struct.error):  # a Unix socket, an old kernel
+        return False
+
+
 class DoorSocket(socket.socket):
     """A listening socket whose connections go through a door."""
 
     door: Door
+    _accepted = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Raises ConnectionAbortedError for a connection that the door does not admit, which
-        asyncio takes for one that its caller gave up."""
+        asyncio takes for one that its caller gave up, and BlockingIOError where the others are to
+        be heard first: asyncio comes back in its next turn."""
+        if self._accepted >= ACCEPTED_AT_ONCE:
+            raise BlockingIOError
+        if not self._accepted:
+            asyncio.get_running_loop().call_soon(self._begin_anew)
+        self._accepted += 1
         accepted, address = super().accept()
         connection = _Connection(fileno=accepted.detach())
         connection.door = self.door
         self.door.admit(connection, address)
         return connection, address
+
+    def _begin_anew(self) -> None:
+        self._accepted = 0
 
 
 class _Connection(socket.socket):

@@ -5,10 +5,12 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import structlog
 from fastapi import Request
@@ -19,6 +21,11 @@ from hostbench.web.problem import Problem
 _log = structlog.get_logger()
 # A line of the file of keys: a name, a role, SHA-256 of the key.
 _LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}) (viewer|operator) ([0-9a-f]{64})")
+# Of the file of hosts' keys: a host, its key.
+_HOST_LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}) ([!-~]{16,200})")
+# How long the key before is taken after a change: the other side reads its own file a moment later.
+BEFORE_S = 60.0
+Content = TypeVar("Content")
 
 
 class Role(StrEnum):
@@ -31,63 +38,147 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """Whose key a request came with."""
+    """Whose key a request came with; `host`: the only one that its services may be of, None: it is
+    bound to none."""
 
     name: str
     role: Role
+    host: str | None = None
+
+
+Keys = Sequence[tuple[Caller, bytes]]
 
 
 class KeyRing:
-    """The keys of one server: those it was started with, and those of a file that may change at any
-    time. Of all of them it keeps the SHA-256 alone."""
+    """The keys of one server, as SHA-256: those it was started with, and those of sources that are
+    asked at each call, such as files that may change at any time."""
 
-    def __init__(self, keys: Iterable[tuple[Caller, str]], file: Path | None = None) -> None:
-        self._own = [(caller, _digest(key.encode())) for caller, key in keys]
-        self._file = file
-        self._version: object = None
-        self._named: list[tuple[Caller, bytes]] = []
+    def __init__(self, keys: Iterable[tuple[Caller, str]], *sources: Callable[[], Keys]) -> None:
+        self._own = [(caller, digest_of(key)) for caller, key in keys]
+        self._sources = sources
 
     def caller(self, offered: bytes) -> Caller | None:
         """Whose key this is. Takes as long whichever it is."""
-        digest = _digest(offered)
-        known = [*self._own, *self._from_file()]
+        digest = hashlib.sha256(offered).digest()
+        known = [*self._own, *(one for source in self._sources for one in source())]
         found = [caller for caller, key in known if hmac.compare_digest(digest, key)]
         return found[0] if found else None
 
-    def _from_file(self) -> list[tuple[Caller, bytes]]:
-        if self._file is None:
-            return []
+
+class WatchedFile(Generic[Content]):
+    """A small file with keys that is read again whenever it has changed. `missing`: what counts
+    where it cannot be read."""
+
+    def __init__(self, path: Path, parse: Callable[[str], Content], missing: Content) -> None:
+        self._path = path
+        self._parse = parse
+        self._missing = self._content = missing
+        self._version: object = None
+
+    def content(self) -> Content:
+        """What it holds now."""
         try:
-            status = self._file.stat()
+            status = self._path.stat()
             version = (status.st_mtime_ns, status.st_size, status.st_ino)
             if version != self._version:
-                self._named = self._parsed(self._file.read_text("ascii", "replace"))
+                self._content = self._parse(self._path.read_text("ascii", "replace"))
         except OSError as error:
             version = None
-            if self._named or self._version is not None:
-                _log.warning("keys_unreadable", file=str(self._file), why=error.strerror)
-            self._named = []
+            if self._version is not None:
+                _log.warning("keys_unreadable", file=str(self._path), why=error.strerror)
+            self._content = self._missing
         self._version = version
-        return self._named
-
-    def _parsed(self, text: str) -> list[tuple[Caller, bytes]]:
-        named = []
-        for number, line in enumerate(text.splitlines(), start=1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            match = _LINE.fullmatch(line.strip())
-            if match is None:
-                # Without the line, which may be a key that somebody put there.
-                _log.warning("keys_line_ignored", file=str(self._file), line=number)
-                continue
-            name, role, digest = match.groups()
-            named.append((Caller(name, Role(role)), bytes.fromhex(digest)))
-        return named
+        return self._content
 
 
-def _digest(key: bytes) -> bytes:
-    # Keys are random and long: there is nothing to guess that a slow hash would keep from anybody.
-    return hashlib.sha256(key).digest()
+class NamedKeys:
+    """Those of users with a name and a role: a line of a file for each, NAME ROLE SHA-256."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = WatchedFile[Keys](path, self._parsed, ())
+
+    def known(self) -> Keys:
+        """All of them."""
+        return self._file.content()
+
+    def _parsed(self, text: str) -> Keys:
+        return [
+            (Caller(name, Role(role)), bytes.fromhex(digest))
+            for name, role, digest in _fields(_LINE, text, self._path)
+        ]
+
+
+class HostKeys:
+    """The key of each host, by which its services register and are called: a line of a file for
+    each, HOST KEY. Without a file all have the same."""
+
+    def __init__(self, shared: str, path: Path | None) -> None:
+        self._shared = shared
+        self._path = path
+        self._file = WatchedFile[Mapping[str, str]](path, self._parsed, {}) if path else None
+
+    def of(self, host: str) -> str | None:
+        """That of a host; None: it has none, or none any more."""
+        return self._shared if self._file is None else self._file.content().get(host)
+
+    def known(self) -> Keys:
+        """All of them; each but the shared one is bound to its host."""
+        if self._file is None:
+            return [(Caller("services", Role.SERVICE), digest_of(self._shared))]
+        return [
+            (Caller(host, Role.SERVICE, host), digest_of(key))
+            for host, key in self._file.content().items()
+        ]
+
+    def _parsed(self, text: str) -> Mapping[str, str]:
+        assert self._path is not None
+        return dict(_fields(_HOST_LINE, text, self._path))
+
+
+class OwnKey:
+    """The key of a service: that of its file, which may change while it runs, or the one of its
+    settings. The one before is taken for a minute more."""
+
+    def __init__(self, key: str, path: Path | None) -> None:
+        self._key = self._before = key
+        self._before_until_s = 0.0
+        self._file = WatchedFile(path, str.strip, "") if path else None
+
+    def current(self) -> str:
+        """What it sends."""
+        key = (self._file.content() if self._file else "") or self._key
+        if key != self._key:
+            self._before, self._key = self._key, key
+            self._before_until_s = time.monotonic() + BEFORE_S
+            _log.info("key_changed")
+        return self._key
+
+    def known(self) -> Keys:
+        """What it takes."""
+        keys = [self.current()]
+        if time.monotonic() < self._before_until_s:
+            keys.append(self._before)
+        return [(Caller("services", Role.SERVICE), digest_of(key)) for key in keys]
+
+
+def _fields(line: re.Pattern[str], text: str, path: Path) -> Iterator[Any]:
+    """The groups of each line; one that is wrong is named in the log by its number alone, for it
+    may be a key that somebody put there."""
+    for number, written in enumerate(text.splitlines(), start=1):
+        if not written.strip() or written.startswith("#"):
+            continue
+        match = line.fullmatch(written.strip())
+        if match is None:
+            _log.warning("keys_line_ignored", file=str(path), line=number)
+            continue
+        yield match.groups()
+
+
+def digest_of(key: str) -> bytes:
+    """What is kept of a key. Keys are random and long: there is nothing to guess that a slow hash
+    would keep from anybody."""
+    return hashlib.sha256(key.encode()).digest()
 
 
 def requires(

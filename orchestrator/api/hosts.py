@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 
 from hostbench.model.jobs import HostList, HostView, ServiceView, WorkloadList
 from hostbench.model.service import Registered, Registration
@@ -28,15 +28,19 @@ registrations = APIRouter(tags=["hosts"])
 @registrations.post(
     "/hosts",
     summary="Register a service of a host, and renew that",
-    description="With the service key. The orchestrator fetches table and host of a new service.",
+    description=(
+        "With the key of its host. The orchestrator fetches table and host of a new service."
+    ),
     responses=problem_responses([401, 403, 409, 413, 422, 503]),
     openapi_extra=accepts(Registration, _EXAMPLES),
 )
 def register(
-    registration: Annotated[Registration, Depends(json_body(Registration))], core: Core
+    request: Request,
+    registration: Annotated[Registration, Depends(json_body(Registration))],
+    core: Core,
 ) -> Registered:
     """POST /hosts."""
-    return core.registrar.register(registration)
+    return core.registrar.register(registration, request.state.caller)
 
 
 @router.get("/hosts", summary="The hosts", responses=problem_responses([401, 403, 503]))

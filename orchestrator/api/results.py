@@ -8,7 +8,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
-from hostbench.model.jobs import TERMINAL, JobView
+from hostbench.model.jobs import TERMINAL, JobView, StackState
 from hostbench.model.result import ResultDocument
 from hostbench.results.csv import case_table
 from hostbench.results.store import CSV, JobDirectory
@@ -81,7 +81,9 @@ def _directory(core: Orchestrator, job: JobView) -> JobDirectory:
         raise Problem(
             409,
             "no_result",
-            f"job {job.id} is {job.state} and has measured nothing"
+            f"job {job.id} is {job.state}, and its result is no longer kept"
+            if job.state is StackState.SUCCEEDED
+            else f"job {job.id} is {job.state} and has measured nothing"
             + ("" if job.state in TERMINAL else " yet"),
             state=job.state,
         )

@@ -119,6 +119,18 @@ class Outbox:
             pipeline.hdel(COUNTS, "dead")
             pipeline.execute()
 
+    def forget_dead_letters_before(self, unix_s: float) -> None:
+        """Forget those that were refused before then. Raises redis.RedisError."""
+        letters = self.dead_letters()
+        old = sum(letter["time_unix_s"] < unix_s for letter in letters)
+        if old == len(letters):
+            self.forget_dead_letters()
+        elif old:
+            with self._redis.pipeline(transaction=True) as pipeline:
+                pipeline.rpop(DEAD, old)
+                pipeline.hincrby(COUNTS, "dead", -old)
+                pipeline.execute()
+
     def left_out(self) -> int:
         """How many points were. Raises redis.RedisError."""
         return int(self._redis.hget(COUNTS, "left_out") or 0)

@@ -11,7 +11,7 @@ from hostbench.model.suite import ALL, Suite
 from hostbench.plan.suite import Changes, ad_hoc_suite, built_in_suites, changed, load_known_suite
 from hostbench.plan.workloads import find_workload, first_between_hosts, subsystems_of
 from hostbench.programs.params import check_value, known_param
-from hostbench.results.store import new_job_id
+from hostbench.results.ids import new_job_id
 from hostbench.web.problem import Problem
 from orchestrator.queue.hosts import HostFacts, HostState, HostStore
 from orchestrator.queue.plans import Plans

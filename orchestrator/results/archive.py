@@ -12,15 +12,9 @@ from pydantic import ValidationError
 
 from hostbench.model.jobs import TERMINAL, JobView, StackState
 from hostbench.model.result import JobState, JobSummary
+from hostbench.results.ids import is_job_id, submitted_unix_s
 from hostbench.results.index import JobIndex
-from hostbench.results.store import (
-    JobDirectory,
-    ResultsStore,
-    is_job_id,
-    submitted_unix_s,
-    summary_of,
-    write_whole,
-)
+from hostbench.results.store import JobDirectory, ResultsStore, summary_of, write_whole
 
 JOB = "job.json"
 # What is left for the jobs that were accepted: below it, no other job is.

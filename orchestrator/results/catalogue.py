@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from hostbench.base.errors import shown
 from hostbench.model.jobs import JobList, JobView, StackState
-from hostbench.results.store import is_job_id, submitted_unix_s
+from hostbench.results.ids import is_job_id, submitted_unix_s
 from hostbench.web.problem import Problem
 from orchestrator.queue.jobs import JobStore
 from orchestrator.results.archive import Archive

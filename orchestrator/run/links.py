@@ -10,6 +10,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from hostbench.base.interrupt import Interrupt
+from hostbench.base.listen import is_loopback
 from hostbench.host.inventory import merged_inventory
 from hostbench.model.host import HostInventory
 from hostbench.model.registry import find_subsystem
@@ -22,7 +23,7 @@ from hostbench.plan.workloads import first_between_hosts, subsystems_of
 from hostbench.remote.client import RemoteService, ServiceLost
 from hostbench.remote.far_host import FarHost, meet
 from hostbench.run.session import Setup
-from hostbench.web.keys import Role
+from hostbench.web.keys import Caller, HostKeys, Role
 from hostbench.web.problem import Problem
 from orchestrator.queue.hosts import RENEW_S, HostState, HostStore, HostTaken, Service
 from orchestrator.queue.jobs import ALIVE_S
@@ -32,22 +33,36 @@ _log = structlog.get_logger()
 
 
 class Links:
-    """Opens them, with the key they all take."""
+    """Opens them, each with the key of its host."""
 
-    def __init__(self, key: str, ca: Path | None) -> None:
+    def __init__(self, keys: HostKeys, ca: Path | None) -> None:
         """`ca`: who signed the services' certificates; None: whom the system trusts."""
-        self._key = key
+        self._keys = keys
         self._ca = ca
 
     @contextlib.contextmanager
-    def open(self, url: str) -> Iterator[RemoteService]:
-        """A service by the URL it registered with. Raises ServiceLost."""
+    def open(self, host: str, url: str) -> Iterator[RemoteService]:
+        """A service of a host by the URL it registered with. Raises ServiceLost."""
+
+        # At each call, so that a job goes on with a key that was changed.
+        def key() -> str:
+            found = self._keys.of(host)
+            if found is None:
+                raise ServiceLost(
+                    f"{host} has no key any more; make key NAME={host} ROLE=host makes one"
+                )
+            return found
+
         try:
-            service = RemoteService(url, self._key, self._ca)
+            service = RemoteService(url, key, self._ca)
         except httpx.InvalidURL as error:
-            raise ServiceLost(f"service {url} has no address that can be used: {error}") from None
+            raise ServiceLost(_no_address(url, error)) from None
         with contextlib.closing(service):
             yield service
+
+
+def _no_address(url: str, error: httpx.InvalidURL) -> str:
+    return f"service {url} has no address that can be used: {error}"
 
 
 class Registrar:
@@ -57,18 +72,24 @@ class Registrar:
         self._hosts = hosts
         self._links = links
 
-    def register(self, registration: Registration) -> Registered:
+    def register(self, registration: Registration, caller: Caller) -> Registered:
         """Renews a service, or takes up a new one."""
+        if caller.host not in (None, registration.host):
+            raise _other_host(registration, caller)
         try:
+            if not _is_safe(registration.url):
+                raise _in_clear(registration)
             if not self._hosts.renew(registration):
-                self._take_up(registration)
+                self._take_up(registration, caller)
         except HostTaken as taken:
             raise _taken(registration, taken.url) from None
+        except httpx.InvalidURL as error:
+            raise _unreachable(registration, _no_address(registration.url, error)) from None
         return Registered(renew_s=RENEW_S, expires_s=ALIVE_S)
 
-    def _take_up(self, registration: Registration) -> None:
+    def _take_up(self, registration: Registration, caller: Caller) -> None:
         try:
-            with self._links.open(registration.url) as service:
+            with self._links.open(registration.host, registration.url) as service:
                 table, inventory = service.table(), service.host()
         except ServiceLost as lost:
             raise _unreachable(registration, lost.message) from None
@@ -83,12 +104,42 @@ class Registrar:
         self._hosts.register(registration, inventory, table)
         _log.info(
             "audit",
-            key="services",
+            key=caller.name,
             role=Role.SERVICE.value,
             call="register",
             made=f"{registration.host} {registration.subsystem}",
             at=registration.url,
         )
+
+
+def _is_safe(url: str) -> bool:
+    """Whether a key may be sent there: by TLS or a Unix socket, or not beyond this machine and the
+    containers' networks, where names have no dots. Raises httpx.InvalidURL."""
+    parsed = httpx.URL(url)
+    far = "." in parsed.host or ":" in parsed.host
+    return parsed.scheme != "http" or is_loopback(parsed.host) or not far
+
+
+def _in_clear(registration: Registration) -> Problem:
+    return Problem(
+        422,
+        "in_clear",
+        f"HOSTBENCH_SERVICE_URL {registration.url} is outside the stack's own network, where its "
+        "key would travel in clear; let the service speak TLS (HOSTBENCH_TLS_CERT_FILE and "
+        "HOSTBENCH_TLS_KEY_FILE) and give its https:// address",
+        field="body.url",
+    )
+
+
+def _other_host(registration: Registration, caller: Caller) -> Problem:
+    return Problem(
+        403,
+        "other_host",
+        f"this key is for {caller.host} alone and does not register {registration.host}; set "
+        f"HOSTBENCH_HOST={caller.host}, or give the service the key of {registration.host} (make "
+        f"farhost NAME={registration.host} ADDRESS=... for a far host)",
+        field="body.host",
+    )
 
 
 def _taken(registration: Registration, url: str) -> Problem:
@@ -107,7 +158,7 @@ def _unreachable(registration: Registration, why: str) -> Problem:
         422,
         "unreachable",
         f"{why}; HOSTBENCH_SERVICE_URL must be an address this orchestrator reaches, and both must "
-        "have the same service key",
+        "have the same key of the host",
         field="body.url",
     )
 
@@ -122,7 +173,7 @@ class Unreachable(Exception):
 
 
 class Held(Exception):
-    """Somebody outside the queue has a host of the job: it waits in the queue."""
+    """A run outside the queue has a host of the job: the job waits in the queue."""
 
     def __init__(self, host: str, held_by: str) -> None:
         super().__init__(f"{host} is held outside the queue by {held_by}")
@@ -131,7 +182,7 @@ class Held(Exception):
 
 
 @dataclass(frozen=True)
-class LinkedService:
+class ConnectedService:
     """One service as it registered, and the connection to it."""
 
     registered: Service
@@ -144,14 +195,14 @@ class HostLinks:
     for them, by subsystem. `far_name`: the second host; None: the job has none, or no subsystem
     with far ends."""
 
-    near: Mapping[str, LinkedService]
-    far: Mapping[str, LinkedService]
+    near: Mapping[str, ConnectedService]
+    far: Mapping[str, ConnectedService]
     far_name: str | None
 
     @property
     def services(self) -> Mapping[str, RemoteService]:
         """The connections to the first host."""
-        return {subsystem: linked.remote for subsystem, linked in self.near.items()}
+        return {subsystem: connected.remote for subsystem, connected in self.near.items()}
 
     def setup(
         self, suite: Suite, interrupt: Interrupt, plans: Plans
@@ -162,10 +213,10 @@ class HostLinks:
         tables: dict[str, Table] = {}
         versions: list[ProgramVersion] = []
         seen: list[HostInventory] = []
-        for subsystem, linked in self.near.items():
-            with _reaching(linked):
-                answer = linked.remote.table(interrupt)
-                seen.append(linked.remote.host(interrupt))
+        for subsystem, connected in self.near.items():
+            with _reaching(connected):
+                answer = connected.remote.table(interrupt)
+                seen.append(connected.remote.host(interrupt))
             tables[subsystem] = answer.table
             versions.append(answer.program)
         assert seen, "a suite has cases, and each has a subsystem"
@@ -179,11 +230,11 @@ class HostLinks:
     def check_held(self, interrupt: Interrupt) -> None:
         """Raises Held, or Unreachable."""
         for services in (self.near, self.far):
-            for linked in list(services.values())[:1]:
-                with _reaching(linked):
-                    held_by = linked.remote.lock(interrupt).held_by
+            for connected in list(services.values())[:1]:
+                with _reaching(connected):
+                    held_by = connected.remote.lock(interrupt).held_by
                 if held_by is not None:
-                    raise Held(linked.registered.host, held_by)
+                    raise Held(connected.registered.host, held_by)
 
     def _far_host(self, plan: Plan, interrupt: Interrupt) -> FarHost | None:
         between = first_between_hosts(plan.cases)
@@ -191,7 +242,9 @@ class HostLinks:
             return None
         subsystem = between.subsystem
         if subsystem not in self.far:
-            raise Unreachable(None, f"{self.far_name} has no service {subsystem} any more")
+            raise Unreachable(
+                None, f"{self.far_name} has no service {subsystem} any more; start it there"
+            )
         far = self.far[subsystem]
         # A service that is lost here is the far one: the near one answered a moment ago.
         with _reaching(far):
@@ -199,43 +252,47 @@ class HostLinks:
 
     def unregister_lost(self, hosts: HostStore) -> None:
         """No further job starts on a service that does not answer, until it registers again."""
-        for linked in (*self.near.values(), *self.far.values()):
+        for connected in (*self.near.values(), *self.far.values()):
             try:
-                linked.remote.table()
+                connected.remote.table()
             except ServiceLost:
                 with contextlib.suppress(RedisError):
-                    hosts.unregister(linked.registered)
+                    hosts.unregister(connected.registered)
 
 
 @contextlib.contextmanager
-def _reaching(linked: LinkedService) -> Iterator[None]:
+def _reaching(connected: ConnectedService) -> Iterator[None]:
     try:
         yield
     except ServiceLost as lost:
-        raise Unreachable(linked.registered, lost.message) from None
+        raise Unreachable(connected.registered, lost.message) from None
 
 
 @contextlib.contextmanager
-def linked_hosts(links: Links, states: list[HostState], suite: Suite) -> Iterator[HostLinks]:
+def connected_hosts(links: Links, states: list[HostState], suite: Suite) -> Iterator[HostLinks]:
     """Connections to the hosts of a job, the one that measures first. Raises Unreachable."""
     first, *others = states
     registered = {service.subsystem: service for service in first.services}
     with contextlib.ExitStack() as stack:
 
-        def linked(service: Service) -> LinkedService:
-            return LinkedService(service, stack.enter_context(links.open(service.url)))
+        def connect(service: Service) -> ConnectedService:
+            return ConnectedService(
+                service, stack.enter_context(links.open(service.host, service.url))
+            )
 
         near = {}
         for subsystem in subsystems_of(suite):
             if subsystem not in registered:
-                raise Unreachable(None, f"{first.name} has no service {subsystem} any more")
-            near[subsystem] = linked(registered[subsystem])
+                raise Unreachable(
+                    None, f"{first.name} has no service {subsystem} any more; start it there"
+                )
+            near[subsystem] = connect(registered[subsystem])
         with_far_ends = [name for name in near if find_subsystem(name).has_far_ends]
         if not others or not with_far_ends:
             yield HostLinks(near, {}, None)
             return
         second = others[0]
         far = {
-            one.subsystem: linked(one) for one in second.services if one.subsystem in with_far_ends
+            one.subsystem: connect(one) for one in second.services if one.subsystem in with_far_ends
         }
         yield HostLinks(near, far, second.name)

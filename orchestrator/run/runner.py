@@ -39,7 +39,7 @@ from orchestrator.queue.plans import Plans
 from orchestrator.queue.record import JobTask, StartedJob
 from orchestrator.results.archive import Archive
 from orchestrator.run.events import RETRY_S, EventSink, LivePublisher, retry_while_held
-from orchestrator.run.links import Held, HostLinks, Links, Unreachable, linked_hosts
+from orchestrator.run.links import Held, HostLinks, Links, Unreachable, connected_hosts
 
 NOT_BEGUN = "its orchestrator was stopped before it began"
 
@@ -264,7 +264,7 @@ class RunningJob:
         states = retry_while_held(
             self._held, lambda: self._around.hosts.states_of(list(task.hosts))
         )
-        with linked_hosts(self._around.links, states, task.suite) as hosts:
+        with connected_hosts(self._around.links, states, task.suite) as hosts:
             try:
                 yield hosts
             except ServiceLost:

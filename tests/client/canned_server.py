@@ -41,7 +41,7 @@ class Canned:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     method: str
     path: str
     query: str
@@ -54,7 +54,7 @@ class CannedServer:
 
     def __init__(self) -> None:
         self.answers: dict[str, Canned | list[Canned]] = {}
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.url = ""
 
     def connection(self, **changes: Any) -> Connection:
@@ -78,7 +78,7 @@ class CannedServer:
                 break
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         query = scope["query_string"].decode()
-        self.asked.append(Asked(scope["method"], scope["path"], query, headers, body))
+        self.requests.append(ReceivedRequest(scope["method"], scope["path"], query, headers, body))
         answer = self._answer(scope["path"])
         given = {"content-type": answer.media_type, **answer.headers}
         if answer.cut:

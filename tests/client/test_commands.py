@@ -17,10 +17,10 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.command_line import run_command_line
-from hostbench.results.store import is_job_id
+from hostbench.results.ids import is_job_id
 from tests.client.breaking_proxy import BreakingProxy
 from tests.client.real_stack import HOST, LACKING, Stack
-from tests.faults.command import CHECKOUT, Command, Ended, end_of
+from tests.faults.command import CHECKOUT, Command, Ended, end_of, read_terminal
 from tests.patience import wait_until
 from tests.stack.orchestrator_process import API_KEY
 
@@ -168,8 +168,14 @@ def test_the_exit_code_is_the_jobs(here: Here) -> None:
         (("quick", "--param", "threads=1"), "--param 'threads=1' needs --workload"),
         (("--workload", "cpu.fma", "--param", "threads"), "is not name=value"),
         (("--workload", "cpu.fma", "--param", "1x=2"), "--param '1x' is not the name of a param"),
-        (("quick", "--priority", "11"), "--priority '11' is not a whole number from -10 to 10"),
-        (("quick", "--trials", "0"), "--trials '0' is not a whole number from 1 to 1000"),
+        (
+            ("quick", "--priority", "11"),
+            "--priority '11' is not allowed: give a whole number from -10 to 10",
+        ),
+        (
+            ("quick", "--trials", "0"),
+            "--trials '0' is not allowed: give a whole number from 1 to 1000",
+        ),
         (("quick", "--host", "a b"), "--host 'a b' is not the name of a host"),
         (("quick", "--host", "a", "--host", "a"), "--host names one host twice"),
         (("quick", *["--host", "a", "--host", "b", "--host", "c"]), "a job has one or two"),
@@ -468,15 +474,7 @@ def test_on_a_terminal(stack: Stack) -> None:
     os.close(theirs)
     written = os.read(ours, 65536)
     stack.cancel(before)  # not before somebody watches
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(ours)
+    written += read_terminal(ours)
     assert process.wait(60) == ExitCode.OK
     text = written.decode()
     assert "0/2" in text and re.search(r"\d s cpu\.clock 1 thread, trial \d", text)

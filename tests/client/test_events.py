@@ -77,7 +77,11 @@ def states(found: list[JobEvent]) -> list[str]:
 
 
 def last_ids(server: CannedServer) -> list[str | None]:
-    return [asked.headers.get("last-event-id") for asked in server.asked if asked.path == STREAM]
+    return [
+        request.headers.get("last-event-id")
+        for request in server.requests
+        if request.path == STREAM
+    ]
 
 
 def test_it_ends_with_the_job(server: CannedServer) -> None:

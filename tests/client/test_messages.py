@@ -244,7 +244,7 @@ def test_the_key_is_refused(server: CannedServer, status: int) -> None:
     assert error.exit_code is ExitCode.UNREACHABLE
     assert f"{server.url} refuses the key from key (--key-file); give" in error.message
     assert KEY not in error.message
-    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize(
@@ -287,16 +287,16 @@ def test_a_submission_is_repeated_with_the_same_key(server: CannedServer) -> Non
     with Orchestrator(server.connection()) as orchestrator:
         assert orchestrator.submit(JobSpec(suite="quick", priority=2)).id == JOB
         orchestrator.submit(JobSpec(suite="quick"))
-    first, second, other = (asked.headers["idempotency-key"] for asked in server.asked)
+    first, second, other = (request.headers["idempotency-key"] for request in server.requests)
     assert first == second != other
-    assert json.loads(server.asked[0].body) == {"suite": "quick", "priority": 2}
+    assert json.loads(server.requests[0].body) == {"suite": "quick", "priority": 2}
 
 
 def test_a_submission_is_not_repeated_forever(server: CannedServer) -> None:
     server.answers["/jobs"] = Canned(cut=True)
     error = error_of(server.connection(), submit)
     assert error.message.endswith("may be queued all the same: look with hostbench jobs")
-    assert len(server.asked) == api.POST_ATTEMPTS
+    assert len(server.requests) == api.POST_ATTEMPTS
 
 
 # ---- lists ----
@@ -313,9 +313,9 @@ def test_a_list_is_fetched_page_by_page(server: CannedServer) -> None:
         server.answers["/jobs"] = page("more")
         found = orchestrator.jobs(3, "running", "node")
     assert len(found.jobs) == 3 and found.next is not None
-    assert server.asked[1].query == f"limit={api.PAGE_JOBS}&before=a"
-    assert server.asked[2].query == "state=running&host=node&limit=3"
-    assert server.asked[3].query == "state=running&host=node&limit=1&before=more"
+    assert server.requests[1].query == f"limit={api.PAGE_JOBS}&before=a"
+    assert server.requests[2].query == "state=running&host=node&limit=3"
+    assert server.requests[3].query == "state=running&host=node&limit=1&before=more"
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "gopher://127.0.0.1:1", "http://[::1"])

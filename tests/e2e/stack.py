@@ -56,7 +56,10 @@ class Stack:
 
     def __post_init__(self) -> None:
         subprocess.run(
-            [ROOT / "scripts/make-env.sh", self.directory], check=True, stdout=subprocess.DEVNULL
+            [ROOT / "scripts/make-env.sh", self.directory],
+            env={**os.environ, "HOSTBENCH_HOST": HOST},
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
         self.project = f"hostbench-e2e-{os.getpid()}"
         self.settings |= {

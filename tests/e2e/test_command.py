@@ -21,7 +21,7 @@ from hostbench.judge.case import finished_case
 from hostbench.judge.figure import Measured
 from hostbench.model.registry import subsystem_names
 from hostbench.results.store import JobDirectory
-from tests.faults.command import CHECKOUT, Command, Ended, WithReport, end_of
+from tests.faults.command import CHECKOUT, Command, Ended, WithReport, end_of, read_terminal
 
 FORCE = ("--idle-policy", "force")
 # A run as short as they get.
@@ -369,16 +369,7 @@ def test_on_a_terminal(tmp_path: Path) -> None:
         env=command.environment,
     )
     os.close(theirs)
-    written = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(ours)
+    written = read_terminal(ours)
     assert process.wait(60) == ExitCode.OK
     text = written.decode()
     assert "0/2" in text and "trial 1" in text

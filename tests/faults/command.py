@@ -1,5 +1,6 @@
 """The hostbench command as a child process, and what it leaves behind."""
 
+import contextlib
 import functools
 import json
 import os
@@ -178,3 +179,14 @@ def scripted_net_programs(directory: Path) -> Path:
     shutil.copy(SCRIPTED, programs / SCRIPTED.name)
     (programs / "net-bench").chmod(0o755)
     return programs
+
+
+def read_terminal(descriptor: int) -> bytes:
+    """All that comes from a terminal until no process has its other end; closes this one."""
+    found = b""
+    # The kernel answers EIO when the last other end is closed.
+    with contextlib.suppress(OSError):
+        while piece := os.read(descriptor, 65536):
+            found += piece
+    os.close(descriptor)
+    return found

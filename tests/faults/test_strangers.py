@@ -5,6 +5,7 @@ import resource
 import socket
 import statistics
 import time
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from hostbench.model.body import ERRORS_LISTED
+from hostbench.model.service import LEASE_S
 from hostbench.web.door import CONNECTIONS_MOST
 from tests.client.canned_server import certificate
 from tests.faults.stack import StackParts
@@ -61,9 +63,27 @@ def test_silent_connections_to_a_service_with_a_trial(tmp_path: Path, tls: bool)
     made = certificate(tmp_path, "IP:127.0.0.1") if tls else None
     with ServiceProcess(tmp_path / "one", certificate=made) as service:
         with running(service, "t1") as trial:
-            trial.begun()
+            trial.begun().renewed()
             with service.another_client() as client:
                 check_calls(service.url, client)
+            assert not trial.ended.is_set(), trial.lines
+        assert "Traceback" not in service.log
+
+
+def test_strangers_who_connect_again_and_again(tmp_path: Path) -> None:
+    made = certificate(tmp_path, "IP:127.0.0.1")
+    with ServiceProcess(tmp_path / "one", certificate=made) as service:
+        with running(service, "t1") as trial, contextlib.ExitStack() as opened:
+            trial.renewed()
+            address = httpx.URL(service.url)
+            until_s = time.monotonic() + LEASE_S + 3
+            connections: deque[socket.socket] = deque(maxlen=SILENT // 2)
+            while time.monotonic() < until_s:
+                if len(connections) == connections.maxlen:
+                    connections.popleft().close()
+                with contextlib.suppress(OSError):
+                    stranger = socket.create_connection((address.host, address.port), timeout=5)
+                    connections.append(opened.enter_context(stranger))
             assert not trial.ended.is_set(), trial.lines
         assert "Traceback" not in service.log
 

@@ -12,7 +12,7 @@ import pytest
 
 from hostbench.judge.condition import OUTSIDE_HOST, condition_of
 from hostbench.judge.figure import Measured
-from hostbench.judge.trial import measured_trial, reason_codes
+from hostbench.judge.trial import STOPPED, measured_trial, reason_codes
 from hostbench.model.events import EndEvent, SampleEvent
 from hostbench.model.result import ConditionState, TrialRecord, Verdict
 from hostbench.model.subsystem import Sensitivity
@@ -99,7 +99,8 @@ def test_time_that_the_hypervisor_gives_to_others(
 
 
 def test_a_guest_that_is_stopped_in_mid_trial(tmp_path: Path, accelerator: str) -> None:
-    """For half as long as the trial takes: no clean slice holds any of that."""
+    """For half as long as the trial takes: no clean slice holds any of that, and the trial counts
+    all the same for no figure."""
 
     def stop(one: Guest) -> None:
         one.suspend()
@@ -113,6 +114,8 @@ def test_a_guest_that_is_stopped_in_mid_trial(tmp_path: Path, accelerator: str) 
         assert alone.value and stopped.value and stopped.end is not None
         delivered = stopped.end.metrics["operations_per_second_makespan"]
         assert delivered is not None and delivered < 0.75 * stopped.value, "it was not stopped"
+        assert STOPPED in reason_codes(stopped) and stopped.verdict is Verdict.DISTURBED
+        assert (stopped.end.disturbance.stopped_s or 0.0) > DURATION_S / 4
         ratios.append(stopped.value / alone.value)
         if abs(ratios[-1] - 1) < CLOSE_RATIO[accelerator]:
             return

@@ -11,7 +11,7 @@ from hostbench.model.result import ProgramVersion
 from hostbench.model.service import Registration, ServiceTable
 from hostbench.model.table import Table
 from hostbench.plan.suite import ad_hoc_suite
-from hostbench.results.store import new_job_id
+from hostbench.results.ids import new_job_id
 from orchestrator.queue.hosts import HostStore
 from orchestrator.queue.jobs import JobStore
 from orchestrator.queue.record import NewJob

@@ -18,7 +18,7 @@ from hostbench.host.lock import HostLock
 from hostbench.model.job_events import JobEvent
 from hostbench.model.jobs import JobView, StackState
 from hostbench.model.result import ResultDocument
-from hostbench.results.store import is_job_id
+from hostbench.results.ids import is_job_id
 from orchestrator.api.events import WATCHERS_MOST
 from tests.orchestrator.conftest import HOST, Stack
 from tests.patience import PATIENCE_S, wait_until

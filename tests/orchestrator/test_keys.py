@@ -1,4 +1,5 @@
-"""Named keys of users: roles, made and taken away while the orchestrator runs, and who did what."""
+"""Keys with names: of users, with roles, and of hosts; made and taken away while the orchestrator
+runs, and who did what."""
 
 import json
 import subprocess
@@ -9,15 +10,20 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.faults.stack import SHORT_THEN_LONG, StackParts
+from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts
 from tests.machine_code import ROOT
+from tests.patience import wait_until
 from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY, OrchestratorProcess
+
+SOME_SECONDS = {**SHORT, "params": {"threads": 1, "duration_s": 8, "warmup_s": 0}}
 
 
 @pytest.fixture
 def orchestrator(tmp_path: Path) -> Iterator[OrchestratorProcess]:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/keys").write_text("# nobody yet\n")
+    (tmp_path / "secrets/host_keys").write_text("# none yet\n")
+    (tmp_path / ".env").write_text("HOSTBENCH_HOST=bench-1\n")
     with StackParts(tmp_path) as stack:
         one = stack.orchestrator(HOSTBENCH_KEYS_FILE=str(tmp_path / "secrets/keys"))
         stack.host(one)
@@ -94,5 +100,56 @@ def test_a_file_of_keys_that_is_wrong(tmp_path: Path, orchestrator: Orchestrator
     orchestrator.client.get("/jobs").raise_for_status()
     assert '"event": "keys_unreadable"' in orchestrator.log
     assert "is missing; run: make env" in make_key(tmp_path, "ann", "viewer", code=3)
-    assert "is none; give viewer" in make_key(tmp_path, "ann", "admin", code=2)
+    assert "is not a role; give viewer" in make_key(tmp_path, "ann", "admin", code=2)
     assert "is not a name" in make_key(tmp_path, "a b", "viewer", code=2)
+
+
+def test_a_host_has_a_key_of_its_own(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    for name in ("keys", "host_keys", "service_key"):
+        (secrets / name).write_text("# none yet\n")
+    (tmp_path / ".env").write_text("HOSTBENCH_HOST=bench-1\n")
+    first = make_key(tmp_path, "bench-1", "host")
+    second = make_key(tmp_path, "bench-2", "host")
+    assert (secrets / "service_key").read_text().strip() == first, "this host's services read it"
+    with StackParts(tmp_path) as stack:
+        orchestrator = stack.orchestrator(HOSTBENCH_HOST_KEYS_FILE=str(secrets / "host_keys"))
+        stack.host(orchestrator, HOSTBENCH_SERVICE_KEY_FILE=str(secrets / "service_key"))
+
+        def register(key: str, host: str, url: str = "http://127.0.0.1:9") -> httpx.Response:
+            body = {"host": host, "subsystem": "net", "url": url, "instance": "5d41402abc4b2a76"}
+            headers = {"Authorization": f"Bearer {key}"}
+            return httpx.post(f"{orchestrator.url}/hosts", headers=headers, json=body)
+
+        # The key of a host registers no other, and the orchestrator calls nobody for it.
+        refused = register(second, "bench-1")
+        assert (refused.status_code, refused.json()["code"]) == (403, "other_host")
+        assert "HOSTBENCH_HOST=bench-2" in refused.json()["detail"]
+        assert register(second, "bench-2").json()["code"] == "unreachable"
+        assert register(SERVICE_KEY, "bench-1").status_code == 401
+        # Nor does it send the key in clear to where others may listen.
+        for url in (
+            "http://192.0.2.8:8004",
+            "http://bench-2.example.org:8004",
+            "http://[2001:db8::8]",
+        ):
+            assert register(second, "bench-2", url).json()["code"] == "in_clear", url
+
+        # Changed in mid-trial, the job goes on, and the host registers with the new key.
+        job = orchestrator.submit(**SOME_SECONDS)
+        stack.service("bench-1").wait_for_program()
+        another = make_key(tmp_path, "bench-1", "host")
+        assert orchestrator.wait_for(job)["state"] == "succeeded"
+        assert register(first, "bench-1").status_code == 401
+        again = orchestrator.submit(**SHORT)
+        assert orchestrator.wait_for(again)["state"] == "succeeded"
+
+        # Taken away, its host is called no more; with another one its job begins.
+        make_key(tmp_path, "bench-1", "none")
+        waits = orchestrator.submit(**SHORT)
+        wait_until(lambda: "bench-1 has no key" in (orchestrator.job(waits)["reason"] or ""))
+        make_key(tmp_path, "bench-1", "host")
+        assert orchestrator.wait_for(waits)["state"] == "succeeded"
+        for secret in (first, second, another):
+            assert secret not in orchestrator.log + stack.service("bench-1").log

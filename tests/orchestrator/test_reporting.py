@@ -12,12 +12,13 @@ from structlog.testing import capture_logs
 from hostbench.base.errors import HostbenchError, ResourceError
 from hostbench.results.store import JobDirectory
 from hostbench.web.problem import Problem
+from orchestrator.results.apart import OneAtATime
 from orchestrator.results.reporting import Reporter
 from tests.unit.report_documents import sampled_run, stored
 
 
 def made(directory: JobDirectory) -> bytes:
-    return asyncio.run(Reporter().page(directory, keep=False))
+    return asyncio.run(Reporter(OneAtATime()).page(directory, keep=False))
 
 
 def test_a_document_that_was_edited_is_refused_in_a_line(tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_an_error_in_the_code_is_logged(tmp_path: Path, monkeypatch: pytest.Monk
         made(directory)
     assert raised.value.details.status == 500 and directory.id in raised.value.details.detail
     (line,) = logged
-    assert line["event"] == "page_failed" and "zip()" in line["errors"]
+    assert line["event"] == "making_failed" and "zip()" in line["errors"]
 
 
 def test_a_page_that_is_too_large_ends_and_not_the_server(

@@ -41,6 +41,7 @@ class RunningTrial:
         self._request = {"id": trial_id, **(request or LONG)}
         self._renewing = threading.Event()
         self._started = threading.Event()
+        self._renewed = threading.Event()
         self.ended = threading.Event()
         self._threads = [threading.Thread(target=self._read), threading.Thread(target=self._renew)]
         for thread in self._threads:
@@ -72,7 +73,8 @@ class RunningTrial:
         with self._service.another_client() as client:
             while not self._renewing.wait(RENEW_S):
                 with contextlib.suppress(httpx.HTTPError):
-                    client.put(f"/trials/{self.id}/lease")
+                    if client.put(f"/trials/{self.id}/lease").is_success:
+                        self._renewed.set()
 
     def forget_the_lease(self) -> None:
         """No renewal from now on."""
@@ -82,6 +84,12 @@ class RunningTrial:
         """Returns when the first line is there, or when there will be none."""
         assert self._started.wait(PATIENCE_S)
         self._service.make_programs_yield()
+        return self
+
+    def renewed(self) -> Self:
+        """Returns when a renewal has succeeded, so that its caller is one whom the service knows:
+        an orchestrator is, by what it asked before the trial."""
+        assert self._renewed.wait(PATIENCE_S)
         return self
 
     def finish(self, seconds: float = PATIENCE_S) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from typing import Any, cast
 import httpx
 import pytest
 from prometheus_client import Counter
-from pydantic import SecretStr
 
 from hostbench.model.service import Registered, Registration
 from hostbench.programs.program import LIST_TIMEOUT_S
@@ -22,6 +21,7 @@ from hostbench.remote import client as remote
 from hostbench.service import registration
 from hostbench.service.__main__ import GRACE_S
 from hostbench.service.registration import RENEW_S
+from hostbench.web.keys import OwnKey
 from tests.faults.command import scripted_programs
 from tests.patience import SOON_S, wait_until
 from tests.service.conftest import StartService, behaving, check_and_stop
@@ -142,7 +142,6 @@ def test_a_service_that_is_looked_at_for_long_registers(
     one = registry(free_port(), answer_s=1.0)
     settings = SimpleNamespace(
         orchestrator_url=f"http://127.0.0.1:{one._server.server_port}",
-        service_key=SecretStr("k"),
         url="http://127.0.0.1:1", ca_file=None, host="bench-1", subsystem="gpu",
         lock=tmp_path / "lock",
     )  # fmt: skip
@@ -153,6 +152,7 @@ def test_a_service_that_is_looked_at_for_long_registers(
     outcomes = Counter("tried", "", ("outcome",), registry=None)
     registrar = registration.Registrar(
         cast(Any, settings),
+        OwnKey("k", None),
         cast(Any, SimpleNamespace(quiet=quiet)),
         cast(Any, SimpleNamespace(registrations=outcomes)),
     )

@@ -60,6 +60,11 @@ FORBIDDEN = [
         "",
         "hostbench.novelty",
     ),
+    (
+        "hostbench/results/ids.py",
+        "def late() -> None:\n    from hostbench.results.store import JobDirectory",
+        "No cycles are allowed in hostbench.results",
+    ),
 ]
 
 

@@ -75,6 +75,25 @@ def test_what_exists_stays(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
+def test_the_host_has_its_key(fresh: Path) -> None:
+    def keys() -> list[str]:
+        return (fresh / "secrets/host_keys").read_text().splitlines()[1:]
+
+    key = (fresh / "secrets/service_key").read_text().strip()
+    assert keys() == [f"{os.uname().nodename} {key}"]
+    (fresh / "secrets/host_keys").chmod(0o644)
+    with (fresh / "secrets/host_keys").open("a") as file:
+        file.write("bench-2 its-own-long-key\n")
+    # Under another name it keeps its key, and the key is for that name alone.
+    env = fresh / ".env"
+    env.write_text(env.read_text().replace(f"HOST={os.uname().nodename}", "HOST=bench-1"))
+    assert "secrets/host_keys" in make_env(fresh)
+    assert keys() == ["bench-2 its-own-long-key", f"bench-1 {key}"]
+    (fresh / "secrets/service_key").unlink()
+    make_env(fresh)
+    assert keys()[1] == "bench-1 " + (fresh / "secrets/service_key").read_text().strip() != key
+
+
 def test_what_is_deleted_is_made_anew(made: Path) -> None:
     before = contents(made)
     (made / "secrets/server.pem").unlink()

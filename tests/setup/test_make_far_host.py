@@ -73,9 +73,6 @@ def test_its_settings(far: Path) -> None:
 def test_its_certificate_is_for_its_address(far: Path, stack: Path) -> None:
     ca = (far / "secrets/ca.pem").read_bytes()
     assert ca == (stack / "secrets/ca.pem").read_bytes()
-    assert (far / "secrets/service_key").read_bytes() == (
-        stack / "secrets/service_key"
-    ).read_bytes()
     assert (far / "secrets/server.key").read_bytes() != (stack / "secrets/server.key").read_bytes()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(far / "secrets/server.pem", far / "secrets/server.key")
@@ -86,6 +83,23 @@ def test_its_certificate_is_for_its_address(far: Path, stack: Path) -> None:
         text=True,
     )
     assert checked.returncode == 0, checked.stderr
+
+
+def test_its_key_is_its_own(far: Path, stack: Path) -> None:
+    def keys() -> dict[str, str]:
+        lines = (stack / "secrets/host_keys").read_text().splitlines()
+        return dict(line.split() for line in lines if not line.startswith("#"))
+
+    before = keys()
+    here = (stack / "secrets/service_key").read_text().strip()
+    assert before[NAME] == (far / "secrets/service_key").read_text().strip() != here
+    assert here in before.values() and len(before) == 2
+    # Made again it is the same, and `make env` leaves it.
+    run(stack)
+    subprocess.run([SCRIPTS / "make-env.sh", stack], check=True, stdout=subprocess.DEVNULL)
+    assert keys() == before
+    own = run(stack, name=next(name for name in before if name != NAME))
+    assert own.returncode == 2 and "is this machine's own" in own.stderr
 
 
 def test_ipv6(tmp_path: Path) -> None:

@@ -1,10 +1,23 @@
-"""The table of what can go wrong names tests that are there."""
+"""The page has each container of compose.yaml, and its table of what can go wrong names tests that
+are there."""
 
 import re
+
+import yaml
 
 from tests.machine_code import ROOT
 
 HEADING = "## What can go wrong, and what happens then"
+CONTAINERS = "## What runs"
+
+
+def test_each_container_has_its_row() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    section = page.partition(CONTAINERS)[2].partition("\n## ")[0]
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    assert set(re.findall(r"^\| ([a-z]+) \|", section, re.MULTILINE)) - {"container"} == set(
+        compose["services"]
+    )
 
 
 def test_each_row_of_what_can_go_wrong_has_its_tests() -> None:

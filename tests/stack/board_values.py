@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from grafana.queries import BoardQuery
-from hostbench.model.registry import built_in_names
-from hostbench.model.result import CaseResult, ResultDocument, TrialRecord
+from hostbench.model.registry import built_in_names, find_subsystem
+from hostbench.model.result import CaseResult, ResultDocument, TrialRecord, Verdict
 from hostbench.results.document import planned_label
 from orchestrator.influx.client import Series
 
@@ -100,7 +100,10 @@ class Expected:
             ("overview", "hostbench's own use of the CPU"): self._own_use_median,
             ("overview", "Lowest share of the limit"): lambda _: self._worst("efficiency"),
             ("overview", "Lowest share delivered"): lambda _: self._worst("delivered_ratio"),
-            ("overview", "Share of the limit, by workload"): self._by_workload,
+            ("overview", "Each subsystem in a line"): self._lines,
+            ("overview", "Lowest share of the limit, by workload"): lambda _: self._over_cases(
+                "min", min, "efficiency", "workload"
+            ),
             ("overview", "Latest result of every case"): self._table,
             ("overview", "Jobs"): self._jobs,
             ("cpu", "Highest rate by type"): lambda _: self._highest(RATE, "max", "dtype"),
@@ -264,6 +267,44 @@ class Expected:
 
     def _worst(self, field: str) -> list[Row]:
         return self._over_cases("min", min, field, "host", "subsystem")
+
+    def _lines(self, ref: str) -> list[Row]:
+        by_subsystem: dict[str, list[CaseResult]] = {}
+        for case in self.sound:
+            by_subsystem.setdefault(case.workload.partition(".")[0], []).append(case)
+        lines = {"A": self._best_of_foremost, "B": self._lowest_of, "C": self._most_taken}
+        rows = ((name, lines[ref](name, cases)) for name, cases in by_subsystem.items())
+        return [{"host": self.host, "subsystem": name, **row} for name, row in rows if row]
+
+    def _best_of_foremost(self, subsystem: str, cases: Sequence[CaseResult]) -> Row:
+        foremost = f"{subsystem}.{find_subsystem(subsystem).headlines[0]}"
+        usable = [
+            case
+            for case in cases
+            if case.workload == foremost and case.verdict in (Verdict.CLEAN, Verdict.NOISY)
+        ]
+        if not usable:
+            return {}
+        best = max(usable, key=lambda case: case.metrics[case.primary].statistics.median)
+        figure = {"value": self._fields(best)["value"], "unit": self._unit(best)}
+        return {**figure, **self._tags(best, "workload", "label")}
+
+    def _lowest_of(self, _subsystem: str, cases: Sequence[CaseResult]) -> Row:
+        fields = [self._fields(case) for case in cases]
+        return {
+            name: min(found)
+            for name in ("efficiency", "delivered_ratio")
+            if (found := [one[name] for one in fields if name in one])
+        }
+
+    @staticmethod
+    def _most_taken(_subsystem: str, cases: Sequence[CaseResult]) -> Row:
+        found = [one for case in cases if (one := case.condition) and one.share is not None]
+        if not found:
+            return {}
+        most = max(found, key=lambda one: one.share or 0.0)
+        culprit = {} if most.culprit is None else {"culprit": most.culprit}
+        return {"share": most.share, "condition": most.state.value, **culprit}
 
     def _by_workload(self, _ref: str) -> list[Row]:
         return self._over_cases("median", statistics.median, "efficiency", "workload")

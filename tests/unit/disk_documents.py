@@ -22,18 +22,17 @@ from hostbench.model.result import (
     CaseResult,
     PeerResult,
     PlannedCase,
-    ProgramVersion,
     Record,
     ResultDocument,
     TrialRecord,
     Verdict,
 )
-from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.suite import Repeats
 from hostbench.model.table import Direction, Metric
 from hostbench.model.trial import TrialFailed
 from hostbench.plan.label import param_word
 from hostbench.plan.workloads import case_hash
-from tests.unit.records import bare_trial, end, session, start
+from tests.unit.records import bare_trial, end, session_of, start
 from tests.unit.report_documents import BEGAN_UNIX_S, done_record, ended
 from tests.unit.report_documents import HOST as BARE_HOST
 
@@ -166,18 +165,13 @@ def run_of(
 ) -> ResultDocument:
     """A document of these cases on such a device."""
     records: list[Record] = [
-        session(
+        session_of(
+            "disk",
             cases,
+            METRICS,
             job="20261123T120000Z-disk-3f2a",
             host=HOST,
             time_unix_s=BEGAN_UNIX_S,
-            programs=(
-                ProgramVersion(
-                    name="disk-bench", subsystem="disk", version="0.1.0", sha256="ef" * 32
-                ),
-            ),
-            suite=Suite(name="disk", cases=tuple(SuiteCase(workload=name) for name in METRICS)),
-            workloads=METRICS,
         )
     ]
     for position, case in enumerate(cases):

@@ -17,16 +17,15 @@ from hostbench.model.old_params import old_meaning
 from hostbench.model.result import (
     CaseRecord,
     PlannedCase,
-    ProgramVersion,
     Record,
     ResultDocument,
     TrialRecord,
 )
-from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.suite import Repeats
 from hostbench.model.table import Direction, Metric
 from hostbench.plan.label import param_word
 from hostbench.plan.workloads import case_hash
-from tests.unit.records import bare_trial, end, session, start
+from tests.unit.records import bare_trial, end, session_of, start
 from tests.unit.report_documents import BEGAN_UNIX_S, HOST, done_record, ended
 
 RATE, BYTES = "operations_per_second", "bytes_per_second"
@@ -95,16 +94,14 @@ def gpu_run(trials: int = 3, *, limits: bool = True, gpu: bool = True) -> Result
     """A case of everything that the section draws; `gpu` False: of a host that has none."""
     cases = tuple(_cases())
     rng = random.Random(5)
-    program = ProgramVersion(name="gpu-bench", subsystem="gpu", version="0.1.0", sha256="ef" * 32)
     records: list[Record] = [
-        session(
+        session_of(
+            "gpu",
             cases,
+            METRICS,
             job="20261123T140000Z-gpu-5d1c",
             host=HOST,
             time_unix_s=BEGAN_UNIX_S,
-            programs=(program,),
-            suite=Suite(name="gpu", cases=tuple(SuiteCase(workload=name) for name in METRICS)),
-            workloads=METRICS,
         )
     ]
     for position, case in enumerate(cases):

@@ -18,17 +18,16 @@ from hostbench.model.result import (
     CaseResult,
     PeerResult,
     PlannedCase,
-    ProgramVersion,
     Reason,
     Record,
     ResultDocument,
     TrialRecord,
     Verdict,
 )
-from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.suite import Repeats
 from hostbench.model.table import Direction, Metric
 from hostbench.plan.workloads import case_hash
-from tests.unit.records import bare_trial, end, session, start
+from tests.unit.records import bare_trial, end, session_of, start
 from tests.unit.report_documents import BEGAN_UNIX_S, HOST, done_record, ended
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -106,18 +105,13 @@ def run_of(
 ) -> ResultDocument:
     """A document of these cases."""
     records: list[Record] = [
-        session(
+        session_of(
+            "mem",
             cases,
+            METRICS,
             job="20261122T120000Z-memory-3f2a",
             host=HOST,
             time_unix_s=BEGAN_UNIX_S,
-            programs=(
-                ProgramVersion(
-                    name="mem-bench", subsystem="mem", version="0.1.0", sha256="cd" * 32
-                ),
-            ),
-            suite=Suite(name="memory", cases=tuple(SuiteCase(workload=name) for name in METRICS)),
-            workloads=METRICS,
         )
     ]
     for position, case in enumerate(cases):

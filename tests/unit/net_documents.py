@@ -21,18 +21,17 @@ from hostbench.model.result import (
     CaseResult,
     PeerResult,
     PlannedCase,
-    ProgramVersion,
     Record,
     ResultDocument,
     TrialRecord,
     Verdict,
 )
-from hostbench.model.suite import Repeats, Suite, SuiteCase
+from hostbench.model.suite import Repeats
 from hostbench.model.table import Direction, Metric
 from hostbench.model.trial import TrialFailed
 from hostbench.plan.label import param_word
 from hostbench.plan.workloads import case_hash
-from tests.unit.records import bare_trial, end, session, start
+from tests.unit.records import bare_trial, end, session_of, start
 from tests.unit.report_documents import BEGAN_UNIX_S, HOST, done_record, ended
 
 KIB = 1 << 10
@@ -182,16 +181,14 @@ def run_of(
     path: Path = LOOPBACK,
 ) -> ResultDocument:
     """A document of these cases over such a path; those with target far_host go over a wire."""
-    program = ProgramVersion(name="net-bench", subsystem="net", version="0.1.0", sha256="cd" * 32)
     records: list[Record] = [
-        session(
+        session_of(
+            "net",
             cases,
+            METRICS,
             job="20261123T120000Z-net-3f2a",
             host=HOST,
             time_unix_s=BEGAN_UNIX_S,
-            programs=(program,),
-            suite=Suite(name="net", cases=tuple(SuiteCase(workload=name) for name in METRICS)),
-            workloads=METRICS,
         )
     ]
     for position, case in enumerate(cases):

@@ -1,6 +1,7 @@
 """Trials, cases and sessions as tests need them: everything has a plain value that can be said
 otherwise."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hostbench.model.events import (
@@ -168,6 +169,21 @@ def session(cases: tuple[PlannedCase, ...] = (), **changes: Any) -> SessionRecor
         "cases": cases or (planned(),),
     }
     return SessionRecord(**(plain | changes))
+
+
+def session_of(
+    subsystem: str,
+    cases: tuple[PlannedCase, ...],
+    workloads: Mapping[str, tuple[Metric, ...]],
+    **changes: Any,
+) -> SessionRecord:
+    """Of a suite of one subsystem, which has these workloads with their metrics."""
+    program = ProgramVersion(
+        name=f"{subsystem}-bench", subsystem=subsystem, version="0.1.0", sha256="cd" * 32
+    )
+    suite = Suite(name=subsystem, cases=tuple(SuiteCase(workload=name) for name in workloads))
+    mine = {"programs": (program,), "suite": suite, "workloads": workloads}
+    return session(cases, **(mine | changes))
 
 
 def done(case: str = "aaaa", stopped: StopReason = StopReason.TARGET_REACHED) -> CaseRecord:

@@ -82,6 +82,26 @@ def test_the_kernel_may_state_a_higher_clock_than_any_case_had() -> None:
     assert "of its limit (clock 50.0 %, work per cycle" in line_words(line)
 
 
+def test_efficiency_cores_are_not_held_against_the_clock_of_the_others() -> None:
+    document = full_run()
+    one, *others = limited(document)
+    plain = stating(document, 2 * CLOCK_HERTZ)
+    hybrid = plain.model_copy(
+        update={"cpu": plain.cpu.model_copy(update={"efficiency_cpus": (8, 9)})}
+    )
+    start = one.trials[0].start
+    assert start is not None
+    placed = start.placement.model_copy(update={"cpus": (8, 9)})
+    trial = one.trials[0].model_copy(
+        update={"events": (start.model_copy(update={"placement": placed}),)}
+    )
+    efficient = slowed(one, 0.6).model_copy(update={"trials": (trial,)})
+    found, *rest = with_clocks((efficient, *others), hybrid)
+    assert found.clock is not None and found.clock.ratio == 1
+    assert found.clock.expected_hertz == pytest.approx(0.6 * CLOCK_HERTZ)
+    assert all(case.clock.ratio == pytest.approx(0.5) for case in rest if case.clock)
+
+
 def test_a_kernel_that_states_less_than_was_measured_is_not_believed() -> None:
     document = full_run()
     cases = with_clocks(document.cases, stating(document, CLOCK_HERTZ / 2))

@@ -4,13 +4,20 @@ from typing import Any
 
 import pytest
 
+from hostbench.judge.clock import held_clock_sentence
 from hostbench.judge.condition import OUTSIDE_HOST, condition_of
 from hostbench.judge.figure import Measured
 from hostbench.judge.overview import line_words, not_delivered_sentence, overview
 from hostbench.judge.statistics import describe
-from hostbench.judge.trial import PARTLY_SHARED_CORE, SHARED_CORE, measured_trial, reason_codes
+from hostbench.judge.trial import (
+    PARTLY_SHARED_CORE,
+    SHARED_CORE,
+    STOPPED,
+    measured_trial,
+    reason_codes,
+)
 from hostbench.judge.verdict import case_verdict
-from hostbench.model.events import OtherProcesses, OthersEvent, Sentinel
+from hostbench.model.events import OtherProcesses, OthersEvent, Sentinel, ThreadReport
 from hostbench.model.result import Condition, ConditionState, TrialRecord, Verdict
 from hostbench.model.subsystem import Sensitivity
 from hostbench.results.document import assemble, replay
@@ -30,6 +37,20 @@ MAKESPAN = RATE_METRIC.model_copy(update={"name": f"{RATE}_makespan", "primary":
 BEST = RATE_METRIC.model_copy(update={"name": f"{RATE}_best", "primary": False})
 METRICS = (RATE_METRIC, MAKESPAN, BEST)
 HOG = OtherProcesses(command="stress-ng", pid=7, processes=2, cpu_s=1.0)
+
+
+# A thread of a loop, which has no slices.
+WAITING = ThreadReport(
+    cpu=0,
+    start_s=0,
+    stop_s=1,
+    cpu_s=0.1,
+    wait_s=0,
+    involuntary_switches=0,
+    slices=0,
+    clean_slices=None,
+    operations=1,
+)
 
 
 def others(cpu_s: float | None, *busiest: OtherProcesses, **changes: Any) -> OthersEvent:
@@ -74,6 +95,45 @@ def test_a_quiet_host_and_one_that_tells_nothing() -> None:
     }
     assert condition(trial(**nothing)).state is ConditionState.UNKNOWN
     assert condition_of(Measured(planned(), METRICS, [])) is None
+
+
+def test_a_host_is_quiet_only_if_what_others_used_is_known() -> None:
+    assert condition(trial(0, others(None))).state is ConditionState.UNKNOWN
+    assert condition(trial(0)).state is ConditionState.UNKNOWN
+    # One of several trials that nobody looked at may have been any.
+    assert condition(trial(0, others(0.0)), trial(1)).state is ConditionState.UNKNOWN
+
+
+def test_a_trial_that_was_stopped_is_no_figure() -> None:
+    for sensitivity in Sensitivity:
+        stopped = trial(0, others(0.0), sensitivity, stopped_s=0.5, delivered=50.0)
+        assert stopped.verdict is Verdict.DISTURBED and reason_codes(stopped) == {STOPPED}
+        assert "nothing of the program ran for 500.0 ms" in stopped.reasons[0].text
+        found = condition(stopped)
+        assert (found.state, found.share) == (ConditionState.STOLEN, 0.5)
+        assert found.culprit == OUTSIDE_HOST and not found.is_sure
+        measured = Measured(planned(), METRICS, [stopped, trial(1, others(0.0), sensitivity)])
+        assert measured.values == [100.0] and measured.delivered_values == [98.0]
+    # Suspended for longer than it ran: the clock of the trial stood still meanwhile.
+    assert condition(trial(0, others(0.0), stopped_s=3600.0)).share == 1.0
+    # A quota stops programs, too, and is counted.
+    assert STOPPED not in reason_codes(trial(stopped_s=0.5, throttled_s=0.6, cpu_ratio=0.4))
+    assert trial(stopped_s=None).verdict is Verdict.CLEAN, "programs of before"
+
+
+def test_a_container_knows_what_was_used_outside_it_in_programs_own_code() -> None:
+    """Of what waits: the kernel's own time may be that of the disk or network that is measured."""
+    for user_s, verdict in ((0.9, Verdict.DISTURBED), (0.0, Verdict.CLEAN)):
+        seen = others(1.0, user_s=user_s, unseen=True)
+        events = (start(), end().model_copy(update={"threads": (WAITING,)}), seen)
+        judged = measured_trial(bare_trial(events=events), METRICS, {}, Sensitivity.WAKING)
+        assert judged.verdict is verdict
+        found = condition(judged)
+        if verdict is Verdict.CLEAN:
+            assert found.state is ConditionState.QUIET
+        else:
+            assert found.share == pytest.approx(0.44)
+            assert found.culprit == "processes outside this container"
 
 
 def sentinel(before: float, after: float) -> Sentinel:
@@ -140,6 +200,14 @@ def test_the_largest_share_wins_and_the_others_stand_beside_it() -> None:
             trial(0, others(0.0, clock_held_s=0.4)),
             ConditionState.THROTTLED, 0.4, "heat or power, by the CPU's own counters",
         ),
+        # While the quota stopped them, others took nothing from them.
+        (
+            trial(
+                0, others(2.0, HOG), begun=start(placement=placement(quota_cpus=0.3)),
+                throttled_s=1.8, cpu_ratio=0.1,
+            ),
+            ConditionState.QUOTA, 0.9, "the CPU quota of 0.3 CPUs of this control group",
+        ),
         # Two of our CPUs, or another guest's, on one core: only the slices tell.
         (trial(0, others(0.0), best=125.0), ConditionState.SHARED, 0.2, OUTSIDE_HOST),
         # The same with a hog that can be seen.
@@ -200,8 +268,8 @@ def first_lines(*trials: TrialRecord) -> list[str]:
     """What the terminal says first of a constructed job of one case."""
     made = session((planned(),), workloads={"cpu.fma": METRICS})
     (case,) = assemble(replay([made, *trials, done()])).cases
-    sentence = not_delivered_sentence([case])
-    return [*([sentence] if sentence else []), *map(line_words, overview([case]))]
+    sentences = (not_delivered_sentence([case]), held_clock_sentence([case]))
+    return [*filter(None, sentences), *map(line_words, overview([case]))]
 
 
 def test_the_first_lines_of_four_hosts() -> None:
@@ -223,10 +291,14 @@ def test_the_first_lines_of_four_hosts() -> None:
     )
     alone = [trial(index, others(0.01), delivered=90.0) for index in range(3)]
     assert first_lines(*alone)[0] == (
-        "Of cpu.fma 2 threads only 90.0 % was delivered; nobody is known to have taken the rest."
+        "Of cpu.fma 2 threads only 90.0 % was delivered; what took the rest is unknown."
     )
     hot = others(0.0, clock_held_s=0.25)
-    assert (
-        "host throttled, 25.0 % (heat or power, by the CPU's own counters)"
-        in first_lines(*(trial(i, hot) for i in range(3)))[0]
-    )
+    assert first_lines(*(trial(i, hot) for i in range(3))) == [
+        "Heat or power held the clock down in 1 case, most of all for 25.0 % of the time of "
+        "cpu.fma 2 threads: the figures are of a lower clock than this CPU could have.",
+        "cpu: 100.0 op/s ± 0.00 % (fma 2 threads); delivered ≥ 98.0 %; host throttled, 25.0 % "
+        "(heat or power, by the CPU's own counters); 1 clean",
+    ]
+    both = others(1.0, HOG, clock_held_s=0.25)
+    assert "held the clock down" in first_lines(trial(0, both, delivered=49.0, cpu_ratio=0.5))[1]

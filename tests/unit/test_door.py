@@ -157,3 +157,17 @@ def test_the_one_that_was_silent_for_longest_makes_room() -> None:
             assert await says(*await connect(), GET) == b"HTTP/1.1 200 OK"
 
     asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_who_has_begun_a_request_is_heard_before_strangers_are() -> None:
+    async def run() -> None:
+        async with served(Door(most=100, of_address_most=6, request_s=NEVER_S)) as connect:
+            # As a TLS handshake: something has come, and the caller is waited for.
+            reader, writer = await connect()
+            writer.write(GET[:5])
+            await asyncio.sleep(0.1)
+            strangers = [await connect() for _ in range(20)]
+            assert await says(reader, writer, GET[5:]) == b"HTTP/1.1 200 OK"
+            assert await is_ended(strangers[0][0])
+
+    asyncio.run(asyncio.wait_for(run(), 60))

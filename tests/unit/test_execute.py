@@ -71,12 +71,12 @@ class Undecided:
     """A program whose `best` is another store each time it is asked."""
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, ParamValue]] = []
+        self.calls: list[dict[str, ParamValue]] = []
         self._stores = iter(("nt", "plain", "libc"))
 
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run."""
-        self.asked.append(dict(trial.params))
+        self.calls.append(dict(trial.params))
         chosen = trial.params.get("store", "best")
         tried = 90.0 if chosen == "best" else None
         if chosen == "best":
@@ -144,7 +144,7 @@ def executed(case: PlannedCase, transport: Any, interrupt: Interrupt) -> Written
 def test_all_trials_of_a_case_measure_what_the_first_one_chose(interrupt: Interrupt) -> None:
     program = Undecided()
     trials = measured(case(), program, interrupt)
-    assert program.asked == [
+    assert program.calls == [
         {"threads": 2},
         {"threads": 2, "store": "nt"},
         {"threads": 2, "store": "nt"},
@@ -156,7 +156,7 @@ class Fallen:
     """A program whose engine and whose number of streams are others each time it may choose."""
 
     def __init__(self, streams: Sequence[ParamValue], automatic: str) -> None:
-        self.asked: list[dict[str, ParamValue]] = []
+        self.calls: list[dict[str, ParamValue]] = []
         self._automatic = automatic
         self._streams = iter(streams)
         self._engines = iter(("io_uring", "libaio", "psync"))
@@ -164,7 +164,7 @@ class Fallen:
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run."""
         asked = dict(trial.params)
-        self.asked.append(dict(trial.params))
+        self.calls.append(dict(trial.params))
         for name, open_, others in (
             ("streams", "best", self._streams),
             (self._automatic, "auto", self._engines),
@@ -186,14 +186,14 @@ def test_numbers_engines_and_paths_are_handed_on_as_well(
     }  # fmt: skip
     measured(case(params=left_open), program, interrupt)
     later = {"threads": 2, "streams": streams[0], automatic: "io_uring"}
-    assert program.asked == [{"threads": 2}, later, later]
+    assert program.calls == [{"threads": 2}, later, later]
 
 
 def test_a_choice_that_was_given_is_left_alone(interrupt: Interrupt) -> None:
     program = Undecided()
     given = case(params=OPEN | {"store": "plain"}, given=("threads", "store"))
     measured(given, program, interrupt)
-    assert program.asked == [{"threads": 2, "store": "plain"}] * 3
+    assert program.calls == [{"threads": 2, "store": "plain"}] * 3
 
 
 def test_a_case_that_is_skipped_asks_no_program_and_no_gate(interrupt: Interrupt) -> None:
@@ -219,7 +219,7 @@ def test_a_case_that_is_skipped_asks_no_program_and_no_gate(interrupt: Interrupt
     (trial,) = written.trials
     assert trial.verdict is Verdict.SKIPPED
     assert [reason.text for reason in trial.reasons] == ["there is no second host"]
-    assert not program.asked
+    assert not program.calls
     record = session((skipped,), workloads=METRICS)
     (result,) = assemble(replay([record, trial, done(stopped=StopReason.SKIPPED)])).cases
     assert result.verdict is Verdict.SKIPPED
@@ -230,20 +230,20 @@ def test_a_case_chooses_for_itself_alone(interrupt: Interrupt) -> None:
     program = Undecided()
     measured(case(), program, interrupt)
     measured(case(case="bbbb"), program, interrupt)
-    assert program.asked[3] == {"threads": 2}
+    assert program.calls[3] == {"threads": 2}
 
 
 def test_a_first_trial_that_failed_hands_nothing_on(interrupt: Interrupt) -> None:
     class Broken(Undecided):
         def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
-            self.asked.append(dict(trial.params))
+            self.calls.append(dict(trial.params))
             yield from ()
             raise TrialFailed("broken", "it broke")
 
     program = Broken()
     (trial,) = measured(case(), program, interrupt)
     assert trial.verdict is Verdict.FAILED
-    assert program.asked == [{"threads": 2}]
+    assert program.calls == [{"threads": 2}]
 
 
 def test_what_the_first_trial_tried_out_stays_in_the_document(interrupt: Interrupt) -> None:

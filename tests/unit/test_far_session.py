@@ -31,12 +31,12 @@ class FarService:
     url = "https://192.0.2.8:8004"
 
     def __init__(self, produce: Produce[bytes]) -> None:
-        self.asked: list[SessionRequest] = []
+        self.requests: list[SessionRequest] = []
         self._produce = produce
         self._wire = Wire("far")
 
     def session(self, request: SessionRequest) -> Following[bytes]:
-        self.asked.append(request)
+        self.requests.append(request)
         return self._wire.follow(self._produce)
 
     def close(self) -> None:
@@ -147,11 +147,11 @@ def test_what_a_session_may_carry(
     with pytest.raises(TrialFailed):
         list(FarTransport(Waiting, far, None, "job", interrupt).run(trial("hostbench", **params)))
     service.close()
-    (asked,) = service.asked
-    assert asked.rate == (rate and pytest.approx(rate)) and asked.bytes == (
+    (request,) = service.requests
+    assert request.rate == (rate and pytest.approx(rate)) and request.bytes == (
         most and pytest.approx(most, abs=1)
     )
-    assert asked.sha256 == PROGRAM.sha256
+    assert request.sha256 == PROGRAM.sha256
 
 
 def test_a_token_is_not_shown() -> None:

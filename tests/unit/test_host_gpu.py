@@ -118,7 +118,7 @@ def test_a_later_program_may_tell_more(programs: Path, tmp_path: Path) -> None:
         ("[]", 0, "prints no list of devices"),
         ('{"devices": [{"index": 0}], "looked": []}', 0, "devices.0.backend"),
         (listing({**H100, "clock_hertz": "fast"}), 0, "devices.0.clock_hertz"),
-        ("{}", 6, "exit code 6; its output: 'trouble'"),
+        ("{}", 6, "exit code 6; build it again with make programs; its output: 'trouble'"),
     ],
 )
 def test_a_program_that_lists_nothing_is_a_reason(

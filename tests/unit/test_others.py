@@ -71,6 +71,8 @@ def test_a_stranger_is_found_and_our_own_are_not(monkeypatch: pytest.MonkeyPatch
     (strangers,) = [one for one in found.busiest if one.command == "stranger"]
     assert (strangers.pid, strangers.processes) == (pid, 1) and strangers.cpu_s >= 0.9
     assert found.cpu_s is not None and found.cpu_s > 0.9 * strangers.cpu_s - 0.1
+    # Next to all that a loop of Python does is in its own code.
+    assert found.user_s is not None and 0.5 * strangers.cpu_s < found.user_s <= found.cpu_s + 0.1
 
 
 def test_who_had_the_disk(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hostbench.model.table import Param
 from hostbench.plan.estimate import Plan
 from hostbench.plan.grid import make_plan
 from hostbench.plan.label import param_title, param_word
-from hostbench.plan.suite import ad_hoc_suite
+from hostbench.plan.suite import ad_hoc_suite, find_suite, load_suite
 from hostbench.plan.workloads import case_hash, subsystems_of
 from tests.unit.records import FMA, TABLE, host, param
 
@@ -351,6 +351,17 @@ def test_unknown_subsystems_are_found_before_programs_are_looked_for() -> None:
     assert subsystems_of(Suite(name="mine", cases=(entry(), entry()))) == ["cpu"]
     with pytest.raises(UsageError, match="no subsystem 'memory'"):
         subsystems_of(Suite(name="mine", cases=(entry(), entry(workload="memory.triad"))))
+
+
+def test_a_published_table_names_a_subsystem_that_is_installed() -> None:
+    suite = load_suite(find_suite("cs553/openstack-haswell"))
+    assert suite.published is not None
+    (first, *_) = suite.published.tables
+    strange = first.model_copy(update={"subsystem": "memory"})
+    published = suite.published.model_copy(update={"tables": (strange,)})
+    message = f"published table {first.name}: there is no subsystem 'memory'; "
+    with pytest.raises(UsageError, match=message):
+        subsystems_of(suite.model_copy(update={"published": published}))
 
 
 def test_a_case_changes_only_the_repeats_it_names() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hostbench.judge.case import grouped_reasons, reason_paragraphs
+from hostbench.judge.case import grouped_reasons, reason_paragraphs, short_reasons
 from hostbench.judge.trial import NOT_IDLE
 from hostbench.model.result import CaseResult, Reason, Verdict
 
@@ -41,3 +41,13 @@ def test_what_many_cases_lack_is_said_once() -> None:
         "cpu.fma, noisy: it is wide.",
         "2 cases: the host was busy.",
     ]
+
+
+def test_in_a_line_each_the_worst_first() -> None:
+    taken = "only 26.0 % of a CPU"
+    cases = [
+        case("cpu.clock", Verdict.CLEAN, ("single_trial", "one trial")),
+        case("cpu.fma", Verdict.DISTURBED, ("cpu", f"4 of 5 trials, such as trial 1: {taken}")),
+        case("cpu.dot", Verdict.DISTURBED, ("cpu", f"3 of 5 trials, such as trial 2: {taken}")),
+    ]
+    assert short_reasons(cases) == [f"2 cases: {taken}", "cpu.clock: one trial"]

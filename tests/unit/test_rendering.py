@@ -1,11 +1,14 @@
 """Tables for people at the width of a terminal."""
 
 import io
+import re
 
 import pytest
 
+from hostbench.cli.render import CASES_IN_FULL, _short_titles, show_result
 from hostbench.cli.render_list import show_jobs
 from hostbench.model.result import JobState, JobSummary, Verdict
+from tests.unit.report_documents import full_run
 
 
 def table(verdicts: dict[Verdict, int], hostname: str = "alpha") -> list[str]:
@@ -44,3 +47,29 @@ def test_a_count_stays_beside_its_verdict(length: int) -> None:
 
 def test_a_job_without_verdicts() -> None:
     assert len(table({})) == 2
+
+
+def test_a_job_of_many_cases_has_a_line_for_each() -> None:
+    """A run of the suite quick has some 50: it fits into 80 lines beside its progress."""
+    document = full_run(trials=3, workloads=("fma", "compare", "linpack"))
+    shown = [case for case in document.cases if case.verdict is not Verdict.SKIPPED]
+    assert len(shown) > CASES_IN_FULL and any(case.peers for case in shown)
+    text = io.StringIO()
+    show_result(document, text)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    # What is wrong is said in full, in four lines a case.
+    wrong = [case for case in shown if case.verdict in (Verdict.FAILED, Verdict.INVALID)]
+    assert wrong and len(lines) - len(shown) - 4 * len(wrong) < 80 - 50
+    words = " ".join(text.getvalue().split())
+    assert re.search(r"likwid-bench 5.2.2: ours/peer 1.\d+ to 1.\d+ in \d+ cases \(", words)
+    assert all(f"{case.title}, {case.verdict}: {case.reasons[0].text}" in words for case in wrong)
+
+
+def test_titles_are_cut_as_long_as_that_tells_them_apart() -> None:
+    assert _short_titles(["one", "cpu.fma fp64 8 threads", "cpu.fma fp64 9 threads"], 12) == [
+        *("one", "cpu.fma fp64 8 threads", "cpu.fma fp64 9 threads")
+    ]
+    assert _short_titles(["cpu.fma 8 threads", "cpu.dot 8 threads"], 10) == [
+        *("cpu.fma 8…", "cpu.dot 8…")
+    ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hostbench.base.units import human
+from hostbench.base.units import human, percent
 from hostbench.model.events import SampleEvent
 from hostbench.model.host import (
     CgroupLimits,
@@ -150,6 +150,18 @@ def test_every_case_has_its_figures(report: Report) -> None:
     assert {row[at] for row in rows} == {NOTHING, *known}
     charts = [block for block in blocks(section(report, "cpu")) if isinstance(block, Chart)]
     assert len(charts) >= 9
+
+
+def test_the_least_difference_stands_with_each_case(report: Report) -> None:
+    spread = section(report, "spread")
+    charts = [block for block in blocks(spread) if isinstance(block, Chart) and block.numbers]
+    table = charts[0].numbers
+    assert table is not None
+    column = [one.title for one in table.columns].index("least difference")
+    case = whole().cases[0]
+    assert case.figure is not None and case.figure.least_difference_ratio is not None
+    shown = next(row for row in table.groups[0].rows if row[0] == case.label)[column]
+    assert shown == percent(case.figure.least_difference_ratio) != "–"
 
 
 def test_the_headline_prefers_figures_that_may_be_used(report: Report) -> None:

@@ -134,6 +134,8 @@ static int open_launches(struct gpu_job *job)
 {
     struct launches *launches = launches_of(job);
     launches->back_to_back = !strcmp(run_choice(job->run, "mode"), "back_to_back");
+    if (launches->back_to_back)
+        run_times_are_means(job->run);
     if (reservoir_init(&launches->calls_s, CALLS_KEPT)) {
         run_reason(job->run, "no memory for the records of a trial");
         return EXIT_RESOURCE;

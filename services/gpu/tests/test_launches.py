@@ -28,6 +28,9 @@ def test_a_trial(backend: str, mode: str) -> None:
     assert 1e-8 < metrics["launch_time_s"] < 1e-2
     assert metrics["launch_time_s"] == metrics["latency_p50_s"]
     assert metrics["latency_min_s"] <= metrics["launch_time_s"] <= metrics["latency_max_s"]
+    # Of a batch only the mean is known, however many launches it has.
+    reason = trial.end["reasons"].get("metrics.latency_p90_s", "")
+    assert ("only means" in reason) == (mode == "back_to_back")
     # The call is a part of the way there and back.
     assert 0 < metrics["launch_call_s"] < metrics["latency_max_s"]
     assert metrics["work_operations"] == pytest.approx(

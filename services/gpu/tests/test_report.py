@@ -9,10 +9,8 @@ from hostbench.model.result import CaseResult, ResultDocument, TrialRecord, Verd
 from hostbench.page.job import report_of
 from hostbench.report.content import (
     BarChart,
-    Block,
     Bullets,
     Chart,
-    Fold,
     Paragraph,
     Part,
     Share,
@@ -23,24 +21,12 @@ from hostbench.report.html import html
 from hostbench.report.markdown import markdown
 from services.gpu.report import report
 from tests.unit.gpu_documents import CARD, NO_GPU, gpu_run
+from tests.unit.report_sections import blocks_of
 
 
 @functools.cache
 def whole() -> ResultDocument:
     return gpu_run()
-
-
-def flat(blocks: tuple[Block, ...]) -> list[Block]:
-    found: list[Block] = []
-    for block in blocks:
-        found.append(block)
-        if isinstance(block, Part | Fold):
-            found += flat(block.blocks)
-    return found
-
-
-def blocks_of(document: ResultDocument) -> list[Block]:
-    return flat(report(document.cases, document).blocks)
 
 
 def said(paragraph: Paragraph) -> str:

@@ -12,11 +12,7 @@ from hostbench.model.result import CaseResult, ResultDocument
 from hostbench.page.job import report_of
 from hostbench.report.content import (
     BarChart,
-    Block,
-    Chart,
     CurveChart,
-    Drawing,
-    Fold,
     Paragraph,
     Part,
     Table,
@@ -25,42 +21,12 @@ from hostbench.report.html import html
 from hostbench.report.markdown import markdown
 from services.mem.report import report
 from tests.unit.memory_documents import GIB, KIB, LIMIT, MIB, memory_run, planned_memory, run_of
+from tests.unit.report_sections import LESS, bars, blocks_of, charts, curves, flat, tables
 
 
 @functools.cache
 def whole() -> ResultDocument:
     return memory_run()
-
-
-def flat(blocks: tuple[Block, ...]) -> list[Block]:
-    found: list[Block] = []
-    for block in blocks:
-        found.append(block)
-        if isinstance(block, Part | Fold):
-            found += flat(block.blocks)
-    return found
-
-
-def blocks_of(document: ResultDocument) -> list[Block]:
-    return flat(report(document.cases, document).blocks)
-
-
-def charts(document: ResultDocument) -> dict[str, Chart]:
-    return {block.title: block for block in blocks_of(document) if isinstance(block, Chart)}
-
-
-def tables(document: ResultDocument) -> dict[str, Table]:
-    return {block.caption: block for block in blocks_of(document) if isinstance(block, Table)}
-
-
-def bars(drawing: Drawing) -> list[tuple[str, list[str]]]:
-    assert isinstance(drawing, BarChart)
-    return [(group.title, [bar.label for bar in group.bars]) for group in drawing.groups]
-
-
-def curves(drawing: Drawing) -> dict[str, list[tuple[float, float]]]:
-    assert isinstance(drawing, CurveChart)
-    return {one.label: [(point.x, point.y) for point in one.points] for one in drawing.curves}
 
 
 def document_of(*cases: tuple[str, Mapping[str, object]], trials: int = 3) -> ResultDocument:
@@ -275,31 +241,7 @@ def test_a_case_that_a_cache_helped_is_no_headline_where_another_is() -> None:
 # ---- whatever a document holds ----
 
 
-def without_figures(case: CaseResult) -> CaseResult:
-    return case.model_copy(update={"metrics": {}, "trials": (), "counted": ()})
-
-
-def primary_only(case: CaseResult) -> CaseResult:
-    kept = {name: one for name, one in case.metrics.items() if name == case.primary}
-    return case.model_copy(update={"metrics": kept})
-
-
-def without_params(case: CaseResult) -> CaseResult:
-    return case.model_copy(update={"params": {}, "given": (), "trials": ()})
-
-
-def with_unknown_limit(case: CaseResult) -> CaseResult:
-    unknown = Limit(value=None, unit="byte/s", reason="SMBIOS is not readable")
-    metrics = {
-        name: one.model_copy(update={"limit": unknown, "efficiency": None})
-        for name, one in case.metrics.items()
-    }
-    return case.model_copy(update={"metrics": metrics})
-
-
-@pytest.mark.parametrize(
-    "change", [without_figures, primary_only, without_params, with_unknown_limit]
-)
+@pytest.mark.parametrize("change", LESS)
 def test_documents_that_say_less(change: Callable[[CaseResult], CaseResult]) -> None:
     cases = tuple(change(case) for case in whole().cases)
     document = whole().model_copy(update={"cases": cases})

@@ -8,19 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from hostbench.model.events import EndEvent, WarningEvent
-from hostbench.model.limit import Limit
+from hostbench.model.events import WarningEvent
 from hostbench.model.result import CaseResult, FarHostRecord, ProgramVersion, ResultDocument
 from hostbench.page.job import report_of
 from hostbench.report.content import (
     BarChart,
-    Block,
     Bullets,
     Chart,
-    Code,
     CurveChart,
     Drawing,
-    Fold,
     Part,
     Table,
     TimeChart,
@@ -31,6 +27,7 @@ from hostbench.report.subsystems import subsystem_reports
 from hostbench.report.timeline import time_section
 from services.net.report import report
 from tests.unit.net_documents import KIB, LOOPBACK, WIRE, Path, net_run, planned_net, run_of
+from tests.unit.report_sections import LESS, charts, curves, flat, parts, rows, tables
 
 
 @functools.cache
@@ -38,51 +35,9 @@ def whole() -> ResultDocument:
     return net_run()
 
 
-def flat(blocks: tuple[Block, ...]) -> list[Block]:
-    found: list[Block] = []
-    for block in blocks:
-        found.append(block)
-        if isinstance(block, Part | Fold):
-            found += flat(block.blocks)
-    return found
-
-
-def blocks_of(document: ResultDocument) -> list[Block]:
-    return flat(report(document.cases, document).blocks)
-
-
-def charts(document: ResultDocument) -> dict[str, Chart]:
-    return {block.title: block for block in blocks_of(document) if isinstance(block, Chart)}
-
-
-def tables(document: ResultDocument) -> dict[str, Table]:
-    return {block.caption: block for block in blocks_of(document) if isinstance(block, Table)}
-
-
-def rows(table: Table) -> dict[tuple[str, str], dict[str, str]]:
-    """The cells by their columns, by group and case."""
-    return {
-        (str(group.title), str(row[0])): {
-            column.title: cell.text if isinstance(cell, Code) else str(cell)
-            for column, cell in zip(table.columns, row, strict=True)
-        }
-        for group in table.groups
-        for row in group.rows
-    }
-
-
-def parts(document: ResultDocument) -> list[str]:
-    return [block.title for block in blocks_of(document) if isinstance(block, Part)]
-
-
 def bars(drawing: Drawing) -> dict[str, list[str]]:
     assert isinstance(drawing, BarChart)
     return {group.title: [bar.label for bar in group.bars] for group in drawing.groups}
-
-
-def curves(drawing: Drawing) -> dict[str, list[tuple[float, float]]]:
-    assert isinstance(drawing, CurveChart)
-    return {one.label: [(point.x, point.y) for point in one.points] for one in drawing.curves}
 
 
 def document_of(
@@ -370,41 +325,7 @@ def test_samples_are_drawn_second_by_second() -> None:
 # ---- whatever a document holds ----
 
 
-def without_figures(case: CaseResult) -> CaseResult:
-    return case.model_copy(update={"metrics": {}, "trials": (), "counted": ()})
-
-
-def primary_only(case: CaseResult) -> CaseResult:
-    kept = {name: one for name, one in case.metrics.items() if name == case.primary}
-    return case.model_copy(update={"metrics": kept})
-
-
-def without_params(case: CaseResult) -> CaseResult:
-    return case.model_copy(update={"params": {}, "given": (), "trials": ()})
-
-
-def without_end(case: CaseResult) -> CaseResult:
-    trials = tuple(
-        trial.model_copy(
-            update={"events": tuple(e for e in trial.events if not isinstance(e, EndEvent))}
-        )
-        for trial in case.trials
-    )
-    return case.model_copy(update={"trials": trials})
-
-
-def with_unknown_limit(case: CaseResult) -> CaseResult:
-    unknown = Limit(value=None, unit="byte/s", reason="veth has no speed of its own")
-    metrics = {
-        name: one.model_copy(update={"limit": unknown, "efficiency": None})
-        for name, one in case.metrics.items()
-    }
-    return case.model_copy(update={"metrics": metrics})
-
-
-@pytest.mark.parametrize(
-    "change", [without_figures, primary_only, without_params, without_end, with_unknown_limit]
-)
+@pytest.mark.parametrize("change", LESS)
 def test_documents_that_say_less(change: Callable[[CaseResult], CaseResult]) -> None:
     cases = tuple(change(case) for case in whole().cases)
     document = whole().model_copy(update={"cases": cases})

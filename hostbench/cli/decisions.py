@@ -1,0 +1,138 @@
+"""The commands that decide: compare. What takes time to import is imported by the command."""
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hostbench.base.errors import UsageError, shown
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.options import EPILOG, Json, Results, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hostbench.decisions.sets import JobFilter
+    from hostbench.model.decision import Comparison
+
+decisions = typer.Typer()
+
+MARGIN_LEAST, MARGIN_MOST = 0.1, 50.0
+
+
+class Require(StrEnum):
+    """What makes exit code 0."""
+
+    NOT_WORSE = "not-worse"
+    DECIDED = "decided"
+    COMPLETE = "complete"
+
+
+SET = "jobs: an id, latest or latest-2, a pattern such as '2026*-quick-*', a result.json, a "
+SET += "directory, or several with commas between them"
+
+
+@decisions.command(epilog=EPILOG)
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help=f"Side A, {SET}.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Side B, given in the same way.")],
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[C]...", help="Further sides, each beside A.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Only jobs of this host.")] = None,
+    suite: Annotated[str | None, typer.Option(help="Only jobs of this suite.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only jobs from then on: 2026-11-20, or 3d ago."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only jobs before then.")
+    ] = None,
+    margin: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Same means: surely within so much. Default: what figures of the subsystem are "
+            "measured to, 2 to 10.",
+        ),
+    ] = None,
+    require: Annotated[
+        Require,
+        typer.Option(
+            help="Exit code 0 for: not-worse, whatever is undecided; decided, every figure that "
+            "can be compared; complete, every case of either side."
+        ),
+    ] = Require.DECIDED,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether figures of one set of jobs differ from those of another.
+
+    With four jobs a side, or six earlier ones of the host, it decides; else it says how many more
+    it takes.
+    """
+    from hostbench.decisions.compare import compare as compare_jobs
+    from hostbench.decisions.index import FigureIndex
+    from hostbench.decisions.sets import compared_sides
+    from hostbench.results.index import results_directory
+
+    wanted = _filter(host, suite, since, until)
+    room = None if margin is None else _margin(margin)
+    with FigureIndex(results_directory(results)) as index:
+        found = []
+        for name in (b, *(more or ())):
+            given = compared_sides((a, name), index, wanted)
+            found.append(
+                compare_jobs(*given.sides, names=(a, name), earlier=given.earlier, margin=room)
+            )
+    if as_json:
+        print_json({"comparisons": [one.model_dump(mode="json") for one in found]})
+    else:
+        from hostbench.cli.render_compare import show_comparison
+
+        for one in found:
+            show_comparison(one, sys.stdout)
+    raise typer.Exit(_exit_code(found, require))
+
+
+def _exit_code(found: "Sequence[Comparison]", require: Require) -> ExitCode:
+    from hostbench.model.decision import Word
+
+    words = {one.word for one in found}
+    cases = {case.word for one in found for case in one.cases}
+    if Word.WORSE in words:
+        return ExitCode.WORSE
+    if Word.NOT_COMPARABLE in words or (
+        require is Require.COMPLETE and Word.NOT_COMPARABLE in cases
+    ):
+        return ExitCode.NOT_COMPARABLE
+    if Word.UNDECIDED in words and require is not Require.NOT_WORSE:
+        return ExitCode.UNDECIDED
+    return ExitCode.OK
+
+
+def _filter(
+    host: str | None, suite: str | None, since: str | None, until: str | None
+) -> "JobFilter":
+    from hostbench.decisions.sets import JobFilter, moment
+
+    return JobFilter(
+        host=host,
+        suite=suite,
+        since_unix_s=None if since is None else moment("--since", since),
+        until_unix_s=None if until is None else moment("--until", until),
+    )
+
+
+def _margin(text: str) -> float:
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = 0.0
+    if not MARGIN_LEAST <= percent <= MARGIN_MOST:
+        raise UsageError(
+            f"--margin {shown(text)} is no share; give percent from {MARGIN_LEAST:g} to "
+            f"{MARGIN_MOST:g}, such as 2"
+        )
+    return percent / 100

@@ -1,0 +1,1 @@
+"""Decisions from the figures of several jobs: did it change, and what else did."""

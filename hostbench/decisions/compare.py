@@ -1,0 +1,285 @@
+"""Whether the figures of one set of jobs differ from those of another (docs/comparing.md).
+
+The unit of evidence is the job: trials of one job share its boot and its moment, and agree better
+with each other than with those of the next. With four jobs a side and more the arrangements of the
+jobs are the test (hostbench.decisions.permutation). With fewer, other jobs of the same host join
+in: whether any of them, put in the place of these, would look as different.
+"""
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hostbench.base.units import plural
+from hostbench.decisions.change import Difference, change
+from hostbench.decisions.facts import fact_differences
+from hostbench.decisions.method import method_change
+from hostbench.decisions.permutation import CLASS_DEGREES, Column, Judged, two_sides
+from hostbench.judge.statistics import NORMAL
+from hostbench.model.decision import (
+    COMPARISON_CONFIDENCE,
+    CaseChange,
+    CaseFigure,
+    Change,
+    Comparison,
+    FigureKind,
+    JobFigures,
+    Side,
+    Word,
+)
+from hostbench.model.registry import subsystems
+from hostbench.model.subsystem import Subsystem
+
+# With three there is no arrangement as rare as one in twenty.
+JOBS_LEAST = 4
+# Of eight jobs 28 pairs can be made, and of 28 one may be as rare as one in twenty.
+EARLIER_LEAST = 6
+# Within it two jobs of a guest share what its neighbours did: benchmarks/trust's rounds are apart
+# as far.
+MOMENT_S = 20 * 60
+# From so many on each side the drift is in the spread that the jobs themselves show.
+MOMENTS_KNOWN = 4
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One figure of one case on both sides, and in earlier jobs where those are needed: logarithms
+    by job, None where a job has none."""
+
+    case: CaseFigure
+    kind: FigureKind
+    a: tuple[float | None, ...]
+    b: tuple[float | None, ...]
+    others: tuple[float | None, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """Figures of one have spreads that are alike."""
+        return f"{self.case.subsystem}.{self.kind}"
+
+    @property
+    def present(self) -> tuple[list[float], list[float]]:
+        """The logarithms there are on either side."""
+        return [v for v in self.a if v is not None], [v for v in self.b if v is not None]
+
+    @property
+    def degrees(self) -> int:
+        """By how many degrees of freedom the spread between jobs is known."""
+        groups = (*self.present, [v for v in self.others if v is not None])
+        return sum(len(logs) - 1 for logs in groups if logs)
+
+
+def compare(
+    a: Sequence[JobFigures],
+    b: Sequence[JobFigures],
+    *,
+    names: tuple[str, str],
+    earlier: Sequence[JobFigures] = (),
+    margin: float | None = None,
+) -> Comparison:
+    """Side `b` beside side `a`, each of one job at least, and no job on both. `earlier`: other jobs
+    of their hosts, which tell the spread between jobs. `margin`: the share of 1 that an interval
+    must lie within to be called same, None: what the subsystem's figures are expected to reach."""
+    cases, pairs = _pairs(a, b)
+    changes: dict[str, dict[FigureKind, Change]] = {}
+    for pair, difference in zip(pairs, _differences(pairs, a, b, earlier), strict=True):
+        logs_a, logs_b = pair.present
+        changes.setdefault(pair.case.case, {})[pair.kind] = change(
+            difference,
+            pair.case.direction,
+            margin or _usual_margin(pair.case.subsystem),
+            (math.exp(statistics.median(logs_a)), math.exp(statistics.median(logs_b))),
+            (len(logs_a), len(logs_b)),
+            jobs_least=JOBS_LEAST,
+        )
+    judged = tuple(_case_change(case, why_not, changes) for case, why_not in cases)
+    return Comparison(
+        word=summed_up(one.word for one in judged),
+        a=_side(names[0], a),
+        b=_side(names[1], b),
+        earlier=len(earlier) if min(len(a), len(b)) < JOBS_LEAST else 0,
+        facts=tuple(fact_differences(a, b)),
+        cases=judged,
+    )
+
+
+def summed_up(words: Iterable[Word]) -> Word:
+    """One word for many: see Comparison."""
+    found = set(words)
+    for word in (Word.WORSE, Word.UNDECIDED, Word.BETTER, Word.SAME):
+        if word in found:
+            return word
+    return Word.NOT_COMPARABLE
+
+
+def _case_change(
+    case: CaseFigure, why_not: str | None, changes: Mapping[str, dict[FigureKind, Change]]
+) -> CaseChange:
+    own = changes.get(case.case, {})
+    return CaseChange(
+        case=case.case,
+        title=case.title,
+        unit=case.unit,
+        direction=case.direction,
+        word=summed_up(one.word for one in own.values()),
+        changes=own,
+        reason=None if own else why_not,
+    )
+
+
+def _side(name: str, jobs: Sequence[JobFigures]) -> Side:
+    return Side(
+        name=name,
+        jobs=tuple(job.job for job in jobs),
+        hosts=tuple(dict.fromkeys(job.host for job in jobs)),
+    )
+
+
+def _usual_margin(subsystem: str) -> float:
+    known = subsystems().get(subsystem)
+    return known.target_half_width if known else Subsystem.target_half_width
+
+
+def _pairs(
+    a: Sequence[JobFigures], b: Sequence[JobFigures]
+) -> tuple[list[tuple[CaseFigure, str | None]], list[_Pair]]:
+    """Every case of either side, with why it is not comparable; and the pairs of figures."""
+    cases: list[tuple[CaseFigure, str | None]] = []
+    pairs = []
+    order: dict[str, CaseFigure] = {}
+    for job in (*a, *b):
+        for case in job.cases.values():
+            order.setdefault(case.case, case)
+    for name, case in order.items():
+        both = _of_case(a, name), _of_case(b, name)
+        missing = [side for side, jobs in zip("AB", both, strict=True) if not jobs]
+        if missing:
+            cases.append((case, f"no job of side {missing[0]} has this case"))
+            continue
+        factor, why_not = method_change(case, both[0], both[1])
+        found = [] if why_not else list(_pairs_of(case, a, b, factor))
+        pairs += found
+        cases.append((case, why_not or _nothing_usable(both, name)))
+    return cases, pairs
+
+
+def _of_case(jobs: Iterable[JobFigures], case: str) -> list[JobFigures]:
+    return [job for job in jobs if case in job.cases]
+
+
+def _pairs_of(
+    case: CaseFigure, a: Sequence[JobFigures], b: Sequence[JobFigures], factor: float
+) -> Iterator[_Pair]:
+    shift = math.log(factor)
+    for kind in FigureKind:
+        logs = [
+            tuple(None if (log := _log(job, case.case, kind)) is None else log + by for job in side)
+            for side, by in ((a, shift), (b, 0.0))
+        ]
+        if all(any(log is not None for log in side) for side in logs):
+            yield _Pair(case, kind, logs[0], logs[1])
+
+
+def _log(job: JobFigures, case: str, kind: FigureKind) -> float | None:
+    figure = job.cases.get(case)
+    value = figure.value(kind) if figure else None
+    return None if value is None else math.log(value)
+
+
+def _nothing_usable(sides: tuple[list[JobFigures], list[JobFigures]], case: str) -> str:
+    """Why no figure of a case that both sides have may be compared."""
+    for side, jobs in zip("AB", sides, strict=True):
+        figures = [job.cases[case] for job in jobs]
+        if not any(one.undisturbed or one.delivered for one in figures):
+            why = next((one.why_not for one in figures if one.why_not), None)
+            return f"no job of side {side} has a figure of it: {why or 'there is none above 0'}"
+    return "the sides have no figure of the same kind: one was disturbed wherever the other was not"
+
+
+def _differences(
+    pairs: Sequence[_Pair],
+    a: Sequence[JobFigures],
+    b: Sequence[JobFigures],
+    earlier: Sequence[JobFigures],
+) -> list[Difference]:
+    """How each figure differs: those with enough jobs on both sides together, and the others
+    together, which earlier jobs are there for; each of the two with its part of the error rate."""
+    drift = _Drift(pairs, a, b)
+    many = [pair for pair in pairs if min(map(len, pair.present)) >= JOBS_LEAST]
+    few = [
+        _with_earlier(pair, earlier) for pair in pairs if min(map(len, pair.present)) < JOBS_LEAST
+    ]
+    few = [pair for pair in few if sum(log is not None for log in pair.others) >= EARLIER_LEAST]
+    confidence = COMPARISON_CONFIDENCE if not many or not few else (1 + COMPARISON_CONFIDENCE) / 2
+    judged: dict[tuple[str, FigureKind], Difference] = {}
+    for some in (many, few):
+        columns = [Column(pair.group, (*pair.a, *pair.b, *pair.others)) for pair in some]
+        seed = "".join(job.job for job in (*a, *b))
+        found = two_sides(columns, len(a), len(b), confidence=confidence, seed=seed) if some else ()
+        for pair, one in zip(some, found or (), strict=bool(found)):
+            judged[pair.case.case, pair.kind] = drift.widened(pair, one)
+    return [judged.get((pair.case.case, pair.kind)) or _undecided(pair) for pair in pairs]
+
+
+def _with_earlier(pair: _Pair, earlier: Sequence[JobFigures]) -> _Pair:
+    return replace(pair, others=tuple(_log(job, pair.case.case, pair.kind) for job in earlier))
+
+
+def _undecided(pair: _Pair) -> Difference:
+    logs_a, logs_b = pair.present
+    value = statistics.fmean(logs_b) - statistics.fmean(logs_a)
+    why = (
+        f"{plural(len(logs_a), 'job')} beside {len(logs_b)} cannot tell how far two jobs lie "
+        f"apart where nothing changed; measure {JOBS_LEAST} on each side, or have {EARLIER_LEAST} "
+        "earlier jobs of the host with this figure"
+    )
+    return Difference(value, None, None, reason=why)
+
+
+class _Drift:
+    """By how much figures of a guest wander between moments, which the jobs of a side that were
+    measured in one moment do not show."""
+
+    def __init__(
+        self, pairs: Sequence[_Pair], a: Sequence[JobFigures], b: Sequence[JobFigures]
+    ) -> None:
+        moments = [_moments(side) for side in (a, b)]
+        guests = any(job.is_guest for job in (*a, *b))
+        counts = guests and min(moments) < MOMENTS_KNOWN and not _in_turn(a, b)
+        self._factor = math.sqrt(sum(1 / n for n in moments)) if counts else 0.0
+        classes = len({pair.group for pair in pairs}) or 1
+        self._quantile = NORMAL.inv_cdf(1 - (1 - COMPARISON_CONFIDENCE) / 2 / classes)
+
+    def widened(self, pair: _Pair, judged: Judged) -> Difference:
+        """The difference, with the drift in its interval and its error."""
+        known = subsystems().get(pair.case.subsystem)
+        drift = self._factor * (known.guest_spread.drift_ratio if known else 0.0)
+        # Of what repeats to the last digit on all jobs, any difference is one.
+        half = judged.quantile * judged.error if judged.error else 0.0
+        return Difference(
+            value=judged.difference,
+            half=math.hypot(half, self._quantile * drift),
+            error=math.hypot(judged.error, drift),
+            degrees=pair.degrees + CLASS_DEGREES,
+        )
+
+
+def _moments(jobs: Sequence[JobFigures]) -> int:
+    """How many moments the jobs were measured in."""
+    moments, last_s = 0, -math.inf
+    for created_s in sorted(job.created_unix_s for job in jobs):
+        if created_s - last_s >= MOMENT_S:
+            moments, last_s = moments + 1, created_s
+    return moments
+
+
+def _in_turn(a: Sequence[JobFigures], b: Sequence[JobFigures]) -> bool:
+    """Whether the sides were measured in turn, A B B A or A B A B, so that both had the same of
+    every moment."""
+    marked = sorted(
+        [(job.created_unix_s, 1) for job in a] + [(job.created_unix_s, -1) for job in b]
+    )
+    lead = [abs(ahead) for ahead in itertools.accumulate(step for _, step in marked)]
+    return len(a) == len(b) and max(lead) <= 2

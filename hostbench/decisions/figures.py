@@ -1,0 +1,121 @@
+"""The figures of a job that may be compared, and the facts that stand beside them.
+
+They are read from the document's JSON and not through its models: of a job of 600 cases those
+check ten thousand trials, of which a decision needs none.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hostbench.base.units import exact_bytes, human
+from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.model.host import HostInventory
+from hostbench.model.result import USABLE, Verdict
+
+# So much of a program's or a document's hash tells two apart.
+HASH_SHOWN = 12
+_ON_OFF = {True: "on", False: "off"}
+
+
+def job_figures(document: Mapping[str, Any]) -> JobFigures:
+    """What decisions need of a result document, which is the JSON of a ResultDocument."""
+    host = HostInventory.model_validate(document["host"], strict=False)
+    job = document["job"]
+    return JobFigures(
+        job=job["id"],
+        suite=job["suite"],
+        host=host.hostname,
+        machine=host.machine or host.hostname,
+        is_guest=host.virtualisation.is_guest,
+        created_unix_s=job["created_unix_s"],
+        digest=document.get("digest"),
+        versions={one["subsystem"]: one["version"] for one in document["programs"]},
+        facts=dict(_facts(document, host)),
+        cases={case["case"]: _case_figure(case) for case in document["cases"]},
+    )
+
+
+def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
+    primary = case["metrics"].get(case["primary"])
+    undisturbed, delivered, why_not = None, None, None
+    verdict = case["verdict"]
+    if verdict is None:
+        why_not = "the job did not finish it"
+    elif primary is None:
+        why_not = f"it was {verdict}"
+    elif case.get("figure") is None:
+        why_not = "its document is of a hostbench before 0.1.0's two figures"
+    elif verdict in USABLE:
+        undisturbed, delivered = _value(case["undisturbed"]), _value(case["delivered"])
+    elif verdict == Verdict.DISTURBED and case["delivered_ratio"] is not None:
+        # Its slices tell what was taken: all that was done over all time is a figure all the same.
+        delivered = _value(case["delivered"])
+    else:
+        why_not = f"it was {verdict}"
+    return CaseFigure(
+        case=case["case"],
+        title=f"{case['workload']} {case['label']}".strip(),
+        workload=case["workload"],
+        unit=primary["unit"] if primary else "1",
+        direction=primary["direction"] if primary else "higher",
+        undisturbed=undisturbed,
+        delivered=delivered,
+        why_not=why_not,
+    )
+
+
+def _value(figure: Mapping[str, Any] | None) -> float | None:
+    """Ratios of what is not above 0 say nothing."""
+    return figure["value"] if figure and figure["value"] > 0 else None
+
+
+def _facts(document: Mapping[str, Any], host: HostInventory) -> Iterator[tuple[str, str]]:
+    """The facts by name, in words. One that is unknown is left out."""
+    cpu, clock, memory = host.cpu, host.frequency, host.memory
+    quota = host.cgroup.quota_cpus
+    known: dict[str, object] = {
+        "host": host.hostname,
+        "kernel": host.kernel,
+        "distribution": host.distribution,
+        "firmware": host.firmware,
+        "CPU": cpu.model_name or cpu.architecture,
+        "stepping": cpu.stepping,
+        "microcode": cpu.microcode,
+        "CPUs": len(host.allowed_cpus),
+        "SMT": cpu.smt_active,
+        "clock driver": clock.driver,
+        "governor": clock.governor,
+        "turbo": clock.turbo,
+        "highest clock": human(clock.max_hertz, "Hz") if clock.max_hertz else None,
+        "hypervisor": host.virtualisation.product or host.virtualisation.vendor,
+        "container": host.virtualisation.container,
+        "CPU quota": f"{quota:g} CPUs" if quota else None,
+        "memory limit": _size(host.cgroup.memory_bytes),
+        "memory": _size(host.memory_bytes),
+        "transparent huge pages": memory and memory.transparent_huge_pages,
+    }
+    if memory is not None and memory.channels:
+        known["memory channels"] = ", ".join(
+            f"{one.count} × {one.transfers_per_second / 1e6:.0f} MT/s" for one in memory.channels
+        )
+    for pool in memory.huge_page_pools if memory is not None else ():
+        known[f"pool of {exact_bytes(pool.page_bytes)} pages"] = pool.pages
+    if host.scratch is not None:
+        known["file system of the scratch directory"] = host.scratch.file_system
+        for disk in host.scratch.device.disks if host.scratch.device else ():
+            known[f"disk {disk.name}"] = " ".join(filter(None, (disk.model, disk.transport)))
+    for gpu in host.gpus.devices if host.gpus else ():
+        known[f"driver of GPU {gpu.index}"] = " ".join(filter(None, (gpu.backend, gpu.driver)))
+    known |= {f"mitigation of {name}": what for name, what in host.mitigations.items()}
+    known["hostbench"] = document["hostbench"]
+    for program in document["programs"]:
+        known[program["name"]] = f"{program['version']} ({program['sha256'][:HASH_SHOWN]})"
+    if (far := document.get("far_host")) is not None:
+        known["far host"] = far["inventory"]["hostname"]
+    for name, value in known.items():
+        if value is not None and value != "":
+            yield name, _ON_OFF[value] if isinstance(value, bool) else str(value)
+
+
+def _size(size: int | None) -> str | None:
+    return exact_bytes(size) if size else None

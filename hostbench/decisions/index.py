@@ -1,0 +1,189 @@
+"""An index of the figures of all jobs below a results directory, so that nobody reads a thousand
+documents to compare two figures.
+
+It holds nothing that the documents do not: it fills itself when it is asked, forgets what was
+removed, and may be deleted. A directory that may only be read has its index in memory.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from hostbench.base.errors import UsageError, shown
+from hostbench.decisions.figures import job_figures
+from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.results.ids import job_ids
+from hostbench.results.sealed import checked_json, not_a_document
+from hostbench.results.store import DOCUMENT
+
+INDEX = "figures.sqlite"
+# Of what the tables hold: another number, another index.
+LAYOUT = 1
+BUSY_S = 10.0
+_TABLES = """
+CREATE TABLE jobs (job TEXT PRIMARY KEY, stamp TEXT, head TEXT, why TEXT);
+CREATE TABLE figures ("case" TEXT, job TEXT, figure TEXT, PRIMARY KEY ("case", job)) WITHOUT ROWID;
+CREATE INDEX of_job ON figures (job);
+"""
+
+
+class FigureIndex:
+    """The figures of the jobs of a results directory. Jobs without a document have none."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._connection = _opened(root / INDEX)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._connection.close()
+
+    def ids(self) -> list[str]:
+        """The ids of all jobs that have a document, the oldest first."""
+        self.refresh()
+        rows = self._connection.execute("SELECT job FROM jobs WHERE stamp != '' ORDER BY job")
+        return [job for (job,) in rows]
+
+    def heads(self) -> list[JobFigures]:
+        """All jobs whose documents can be trusted, the oldest first, without their figures."""
+        self.refresh()
+        rows = self._connection.execute("SELECT head FROM jobs WHERE head IS NOT NULL ORDER BY job")
+        return [JobFigures.model_validate_json(head) for (head,) in rows]
+
+    def jobs(self, ids: Sequence[str]) -> list[JobFigures]:
+        """The jobs of these ids with all their figures. Raises UsageError for one that has no
+        document, or one that cannot be trusted."""
+        self.refresh(ids)
+        return [self._job(one) for one in ids]
+
+    def of_case(self, case: str) -> dict[str, CaseFigure]:
+        """The figures of one case by job, those of the oldest job first."""
+        self.refresh()
+        rows = self._connection.execute(
+            'SELECT job, figure FROM figures WHERE "case" = ? ORDER BY job', (case,)
+        )
+        return {job: CaseFigure.model_validate_json(figure) for job, figure in rows}
+
+    def _job(self, job: str) -> JobFigures:
+        row = self._connection.execute(
+            "SELECT head, why FROM jobs WHERE job = ?", (job,)
+        ).fetchone()
+        if row is None or row[0] is None:
+            raise UsageError(row[1] if row else f"there is no job {shown(job)}")
+        rows = self._connection.execute("SELECT figure FROM figures WHERE job = ?", (job,))
+        cases = [CaseFigure.model_validate_json(figure) for (figure,) in rows]
+        head = JobFigures.model_validate_json(row[0])
+        return head.model_copy(update={"cases": {case.case: case for case in cases}})
+
+    def refresh(self, ids: Iterable[str] | None = None) -> None:
+        """Takes in what is new or changed of these jobs, None: of all, and forgets what is gone."""
+        there = job_ids(self.root)
+        wanted = there if ids is None else [job for job in ids if job in set(there)]
+        known = dict(self._connection.execute("SELECT job, stamp FROM jobs"))
+        with contextlib.suppress(sqlite3.OperationalError), self._connection:
+            for job in known.keys() - set(there):
+                self._forget(job)
+        for job in wanted:
+            document = self.root / job / DOCUMENT
+            if (stamp := _stamp(document)) != known.get(job):
+                with self._connection:
+                    self._forget(job)
+                    self._take(job, stamp, document)
+
+    def _forget(self, job: str) -> None:
+        self._connection.execute("DELETE FROM jobs WHERE job = ?", (job,))
+        self._connection.execute("DELETE FROM figures WHERE job = ?", (job,))
+
+    def _take(self, job: str, stamp: str, document: Path) -> None:
+        why, head = None, None
+        try:
+            found = read_figures(document)
+        except UsageError as error:
+            why = error.message
+        else:
+            head = found.model_copy(update={"cases": {}}).model_dump_json()
+            self._connection.executemany(
+                "INSERT INTO figures VALUES (?, ?, ?)",
+                ((case.case, job, case.model_dump_json()) for case in found.cases.values()),
+            )
+        self._connection.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", (job, stamp, head, why))
+
+
+def read_figures(document: Path) -> JobFigures:
+    """The figures of a result document. Raises UsageError for a file that is none."""
+    remedy = "give a result.json that hostbench wrote"
+    if document.name == DOCUMENT and document.parent.name:
+        remedy = (
+            f"build it again from its journal with: hostbench run --resume {document.parent.name}"
+        )
+    try:
+        content = document.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(
+            f"{document} is not there: the job has not ended; finish it with: hostbench run "
+            f"--resume {document.parent.name}"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"cannot read {document}: {error.strerror}; {remedy}") from None
+    raw = checked_json(content, str(document), remedy)
+    try:
+        return job_figures(raw)
+    except ValidationError as error:
+        raise not_a_document(error, str(document), remedy) from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"{document} is not a result document: {type(error).__name__} at {error}; {remedy}"
+        ) from None
+
+
+def _stamp(document: Path) -> str:
+    """Changes whenever the document does: it is written whole, under its name."""
+    try:
+        status = document.stat()
+    except OSError:
+        return ""
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    for attempt in _attempts(path):
+        with contextlib.suppress(sqlite3.DatabaseError):
+            connection = sqlite3.connect(attempt, timeout=BUSY_S)
+            try:
+                _prepare(connection)
+            except sqlite3.DatabaseError:
+                connection.close()
+                raise
+            return connection
+    connection = sqlite3.connect(":memory:")
+    _prepare(connection)
+    return connection
+
+
+def _attempts(path: Path) -> Iterator[Path]:
+    """The file, and once more where it was damaged and could be removed."""
+    yield path
+    with contextlib.suppress(OSError):
+        path.unlink()
+        yield path
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Makes the tables, those of another layout anew. Raises sqlite3.DatabaseError for a file that
+    is none, or that may not be written."""
+    connection.execute("PRAGMA synchronous = OFF")  # what is lost is read again
+    connection.execute("BEGIN IMMEDIATE")
+    (layout,) = connection.execute("PRAGMA user_version").fetchone()
+    if layout != LAYOUT:
+        for name in ("jobs", "figures"):
+            connection.execute(f"DROP TABLE IF EXISTS {name}")
+        for statement in _TABLES.strip().split(";\n"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {LAYOUT}")
+    connection.commit()

@@ -1,0 +1,48 @@
+"""Figures of versions that measure in another way."""
+
+from collections.abc import Iterable
+
+from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.model.registry import subsystems
+from hostbench.model.subsystem import MethodChange
+
+
+def method_change(
+    case: CaseFigure, a: Iterable[JobFigures], b: Iterable[JobFigures]
+) -> tuple[float, str | None]:
+    """What figures of side A are to be multiplied with to be as side B measures them, and why that
+    cannot be told: one of both is 1 or None."""
+    subsystem = subsystems().get(case.subsystem)
+    if subsystem is None:
+        return 1.0, None
+    relevant = [one for one in subsystem.method_changes if one.concerns(case.workload)]
+    if not relevant:
+        return 1.0, None
+    sides = []
+    for side in (a, b):
+        found = {_passed(job, case.subsystem, relevant) for job in side}
+        if len(found) > 1:
+            return 1.0, "the jobs of one side are of versions that measure it in different ways"
+        sides.append(found.pop())
+    factor = 1.0
+    for one in relevant:
+        before, after = (one in side for side in sides)
+        if before == after:
+            continue
+        if one.factor is None:
+            return 1.0, f"{one.why} since {subsystem.program} {one.version}"
+        factor *= one.factor if after else 1 / one.factor
+    return factor, None
+
+
+def _passed(
+    job: JobFigures, subsystem: str, changes: Iterable[MethodChange]
+) -> tuple[MethodChange, ...]:
+    """The changes that the job's version has."""
+    version = _numbers(job.versions.get(subsystem, "0"))
+    return tuple(one for one in changes if version >= _numbers(one.version))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """`0.10.1` is after `0.9`."""
+    return tuple(int(part) for part in version.split(".") if part.isdigit())

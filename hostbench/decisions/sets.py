@@ -1,0 +1,170 @@
+"""Which jobs an expression such as `latest`, `2026*-quick-*` or `old/result.json` means."""
+
+import fnmatch
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from hostbench.base.errors import UsageError, did_you_mean, shown
+from hostbench.decisions.index import FigureIndex, read_figures
+from hostbench.model.decision import JobFigures
+from hostbench.results.ids import JOB_ID, job_ids
+from hostbench.results.store import DOCUMENT, LATEST
+
+_AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+# Jobs that tell the spread between jobs: older ones say less of the host as it is.
+EARLIER_MOST = 30
+
+
+@dataclass(frozen=True)
+class JobFilter:
+    """Which jobs of a set count: those of this host and this suite, begun from `since_unix_s` on
+    and before `until_unix_s`. None: any."""
+
+    host: str | None = None
+    suite: str | None = None
+    since_unix_s: float | None = None
+    until_unix_s: float | None = None
+
+    def takes(self, job: JobFigures) -> bool:
+        """Whether a job counts."""
+        return (
+            (self.host is None or job.host == self.host)
+            and (self.suite is None or job.suite == self.suite)
+            and (self.since_unix_s is None or job.created_unix_s >= self.since_unix_s)
+            and (self.until_unix_s is None or job.created_unix_s < self.until_unix_s)
+        )
+
+
+def moment(option: str, text: str) -> float:
+    """`2026-11-20`, `2026-11-20T14:30`, or so long ago as `90m`, `12h`, `3d`, `2w`: seconds since
+    1970. Times without an offset are this host's. Raises UsageError."""
+    if ago := _AGO.fullmatch(text):
+        return time.time() - int(ago[1]) * _SECONDS[ago[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"{option} {shown(text)} is no time; give a date such as 2026-11-20, with a time such "
+            "as 2026-11-20T14:30, or so long ago as 90m, 12h, 3d or 2w"
+        ) from None
+
+
+def jobs_of(
+    expression: str, index: FigureIndex, wanted: JobFilter, *, files: bool = True
+) -> list[JobFigures]:
+    """The jobs of a set, the oldest first. Its parts, with commas between them, are: a job id, a
+    pattern of ids with `*`, `latest` or `latest-2` (the one two before it), and with `files` a
+    result.json, a directory of a job, or one of many. Raises UsageError where one names nothing,
+    and where no job is left."""
+    found: dict[str, JobFigures] = {}
+    parts = [part.strip() for part in expression.split(",")]
+    for part in parts:
+        if not part:
+            raise UsageError(
+                f"{shown(expression)} has an empty part; give ids, patterns or files with one "
+                "comma between them"
+            )
+        for job in _part(part, index, files):
+            found[job.job] = job
+    left = [job for job in found.values() if wanted.takes(job)]
+    if not left:
+        raise UsageError(
+            f"{shown(expression)} has {len(found)} jobs, and --host, --suite, --since and --until "
+            f"leave none of them; {_what_there_is(found)}"
+        )
+    return sorted(left, key=lambda job: (job.created_unix_s, job.job))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The sides of a comparison, and the jobs that tell how figures of their hosts vary."""
+
+    sides: tuple[list[JobFigures], list[JobFigures]]
+    earlier: list[JobFigures]
+
+
+def compared_sides(
+    expressions: tuple[str, str], index: FigureIndex, wanted: JobFilter, *, files: bool = True
+) -> Sides:
+    """Two sets without a job in common. Raises UsageError, see jobs_of."""
+    a, b = (jobs_of(one, index, wanted, files=files) for one in expressions)
+    both = {job.job for job in a} & {job.job for job in b}
+    if both:
+        raise UsageError(
+            f"job {min(both)} is on both sides, {shown(expressions[0])} and "
+            f"{shown(expressions[1])}; give two sets that have no job in common"
+        )
+    return Sides((a, b), earlier_jobs((a, b), index))
+
+
+def earlier_jobs(sides: Sequence[Sequence[JobFigures]], index: FigureIndex) -> list[JobFigures]:
+    """Jobs of the same hosts and suites beside those of the sides, the newest EARLIER_MOST."""
+    given = [job for side in sides for job in side]
+    own = {job.job for job in given}
+    alike = {(job.machine, job.suite) for job in given}
+    found = [
+        head.job
+        for head in index.heads()
+        if head.job not in own and (head.machine, head.suite) in alike
+    ]
+    return index.jobs(found[-EARLIER_MOST:])
+
+
+def _part(part: str, index: FigureIndex, files: bool) -> list[JobFigures]:
+    if files and (part.endswith(".json") or "/" in part or Path(part).is_dir()):
+        return _files(Path(part))
+    if "*" in part or "?" in part or "[" in part:
+        ids = [job for job in index.ids() if fnmatch.fnmatchcase(job, part)]
+        if not ids:
+            raise UsageError(
+                f"no job with a document has an id like {shown(part)}; hostbench list shows the ids"
+            )
+        return index.jobs(ids)
+    return [_one(part, index)]
+
+
+def _one(part: str, index: FigureIndex) -> JobFigures:
+    job = part
+    if match := re.fullmatch(rf"{LATEST}(?:-(\d{{1,6}}))?", part, re.ASCII):
+        ids, back = index.ids(), int(match[1] or 0)
+        if back >= len(ids):
+            raise UsageError(
+                f"{part} is not there: {len(ids)} jobs of the results directory have a document; "
+                "hostbench list shows the ids"
+            )
+        job = ids[-1 - back]
+    if job not in job_ids(index.root):
+        raise UsageError(
+            f"there is no job {shown(job)}; {did_you_mean(job, index.ids())}give an id that "
+            "hostbench list shows, latest, a pattern such as '2026*-quick-*', or a result.json"
+        )
+    return index.jobs([job])[0]
+
+
+def _files(path: Path) -> list[JobFigures]:
+    """Of a file, of a job's directory, or of a directory of jobs, which has an index of its own."""
+    if path.is_dir():
+        if (path / DOCUMENT).exists() or JOB_ID.fullmatch(path.absolute().name):
+            return [read_figures(path / DOCUMENT)]
+        with FigureIndex(path) as index:
+            found = index.jobs(index.ids())
+        if not found:
+            raise UsageError(
+                f"{path} holds no job with a document; give a results directory, a job's "
+                "directory, or a result.json"
+            )
+        return found
+    if not path.exists():
+        raise UsageError(f"there is no {path}; give a result.json, or a directory of jobs")
+    return [read_figures(path)]
+
+
+def _what_there_is(found: dict[str, JobFigures]) -> str:
+    hosts = ", ".join(sorted({job.host for job in found.values()}))
+    suites = ", ".join(sorted({job.suite for job in found.values()}))
+    return f"they are of the hosts {hosts} and the suites {suites}"

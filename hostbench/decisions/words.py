@@ -1,0 +1,149 @@
+"""Comparisons in sentences, the same in the terminal, in Markdown and on the page."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from hostbench.base.units import bound, percent, plural
+from hostbench.model.decision import (
+    CaseChange,
+    Change,
+    Comparison,
+    FactDifference,
+    FigureKind,
+    Side,
+    Word,
+)
+
+MINUS, DASH = "−", "–"
+# What tells two jobs apart is beside the point where there are hundreds.
+JOBS_NAMED = 2
+VALUES_NAMED = 3
+
+
+def relative(ratio: float) -> str:
+    """`+3.1 %` for 1.031, `−2.4 %` for 0.976; with two digits below one percent."""
+    share = ratio - 1
+    digits = 2 if abs(share) < 0.01 else 1
+    text = f"{abs(share) * 100:.{digits}f} %"
+    return text if not float(text.split()[0]) else f"{'+' if share > 0 else MINUS}{text}"
+
+
+def interval(change: Change) -> str:
+    """`−5.3 to −4.7 %`."""
+    if change.low is None or change.high is None:
+        return DASH
+    return f"{relative(change.low).removesuffix(' %')} to {relative(change.high)}"
+
+
+def side_words(side: Side) -> str:
+    """`latest: 1 job of a, 2026…`."""
+    jobs = f"{plural(len(side.jobs), 'job')} of {' and '.join(side.hosts)}"
+    if side.name in side.jobs:
+        return f"{jobs}, {side.name}"
+    first, last = side.jobs[0], side.jobs[-1]
+    span = first if first == last else f"{first} to {last}"
+    return f"{side.name}: {jobs}, {span}"
+
+
+def headline(comparison: Comparison) -> str:
+    """What it comes to in one sentence: `worse: of 47 cases 2 are worse, 44 same, 1 undecided.`"""
+    counts = Counter(case.word for case in comparison.cases)
+    parts = [f"{counts[word]} {word}" for word in Word if counts[word]]
+    return f"{comparison.word}: of {plural(len(comparison.cases), 'case')} {', '.join(parts)}."
+
+
+def kinds_sentence(comparison: Comparison) -> str | None:
+    """Which of the two figures changed, where only one did."""
+    changed: dict[FigureKind, int] = {
+        kind: sum(
+            kind in case.changes and case.changes[kind].word in (Word.WORSE, Word.BETTER)
+            for case in comparison.cases
+        )
+        for kind in FigureKind
+    }
+    undisturbed, delivered = changed[FigureKind.UNDISTURBED], changed[FigureKind.DELIVERED]
+    both = any(len(case.changes) > 1 for case in comparison.cases)
+    if delivered and not undisturbed and both:
+        return (
+            "Only delivered figures changed: the hardware does what it did, and something takes "
+            "another part of it."
+        )
+    if undisturbed and not delivered and both:
+        return "Only undisturbed figures changed: what the host takes away hides it."
+    return None
+
+
+def fact_sentence(difference: FactDifference) -> str:
+    """`kernel: 6.1.0 on A, 6.8.0 on B`."""
+    return f"{difference.fact}: {_values(difference.a)} on A, {_values(difference.b)} on B"
+
+
+def _values(values: tuple[str, ...]) -> str:
+    if not values:
+        return "unknown"
+    more = f" and {len(values) - VALUES_NAMED} others" if len(values) > VALUES_NAMED else ""
+    return " or ".join(values[:VALUES_NAMED]) + more
+
+
+def rows_of(case: CaseChange) -> Iterator[tuple[str, Change]]:
+    """The changes to show of a case, each with what is added to its title: one where both figures
+    have the same word, the undisturbed one."""
+    changes = list(case.changes.items())
+    if len({one.word for _, one in changes}) == 1:
+        yield "", changes[0][1]
+        return
+    for kind, one in changes:
+        yield f" ({kind})", one
+
+
+def undecided_sentences(comparison: Comparison) -> Iterator[str]:
+    """What would decide the undecided ones."""
+    undecided = [
+        one
+        for case in comparison.cases
+        for one in case.changes.values()
+        if one.word is Word.UNDECIDED
+    ]
+    for reason in dict.fromkeys(one.reason for one in undecided if one.reason):
+        yield f"Undecided since {reason}."
+    least = sorted(one.least_effect_ratio for one in undecided if one.least_effect_ratio)
+    if least:
+        span = percent(least[0])
+        if len(least) > 1:
+            span = f"{percent(least[0])} to {percent(least[-1])}"
+        yield f"The least change that the undecided figures would have shown is {span}."
+    more = sorted(one.more for one in undecided if one.more is not None and one.reason is None)
+    if more:
+        some = "them" if len(more) == len(undecided) else f"{len(more)} of {len(undecided)} of them"
+        half = more[(len(more) - 1) // 2]
+        yield (
+            f"Some {half} more jobs on each side would decide half of {some}, {more[-1]} all of "
+            "those."
+            if len(more) > 1
+            else f"Some {half} more jobs on each side would decide {some}."
+        )
+
+
+def not_comparable_sentences(comparison: Comparison) -> Iterator[str]:
+    """Why cases could not be compared, those with one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for case in comparison.cases:
+        if case.reason:
+            by_reason.setdefault(case.reason, []).append(case.title)
+    for reason, titles in by_reason.items():
+        named = ", ".join(titles[:VALUES_NAMED])
+        more = f" and {len(titles) - VALUES_NAMED} others" if len(titles) > VALUES_NAMED else ""
+        yield f"Not comparable: {reason} ({named}{more})."
+
+
+def error_sentence(comparison: Comparison) -> str:
+    """How often such words are wrong."""
+    wrong = 1 - comparison.confidence
+    earlier = ""
+    if comparison.earlier:
+        jobs = plural(comparison.earlier, "other job")
+        earlier = f" The spread between jobs is that of {jobs} of the same hosts."
+    return (
+        f"Where nothing changed, at most {bound(round(wrong, 3))} of such comparisons say better "
+        f"or worse of any figure.{earlier}"
+    )

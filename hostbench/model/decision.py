@@ -1,0 +1,144 @@
+"""Decisions: whether figures of two sides differ, in words whose error rates are known."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from hostbench.model.result import StoredModel
+from hostbench.model.table import Direction
+
+# How sure all words of one comparison are together: of a hundred comparisons of sides that do not
+# differ five say better or worse of anything.
+COMPARISON_CONFIDENCE = 0.95
+# How often a change as large as the least effect is found.
+LEAST_EFFECT_POWER = 0.95
+
+
+class Word(StrEnum):
+    """What is known of a change; the worst first."""
+
+    WORSE = "worse"
+    UNDECIDED = "undecided"
+    NOT_COMPARABLE = "not comparable"
+    BETTER = "better"
+    SAME = "same"
+
+
+class FigureKind(StrEnum):
+    """Which of the two figures of a case (TwoFigures)."""
+
+    UNDISTURBED = "undisturbed"
+    DELIVERED = "delivered"
+
+
+class Change(StoredModel):
+    """How one figure of a case changed from side A to side B.
+
+    `ratio` is B over A, of the medians of the jobs in the metric's unit `value_a` and `value_b`;
+    `low` to `high` holds the true ratio with 95 % at least, each figure by itself; that it leaves
+    out 1 where nothing changed happens in 5 % of comparisons at most, all their figures together.
+    They are None where the spread between jobs is unknown. `margin`: `same` means that
+    the interval lies within this share of 1. `least_effect_ratio`: the least relative change that
+    is found in 95 of 100 such comparisons. `more`: how many more jobs on each side would decide,
+    None where none are needed or nobody can tell. `reason`: why nothing is decided, as a sentence.
+    """
+
+    word: Word
+    value_a: float | None = None
+    value_b: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    margin: float
+    least_effect_ratio: float | None = None
+    jobs_a: int
+    jobs_b: int
+    more: int | None = None
+    reason: str | None = None
+
+
+class CaseChange(StoredModel):
+    """How a case changed; `changes` has the figures that both sides have. `word` is the worst of
+    theirs. `reason`: why the case is not comparable."""
+
+    case: str
+    title: str
+    unit: str
+    direction: Direction
+    word: Word
+    changes: dict[FigureKind, Change] = Field(default={})
+    reason: str | None = None
+
+
+class FactDifference(StoredModel):
+    """A fact of the host or of what measured that differs: the values of each side's jobs, the
+    most frequent first; empty: no job tells."""
+
+    fact: str
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+
+
+class Side(StoredModel):
+    """One side of a comparison: how it was named, its jobs, the oldest first, and their hosts."""
+
+    name: str
+    jobs: tuple[str, ...]
+    hosts: tuple[str, ...]
+
+
+class Comparison(StoredModel):
+    """Side B beside side A. `word` sums up: worse if anything is, else undecided if anything is,
+    else not comparable if nothing could be compared, else better if anything is, else same.
+    `earlier`: how many other jobs of the hosts told how jobs vary, where the sides have too few."""
+
+    word: Word
+    a: Side
+    b: Side
+    confidence: float = COMPARISON_CONFIDENCE
+    power: float = LEAST_EFFECT_POWER
+    earlier: int = 0
+    facts: tuple[FactDifference, ...] = ()
+    cases: tuple[CaseChange, ...] = ()
+
+
+class CaseFigure(StoredModel):
+    """What one job says of one case: the figures that may be compared, in `unit`. `why_not`: why
+    there are none, as a sentence part."""
+
+    case: str
+    title: str
+    workload: str
+    unit: str
+    direction: Direction
+    undisturbed: float | None = None
+    delivered: float | None = None
+    why_not: str | None = None
+
+    def value(self, kind: FigureKind) -> float | None:
+        """One of the two figures."""
+        return self.undisturbed if kind is FigureKind.UNDISTURBED else self.delivered
+
+    @property
+    def subsystem(self) -> str:
+        """The part of the workload's name before the dot."""
+        return self.workload.partition(".")[0]
+
+
+class JobFigures(StoredModel):
+    """What decisions need of a job: its figures by case, and the facts of its host and programs.
+
+    `host`: its name; `machine`: see HostInventory. `is_guest`: a hypervisor lies below. `versions`:
+    of the program of each subsystem. `digest`: of the document it is from, None: it has none.
+    """
+
+    job: str
+    suite: str
+    host: str
+    machine: str
+    is_guest: bool
+    created_unix_s: float
+    digest: str | None
+    versions: dict[str, str]
+    facts: dict[str, str]
+    cases: dict[str, CaseFigure]

@@ -1,0 +1,42 @@
+"""The ids of jobs, which are the names of their directories."""
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hostbench.base.errors import UsageError
+
+JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
+
+
+def new_job_id(suite: str) -> str:
+    """The time makes it sortable, the rest keeps two of one second apart."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{suite}-{os.urandom(2).hex()}"
+
+
+def is_job_id(text: str) -> bool:
+    """Whether it is of that form, and so names no other place."""
+    return JOB_ID.fullmatch(text) is not None
+
+
+def submitted_unix_s(job_id: str) -> float:
+    """The time in a job id, to the second; 0 when there is no such time."""
+    try:
+        return datetime.strptime(job_id.partition("-")[0], "%Y%m%dT%H%M%S%z").timestamp()
+    except ValueError:
+        return 0.0
+
+
+def job_ids(root: Path) -> list[str]:
+    """The ids of all jobs, oldest first. Raises UsageError."""
+    try:
+        with os.scandir(root) as entries:
+            return sorted(entry.name for entry in entries if JOB_ID.fullmatch(entry.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {root}: {error.strerror}; "
+            "choose another directory with --results or HOSTBENCH_RESULTS"
+        ) from None

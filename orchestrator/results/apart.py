@@ -1,0 +1,103 @@
+"""What is made in a process of its own: it takes more memory than an orchestrator has, and more
+CPU time than one beside a trial should use."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from hostbench.base.errors import HostbenchError, ResourceError
+from hostbench.web.problem import Problem
+
+TIMEOUT_S = 120.0
+NICENESS = 10
+# Where memory runs out, the kernel ends this process and not the server, whose container it shares.
+OOM_SCORE_MOST = "1000"
+# How the process ends after an expected error, whose line is the last of its standard error.
+# Python itself ends with 1 after a traceback.
+REFUSED = 2
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a process makes: `python -m module arguments…` prints it. `name` stands in messages, as
+    in `the page of JOB`; `elsewhere` says how to make it where there is more room."""
+
+    module: str
+    arguments: tuple[str, ...]
+    name: str
+    elsewhere: str
+
+
+class OneAtATime:
+    """Makes one thing at a time."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+
+    async def made(self, work: Work, refused: Callable[[str], HostbenchError]) -> bytes:
+        """What a process prints. `refused` makes the error of the line that it ends with.
+
+        Raises HostbenchError: it was refused, or it takes too long or too much; Problem: an error
+        in its code, which is logged.
+        """
+        async with self.lock:
+            return await made_apart(work, refused)
+
+
+async def made_apart(work: Work, refused: Callable[[str], HostbenchError]) -> bytes:
+    """The same, whatever else is made meanwhile."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", work.module, *work.arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            output, errors = await process.communicate()
+    except TimeoutError:
+        raise ResourceError(
+            f"{work.name} takes more than {TIMEOUT_S:.0f} s: {work.elsewhere}"
+        ) from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    message = errors.decode("utf-8", "replace").strip()
+    if process.returncode == REFUSED:
+        raise refused(message.splitlines()[-1])
+    if process.returncode == -signal.SIGKILL:
+        raise ResourceError(
+            f"{work.name} takes more memory than the orchestrator may use: raise its mem_limit in "
+            f"compose.yaml, or {work.elsewhere}"
+        )
+    if process.returncode != 0:
+        _log.error("making_failed", what=work.name, exit_code=process.returncode, errors=message)
+        raise Problem(
+            500,
+            "making_failed",
+            f"{work.name} could not be made, by an error of hostbench that its orchestrator has "
+            "logged; the figures are in the result",
+        )
+    return output
+
+
+def print_made(make: Callable[[], bytes]) -> int:
+    """What such a process does: it makes the thing and prints it. Returns its exit code."""
+    os.nice(NICENESS)
+    Path("/proc/self/oom_score_adj").write_text(OOM_SCORE_MOST)
+    try:
+        made = make()
+    except HostbenchError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return REFUSED
+    sys.stdout.buffer.write(made)
+    return 0

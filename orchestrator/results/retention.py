@@ -1,0 +1,108 @@
+"""What is kept of results, where the operator has set a limit: the oldest ended jobs are removed,
+with journal, document and report. Points in InfluxDB stay."""
+
+import contextlib
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import structlog
+from redis.exceptions import RedisError
+
+from hostbench.model.jobs import TERMINAL
+from hostbench.results.ids import submitted_unix_s
+from orchestrator.influx.outbox import Outbox
+from orchestrator.queue.jobs import JobStore
+from orchestrator.results.archive import Archive
+from orchestrator.results.limits import Limits
+
+SWEEP_S = 3600.0
+DAY_S = 86400.0
+# Out of the way of all that look for jobs, until its files are gone too.
+REMOVED = ".removed-"
+_log = structlog.get_logger()
+
+
+class Retention:
+    """Looks every hour, on a thread. Several orchestrators may."""
+
+    def __init__(
+        self, limits: Limits, archive: Archive, jobs: JobStore, outbox: Outbox | None
+    ) -> None:
+        self.limits = limits
+        self._archive = archive
+        self._jobs = jobs
+        self._outbox = outbox
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look, where there is a limit."""
+        if self.limits != Limits():
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.sweep()
+            except (RedisError, OSError) as error:
+                _log.warning("retention_waits", why=str(error))
+            if self._closed.wait(SWEEP_S):
+                return
+
+    def sweep(self) -> None:
+        """Remove what is beyond the limits. Raises RedisError or OSError."""
+        for left in self._archive.results.root.glob(f"{REMOVED}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        self._sweep_results()
+        if self._outbox is not None and self.limits.rejected_days is not None:
+            since = time.time() - self.limits.rejected_days * DAY_S
+            self._outbox.forget_dead_letters_before(since)
+
+    def _sweep_results(self) -> None:
+        days, most = self.limits.results_days, self.limits.results_bytes
+        jobs = self._archive.results.ids()
+        if days is not None:
+            until = time.time() - days * DAY_S
+            # None has ended before it was submitted.
+            for job_id in [one for one in jobs if submitted_unix_s(one) < until]:
+                self._remove(job_id, ended_before=until)
+        if most is not None:
+            sizes = {one: _size_bytes(self._archive.directory(one).path) for one in jobs}
+            excess = sum(sizes.values()) - most
+            for job_id in jobs:
+                if excess <= 0:
+                    return
+                if self._remove(job_id, ended_before=time.time()):
+                    excess -= sizes[job_id]
+
+    def _remove(self, job_id: str, ended_before: float) -> bool:
+        """Whether the job had ended before then, and is removed."""
+        view = self._jobs.view(job_id) or self._archive.view(job_id)
+        path = self._archive.directory(job_id).path
+        if view is None or view.state not in TERMINAL:
+            return False
+        if (view.ended_unix_s or view.submitted_unix_s) >= ended_before:
+            return False
+        removed = path.with_name(REMOVED + job_id)
+        with contextlib.suppress(FileNotFoundError):  # another orchestrator was first
+            path.rename(removed)
+            shutil.rmtree(removed)
+            _log.info("results_removed", job=job_id, limits=self.limits.text)
+        return True
+
+
+def _size_bytes(path: Path) -> int:
+    total = 0
+    with contextlib.suppress(FileNotFoundError):
+        for one in path.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                total += one.stat().st_blocks * 512
+    return total
