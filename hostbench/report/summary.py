@@ -49,10 +49,10 @@ from hostbench.results.sealed import UNSEALED
 
 READING = (
     "Figure: the median of n trials of what the hardware does undisturbed; of disks and networks, "
-    "of all that was done. Within: half the interval that holds the true figure. Limit: what the "
-    "hardware could do at most. Of limit: the median of the trials' figures, each over its own "
-    "limit. Delivered: all that was done in all the time, as a share of the figure. Host: what "
-    "took the rest."
+    "of all that was done. Within: half the interval that holds the true figure. Best: the figure "
+    "of the best trial, which is no limit. Limit: what the hardware could do at most. Of limit: "
+    "the median of the trials' figures, each over its own limit. Delivered: all that was done in "
+    "all the time, as a share of the figure. Host: what took the rest."
 )
 _OVERVIEW_COLUMNS = (
     Column("subsystem"),

@@ -42,12 +42,14 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
 
     Limits are in the metric's unit: operation/s, or Hz for the clock.
     """
+    placement = start.placement
     return trial_limits(
-        CpuIdentity.of(host, start.placement.cpus),
+        CpuIdentity.of(host, placement.cpus),
         start.workload,
         start.params,
         end.metrics,
-        start.placement.cores,
+        placement.cores,
+        sharing=len(placement.cpus) if placement.smt_shared else 0,
     )
 
 
@@ -57,8 +59,10 @@ def trial_limits(
     params: Mapping[str, object],
     metrics: Mapping[str, object],
     cores: int,
+    sharing: int = 0,
 ) -> dict[str, Limit]:
-    """The limits of a trial on `cores` distinct cores that say they are `identity`."""
+    """The limits of a trial on `cores` distinct cores that say they are `identity`. `sharing`: so
+    many threads share them, 0: each has a core of its own."""
     if workload == "clock":
         return {"clock_hertz": _null("Hz", CLOCK_UNKNOWN)}
     if workload in NAIVE_WORKLOADS:
@@ -68,7 +72,7 @@ def trial_limits(
     factors = (
         _clock(metrics),
         _identified_operations_per_cycle(identity, workload, params),
-        Factor(name="cores", value=cores, unit="core", source="distinct cores used"),
+        Factor(name="cores", value=cores, unit="core", source=_cores_in_words(sharing)),
     )
     return {"operations_per_second": _product("operation/s", factors)}
 
@@ -85,6 +89,11 @@ def _product(unit: str, factors: Iterable[Factor | Unknown]) -> Limit:
         factors=tuple(known),
         tolerance=TOLERANCE,
     )
+
+
+def _cores_in_words(sharing: int) -> str:
+    shared = f", shared by {sharing} threads: a second one adds nothing to what a core can do"
+    return f"distinct cores used{shared if sharing else ''}"
 
 
 def _null(unit: str, reason: str) -> Limit:

@@ -174,6 +174,7 @@ def test_list(command: Command, measured: Ended) -> None:
     (job,) = command.jobs()
     ended = command.run("list")
     assert any(line.startswith(f"{job.name} ") for line in ended.output.splitlines())
+    assert command.run("list", "jobs").output == ended.output, "which Typer reads"
     (listed,) = command.run("list", "--json").document["jobs"]
     assert (listed["id"], listed["suite"], listed["cases"]) == (job.name, "small", 5)
     assert sum(listed["verdicts"].values()) == 5

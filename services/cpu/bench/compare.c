@@ -50,12 +50,42 @@ static const struct recipe integer_scalar = {.rounds = PAIRS,
     copy " %%xmm" XK2 ", %%xmm" t "\n\t"                                                           \
     compare " %%xmm" k ", %%xmm" t "\n\t"
 #define COMPARE_AVX2(t, k, compare, subtract) compare " %%ymm" k ", %%ymm" XK2 ", %%ymm" t "\n\t"
-#define COUNT_SSE(a, t, compare, subtract, copy) subtract " %%xmm" t ", %%xmm" a "\n\t"
+#define COUNT_SSE(a, t, compare, subtract, ...) subtract " %%xmm" t ", %%xmm" a "\n\t"
 #define COUNT_AVX2(a, t, compare, subtract) subtract " %%ymm" t ", %%ymm" a ", %%ymm" a "\n\t"
 /* The masked addition is of constant 3. */
 #define COMPARE_AVX512(t, k, compare, add) compare " %%zmm" k ", %%zmm" ZK2 ", %%k" t "\n\t"
 #define COUNT_AVX512(a, t, compare, add)                                                           \
     add " %%zmm" ZK3 ", %%zmm" a ", %%zmm" a "%{%%k" t "%}\n\t"
+
+/* As LAGGED, each copy two comparisons and each comparison six counts ahead of its own: in this
+ * order comparisons of doubles and of single lanes reach 98 % of what the ports of Golden Cove
+ * allow, in LAGGED's 96 to 97 %. Of four floats it is the other way round. */
+#define COPY_ROW(c, m, a, b, n, count, compare, subtract)                                          \
+    COPY_SSE(c) ONLY_COMPARE_SSE(m, XK0, compare) COUNT_SSE(count, a, compare, subtract)           \
+    COPY_SSE(a) COUNT_SSE(count, b, compare, subtract) ONLY_COMPARE_SSE(n, XK1, compare)
+#define COPY_SSE(t) "movdqa %%xmm" XK2 ", %%xmm" t "\n\t"
+#define ONLY_COMPARE_SSE(t, k, compare) compare " %%xmm" k ", %%xmm" t "\n\t"
+#define COPIED_AHEAD(...)                                                                          \
+    COPY_ROW("11", "9", "3", "4", "10", "0", __VA_ARGS__)                                          \
+    COPY_ROW("4", "11", "5", "6", "3", "1", __VA_ARGS__)                                           \
+    COPY_ROW("6", "4", "7", "8", "5", "2", __VA_ARGS__)                                            \
+    COPY_ROW("8", "6", "9", "10", "7", "0", __VA_ARGS__)                                           \
+    COPY_ROW("10", "8", "11", "3", "9", "1", __VA_ARGS__)                                          \
+    COPY_ROW("3", "10", "4", "5", "11", "2", __VA_ARGS__)                                          \
+    COPY_ROW("5", "3", "6", "7", "4", "0", __VA_ARGS__)                                            \
+    COPY_ROW("7", "5", "8", "9", "6", "1", __VA_ARGS__)                                            \
+    COPY_ROW("9", "7", "10", "11", "8", "2", __VA_ARGS__)
+#define COPIED_BEFORE(compare, subtract)                                                           \
+    COMPARE_SSE("3", XK0, compare, subtract, "movdqa")                                             \
+    COMPARE_SSE("4", XK1, compare, subtract, "movdqa")                                             \
+    COMPARE_SSE("5", XK0, compare, subtract, "movdqa")                                             \
+    COMPARE_SSE("6", XK1, compare, subtract, "movdqa")                                             \
+    COMPARE_SSE("7", XK0, compare, subtract, "movdqa")                                             \
+    COMPARE_SSE("8", XK1, compare, subtract, "movdqa")                                             \
+    COPY_SSE("9") COPY_SSE("10")
+#define COPIED_AHEAD_SSE(name, mov, bytes, compare, subtract)                                      \
+    KERNEL_SSE(name, EACH_3, mov, bytes, COPIED_BEFORE(compare, subtract),                         \
+               TIMES_3(COPIED_AHEAD(compare, subtract)), DO_SSE, subtract, XK3, "xmm")
 
 /* As LAGGED with seven masks and seven accumulators, M and A in turn. */
 #define MASKED(M, A, ...)                                                                          \
@@ -129,12 +159,12 @@ MASKED_AVX512(compare_int32_avx512, "vpcmpgtd", "vpaddd")
 COMPARE_GPR(compare_int64_scalar, INT64, "rcx", "", "8")
 LAGGED_AVX2(compare_int64_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtq", "vpsubq")
 MASKED_AVX512(compare_int64_avx512, "vpcmpgtq", "vpaddq")
-LAGGED_SSE(compare_fp32_scalar, "movss", "4", COMPARE_SSE, COUNT_SSE, "cmpltss", "psubd", "movdqa")
+COPIED_AHEAD_SSE(compare_fp32_scalar, "movss", "4", "cmpltss", "psubd")
 LAGGED_SSE(compare_fp32_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "cmpltps", "psubd", "movdqa")
 LAGGED_AVX2(compare_fp32_avx2, COMPARE_AVX2, COUNT_AVX2, "vcmpltps", "vpsubd")
 MASKED_AVX512(compare_fp32_avx512, "vcmpltps", "vpaddd")
-LAGGED_SSE(compare_fp64_scalar, "movsd", "8", COMPARE_SSE, COUNT_SSE, "cmpltsd", "psubq", "movdqa")
-LAGGED_SSE(compare_fp64_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "cmpltpd", "psubq", "movdqa")
+COPIED_AHEAD_SSE(compare_fp64_scalar, "movsd", "8", "cmpltsd", "psubq")
+COPIED_AHEAD_SSE(compare_fp64_sse2, "movdqa", "16", "cmpltpd", "psubq")
 LAGGED_AVX2(compare_fp64_avx2, COMPARE_AVX2, COUNT_AVX2, "vcmpltpd", "vpsubq")
 MASKED_AVX512(compare_fp64_avx512, "vcmpltpd", "vpaddq")
 

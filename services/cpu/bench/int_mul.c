@@ -14,6 +14,12 @@ static const struct recipe pairs = {.rounds = PAIRS,
                                     .constants = {ALL(3), ALL(9)}};
 
 #if defined(__x86_64__)
+static const struct recipe one_pair = {.rounds = 1,
+                                       .steps = 2,
+                                       .operations = 2,
+                                       .multiplier = 27,
+                                       .addend = 0,
+                                       .constants = {ALL(3), ALL(9)}};
 static const struct recipe memory_pairs = {.rounds = 4,
                                            .steps = 2,
                                            .operations = 2,
@@ -67,7 +73,11 @@ KERNEL_SSE(int_mul_int32_sse2, EACH_16, "movdqa", "16", "", BODY_MEMORY(DO_SSE_M
            DO_SSE, "pmulld", XK3, "xmm")
 KERNEL_VEX(int_mul_int32_avx2, EACH_16, "ymm", "vmovdqa", "32", "",
            BODY_MEMORY(DO_AVX2_MEMORY, "vpmulld"), DO_VEX, "vpmulld", XK3, "ymm")
-PAIRS_AVX512(int_mul_int32_avx512, "vpmulld", "vpmulld")
+/* Once, as Golden Cove reaches 99.7 % of its limit in 48 of these instructions, and 94 to 97 % in two
+ * to eight times as many. */
+KERNEL_AVX512(int_mul_int32_avx512, EACH_24, "",
+              EACH_24(DO_VEX, "vpmulld", ZK0, "zmm") EACH_24(DO_VEX, "vpmulld", ZK1, "zmm"), DO_VEX,
+              "vpmulld", XK3, "zmm")
 PAIRS_GPR(int_mul_int64_scalar, "imul", "imul", "rax", "rdx", "rbx", "rcx", "", "8")
 PAIRS_AVX512(int_mul_int64_avx512, "vpmullq", "vpmullq")
 
@@ -85,7 +95,7 @@ static const struct kernel kernels[] = {
     ROW_GPR(int_mul, int32, FEATURE_SSE2, 4, 10, pairs),
     ROW(int_mul, int32, sse2, FEATURE_SSE41, 16, 16, memory_pairs),
     ROW(int_mul, int32, avx2, FEATURE_AVX2, 32, 16, memory_pairs),
-    ROW(int_mul, int32, avx512, FEATURE_AVX512F, 64, 24, pairs),
+    ROW(int_mul, int32, avx512, FEATURE_AVX512F, 64, 24, one_pair),
     ROW_GPR(int_mul, int64, FEATURE_SSE2, 8, 10, pairs),
     ROW(int_mul, int64, avx512, FEATURE_AVX512DQ, 64, 24, pairs),
     {.dtype = NULL},

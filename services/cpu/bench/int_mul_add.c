@@ -13,6 +13,12 @@ static const struct recipe pairs = {.rounds = PAIRS,
                                     .multiplier = 3,
                                     .addend = 7,
                                     .constants = {ALL(3), ALL(7)}};
+static const struct recipe chained = {.rounds = 3,
+                                      .steps = 2,
+                                      .operations = 2,
+                                      .multiplier = 3,
+                                      .addend = 7,
+                                      .constants = {ALL(3), ALL(7)}};
 /* As compilers do, 8 and 16 bits are multiplied in 32-bit registers. */
 static const struct recipe scalar_pairs = {.rounds = PAIRS,
                                            .steps = 2,
@@ -64,8 +70,9 @@ static const struct recipe lagged_avx2 = LAGGED_RECIPE(4);
 #define ADD_AVX2(a, t, multiply, add) add " %%ymm" t ", %%ymm" a ", %%ymm" a "\n\t"
 #define MULTIPLY_THEN_ADD(a, multiply, add)                                                        \
     DO_VEX(a, multiply, ZK0, "zmm") DO_VEX(a, add, ZK1, "zmm")
+/* Three times: in longer loops Golden Cove reaches 94 to 97 % with int16, in this one 99 %. */
 #define CHAINED_AVX512(name, multiply, add)                                                        \
-    KERNEL_AVX512(name, EACH_24, "", TIMES_8(EACH_24(MULTIPLY_THEN_ADD, multiply, add)),           \
+    KERNEL_AVX512(name, EACH_24, "", TIMES_3(EACH_24(MULTIPLY_THEN_ADD, multiply, add)),           \
                   DO_VEX, multiply, XK3, "zmm")
 /* Zen 4 reaches 70 % of the bound where an addition follows the product that it takes, presumably
  * because it is ready late, is the oldest then, and goes to one of the two pipes that multiply. So
@@ -128,17 +135,17 @@ static const struct kernel kernels[] = {
     ROW(int_mul_add, int16, sse2, FEATURE_SSE2, 16, 3, lagged_sse2),
     ROW(int_mul_add, int16, avx2, FEATURE_AVX2, 32, 3, lagged_avx2),
     ROW_AMD(int_mul_add, int16, avx512, FEATURE_AVX512BW, 64, 24, pairs),
-    ROW(int_mul_add, int16, avx512, FEATURE_AVX512BW, 64, 24, pairs),
+    ROW(int_mul_add, int16, avx512, FEATURE_AVX512BW, 64, 24, chained),
     ROW_GPR_AMD(int_mul_add, int32, FEATURE_SSE2, 4, 10, pairs),
     ROW_GPR(int_mul_add, int32, FEATURE_SSE2, 4, 10, pairs),
     ROW(int_mul_add, int32, sse2, FEATURE_SSE41, 16, 3, lagged_sse2),
     ROW(int_mul_add, int32, avx2, FEATURE_AVX2, 32, 3, lagged_avx2),
     ROW_AMD(int_mul_add, int32, avx512, FEATURE_AVX512F, 64, 24, pairs),
-    ROW(int_mul_add, int32, avx512, FEATURE_AVX512F, 64, 24, pairs),
+    ROW(int_mul_add, int32, avx512, FEATURE_AVX512F, 64, 24, chained),
     ROW_GPR_AMD(int_mul_add, int64, FEATURE_SSE2, 8, 10, pairs),
     ROW_GPR(int_mul_add, int64, FEATURE_SSE2, 8, 10, pairs),
     ROW_AMD(int_mul_add, int64, avx512, FEATURE_AVX512DQ, 64, 24, pairs),
-    ROW(int_mul_add, int64, avx512, FEATURE_AVX512DQ, 64, 24, pairs),
+    ROW(int_mul_add, int64, avx512, FEATURE_AVX512DQ, 64, 24, chained),
     {.dtype = NULL},
 };
 #else

@@ -190,13 +190,15 @@ def x86_int_mul() -> list[Kernel]:
     for dtype, isa in product(MULTIPLY, WIDE):
         if dtype == "int64" and isa != "avx512":
             continue
-        count = {"avx512": 384}.get(isa, 128 if dtype == "int32" else 192)
+        usual = 384 if isa == "avx512" else 128 if dtype == "int32" else 192
+        count = 48 if (dtype, isa) == ("int32", "avx512") else usual
         instructions = {vex(isa) + MULTIPLY[dtype]: count}
         found.append(Kernel("int_mul", dtype, isa, instructions, count * lanes(dtype, isa)))
     return found
 
 
-def x86_int_mul_add() -> list[Kernel]:
+def x86_int_mul_add(count_512: int = 72) -> list[Kernel]:
+    """`count_512`: of products in a loop with 512 bits, which is longer in AMD's order."""
     found = [
         Kernel("int_mul_add", dtype, "scalar", {"imul": 80, "add": 80}, 160,
                symbol=f"int_mul_add_{'int64' if dtype == 'int64' else 'int32'}_scalar")
@@ -209,7 +211,7 @@ def x86_int_mul_add() -> list[Kernel]:
     for dtype, isa in product(MULTIPLY, WIDE):
         if dtype == "int64" and isa != "avx512":
             continue
-        count = 192 if isa == "avx512" else 54
+        count = count_512 if isa == "avx512" else 54
         instructions = {
             vex(isa) + MULTIPLY[dtype]: count,
             f"{vex(isa)}padd{SUFFIX[dtype]}": count,
@@ -276,16 +278,13 @@ X86_GENERAL = [
 ]  # fmt: skip
 
 
-# The same instructions in another order: workload, isa and data types.
+# The same instructions in another order: isa and data types.
 AMD = "AuthenticAMD"
-AMD_ORDERS = {
-    ("int_mul_add", "scalar"): INTEGERS,
-    ("int_mul_add", "avx512"): ("int16", "int32", "int64"),
-}
+AMD_ORDERS = {"scalar": INTEGERS, "avx512": ("int16", "int32", "int64")}
 X86_AMD = [
     replace(kernel, vendor=AMD)
-    for kernel in X86_GENERAL
-    if kernel.dtype in AMD_ORDERS.get((kernel.workload, kernel.isa), ())
+    for kernel in x86_int_mul_add(count_512=192)
+    if kernel.dtype in AMD_ORDERS.get(kernel.isa, ())
 ]
 X86_KERNELS = [*X86_GENERAL, *X86_AMD]
 

@@ -648,3 +648,9 @@ class TestLimits:
         found = limits(hybrid, trial, end())["operations_per_second"]
         assert found.value == CLOCK_HERTZ * 8 * 2
         assert "Gracemont" in operations_source(found)
+        assert found.factors[-1].source == "distinct cores used"
+        both = placement(cpus=(0, 1), cores=1, smt_shared=True)
+        trial = trial.model_copy(update={"placement": both})
+        one_core = limits(hybrid, trial, end())["operations_per_second"]
+        assert one_core.value == CLOCK_HERTZ * 16
+        assert "shared by 2 threads" in one_core.factors[-1].source
