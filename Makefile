@@ -118,7 +118,7 @@ build/fuzz/net-control: $(FUZZ_FILES) $(wildcard services/net/*/*.[ch] harness/*
 # ---- set-up ----
 # Both scripts find out by themselves, in a few milliseconds, that there is nothing to do.
 
-ifneq ($(filter lint test test-all e2e fuzz format docs lock,$(MAKECMDGOALS)),)
+ifneq ($(filter lint test test-all e2e soak chaos fuzz fuzz-api format docs lock,$(MAKECMDGOALS)),)
 GROUPS       := run develop
 REQUIREMENTS := dev
 else
@@ -159,6 +159,9 @@ up: ## build and start the stack with Docker Compose, after `make env`
 
 down: ## stop the stack; results and metrics stay
 	docker compose down
+
+sbom: packages ## write what the images are made of into build/sbom (CycloneDX), look up known advisories
+	@scripts/sbom.sh
 
 backup: ## save the stack's results, settings and keys: TO=FILE.tar
 	@scripts/backup.sh save "$(TO)"
@@ -202,6 +205,20 @@ fuzz: packages build/fuzz/net-control ## try broken control messages on a networ
 	        ../../services/net/fuzz/seeds/$$target) || exit 1; \
 	done
 
+# The long forms of tests that `make test-all` has for a minute.
+SOAK_JOBS  ?= 5000
+CHAOS_S    ?= 1200
+API_FUZZ_S ?= 600
+
+soak: venv programs-release ## run many jobs through a stack and watch its memory: SOAK_JOBS=5000
+	@HOSTBENCH_SOAK_JOBS=$(SOAK_JOBS) .venv/bin/pytest -s tests/faults/test_stack_soak.py
+
+chaos: venv programs-release ## break a stack at random for 20 minutes: CHAOS_S=1200
+	@HOSTBENCH_CHAOS_S=$(CHAOS_S) .venv/bin/pytest -s tests/faults/test_stack_contention.py
+
+fuzz-api: venv programs-release ## send broken bodies to an orchestrator for 10 minutes: API_FUZZ_S=600
+	@HOSTBENCH_API_FUZZ_S=$(API_FUZZ_S) .venv/bin/pytest -s tests/faults/test_fuzzed_bodies.py
+
 lint: venv programs-release programs-clang programs-aarch64 ## check formats, types, layers and warnings
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
@@ -242,6 +259,6 @@ SHELL_FILES := .ci/run $(wildcard scripts/*.sh compose/*/*.sh services/*/image.s
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help collected run peers env farhost key up down backup restore program programs \
+.PHONY: help collected run peers env farhost key up down sbom backup restore program programs \
     $(VARIANTS:%=programs-%) $(VARIANTS:%=c-tests-%) test \
-    test-all e2e fuzz lint format docs lock clean distclean packages venv
+    test-all e2e soak chaos fuzz fuzz-api lint format docs lock clean distclean packages venv

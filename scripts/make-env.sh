@@ -197,6 +197,14 @@ if [[ ! -e .env ]]; then
     (umask 022 && sed "s/^HOSTBENCH_HOST=$/&$host/" "$source/.env.example" >.env)
     made+=(.env)
 fi
+# As an earlier version of this script wrote them, so that nobody chose them: security fixes come with
+# the versions that compose.yaml names now.
+for old in REDIS_VERSION=8.2.4-alpine GRAFANA_VERSION=12.4.10; do
+    if grep -qx "HOSTBENCH_$old" .env; then
+        sed -i "s|^HOSTBENCH_$old$|HOSTBENCH_${old%%=*}=|" .env
+        made+=(".env: HOSTBENCH_${old%%=*} as compose.yaml has it")
+    fi
+done
 [[ ! $GPU ]] || set_gpu "$GPU"
 umask 077
 mkdir -p secrets

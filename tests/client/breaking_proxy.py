@@ -52,7 +52,11 @@ class BreakingProxy:
                 near.recv(65536)
                 near.close()
                 continue
-            far = socket.create_connection(("127.0.0.1", self._target))
+            try:
+                far = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:  # nobody listens there now
+                near.close()
+                continue
             self.connections += 1
             self._open += [near, far]
             for one, other in ((near, far), (far, near)):

@@ -94,6 +94,15 @@ def test_the_host_has_its_key(fresh: Path) -> None:
     assert keys()[1] == "bench-1 " + (fresh / "secrets/service_key").read_text().strip() != key
 
 
+def test_versions_that_nobody_chose_follow_the_stack(fresh: Path) -> None:
+    env = fresh / ".env"
+    text = env.read_text().replace("REDIS_VERSION=\n", "REDIS_VERSION=8.2.4-alpine\n")
+    env.write_text(text.replace("GRAFANA_VERSION=\n", "GRAFANA_VERSION=12.3.0\n"))
+    assert "HOSTBENCH_REDIS_VERSION as compose.yaml has it" in make_env(fresh)
+    assert "\nHOSTBENCH_REDIS_VERSION=\n" in env.read_text()
+    assert "\nHOSTBENCH_GRAFANA_VERSION=12.3.0\n" in env.read_text(), "somebody's choice"
+
+
 def test_what_is_deleted_is_made_anew(made: Path) -> None:
     before = contents(made)
     (made / "secrets/server.pem").unlink()

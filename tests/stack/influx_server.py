@@ -74,6 +74,12 @@ class InfluxServer:
     def __exit__(self, *_exception: object) -> None:
         self.stop()
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Starts it and waits until it answers; its files are those of the last time."""
         unpack()

@@ -1,0 +1,91 @@
+"""Many jobs, one after another: nothing grows, nothing is lost or doubled.
+
+`make soak` does HOSTBENCH_SOAK_JOBS, which are 5,000 there.
+"""
+
+import os
+import statistics
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hostbench.results.store import ResultsStore
+from tests.faults.stack import SHORT, StackParts
+from tests.patience import wait_until
+from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer
+from tests.stack.stored_points import meant, stored
+
+JOBS = int(os.environ.get("HOSTBENCH_SOAK_JOBS", "40"))
+# What a short form shows is that nothing grows by the job as it once did: 240 KB in Redis alone.
+GROWTH_MOST = 0.05 if JOBS >= 1000 else 0.15
+# So that what Redis keeps of ended jobs reaches its bound, half of this, in the long form.
+REDIS_MEMORY = "6mb"
+QUEUED = 5
+LARGE = {
+    "suite": {
+        "name": "ten-thousand",
+        "cases": [
+            {
+                "workload": "cpu.clock",
+                "grid": {
+                    "threads": [1],
+                    "duration_s": [one / 1000 for one in range(100, 10_100)],
+                },
+            }
+        ],
+    }
+}
+
+
+def resident_bytes(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    (line,) = [line for line in status.splitlines() if line.startswith("VmRSS:")]
+    return int(line.split()[1]) << 10
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(300 + 10 * JOBS)
+def test_nothing_grows_over_many_jobs(tmp_path: Path) -> None:
+    with StackParts(tmp_path) as stack, InfluxServer(tmp_path / "influx") as influx:
+        influx.set_up()
+        orchestrator = stack.orchestrator(
+            HOSTBENCH_INFLUXDB_URL=influx.url,
+            HOSTBENCH_INFLUXDB_USER=WRITER,
+            HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
+        )
+        stack.host(orchestrator)
+        client = stack.redis.client()
+        client.config_set("maxmemory", REDIS_MEMORY)
+        used: dict[str, list[int]] = {"orchestrator": [], "redis": [], "influxdb": []}
+        jobs: list[str] = []
+        for number in range(JOBS):
+            jobs.append(orchestrator.submit(**SHORT))
+            if number >= QUEUED:
+                assert orchestrator.wait_for(jobs[number - QUEUED])["state"] == "succeeded"
+            used["orchestrator"].append(resident_bytes(orchestrator.pid))
+            used["redis"].append(client.info("memory")["used_memory"])
+            used["influxdb"].append(resident_bytes(influx.pid))
+        for job in jobs[-QUEUED:]:
+            assert orchestrator.wait_for(job)["state"] == "succeeded"
+
+        # A plan of 10,000 cases is accepted and cancelled in between.
+        large = orchestrator.submit(**LARGE, hosts=["bench-1"])
+        orchestrator.client.delete(f"/jobs/{large}").raise_for_status()
+        assert orchestrator.wait_for(large)["state"] == "cancelled"
+
+        growth = {}
+        for part, seen in used.items():
+            third, fourth = seen[JOBS // 2 : JOBS * 3 // 4], seen[JOBS * 3 // 4 :]
+            growth[part] = statistics.median(fourth) / statistics.median(third) - 1
+        print(JOBS, "jobs:", growth, {part: seen[-1] for part, seen in used.items()})  # noqa: T201
+        assert max(growth["orchestrator"], growth["redis"]) < GROWTH_MOST, growth
+
+        health = orchestrator.client.get
+        wait_until(
+            lambda: health("/healthz").json()["parts"]["influxdb"]["detail"].startswith("0 entries")
+        )
+        results = ResultsStore(stack.results)
+        documents = [results.job(job).load() for job in jobs]
+        with influx.client() as reader:
+            assert stored(reader) == sum(map(meant, documents), Counter())
