@@ -12,10 +12,11 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from hostbench.base.units import plural
 from hostbench.decisions.change import Difference, change
 from hostbench.decisions.facts import fact_differences
 from hostbench.decisions.method import method_change
-from hostbench.decisions.permutation import Column, Judged, two_sides
+from hostbench.decisions.permutation import CLASS_DEGREES, Column, Judged, two_sides
 from hostbench.judge.statistics import NORMAL, student_quantile
 from hostbench.model.decision import (
     COMPARISON_CONFIDENCE,
@@ -34,7 +35,6 @@ from hostbench.model.registry import subsystems
 JOBS_LEAST = 4
 # Of the spread between jobs: that of six jobs has five.
 DEGREES_LEAST = 5
-CLASS_DEGREES = 2
 # Within it two jobs of a guest share what its neighbours did: benchmarks/trust's rounds are apart
 # as far.
 MOMENT_S = 20 * 60
@@ -242,6 +242,7 @@ class _Drift:
             value=judged.difference,
             half=math.hypot(half, self._quantile * drift),
             error=math.hypot(judged.error, drift),
+            degrees=sum(len(logs) for logs in pair.present) - 2 + CLASS_DEGREES,
         )
 
 
@@ -297,11 +298,13 @@ class _Spreads:
         value = statistics.fmean(logs_b) - statistics.fmean(logs_a)
         own = self._own[id(pair)]
         if own.degrees < DEGREES_LEAST:
-            return Difference(value, None, None, _few(len(logs_a), len(logs_b), own.degrees))
+            why = _few(len(logs_a), len(logs_b), own.degrees)
+            return Difference(value, None, None, reason=why)
         degrees = own.degrees + CLASS_DEGREES
         variance = (own.variance * own.degrees + self._usual[pair.group] * CLASS_DEGREES) / degrees
         error = math.sqrt(variance * (1 / len(logs_a) + 1 / len(logs_b)))
-        return Difference(value, student_quantile(self._probability, degrees) * error, error)
+        half = student_quantile(self._probability, degrees) * error
+        return Difference(value, half, error, degrees)
 
 
 @dataclass(frozen=True)
@@ -326,9 +329,9 @@ def _within(pair: _Pair, earlier: Sequence[JobFigures]) -> _Within:
 
 
 def _few(jobs_a: int, jobs_b: int, degrees: int) -> str:
-    known = f"; earlier jobs of this host tell {degrees} differences of the 5" if degrees else ""
+    known = f", of which {degrees} are there" if degrees else ""
     return (
-        f"{jobs_a} and {jobs_b} jobs do not tell how far two jobs lie apart where nothing changed; "
-        f"measure {JOBS_LEAST} on each side, or have 6 earlier jobs of the host in the results"
-        f"{known}"
+        f"{plural(jobs_a, 'job')} beside {jobs_b} cannot tell how far two jobs lie apart where "
+        f"nothing changed; measure {JOBS_LEAST} on each side, or have 6 earlier jobs of the host "
+        f"with this figure ({DEGREES_LEAST} differences between jobs{known})"
     )
