@@ -78,7 +78,7 @@ def compare(
     from hostbench.results.index import results_directory
 
     wanted = _filter(host, suite, since, until)
-    room = None if margin is None else _margin(margin)
+    room = None if margin is None else margin_ratio(margin)
     with FigureIndex(results_directory(results)) as index:
         names = (a, b, *(more or ()))
         sides = [jobs_of(name, index, wanted) for name in names]
@@ -133,7 +133,8 @@ def _filter(
     )
 
 
-def _margin(text: str) -> float:
+def margin_ratio(text: str) -> float:
+    """`--margin` as a share. Raises UsageError."""
     try:
         percent = float(text.removesuffix("%"))
     except ValueError:

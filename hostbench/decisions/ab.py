@@ -14,10 +14,8 @@ from dataclasses import dataclass
 
 from hostbench.decisions.change import Difference, change
 from hostbench.decisions.permutation import Judged, sign_flips
-from hostbench.judge.statistics import NORMAL
 from hostbench.model.decision import (
     COMPARISON_CONFIDENCE,
-    LEAST_EFFECT_POWER,
     FigureKind,
     SettingFigure,
     Word,
@@ -63,6 +61,11 @@ class SettingJudge:
         self._blocks: list[Block] = []
         self._decided: dict[FigureKind, SettingFigure] = {}
 
+    @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return len(self._blocks)
+
     def take(self, block: Block) -> bool:
         """Add a block; return whether it was the last one that is needed."""
         self._blocks.append(block)
@@ -71,8 +74,8 @@ class SettingJudge:
         for kind, figure in self._look().items():
             if figure.word is not Word.UNDECIDED:
                 self._decided.setdefault(kind, figure)
-        is_last = len(self._blocks) == self.looks[-1]
-        return is_last or (bool(self._kinds) and self._kinds <= self._decided.keys())
+        # Where no block has a figure, more of them will have none.
+        return len(self._blocks) == self.looks[-1] or self._kinds <= self._decided.keys()
 
     def figures(self) -> dict[FigureKind, SettingFigure]:
         """What the last look said; of a figure that was decided earlier, what that look said."""
@@ -101,21 +104,17 @@ class SettingJudge:
             math.exp(statistics.median(log for block in blocks for log in block.a)),
             math.exp(statistics.median(log for block in blocks for log in block.b)),
         )
-        known = Difference(difference, None, None, _few(len(blocks)))
-        if judged is not None and math.isfinite(judged.quantile):
+        known = Difference(difference, None, None, reason=_few(len(blocks)))
+        if judged is not None:
+            # Of what repeats to the last digit in all blocks, any difference is one.
             half = judged.quantile * judged.error if judged.error else 0.0
-            known = Difference(difference, half, judged.error)
+            known = Difference(difference, half, judged.error, len(blocks) - 1)
         count = (len(blocks), len(blocks))
         found = change(
             known, self._direction, self._margin, medians, count, jobs_least=BLOCKS_LEAST
         )
-        least = None
-        if judged is not None and known.half is not None:
-            least = math.expm1(_least_effect(judged, known.half, len(blocks)))
         return SettingFigure(
-            **found.model_dump(exclude={"jobs_a", "jobs_b", "more", "least_effect_ratio"}),
-            least_effect_ratio=least,
-            blocks=len(blocks),
+            **found.model_dump(exclude={"jobs_a", "jobs_b", "more"}), blocks=len(blocks)
         )
 
 
@@ -132,15 +131,6 @@ def _judged(
         for kind, column in columns.items()
     }
     return {kind: found[0] for kind, found in alone.items() if found}
-
-
-def _least_effect(judged: Judged, half: float, blocks: int) -> float:
-    """The logarithm of the least ratio that another such run finds. Both this run's spread, which
-    it is made from, and that run's, which it will be held against, are luck in part."""
-    power = NORMAL.inv_cdf(LEAST_EFFECT_POWER)
-    quantile = half / judged.error if judged.error else 0.0
-    luck = (quantile**2 + (quantile + power) ** 2) / (2 * (blocks - 1))
-    return half + power * judged.error * math.sqrt(1 + luck)
 
 
 def _few(blocks: int) -> str:

@@ -83,7 +83,7 @@ def compare(
         changes.setdefault(pair.case.case, {})[pair.kind] = change(
             difference,
             pair.case.direction,
-            margin or _usual_margin(pair.case.subsystem),
+            margin or usual_margin(pair.case.subsystem),
             (math.exp(statistics.median(logs_a)), math.exp(statistics.median(logs_b))),
             (len(logs_a), len(logs_b)),
             jobs_least=JOBS_LEAST,
@@ -131,7 +131,8 @@ def _side(name: str, jobs: Sequence[JobFigures]) -> Side:
     )
 
 
-def _usual_margin(subsystem: str) -> float:
+def usual_margin(subsystem: str) -> float:
+    """Within which share two figures of a subsystem are the same: what they are expected to reach."""
     known = subsystems().get(subsystem)
     return max(MARGIN_LEAST, known.target_half_width if known else 0.0)
 

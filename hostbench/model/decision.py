@@ -191,8 +191,9 @@ class SettingTest(StoredModel):
 
     `looks`: after how many blocks it was decided whether to go on, as far as it came to that last;
     all words together are wrong as rarely as `confidence` says, whenever it stopped. `repeated`:
-    how many blocks were measured again since trials in them were disturbed. `idle`: what the idle
-    gate said, None: it was not asked or could not tell. `not_restored`: why the setting of one side
+    how many blocks were measured again since trials in them were disturbed or invalid. `idle`: what
+    the idle gate said, None: it was not asked or could not tell. `no_figure`: why a figure that the
+    workload has is not among `figures`, as a sentence. `not_restored`: why the setting of one side
     is still in force, as a sentence; None: it is not, or there is nothing to restore.
     """
 
@@ -213,5 +214,6 @@ class SettingTest(StoredModel):
     repeated: int
     idle: bool | None
     figures: dict[FigureKind, SettingFigure]
+    no_figure: dict[FigureKind, str] = Field(default={})
     trials: tuple[SettingTrial, ...]
     not_restored: str | None = None
