@@ -132,7 +132,7 @@ def _side(name: str, jobs: Sequence[JobFigures]) -> Side:
 
 
 def usual_margin(subsystem: str) -> float:
-    """Within which share two figures of a subsystem are the same: what they are expected to reach."""
+    """The share within which figures are the same: what those of a subsystem repeat to."""
     known = subsystems().get(subsystem)
     return max(MARGIN_LEAST, known.target_half_width if known else 0.0)
 

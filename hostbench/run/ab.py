@@ -16,7 +16,7 @@ from hostbench.base.errors import HostbenchError, UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import plural
-from hostbench.decisions.ab import Block, BlockFigure, SettingJudge
+from hostbench.decisions.ab import BLOCKS_LEAST, Block, BlockFigure, SettingJudge
 from hostbench.decisions.compare import summed_up, usual_margin
 from hostbench.host.idle import LocalWatch
 from hostbench.host.lock import host_lock
@@ -48,6 +48,8 @@ TRIALS_A_BLOCK = 4
 # a run: on a host that is always busy it would never end.
 ATTEMPTS_MOST = 3
 REPEATED_MOST = 12
+# For the estimate: it is blocks that end the test.
+UNBOUNDED_S = 30 * 86400.0
 
 SideName = Literal["a", "b"]
 
@@ -144,18 +146,20 @@ class _Gate:
 
 def _suite(request: SettingRequest) -> Suite:
     """Both sides as cases: one, if they have the same parameters."""
-    trials = TRIALS_A_BLOCK * request.blocks_most
+    params = [{**request.params, **side.params} for side in request.sides.values()]
+    trials = TRIALS_A_BLOCK // len({tuple(sorted(one.items())) for one in params})
     idle = AD_HOC_IDLE
     if request.idle_policy is not None:
         idle = idle.model_copy(update={"policy": request.idle_policy})
     return Suite(
         name=AD_HOC,
         idle=idle,
-        repeats=Repeats(min_trials=1, max_trials=trials),
-        cases=tuple(
-            SuiteCase(workload=request.workload, params={**request.params, **side.params})
-            for side in request.sides.values()
+        repeats=Repeats(
+            min_trials=trials * BLOCKS_LEAST,
+            max_trials=trials * request.blocks_most,
+            max_time_s=UNBOUNDED_S,
         ),
+        cases=tuple(SuiteCase(workload=request.workload, params=one) for one in params),
     )
 
 
@@ -226,8 +230,8 @@ class _Test:
         metrics = setup.metrics[workload]
         self._primary = primary_metric(metrics)
         whole_run = self._primary.name + WHOLE_RUN[self._primary.direction]
-        has_slices = whole_run in {metric.name for metric in metrics}
-        self._kinds = tuple(FigureKind) if has_slices else (FigureKind.DELIVERED,)
+        self._has_slices = whole_run in {metric.name for metric in metrics}
+        self._kinds = tuple(FigureKind) if self._has_slices else (FigureKind.DELIVERED,)
         margin = request.margin or usual_margin(cases["a"].subsystem)
         self.judge = SettingJudge(self._primary.direction, margin, request.blocks_most)
         self._records: dict[str, list[TrialRecord]] = {case.case: [] for case in cases.values()}
@@ -275,13 +279,12 @@ class _Test:
         records.append(record)
         if record.verdict in (Verdict.FAILED, Verdict.SKIPPED):
             raise _no_trial(side, case, record)
+        is_clean = record.verdict is Verdict.CLEAN
         delivered = delivered_value(record, self._primary)
-        is_whole = FigureKind.UNDISTURBED in self._kinds
-        if record.verdict is Verdict.INVALID or (
-            record.verdict is Verdict.DISTURBED and not is_whole
-        ):
+        # Without slices nothing tells what was taken from a disturbed trial.
+        if not (is_clean or (record.verdict is Verdict.DISTURBED and self._has_slices)):
             delivered = None
-        is_clean = record.verdict is Verdict.CLEAN and has_clean_slices(record)
+        undisturbed = record.value if is_clean and has_clean_slices(record) else None
         return SettingTrial(
             side=side,
             block=block,
@@ -289,7 +292,7 @@ class _Test:
             time_unix_s=record.time_unix_s,
             verdict=record.verdict,
             reasons=tuple(reason.code for reason in record.reasons),
-            undisturbed=_positive(record.value) if is_clean else None,
+            undisturbed=_positive(undisturbed),
             delivered=_positive(delivered),
         )
 
