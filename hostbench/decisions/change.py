@@ -54,17 +54,18 @@ def change(
     value, half = difference.value, difference.half
     room = math.log1p(margin)
     word, more = Word.UNDECIDED, None
-    if abs(value) > half:
+    if abs(value) + half <= room:
+        word = Word.SAME  # also where a difference is sure: it is too small to matter
+    elif abs(value) > half:
         word = Word.BETTER if (value > 0) == (direction == "higher") else Word.WORSE
-    elif abs(value) + half <= room:
-        word = Word.SAME
     else:
         # Enough for the interval to leave 1 out, or to lie within the margin, whichever is nearer.
         wanted = SURELY * max(abs(value), room - abs(value))
         least = min(jobs)
         needed = max(jobs_least, math.ceil(least * (half / wanted) ** 2))
         more = needed - least if least < needed <= MORE_MOST + least else None
-    least_effect = half + NORMAL.inv_cdf(LEAST_EFFECT_POWER) * difference.error
+    # What lies within the margin is the same however sure it is.
+    least_effect = max(half, room - half) + NORMAL.inv_cdf(LEAST_EFFECT_POWER) * difference.error
     least_effect *= _largest_spread(difference.degrees)
     return Change(
         word=word,

@@ -92,7 +92,7 @@ class Side(StoredModel):
 class Comparison(StoredModel):
     """Side B beside side A. `word` sums up: worse if anything is, else undecided if anything is,
     else not comparable if nothing could be compared, else better if anything is, else same.
-    `earlier`: how many jobs beside those of the sides the spread between jobs is from."""
+    `earlier`: how many other jobs of the hosts told how jobs vary, where the sides have too few."""
 
     word: Word
     a: Side
