@@ -1,6 +1,7 @@
 """hostbench ab: settings by parameter, environment and command; and however a test is ended, the
 setting is restored."""
 
+import contextlib
 import os
 import shlex
 import signal
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-from hostbench.model.decision import SettingTest
+from hostbench.model.decision import FigureKind, SettingTest, Word
 from tests.each import each
 from tests.faults.command import PROGRAMS, Command, end_of
 from tests.patience import comes_true, wait_until
@@ -94,14 +95,14 @@ test_of.__test__ = False  # type: ignore[attr-defined]
 
 
 def test_a_parameter_that_matters(command: Command) -> None:
-    """Half as wide registers do half as much."""
-    ended = command.run(*MOMENT, "--a", "isa=avx2", "--b", "isa=sse2", "--json")
+    """One lane does an eighth of eight, also on a host that others use."""
+    ended = command.run(*MOMENT, "--a", "isa=avx2", "--b", "isa=scalar", "--json")
     assert ended.code == ExitCode.WORSE, ended.errors
     found = test_of(ended.document)
-    undisturbed = found.figures["undisturbed"]  # type: ignore[index]
-    assert undisturbed.word == "worse"
-    assert undisturbed.ratio is not None and 0.4 < undisturbed.ratio < 0.6
-    assert (found.a.params["isa"], found.b.params["isa"]) == ("avx2", "sse2")
+    delivered = found.figures[FigureKind.DELIVERED]
+    assert delivered.word is Word.WORSE
+    assert delivered.high is not None and delivered.high < 0.9
+    assert (found.a.params["isa"], found.b.params["isa"]) == ("avx2", "scalar")
     assert found.blocks == 8 and len(found.trials) == 4 * (found.blocks + found.repeated)
     orders = {
         "".join(trial.side for trial in found.trials[i : i + 4])
@@ -112,17 +113,17 @@ def test_a_parameter_that_matters(command: Command) -> None:
 
 
 def test_a_variable_that_matters(planted: Command) -> None:
-    ended = planted.run(*MOMENT, "--a-env", "PLANTED=0.5", "--b-env", "PLANTED=1")
-    assert ended.code == ExitCode.OK
-    assert ended.output.startswith("better: B is better than A (")
-    assert "with PLANTED=0.5" in ended.output
+    ended = planted.run(*MOMENT, "--a-env", "PLANTED=1", "--b-env", "PLANTED=0.1")
+    assert ended.code == ExitCode.WORSE, ended.errors
+    assert ended.output.startswith("worse: B is worse than A (")
+    assert "with PLANTED=0.1" in ended.output
     assert max(map(len, ended.output.splitlines())) <= 80
 
 
 def test_a_command_that_matters(planted: Command, tmp_path: Path, log: Log) -> None:
     """It changes a file that a trial reads; afterwards the file is as it was."""
     file = shlex.quote(str(tmp_path / "programs" / "setting"))
-    commands = log.options(a=f"echo 1 > {file}", b=f"echo 0.5 > {file}", restore=f"rm {file}")
+    commands = log.options(a=f"echo 1 > {file}", b=f"echo 0.1 > {file}", restore=f"rm {file}")
     ended = planted.run(*MOMENT, *commands)
     assert ended.code == ExitCode.WORSE
     assert ended.output.startswith("worse: B is worse than A (")
@@ -197,7 +198,7 @@ def test_a_signal_to_all_of_the_terminal(
     command: Command, log: Log, number: signal.Signals
 ) -> None:
     process = command.start(*LONG, *log.options(), start_new_session=True)
-    command.wait_for_program()
+    wait_for_trial(command)
     os.killpg(process.pid, number)
     ended = end_of(process)
     assert (ended.code, ended.output) == (CODES[number], "")
@@ -223,7 +224,7 @@ def test_ctrl_c_while_a_command_runs_and_while_it_is_undone(command: Command, lo
 def test_kill_9_restores_and_holds_the_host_until_then(command: Command, log: Log) -> None:
     slow = f"{log.says('begins')}; sleep 3; {log.says('restored')}"
     process = command.start(*LONG, *log.options(restore=slow))
-    command.wait_for_program()
+    wait_for_trial(command)
     process.kill()
     wait_until(lambda: "begins" in log.words())
     busy = command.run("run", "--workload", "cpu.clock", "--idle-policy", "force")
@@ -247,7 +248,7 @@ def test_kill_9_while_a_command_runs(command: Command, log: Log) -> None:
 
 def test_kill_9_and_a_restore_command_that_fails(command: Command, log: Log) -> None:
     process = command.start(*LONG, *log.options(restore="echo stuck; exit 3"))
-    command.wait_for_program()
+    wait_for_trial(command)
     process.kill()
     ended = end_of(process)
     assert ended.last_line == (
@@ -259,12 +260,24 @@ def test_kill_9_and_a_restore_command_that_fails(command: Command, log: Log) -> 
 def test_the_lifeline_is_killed(command: Command, log: Log) -> None:
     """Another one restores."""
     process = command.start(*LONG, *log.options())
-    command.wait_for_program()
+    wait_for_trial(command)
     for pid in lifelines(command):
         os.kill(pid, signal.SIGKILL)
     process.terminate()
     assert end_of(process).code == ExitCode.TERMINATED
     assert log.words()[-1] == "restored"
+
+
+def wait_for_trial(command: Command) -> None:
+    """Until a program measures."""
+    wait_until(lambda: any(b"-bench\0fma\0" in line for line in lines(command)))
+
+
+def lines(command: Command) -> Iterator[bytes]:
+    """The command lines of what it has started."""
+    for pid in command.processes():
+        with contextlib.suppress(OSError):
+            yield Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def lifelines(command: Command) -> list[int]:
@@ -279,7 +292,7 @@ def lifelines(command: Command) -> list[int]:
 
 def test_a_busy_host_is_not_touched(command: Command, log: Log) -> None:
     process = command.start("run", *LONG[1:])
-    command.wait_for_program()
+    wait_for_trial(command)
     ended = command.run(*MOMENT, *log.options())
     assert ended.code == ExitCode.BUSY
     assert log.words() == []
