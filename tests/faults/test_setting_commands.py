@@ -14,6 +14,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.model.decision import FigureKind, SettingTest, Word
+from hostbench.run.ab import ATTEMPTS_MOST, REPEATED_MOST
 from tests.each import each
 from tests.faults.command import PROGRAMS, Command, end_of
 from tests.patience import comes_true, wait_until
@@ -41,6 +42,9 @@ with subprocess.Popen([REAL, *sys.argv[1:]], stdout=subprocess.PIPE, close_fds=F
     for line in real.stdout:
         event = json.loads(line)
         if event.get("event") == "end":
+            if "DISTURBED" in os.environ:
+                event["basis"] = "whole_run"
+                event["disturbance"]["clean_slice_ratio"] = 0.1
             for name, value in event["metrics"].items():
                 if name.startswith("operations_per_second") and value is not None:
                     event["metrics"][name] = value * factor
@@ -112,12 +116,31 @@ def test_a_parameter_that_matters(command: Command) -> None:
     assert not command.jobs()
 
 
+@pytest.mark.exhaustive
 def test_a_variable_that_matters(planted: Command) -> None:
     ended = planted.run(*MOMENT, "--a-env", "PLANTED=1", "--b-env", "PLANTED=0.1")
     assert ended.code == ExitCode.WORSE, ended.errors
     assert ended.output.startswith("worse: B is worse than A (")
     assert "with PLANTED=0.1" in ended.output
     assert max(map(len, ended.output.splitlines())) <= 80
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(300)
+def test_disturbed_trials_have_no_undisturbed_figure(planted: Command) -> None:
+    """Their blocks are measured again, up to a bound; what was delivered counts all the same."""
+    variables = ("--a-env", "PLANTED=1", "--b-env", "PLANTED=0.1", "--b-env", "DISTURBED=1")
+    ended = planted.run(*MOMENT, *variables, "--json", timeout_s=110)
+    assert ended.code == ExitCode.WORSE, ended.errors
+    found = test_of(ended.document)
+    assert (found.blocks, found.repeated) == (8, REPEATED_MOST)
+    assert {trial.block for trial in found.trials} == set(range(8))
+    assert max(trial.attempt for trial in found.trials) == ATTEMPTS_MOST - 1
+    assert list(found.figures) == [FigureKind.DELIVERED]
+    assert found.figures[FigureKind.DELIVERED].word is Word.WORSE
+    assert (
+        "40 of 40 trials of B have no undisturbed figure" in found.no_figure[FigureKind.UNDISTURBED]
+    )
 
 
 def test_a_command_that_matters(planted: Command, tmp_path: Path, log: Log) -> None:
