@@ -8,7 +8,7 @@ from hostbench.model.decision import SettingFigure, SettingSide, SettingTest, Wo
 
 
 def headline(test: SettingTest) -> str:
-    """`better: of B the undisturbed figure is better by +3.1 %, the delivered one …`"""
+    """`better: B is better than A (undisturbed +3.1 %, delivered +2.9 %).`"""
     by_word = {
         Word.BETTER: "B is better than A",
         Word.WORSE: "B is worse than A",

@@ -59,7 +59,9 @@ class Lifeline:
 
     def _set(self, name: str) -> str | None:
         self._is_changed = True
-        return self._problem(f"the {name} command", self._commands[name], for_parent=True)
+        return self._problem(
+            f"the command of side {name.upper()}", self._commands[name], for_parent=True
+        )
 
     def _restore(self) -> str | None:
         problem: str | None = None
