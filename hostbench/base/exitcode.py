@@ -19,6 +19,7 @@ class ExitCode(IntEnum):
     WORSE = 20
     UNDECIDED = 21
     NOT_COMPARABLE = 22
+    NOT_RESTORED = 23
     HANGUP = 129
     INTERRUPTED = 130
     BROKEN_PIPE = 141
@@ -44,6 +45,7 @@ _MEANINGS = {
     ExitCode.WORSE: "compared: a figure is worse",
     ExitCode.UNDECIDED: "compared: of a figure nothing can be told yet",
     ExitCode.NOT_COMPARABLE: "compared: there is nothing on both sides that may be compared",
+    ExitCode.NOT_RESTORED: "the setting that was tested is still in force: its restore failed",
     ExitCode.HANGUP: "ended by SIGHUP; what was measured is kept",
     ExitCode.INTERRUPTED: "ended by SIGINT (Ctrl-C); what was measured is kept",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",

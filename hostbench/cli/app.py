@@ -12,6 +12,7 @@ import typer
 from hostbench import __version__
 from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
+from hostbench.cli.ab import settings
 from hostbench.cli.decisions import decisions
 from hostbench.cli.options import (
     EPILOG,
@@ -326,6 +327,7 @@ def report(
 
 
 app.add_typer(decisions)
+app.add_typer(settings)
 app.add_typer(stack)
 
 

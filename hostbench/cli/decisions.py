@@ -103,7 +103,7 @@ def compare(
     if target is not None:
         check_output("--output", "the comparison", target, "compare.html")
     wanted = _filter(host, suite, since, until)
-    room = None if margin is None else _margin(margin)
+    room = None if margin is None else margin_ratio(margin)
     with FigureIndex(results_directory(results)) as index:
         found = []
         for name in (b, *(more or ())):
@@ -172,7 +172,8 @@ def _filter(
     )
 
 
-def _margin(text: str) -> float:
+def margin_ratio(text: str) -> float:
+    """`--margin` as a share. Raises UsageError."""
     try:
         percent = float(text.removesuffix("%"))
     except ValueError:

@@ -183,16 +183,16 @@ def peer_choice(text: str) -> "PeerChoice":
     return tools
 
 
-def assignments(texts: Sequence[str]) -> dict[str, str]:
+def assignments(texts: Sequence[str], option: str = "--param") -> dict[str, str]:
     """`{"threads": "2"}` of `threads=2`; hyphens in a name are underscores. Raises UsageError."""
     given: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not name or not value:
-            raise UsageError(f"--param {shown(text)} is not name=value; write it like threads=2")
+            raise UsageError(f"{option} {shown(text)} is not name=value; write it like threads=2")
         if name in given:
-            raise UsageError(f"--param {name} is given twice; give it once")
+            raise UsageError(f"{option} {name} is given twice; give it once")
         given[name] = value
     return given
 

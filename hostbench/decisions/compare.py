@@ -89,7 +89,7 @@ def compare(
         changes.setdefault(pair.case.case, {})[pair.kind] = change(
             difference,
             pair.case.direction,
-            margin or _usual_margin(pair.case.subsystem),
+            margin or usual_margin(pair.case.subsystem),
             (math.exp(statistics.median(logs_a)), math.exp(statistics.median(logs_b))),
             (len(logs_a), len(logs_b)),
             jobs_least=JOBS_LEAST,
@@ -137,7 +137,8 @@ def _side(name: str, jobs: Sequence[JobFigures]) -> Side:
     )
 
 
-def _usual_margin(subsystem: str) -> float:
+def usual_margin(subsystem: str) -> float:
+    """The share within which figures are the same: what those of a subsystem repeat to."""
     known = subsystems().get(subsystem)
     return known.target_half_width if known else Subsystem.target_half_width
 

@@ -85,7 +85,7 @@ class Measured:
         """All the work over all the time of every trial with a figure that was not stopped, in the
         unit of `primary`; empty if the program does not report it."""
         values = [
-            self._delivered(one)
+            delivered_value(one, self.primary)
             for one in self.trials
             if one.verdict in WITH_FIGURE and STOPPED not in reason_codes(one)
         ]
@@ -100,11 +100,13 @@ class Measured:
             self._spreads = (len(self.trials), found)
         return found
 
-    def _delivered(self, trial: TrialRecord) -> float | None:
-        if trial.end is None:
-            return None
-        found = trial.end.metrics.get(self.primary.name + WHOLE_RUN[self.primary.direction])
-        return trial.value if found is None and not has_clean_slices(trial) else found
+
+def delivered_value(trial: TrialRecord, primary: Metric) -> float | None:
+    """All the work over all the time of a trial; None: the program does not report it."""
+    if trial.end is None:
+        return None
+    found = trial.end.metrics.get(primary.name + WHOLE_RUN[primary.direction])
+    return trial.value if found is None and not has_clean_slices(trial) else found
 
 
 def has_clean_slices(trial: TrialRecord) -> bool:

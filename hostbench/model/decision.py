@@ -1,10 +1,13 @@
 """Decisions: whether figures of two sides differ, in words whose error rates are known."""
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
+from hostbench.model.events import ParamValue
 from hostbench.model.result import StoredModel
+from hostbench.model.summary import Verdict
 from hostbench.model.table import Direction
 
 # How sure all words of one comparison are together: of a hundred comparisons of sides that do not
@@ -142,3 +145,76 @@ class JobFigures(StoredModel):
     versions: dict[str, str]
     facts: dict[str, str]
     cases: dict[str, CaseFigure]
+
+
+class SettingSide(StoredModel):
+    """One of the two settings that are measured in turn: `title` names the case with this side's
+    parameters; `environment` is set while its trials run; `command` runs before each of them."""
+
+    title: str
+    params: dict[str, ParamValue]
+    environment: dict[str, str] = Field(default={})
+    command: str | None = None
+
+
+class SettingTrial(StoredModel):
+    """One trial of a test of a setting: its side, its block and attempt, from 0, and its figures
+    in the metric's unit; `reasons` are codes."""
+
+    side: Literal["a", "b"]
+    block: int
+    attempt: int
+    time_unix_s: float
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    undisturbed: float | None
+    delivered: float | None
+
+
+class SettingFigure(StoredModel):
+    """How one figure differs between the settings; fields as in Change, `blocks` it is from."""
+
+    word: Word
+    value_a: float | None = None
+    value_b: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    margin: float
+    least_effect_ratio: float | None = None
+    blocks: int
+    reason: str | None = None
+
+
+class SettingTest(StoredModel):
+    """Whether a setting matters: blocks of A B B A or B A A B in one run. `word` sums up as that of
+    a Comparison does.
+
+    `looks`: after how many blocks it was decided whether to go on, as far as it came to that last;
+    all words together are wrong as rarely as `confidence` says, whenever it stopped. `repeated`:
+    how many blocks were measured again since trials in them were disturbed or invalid. `idle`: what
+    the idle gate said, None: it was not asked or could not tell. `no_figure`: why a figure that the
+    workload has is not among `figures`, as a sentence. `not_restored`: why the setting of one side
+    is still in force, as a sentence; None: it is not, or there is nothing to restore.
+    """
+
+    kind: Literal["hostbench.ab"] = "hostbench.ab"
+    word: Word
+    hostbench: str
+    host: str
+    created_unix_s: float
+    workload: str
+    unit: str
+    direction: Direction
+    a: SettingSide
+    b: SettingSide
+    confidence: float = COMPARISON_CONFIDENCE
+    power: float = LEAST_EFFECT_POWER
+    looks: tuple[int, ...]
+    blocks: int
+    repeated: int
+    idle: bool | None
+    figures: dict[FigureKind, SettingFigure]
+    no_figure: dict[FigureKind, str] = Field(default={})
+    trials: tuple[SettingTrial, ...]
+    not_restored: str | None = None

@@ -114,7 +114,7 @@ class Execution:
             cases = [case for case in group if case.case not in before.done]
             gated = tuple(case.case for case in cases if case.skip is None)
             if gated:
-                idle = self._pass_gate(gated)
+                idle = self.pass_gate(gated)
             in_turn = [self._in_turn(everyone[case.case], before) for case in cases]
             self._run_rounds(in_turn, everyone.values(), idle)
 
@@ -129,7 +129,8 @@ class Execution:
         for sink in self._sinks:
             sink.take(event)
 
-    def _pass_gate(self, cases: tuple[str, ...]) -> IdleRecord:
+    def pass_gate(self, cases: tuple[str, ...]) -> IdleRecord:
+        """What the idle gate says on behalf of `cases`. Raises NotIdleError (policy `fail`)."""
         idle = self._gate.ask(cases)
         self._publish(GateEvent(idle=idle))
         if idle.idle is False and idle.policy == "fail":
@@ -162,10 +163,7 @@ class Execution:
     def _run_turn(self, one: "CaseInTurn") -> None:
         """Run a trial of a case, and one of each of its peers."""
         case, trials = one.measured.case, one.measured.trials
-        self._interrupt.check()
-        self._publish(TrialBeginsEvent(case=case.case, index=len(trials), tool=OWN_TOOL))
-        trials.append(self._run_trial(case, trials))
-        self._publish(TrialEndedEvent(trial=trials[-1]))
+        trials.append(self.run_trial(case, trials))
         one.peers.extend(self._run_peers(case, trials[-1], one.given_up))
 
     def _is_done(
@@ -179,6 +177,14 @@ class Execution:
         record = finished_case(one.measured, one.peers, idle, stopped, others)
         self._publish(CaseEndedEvent(record=record))
         return True
+
+    def run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
+        """Run the next trial of a case, after the trials `before` of it. Raises Interrupted."""
+        self._interrupt.check()
+        self._publish(TrialBeginsEvent(case=case.case, index=len(before), tool=OWN_TOOL))
+        record = self._run_trial(case, before)
+        self._publish(TrialEndedEvent(trial=record))
+        return record
 
     def _run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
         if case.skip is not None:
