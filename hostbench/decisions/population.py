@@ -1,0 +1,66 @@
+"""Whether values are one population or two.
+
+The statistic is the largest distance of two groups' means over the deviation within them, of all
+ways to cut the sorted values in two. Normal values of one population are as far apart as CRITICAL
+says in one of 10,000 samples (simulated, 100,000 to 400,000 samples a size).
+"""
+
+import bisect
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+CRITICAL = (
+    (6, 30.7),
+    (7, 20.9),
+    (8, 15.2),
+    (10, 11.2),
+    (12, 8.7),
+    (15, 7.3),
+    (20, 6.03),
+    (30, 5.12),
+    (40, 4.77),
+    (60, 4.4),
+    (100, 4.31),
+)
+GROUP_LEAST = 2
+# Groups nearer than this make no wide limit.
+DISTANCE_LEAST = math.log1p(0.03)
+# What no figure repeats better than.
+DEVIATION_LEAST = 0.001
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which values, by name, are in the lower and in the upper group."""
+
+    low: tuple[str, ...]
+    high: tuple[str, ...]
+
+
+def split_of(values: Mapping[str, float]) -> Split | None:
+    """The two populations of these logarithms; None: it is one, or they are too few to tell."""
+    n = len(values)
+    if n < CRITICAL[0][0]:
+        return None
+    names = sorted(values, key=values.__getitem__)
+    logs = [values[name] for name in names]
+    best, at = 0.0, 0
+    for cut in range(GROUP_LEAST, n - GROUP_LEAST + 1):
+        low, high = statistics.fmean(logs[:cut]), statistics.fmean(logs[cut:])
+        distance = high - low
+        squares = math.fsum((v - low) ** 2 for v in logs[:cut])
+        squares += math.fsum((v - high) ** 2 for v in logs[cut:])
+        deviation = max(DEVIATION_LEAST, math.sqrt(squares / (n - 2)))
+        if distance >= DISTANCE_LEAST and distance / deviation > best:
+            best, at = distance / deviation, cut
+    if best <= _critical(n):
+        return None
+    return Split(low=tuple(names[:at]), high=tuple(names[at:]))
+
+
+def _critical(n: int) -> float:
+    """Of the largest size in the table that is not above `n`: that errs on the safe side."""
+    at = bisect.bisect_right([size for size, _ in CRITICAL], n) - 1
+    return CRITICAL[at][1]
