@@ -15,6 +15,7 @@ import typer
 from hostbench import __version__
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError
 from hostbench.base.exitcode import ExitCode
+from hostbench.cli.baseline import baseline
 from hostbench.cli.decisions import decisions
 from hostbench.cli.options import (
     EPILOG,
@@ -331,6 +332,7 @@ def report(
 
 
 app.add_typer(decisions)
+app.add_typer(baseline)
 app.add_typer(stack)
 
 

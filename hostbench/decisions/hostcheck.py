@@ -86,6 +86,23 @@ def check_host(jobs: Sequence[MeasuredJob], baseline: Baseline | None) -> HostCh
     )
 
 
+def expectation(case: BaselineCase) -> float | None:
+    """The tolerance limit of a case: what a sound host of as many jobs as those of the baseline
+    gives at least, of times at most. None: too few hosts are known."""
+    if len(case.hosts) < HOSTS_LEAST:
+        return None
+    sign = 1.0 if case.direction == "higher" else -1.0
+    logs = tuple(sign * math.log(one.median) for one in case.hosts.values())
+    return math.exp(sign * _least(logs, max(DEVIATION_LEAST, statistics.stdev(logs))))
+
+
+def _least(logs: Sequence[float], deviation: float) -> float:
+    """The tolerance limit of logarithms, the better the higher."""
+    if len(logs) >= DISTRIBUTION_FREE_FROM:
+        return min(logs)
+    return statistics.fmean(logs) - tolerance_factor(len(logs)) * deviation
+
+
 def _figures_of(jobs: Sequence[MeasuredJob]) -> dict[str, MeasuredFigure]:
     """Every case of any of the jobs, as the newest has it."""
     found: dict[str, MeasuredFigure] = {}
@@ -200,16 +217,15 @@ def _figure_check(
     if others is None:
         return FigureCheck(word=HostWord.NO_REFERENCE, **known)
     n, middle = len(others.logs), statistics.fmean(others.logs)
-    free = n >= DISTRIBUTION_FREE_FROM
     deviation = _deviation(others, len(values))
-    least = min(others.logs) if free else middle - tolerance_factor(n) * deviation
+    least = _least(others.logs, deviation)
     usual = statistics.median(others.logs)
     return FigureCheck(
         word=HostWord.SUSPECT if log < least else HostWord.AS_EXPECTED,
         hosts=n,
         expected=math.exp(sign * least),
         usual=math.exp(sign * usual),
-        distribution_free=free,
+        distribution_free=n >= DISTRIBUTION_FREE_FROM,
         p=chance_below(middle - log, deviation * math.sqrt(1 + 1 / n), n),
         lost_ratio=max(0.0, -math.expm1(log - usual)),
         **known,
