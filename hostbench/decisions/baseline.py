@@ -263,7 +263,7 @@ def _host_figures(
 
 def variances(hosts: Iterable[Sequence[float | None]]) -> tuple[float | None, float | None]:
     """The variance of the logarithms of one host's jobs, and of hosts beyond it."""
-    logs = [[math.log(value) for value in one if value is not None] for one in hosts]
+    logs = [[math.log(value) for value in one if value is not None] for one in hosts if any(one)]
     degrees = sum(len(one) - 1 for one in logs)
     within = None
     if degrees:

@@ -20,6 +20,7 @@ LOOK_AT = {
     "net": "the link's speed, duplex and drivers, and who else uses it",
     "gpu": "the GPU's clock, power limit, temperature and PCI Express link",
 }
+FIGURES_NAMED = 6
 TOLERANCE = f"{TOLERANCE_COVERAGE * 100:g}/{TOLERANCE_CONFIDENCE * 100:g}"
 
 
@@ -37,18 +38,27 @@ def figure_words(one: FigureCheck) -> str:
     )
 
 
-def advice(one: FigureCheck) -> str | None:
-    """Where to look, of a figure that is low or suspect."""
-    if one.word is HostWord.SUSPECT:
+def advice(word: HostWord, subsystem: str) -> str | None:
+    """Where to look, of figures of a subsystem that are low or suspect."""
+    if word is HostWord.SUSPECT:
         return "measure again: the fresh job decides"
-    look = LOOK_AT.get(one.workload.partition(".")[0])
-    return f"look at {look}" if one.word is HostWord.LOW and look else None
+    look = LOOK_AT.get(subsystem)
+    return f"look at {look}" if word is HostWord.LOW and look else None
 
 
-def figure_sentence(one: FigureCheck) -> str:
-    """The same with where to look."""
-    look = advice(one)
-    return f"{figure_words(one)}{f'; {look}' if look else ''}."
+def figure_sentences(check: HostCheck, most: int = FIGURES_NAMED) -> Iterator[str]:
+    """The figures that are off, the worst first, `most` of each word; where to look stands behind
+    the first of each subsystem."""
+    for word in (HostWord.LOW, HostWord.SUSPECT):
+        found = [one for one in check.figures if one.word is word]
+        found.sort(key=lambda one: one.lost_ratio or 0.0, reverse=True)
+        advised: set[str | None] = {None}
+        for one in found[:most]:
+            look = advice(word, one.workload.partition(".")[0])
+            yield f"{figure_words(one)}{'' if look in advised else f'; {look}'}."
+            advised.add(look)
+        if len(found) > most:
+            yield f"{len(found) - most} more figures are {word}: --json has them."
 
 
 def error_sentence(check: HostCheck) -> str | None:
@@ -69,10 +79,7 @@ def judged(check: HostCheck) -> list[FigureCheck]:
 def check_sentences(check: HostCheck) -> Iterator[str]:
     """What is said of a check: the answer, each figure that is off, how sure it is, and notes."""
     yield headline(check)
-    for word in (HostWord.LOW, HostWord.SUSPECT):
-        for one in check.figures:
-            if one.word is word:
-                yield figure_sentence(one)
+    yield from figure_sentences(check)
     if (error := error_sentence(check)) is not None:
         yield error
     yield from check.notes

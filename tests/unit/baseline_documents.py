@@ -50,9 +50,7 @@ def _scaled(case: CaseResult, factor: float) -> CaseResult:
     metric = case.metrics.get(case.primary)
     if metric is None or factor == 1.0:
         return case
-    statistics = metric.statistics.model_copy(
-        update={"median": metric.statistics.median * factor}
-    )
+    statistics = metric.statistics.model_copy(update={"median": metric.statistics.median * factor})
     share = None if metric.efficiency is None else metric.efficiency * factor
     changed = metric.model_copy(update={"statistics": statistics, "efficiency": share})
 
