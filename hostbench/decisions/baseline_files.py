@@ -8,8 +8,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hostbench.base.errors import ResourceError, UsageError, shown
-from hostbench.decisions.baseline import merged, refuse_faults
-from hostbench.model.baseline import BASELINE_SCHEMA, KIND, Baseline, HostKey
+from hostbench.decisions.baseline import measured_job, merged, refuse_faults
+from hostbench.decisions.hostcheck import check_host
+from hostbench.model.baseline import BASELINE_SCHEMA, KIND, Baseline, HostCheck, HostKey
+from hostbench.model.result import ResultDocument
 from hostbench.programs.program import CHECKOUT
 
 FOLDER = "baselines"
@@ -115,6 +117,15 @@ def found_for(
         problems.append(f"{names} were not used together: {error.message}.")
         return [], None, problems
     return [path for path, _ in fitting], together, problems
+
+
+def checked_host(document: ResultDocument, environment: Mapping[str, str]) -> HostCheck:
+    """The host of a job beside all baselines of its model that are found; what could not be used is
+    among the notes."""
+    job = measured_job(document)
+    _, together, problems = found_for(job.key, environment)
+    check = check_host([job], together)
+    return check.model_copy(update={"notes": (*check.notes, *problems)})
 
 
 def content_of(baseline: Baseline) -> bytes:

@@ -243,6 +243,17 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """The answer to the question that the reader came with, in a sentence, and what to look at:
+    what it is, and how it is known. `is_good` None: nobody can tell."""
+
+    question: str
+    text: str
+    is_good: bool | None
+    items: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Notice:
     """What the reader must know before any figure. `serious`: some figures are not to be used."""
 
@@ -333,7 +344,7 @@ class Part:
     blocks: tuple["Block", ...]
 
 
-Block = Paragraph | Notice | Bullets | Sources | Facts | Table | Chart | Fold | Part
+Block = Paragraph | Answer | Notice | Bullets | Sources | Facts | Table | Chart | Fold | Part
 
 
 @dataclass(frozen=True)
@@ -349,7 +360,7 @@ class Section:
 @dataclass(frozen=True)
 class Report:
     """A whole report. `subtitle` is the host in one line, `tally` how many cases have which
-    verdict."""
+    verdict, `answer` what is read first."""
 
     title: str
     subtitle: str
@@ -357,3 +368,4 @@ class Report:
     tally: tuple[tuple[Verdict | None, int], ...]
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...] = field(default=())
+    answer: tuple[Block, ...] = ()
