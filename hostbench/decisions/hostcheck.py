@@ -24,6 +24,7 @@ from hostbench.model.baseline import (
     HOSTS_LEAST,
     REPORT_ERROR,
     REST_ERROR,
+    SUSPECT_ERROR,
     Baseline,
     BaselineCase,
     BaselineHost,
@@ -197,7 +198,7 @@ def _figure_check(
     others: _Others | None,
     headlines: set[str],
 ) -> FigureCheck:
-    """One figure, its word still that of the tolerance limit alone."""
+    """One figure; its word says yet whether it is below the tolerance limit, and no more."""
     sign = 1.0 if figure.direction == "higher" else -1.0
     log = statistics.median(sign * math.log(value) for value in values)
     value = math.exp(sign * log)
@@ -243,17 +244,21 @@ def _deviation(others: _Others, jobs: int) -> float:
 
 
 def _judged(checks: Sequence[FigureCheck]) -> list[FigureCheck]:
-    """The figures with their words: low where a headline figure is too far off for chance, suspect
-    where it is only below the tolerance limit. Of the rest those are suspect that would be too
-    many for chance."""
+    """The figures with their words. Of a figure below the tolerance limit chance may be the reason:
+    with twelve of them one is below in every tenth to fourth sound host. So a headline figure is
+    low or suspect where all of them together leave so much to chance, and of the rest those are
+    suspect that are too many for it."""
     known = [one for one in checks if one.p is not None]
     found: dict[str, HostWord] = {}
     headlines = [one for one in known if one.is_headline]
     rest = [one for one in known if not one.is_headline]
     low = holm([one.p or 0.0 for one in headlines], TESTED_ERROR)
+    suspect = holm([one.p or 0.0 for one in headlines], SUSPECT_ERROR)
     many = benjamini_hochberg([one.p or 0.0 for one in rest], REST_ERROR)
-    for one, is_low in zip(headlines, low, strict=True):
-        if is_low and one.word is HostWord.SUSPECT:
+    for one, is_low, is_suspect in zip(headlines, low, suspect, strict=True):
+        if one.word is HostWord.SUSPECT and not is_suspect:
+            found[one.case] = HostWord.AS_EXPECTED
+        elif one.word is HostWord.SUSPECT and is_low:
             found[one.case] = HostWord.LOW
     for one, is_one_of_many in zip(rest, many, strict=True):
         if not is_one_of_many and one.word is HostWord.SUSPECT:

@@ -16,13 +16,22 @@ from hostbench.judge.overview import (
     not_delivered_sentence,
     overview,
 )
-from hostbench.model.baseline import HostCheck, HostWord, Receipt, ReceiptItem
+from hostbench.model.baseline import SUSPECT_ERROR, HostCheck, HostWord, Receipt, ReceiptItem
 from hostbench.model.host import HostInventory
-from hostbench.model.result import USABLE, CaseResult, Condition, ConditionState, ResultDocument
+from hostbench.model.result import (
+    USABLE,
+    CaseResult,
+    Condition,
+    ConditionState,
+    ResultDocument,
+    Verdict,
+)
 
 QUESTION = "Is this host as it should be?"
 # On the first screen.
 ITEMS_SHOWN = 5
+# From so much on something counts as having cost performance.
+LOST_LEAST = 1 - DELIVERED_LEAST
 # The best figure of a subsystem below this share of its limit is named where no baseline tells what
 # is usual.
 SHARE_NAMED = 0.9
@@ -58,24 +67,23 @@ def _answer(
         return _beside_others(check, items)
     if not any(case.verdict in USABLE for case in document.cases if not case.naive):
         return "It cannot be told: this job has no figure that may be used."
-    reached = [
-        f"{line.subsystem} {percent(share)}"
-        for line in lines
-        if (share := _share(line)) is not None
-    ]
-    without = [line.subsystem for line in lines if line.headline and _share(line) is None]
+    shares = {line.subsystem: _share(line) for line in lines if line.headline is not None}
+    reached = [(name, percent(share)) for name, share in shares.items() if share is not None]
+    without = _and([name for name, share in shares.items() if share is None])
     if not reached:
-        names = _and(without)
-        return f"No reference: neither a baseline of this model nor a limit is known for {names}."
-    costs = sum(item.lost_ratio is not None for item in items)
-    lead = "Nothing speaks against it"
-    if costs:
-        lead = f"Not quite: {plural(costs, 'thing')} below {'costs' if costs == 1 else 'cost'} it"
-    rest = f"; {_and(without)}: no reference" if without else ""
-    return (
-        f"{lead}, as far as limits tell: of its limit reached {_and(reached)}{rest} (no baseline "
-        "of this model is known)."
-    )
+        return f"No reference: neither a baseline of this model nor a limit is known for {without}."
+    lead = "No fault was seen, as far as limits tell"
+    if costs := sum(_costs(item) for item in items):
+        lead = f"Not quite: {plural(costs, 'thing')} below {'costs' if costs == 1 else 'cost'} performance"
+    (name, share), *others = reached
+    parts = [f"{name} reaches {share} of its limit", *(f"{one} {of}" for one, of in others)]
+    rest = f"; there is no reference for {without}" if without else ""
+    return f"{lead}; {', '.join(parts)}{rest} (no baseline of this model is known)."
+
+
+def _costs(item: ReceiptItem) -> bool:
+    """Whether something is wrong, and not a trifle."""
+    return item.is_fault and (item.lost_ratio is None or item.lost_ratio >= LOST_LEAST)
 
 
 def _beside_others(check: HostCheck, items: Sequence[ReceiptItem]) -> str:
@@ -90,10 +98,10 @@ def _beside_others(check: HostCheck, items: Sequence[ReceiptItem]) -> str:
     if check.word is HostWord.SUSPECT:
         verb = "is" if len(off) == 1 else "are"
         return (
-            f"Perhaps not: {figures} {verb} below the least that {others} lead to expect, which "
-            f"may be chance; measure again, the fresh job decides ({error})."
+            f"Perhaps not: {figures} {verb} below what {others} lead to expect, as are those of "
+            f"up to {bound(SUSPECT_ERROR)} of sound hosts; measure again, the fresh job decides."
         )
-    taken = any((item.lost_ratio or 0.0) >= 1 - DELIVERED_LEAST for item in items)
+    taken = any(_costs(item) for item in items)
     but = ", but see what cost performance meanwhile" if taken else ""
     return (
         f"Yes: all {plural(len(found), 'headline figure')} are as {others} lead to expect{but} "
@@ -132,12 +140,15 @@ def _items(
 
 def _off(check: HostCheck) -> Iterator[ReceiptItem]:
     """Figures below those of other hosts: one item a subsystem and word, its worst figure named."""
+    named: set[str] = set()
     for word in (HostWord.LOW, HostWord.SUSPECT):
         by_subsystem: dict[str, list[tuple[float, str]]] = {}
         for one in check.figures:
-            if one.word is word:
-                found = by_subsystem.setdefault(one.workload.partition(".")[0], [])
+            subsystem = one.workload.partition(".")[0]
+            if one.word is word and subsystem not in named:
+                found = by_subsystem.setdefault(subsystem, [])
                 found.append((one.lost_ratio or 0.0, figure_words(one)))
+        named |= by_subsystem.keys()
         for subsystem, found in by_subsystem.items():
             lost, worst = max(found)
             more = f", and {plural(len(found) - 1, 'more figure')} of {subsystem}"
@@ -145,7 +156,10 @@ def _off(check: HostCheck) -> Iterator[ReceiptItem]:
             if word is HostWord.LOW:
                 look = f"Look at {LOOK_AT.get(subsystem, 'what differs from the other hosts')}."
             yield ReceiptItem(
-                text=f"{worst}{more if len(found) > 1 else ''}.", evidence=look, lost_ratio=lost
+                text=f"{worst}{more if len(found) > 1 else ''}.",
+                evidence=look,
+                lost_ratio=lost,
+                is_fault=word is HostWord.LOW,
             )
 
 
@@ -167,8 +181,12 @@ def _conditions(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
         delivered = [c.delivered_ratio for c in affected if c.delivered_ratio is not None]
         evidence = not_delivered_sentence(affected)
         if evidence is None:
+            disturbed = sum(c.verdict is Verdict.DISTURBED for c in affected)
+            effect = (
+                f"{disturbed} of them disturbed" if disturbed else "their figures do not show it"
+            )
             evidence = f"Seen in {counts[state]} of {plural(len(cases), 'case')}, most in "
-            evidence += f"{case.title}; the figures do not show it."
+            evidence += f"{case.title}; {effect}."
         yield ReceiptItem(
             text=_condition_words(state, share, condition),
             evidence=evidence,
@@ -259,4 +277,5 @@ def _of_limit(line: SubsystemLine, share: float) -> ReceiptItem:
         evidence=f"{human(metric.statistics.median, metric.unit)} of {limit}; how much of it "
         "sound hosts reach, only a baseline tells.",
         lost_ratio=1 - share,
+        is_fault=False,
     )

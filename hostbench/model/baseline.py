@@ -22,6 +22,8 @@ HEADLINES_MOST = 12
 # Of a hundred sound hosts at most one is called low. What is tested is a fifth stricter, as spreads
 # of real hosts are not quite normal.
 REPORT_ERROR = 0.01
+# Of a hundred at most five are called low or suspect.
+SUSPECT_ERROR = 0.05
 # Of the other figures that are named, so many are named by chance.
 REST_ERROR = 0.05
 # The tolerance limit: a share of all sound hosts lies above it, and that with this confidence.
@@ -131,7 +133,8 @@ class MeasuredJob(StoredModel):
 
 
 class HostWord(StrEnum):
-    """What is known of a host or of one of its figures, the worst first."""
+    """What is known of a host or of one of its figures, the worst first: further off than 1 in 100
+    sound hosts, or than 1 in 20; nothing; no further off than sound hosts are."""
 
     LOW = "low"
     SUSPECT = "suspect"
@@ -184,11 +187,13 @@ class HostCheck(StoredModel):
 
 class ReceiptItem(StoredModel):
     """Something to look at. `lost_ratio`: the share of the speed that it costs, None: unknown.
-    `text` names it, `evidence` says how it is known, both as sentences."""
+    `text` names it, `evidence` says how it is known, both as sentences. `is_fault` False: it may be
+    as it should be, and nobody can tell yet."""
 
     text: str
     evidence: str
     lost_ratio: float | None = None
+    is_fault: bool = True
 
 
 class Receipt(StoredModel):

@@ -292,8 +292,10 @@ def test_twelve_headlines_decide() -> None:
 # ---- error rates ----
 
 
-def share_called_low(hosts: int, spread: float, checked: int, slow: float | None = None) -> float:
-    """Of `checked` simulated hosts beside baselines of so many, drawn anew for every 20 of them."""
+def called_low(hosts: int, spread: float, checked: int, slow: float | None = None) -> int:
+    """How many of `checked` simulated hosts, beside baselines of so many hosts that are drawn anew
+    for every 20 of them. `slow`: each is so much slower in one headline figure, and called low
+    counts of that figure."""
     rng = random.Random(1000 * hosts + int(spread * 100))
     a_baseline, low = 20, 0
     for _ in range(checked // a_baseline):
@@ -302,19 +304,24 @@ def share_called_low(hosts: int, spread: float, checked: int, slow: float | None
             at = (rng.randrange(12), slow) if slow is not None else None
             found = check_host(host_jobs(rng, 9000 + number, spread, slow=at), known)
             words = {one.case: one.word for one in found.figures}
-            is_low = found.word is HostWord.LOW
-            low += is_low if at is None else words[f"{at[0]:08x}"] is HostWord.LOW
-    return low / checked
+            word = found.word if at is None else words[f"{at[0]:08x}"]
+            low += word is HostWord.LOW
+    return low
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.02, 0.04])
-def test_sound_hosts_are_seldom_called_low(spread: float) -> None:
-    assert share_called_low(10, spread, 1000) <= 0.01
+SPREADS = (0.01, 0.02, 0.04)
 
 
-@pytest.mark.parametrize(("hosts", "spread"), [(10, 0.01), (60, 0.02)])
-def test_hosts_that_are_a_tenth_slower_are_found(hosts: int, spread: float) -> None:
-    assert share_called_low(hosts, spread, 400, slow=0.1) >= 0.95
+def test_sound_hosts_are_seldom_called_low() -> None:
+    low = {spread: called_low(20, spread, 1000) for spread in SPREADS}
+    # Two standard errors of 1,000 hosts at 1 %: 6 hosts.
+    assert all(count <= 16 for count in low.values()), low
+    assert sum(low.values()) <= 30, low
+
+
+@pytest.mark.parametrize(("hosts", "spread", "found"), [(10, 0.01, 0.95), (100, 0.02, 0.95)])
+def test_hosts_that_are_a_tenth_slower_are_found(hosts: int, spread: float, found: float) -> None:
+    assert called_low(hosts, spread, 400, slow=0.1) >= found * 400
 
 
 # ---- files and the command ----
