@@ -74,7 +74,8 @@ def _answer(
         return f"No reference: neither a baseline of this model nor a limit is known for {without}."
     lead = "No fault was seen, as far as limits tell"
     if costs := sum(_costs(item) for item in items):
-        lead = f"Not quite: {plural(costs, 'thing')} below {'costs' if costs == 1 else 'cost'} performance"
+        verb = "costs" if costs == 1 else "cost"
+        lead = f"Not quite: {plural(costs, 'thing')} below {verb} performance"
     (name, share), *others = reached
     parts = [f"{name} reaches {share} of its limit", *(f"{one} {of}" for one, of in others)]
     rest = f"; there is no reference for {without}" if without else ""
