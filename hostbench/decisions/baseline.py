@@ -59,7 +59,6 @@ def measured_job(document: ResultDocument) -> MeasuredJob:
     )
     facts = job_figures(slim).facts
     protocols = (trial.start.protocol for case in cases for trial in case.trials if trial.start)
-    made_by = host.virtualisation.product or host.virtualisation.vendor
     return MeasuredJob(
         job=document.job.id,
         machine=host.machine or _hash(host.hostname),
@@ -72,7 +71,8 @@ def measured_job(document: ResultDocument) -> MeasuredJob:
             sockets=host.cpu.sockets,
             cpus=len(host.allowed_cpus),
             memory=facts.get("memory channels"),
-            virtualisation=made_by or ("a hypervisor" if host.virtualisation.is_guest else None),
+            virtualisation=host.virtualisation.product or host.virtualisation.vendor,
+            is_guest=host.virtualisation.is_guest,
             protocol=next(protocols, PROTOCOL_SCHEMA),
         ),
         facts={
@@ -160,10 +160,14 @@ def merged(baselines: Sequence[tuple[str, Baseline]]) -> Baseline:
 def differing(a: HostKey, b: HostKey) -> list[str]:
     """What tells two models apart, such as `stepping 7 and 8`."""
     return [
-        f"{name} {getattr(a, name) or 'unknown'} and {getattr(b, name) or 'unknown'}"
+        f"{name} {_fact(getattr(a, name))} and {_fact(getattr(b, name))}"
         for name in HostKey.model_fields
         if getattr(a, name) != getattr(b, name)
     ]
+
+
+def _fact(value: object) -> str:
+    return "unknown" if value is None else str(value)
 
 
 def headline_cases(figures: Mapping[str, MeasuredFigure | BaselineCase]) -> list[str]:
@@ -336,10 +340,18 @@ def populations(baseline: Baseline) -> str | None:
     tell."""
     for name in headline_cases(baseline.cases):
         case = baseline.cases[name]
-        split = split_of({host: math.log(one.median) for host, one in case.hosts.items()})
+        logs = {host: math.log(one.median) for host, one in case.hosts.items()}
+        split = split_of(logs, _job_variance(baseline.key, case))
         if split is not None:
             return _split_words(baseline, case, split)
     return None
+
+
+def _job_variance(key: HostKey, case: BaselineCase) -> float:
+    """Of one host's jobs: as the baseline has it, and on a guest at least what is usual there."""
+    subsystem = subsystems().get(case.workload.partition(".")[0])
+    drift = subsystem.guest_spread.drift_ratio if subsystem is not None and key.is_guest else 0.0
+    return max(case.within or 0.0, drift**2)
 
 
 def _split_words(baseline: Baseline, case: BaselineCase, split: Split) -> str:

@@ -41,7 +41,7 @@ def figure_words(one: FigureCheck) -> str:
 def advice(word: HostWord, subsystem: str) -> str | None:
     """Where to look, of figures of a subsystem that are low or suspect."""
     if word is HostWord.SUSPECT:
-        return "measure again: the fresh job decides"
+        return "measure again, and check both jobs"
     look = LOOK_AT.get(subsystem)
     return f"look at {look}" if word is HostWord.LOW and look else None
 

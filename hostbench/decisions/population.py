@@ -25,7 +25,11 @@ CRITICAL = (
     (60, 4.98),
     (100, 4.64),
 )
+# A smaller group are hosts that stray, and no population: real figures have long tails.
 GROUP_LEAST = 2
+GROUP_SHARE_LEAST = 0.2
+# Of the deviation of one host's jobs: nearer groups may be what jobs differ by.
+JOBS_APART = 4.0
 # Groups nearer than this make no wide limit.
 DISTANCE_LEAST = math.log1p(0.03)
 # What no figure repeats better than.
@@ -40,21 +44,24 @@ class Split:
     high: tuple[str, ...]
 
 
-def split_of(values: Mapping[str, float]) -> Split | None:
-    """The two populations of these logarithms; None: it is one, or they are too few to tell."""
+def split_of(values: Mapping[str, float], within: float | None = None) -> Split | None:
+    """The two populations of these logarithms; None: it is one, or they are too few to tell.
+    `within`: the variance of one host's jobs."""
     n = len(values)
     if n < CRITICAL[0][0]:
         return None
     names = sorted(values, key=values.__getitem__)
     logs = [values[name] for name in names]
     best, at = 0.0, 0
-    for cut in range(GROUP_LEAST, n - GROUP_LEAST + 1):
+    group = max(GROUP_LEAST, math.ceil(GROUP_SHARE_LEAST * n))
+    apart = max(DISTANCE_LEAST, JOBS_APART * math.sqrt(within or 0.0))
+    for cut in range(group, n - group + 1):
         low, high = statistics.fmean(logs[:cut]), statistics.fmean(logs[cut:])
         distance = high - low
         squares = math.fsum((v - low) ** 2 for v in logs[:cut])
         squares += math.fsum((v - high) ** 2 for v in logs[cut:])
         deviation = max(DEVIATION_LEAST, math.sqrt(squares / (n - 2)))
-        if distance >= DISTANCE_LEAST and distance / deviation > best:
+        if distance >= apart and distance / deviation > best:
             best, at = distance / deviation, cut
     if best <= _critical(n):
         return None

@@ -32,6 +32,7 @@ QUESTION = "Is this host as it should be?"
 ITEMS_SHOWN = 5
 # From so much on something counts as having cost performance.
 LOST_LEAST = 1 - DELIVERED_LEAST
+AGAIN = "Measure again, and have both jobs decide: hostbench baseline check THIS,FRESH."
 # The best figure of a subsystem below this share of its limit is named where no baseline tells what
 # is usual.
 SHARE_NAMED = 0.9
@@ -100,7 +101,7 @@ def _beside_others(check: HostCheck, items: Sequence[ReceiptItem]) -> str:
         verb = "is" if len(off) == 1 else "are"
         return (
             f"Perhaps not: {figures} {verb} below what {others} lead to expect, as are those of "
-            f"up to {bound(SUSPECT_ERROR)} of sound hosts; measure again, the fresh job decides."
+            f"up to {bound(SUSPECT_ERROR)} of sound hosts; measure again."
         )
     taken = any(_costs(item) for item in items)
     but = ", but see what cost performance meanwhile" if taken else ""
@@ -153,7 +154,7 @@ def _off(check: HostCheck) -> Iterator[ReceiptItem]:
         for subsystem, found in by_subsystem.items():
             lost, worst = max(found)
             more = f", and {plural(len(found) - 1, 'more figure')} of {subsystem}"
-            look = "Measure again: the fresh job decides."
+            look = AGAIN
             if word is HostWord.LOW:
                 look = f"Look at {LOOK_AT.get(subsystem, 'what differs from the other hosts')}."
             yield ReceiptItem(

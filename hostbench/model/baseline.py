@@ -19,8 +19,7 @@ KIND: Literal["hostbench.baseline"] = "hostbench.baseline"
 HOSTS_LEAST = 5
 # So many headline figures of a host decide together; with more each has to be further off.
 HEADLINES_MOST = 12
-# Of a hundred sound hosts at most one is called low. What is tested is a fifth stricter, as spreads
-# of real hosts are not quite normal.
+# Of a hundred sound hosts at most one is called low.
 REPORT_ERROR = 0.01
 # Of a hundred at most five are called low or suspect.
 SUSPECT_ERROR = 0.05
@@ -35,7 +34,7 @@ Positive = Annotated[float, Field(gt=0)]
 class HostKey(StoredModel):
     """What hosts of one baseline have in common; None: unknown. `memory` are the populated channels
     with their speed, `virtualisation` the product or instance type, `protocol` that of the
-    benchmark programs."""
+    benchmark programs. `is_guest`: a hypervisor lies below."""
 
     cpu: str
     stepping: int | None = None
@@ -43,6 +42,7 @@ class HostKey(StoredModel):
     cpus: int
     memory: str | None = None
     virtualisation: str | None = None
+    is_guest: bool
     protocol: int
 
     @property
@@ -54,7 +54,7 @@ class HostKey(StoredModel):
             None if self.sockets is None else f"{self.sockets} socket{'s' * (self.sockets > 1)}",
             f"{self.cpus} CPU{'s' * (self.cpus > 1)}",
             self.memory,
-            self.virtualisation,
+            self.virtualisation or ("a virtual machine" if self.is_guest else None),
         ]
         return ", ".join(part for part in parts if part)
 
@@ -145,7 +145,8 @@ class HostWord(StrEnum):
 class FigureCheck(StoredModel):
     """One figure beside those of other hosts. `expected` is the tolerance limit, the least of a
     sound host (of times the most), `usual` their median. `distribution_free`: the limit is a
-    figure of theirs. `p`: how often a sound host is that far off. `lost_ratio`: what it is worse
+    figure of theirs. `p`: how often a sound host is that far off. `needs_another`: figures of this
+    class stray so much from job to job that one job calls none low. `lost_ratio`: what it is worse
     than usual. `is_headline`: it is one of those that decide. Without a baseline all of it is
     None, and `share_of_limit` is what there is."""
 
@@ -162,6 +163,7 @@ class FigureCheck(StoredModel):
     usual: float | None = None
     distribution_free: bool = False
     p: float | None = None
+    needs_another: bool = False
     lost_ratio: float | None = None
     share_of_limit: float | None = None
 
