@@ -90,10 +90,13 @@ def headline(check: HostCheck) -> str:
     found = judged(check)
     if not found:
         return f"no reference: nothing is known of other hosts of {check.key.words}."
-    off = {word: sum(one.word is word for one in found) for word in HostWord}
-    beside = f"{plural(len(found), 'headline figure')} beside {plural(check.hosts, 'other host')}"
-    counts = ", ".join(f"{count} {word}" for word, count in off.items() if count)
-    return f"{check.word}: of {beside} of this model {counts}."
+    counts = [(sum(one.word is word for one in found), word) for word in HostWord]
+    (count, word), *others = [(count, word) for count, word in counts if count]
+    rest = "".join(f", {count} {word}" for count, word in others)
+    return (
+        f"{check.word}: beside {plural(check.hosts, 'other host')} of this model {count} of "
+        f"{plural(len(found), 'headline figure')} {'is' if count == 1 else 'are'} {word}{rest}."
+    )
 
 
 def baseline_sentences(baseline: Baseline, name: str) -> Iterator[str]:

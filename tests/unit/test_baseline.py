@@ -244,7 +244,9 @@ def test_a_slow_host_is_low_and_a_sound_one_is_not() -> None:
         "95/95): low"
     )
     said = list(check_sentences(slow))
-    assert said[0] == "low: of 12 headline figures beside 7 other hosts of this model 12 low."
+    assert said[0] == (
+        "low: beside 7 other hosts of this model 12 of 12 headline figures are low."
+    )
     assert sum("look at the clock" in one for one in said) == 1
     assert "At most 1 % of sound hosts are called low, over all 12 headline figures." in said
 
@@ -391,7 +393,7 @@ def test_the_whole_way(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0 and f"{target}: 7 hosts, 7 jobs" in err
 
     code, out, _ = said(capsys, "check", "latest")
-    assert code == 20 and out.startswith("low: of 12 headline figures beside 7 other hosts")
+    assert code == 20 and out.startswith("low: beside 7 other hosts of this model 12 of 12")
     assert json.loads(said(capsys, "check", "latest", "--json")[1])["word"] == "low"
     code, out, _ = said(capsys, "show", target)
     assert code == 0 and "12.45 Gop/s" in out
