@@ -244,9 +244,7 @@ def test_a_slow_host_is_low_and_a_sound_one_is_not() -> None:
         "95/95): low"
     )
     said = list(check_sentences(slow))
-    assert said[0] == (
-        "low: beside 7 other hosts of this model 12 of 12 headline figures are low."
-    )
+    assert said[0] == ("low: beside 7 other hosts of this model 12 of 12 headline figures are low.")
     assert sum("look at the clock" in one for one in said) == 1
     assert "At most 1 % of sound hosts are called low, over all 12 headline figures." in said
 
