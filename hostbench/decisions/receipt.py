@@ -44,11 +44,14 @@ def receipt_of(document: ResultDocument, check: HostCheck) -> Receipt:
     """The receipt of a job. `check`: its host beside a baseline of its model, or beside none."""
     lines = overview(document.cases)
     items = sorted(
-        _items(document, check, lines), key=lambda item: item.lost_ratio or 0.0, reverse=True
+        _items(document, check, lines),
+        key=lambda item: (item.is_fault, item.lost_ratio or 0.0),
+        reverse=True,
     )
     return Receipt(
         word=check.word,
         answer=_answer(document, check, lines, items),
+        faults=sum(_costs(item) for item in items),
         items=tuple(items),
         notes=check.notes,
     )
@@ -182,7 +185,9 @@ def _conditions(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
         affected = [c for c in cases if c.condition is not None and c.condition.state is state]
         delivered = [c.delivered_ratio for c in affected if c.delivered_ratio is not None]
         evidence = not_delivered_sentence(affected)
-        if evidence is None:
+        if evidence is not None:
+            evidence = f"{evidence.partition('; the host:')[0].rstrip('.')}."
+        else:
             disturbed = sum(c.verdict is Verdict.DISTURBED for c in affected)
             effect = (
                 f"{disturbed} of them disturbed" if disturbed else "their figures do not show it"

@@ -242,14 +242,23 @@ class Paragraph:
     text: Text
 
 
+class AnswerKind(StrEnum):
+    """What an answer comes to; `open`: nobody can tell."""
+
+    GOOD = "good"
+    DOUBTFUL = "doubtful"
+    BAD = "bad"
+    OPEN = "open"
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer to the question that the reader came with, in a sentence, and what to look at:
-    what it is, and how it is known. `is_good` None: nobody can tell."""
+    what it is, and how it is known."""
 
     question: str
     text: str
-    is_good: bool | None
+    kind: AnswerKind
     items: tuple[tuple[str, str], ...] = ()
 
 

@@ -22,6 +22,7 @@ from hostbench.model.result import (
 )
 from hostbench.report.content import (
     Answer,
+    AnswerKind,
     Block,
     Bullets,
     Code,
@@ -106,10 +107,15 @@ def host_line(host: HostInventory) -> str:
 
 def answer(receipt: Receipt) -> tuple[Block, ...]:
     """What is read first: the host in a sentence, and what to look at."""
-    is_good = {HostWord.AS_EXPECTED: True, HostWord.LOW: False}.get(receipt.word)
+    kind = {
+        HostWord.AS_EXPECTED: AnswerKind.GOOD,
+        HostWord.LOW: AnswerKind.BAD,
+        HostWord.SUSPECT: AnswerKind.DOUBTFUL,
+        HostWord.NO_REFERENCE: AnswerKind.DOUBTFUL if receipt.faults else AnswerKind.OPEN,
+    }[receipt.word]
     items = tuple((item.text, item.evidence) for item in receipt.items[:ITEMS_SHOWN])
     more = tuple((item.text, item.evidence) for item in receipt.items[ITEMS_SHOWN:])
-    blocks: list[Block] = [Answer(QUESTION, receipt.answer, is_good, items)]
+    blocks: list[Block] = [Answer(QUESTION, receipt.answer, kind, items)]
     if more:
         rest = tuple(f"{what} {evidence}" for what, evidence in more)
         blocks.append(Fold(f"{len(more)} more to look at", (Bullets(rest),)))

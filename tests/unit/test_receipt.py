@@ -139,8 +139,8 @@ def slow_memory() -> ResultDocument:
 def test_items_stand_in_the_order_of_what_they_cost() -> None:
     found = receipt(slow_memory())
     assert found.answer.startswith("Not quite: 6 things below cost performance; mem reaches")
-    lost = [item.lost_ratio or 0.0 for item in found.items]
-    assert lost == sorted(lost, reverse=True)
+    lost = [(item.is_fault, item.lost_ratio or 0.0) for item in found.items]
+    assert lost == sorted(lost, reverse=True) and found.faults == 6
     said = {item.text: item for item in found.items}
     channel = said["1 of 2 memory channels seems empty."]
     assert channel.lost_ratio == 0.5 and "SMBIOS lists memory on 1" in channel.evidence
@@ -191,6 +191,7 @@ def test_the_page_begins_with_it() -> None:
     page = html(report_of(slow_memory(), "result.json"))
     head = page[page.index("<body>") : page.index("<nav")]
     assert head.index("Is this host as it should be?") < head.index("<dt>What</dt>")
+    assert '<div class="answer doubtful">' in head
     assert '<p class="verdict">Not quite: 6 things' in head
     assert "2 more to look at" in head or head.count("<li>") >= 5
     low = report_of(of_host(50, 0.9), "r", check_host([measured_job(of_host(50, 0.9))], baseline()))
