@@ -53,8 +53,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Same means: surely within so much. Default: what each subsystem's figures repeat "
-            "to, 1 or 2.",
+            help="Same means: surely within so much. Default: what figures of the subsystem are "
+            "measured to, 2 to 10.",
         ),
     ] = None,
     require: Annotated[

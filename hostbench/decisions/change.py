@@ -9,6 +9,9 @@ from hostbench.model.table import Direction
 
 # Beyond it "measure more" is no advice.
 MORE_MOST = 200
+# The spread is an estimate: that of the next jobs is no larger than what is reckoned with so often.
+# Then the least effects are found as often as they say (tests/unit/test_compare.py).
+SPREAD_HELD = 0.8
 # A job more or less: half an interval shrinks only so surely.
 SURELY = 0.9
 
@@ -16,12 +19,13 @@ SURELY = 0.9
 @dataclass(frozen=True)
 class Difference:
     """How a figure differs between two sides, in logarithms: `half` the interval that holds the
-    true difference, and the standard error `error`. Both None: the spread is unknown, for
-    `reason`."""
+    true difference, and the standard error `error`, of a spread that is known by `degrees` of
+    freedom. Both None: the spread is unknown, for `reason`."""
 
     value: float
     half: float | None
     error: float | None
+    degrees: int = 0
     reason: str | None = None
 
 
@@ -50,17 +54,19 @@ def change(
     value, half = difference.value, difference.half
     room = math.log1p(margin)
     word, more = Word.UNDECIDED, None
-    if abs(value) > half:
+    if abs(value) + half <= room:
+        word = Word.SAME  # also where a difference is sure: it is too small to matter
+    elif abs(value) > half:
         word = Word.BETTER if (value > 0) == (direction == "higher") else Word.WORSE
-    elif abs(value) + half <= room:
-        word = Word.SAME
     else:
         # Enough for the interval to leave 1 out, or to lie within the margin, whichever is nearer.
         wanted = SURELY * max(abs(value), room - abs(value))
         least = min(jobs)
         needed = max(jobs_least, math.ceil(least * (half / wanted) ** 2))
         more = needed - least if least < needed <= MORE_MOST + least else None
-    least_effect = half + NORMAL.inv_cdf(LEAST_EFFECT_POWER) * difference.error
+    # What lies within the margin is the same however sure it is.
+    least_effect = max(half, room - half) + NORMAL.inv_cdf(LEAST_EFFECT_POWER) * difference.error
+    least_effect *= _largest_spread(difference.degrees)
     return Change(
         word=word,
         low=math.exp(value - half),
@@ -69,3 +75,11 @@ def change(
         more=more,
         **known,
     )
+
+
+def _largest_spread(degrees: int) -> float:
+    """What a standard deviation is to be multiplied with to be as large as it may well be: by
+    Wilson and Hilferty's quantile of chi-squared."""
+    part = 2 / (9 * degrees)
+    quantile = (1 - part + NORMAL.inv_cdf(1 - SPREAD_HELD) * math.sqrt(part)) ** 3
+    return 1 / math.sqrt(quantile)

@@ -2,21 +2,22 @@
 
 The unit of evidence is the job: trials of one job share its boot and its moment, and agree better
 with each other than with those of the next. With four jobs a side and more the arrangements of the
-jobs are the test (hostbench.decisions.permutation). With fewer the spread between jobs must be
-known from elsewhere: other jobs of the same host.
+jobs are the test (hostbench.decisions.permutation). With fewer, other jobs of the same host join
+in: whether any of them, put in the place of these, would look as different.
 """
 
 import itertools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from hostbench.base.units import plural
 from hostbench.decisions.change import Difference, change
 from hostbench.decisions.facts import fact_differences
 from hostbench.decisions.method import method_change
-from hostbench.decisions.permutation import Column, Judged, two_sides
-from hostbench.judge.statistics import NORMAL, student_quantile
+from hostbench.decisions.permutation import CLASS_DEGREES, Column, Judged, two_sides
+from hostbench.judge.statistics import NORMAL
 from hostbench.model.decision import (
     COMPARISON_CONFIDENCE,
     CaseChange,
@@ -29,30 +30,29 @@ from hostbench.model.decision import (
     Word,
 )
 from hostbench.model.registry import subsystems
+from hostbench.model.subsystem import Subsystem
 
 # With three there is no arrangement as rare as one in twenty.
 JOBS_LEAST = 4
-# Of the spread between jobs: that of six jobs has five.
-DEGREES_LEAST = 5
-CLASS_DEGREES = 2
+# Of eight jobs 28 pairs can be made, and of 28 one may be as rare as one in twenty.
+EARLIER_LEAST = 6
 # Within it two jobs of a guest share what its neighbours did: benchmarks/trust's rounds are apart
 # as far.
 MOMENT_S = 20 * 60
 # From so many on each side the drift is in the spread that the jobs themselves show.
 MOMENTS_KNOWN = 4
-# No figure repeats better than this; an interval is for the answer that nothing changed, too.
-MARGIN_LEAST = 0.01
-MARGIN_MOST = 0.5
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """One figure of one case on both sides: logarithms by job, None where a job has none."""
+    """One figure of one case on both sides, and in earlier jobs where those are needed: logarithms
+    by job, None where a job has none."""
 
     case: CaseFigure
     kind: FigureKind
     a: tuple[float | None, ...]
     b: tuple[float | None, ...]
+    others: tuple[float | None, ...] = ()
 
     @property
     def group(self) -> str:
@@ -61,8 +61,14 @@ class _Pair:
 
     @property
     def present(self) -> tuple[list[float], list[float]]:
-        """The logarithms there are."""
+        """The logarithms there are on either side."""
         return [v for v in self.a if v is not None], [v for v in self.b if v is not None]
+
+    @property
+    def degrees(self) -> int:
+        """By how many degrees of freedom the spread between jobs is known."""
+        groups = (*self.present, [v for v in self.others if v is not None])
+        return sum(len(logs) - 1 for logs in groups if logs)
 
 
 def compare(
@@ -93,7 +99,7 @@ def compare(
         word=summed_up(one.word for one in judged),
         a=_side(names[0], a),
         b=_side(names[1], b),
-        earlier=len(earlier),
+        earlier=len(earlier) if min(len(a), len(b)) < JOBS_LEAST else 0,
         facts=tuple(fact_differences(a, b)),
         cases=judged,
     )
@@ -133,7 +139,7 @@ def _side(name: str, jobs: Sequence[JobFigures]) -> Side:
 
 def _usual_margin(subsystem: str) -> float:
     known = subsystems().get(subsystem)
-    return max(MARGIN_LEAST, known.target_half_width if known else 0.0)
+    return known.target_half_width if known else Subsystem.target_half_width
 
 
 def _pairs(
@@ -198,24 +204,38 @@ def _differences(
     b: Sequence[JobFigures],
     earlier: Sequence[JobFigures],
 ) -> list[Difference]:
-    """How each figure differs, all judged together."""
+    """How each figure differs: those with enough jobs on both sides together, and the others
+    together, which earlier jobs are there for; each of the two with its part of the error rate."""
     drift = _Drift(pairs, a, b)
-    many = [pair for pair in pairs if min(len(logs) for logs in pair.present) >= JOBS_LEAST]
-    judged: dict[int, Judged] = {}
-    if many:
-        columns = [Column(pair.group, (*pair.a, *pair.b)) for pair in many]
-        seed = "".join(job.job for job in (*a, *b))
-        # What is judged by its own jobs and what by earlier ones share the error rate.
-        share = len(many) / len(pairs)
-        confidence = 1 - (1 - COMPARISON_CONFIDENCE) * max(share, 0.5 if share < 1 else 1)
-        found = two_sides(columns, len(a), len(b), confidence=confidence, seed=seed)
-        judged = {id(pair): one for pair, one in zip(many, found or (), strict=True)}
-    few = [pair for pair in pairs if id(pair) not in judged]
-    spreads = _Spreads(few, earlier, halved=bool(judged))
-    return [
-        drift.widened(pair, one) if (one := judged.get(id(pair))) else spreads.difference(pair)
-        for pair in pairs
+    many = [pair for pair in pairs if min(map(len, pair.present)) >= JOBS_LEAST]
+    few = [
+        _with_earlier(pair, earlier) for pair in pairs if min(map(len, pair.present)) < JOBS_LEAST
     ]
+    few = [pair for pair in few if sum(log is not None for log in pair.others) >= EARLIER_LEAST]
+    confidence = COMPARISON_CONFIDENCE if not many or not few else (1 + COMPARISON_CONFIDENCE) / 2
+    judged: dict[tuple[str, FigureKind], Difference] = {}
+    for some in (many, few):
+        columns = [Column(pair.group, (*pair.a, *pair.b, *pair.others)) for pair in some]
+        seed = "".join(job.job for job in (*a, *b))
+        found = two_sides(columns, len(a), len(b), confidence=confidence, seed=seed) if some else ()
+        for pair, one in zip(some, found or (), strict=bool(found)):
+            judged[pair.case.case, pair.kind] = drift.widened(pair, one)
+    return [judged.get((pair.case.case, pair.kind)) or _undecided(pair) for pair in pairs]
+
+
+def _with_earlier(pair: _Pair, earlier: Sequence[JobFigures]) -> _Pair:
+    return replace(pair, others=tuple(_log(job, pair.case.case, pair.kind) for job in earlier))
+
+
+def _undecided(pair: _Pair) -> Difference:
+    logs_a, logs_b = pair.present
+    value = statistics.fmean(logs_b) - statistics.fmean(logs_a)
+    why = (
+        f"{plural(len(logs_a), 'job')} beside {len(logs_b)} cannot tell how far two jobs lie "
+        f"apart where nothing changed; measure {JOBS_LEAST} on each side, or have {EARLIER_LEAST} "
+        "earlier jobs of the host with this figure"
+    )
+    return Difference(value, None, None, reason=why)
 
 
 class _Drift:
@@ -242,6 +262,7 @@ class _Drift:
             value=judged.difference,
             half=math.hypot(half, self._quantile * drift),
             error=math.hypot(judged.error, drift),
+            degrees=pair.degrees + CLASS_DEGREES,
         )
 
 
@@ -262,73 +283,3 @@ def _in_turn(a: Sequence[JobFigures], b: Sequence[JobFigures]) -> bool:
     )
     lead = [abs(ahead) for ahead in itertools.accumulate(step for _, step in marked)]
     return len(a) == len(b) and max(lead) <= 2
-
-
-class _Spreads:
-    """The spread between jobs of figures with fewer than JOBS_LEAST jobs on a side: that within the
-    sides and that of earlier jobs, by Student's distribution, every figure with its part of the
-    error rate (Bonferroni)."""
-
-    def __init__(
-        self, pairs: Sequence[_Pair], earlier: Sequence[JobFigures], *, halved: bool
-    ) -> None:
-        self._own = {id(pair): _within(pair, earlier) for pair in pairs}
-        errors = (1 - COMPARISON_CONFIDENCE) * (0.5 if halved else 1)
-        known = [one for one in self._own.values() if one.degrees >= DEGREES_LEAST]
-        self._probability = 1 - errors / 2 / max(1, len(known))
-        self._usual: dict[str, float] = {}
-        for pair in pairs:
-            alike = (
-                [
-                    one.variance
-                    for other in pairs
-                    if other.group == pair.group
-                    and (one := self._own[id(other)]).degrees >= DEGREES_LEAST
-                ]
-                if pair.group not in self._usual
-                else []
-            )
-            if alike:
-                self._usual[pair.group] = statistics.median(alike)
-
-    def difference(self, pair: _Pair) -> Difference:
-        """The difference of a figure, and its interval where the spread is known."""
-        logs_a, logs_b = pair.present
-        value = statistics.fmean(logs_b) - statistics.fmean(logs_a)
-        own = self._own[id(pair)]
-        if own.degrees < DEGREES_LEAST:
-            return Difference(value, None, None, _few(len(logs_a), len(logs_b), own.degrees))
-        degrees = own.degrees + CLASS_DEGREES
-        variance = (own.variance * own.degrees + self._usual[pair.group] * CLASS_DEGREES) / degrees
-        error = math.sqrt(variance * (1 / len(logs_a) + 1 / len(logs_b)))
-        return Difference(value, student_quantile(self._probability, degrees) * error, error)
-
-
-@dataclass(frozen=True)
-class _Within:
-    """A variance, and its degrees of freedom."""
-
-    variance: float
-    degrees: int
-
-
-def _within(pair: _Pair, earlier: Sequence[JobFigures]) -> _Within:
-    """Between jobs, of both sides and of the earlier jobs, each around its own mean."""
-    logs = [_log(job, pair.case.case, pair.kind) for job in earlier]
-    groups = [*pair.present, [log for log in logs if log is not None]]
-    squares, degrees = 0.0, 0
-    for group in groups:
-        if len(group) > 1:
-            mean = statistics.fmean(group)
-            squares += math.fsum((log - mean) ** 2 for log in group)
-            degrees += len(group) - 1
-    return _Within(squares / degrees if degrees else 0.0, degrees)
-
-
-def _few(jobs_a: int, jobs_b: int, degrees: int) -> str:
-    known = f"; earlier jobs of this host tell {degrees} differences of the 5" if degrees else ""
-    return (
-        f"{jobs_a} and {jobs_b} jobs do not tell how far two jobs lie apart where nothing changed; "
-        f"measure {JOBS_LEAST} on each side, or have 6 earlier jobs of the host in the results"
-        f"{known}"
-    )

@@ -13,7 +13,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from hostbench.base.errors import UsageError
+from hostbench.base.errors import UsageError, shown
 from hostbench.decisions.figures import job_figures
 from hostbench.model.decision import CaseFigure, JobFigures
 from hostbench.results.index import job_ids
@@ -32,11 +32,10 @@ CREATE INDEX of_job ON figures (job);
 
 
 class FigureIndex:
-    """The figures of the jobs of a results directory. Jobs without a document, and documents that
-    cannot be trusted, have none: `why_not` says so of each."""
+    """The figures of the jobs of a results directory. Jobs without a document have none."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
         self._connection = _opened(root / INDEX)
 
     def __enter__(self) -> Self:
@@ -46,27 +45,22 @@ class FigureIndex:
         self._connection.close()
 
     def ids(self) -> list[str]:
-        """The ids of all jobs that have figures, the oldest first."""
+        """The ids of all jobs that have a document, the oldest first."""
         self.refresh()
-        rows = self._connection.execute("SELECT job FROM jobs WHERE head IS NOT NULL ORDER BY job")
+        rows = self._connection.execute("SELECT job FROM jobs WHERE stamp != '' ORDER BY job")
         return [job for (job,) in rows]
 
     def heads(self) -> list[JobFigures]:
-        """All jobs that have figures, the oldest first, without the figures."""
+        """All jobs whose documents can be trusted, the oldest first, without their figures."""
         self.refresh()
         rows = self._connection.execute("SELECT head FROM jobs WHERE head IS NOT NULL ORDER BY job")
         return [JobFigures.model_validate_json(head) for (head,) in rows]
 
-    def why_not(self, job: str) -> str | None:
-        """Why a job has no figures; None: it has, or there is no such job."""
-        self.refresh([job])
-        row = self._connection.execute("SELECT why FROM jobs WHERE job = ?", (job,)).fetchone()
-        return row[0] if row else None
-
     def jobs(self, ids: Sequence[str]) -> list[JobFigures]:
-        """The jobs of these ids with all their figures; one without is left out."""
+        """The jobs of these ids with all their figures. Raises UsageError for one that has no
+        document, or one that cannot be trusted."""
         self.refresh(ids)
-        return [job for one in ids if (job := self._job(one)) is not None]
+        return [self._job(one) for one in ids]
 
     def of_case(self, case: str) -> dict[str, CaseFigure]:
         """The figures of one case by job, those of the oldest job first."""
@@ -76,10 +70,12 @@ class FigureIndex:
         )
         return {job: CaseFigure.model_validate_json(figure) for job, figure in rows}
 
-    def _job(self, job: str) -> JobFigures | None:
-        row = self._connection.execute("SELECT head FROM jobs WHERE job = ?", (job,)).fetchone()
+    def _job(self, job: str) -> JobFigures:
+        row = self._connection.execute(
+            "SELECT head, why FROM jobs WHERE job = ?", (job,)
+        ).fetchone()
         if row is None or row[0] is None:
-            return None
+            raise UsageError(row[1] if row else f"there is no job {shown(job)}")
         rows = self._connection.execute("SELECT figure FROM figures WHERE job = ?", (job,))
         cases = [CaseFigure.model_validate_json(figure) for (figure,) in rows]
         head = JobFigures.model_validate_json(row[0])
@@ -87,14 +83,14 @@ class FigureIndex:
 
     def refresh(self, ids: Iterable[str] | None = None) -> None:
         """Takes in what is new or changed of these jobs, None: of all, and forgets what is gone."""
-        there = job_ids(self._root)
+        there = job_ids(self.root)
         wanted = there if ids is None else [job for job in ids if job in set(there)]
         known = dict(self._connection.execute("SELECT job, stamp FROM jobs"))
         with contextlib.suppress(sqlite3.OperationalError), self._connection:
             for job in known.keys() - set(there):
                 self._forget(job)
         for job in wanted:
-            document = self._root / job / DOCUMENT
+            document = self.root / job / DOCUMENT
             if (stamp := _stamp(document)) != known.get(job):
                 with self._connection:
                     self._forget(job)

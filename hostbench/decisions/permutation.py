@@ -41,30 +41,51 @@ class Judged:
     quantile: float
 
 
-def arrangements(first: int, second: int, seed: str) -> list[tuple[int, ...]]:
-    """Which jobs are on the second side, the true arrangement foremost. Jobs are numbered, those of
-    the first side from 0."""
-    everyone, true = range(first + second), tuple(range(first, first + second))
-    if math.comb(first + second, second) <= ARRANGEMENTS_MOST:
-        found = list(itertools.combinations(everyone, second))
+@dataclass(frozen=True)
+class Arrangement:
+    """Which jobs are on which side; those of neither only tell how jobs vary."""
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+
+def arrangements(first: int, second: int, others: int = 0, seed: str = "") -> list[Arrangement]:
+    """All of them, or ARRANGEMENTS_MOST drawn at random, the true one foremost. Jobs are numbered:
+    those of the first side from 0, then those of the second, then the others."""
+    jobs = range(first + second + others)
+    true = Arrangement(tuple(jobs[:first]), tuple(jobs[first : first + second]))
+    sided = first + second
+    if math.comb(len(jobs), sided) * math.comb(sided, second) <= ARRANGEMENTS_MOST:
+        found = [
+            Arrangement(tuple(job for job in chosen if job not in on_second), on_second)
+            for chosen in itertools.combinations(jobs, sided)
+            for on_second in itertools.combinations(chosen, second)
+        ]
         found.remove(true)
         return [true, *found]
     draw = random.Random(seed)  # noqa: S311 - the same jobs, the same answer
-    others = (tuple(draw.sample(everyone, second)) for _ in range(ARRANGEMENTS_MOST - 1))
-    return [true, *others]
+    samples = (tuple(draw.sample(jobs, sided)) for _ in range(ARRANGEMENTS_MOST - 1))
+    return [true, *(Arrangement(one[:first], one[first:]) for one in samples)]
 
 
 def two_sides(
-    columns: Sequence[Column], first: int, second: int, *, confidence: float, seed: str = ""
+    columns: Sequence[Column],
+    first: int,
+    second: int,
+    *,
+    confidence: float,
+    seed: str = "",
 ) -> list[Judged] | None:
-    """What is known of every column; None where there are too few jobs for any arrangement to be
-    rare. Each column needs two values a side."""
-    tried = arrangements(first, second, seed)
+    """What is known of every column, whose values are of the jobs of the first side, of the second,
+    and of the others, if there are any; None where there are too few jobs for any arrangement to
+    be rare. Each column needs a value on either side, and three in all."""
+    others = len(columns[0].values) - first - second
+    tried = arrangements(first, second, others, seed)
     allowed = math.floor((1 - confidence) * len(tried) * (1 + 1e-9))
     # The true one and, of sides as long as each other, its mirror image.
     if allowed < (2 if first == second else 1):
         return None
-    true = _Statistics(columns, first + second)
+    true = _Statistics(columns)
     found = [true.of(arrangement) for arrangement in tried]
     differences, errors = true.parts(tried[0])
     quantiles = _in_steps(found, allowed)
@@ -118,61 +139,68 @@ def _ratio(difference: float, error: float) -> float:
 
 
 class _Statistics:
-    """Sums that stay the same whatever the arrangement, and what depends on it."""
+    """What stays the same whatever the arrangement, and what depends on it."""
 
-    def __init__(self, columns: Sequence[Column], jobs: int) -> None:
-        self._values = [[value or 0.0 for value in column.values] for column in columns]
-        self._present = [[value is not None for value in column.values] for column in columns]
-        self._whole = [all(present) for present in self._present]
-        self._n = [sum(present) for present in self._present]
-        # From its own mean, so that small differences of large logarithms keep their digits.
-        for values, present, n in zip(self._values, self._present, self._n, strict=True):
-            mean = math.fsum(values) / n
-            for job in range(jobs):
-                values[job] = values[job] - mean if present[job] else 0.0
-        self._squares = [math.fsum(v * v for v in values) for values in self._values]
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._values: list[list[float]] = []
+        self._missing: list[frozenset[int]] = []
+        self._squares: list[float] = []
         groups: dict[str, list[int]] = {}
         for number, column in enumerate(columns):
+            present = [value for value in column.values if value is not None]
+            # From their mean, so that small differences of large logarithms keep their digits.
+            mean = math.fsum(present) / len(present)
+            values = [0.0 if value is None else value - mean for value in column.values]
+            self._values.append(values)
+            self._missing.append(
+                frozenset(job for job, value in enumerate(column.values) if value is None)
+            )
+            self._squares.append(math.fsum(value * value for value in values))
             groups.setdefault(column.group, []).append(number)
         self._groups = list(groups.values())
 
-    def of(self, second: tuple[int, ...]) -> list[float]:
-        """The statistic of every column, where these jobs are on the second side."""
+    def of(self, arrangement: Arrangement) -> list[float]:
+        """The statistic of every column."""
         return [
-            _ratio(difference, error) for difference, error in zip(*self.parts(second), strict=True)
+            _ratio(difference, error)
+            for difference, error in zip(*self.parts(arrangement), strict=True)
         ]
 
-    def parts(self, second: tuple[int, ...]) -> tuple[list[float], list[float]]:
-        """The difference of the means of every column, and its standard error."""
-        differences, variances, factors, degrees = [], [], [], []
-        for values, present, whole, n, squares in zip(
-            self._values, self._present, self._whole, self._n, self._squares, strict=True
+    def parts(self, arrangement: Arrangement) -> tuple[list[float], list[float]]:
+        """The difference of the means of every column, and its standard error; 0 and 0 where a side
+        has no value."""
+        on_first, on_second = arrangement.first, arrangement.second
+        differences: list[float] = []
+        known: list[tuple[float, int, float] | None] = []  # variance, degrees of freedom, factor
+        for values, missing, squares in zip(
+            self._values, self._missing, self._squares, strict=True
         ):
-            m = len(second) if whole else sum(present[job] for job in second)
-            if not 0 < m < n or n < 3:
+            n = len(values) - len(missing)
+            n_first, n_second = len(on_first), len(on_second)
+            if missing:
+                n_first -= len(missing.intersection(on_first))
+                n_second -= len(missing.intersection(on_second))
+            n_others = n - n_first - n_second
+            degrees = n - (3 if n_others else 2)
+            if not n_first or not n_second or degrees < 1:
                 differences.append(0.0)
-                variances.append(math.nan)
-                factors.append(1.0)
-                degrees.append(0)
+                known.append(None)
                 continue
-            total = sum([values[job] for job in second])
-            factor = 1 / m + 1 / (n - m)
-            difference = total * factor  # the values of both sides sum to 0
-            differences.append(difference)
-            variances.append(max(0.0, squares - difference * difference / factor) / (n - 2))
-            factors.append(factor)
-            degrees.append(n - 2)
-        errors = [0.0] * len(variances)
+            of_first = sum([values[job] for job in on_first])
+            of_second = sum([values[job] for job in on_second])
+            between = of_first**2 / n_first + of_second**2 / n_second
+            if n_others:
+                between += (of_first + of_second) ** 2 / n_others  # all values sum to 0
+            differences.append(of_second / n_second - of_first / n_first)
+            variance = max(0.0, squares - between) / degrees
+            known.append((variance, degrees, 1 / n_first + 1 / n_second))
+        errors = [0.0] * len(differences)
         for group in self._groups:
-            known = [variances[number] for number in group if degrees[number]]
-            usual = statistics.median(known) if known else 0.0
-            for number in group:
-                own = degrees[number]
-                if own:
-                    moderated = (variances[number] * own + usual * CLASS_DEGREES) / (
-                        own + CLASS_DEGREES
-                    )
-                    errors[number] = math.sqrt(moderated * factors[number])
+            own = [(number, one) for number in group if (one := known[number]) is not None]
+            usual = statistics.median(one[0] for _, one in own) if own else 0.0
+            for number, (variance, degrees, factor) in own:
+                moderated = (variance * degrees + usual * CLASS_DEGREES) / (degrees + CLASS_DEGREES)
+                errors[number] = math.sqrt(moderated * factor)
         return differences, errors
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hostbench.base.errors import UsageError, did_you_mean, shown
 from hostbench.decisions.index import FigureIndex, read_figures
 from hostbench.model.decision import JobFigures
-from hostbench.results.index import JOB_ID
+from hostbench.results.index import JOB_ID, job_ids
 from hostbench.results.store import DOCUMENT, LATEST
 
 _AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
@@ -98,7 +98,7 @@ def _part(part: str, index: FigureIndex) -> list[JobFigures]:
         ids = [job for job in index.ids() if fnmatch.fnmatchcase(job, part)]
         if not ids:
             raise UsageError(
-                f"no job with figures has an id like {shown(part)}; hostbench list shows the ids"
+                f"no job with a document has an id like {shown(part)}; hostbench list shows the ids"
             )
         return index.jobs(ids)
     return [_one(part, index)]
@@ -110,19 +110,16 @@ def _one(part: str, index: FigureIndex) -> JobFigures:
         ids, back = index.ids(), int(match[1] or 0)
         if back >= len(ids):
             raise UsageError(
-                f"{part} is not there: {len(ids)} jobs of the results directory have figures; "
+                f"{part} is not there: {len(ids)} jobs of the results directory have a document; "
                 "hostbench list shows the ids"
             )
         job = ids[-1 - back]
-    found = index.jobs([job])
-    if found:
-        return found[0]
-    if why := index.why_not(job):
-        raise UsageError(why)
-    raise UsageError(
-        f"there is no job {shown(job)}; {did_you_mean(job, index.ids())}give an id that hostbench "
-        "list shows, latest, a pattern such as '2026*-quick-*', or a result.json"
-    )
+    if job not in job_ids(index.root):
+        raise UsageError(
+            f"there is no job {shown(job)}; {did_you_mean(job, index.ids())}give an id that "
+            "hostbench list shows, latest, a pattern such as '2026*-quick-*', or a result.json"
+        )
+    return index.jobs([job])[0]
 
 
 def _files(path: Path) -> list[JobFigures]:
@@ -134,8 +131,8 @@ def _files(path: Path) -> list[JobFigures]:
             found = index.jobs(index.ids())
         if not found:
             raise UsageError(
-                f"{path} holds no job with figures; give a results directory, a job's directory, "
-                "or a result.json"
+                f"{path} holds no job with a document; give a results directory, a job's "
+                "directory, or a result.json"
             )
         return found
     if not path.exists():

@@ -140,7 +140,7 @@ def error_sentence(comparison: Comparison) -> str:
     """How often such words are wrong."""
     wrong = 1 - comparison.confidence
     earlier = ""
-    if comparison.earlier and min(len(comparison.a.jobs), len(comparison.b.jobs)) == 1:
+    if comparison.earlier:
         jobs = plural(comparison.earlier, "other job")
         earlier = f" The spread between jobs is that of {jobs} of the same hosts."
     return (

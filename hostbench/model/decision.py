@@ -35,8 +35,9 @@ class Change(StoredModel):
     """How one figure of a case changed from side A to side B.
 
     `ratio` is B over A, of the medians of the jobs in the metric's unit `value_a` and `value_b`;
-    `low` to `high` holds the true ratio with the confidence of the comparison, all figures
-    together. They are None where the spread between jobs is unknown. `margin`: `same` means that
+    `low` to `high` holds the true ratio with 95 % at least, each figure by itself; that it leaves
+    out 1 where nothing changed happens in 5 % of comparisons at most, all their figures together.
+    They are None where the spread between jobs is unknown. `margin`: `same` means that
     the interval lies within this share of 1. `least_effect_ratio`: the least relative change that
     is found in 95 of 100 such comparisons. `more`: how many more jobs on each side would decide,
     None where none are needed or nobody can tell. `reason`: why nothing is decided, as a sentence.
@@ -89,7 +90,7 @@ class Side(StoredModel):
 class Comparison(StoredModel):
     """Side B beside side A. `word` sums up: worse if anything is, else undecided if anything is,
     else not comparable if nothing could be compared, else better if anything is, else same.
-    `earlier`: how many jobs beside those of the sides the spread between jobs is from."""
+    `earlier`: how many other jobs of the hosts told how jobs vary, where the sides have too few."""
 
     word: Word
     a: Side

@@ -1,0 +1,245 @@
+"""How often is `hostbench compare` right? Jobs of benchmarks/trust, put on two sides in many ways.
+
+usage: python -m benchmarks.decisions.resampled [JOBS.csv]
+The jobs were measured over two evenings, quiet ones between others under planted disturbances.
+Where both sides are of quiet jobs nothing changed, and every report that says so is wrong. A change
+of the hardware is planted by multiplying figures of one side; a quota was planted for real. Prints
+the table of README, a row a design: how often a report says that something changed, with Wilson's
+interval. A minute or two on one CPU; needs no quiet host.
+"""
+
+import csv
+import math
+import random
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.trust.experiment import LATENCIES, QUIET, RAW
+from benchmarks.trust.table import USABLE, wilson
+from hostbench.decisions.compare import compare
+from hostbench.model.decision import CaseFigure, Comparison, FigureKind, JobFigures, Word
+
+CHANGED = (Word.WORSE, Word.BETTER)
+KERNELS = ("cpu.fma", "cpu.add_sub")
+EARLIER = 12
+Job = JobFigures
+Pair = tuple[Sequence[Job], Sequence[Job]]
+
+
+def jobs_of(path: Path) -> dict[str, list[Job]]:
+    """The jobs of the experiment by what was planted, the oldest first."""
+    with path.open() as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    by_job: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        by_job.setdefault((row["plant"], row["time_unix_s"]), []).append(row)
+    found: dict[str, list[Job]] = {}
+    for number, ((plant, time_s), own) in enumerate(
+        sorted(by_job.items(), key=lambda it: it[0][1])
+    ):
+        found.setdefault(plant, []).append(
+            Job(
+                job=f"{number:06d}",
+                suite="trust",
+                host="guest",
+                machine="guest",
+                is_guest=True,
+                created_unix_s=float(time_s),
+                digest=None,
+                versions={},
+                facts={},
+                cases={row["workload"]: _case(row) for row in own},
+            )
+        )
+    return found
+
+
+def _case(row: dict[str, str]) -> CaseFigure:
+    usable = row["verdict"] in USABLE
+    # Of workloads without slices a disturbed figure is no figure.
+    tells = usable or bool(row["delivered_ratio"])
+    return CaseFigure(
+        case=row["workload"],
+        title=row["workload"],
+        workload=row["workload"],
+        unit="s" if row["workload"] in LATENCIES else "1/s",
+        direction="lower" if row["workload"] in LATENCIES else "higher",
+        undisturbed=float(row["undisturbed"]) if usable and row["undisturbed"] else None,
+        delivered=float(row["delivered"]) if tells and row["delivered"] else None,
+        why_not=None if tells else f"it was {row['verdict']}",
+    )
+
+
+def changed(job: Job, factors: dict[str, float]) -> Job:
+    """The job as a host would have measured it that does so much more."""
+    cases = {
+        name: one.model_copy(
+            update={
+                kind.value: value * factors.get(name, 1.0)
+                for kind in FigureKind
+                if (value := one.value(kind)) is not None
+            }
+        )
+        for name, one in job.cases.items()
+    }
+    return job.model_copy(update={"cases": cases})
+
+
+def one_after_the_other(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
+    """All of A, then all of B."""
+    for start in range(len(jobs) - 2 * n + 1):
+        yield jobs[start : start + n], jobs[start + n : start + 2 * n]
+
+
+def in_turn(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
+    """Of each two jobs one on each side, drawn: what was planted between them has an order."""
+    draw = random.Random(n)  # noqa: S311 - the same pairs each time
+    for start in range(len(jobs) - 2 * n + 1):
+        own = jobs[start : start + 2 * n]
+        a = [own[at + draw.randrange(2)] for at in range(0, 2 * n, 2)]
+        yield a, [job for job in own if job not in a]
+
+
+def evenings(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
+    """A of the first evening, B of the second."""
+    gap = max(
+        range(1, len(jobs)), key=lambda i: jobs[i].created_unix_s - jobs[i - 1].created_unix_s
+    )
+    draw = random.Random(n)  # noqa: S311 - the same pairs each time
+    for _ in range(60):
+        a, b = draw.randrange(gap - n + 1), draw.randrange(gap, len(jobs) - n + 1)
+        yield jobs[a : a + n], jobs[b : b + n]
+
+
+@dataclass
+class Tally:
+    """How many of so many."""
+
+    hits: int = 0
+    of: int = 0
+
+    def count(self, hit: bool) -> None:
+        """One more."""
+        self.hits += hit
+        self.of += 1
+
+    def __str__(self) -> str:
+        low, high = wilson(self.hits, self.of)
+        return f"{self.hits} of {self.of} | {100 * low:.1f} to {100 * high:.1f} %"
+
+
+def says_changed(found: Comparison) -> bool:
+    """Whether it says of anything that it changed."""
+    return any(one.word in CHANGED for case in found.cases for one in case.changes.values())
+
+
+def compared(pair: Pair, earlier: Sequence[Job] = ()) -> Comparison:
+    """B beside A."""
+    return compare(pair[0], pair[1], names=("A", "B"), earlier=earlier)
+
+
+def unchanged(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
+    """Nothing changed: each report that says so is wrong."""
+    designs: tuple[tuple[str, Callable[[Sequence[Job], int], Iterator[Pair]]], ...] = (
+        ("one side after the other", one_after_the_other),
+        ("in turn", in_turn),
+        ("on two evenings", evenings),
+    )
+    for name, design in designs:
+        for n in (4, 6, 8):
+            tally = Tally()
+            for pair in design(jobs, n):
+                tally.count(says_changed(compared(pair)))
+            yield f"nothing changed, {n} jobs a side, {name}", tally
+    tally = Tally()
+    for at in range(EARLIER, len(jobs) - 1):
+        pair = ([jobs[at]], [jobs[at + 1]])
+        tally.count(says_changed(compared(pair, jobs[at - EARLIER : at])))
+    yield f"nothing changed, 1 job beside 1, {EARLIER} earlier ones", tally
+
+
+def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
+    """Every report that does not say so misses it."""
+    for n in (4, 6, 8):
+        tally = Tally()
+        for a, b in one_after_the_other(jobs, n):
+            slower = [changed(job, {"cpu.fma": 0.95}) for job in b]
+            tally.count(_word(compared((a, slower)), "cpu.fma") is Word.WORSE)
+        yield f"cpu.fma 5 % slower is found, {n} jobs a side", tally
+    by_class: dict[str, Tally] = {}
+    sizes: dict[str, list[float]] = {}
+    for a, b in one_after_the_other(jobs, 8):
+        for case in compared((a, b)).cases:
+            kind, one = next(iter(case.changes.items()))
+            if one.least_effect_ratio is None or one.ratio is None:
+                continue
+            # What lies between the sides anyway is taken away: the printed effect stands alone.
+            factor = math.exp(-math.log1p(one.least_effect_ratio)) / one.ratio
+            slower = [changed(job, {case.case: factor}) for job in b]
+            again = next(c for c in compared((a, slower)).cases if c.case == case.case)
+            hit = kind in again.changes and again.changes[kind].word in CHANGED
+            by_class.setdefault(case.case, Tally()).count(hit)
+            sizes.setdefault(case.case, []).append(one.least_effect_ratio)
+    for name, tally in by_class.items():
+        size = f"{100 * statistics.median(sizes[name]):.1f} %"
+        yield f"the least effect printed ({name}: {size}) is found, 8 jobs a side", tally
+
+
+def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
+    """A quota takes time and leaves the hardware as it is."""
+    quiet = by_plant[QUIET]
+    for plant in ("quota 60 %", "quota 30 %"):
+        own = by_plant[plant]
+        delivered, undisturbed = Tally(), Tally()
+        for start in range(len(own) - 4):
+            b = own[start : start + 5]
+            a = _nearest(quiet, b)
+            found = {case.case: case for case in compared((a, b)).cases}
+            changes = [found[name].changes for name in KERNELS]
+            delivered.count(
+                all(
+                    one.get(FigureKind.DELIVERED, None) is not None
+                    and one[FigureKind.DELIVERED].word is Word.WORSE
+                    for one in changes
+                )
+            )
+            undisturbed.count(
+                any(
+                    FigureKind.UNDISTURBED in one and one[FigureKind.UNDISTURBED].word in CHANGED
+                    for one in changes
+                )
+            )
+        yield f"{plant}: delivered is worse, 5 jobs a side", delivered
+        yield f"{plant}: undisturbed is said to have changed", undisturbed
+
+
+def _nearest(quiet: Sequence[Job], jobs: Sequence[Job]) -> list[Job]:
+    """A quiet job beside each, of the same minutes."""
+    left = list(quiet)
+    found = []
+    for job in jobs:
+        one = min(left, key=lambda other: abs(other.created_unix_s - job.created_unix_s))
+        left.remove(one)
+        found.append(one)
+    return sorted(found, key=lambda job: job.created_unix_s)
+
+
+def _word(found: Comparison, case: str) -> Word:
+    return next(one.word for one in found.cases if one.case == case)
+
+
+def main() -> None:
+    """Prints the table."""
+    by_plant = jobs_of(Path(sys.argv[1]) if len(sys.argv) > 1 else RAW)
+    quiet = by_plant[QUIET]
+    print("| reports | say so | 95 % interval |\n| --- | --- | --- |")
+    for rows in (unchanged(quiet), planted(quiet), quotas(by_plant)):
+        for name, tally in rows:
+            print(f"| {name} | {tally} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
