@@ -430,6 +430,26 @@ def test_baselines_in_several_folders_are_one(place: Path) -> None:
     assert len(paths) == 2 and not problems
 
 
+def test_files_of_two_populations_are_not_used_together(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = place / "baselines"
+    folder.mkdir()
+    for name, factor, first in (("fast", 0.98, 0), ("slow", 0.6, 100)):
+        some = [measured_job(of_host(first + at, factor + at / 1000)) for at in range(5)]
+        (folder / f"{name}.json").write_bytes(content_of(made_of(some)))
+    code, out, _ = said(capsys, "check", "latest")
+    assert code == 21
+    assert "baselines/fast.json and baselines/slow.json were not used together: " in out
+    assert "its 10 hosts are two populations in cpu.fma" in out
+    code, _, err = said(
+        capsys, "merge", "baselines/fast.json", "baselines/slow.json", "--output", "both.json"
+    )
+    assert code == 2 and "are two populations" in err and not (place / "both.json").exists()
+    code, out, _ = said(capsys, "check", "latest", "--baseline", "baselines/slow.json")
+    assert code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
