@@ -45,7 +45,7 @@ def receipt_of(document: ResultDocument, check: HostCheck) -> Receipt:
     lines = overview(document.cases)
     items = sorted(
         _items(document, check, lines),
-        key=lambda item: (item.is_fault, item.lost_ratio or 0.0),
+        key=lambda item: (_costs(item), item.lost_ratio or 0.0),
         reverse=True,
     )
     return Receipt(
@@ -103,7 +103,7 @@ def _beside_others(check: HostCheck, items: Sequence[ReceiptItem]) -> str:
     if check.word is HostWord.SUSPECT:
         verb = "is" if len(off) == 1 else "are"
         return (
-            f"Perhaps not: {figures} {verb} below what {others} lead to expect, as are those of "
+            f"Perhaps not: {figures} {verb} below what {others} lead to expect, as happens to "
             f"up to {bound(SUSPECT_ERROR)} of sound hosts; measure again."
         )
     taken = any(_costs(item) for item in items)

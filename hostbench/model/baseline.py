@@ -200,8 +200,8 @@ class ReceiptItem(StoredModel):
 
 class Receipt(StoredModel):
     """The answer to "is this host as it should be?": `answer` in a sentence, `word` for programs;
-    `items` to look at, the one that costs most first, and behind them those that may be as they
-    should be; `faults` of them cost performance. `notes` as in HostCheck."""
+    `items` to look at: `faults` that cost performance, the one that costs most first, and behind
+    them what costs nothing to speak of or may be as it should be. `notes` as in HostCheck."""
 
     word: HostWord
     answer: str
