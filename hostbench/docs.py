@@ -1,4 +1,5 @@
-"""Generates the pages that derive from code: the event schema and the table of workloads.
+"""Generates the pages that derive from code: the schemas of events and baselines, and the table of
+workloads.
 
 `python -m hostbench.docs` writes them; `--check` fails when what is there is not what would be
 written.
@@ -14,6 +15,7 @@ from pydantic_core.core_schema import DictSchema
 
 from hostbench.base.errors import HostbenchError
 from hostbench.base.exitcode import ExitCode
+from hostbench.model.baseline import BASELINE_SCHEMA, Baseline
 from hostbench.model.events import EVENT, PROTOCOL_SCHEMA
 from hostbench.model.registry import subsystem_names
 from hostbench.model.table import Metric, Param, Table, Workload
@@ -22,6 +24,7 @@ from hostbench.programs.program import CHECKOUT, load_program
 
 DOCS = CHECKOUT / "docs"
 SCHEMA_PAGE = DOCS / "kernel-protocol.schema.json"
+BASELINE_PAGE = CHECKOUT / "baselines" / "baseline.schema.json"
 WORKLOADS_PAGE = DOCS / "workloads.md"
 SERVICES = CHECKOUT / "services"
 NAIVE = (
@@ -47,6 +50,16 @@ def schema_page() -> str:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"One event of a benchmark program, protocol schema {PROTOCOL_SCHEMA}",
         **EVENT.json_schema(schema_generator=_StrictSchema),
+    }
+    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def baseline_schema() -> str:
+    """The JSON schema of a baseline."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Baseline.model_json_schema(mode="serialization"),
+        "title": f"A baseline, schema {BASELINE_SCHEMA}",
     }
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -147,7 +160,11 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("usage: python -m hostbench.docs [--check]\n")
         return ExitCode.USAGE
     try:
-        pages = {SCHEMA_PAGE: schema_page(), WORKLOADS_PAGE: workloads_page(_tables())}
+        pages = {
+            SCHEMA_PAGE: schema_page(),
+            BASELINE_PAGE: baseline_schema(),
+            WORKLOADS_PAGE: workloads_page(_tables()),
+        }
     except HostbenchError as error:
         sys.stderr.write(f"hostbench.docs: {error.message}\n")
         return error.exit_code

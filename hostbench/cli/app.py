@@ -13,6 +13,7 @@ from hostbench import __version__
 from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.ab import settings
+from hostbench.cli.baseline import baseline
 from hostbench.cli.decisions import decisions
 from hostbench.cli.options import (
     EPILOG,
@@ -328,6 +329,7 @@ def report(
 
 app.add_typer(decisions)
 app.add_typer(settings)
+app.add_typer(baseline)
 app.add_typer(stack)
 
 

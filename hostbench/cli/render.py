@@ -1,14 +1,17 @@
 """Tables for people, on standard output. Colour never says anything that a word does not."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from rich.console import JustifyMethod
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from hostbench.base.units import human, percent, plural
 from hostbench.cli.render_list import console_for
+from hostbench.decisions.baseline_files import checked_host
+from hostbench.decisions.receipt import ITEMS_SHOWN, QUESTION, receipt_of
 from hostbench.judge.case import (
     REASONS_SHOWN,
     full_sentence,
@@ -16,9 +19,10 @@ from hostbench.judge.case import (
     reason_paragraphs,
     short_reasons,
 )
-from hostbench.judge.clock import held_clock_sentence, share_of_limit, slow_clock_sentence
-from hostbench.judge.overview import line_words, not_delivered_sentence, overview
+from hostbench.judge.clock import share_of_limit
+from hostbench.judge.overview import line_words, overview
 from hostbench.judge.peer import compared_quantity, shown_text, skipped_sentences
+from hostbench.model.baseline import HostWord, Receipt
 from hostbench.model.result import (
     UNSEALED_SCHEMA,
     CaseResult,
@@ -54,9 +58,7 @@ def show_result(document: ResultDocument, stream: TextIO) -> None:
     as a sentence, grouped where there are many."""
     console = console_for(stream)
     console.print(_headline(document))
-    for sentence_of in (not_delivered_sentence, held_clock_sentence, slow_clock_sentence):
-        if sentence := sentence_of(document.cases):
-            console.print(sentence)
+    _show_receipt(receipt_of(document, checked_host(document, os.environ)), console)
     for line in overview(document.cases):
         console.print(line_words(line))
     console.print(_case_table(document, console.width))
@@ -80,6 +82,18 @@ def _full_lines(cases: Sequence[CaseResult], _columns: int) -> Iterator[str]:
     """What peers measured, and the reasons."""
     yield from _peer_lines(cases)
     yield from _reasons(cases)
+
+
+def _show_receipt(receipt: Receipt, console: Console) -> None:
+    """Whether the host is as it should be, and what to look at."""
+    style = {HostWord.LOW: "bold red", HostWord.SUSPECT: "yellow"}.get(receipt.word, "bold")
+    console.print(f"{QUESTION} {receipt.answer}", style=style)
+    for number, item in enumerate(receipt.items[:ITEMS_SHOWN], start=1):
+        console.print(f"{number}. {item.text} {item.evidence}")
+    if (more := len(receipt.items) - ITEMS_SHOWN) > 0:
+        console.print(f"{more} more in the report.")
+    for note in receipt.notes:
+        console.print(note)
 
 
 def _reasons(cases: Sequence[CaseResult]) -> list[str]:

@@ -185,18 +185,19 @@ def student_quantile(probability: float, degrees: int) -> float:
     """The value that Student's t with `degrees` of freedom stays below with `probability`, which
     is above a half."""
     low, high = 0.0, 1.0
-    while _student_below(high, degrees) < probability:
+    while student_below(high, degrees) < probability:
         low, high = high, high * 2
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (
-            (middle, high) if _student_below(middle, degrees) < probability else (low, middle)
+            (middle, high) if student_below(middle, degrees) < probability else (low, middle)
         )
     return high
 
 
-def _student_below(t: float, degrees: int) -> float:
-    """Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4."""
+def student_below(t: float, degrees: int) -> float:
+    """How probably Student's t is below `t`, which is not negative: Abramowitz and Stegun,
+    Handbook of Mathematical Functions, 26.7.3 and 26.7.4."""
     angle = math.atan2(t, math.sqrt(degrees))
     cosine, sine = math.cos(angle), math.sin(angle)
     odd = degrees % 2

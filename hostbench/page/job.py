@@ -3,6 +3,10 @@
 from dataclasses import replace
 
 from hostbench.course.section import course_section
+from hostbench.decisions.baseline import measured_job
+from hostbench.decisions.hostcheck import check_host
+from hostbench.decisions.receipt import receipt_of
+from hostbench.model.baseline import HostCheck
 from hostbench.model.result import ResultDocument
 from hostbench.report.content import Report, Section
 from hostbench.report.inventory import far_host_section, host_section
@@ -10,12 +14,15 @@ from hostbench.report.method import method_section
 from hostbench.report.raw import raw_section
 from hostbench.report.spread import spread_section
 from hostbench.report.subsystems import section_of, subsystem_reports
-from hostbench.report.summary import host_line, job_facts, notices, summary_section, tally
+from hostbench.report.summary import answer, host_line, job_facts, notices, summary_section, tally
 from hostbench.report.timeline import time_section
 
 
-def report_of(document: ResultDocument, source: str) -> Report:
-    """The report of a job, from its document alone; `source` is the file that it came from."""
+def report_of(document: ResultDocument, source: str, check: HostCheck | None = None) -> Report:
+    """The report of a job; `source` is the file that it came from. `check`: its host beside
+    baselines of its model, None: beside its limits. All else is from the document alone."""
+    if check is None:
+        check = check_host([measured_job(document)], None)
     subsystems, far = subsystem_reports(document), document.far_host
     sections = (
         course_section(document),
@@ -32,6 +39,7 @@ def report_of(document: ResultDocument, source: str) -> Report:
     return Report(
         title=f"{document.suite.name} on {hosts}",
         subtitle=host_line(document.host),
+        answer=answer(receipt_of(document, check)),
         facts=job_facts(document),
         tally=tally(document.cases),
         notices=notices(document),

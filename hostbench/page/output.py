@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -62,17 +63,19 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _html(document: ResultDocument, source: str) -> str:
+    from hostbench.decisions.baseline_files import checked_host
     from hostbench.page.job import report_of
     from hostbench.report.html import html
 
-    return html(report_of(document, source))
+    return html(report_of(document, source, checked_host(document, os.environ)))
 
 
 def _markdown(document: ResultDocument, source: str) -> str:
+    from hostbench.decisions.baseline_files import checked_host
     from hostbench.page.job import report_of
     from hostbench.report.markdown import markdown
 
-    return markdown(report_of(document, source))
+    return markdown(report_of(document, source, checked_host(document, os.environ)))
 
 
 def _csv(document: ResultDocument, _source: str) -> str:

@@ -264,6 +264,26 @@ class Paragraph:
     text: Text
 
 
+class AnswerKind(StrEnum):
+    """What an answer comes to; `open`: nobody can tell."""
+
+    GOOD = "good"
+    DOUBTFUL = "doubtful"
+    BAD = "bad"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to the question that the reader came with, in a sentence, and what to look at:
+    what it is, and how it is known."""
+
+    question: str
+    text: str
+    kind: AnswerKind
+    items: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True)
 class Notice:
     """What the reader must know before any figure. `serious`: some figures are not to be used."""
@@ -355,7 +375,7 @@ class Part:
     blocks: tuple["Block", ...]
 
 
-Block = Paragraph | Notice | Bullets | Sources | Facts | Table | Chart | Fold | Part
+Block = Paragraph | Answer | Notice | Bullets | Sources | Facts | Table | Chart | Fold | Part
 
 
 @dataclass(frozen=True)
@@ -371,7 +391,7 @@ class Section:
 @dataclass(frozen=True)
 class Report:
     """A whole page. `subtitle` is the host in one line, `tally` how many cases have which verdict,
-    `kind` what stands above the title."""
+    `answer` what is read first, `kind` what stands above the title."""
 
     title: str
     subtitle: str
@@ -380,3 +400,4 @@ class Report:
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...] = field(default=())
     kind: str = "report"
+    answer: tuple[Block, ...] = ()

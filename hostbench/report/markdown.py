@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from hostbench.base.units import percent
 from hostbench.report.content import (
+    Answer,
     Block,
     Bullets,
     Chart,
@@ -41,6 +42,7 @@ def markdown(report: Report) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     yield from (f"# {escaped(report.title)}", "", escaped(report.subtitle), "")
+    yield from _blocks(report.answer, 2)
     yield from _block(report.facts, 2)
     if report.tally:
         counts = ", ".join(f"{count} {verdict or 'unfinished'}" for verdict, count in report.tally)
@@ -79,9 +81,15 @@ def _block(block: Block, level: int) -> Iterator[str]:
         yield from (*_plain(block), "")
 
 
-def _plain(block: Paragraph | Notice | Bullets | Sources | Facts | Table) -> Iterator[str]:
+def _plain(block: Paragraph | Answer | Notice | Bullets | Sources | Facts | Table) -> Iterator[str]:
     if isinstance(block, Paragraph):
         yield _text(block.text)
+    elif isinstance(block, Answer):
+        yield f"**{escaped(block.question)} {escaped(block.text)}**"
+        if block.items:
+            yield ""
+        for number, (what, evidence) in enumerate(block.items, start=1):
+            yield f"{number}. **{escaped(what)}** {escaped(evidence)}"
     elif isinstance(block, Notice):
         yield f"> {'**Note:** ' if block.serious else ''}{_text(block.text)}"
     elif isinstance(block, Bullets):

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from hostbench.base.units import duration, percent, plural
+from hostbench.decisions.receipt import ITEMS_SHOWN, QUESTION
 from hostbench.judge.case import REASONS_SHOWN, grouped_reasons, reason_paragraphs
-from hostbench.judge.clock import held_clock_sentence, share_of_limit, slow_clock_sentence
+from hostbench.judge.clock import share_of_limit
 from hostbench.judge.overview import (
     SubsystemLine,
     condition_words,
-    not_delivered_sentence,
     overview,
 )
+from hostbench.model.baseline import HostWord, Receipt
 from hostbench.model.host import HostInventory
 from hostbench.model.result import (
     UNSEALED_SCHEMA,
@@ -21,6 +22,8 @@ from hostbench.model.result import (
     Verdict,
 )
 from hostbench.report.content import (
+    Answer,
+    AnswerKind,
     Block,
     Bullets,
     Code,
@@ -101,6 +104,24 @@ def host_line(host: HostInventory) -> str:
         f"Linux {host.kernel}",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def answer(receipt: Receipt) -> tuple[Block, ...]:
+    """What is read first: the host in a sentence, and what to look at."""
+    kind = {
+        HostWord.AS_EXPECTED: AnswerKind.GOOD,
+        HostWord.LOW: AnswerKind.BAD,
+        HostWord.SUSPECT: AnswerKind.DOUBTFUL,
+        HostWord.NO_REFERENCE: AnswerKind.DOUBTFUL if receipt.faults else AnswerKind.OPEN,
+    }[receipt.word]
+    items = tuple((item.text, item.evidence) for item in receipt.items[:ITEMS_SHOWN])
+    more = tuple((item.text, item.evidence) for item in receipt.items[ITEMS_SHOWN:])
+    blocks: list[Block] = [Answer(QUESTION, receipt.answer, kind, items)]
+    if more:
+        rest = tuple(f"{what} {evidence}" for what, evidence in more)
+        blocks.append(Fold(f"{len(more)} more to look at", (Bullets(rest),)))
+    blocks += [Paragraph(note) for note in receipt.notes]
+    return tuple(blocks)
 
 
 def job_facts(document: ResultDocument) -> Facts:
@@ -195,10 +216,7 @@ def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
 def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemReport]) -> Section:
     """Each subsystem in a line, the figures to remember, and why each verdict is what it is."""
     headline = [case for subsystem in subsystems for case in subsystem.headline]
-    first = (not_delivered_sentence, held_clock_sentence, slow_clock_sentence)
-    blocks: list[Block] = [
-        Paragraph(said) for sentence_of in first if (said := sentence_of(document.cases))
-    ]
+    blocks: list[Block] = []
     if not all(case.naive for case in document.cases):
         blocks.append(_overview_table(document))
     blocks += [

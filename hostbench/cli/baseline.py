@@ -1,0 +1,243 @@
+"""`hostbench baseline`: what hosts of one model do, as a file. What takes time to import is
+imported by the command."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hostbench.base.errors import UsageError
+from hostbench.base.exitcode import ExitCode
+from hostbench.cli.options import EPILOG, Json, Results, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hostbench.model.baseline import Baseline, HostCheck, MeasuredJob
+
+baseline = typer.Typer(
+    name="baseline",
+    help="Make, merge and check baselines: what hosts of one model do, one JSON file each.",
+    rich_markup_mode=None,
+)
+
+JOBS = "Jobs: an id, latest, a pattern such as '2026*-quick-*', a result.json, or a directory."
+EXAMPLE = "xeon-8488c.json"
+WHAT = "the baseline"
+
+Output = Annotated[
+    str, typer.Option("--output", metavar="FILE", help="Where to; - for standard output.")
+]
+
+
+@baseline.command(epilog=EPILOG)
+def make(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOBS...", help=JOBS)],
+    output: Output,
+    results: Results = None,
+) -> None:
+    """Make a baseline of jobs of hosts of one model."""
+    from hostbench.decisions.baseline import made_of
+
+    _write(made_of(list(_measured(jobs, results))), output)
+
+
+@baseline.command(epilog=EPILOG)
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Baselines.")],
+    output: Output,
+) -> None:
+    """Put the hosts of several baselines of one model into one, without duplicates."""
+    from hostbench.decisions.baseline import merged
+    from hostbench.decisions.baseline_files import read_all
+
+    _write(merged(list(read_all(files))), output)
+
+
+@baseline.command(epilog=EPILOG)
+def check(
+    job: Annotated[str, typer.Argument(help=f"Of one host. {JOBS}")],
+    baseline_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--baseline", metavar="FILE", help="Default: all that fit of those that list shows."
+        ),
+    ] = None,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether a host does what other hosts of its model do.
+
+    Exit code 0: as expected. 20: low. 21: suspect, or too few hosts are known.
+    """
+    from hostbench.decisions.host_words import check_sentences
+
+    found = _checked(list(_measured([job], results)), baseline_file)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        for sentence in check_sentences(found):
+            typer.echo(sentence)
+        _show_limits(found)
+    raise typer.Exit(_exit_code(found))
+
+
+@baseline.command(epilog=EPILOG)
+def show(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A baseline.")],
+    as_json: Json = False,
+) -> None:
+    """Show what a baseline expects of a host."""
+    from hostbench.decisions.baseline_files import read_baseline
+
+    found = read_baseline(file)
+    if as_json:
+        typer.echo(found.model_dump_json(indent=1))
+        return
+    from hostbench.cli.render_baseline import show_baseline
+
+    show_baseline(found, str(file), sys.stdout)
+
+
+@baseline.command("list", epilog=EPILOG)
+def list_(as_json: Json = False) -> None:
+    """List the baselines that checks find, and the folders they are looked for in."""
+    from hostbench.base.errors import HostbenchError
+    from hostbench.base.units import plural
+    from hostbench.decisions.baseline_files import files, folders, read_baseline
+    from hostbench.decisions.host_words import baseline_sentences
+    from hostbench.model.baseline import HOSTS_LEAST
+
+    rows: list[dict[str, object]] = []
+    for path in files(os.environ):
+        try:
+            one = read_baseline(path)
+        except HostbenchError as error:
+            rows.append({"file": str(path), "error": error.message})
+            if not as_json:
+                typer.echo(error.message)
+            continue
+        rows.append({"file": str(path), "key": one.key.model_dump(), "hosts": len(one.hosts)})
+        if not as_json:
+            for sentence in baseline_sentences(one, str(path)):
+                few = f"; below {HOSTS_LEAST} hosts limits are the reference"
+                typer.echo(f"{sentence}{few if len(one.hosts) < HOSTS_LEAST else ''}")
+    where = [str(folder) for folder in folders(os.environ)]
+    if as_json:
+        print_json({"baselines": rows, "folders": where})
+    else:
+        typer.echo(f"{plural(len(rows), 'baseline')} in {', '.join(where)}")
+
+
+@baseline.command(epilog=EPILOG)
+def export(
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Baselines of one model")],
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="Hash each host once more, with a secret of yours.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where to write it, after it was shown.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Write without a question.")] = False,
+) -> None:
+    """Show a baseline as others may have it, then write it.
+
+    It has no names, addresses or serial numbers: figures, limits, digests of documents, and facts
+    such as kernel and microcode.
+    """
+    from hostbench.decisions.baseline import anonymous as made_anonymous
+    from hostbench.decisions.baseline import merged
+    from hostbench.decisions.baseline_files import content_of, read_all, user_salt
+
+    if not anonymous:
+        raise UsageError(
+            "export needs --anonymous; to hand on a baseline with the hashes of its machines, copy "
+            "the file"
+        )
+    if yes and output is None:
+        raise UsageError("--yes writes, and no file is named; give --output FILE")
+    found = made_anonymous(merged(list(read_all(files))), user_salt(os.environ))
+    typer.echo(content_of(found).decode(), nl=False)
+    if output is None:
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"{output} was not written: what it would hold is above; add --yes where nobody "
+                "can be asked"
+            )
+        typer.confirm(f"Write this to {output}?", abort=True, err=True)
+    _write(found, output)
+
+
+def _measured(jobs: list[str], results: Path | None) -> "Iterator[MeasuredJob]":
+    from hostbench.decisions.baseline import measured_job
+    from hostbench.decisions.documents import documents_of
+    from hostbench.results.index import results_directory
+
+    for document in documents_of(jobs, results_directory(results)):
+        yield measured_job(document)
+
+
+def _checked(jobs: "list[MeasuredJob]", file: Path | None) -> "HostCheck":
+    from hostbench.decisions.baseline import not_this_model
+    from hostbench.decisions.baseline_files import found_for, read_baseline
+    from hostbench.decisions.hostcheck import check_host
+
+    jobs.sort(key=lambda job: (job.created_unix_s, job.job))
+    other = next((job for job in jobs if job.machine != jobs[0].machine), None)
+    if other is not None:
+        raise UsageError(
+            f"jobs {jobs[0].job} and {other.job} are of two hosts; check them one by one"
+        )
+    last = jobs[-1]
+    if file is not None:
+        given = read_baseline(file)
+        if given.key != last.key:
+            raise not_this_model(last.key, given.key, str(file))
+        return check_host(jobs, given)
+    _, found, problems = found_for(last.key, os.environ)
+    checked = check_host(jobs, found)
+    return checked.model_copy(update={"notes": (*checked.notes, *problems)})
+
+
+def _show_limits(found: "HostCheck") -> None:
+    """Where no other hosts tell, headline figures beside their limits."""
+    from hostbench.decisions.host_words import figure_words
+
+    alone = [one for one in found.headlines if one.p is None]
+    for one in alone:
+        typer.echo(f"  {figure_words(one)}")
+
+
+def _exit_code(found: "HostCheck") -> ExitCode:
+    from hostbench.model.baseline import HostWord
+
+    return {HostWord.LOW: ExitCode.WORSE, HostWord.AS_EXPECTED: ExitCode.OK}.get(
+        found.word, ExitCode.UNDECIDED
+    )
+
+
+def _write(found: "Baseline", output: str) -> None:
+    from hostbench.decisions.baseline_files import content_of
+    from hostbench.decisions.host_words import baseline_sentences
+    from hostbench.model.baseline import HOSTS_LEAST
+    from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
+
+    content = content_of(found)
+    if output == STANDARD_OUTPUT:
+        sys.stdout.write(content.decode())
+        return
+    target = Path(output)
+    check_output("--output", WHAT, target, EXAMPLE)
+    write_output("--output", WHAT, target, content)
+    for sentence in baseline_sentences(found, output):
+        typer.echo(sentence, err=True)
+    if len(found.hosts) < HOSTS_LEAST:
+        typer.echo(
+            f"Below {HOSTS_LEAST} hosts nothing is known of how hosts differ: checks use the limit "
+            "until then.",
+            err=True,
+        )

@@ -1,0 +1,431 @@
+"""Baselines made of jobs, merged, computed again, and refused where they are not one population."""
+
+import dataclasses
+import hashlib
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from hostbench.base.errors import UsageError, shown
+from hostbench.base.units import human, plural
+from hostbench.decisions.figures import job_figures
+from hostbench.decisions.population import Split, split_of
+from hostbench.model.baseline import (
+    HEADLINES_MOST,
+    Baseline,
+    BaselineCase,
+    BaselineHost,
+    BaselineJob,
+    HostFigures,
+    HostKey,
+    MeasuredFigure,
+    MeasuredJob,
+)
+from hostbench.model.events import PROTOCOL_SCHEMA
+from hostbench.model.registry import subsystems
+from hostbench.model.result import USABLE, CaseResult, ResultDocument
+
+# What may make two populations of hosts of one model. Names of hosts and disks are left out.
+FACTS = (
+    "microcode",
+    "firmware",
+    "kernel",
+    "memory",
+    "hypervisor",
+    "container",
+    "CPU quota",
+    "memory limit",
+    "SMT",
+    "clock driver",
+    "governor",
+    "turbo",
+    "highest clock",
+    "transparent huge pages",
+)
+MITIGATION = "mitigation of "
+# Of recomputed figures: what is left of adding floats in another order.
+EQUAL = 1e-9
+MACHINE_SHOWN = 16
+FACTS_NAMED = 3
+FAULTS_NAMED = 3
+
+
+def measured_job(document: ResultDocument) -> MeasuredJob:
+    """What a baseline takes of a job: figures that are clean or noisy, and none of a naive
+    workload."""
+    host, cases = document.host, document.cases
+    slim = document.model_dump(
+        mode="json", exclude={"cases": {"__all__": {"trials", "peers"}}, "far_host": True}
+    )
+    facts = job_figures(slim).facts
+    protocols = (trial.start.protocol for case in cases for trial in case.trials if trial.start)
+    return MeasuredJob(
+        job=document.job.id,
+        machine=host.machine or _hash(host.hostname),
+        digest=document.digest,
+        created_unix_s=document.job.created_unix_s,
+        versions={one.subsystem: one.version for one in document.programs},
+        key=HostKey(
+            cpu=host.cpu.model_name or host.cpu.architecture,
+            stepping=host.cpu.stepping,
+            sockets=host.cpu.sockets,
+            cpus=len(host.allowed_cpus),
+            memory=facts.get("memory channels"),
+            virtualisation=host.virtualisation.product or host.virtualisation.vendor,
+            is_guest=host.virtualisation.is_guest,
+            protocol=next(protocols, PROTOCOL_SCHEMA),
+        ),
+        facts={
+            name: value
+            for name, value in facts.items()
+            if name in FACTS or name.startswith(MITIGATION)
+        },
+        figures={case.case: one for case in cases if (one := _measured(case)) is not None},
+    )
+
+
+def _measured(case: CaseResult) -> MeasuredFigure | None:
+    metric = case.metrics.get(case.primary)
+    if case.naive or metric is None or case.figure is None or case.verdict not in USABLE:
+        return None
+    if case.figure.value <= 0:
+        return None
+    limit = metric.limit
+    return MeasuredFigure(
+        title=case.title,
+        workload=case.workload,
+        unit=metric.unit,
+        direction=metric.direction,
+        value=case.figure.value,
+        limit=limit.value if limit is not None and limit.value else None,
+        **({} if limit is None else {"tolerance": limit.tolerance}),
+    )
+
+
+# ---- make and merge ----
+
+
+@dataclasses.dataclass
+class _Rows:
+    """A baseline as rows: a host's jobs by digest, each with its figures by case."""
+
+    key: HostKey
+    hosts: dict[str, dict[str, tuple[BaselineJob, dict[str, MeasuredFigure]]]]
+    facts: dict[str, dict[str, str]]
+
+    def add(
+        self, host: str, job: BaselineJob, figures: dict[str, MeasuredFigure], facts: dict[str, str]
+    ) -> None:
+        """A job that is there already, under whichever name of its host, is not added again."""
+        names = (name for name, jobs in self.hosts.items() if job.digest in jobs)
+        name = next(names, host)
+        self.hosts.setdefault(name, {}).setdefault(job.digest, (job, figures))
+        self.facts[name] = facts
+
+
+def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
+    """The baseline of these jobs, which are of one model. Raises UsageError where they are not,
+    or cannot be vouched for, or are two populations."""
+    ordered = sorted(jobs, key=lambda job: (job.created_unix_s, job.job))
+    rows = _Rows(key=ordered[0].key, hosts={}, facts={})
+    for job in ordered:
+        _refuse_other_model(rows.key, job.key, f"job {ordered[0].job}", f"job {job.job}")
+        if job.digest is None:
+            raise UsageError(
+                f"job {job.job} has no digest, since an earlier hostbench wrote it: nobody can "
+                "vouch for its figures; leave it out, or measure again"
+            )
+        if not job.figures:
+            raise UsageError(
+                f"job {job.job} has no clean or noisy figure; leave it out, or measure again"
+            )
+        known = BaselineJob(digest=job.digest, versions=job.versions)
+        rows.add(job.machine, known, job.figures, job.facts)
+    return _one_population(_summed(rows))
+
+
+def merged(baselines: Sequence[tuple[str, Baseline]]) -> Baseline:
+    """All hosts and jobs of these baselines, each with its name, without duplicates. Raises
+    UsageError where they are not of one model, or are two populations."""
+    first_name, first = baselines[0]
+    rows = _Rows(key=first.key, hosts={}, facts={})
+    for name, one in baselines:
+        _refuse_other_model(first.key, one.key, first_name, name)
+        for host, known in one.hosts.items():
+            for at, job in enumerate(known.jobs):
+                rows.add(host, job, _figures_of(one, host, at), known.facts)
+    return _one_population(_summed(rows))
+
+
+def differing(a: HostKey, b: HostKey) -> list[str]:
+    """What tells two models apart, such as `stepping 7 and 8`."""
+    return [
+        f"{name} {_fact(getattr(a, name))} and {_fact(getattr(b, name))}"
+        for name in HostKey.model_fields
+        if getattr(a, name) != getattr(b, name)
+    ]
+
+
+def _fact(value: object) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def headline_cases(figures: Mapping[str, MeasuredFigure | BaselineCase]) -> list[str]:
+    """The cases that decide of a host, HEADLINES_MOST at most: of the headline workloads of each
+    subsystem in turn, in the order of the job. No figure has a say in it, so that their error
+    rate holds."""
+    queues = [
+        [case for case, one in figures.items() if one.workload == f"{name}.{workload}"]
+        for name, subsystem in subsystems().items()
+        for workload in subsystem.headlines
+    ]
+    found: list[str] = []
+    while any(queues) and len(found) < HEADLINES_MOST:
+        for queue in queues:
+            if queue and len(found) < HEADLINES_MOST:
+                found.append(queue.pop(0))
+    return found
+
+
+def _refuse_other_model(a: HostKey, b: HostKey, name_a: str, name_b: str) -> None:
+    if a != b:
+        raise UsageError(
+            f"{name_a} and {name_b} are of two models: {'; '.join(differing(a, b))}; make one "
+            "baseline of each"
+        )
+
+
+def _figures_of(baseline: Baseline, host: str, at: int) -> dict[str, MeasuredFigure]:
+    """The figures of one job of a host."""
+    found = {}
+    for case, one in baseline.cases.items():
+        if host in one.hosts and (value := one.hosts[host].figures[at]) is not None:
+            found[case] = MeasuredFigure(
+                title=one.title,
+                workload=one.workload,
+                unit=one.unit,
+                direction=one.direction,
+                value=value,
+                limit=one.hosts[host].limits[at],
+                tolerance=one.tolerance,
+            )
+    return found
+
+
+def _summed(rows: _Rows) -> Baseline:
+    """The file, with everything in it that is computed."""
+    hosts = {
+        name: BaselineHost(
+            jobs=tuple(job for job, _ in rows.hosts[name].values()), facts=rows.facts[name]
+        )
+        for name in sorted(rows.hosts)
+    }
+    known: dict[str, MeasuredFigure] = {}
+    for name in hosts:
+        for _, figures in rows.hosts[name].values():
+            for case, one in figures.items():
+                first = known.setdefault(case, one)
+                if (first.unit, first.direction) != (one.unit, one.direction):
+                    raise UsageError(
+                        f"{one.title} is in {first.unit} in one job and in {one.unit} in another; "
+                        "leave out those of one version"
+                    )
+    cases = {}
+    for case, one in known.items():
+        of_hosts = {
+            name: found
+            for name in hosts
+            if (found := _host_figures(case, list(rows.hosts[name].values()))) is not None
+        }
+        within, between = variances([of.figures for of in of_hosts.values()])
+        cases[case] = BaselineCase(
+            title=one.title,
+            workload=one.workload,
+            unit=one.unit,
+            direction=one.direction,
+            tolerance=one.tolerance,
+            hosts=of_hosts,
+            within=within,
+            between=between,
+        )
+    return Baseline(key=rows.key, hosts=hosts, cases=cases)
+
+
+def _host_figures(
+    case: str, jobs: Sequence[tuple[BaselineJob, dict[str, MeasuredFigure]]]
+) -> HostFigures | None:
+    found = [figures.get(case) for _, figures in jobs]
+    values = [one.value for one in found if one is not None]
+    if not values:
+        return None
+    return HostFigures(
+        figures=tuple(one and one.value for one in found),
+        limits=tuple(one and one.limit for one in found),
+        median=statistics.median(values),
+    )
+
+
+def variances(hosts: Iterable[Sequence[float | None]]) -> tuple[float | None, float | None]:
+    """The variance of the logarithms of one host's jobs, and of hosts beyond it."""
+    logs = [[math.log(value) for value in one if value is not None] for one in hosts if any(one)]
+    degrees = sum(len(one) - 1 for one in logs)
+    within = None
+    if degrees:
+        squares = sum((len(one) - 1) * statistics.variance(one) for one in logs if len(one) > 1)
+        within = squares / degrees
+    if len(logs) < 2:
+        return within, None
+    of_medians = statistics.variance(statistics.median(one) for one in logs)
+    of_jobs = (within or 0.0) * statistics.fmean(1 / len(one) for one in logs)
+    return within, max(0.0, of_medians - of_jobs)
+
+
+# ---- what is wrong with one ----
+
+
+def faults(baseline: Baseline) -> Iterator[str]:
+    """What does not hold in a file, each as a sentence part: it is computed again."""
+    for name, case in baseline.cases.items():
+        of = f"{case.title} ({name})"
+        for host, one in case.hosts.items():
+            if host not in baseline.hosts:
+                yield f"{of} has figures of the host {host}, which is not among its hosts"
+                continue
+            jobs = len(baseline.hosts[host].jobs)
+            if len(one.figures) != jobs or len(one.limits) != jobs:
+                yield f"{of} has {len(one.figures)} figures of {host}, which has {jobs} jobs"
+                continue
+            yield from _wrong_figures(of, host, case, one)
+        within, between = variances([one.figures for one in case.hosts.values()])
+        for what, stated, found in (
+            ("within", case.within, within),
+            ("between", case.between, between),
+        ):
+            if not _equal(stated, found):
+                yield f"the variance {what} hosts of {of} is {found}, and the file says {stated}"
+    digests = [job.digest for host in baseline.hosts.values() for job in host.jobs]
+    if len(digests) != len(set(digests)):
+        yield "a document stands in it twice"
+
+
+def _wrong_figures(of: str, host: str, case: BaselineCase, one: HostFigures) -> Iterator[str]:
+    values = [value for value in one.figures if value is not None]
+    if not values:
+        yield f"{of} has no figure of {host}"
+        return
+    if not _equal(one.median, statistics.median(values)):
+        yield (
+            f"the median of {of} on {host} is {statistics.median(values):g}, and the file says "
+            f"{one.median:g}"
+        )
+    for value, limit in zip(one.figures, one.limits, strict=True):
+        if value is None or limit is None:
+            continue
+        share = value / limit if case.direction == "higher" else limit / value
+        if share > 1 + case.tolerance:
+            yield (
+                f"{human(value, case.unit)} of {of} on {host} is better than its limit of "
+                f"{human(limit, case.unit)}"
+            )
+
+
+def _equal(a: float | None, b: float | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return math.isclose(a, b, rel_tol=EQUAL, abs_tol=EQUAL**2)
+
+
+def populations(baseline: Baseline) -> str | None:
+    """How its hosts fall into two groups, as a sentence part; None: they are one, or too few to
+    tell."""
+    for name in headline_cases(baseline.cases):
+        case = baseline.cases[name]
+        logs = {host: math.log(one.median) for host, one in case.hosts.items()}
+        split = split_of(logs, _job_variance(baseline.key, case))
+        if split is not None:
+            return _split_words(baseline, case, split)
+    return None
+
+
+def _job_variance(key: HostKey, case: BaselineCase) -> float:
+    """Of one host's jobs: as the baseline has it, and on a guest at least what is usual there."""
+    subsystem = subsystems().get(case.workload.partition(".")[0])
+    drift = subsystem.guest_spread.drift_ratio if subsystem is not None and key.is_guest else 0.0
+    return max(case.within or 0.0, drift**2)
+
+
+def _split_words(baseline: Baseline, case: BaselineCase, split: Split) -> str:
+    spans = []
+    for side in (split.low, split.high):
+        values = [case.hosts[host].median for host in side]
+        low, high = human(min(values), case.unit), human(max(values), case.unit)
+        spans.append(f"{low} to {high} on {len(side)}")
+    facts = list(_splitting_facts(baseline, split))
+    why = "no fact that they hold tells them apart"
+    if facts:
+        why = f"they differ in {', '.join(facts[:FACTS_NAMED])}"
+    hosts = plural(len(case.hosts), "host")
+    return f"its {hosts} are two populations in {case.title}, {' and '.join(spans)}; {why}"
+
+
+def _splitting_facts(baseline: Baseline, split: Split) -> Iterator[str]:
+    names = dict.fromkeys(name for host in baseline.hosts.values() for name in host.facts)
+    for name in names:
+        low, high = (
+            {baseline.hosts[host].facts.get(name, "unknown") for host in side}
+            for side in (split.low, split.high)
+        )
+        if not low & high:
+            yield f"{name} ({' or '.join(sorted(low))} and {' or '.join(sorted(high))})"
+
+
+def _one_population(baseline: Baseline) -> Baseline:
+    if (found := populations(baseline)) is not None:
+        raise UsageError(f"this is no baseline: {found}; make one baseline of each")
+    return baseline
+
+
+def refuse_faults(baseline: Baseline, source: str) -> Baseline:
+    """The baseline, where it holds. Raises UsageError that names what does not."""
+    found = list(faults(baseline))
+    if found:
+        more = f", and {len(found) - FAULTS_NAMED} more" if len(found) > FAULTS_NAMED else ""
+        raise UsageError(
+            f"{source} is not a sound baseline: {'; '.join(found[:FAULTS_NAMED])}{more}; make it "
+            "again with: hostbench baseline make"
+        )
+    if (two := populations(baseline)) is not None:
+        raise UsageError(f"{source} is not a sound baseline: {two}; make one baseline of each")
+    return baseline
+
+
+# ---- for others to read ----
+
+
+def anonymous(baseline: Baseline, salt: bytes) -> Baseline:
+    """The same without what could name a host: its machine is hashed once more with a secret.
+    Digests stay: they are of whole documents, and tell those who have one that it is in here."""
+    names = {host: _hash(host, salt) for host in baseline.hosts}
+    return baseline.model_copy(
+        update={
+            "hosts": {names[host]: one for host, one in baseline.hosts.items()},
+            "cases": {
+                case: one.model_copy(
+                    update={"hosts": {names[host]: of for host, of in one.hosts.items()}}
+                )
+                for case, one in baseline.cases.items()
+            },
+        }
+    )
+
+
+def _hash(text: str, salt: bytes = b"") -> str:
+    return hashlib.sha256(salt + text.encode()).hexdigest()[:MACHINE_SHOWN]
+
+
+def not_this_model(key: HostKey, baseline: HostKey, source: str) -> UsageError:
+    """What is said of a baseline of another model."""
+    return UsageError(
+        f"{source} is of another model, {shown(baseline.words)}, than this host: "
+        f"{'; '.join(differing(baseline, key))}; give one of {key.words}"
+    )

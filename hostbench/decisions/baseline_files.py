@@ -1,0 +1,168 @@
+"""Baselines as files: where they are looked for, read, checked and written."""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hostbench.base.errors import ResourceError, UsageError, shown
+from hostbench.decisions.baseline import measured_job, merged, refuse_faults
+from hostbench.decisions.hostcheck import check_host
+from hostbench.model.baseline import BASELINE_SCHEMA, KIND, Baseline, HostCheck, HostKey
+from hostbench.model.result import ResultDocument
+from hostbench.programs.program import CHECKOUT
+
+FOLDER = "baselines"
+PATTERN = "*.json"
+SCHEMA_FILE = "baseline.schema.json"
+SALT_BYTES = 16
+BYTES_MOST = 64 << 20
+REMEDY = "make it again with: hostbench baseline make"
+
+
+def folders(environment: Mapping[str, str]) -> list[Path]:
+    """Where baselines are looked for: ./baselines, the user's folders, the package's."""
+    home = Path(environment.get("HOME") or "~").expanduser()
+    data = Path(environment.get("XDG_DATA_HOME") or home / ".local/share")
+    config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    found = [
+        Path(FOLDER),
+        data / "hostbench" / FOLDER,
+        config / "hostbench" / FOLDER,
+        CHECKOUT / FOLDER,
+    ]
+    return list({path.absolute(): path for path in found}.values())
+
+
+def files(environment: Mapping[str, str]) -> list[Path]:
+    """The files in these folders. A folder that cannot be read has none."""
+    found: list[Path] = []
+    for folder in folders(environment):
+        try:
+            found += sorted(path for path in folder.glob(PATTERN) if path.name != SCHEMA_FILE)
+        except OSError:
+            continue
+    return found
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The baseline in a file, computed again. Raises UsageError, one line: it cannot be read, is
+    damaged, of another schema, or does not hold."""
+    return refuse_faults(parsed(path), str(path))
+
+
+def parsed(path: Path) -> Baseline:
+    """The baseline in a file, whether its figures hold or not. Raises UsageError."""
+    try:
+        if path.stat().st_size > BYTES_MOST:
+            raise UsageError(
+                f"{path} has more than {BYTES_MOST >> 20} MiB and is no baseline; give a file that "
+                "hostbench baseline made"
+            )
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(
+            f"there is no {path}; hostbench baseline list shows the baselines that are found"
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {path}: {error.strerror}; give a file that hostbench baseline made"
+        ) from None
+    try:
+        return Baseline.model_validate_json(content)
+    except ValidationError as error:
+        raise _not_a_baseline(error, content, path) from None
+
+
+def _not_a_baseline(error: ValidationError, content: bytes, path: Path) -> UsageError:
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        return UsageError(
+            f"{path} is cut short or damaged: its {len(content)} bytes are not one JSON document; "
+            f"{REMEDY}"
+        )
+    where = ".".join(str(part) for part in first["loc"])
+    if where == "schema":
+        return UsageError(
+            f"{path} has schema {shown(first['input'])}, and this hostbench reads "
+            f"{BASELINE_SCHEMA}; read it with a newer hostbench, or {REMEDY}"
+        )
+    if where == "kind":
+        return UsageError(f"{path} is a {shown(first['input'])} and not a {KIND!r}; {REMEDY}")
+    return UsageError(f"{path} is not a baseline: {where}: {first['msg']}; {REMEDY}")
+
+
+def found_for(
+    key: HostKey, environment: Mapping[str, str]
+) -> tuple[list[Path], Baseline | None, list[str]]:
+    """The files of a model, all their hosts as one baseline, and what could not be used, as
+    sentences."""
+    fitting: list[tuple[Path, Baseline]] = []
+    problems: list[str] = []
+    for path in files(environment):
+        try:
+            one = parsed(path)
+            if one.key == key:
+                fitting.append((path, refuse_faults(one, str(path))))
+        except UsageError as error:
+            problems.append(f"A baseline was not used: {error.message}.")
+    if not fitting:
+        return [], None, problems
+    try:
+        together = merged([(str(path), one) for path, one in fitting])
+    except UsageError as error:
+        names = " and ".join(str(path) for path, _ in fitting)
+        problems.append(f"{names} were not used together: {error.message}.")
+        return [], None, problems
+    return [path for path, _ in fitting], together, problems
+
+
+def checked_host(document: ResultDocument, environment: Mapping[str, str]) -> HostCheck:
+    """The host of a job beside all baselines of its model that are found; what could not be used is
+    among the notes."""
+    job = measured_job(document)
+    _, together, problems = found_for(job.key, environment)
+    check = check_host([job], together)
+    return check.model_copy(update={"notes": (*check.notes, *problems)})
+
+
+def content_of(baseline: Baseline) -> bytes:
+    """The file: the same baseline is the same bytes."""
+    return (baseline.model_dump_json(indent=1) + "\n").encode()
+
+
+def user_salt(environment: Mapping[str, str]) -> bytes:
+    """This user's secret for anonymous hosts: made once, so that a second export has the same
+    names and merges with the first. Raises ResourceError."""
+    home = Path(environment.get("HOME") or "~").expanduser()
+    base = Path(environment.get("XDG_DATA_HOME") or home / ".local/share")
+    path = base / "hostbench" / "baseline-salt"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            salt = path.read_bytes()
+        else:
+            salt = secrets.token_bytes(SALT_BYTES)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(salt)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot keep the secret {path}: {error.strerror}; set XDG_DATA_HOME to a directory "
+            "that may be written"
+        ) from None
+    if len(salt) != SALT_BYTES:
+        raise ResourceError(
+            f"{path} has {len(salt)} bytes and not {SALT_BYTES}; remove it, and hosts that were "
+            "exported before get new names"
+        )
+    return salt
+
+
+def read_all(paths: Sequence[Path]) -> Iterator[tuple[str, Baseline]]:
+    """The baselines in these files, each with its name. Raises UsageError."""
+    for path in paths:
+        yield str(path), read_baseline(path)

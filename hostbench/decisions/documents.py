@@ -1,0 +1,55 @@
+"""Which result documents an expression such as `latest`, `2026*-quick-*` or a path means."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hostbench.base.errors import UsageError
+from hostbench.decisions.index import FigureIndex
+from hostbench.decisions.sets import JobFilter, jobs_of
+from hostbench.model.result import ResultDocument
+from hostbench.results.ids import job_ids
+from hostbench.results.sealed import read_document
+from hostbench.results.store import DOCUMENT, ResultsStore
+
+REMEDY = "give a result.json that hostbench wrote"
+
+
+def documents_of(expressions: Sequence[str], root: Path) -> list[ResultDocument]:
+    """The documents of some sets of jobs, each of them once. A set is what `hostbench compare`
+    takes: ids, patterns, files and directories with commas between them. Raises UsageError."""
+    found: dict[str, ResultDocument] = {}
+    with FigureIndex(root) as index:
+        for part in (part.strip() for text in expressions for part in text.split(",")):
+            if part.endswith(".json") or "/" in part or Path(part).is_dir():
+                for path in _paths(Path(part)):
+                    one = read_document(_read(path), str(path), REMEDY)
+                    found.setdefault(one.job.id, one)
+            else:
+                for job in jobs_of(part, index, JobFilter()):
+                    if job.job not in found:
+                        found[job.job] = ResultsStore(root).job(job.job).load()
+    return list(found.values())
+
+
+def _paths(path: Path) -> Iterator[Path]:
+    """A document, that of a job's directory, or those of a directory of jobs."""
+    if not path.is_dir():
+        yield path
+    elif (path / DOCUMENT).exists():
+        yield path / DOCUMENT
+    else:
+        found = [path / job / DOCUMENT for job in job_ids(path)]
+        there = [one for one in found if one.exists()]
+        if not there:
+            raise UsageError(
+                f"{path} holds no job with a result; give a results directory, a job's directory, "
+                "or a result.json"
+            )
+        yield from there
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; {REMEDY}") from None

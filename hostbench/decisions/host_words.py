@@ -1,0 +1,108 @@
+"""What is said of a host beside others, the same in the terminal, in Markdown and on the page."""
+
+from collections.abc import Iterator
+
+from hostbench.base.units import bound, human, percent, plural
+from hostbench.model.baseline import (
+    TOLERANCE_CONFIDENCE,
+    TOLERANCE_COVERAGE,
+    Baseline,
+    FigureCheck,
+    HostCheck,
+    HostWord,
+)
+
+# Where to look first when figures of a subsystem are low.
+LOOK_AT = {
+    "cpu": "the clock: turbo, heat, power limits, neighbours on the same cores",
+    "mem": "memory channels and their speed",
+    "disk": "the disk's free space, its link, and who else uses it",
+    "net": "the link's speed, duplex and drivers, and who else uses it",
+    "gpu": "the GPU's clock, power limit, temperature and PCI Express link",
+}
+FIGURES_NAMED = 6
+TOLERANCE = f"{TOLERANCE_COVERAGE * 100:g}/{TOLERANCE_CONFIDENCE * 100:g}"
+
+
+def figure_words(one: FigureCheck) -> str:
+    """`mem.triad 38.00 GB/s, expected at least 41.00 GB/s (12 hosts, 95/95): low`."""
+    figure = f"{one.title} {human(one.value, one.unit)}"
+    if one.expected is None:
+        share = "no reference" if one.share_of_limit is None else percent(one.share_of_limit)
+        return f"{figure}, {share}{' of its limit' if one.share_of_limit is not None else ''}"
+    side = "least" if one.direction == "higher" else "most"
+    free = ", whatever the distribution" if one.distribution_free else ""
+    return (
+        f"{figure}, expected at {side} {human(one.expected, one.unit)} ({one.hosts} hosts, "
+        f"{TOLERANCE}{free}): {one.word}"
+    )
+
+
+def advice(word: HostWord, subsystem: str) -> str | None:
+    """Where to look, of figures of a subsystem that are low or suspect."""
+    if word is HostWord.SUSPECT:
+        return "measure again, and check both jobs"
+    look = LOOK_AT.get(subsystem)
+    return f"look at {look}" if word is HostWord.LOW and look else None
+
+
+def figure_sentences(check: HostCheck, most: int = FIGURES_NAMED) -> Iterator[str]:
+    """The figures that are off, the worst first, `most` of each word; where to look stands behind
+    the first of each subsystem."""
+    for word in (HostWord.LOW, HostWord.SUSPECT):
+        found = [one for one in check.figures if one.word is word]
+        found.sort(key=lambda one: one.lost_ratio or 0.0, reverse=True)
+        advised: set[str | None] = {None}
+        for one in found[:most]:
+            look = advice(word, one.workload.partition(".")[0])
+            yield f"{figure_words(one)}{'' if look in advised else f'; {look}'}."
+            advised.add(look)
+        if len(found) > most:
+            yield f"{len(found) - most} more figures are {word}: --json has them."
+
+
+def error_sentence(check: HostCheck) -> str | None:
+    """How often such a word is wrong; None: no baseline tells."""
+    if check.error is None:
+        return None
+    return (
+        f"At most {bound(check.error)} of sound hosts are called low, over all "
+        f"{plural(len(judged(check)), 'headline figure')}."
+    )
+
+
+def judged(check: HostCheck) -> list[FigureCheck]:
+    """The headline figures that the baseline has."""
+    return [one for one in check.headlines if one.p is not None]
+
+
+def check_sentences(check: HostCheck) -> Iterator[str]:
+    """What is said of a check: the answer, each figure that is off, how sure it is, and notes."""
+    yield headline(check)
+    yield from figure_sentences(check)
+    if (error := error_sentence(check)) is not None:
+        yield error
+    yield from check.notes
+
+
+def headline(check: HostCheck) -> str:
+    """The host beside others in one sentence."""
+    found = judged(check)
+    if not found:
+        return f"no reference: nothing is known of other hosts of {check.key.words}."
+    counts = [(sum(one.word is word for one in found), word) for word in HostWord]
+    (count, word), *others = [(count, word) for count, word in counts if count]
+    rest = "".join(f", {count} {word}" for count, word in others)
+    return (
+        f"{check.word}: beside {plural(check.hosts, 'other host')} of this model {count} of "
+        f"{plural(len(found), 'headline figure')} {'is' if count == 1 else 'are'} {word}{rest}."
+    )
+
+
+def baseline_sentences(baseline: Baseline, name: str) -> Iterator[str]:
+    """A baseline in short: its model, and how many hosts and jobs it knows."""
+    jobs = sum(len(host.jobs) for host in baseline.hosts.values())
+    yield (
+        f"{name}: {plural(len(baseline.hosts), 'host')}, {plural(jobs, 'job')}, "
+        f"{plural(len(baseline.cases), 'case')} of {baseline.key.words}"
+    )

@@ -1,0 +1,295 @@
+"""Whether a host does what hosts of its model do (docs/comparing.md, "Is this host good?").
+
+The unit is the host: how far jobs of one host differ says little of how far two hosts do. A host is
+called low where a headline figure is below the tolerance limit of the others, and so far below that
+all headline figures together would show one such in at most 1 of 100 sound hosts.
+
+On a guest memory, disks and networks stray from job to job with tails that no normal distribution
+has: there one job makes a figure suspect at most, and of several jobs the best one counts.
+"""
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hostbench.base.units import plural
+from hostbench.decisions.baseline import headline_cases
+from hostbench.decisions.method import method_change
+from hostbench.decisions.tolerance import (
+    DISTRIBUTION_FREE_FROM,
+    benjamini_hochberg,
+    chance_below,
+    holm,
+    tolerance_factor,
+)
+from hostbench.model.baseline import (
+    HOSTS_LEAST,
+    REPORT_ERROR,
+    REST_ERROR,
+    SUSPECT_ERROR,
+    Baseline,
+    BaselineCase,
+    BaselineHost,
+    BaselineJob,
+    FigureCheck,
+    HostCheck,
+    HostWord,
+    MeasuredFigure,
+    MeasuredJob,
+)
+from hostbench.model.decision import CaseFigure, JobFigures
+from hostbench.model.registry import subsystems
+
+# What is tested, for REPORT_ERROR to hold with the spreads of real jobs, whose tails are longer
+# than those of normal values: tests/unit/test_baseline.py draws from them.
+TESTED_ERROR = 0.6 * REPORT_ERROR
+# Of a subsystem with more drift between the jobs of a guest one job decides nothing.
+STEADY_DRIFT = 0.02
+# No figure repeats better: the deviation between hosts is not taken to be below it.
+DEVIATION_LEAST = 0.002
+
+
+@dataclass(frozen=True)
+class _Others:
+    """A case on other hosts: the medians of their logarithms, the better the higher, how many jobs
+    each is of, and the variance of one host's jobs."""
+
+    logs: tuple[float, ...]
+    jobs: tuple[int, ...]
+    within: float | None
+
+
+def check_host(jobs: Sequence[MeasuredJob], baseline: Baseline | None) -> HostCheck:
+    """Some jobs of one host, the oldest first, beside a baseline of its model; None: beside its
+    limits alone. What the host itself gave to the baseline is left out."""
+    job = jobs[-1]
+    figures = _figures_of(jobs)
+    headlines = set(headline_cases(figures))
+    notes: list[str] = []
+    others = _others(baseline, jobs) if baseline is not None else {}
+    checks = []
+    for case, values in figures.items():
+        others_of_case = _of_case(case, values, baseline, others, job, notes)
+        check = _figure_check(case, values, _values(jobs, case), others_of_case, headlines, job)
+        checks.append(check)
+    if baseline is not None and 0 < len(others) < HOSTS_LEAST:
+        notes.insert(
+            0,
+            f"The baseline has {plural(len(others), 'other host')} of this model, and from "
+            f"{HOSTS_LEAST} on it says how far sound hosts differ: until then the limit is the "
+            "reference.",
+        )
+    elif baseline is not None and not others:
+        notes.insert(0, "The baseline has no other host than this one.")
+    judged = _judged(checks)
+    word = _word_of(judged)
+    known = any(one.p is not None for one in judged if one.is_headline)
+    return HostCheck(
+        word=word,
+        key=job.key,
+        hosts=len(others),
+        error=REPORT_ERROR if known else None,
+        figures=tuple(judged),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def expectation(case: BaselineCase) -> float | None:
+    """The tolerance limit of a case: what a sound host of as many jobs as those of the baseline
+    gives at least, of times at most. None: too few hosts are known."""
+    if len(case.hosts) < HOSTS_LEAST:
+        return None
+    sign = 1.0 if case.direction == "higher" else -1.0
+    logs = tuple(sign * math.log(one.median) for one in case.hosts.values())
+    return math.exp(sign * _least(logs, max(DEVIATION_LEAST, statistics.stdev(logs))))
+
+
+def _least(logs: Sequence[float], deviation: float) -> float:
+    """The tolerance limit of logarithms, the better the higher."""
+    if len(logs) >= DISTRIBUTION_FREE_FROM:
+        return min(logs)
+    return statistics.fmean(logs) - tolerance_factor(len(logs)) * deviation
+
+
+def _figures_of(jobs: Sequence[MeasuredJob]) -> dict[str, MeasuredFigure]:
+    """Every case of any of the jobs, as the newest has it."""
+    found: dict[str, MeasuredFigure] = {}
+    for job in reversed(jobs):
+        for case, one in job.figures.items():
+            found.setdefault(case, one)
+    return found
+
+
+def _values(jobs: Sequence[MeasuredJob], case: str) -> list[float]:
+    return [job.figures[case].value for job in jobs if case in job.figures]
+
+
+def _others(baseline: Baseline, jobs: Sequence[MeasuredJob]) -> dict[str, BaselineHost]:
+    own = {job.digest for job in jobs}
+    return {
+        name: host
+        for name, host in baseline.hosts.items()
+        if name != jobs[-1].machine and not own & {job.digest for job in host.jobs}
+    }
+
+
+def _of_case(
+    case: str,
+    figure: MeasuredFigure,
+    baseline: Baseline | None,
+    others: dict[str, BaselineHost],
+    job: MeasuredJob,
+    notes: list[str],
+) -> _Others | None:
+    """A case on the other hosts; None where fewer than HOSTS_LEAST have it."""
+    known = baseline.cases.get(case) if baseline is not None else None
+    if known is None or (known.unit, known.direction) != (figure.unit, figure.direction):
+        return None
+    sign = 1.0 if known.direction == "higher" else -1.0
+    logs, counts = [], []
+    for name, host in others.items():
+        if name not in known.hosts:
+            continue
+        found = list(_host_logs(known, name, host, job, notes))
+        if found:
+            logs.append(sign * statistics.median(found))
+            counts.append(len(found))
+    if len(logs) < HOSTS_LEAST:
+        return None
+    return _Others(tuple(logs), tuple(counts), known.within)
+
+
+def _host_logs(
+    case: BaselineCase, name: str, host: BaselineHost, job: MeasuredJob, notes: list[str]
+) -> Iterator[float]:
+    """The logarithms of one host, as the version of `job` measures them."""
+    for value, of in zip(case.hosts[name].figures, host.jobs, strict=True):
+        if value is None:
+            continue
+        factor, why_not = 1.0, None
+        if of.versions != job.versions:
+            factor, why_not = _method(case, of, job)
+        if why_not is not None:
+            notes.append(f"Figures of {case.workload} in the baseline are left out: {why_not}.")
+        else:
+            yield math.log(value * factor)
+
+
+def _method(case: BaselineCase, of: BaselineJob, job: MeasuredJob) -> tuple[float, str | None]:
+    figure = CaseFigure(
+        case="", title="", workload=case.workload, unit=case.unit, direction=case.direction
+    )
+    return method_change(figure, [_bare(of.versions)], [_bare(job.versions)])
+
+
+def _bare(versions: dict[str, str]) -> JobFigures:
+    """A job of which only its versions matter."""
+    return JobFigures(
+        job="",
+        suite="",
+        host="",
+        machine="",
+        is_guest=False,
+        created_unix_s=0.0,
+        digest=None,
+        versions=versions,
+        facts={},
+        cases={},
+    )
+
+
+def _figure_check(
+    case: str,
+    figure: MeasuredFigure,
+    values: Sequence[float],
+    others: _Others | None,
+    headlines: set[str],
+    job: MeasuredJob,
+) -> FigureCheck:
+    """One figure; its word says yet whether it is below the tolerance limit, and no more."""
+    sign = 1.0 if figure.direction == "higher" else -1.0
+    logs = [sign * math.log(value) for value in values]
+    strays = _strays(job, figure.workload)
+    log = max(logs) if strays else statistics.median(logs)
+    value = math.exp(sign * log)
+    share = None
+    if figure.limit is not None:
+        share = value / figure.limit if sign > 0 else figure.limit / value
+    known = {
+        "case": case,
+        "title": figure.title,
+        "workload": figure.workload,
+        "unit": figure.unit,
+        "direction": figure.direction,
+        "value": value,
+        "is_headline": case in headlines,
+        "share_of_limit": share,
+    }
+    if others is None:
+        return FigureCheck(word=HostWord.NO_REFERENCE, **known)
+    n, middle = len(others.logs), statistics.fmean(others.logs)
+    deviation = _deviation(others, len(values))
+    least = _least(others.logs, deviation)
+    usual = statistics.median(others.logs)
+    return FigureCheck(
+        word=HostWord.SUSPECT if log < least else HostWord.AS_EXPECTED,
+        hosts=n,
+        expected=math.exp(sign * least),
+        usual=math.exp(sign * usual),
+        distribution_free=n >= DISTRIBUTION_FREE_FROM,
+        needs_another=strays and len(logs) == 1,
+        p=chance_below(middle - log, deviation * math.sqrt(1 + 1 / n), n),
+        lost_ratio=max(0.0, -math.expm1(log - usual)),
+        **known,
+    )
+
+
+def _strays(job: MeasuredJob, workload: str) -> bool:
+    """Whether figures like this stray from job to job on such a host."""
+    subsystem = subsystems().get(workload.partition(".")[0])
+    if not job.key.is_guest or subsystem is None:
+        return False
+    return subsystem.guest_spread.drift_ratio > STEADY_DRIFT
+
+
+def _deviation(others: _Others, jobs: int) -> float:
+    """Of hosts known by so many jobs: with fewer than those of the baseline a host strays
+    further."""
+    variance = statistics.variance(others.logs)
+    if others.within is not None:
+        there = statistics.fmean(1 / count for count in others.jobs)
+        variance += max(0.0, others.within * (1 / jobs - there))
+    return max(DEVIATION_LEAST, math.sqrt(variance))
+
+
+def _judged(checks: Sequence[FigureCheck]) -> list[FigureCheck]:
+    """The figures with their words. Of a figure below the tolerance limit chance may be the reason:
+    with twelve of them one is below in every tenth to fourth sound host. So a headline figure is
+    low or suspect where all of them together leave so much to chance, and of the rest those are
+    suspect that are too many for it."""
+    known = [one for one in checks if one.p is not None]
+    found: dict[str, HostWord] = {}
+    headlines = [one for one in known if one.is_headline]
+    rest = [one for one in known if not one.is_headline]
+    low = holm([one.p or 0.0 for one in headlines], TESTED_ERROR)
+    suspect = holm([one.p or 0.0 for one in headlines], SUSPECT_ERROR)
+    many = benjamini_hochberg([one.p or 0.0 for one in rest], REST_ERROR)
+    for one, is_low, is_suspect in zip(headlines, low, suspect, strict=True):
+        if one.word is HostWord.SUSPECT and not is_suspect:
+            found[one.case] = HostWord.AS_EXPECTED
+        elif one.word is HostWord.SUSPECT and is_low and not one.needs_another:
+            found[one.case] = HostWord.LOW
+    for one, is_one_of_many in zip(rest, many, strict=True):
+        if not is_one_of_many and one.word is HostWord.SUSPECT:
+            found[one.case] = HostWord.AS_EXPECTED
+    return [
+        one.model_copy(update={"word": found[one.case]}) if one.case in found else one
+        for one in checks
+    ]
+
+
+def _word_of(checks: Sequence[FigureCheck]) -> HostWord:
+    """What the headline figures come to."""
+    words = {one.word for one in checks if one.is_headline and one.p is not None}
+    return next((word for word in HostWord if word in words), HostWord.NO_REFERENCE)

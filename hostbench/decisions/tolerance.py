@@ -1,0 +1,85 @@
+"""How far off a sound host may be: tolerance limits and the chance of a further one.
+
+All of it is of normal values with an unknown mean and deviation: logarithms of figures of hosts.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+
+from hostbench.judge.statistics import NORMAL, student_below
+from hostbench.model.baseline import TOLERANCE_CONFIDENCE, TOLERANCE_COVERAGE
+
+# From so many hosts on the lowest of them is such a limit, whatever the distribution:
+# 1 - 0.95 ** 59 is above 0.95.
+DISTRIBUTION_FREE_FROM = math.ceil(
+    math.log(1 - TOLERANCE_CONFIDENCE) / math.log(TOLERANCE_COVERAGE)
+)
+_STEPS = 400
+# Beyond so many deviations of the estimated deviation there is nothing to integrate.
+_WIDTHS = 9.0
+
+
+@functools.cache
+def tolerance_factor(n: int) -> float:
+    """k: with 95 % confidence 95 % of all values lie above the mean less k deviations of `n`
+    values. It is a quantile of the noncentral t distribution over the root of n (Hahn and Meeker,
+    Statistical Intervals, 4.6.3)."""
+    shift = NORMAL.inv_cdf(TOLERANCE_COVERAGE) * math.sqrt(n)
+    low, high = 0.0, 1.0
+    while noncentral_t_below(high, n - 1, shift) < TOLERANCE_CONFIDENCE:
+        low, high = high, high * 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = noncentral_t_below(middle, n - 1, shift) < TOLERANCE_CONFIDENCE
+        low, high = (middle, high) if below else (low, middle)
+    return high / math.sqrt(n)
+
+
+def noncentral_t_below(t: float, degrees: int, shift: float) -> float:
+    """How probably (Z + shift) / U is below t: Z normal, U the root of chi square over its
+    `degrees`. Simpson's rule over U."""
+    width = _WIDTHS / math.sqrt(2 * degrees)
+    low, high = max(0.0, 1 - width), 1 + width
+    step = (high - low) / _STEPS
+    scale = math.log(2) + degrees / 2 * math.log(degrees / 2) - math.lgamma(degrees / 2)
+    total = 0.0
+    for number in range(_STEPS + 1):
+        u = low + number * step
+        if u <= 0:
+            continue
+        weight = 1 if number in (0, _STEPS) else 4 if number % 2 else 2
+        density = math.exp(scale + (degrees - 1) * math.log(u) - degrees * u * u / 2)
+        total += weight * density * NORMAL.cdf(t * u - shift)
+    return total * step / 3
+
+
+def chance_below(distance: float, deviation: float, n: int) -> float:
+    """How often a further value lies so far below the mean of `n` values, or further. `deviation`
+    is that of the difference between the two."""
+    t = distance / deviation
+    below = student_below(abs(t), n - 1)
+    return 1 - below if t > 0 else below
+
+
+def holm(chances: Sequence[float], level: float) -> list[bool]:
+    """Which are too small to be chance, all of them together (Holm, 1979)."""
+    found = [False] * len(chances)
+    for number, at in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        if chances[at] > level / (len(chances) - number):
+            break
+        found[at] = True
+    return found
+
+
+def benjamini_hochberg(chances: Sequence[float], level: float) -> list[bool]:
+    """Which are too small to be chance, but for a share `level` of those that are found."""
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    last = 0
+    for number, at in enumerate(order, start=1):
+        if chances[at] <= level * number / len(chances):
+            last = number
+    found = [False] * len(chances)
+    for at in order[:last]:
+        found[at] = True
+    return found

@@ -1,0 +1,220 @@
+"""The first screen: is this host as it should be, and what to look at."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from hostbench.cli.render import show_result
+from hostbench.decisions.baseline import made_of, measured_job
+from hostbench.decisions.baseline_files import content_of
+from hostbench.decisions.hostcheck import check_host
+from hostbench.decisions.receipt import receipt_of
+from hostbench.model.baseline import Baseline, HostWord, Receipt
+from hostbench.model.host import CgroupLimits, Channels, Frequency, Memory
+from hostbench.model.result import (
+    CaseResult,
+    Condition,
+    ConditionState,
+    ResultDocument,
+    Verdict,
+)
+from hostbench.page.job import report_of
+from hostbench.page.output import Format, rendered
+from hostbench.report.html import html
+from hostbench.report.markdown import markdown
+from tests.unit.baseline_documents import of_host, of_hosts, whole
+from tests.unit.memory_documents import memory_run
+from tests.unit.report_documents import stored
+
+SOUND = (0.97, 0.98, 0.99, 0.985, 0.975, 0.99, 0.992)
+
+
+def baseline() -> Baseline:
+    return made_of([measured_job(one) for one in of_hosts(SOUND)])
+
+
+def receipt(document: ResultDocument, known: Baseline | None = None) -> Receipt:
+    return receipt_of(document, check_host([measured_job(document)], known))
+
+
+def with_cases(document: ResultDocument, **changes: object) -> ResultDocument:
+    """The document, every case of which is so."""
+    cases = tuple(case.model_copy(update=changes) for case in document.cases)
+    return document.model_copy(update={"cases": cases})
+
+
+def quiet(document: ResultDocument) -> ResultDocument:
+    return with_cases(document, condition=Condition(state=ConditionState.QUIET))
+
+
+# ---- the answer ----
+
+
+def test_a_host_like_the_others() -> None:
+    found = receipt(quiet(of_host(51, 0.98)), baseline())
+    assert found.word is HostWord.AS_EXPECTED and not found.items
+    assert found.answer == (
+        "Yes: all 12 headline figures are as 7 other hosts of this model lead to expect (at most "
+        "1 % of sound hosts are called low)."
+    )
+
+
+def test_a_host_that_is_low() -> None:
+    found = receipt(quiet(of_host(50, 0.9, only="cpu.fma")), baseline())
+    assert found.word is HostWord.LOW
+    assert found.answer.startswith("No: 12 of 12 headline figures are below what 7 other hosts")
+    (item,) = found.items
+    assert item.text.startswith("cpu.fma ") and "(7 hosts, 95/95): low, and" in item.text
+    assert item.evidence.startswith("Look at the clock: turbo, heat")
+    assert item.lost_ratio == pytest.approx(1 - 0.9 / 0.985, abs=0.005)
+
+
+def test_a_host_that_may_be_low() -> None:
+    found = receipt(quiet(of_host(52, 0.947)), baseline())
+    assert found.word is HostWord.SUSPECT
+    assert found.answer.endswith("measure again.") and "5 %" in found.answer
+    assert not any(item.is_fault for item in found.items)
+
+
+def test_without_a_baseline_the_limits_are_the_reference() -> None:
+    assert receipt(quiet(whole())).answer == (
+        "No fault was seen, as far as limits tell; cpu reaches 98.4 % of its limit (no baseline "
+        "of this model is known)."
+    )
+
+
+def test_without_a_limit_there_is_no_reference() -> None:
+    document = quiet(memory_run(limits=False, peers=False))
+    found = receipt(document)
+    assert found.word is HostWord.NO_REFERENCE
+    assert found.answer == (
+        "No reference: neither a baseline of this model nor a limit is known for mem."
+    )
+
+
+def test_a_job_without_a_figure_tells_nothing() -> None:
+    document = with_cases(quiet(whole()), verdict=Verdict.DISTURBED)
+    assert "It cannot be told: this job has no figure that may be used." in receipt(document).answer
+    assert receipt(document.model_copy(update={"cases": ()})).answer.startswith("It cannot be told")
+
+
+def test_too_few_hosts_are_said_to_be_too_few() -> None:
+    few = made_of([measured_job(one) for one in of_hosts(SOUND[:4])])
+    found = receipt(quiet(of_host(50, 0.9)), few)
+    assert "as far as limits tell" in found.answer
+    assert "has 4 other hosts of this model, and from 5 on" in found.notes[0]
+
+
+# ---- what to look at ----
+
+
+def slow_memory() -> ResultDocument:
+    """A guest with an empty channel, without turbo, and with a neighbour."""
+    document = quiet(memory_run())
+    memory = Memory(
+        channels=(Channels(count=1, transfers_per_second=4.8e9, width_bits=64),),
+        channels_wired=2,
+        channels_source="SMBIOS",
+        transparent_huge_pages="never",
+    )
+    host = document.host.model_copy(
+        update={
+            "memory": memory,
+            "frequency": Frequency(driver="acpi-cpufreq", governor="powersave", turbo=False),
+            "cgroup": CgroupLimits(quota_cpus=1.5),
+        }
+    )
+    stolen = Condition(
+        state=ConditionState.STOLEN, share=0.062, culprit="outside this host", is_sure=True
+    )
+
+    def taken(case: CaseResult) -> CaseResult:
+        return case.model_copy(update={"condition": stolen, "delivered_ratio": 0.94})
+
+    cases = (taken(document.cases[0]), *document.cases[1:])
+    return document.model_copy(update={"host": host, "cases": cases})
+
+
+def test_items_stand_in_the_order_of_what_they_cost() -> None:
+    found = receipt(slow_memory())
+    assert found.answer.startswith("Not quite: 6 things below cost performance; mem reaches")
+    assert found.faults == 6 and not any(item.is_fault for item in found.items[6:])
+    lost = [item.lost_ratio or 0.0 for item in found.items[:6]]
+    assert lost == sorted(lost, reverse=True)
+    said = {item.text: item for item in found.items}
+    channel = said["1 of 2 memory channels seems empty."]
+    assert channel.lost_ratio == 0.5 and "SMBIOS lists memory on 1" in channel.evidence
+    assert said["The control group may use 1.5 of 2 CPUs."].lost_ratio == 0.25
+    neighbour = said[
+        "A neighbour on the same machine took up to 6.2 % of the CPUs' time (stolen by the "
+        "hypervisor)."
+    ]
+    assert neighbour.lost_ratio == pytest.approx(0.06)
+    assert "only 94.0 % was delivered" in neighbour.evidence
+    assert {"Turbo is off.", "The governor powersave keeps the lowest clock."} <= said.keys()
+    assert any(text.startswith("Transparent huge pages are off") for text in said)
+    limit = next(item for item in found.items if "of its limit" in item.text)
+    assert not limit.is_fault and "only a baseline tells" in limit.evidence
+
+
+@pytest.mark.parametrize(
+    ("state", "culprit", "sure", "words"),
+    [
+        ("shared", "stress-ng, pid 12", True, "time: stress-ng, pid 12."),
+        ("shared", "stress-ng, pid 12", False, "time: most likely stress-ng, pid 12."),
+        ("shared", None, False, "time; who is unknown."),
+        ("quota", "the CPU quota of 1 CPUs", True, "The CPU quota of 1 CPUs held back up to"),
+        ("throttled", "heat or power", True, "Heat or power held the clock down 30.0 % of"),
+    ],
+)
+def test_who_took_it_is_named(state: str, culprit: str | None, sure: bool, words: str) -> None:
+    condition = Condition(state=ConditionState(state), share=0.3, culprit=culprit, is_sure=sure)
+    document = with_cases(whole(), condition=condition, delivered_ratio=0.7)
+    (item,) = receipt(document).items
+    assert words in item.text and item.lost_ratio == pytest.approx(0.3)
+
+
+def test_what_the_figures_do_not_show_costs_nothing() -> None:
+    condition = Condition(state=ConditionState.SHARED, share=0.3)
+    document = with_cases(
+        whole(), condition=condition, delivered_ratio=0.999, verdict=Verdict.CLEAN
+    )
+    found = receipt(document)
+    assert found.answer.startswith("No fault was seen")
+    assert "their figures do not show it" in found.items[0].evidence
+
+
+# ---- where it stands ----
+
+
+def test_the_page_begins_with_it() -> None:
+    page = html(report_of(slow_memory(), "result.json"))
+    head = page[page.index("<body>") : page.index("<nav")]
+    assert head.index("Is this host as it should be?") < head.index("<dt>What</dt>")
+    assert '<div class="answer doubtful">' in head
+    assert '<p class="verdict">Not quite: 6 things' in head
+    assert "2 more to look at" in head or head.count("<li>") >= 5
+    low = report_of(of_host(50, 0.9), "r", check_host([measured_job(of_host(50, 0.9))], baseline()))
+    assert '<div class="answer bad">' in html(low)
+    said = markdown(low)
+    assert said.index("**Is this host as it should be? No:") < said.index("- What:")
+
+
+def test_run_and_report_find_a_baseline_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = of_host(50, 0.9)
+    job = stored(document, tmp_path / "results")
+    assert "no baseline of this model is known" in rendered(job, Format.MARKDOWN)
+    (tmp_path / "baselines").mkdir()
+    (tmp_path / "baselines/it.json").write_bytes(content_of(baseline()))
+    assert "7 other hosts of this model" in rendered(job, Format.HTML)
+    stream = io.StringIO()
+    show_result(document, stream)
+    said = " ".join(stream.getvalue().split())
+    assert "Is this host as it should be? No: 12 of 12 headline figures are below" in said
+    assert "1. cpu.fma" in said and "Look at the clock" in said
+    (tmp_path / "baselines/it.json").write_text("{}")
+    assert "A baseline was not used:" in rendered(job, Format.MARKDOWN)
