@@ -16,6 +16,7 @@ from hostbench import __version__
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.decisions import decisions
+from hostbench.cli.history import histories
 from hostbench.cli.options import (
     EPILOG,
     Csv,
@@ -331,6 +332,7 @@ def report(
 
 
 app.add_typer(decisions)
+app.add_typer(histories)
 app.add_typer(stack)
 
 

@@ -77,7 +77,7 @@ def compare(
     from hostbench.decisions.sets import earlier_jobs, jobs_of
     from hostbench.results.index import results_directory
 
-    wanted = _filter(host, suite, since, until)
+    wanted = job_filter(host, suite, since, until)
     room = None if margin is None else _margin(margin)
     with FigureIndex(results_directory(results)) as index:
         names = (a, b, *(more or ()))
@@ -120,9 +120,10 @@ def _exit_code(found: "Sequence[Comparison]", require: Require) -> ExitCode:
     return ExitCode.OK
 
 
-def _filter(
+def job_filter(
     host: str | None, suite: str | None, since: str | None, until: str | None
 ) -> "JobFilter":
+    """The options that choose jobs, checked. Raises UsageError."""
     from hostbench.decisions.sets import JobFilter, moment
 
     return JobFilter(

@@ -75,10 +75,13 @@ def kinds_sentence(comparison: Comparison) -> str | None:
 
 def fact_sentence(difference: FactDifference) -> str:
     """`kernel: 6.1.0 on A, 6.8.0 on B`."""
-    return f"{difference.fact}: {_values(difference.a)} on A, {_values(difference.b)} on B"
+    return (
+        f"{difference.fact}: {values_words(difference.a)} on A, {values_words(difference.b)} on B"
+    )
 
 
-def _values(values: tuple[str, ...]) -> str:
+def values_words(values: tuple[str, ...]) -> str:
+    """`6.1.0 or 6.8.0`: what a fact is on one side."""
     if not values:
         return "unknown"
     more = f" and {len(values) - VALUES_NAMED} others" if len(values) > VALUES_NAMED else ""
