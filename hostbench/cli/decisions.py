@@ -1,14 +1,14 @@
 """The commands that decide: compare. What takes time to import is imported by the command."""
 
-import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.options import EPILOG, Json, Results, print_json
+from hostbench.cli.pages import Output, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,14 @@ class Require(StrEnum):
     NOT_WORSE = "not-worse"
     DECIDED = "decided"
     COMPLETE = "complete"
+
+
+class ComparisonFormat(StrEnum):
+    """What a comparison is written as."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    HTML = "html"
 
 
 SET = "jobs: an id, latest or latest-2, a pattern such as '2026*-quick-*', a result.json, a "
@@ -64,6 +72,11 @@ def compare(
             "can be compared; complete, every case of either side."
         ),
     ] = Require.DECIDED,
+    form: Annotated[
+        ComparisonFormat,
+        typer.Option("--format", help="A table, Markdown for a pull request, or a page."),
+    ] = ComparisonFormat.TEXT,
+    output: Output = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
@@ -77,6 +90,8 @@ def compare(
     from hostbench.decisions.sets import earlier_jobs, jobs_of
     from hostbench.results.index import results_directory
 
+    if as_json and (form is not ComparisonFormat.TEXT or output):
+        raise UsageError("--json goes to standard output; leave out --format and --output")
     wanted = job_filter(host, suite, since, until)
     room = None if margin is None else _margin(margin)
     with FigureIndex(results_directory(results)) as index:
@@ -97,11 +112,23 @@ def compare(
     if as_json:
         print_json({"comparisons": [one.model_dump(mode="json") for one in found]})
     else:
+        write_text(output, lambda stream: _write(found, form, stream))
+    raise typer.Exit(_exit_code(found, require))
+
+
+def _write(found: "Sequence[Comparison]", form: ComparisonFormat, stream: TextIO) -> None:
+    if form is ComparisonFormat.TEXT:
         from hostbench.cli.render_compare import show_comparison
 
         for one in found:
-            show_comparison(one, sys.stdout)
-    raise typer.Exit(_exit_code(found, require))
+            show_comparison(one, stream)
+        return
+    from hostbench.page.comparison import comparison_report
+    from hostbench.report.html import html
+    from hostbench.report.markdown import markdown
+
+    report = comparison_report(found)
+    stream.write(html(report) if form is ComparisonFormat.HTML else markdown(report))
 
 
 def _exit_code(found: "Sequence[Comparison]", require: Require) -> ExitCode:

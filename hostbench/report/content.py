@@ -7,6 +7,7 @@ of a limit) is in its type, and how that looks is the renderer's business.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hostbench.model.decision import Word
 from hostbench.model.result import Verdict
 
 
@@ -26,9 +27,9 @@ class Strong:
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict with its sign; None: the case is not finished."""
+    """A verdict with its sign, or the word for a change; None: the case is not finished."""
 
-    verdict: Verdict | None
+    verdict: Verdict | Word | None
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,28 @@ class CurveChart:
     dashed_are: str = ""
 
 
-Drawing = BarChart | SpreadChart | TimeChart | CurveChart
+@dataclass(frozen=True)
+class ForestRow:
+    """One ratio with its interval, None: unknown; `margin`: so far from 1 nothing has changed.
+    `stands_out`: the reader should see it first; `remark`: what it comes to, in a word or two."""
+
+    label: str
+    ratio: float
+    low: float | None
+    high: float | None
+    margin: float
+    remark: str
+    stands_out: bool = False
+
+
+@dataclass(frozen=True)
+class ForestChart:
+    """Ratios around 1, a row each."""
+
+    rows: tuple[ForestRow, ...]
+
+
+Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart
 
 
 # ---- blocks ----
@@ -348,12 +370,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report. `subtitle` is the host in one line, `tally` how many cases have which
-    verdict."""
+    """A whole report. `subtitle` is the host, or the answer, in one line, `tally` how many cases
+    have which verdict, `kind` what stands above the title."""
 
     title: str
     subtitle: str
     facts: Facts
-    tally: tuple[tuple[Verdict | None, int], ...]
+    tally: tuple[tuple[Verdict | Word | None, int], ...]
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...] = field(default=())
+    kind: str = "hostbench report"

@@ -11,6 +11,7 @@ from hostbench.report.content import (
     BarChart,
     Chart,
     CurveChart,
+    ForestChart,
     Report,
     Share,
     SpreadChart,
@@ -36,6 +37,10 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("band", "interval of the median"),
     ),
     CurveChart: (),
+    ForestChart: (
+        ("dot", "ratio of B to A, with its interval"),
+        ("band", "margin: within it nothing changed"),
+    ),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
 

@@ -123,3 +123,29 @@ def test_an_edited_document_is_refused(command: Command, tmp_path: Path) -> None
     ended = edited.run("compare", "latest-1", "latest")
     assert ended.code == ExitCode.USAGE
     assert "was changed after it was written" in ended.last_line
+
+
+def test_a_page_and_markdown(command: Command, tmp_path: Path) -> None:
+    """The exit code is the word all the same."""
+    page = tmp_path / "page.html"
+    ended = command.run("compare", BEFORE, SLOWER, "--format", "html", "--output", str(page))
+    assert (ended.code, ended.output, ended.errors) == (ExitCode.WORSE, "", "")
+    assert page.read_text().startswith("<!doctype html>")
+    ended = command.run("compare", BEFORE, SLOWER, "--format", "markdown")
+    assert ended.code == ExitCode.WORSE
+    assert "| case | A | B | change | interval | word |" in ended.output
+
+
+@each(
+    ("arguments", "why"),
+    [
+        (("--output", "."), "--output . is a directory; give the name of a file"),
+        (("--format", "pdf"), "'text', 'markdown', 'html'"),
+        (("--format", "html", "--json"), "leave out --format and --output"),
+    ],
+)
+def test_bad_output_is_one_line(command: Command, arguments: tuple[str, ...], why: str) -> None:
+    ended = command.run("compare", BEFORE, AGAIN, *arguments)
+    assert ended.code == ExitCode.USAGE
+    assert len(ended.errors.splitlines()) == 1
+    assert why in ended.errors

@@ -2,9 +2,10 @@
 
 from hostbench.report.charts.bars import bar_chart
 from hostbench.report.charts.curves import curve_chart
+from hostbench.report.charts.forest import forest_chart
 from hostbench.report.charts.series import time_chart
 from hostbench.report.charts.spread import spread_chart
-from hostbench.report.content import BarChart, CurveChart, Drawing, SpreadChart
+from hostbench.report.content import BarChart, CurveChart, Drawing, ForestChart, SpreadChart
 
 
 def draw(drawing: Drawing, title: str) -> tuple[str, str]:
@@ -15,4 +16,6 @@ def draw(drawing: Drawing, title: str) -> tuple[str, str]:
         return spread_chart(drawing, title)
     if isinstance(drawing, CurveChart):
         return curve_chart(drawing, title)
+    if isinstance(drawing, ForestChart):
+        return forest_chart(drawing, title)
     return time_chart(drawing, title)

@@ -1,0 +1,167 @@
+"""Comparisons as content: a page, or Markdown for a pull request."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from string import ascii_uppercase
+
+from hostbench.base.units import human, plural
+from hostbench.decisions.words import (
+    error_sentence,
+    headline,
+    interval,
+    kinds_sentence,
+    not_comparable_sentences,
+    relative,
+    rows_of,
+    side_words,
+    undecided_sentences,
+    values_words,
+)
+from hostbench.model.decision import CaseChange, Change, Comparison, Word
+from hostbench.report.content import (
+    Block,
+    Bullets,
+    Chart,
+    Column,
+    Facts,
+    Fold,
+    ForestChart,
+    ForestRow,
+    Mark,
+    Notice,
+    Paragraph,
+    Report,
+    RowGroup,
+    Section,
+    Table,
+)
+
+ROWS_DRAWN = 60
+_COLUMNS = (
+    Column("case"),
+    Column("A", figures=True),
+    Column("B", figures=True),
+    Column("change", figures=True),
+    Column("interval", figures=True),
+    Column("word"),
+)
+_Row = tuple[CaseChange, str, Change]
+
+
+def comparison_report(comparisons: Sequence[Comparison]) -> Report:
+    """The report of sides B, C … each beside the same side A."""
+    first = comparisons[0]
+    names = (first.a.name, *(one.b.name for one in comparisons))
+    sides = (first.a, *(one.b for one in comparisons))
+    words = Counter(case.word for one in comparisons for case in one.cases)
+    several = len(comparisons) > 1
+    return Report(
+        title=f"{names[0]} beside {', '.join(names[1:])}",
+        subtitle=" ".join(headline(one) for one in comparisons),
+        facts=Facts(
+            tuple(
+                (f"side {letter}", side_words(side))
+                for letter, side in zip(ascii_uppercase, sides, strict=False)
+            )
+        ),
+        tally=tuple((word, words[word]) for word in Word if words[word]),
+        notices=tuple(
+            Notice(sentence) for one in comparisons if (sentence := kinds_sentence(one)) is not None
+        ),
+        sections=tuple(
+            section
+            for number, one in enumerate(comparisons)
+            for section in _sections(one, str(number) if several else "")
+        ),
+        kind="hostbench compare",
+    )
+
+
+def _sections(comparison: Comparison, number: str) -> Iterator[Section]:
+    added = f": {comparison.b.name}" if number else ""
+    yield Section(f"figures{number}", f"Figures{added}", tuple(_figures(comparison)))
+    if comparison.facts:
+        yield Section(f"facts{number}", f"What else differs{added}", (_facts(comparison),))
+    sure = Paragraph(error_sentence(comparison))
+    yield Section(f"sure{number}", f"How sure this is{added}", (sure,))
+
+
+def _figures(comparison: Comparison) -> Iterator[Block]:
+    order = list(Word)
+    rows = sorted(
+        (
+            (case, added, one)
+            for case in comparison.cases
+            for added, one in (rows_of(case) if case.changes else ())
+        ),
+        key=lambda row: (order.index(row[2].word), -abs((row[2].ratio or 1.0) - 1)),
+    )
+    changed = [row for row in rows if row[2].word is not Word.SAME]
+    same = [row for row in rows if row[2].word is Word.SAME]
+    if rows:
+        yield _chart(rows[:ROWS_DRAWN], len(rows))
+    if changed:
+        yield _table("Figures that are not the same, the worst first", changed)
+    if same:
+        table = _table("Figures that are the same", same)
+        yield Fold(f"{plural(len(same), 'figure')} the same", (table,), on_paper=True)
+    remarks = (*undecided_sentences(comparison), *not_comparable_sentences(comparison))
+    if remarks:
+        yield Bullets(remarks)
+
+
+def _chart(rows: Sequence[_Row], count: int) -> Chart:
+    drawn = tuple(
+        ForestRow(
+            label=case.title + added,
+            ratio=one.ratio or 1.0,
+            low=one.low,
+            high=one.high,
+            margin=one.margin,
+            remark=f"{relative(one.ratio or 1.0)} {one.word}",
+            stands_out=one.word is Word.WORSE,
+        )
+        for case, added, one in rows
+    )
+    more = f" Of {count} figures the first {len(rows)}." if count > len(rows) else ""
+    return Chart(
+        title="Change from A to B",
+        description=(
+            "A figure is the same where its interval lies within the margin, and changed where the "
+            "interval leaves out no change and is not within the margin. A mark without a line has "
+            f"no interval, since the spread between jobs is unknown.{more}"
+        ),
+        drawing=ForestChart(drawn),
+    )
+
+
+def _table(caption: str, rows: Sequence[_Row]) -> Table:
+    return Table(
+        caption,
+        _COLUMNS,
+        (
+            RowGroup(
+                None,
+                tuple(
+                    (
+                        case.title + added,
+                        human(one.value_a, case.unit),
+                        human(one.value_b, case.unit),
+                        relative(one.ratio) if one.ratio is not None else "–",
+                        interval(one),
+                        Mark(one.word),
+                    )
+                    for case, added, one in rows
+                ),
+            ),
+        ),
+    )
+
+
+def _facts(comparison: Comparison) -> Table:
+    rows = tuple((one.fact, values_words(one.a), values_words(one.b)) for one in comparison.facts)
+    return Table(
+        "Facts of host and programs that are not the same on both sides",
+        (Column("fact"), Column("A"), Column("B")),
+        (RowGroup(None, rows),),
+    )
