@@ -1,13 +1,17 @@
 """The command history. What takes time to import is imported by the command."""
 
-import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from hostbench.base.errors import UsageError
 from hostbench.cli.decisions import job_filter
 from hostbench.cli.options import EPILOG, Json, Results
+from hostbench.cli.pages import Output, write_text
+
+if TYPE_CHECKING:
+    from hostbench.model.decision import History
 
 histories = typer.Typer()
 
@@ -17,6 +21,13 @@ class Figure(StrEnum):
 
     UNDISTURBED = "undisturbed"
     DELIVERED = "delivered"
+
+
+class HistoryFormat(StrEnum):
+    """What a history is written as."""
+
+    TEXT = "text"
+    HTML = "html"
 
 
 @histories.command(epilog=EPILOG)
@@ -44,6 +55,10 @@ def history(
         Figure,
         typer.Option(help="What the hardware does while left alone, or all work over all time."),
     ] = Figure.UNDISTURBED,
+    form: Annotated[
+        HistoryFormat, typer.Option("--format", help="Lines of text, or a page.")
+    ] = HistoryFormat.TEXT,
+    output: Output = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
@@ -56,12 +71,24 @@ def history(
     from hostbench.model.decision import FigureKind
     from hostbench.results.index import results_directory
 
+    if as_json and (form is not HistoryFormat.TEXT or output):
+        raise UsageError("--json goes to standard output; leave out --format and --output")
     wanted = job_filter(host, suite, since, until)
     with FigureIndex(results_directory(results)) as index:
         found = history_of(index, case, wanted, FigureKind(figure))
     if as_json:
         typer.echo(found.model_dump_json(indent=1))
         return
-    from hostbench.cli.render_history import show_history
+    write_text(output, lambda stream: _write(found, form, stream))
 
-    show_history(found, sys.stdout)
+
+def _write(found: "History", form: HistoryFormat, stream: TextIO) -> None:
+    if form is HistoryFormat.TEXT:
+        from hostbench.cli.render_history import show_history
+
+        show_history(found, stream)
+        return
+    from hostbench.page.history import history_report
+    from hostbench.report.html import html
+
+    stream.write(html(history_report(found)))

@@ -25,6 +25,8 @@ def write_text(output: str | None, write: Callable[[TextIO], None]) -> None:
         return
     target = Path(output or "")
     check_output(OPTION, WHAT, target, "comparison.html")
-    text = io.StringIO()
+    content = io.BytesIO()
+    text = io.TextIOWrapper(content, encoding="utf-8")
     write(text)
-    write_output(OPTION, WHAT, target, text.getvalue().encode())
+    text.flush()
+    write_output(OPTION, WHAT, target, content.getvalue())

@@ -251,7 +251,18 @@ class ForestChart:
     rows: tuple[ForestRow, ...]
 
 
-Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart
+@dataclass(frozen=True)
+class HistoryChart:
+    """One figure of many jobs: `points` are (begun, figure), `levels` the medians between the
+    times of the `changes`. Times are seconds since 1970."""
+
+    unit: str
+    points: tuple[tuple[float, float], ...]
+    levels: tuple[Level, ...] = ()
+    changes: tuple[float, ...] = ()
+
+
+Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | HistoryChart
 
 
 # ---- blocks ----

@@ -12,6 +12,7 @@ from hostbench.report.content import (
     Chart,
     CurveChart,
     ForestChart,
+    HistoryChart,
     Report,
     Share,
     SpreadChart,
@@ -40,6 +41,11 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
     ForestChart: (
         ("dot", "ratio of B to A, with its interval"),
         ("band", "margin: within it nothing changed"),
+    ),
+    HistoryChart: (
+        ("dot", "a job"),
+        ("level", "median between changes"),
+        ("place", "first job after a change"),
     ),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
@@ -114,6 +120,8 @@ def _absent(chart: Chart) -> set[str]:
     elif isinstance(drawing, SpreadChart):
         kinds = {point.kind for group in drawing.groups for r in group.rows for point in r.points}
         absent |= {sign for kind, sign in _SIGNS.items() if kind not in kinds}
+    elif isinstance(drawing, HistoryChart) and not drawing.changes:
+        absent.add("place")
     elif isinstance(drawing, TimeChart) and not any(panel.levels for panel in drawing.panels):
         absent.add("level")
     return absent

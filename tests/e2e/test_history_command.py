@@ -90,3 +90,13 @@ def test_no_jobs(tmp_path: Path) -> None:
     ended = Command(tmp_path).run("history", CASE)
     assert ended.code == ExitCode.USAGE
     assert "measure some with hostbench run" in ended.last_line
+
+
+def test_a_page_in_a_file(command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    ended = command.run("history", CASE, "--format", "html", "--output", str(page))
+    assert (ended.code, ended.output, ended.errors) == (ExitCode.OK, "", "")
+    assert page.read_text().startswith("<!doctype html>")
+    refused = command.run("history", CASE, "--format", "html", "--json")
+    assert refused.code == ExitCode.USAGE
+    assert "leave out --format and --output" in refused.last_line
