@@ -40,7 +40,7 @@ def history_report(history: History) -> Report:
         sections.append(Section("sure", "How sure this is", (remarks,)))
     return Report(
         title=f"{history.title} on {history.host}",
-        subtitle=history_headline(history),
+        subtitle=history_headline(history).removeprefix(f"{history.title} on {history.host}, "),
         facts=Facts(_facts(history)),
         tally=(),
         notices=(),

@@ -11,7 +11,7 @@ LAYERS = (Ink.BAND, Ink.GRID, Ink.LIMIT, Ink.BAR, Ink.WARN, Ink.TEXT)
 NICE = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50, 1.0)
 # The share of all ends of intervals that the axis holds: one wide one presses none flat.
 SHOWN = 0.9
-AXIS_PX, BOTTOM_PX, EDGE_PX = 22, 8, 18
+AXIS_PX, BOTTOM_PX, EDGE_PX = 22, 8, 24
 LABELS_MOST_PX, LABEL_GAP_PX = 300, 10
 
 
@@ -54,27 +54,26 @@ def forest_reach(chart: ForestChart) -> float:
 class _Plot:
     """One drawing: where ratios are, and the rows."""
 
-    def __init__(self, canvas: Canvas, layout: _Layout, reach: float, bottom: float) -> None:
+    def __init__(self, canvas: Canvas, layout: _Layout, reach: float) -> None:
         self._canvas, self._layout, self._reach = canvas, layout, reach
         self._left = layout.labels + EDGE_PX
         self._right = layout.width - layout.remarks - EDGE_PX
-        self._bottom = bottom
+        self._shares = (-reach, -reach / 2, 0.0, reach / 2, reach)
 
     def _x(self, ratio: float) -> float:
         inside = min(max(ratio - 1, -self._reach), self._reach)
         return self._left + (inside + self._reach) / (2 * self._reach) * (self._right - self._left)
 
     def axis(self) -> None:
-        for share in (-self._reach, -self._reach / 2, 0.0, self._reach / 2, self._reach):
-            x = self._x(1 + share)
-            ink = Ink.GRID if share else Ink.LIMIT
-            self._canvas.line((x, AXIS_PX), (x, self._bottom), ink)
+        """Its labels: the lines are those of the rows, where they cross no text."""
+        for share in self._shares:
             sign = "−" if share < 0 else "+"
             text = f"{sign}{bound(abs(share))}" if share else "no change"
-            self._canvas.text((x, AXIS_PX / 2 - 2), text, ink=Ink.QUIET, anchor="middle")
+            at = (self._x(1 + share), AXIS_PX / 2 - 2)
+            self._canvas.text(at, text, ink=Ink.QUIET, anchor="middle")
 
     def row(self, row: ForestRow, y: float) -> None:
-        layout = self._layout
+        layout, above = self._layout, self._layout.row / 2
         ink = Ink.WARN if row.stands_out else Ink.TEXT
         if layout.labels:
             self._canvas.text((layout.labels - LABEL_GAP_PX, y), row.label, anchor="end")
@@ -82,7 +81,11 @@ class _Plot:
         else:
             self._canvas.text((0, y - 9), row.label)
             self._canvas.text((layout.width, y - 9), row.remark, ink=ink, anchor="end")
-            y += 6
+            y, above = y + 6, 8
+        for share in self._shares:
+            x = self._x(1 + share)
+            ends = (x, y - above), (x, y + above)
+            self._canvas.line(*ends, Ink.GRID if share else Ink.LIMIT)
         low, high = self._x(1 - row.margin), self._x(1 + row.margin)
         self._canvas.box(low, y - 6, high - low, 12, Ink.BAND)
         ink = Ink.WARN if row.stands_out else Ink.BAR
@@ -108,7 +111,7 @@ class _Plot:
 def _drawn(chart: ForestChart, title: str, layout: _Layout, css_class: str) -> str:
     height = AXIS_PX + layout.row * len(chart.rows) + BOTTOM_PX
     canvas = Canvas(layout.width, height)
-    plot = _Plot(canvas, layout, forest_reach(chart), height - BOTTOM_PX)
+    plot = _Plot(canvas, layout, forest_reach(chart))
     plot.axis()
     for number, row in enumerate(chart.rows):
         plot.row(row, AXIS_PX + layout.row * (number + 0.5))

@@ -33,7 +33,7 @@ class _Layout:
 
 
 WIDE = _Layout(width=WIDE_PX, plot=240, ticks=7)
-NARROW = _Layout(width=NARROW_PX, plot=200, ticks=2)
+NARROW = _Layout(width=NARROW_PX, plot=200, ticks=3)
 
 
 def history_chart(chart: HistoryChart, title: str) -> tuple[str, str]:
