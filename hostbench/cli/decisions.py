@@ -1,17 +1,14 @@
 """The commands that decide: compare. What takes time to import is imported by the command."""
 
-import io
-import json
-import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
-from hostbench.cli.options import EPILOG, Json, Results
+from hostbench.cli.options import EPILOG, Json, Results, print_json
+from hostbench.cli.pages import Output, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +35,14 @@ class Require(StrEnum):
     NOT_WORSE = "not-worse"
     DECIDED = "decided"
     COMPLETE = "complete"
+
+
+class ComparisonFormat(StrEnum):
+    """What a comparison is written as."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    HTML = "html"
 
 
 SET = "jobs: an id, latest or latest-2, a pattern such as '2026*-quick-*', a result.json, a "
@@ -76,13 +81,10 @@ def compare(
         ),
     ] = Require.DECIDED,
     form: Annotated[
-        Form,
+        ComparisonFormat,
         typer.Option("--format", help="A table, Markdown for a pull request, or a page."),
-    ] = Form.TEXT,
-    output: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Where to. Default: standard output."),
-    ] = None,
+    ] = ComparisonFormat.TEXT,
+    output: Output = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
@@ -95,14 +97,10 @@ def compare(
     from hostbench.decisions.index import FigureIndex
     from hostbench.decisions.sets import compared_sides
     from hostbench.results.index import results_directory
-    from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
 
-    if as_json and form is not Form.TEXT:
-        raise UsageError(f"--json and --format {form} are both given; leave out one")
-    target = Path(output) if output not in (None, STANDARD_OUTPUT) else None
-    if target is not None:
-        check_output("--output", "the comparison", target, "compare.html")
-    wanted = _filter(host, suite, since, until)
+    if as_json and (form is not ComparisonFormat.TEXT or output):
+        raise UsageError("--json goes to standard output; leave out --format and --output")
+    wanted = job_filter(host, suite, since, until)
     room = None if margin is None else margin_ratio(margin)
     with FigureIndex(results_directory(results)) as index:
         found = []
@@ -111,36 +109,26 @@ def compare(
             found.append(
                 compare_jobs(*given.sides, names=(a, name), earlier=given.earlier, margin=room)
             )
-    written = sys.stdout if target is None else io.StringIO()
-    _write(found, form, written, as_json=as_json)
-    if target is not None:
-        assert isinstance(written, io.StringIO)
-        write_output("--output", "the comparison", target, written.getvalue().encode())
+    if as_json:
+        print_json({"comparisons": [one.model_dump(mode="json") for one in found]})
+    else:
+        write_text(output, lambda stream: _write(found, form, stream))
     raise typer.Exit(_exit_code(found, require))
 
 
-def _write(found: "Sequence[Comparison]", form: Form, stream: TextIO, *, as_json: bool) -> None:
-    if as_json:
-        tree = {"comparisons": [one.model_dump(mode="json") for one in found]}
-        stream.write(json.dumps(tree, indent=1) + "\n")
-        return
-    if form is Form.TEXT:
+def _write(found: "Sequence[Comparison]", form: ComparisonFormat, stream: TextIO) -> None:
+    if form is ComparisonFormat.TEXT:
         from hostbench.cli.render_compare import show_comparison
 
         for one in found:
             show_comparison(one, stream)
         return
-    from hostbench.page.comparison import comparison_page
+    from hostbench.page.comparison import comparison_report
+    from hostbench.report.html import html
+    from hostbench.report.markdown import markdown
 
-    page = comparison_page(found)
-    if form is Form.MARKDOWN:
-        from hostbench.report.markdown import markdown
-
-        stream.write(markdown(page))
-    else:
-        from hostbench.report.html import html
-
-        stream.write(html(page))
+    report = comparison_report(found)
+    stream.write(html(report) if form is ComparisonFormat.HTML else markdown(report))
 
 
 def _exit_code(found: "Sequence[Comparison]", require: Require) -> ExitCode:
@@ -159,9 +147,10 @@ def _exit_code(found: "Sequence[Comparison]", require: Require) -> ExitCode:
     return ExitCode.OK
 
 
-def _filter(
+def job_filter(
     host: str | None, suite: str | None, since: str | None, until: str | None
 ) -> "JobFilter":
+    """The options that choose jobs, checked. Raises UsageError."""
     from hostbench.decisions.sets import JobFilter, moment
 
     return JobFilter(

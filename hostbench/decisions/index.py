@@ -70,6 +70,18 @@ class FigureIndex:
         )
         return {job: CaseFigure.model_validate_json(figure) for job, figure in rows}
 
+    def newest_of_each_case(self) -> list[CaseFigure]:
+        """One figure of every case: that of its newest job."""
+        self.refresh()
+        # From case to case by the key: a thousand jobs have as many rows of each.
+        rows = self._connection.execute(
+            'WITH RECURSIVE one(name) AS (SELECT MIN("case") FROM figures UNION ALL '
+            'SELECT (SELECT MIN("case") FROM figures WHERE "case" > name) FROM one '
+            'WHERE name IS NOT NULL) SELECT (SELECT figure FROM figures WHERE "case" = name '
+            "ORDER BY job DESC LIMIT 1) FROM one WHERE name IS NOT NULL"
+        )
+        return [CaseFigure.model_validate_json(figure) for (figure,) in rows]
+
     def _job(self, job: str) -> JobFigures:
         row = self._connection.execute(
             "SELECT head, why FROM jobs WHERE job = ?", (job,)

@@ -112,8 +112,8 @@ def undecided_sentences(comparison: Comparison) -> Iterator[str]:
     least = sorted(one.least_effect_ratio for one in undecided if one.least_effect_ratio)
     if least:
         span = percent(least[0])
-        if len(least) > 1:
-            span = f"{percent(least[0])} to {percent(least[-1])}"
+        if percent(least[-1]) != span:
+            span = f"{span} to {percent(least[-1])}"
         yield f"The least change that the undecided figures would have shown is {span}."
     more = sorted(one.more for one in undecided if one.more is not None and one.reason is None)
     if more:
@@ -122,7 +122,7 @@ def undecided_sentences(comparison: Comparison) -> Iterator[str]:
         yield (
             f"Some {half} more jobs on each side would decide half of {some}, {more[-1]} all of "
             "those."
-            if len(more) > 1
+            if more[-1] > half
             else f"Some {half} more jobs on each side would decide {some}."
         )
 

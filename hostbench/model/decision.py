@@ -218,3 +218,65 @@ class SettingTest(StoredModel):
     no_figure: dict[FigureKind, str] = Field(default={})
     trials: tuple[SettingTrial, ...]
     not_restored: str | None = None
+
+
+class HistoryPoint(StoredModel):
+    """What one job measured of a case, in the case's unit."""
+
+    job: str
+    created_unix_s: float
+    value: float
+
+
+class ChangePoint(StoredModel):
+    """Where a case changed: `job`, begun at `created_unix_s`, is the first after it, and
+    `job_before` the last before it; a job more or less may be meant.
+
+    `ratio` is after over before, of the `jobs_before` and `jobs_after` up to the next change points
+    or the ends; `value_before` and `value_after` are their medians. `low` to `high` holds the true
+    ratio, wherever between those jobs the change was, with the confidence of the history.
+    `least_effect_ratio`: the least relative change that so many jobs would have shown in 95 of 100
+    histories. `facts`: those that differ between the two jobs before and the two after; side A is
+    before.
+    """
+
+    word: Word
+    job: str
+    job_before: str
+    created_unix_s: float
+    value_before: float
+    value_after: float
+    ratio: float
+    low: float
+    high: float
+    least_effect_ratio: float
+    jobs_before: int
+    jobs_after: int
+    facts: tuple[FactDifference, ...] = ()
+
+
+class History(StoredModel):
+    """A figure of a case over the jobs of a host, the oldest first, and where it changed.
+
+    `word`: undecided with fewer jobs than can decide, else that of the newest change point, else
+    same: no change was found. `least_effect_ratio`: the least relative change that would have been
+    found if it parts the jobs into `least_effect_jobs` on each side; None: there are too few.
+    `left_out`: why jobs are missing, as sentences. `clock_went_back`: jobs that by their ids follow
+    one that was begun later; the order is that of the times.
+    """
+
+    case: str
+    title: str
+    unit: str
+    direction: Direction
+    kind: FigureKind
+    host: str
+    word: Word
+    confidence: float = COMPARISON_CONFIDENCE
+    power: float = LEAST_EFFECT_POWER
+    least_effect_ratio: float | None = None
+    least_effect_jobs: int | None = None
+    left_out: tuple[str, ...] = ()
+    clock_went_back: tuple[str, ...] = ()
+    points: tuple[HistoryPoint, ...] = ()
+    changes: tuple[ChangePoint, ...] = ()

@@ -7,6 +7,7 @@ of a limit) is in its type, and how that looks is the renderer's business.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hostbench.model.decision import Word
 from hostbench.model.result import Verdict
 
 
@@ -26,9 +27,9 @@ class Strong:
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict with its sign; None: the case is not finished."""
+    """A verdict with its sign, or the word for a change; None: the case is not finished."""
 
-    verdict: Verdict | None
+    verdict: Verdict | Word | None
 
 
 @dataclass(frozen=True)
@@ -230,28 +231,38 @@ class CurveChart:
 
 
 @dataclass(frozen=True)
-class RatioRow:
-    """One figure of one side over that of another: `low` to `high` holds the true ratio, None: its
-    spread is unknown. `margin`: the share of 1 within which nobody minds. `word` stands beside it;
-    `stands_out`: it must not be overlooked."""
+class ForestRow:
+    """One ratio with its interval, None: unknown; `margin`: so far from 1 nothing has changed.
+    `stands_out`: the reader should see it first; `remark`: what it comes to, in a word or two."""
 
     label: str
     ratio: float
     low: float | None
     high: float | None
     margin: float
-    word: str
+    remark: str
     stands_out: bool = False
 
 
 @dataclass(frozen=True)
-class RatioChart:
-    """A strip a ratio, around 1."""
+class ForestChart:
+    """Ratios around 1, a row each."""
 
-    rows: tuple[RatioRow, ...]
+    rows: tuple[ForestRow, ...]
 
 
-Drawing = BarChart | SpreadChart | TimeChart | CurveChart | RatioChart
+@dataclass(frozen=True)
+class HistoryChart:
+    """One figure of many jobs: `points` are (begun, figure), `levels` the medians between the
+    times of the `changes`. Times are seconds since 1970."""
+
+    unit: str
+    points: tuple[tuple[float, float], ...]
+    levels: tuple[Level, ...] = ()
+    changes: tuple[float, ...] = ()
+
+
+Drawing = BarChart | SpreadChart | TimeChart | CurveChart | ForestChart | HistoryChart
 
 
 # ---- blocks ----
@@ -390,14 +401,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole page. `subtitle` is the host in one line, `tally` how many cases have which verdict,
-    `answer` what is read first, `kind` what stands above the title."""
+    """A whole page. `subtitle` is the host, or the answer, in one line, `tally` how many cases have
+    which verdict, `answer` what is read first, `kind` what stands above the title."""
 
     title: str
     subtitle: str
     facts: Facts
-    tally: tuple[tuple[Verdict | None, int], ...]
+    tally: tuple[tuple[Verdict | Word | None, int], ...]
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...] = field(default=())
-    kind: str = "report"
+    kind: str = "hostbench report"
     answer: tuple[Block, ...] = ()

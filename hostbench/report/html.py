@@ -11,7 +11,8 @@ from hostbench.report.content import (
     BarChart,
     Chart,
     CurveChart,
-    RatioChart,
+    ForestChart,
+    HistoryChart,
     Report,
     Share,
     SpreadChart,
@@ -37,10 +38,14 @@ _KEYS: dict[type, tuple[tuple[str, str], ...]] = {
         ("band", "interval of the median"),
     ),
     CurveChart: (),
-    RatioChart: (
-        ("dot", "B over A"),
-        ("interval", "interval that holds the true ratio"),
-        ("band", "too small to matter"),
+    ForestChart: (
+        ("dot", "ratio of B to A, with its interval"),
+        ("band", "margin: within it nothing changed"),
+    ),
+    HistoryChart: (
+        ("dot", "a job"),
+        ("level", "median between changes"),
+        ("place", "first job after a change"),
     ),
     TimeChart: (("line", "samples"), ("level", "theoretical limit of the trial")),
 }
@@ -115,6 +120,8 @@ def _absent(chart: Chart) -> set[str]:
     elif isinstance(drawing, SpreadChart):
         kinds = {point.kind for group in drawing.groups for r in group.rows for point in r.points}
         absent |= {sign for kind, sign in _SIGNS.items() if kind not in kinds}
+    elif isinstance(drawing, HistoryChart) and not drawing.changes:
+        absent.add("place")
     elif isinstance(drawing, TimeChart) and not any(panel.levels for panel in drawing.panels):
         absent.add("level")
     return absent

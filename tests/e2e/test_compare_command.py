@@ -74,22 +74,6 @@ def test_json_has_every_figure(command: Command) -> None:
         assert one.least_effect_ratio < 0.05
 
 
-def test_a_page_and_markdown(command: Command, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    written = command.run("compare", BEFORE, SLOWER, "--format", "html", "--output", str(page))
-    assert (written.code, written.output) == (ExitCode.WORSE, "")
-    html = page.read_text()
-    assert html.startswith("<!doctype html>") and "hostbench comparison" in html
-    assert "<strong>worse</strong>" in html and "as before" in html
-    shown = command.run("compare", BEFORE, AGAIN, SLOWER, "--format", "markdown").output
-    assert shown.startswith("# ") and "| **worse** |" in shown and "<svg" not in shown
-    text = tmp_path / "table.txt"
-    command.run("compare", BEFORE, SLOWER, "--output", str(text))
-    assert text.read_text().startswith("worse: of ")
-    both = command.run("compare", BEFORE, SLOWER, "--json", "--format", "html")
-    assert both.code == ExitCode.USAGE and "are both given" in both.last_line
-
-
 def test_several_sides_stand_beside_the_first(command: Command) -> None:
     ended = command.run("compare", BEFORE, AGAIN, SLOWER, "--json")
     assert [one["word"] for one in ended.document["comparisons"]] == ["same", "worse"]
@@ -140,3 +124,29 @@ def test_an_edited_document_is_refused(command: Command, tmp_path: Path) -> None
     ended = edited.run("compare", "latest-1", "latest")
     assert ended.code == ExitCode.USAGE
     assert "was changed after it was written" in ended.last_line
+
+
+def test_a_page_and_markdown(command: Command, tmp_path: Path) -> None:
+    """The exit code is the word all the same."""
+    page = tmp_path / "page.html"
+    ended = command.run("compare", BEFORE, SLOWER, "--format", "html", "--output", str(page))
+    assert (ended.code, ended.output, ended.errors) == (ExitCode.WORSE, "", "")
+    assert page.read_text().startswith("<!doctype html>")
+    ended = command.run("compare", BEFORE, SLOWER, "--format", "markdown")
+    assert ended.code == ExitCode.WORSE
+    assert "| case | A | B | change | interval | word |" in ended.output
+
+
+@each(
+    ("arguments", "why"),
+    [
+        (("--output", "."), "--output . is a directory; give the name of a file"),
+        (("--format", "pdf"), "'text', 'markdown', 'html'"),
+        (("--format", "html", "--json"), "leave out --format and --output"),
+    ],
+)
+def test_bad_output_is_one_line(command: Command, arguments: tuple[str, ...], why: str) -> None:
+    ended = command.run("compare", BEFORE, AGAIN, *arguments)
+    assert ended.code == ExitCode.USAGE
+    assert len(ended.errors.splitlines()) == 1
+    assert why in ended.errors

@@ -10,7 +10,6 @@ import pytest
 from hostbench.report.charts.axes import linear_ticks, logarithmic_ticks
 from hostbench.report.charts.canvas import Ink
 from hostbench.report.charts.draw import draw
-from hostbench.report.charts.ratios import axis_reach
 from hostbench.report.charts.spread import axis_range
 from hostbench.report.content import (
     Bar,
@@ -27,8 +26,6 @@ from hostbench.report.content import (
     Panel,
     Point,
     PointKind,
-    RatioChart,
-    RatioRow,
     SpreadChart,
     SpreadGroup,
     SpreadRow,
@@ -86,16 +83,7 @@ def load_chart() -> CurveChart:
     return CurveChart(*axes, (Curve("", points),))
 
 
-def ratios(label: str = "fp64", *values: float) -> RatioChart:
-    rows = [
-        RatioRow(label, ratio, ratio * 0.98, ratio * 1.02, 0.02, "worse", ratio < 0.98)
-        for ratio in values or (0.95, 1.0, 1.01, 1.7)
-    ]
-    return RatioChart((*rows, RatioRow(label, 1.0, None, None, 0.1, "undecided")))
-
-
 DRAWINGS = [
-    ratios(),
     bars(),
     strips(),
     series(),
@@ -270,10 +258,3 @@ def test_every_curve_has_a_look_of_its_own() -> None:
     wide, _ = draw(curve_chart(curves=4), "A title")
     for ink in (Ink.BAR, Ink.PEER, Ink.THIRD, Ink.FOURTH):
         assert ink.variable in wide
-
-
-def test_most_ratios_and_the_margins_fit_on_the_axis() -> None:
-    assert axis_reach(ratios("fp64", 0.97, 1.0)) == 0.2, "the margin of the last row is 10 %"
-    assert axis_reach(ratios("fp64", 0.7, *[1.0] * 5)) == 0.5
-    assert axis_reach(ratios("fp64", *[1.0] * 20, 40.0)) == 0.2
-    assert axis_reach(ratios("fp64", 40.0)) == 1.0

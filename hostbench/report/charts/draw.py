@@ -2,10 +2,18 @@
 
 from hostbench.report.charts.bars import bar_chart
 from hostbench.report.charts.curves import curve_chart
-from hostbench.report.charts.ratios import ratio_chart
+from hostbench.report.charts.forest import forest_chart
+from hostbench.report.charts.history import history_chart
 from hostbench.report.charts.series import time_chart
 from hostbench.report.charts.spread import spread_chart
-from hostbench.report.content import BarChart, CurveChart, Drawing, RatioChart, SpreadChart
+from hostbench.report.content import (
+    BarChart,
+    CurveChart,
+    Drawing,
+    ForestChart,
+    HistoryChart,
+    SpreadChart,
+)
 
 
 def draw(drawing: Drawing, title: str) -> tuple[str, str]:
@@ -14,8 +22,10 @@ def draw(drawing: Drawing, title: str) -> tuple[str, str]:
         return bar_chart(drawing, title)
     if isinstance(drawing, SpreadChart):
         return spread_chart(drawing, title)
-    if isinstance(drawing, RatioChart):
-        return ratio_chart(drawing, title)
     if isinstance(drawing, CurveChart):
         return curve_chart(drawing, title)
+    if isinstance(drawing, ForestChart):
+        return forest_chart(drawing, title)
+    if isinstance(drawing, HistoryChart):
+        return history_chart(drawing, title)
     return time_chart(drawing, title)

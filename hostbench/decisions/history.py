@@ -1,0 +1,211 @@
+"""A figure of a case over the stored jobs of a host: where it changed, by how much, and what else
+changed there (docs/comparing.md)."""
+
+import itertools
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+from hostbench.base.errors import UsageError, did_you_mean, listing, shown
+from hostbench.base.units import plural
+from hostbench.decisions.change_points import (
+    SERIES_LEAST,
+    Split,
+    change_points,
+    spread_and_quantile,
+)
+from hostbench.decisions.facts import fact_differences
+from hostbench.decisions.index import FigureIndex
+from hostbench.decisions.method import method_change
+from hostbench.decisions.sets import JobFilter
+from hostbench.judge.statistics import NORMAL
+from hostbench.model.decision import (
+    COMPARISON_CONFIDENCE,
+    LEAST_EFFECT_POWER,
+    CaseFigure,
+    ChangePoint,
+    FactDifference,
+    FigureKind,
+    History,
+    HistoryPoint,
+    JobFigures,
+    Word,
+)
+
+CANDIDATES_NAMED = 5
+# Fewer characters of a hash may be the beginning of a workload's name.
+HASH_LEAST = 6
+# The place of a change is known to a job, so what changed is looked for that far on either side.
+NEIGHBOURS = 2
+# Of the least effect of a whole history: a change that so many jobs were before, and after.
+LEAST_EFFECT_JOBS = 10
+
+
+def history_of(
+    index: FigureIndex, name: str, wanted: JobFilter, kind: FigureKind = FigureKind.UNDISTURBED
+) -> History:
+    """The history of the case that `name` means. Raises UsageError where it means none or several,
+    and where the jobs are none, or of several hosts."""
+    case = find_case(index.newest_of_each_case(), name)
+    figures = index.of_case(case.case)
+    jobs = [job for job in index.heads() if job.job in figures]
+    taken = [job for job in jobs if wanted.takes(job)]
+    if not taken:
+        hosts, suites = sorted({job.host for job in jobs}), sorted({job.suite for job in jobs})
+        raise UsageError(
+            f"{case.title} is in {plural(len(jobs), 'job')}, and --host, --suite, --since and "
+            f"--until leave none of them; they are of the hosts {', '.join(hosts)} and the suites "
+            f"{', '.join(suites)}"
+        )
+    hosts = sorted({job.host for job in taken})
+    if len(hosts) > 1:
+        named = listing(hosts[:CANDIDATES_NAMED])
+        raise UsageError(
+            f"{case.title} was measured on {len(hosts)} hosts; choose one with --host, such as "
+            f"{named}"
+        )
+    return history(
+        [job.model_copy(update={"cases": {case.case: figures[job.job]}}) for job in taken],
+        case,
+        kind,
+    )
+
+
+def find_case(cases: Sequence[CaseFigure], name: str) -> CaseFigure:
+    """The case that `name` means: a title, a workload with one case only, the beginning of a title,
+    or a hash, at least HASH_LEAST characters of it. Raises UsageError for none and for several."""
+    plain = " ".join(name.split())
+    for fits in (
+        [case for case in cases if plain in (case.case, case.title)],
+        [case for case in cases if case.workload == plain],
+        [case for case in cases if plain and case.title.startswith(plain)],
+        [case for case in cases if len(plain) >= HASH_LEAST and case.case.startswith(plain)],
+    ):
+        if len(fits) == 1:
+            return fits[0]
+        if fits:
+            raise UsageError(_ambiguous(name, sorted(fits, key=lambda case: case.title)))
+    names = dict.fromkeys(one for case in cases for one in (case.workload, case.title))
+    remedy = (
+        f"{did_you_mean(name, names)}give the title of a case as hostbench show prints it, its "
+        "beginning, or a workload such as mem.triad"
+        if cases
+        else "the results directory has no jobs with figures; measure some with hostbench run"
+    )
+    raise UsageError(f"no stored job has a case {shown(name)}; {remedy}")
+
+
+def _ambiguous(name: str, fits: Sequence[CaseFigure]) -> str:
+    titles = Counter(case.title for case in fits)
+    named = [
+        repr(case.title) if titles[case.title] == 1 else f"{case.title!r} ({case.case})"
+        for case in fits[:CANDIDATES_NAMED]
+    ]
+    more = len(fits) - len(named)
+    others = f" and {more} others" if more else ""
+    return f"{shown(name)} may be any of {len(fits)} cases; give one: {', '.join(named)}{others}"
+
+
+def history(jobs: Sequence[JobFigures], case: CaseFigure, kind: FigureKind) -> History:
+    """The history of a case over jobs of one host that all have it, the newest as `case`."""
+    order = sorted(jobs, key=lambda job: (job.created_unix_s, job.job))
+    usable, values, left_out = _usable(order, case, kind)
+    logs = [math.log(value) for value in values]
+    seed = "".join(job.job for job in usable)
+    splits = change_points(logs, confidence=COMPARISON_CONFIDENCE, seed=seed)
+    changes = [_change_point(split, usable, values, case) for split in splits]
+    least_jobs = min(LEAST_EFFECT_JOBS, len(logs) // 2) if len(logs) >= SERIES_LEAST else None
+    least = None
+    if least_jobs is not None:
+        spread, quantile = spread_and_quantile(
+            logs, splits, confidence=COMPARISON_CONFIDENCE, seed=seed
+        )
+        least = _least_effect(quantile, spread * math.sqrt(2 / least_jobs))
+    return History(
+        case=case.case,
+        title=case.title,
+        unit=case.unit,
+        direction=case.direction,
+        kind=kind,
+        host=order[-1].host,
+        word=changes[-1].word if changes else Word.UNDECIDED if least is None else Word.SAME,
+        least_effect_ratio=least,
+        least_effect_jobs=least_jobs,
+        left_out=left_out,
+        clock_went_back=_clock_went_back(jobs),
+        points=tuple(
+            HistoryPoint(job=job.job, created_unix_s=job.created_unix_s, value=value)
+            for job, value in zip(usable, values, strict=True)
+        ),
+        changes=tuple(changes),
+    )
+
+
+def _usable(
+    order: Sequence[JobFigures], case: CaseFigure, kind: FigureKind
+) -> tuple[list[JobFigures], list[float], tuple[str, ...]]:
+    """The jobs with a figure, the figures as the newest version measures them, and why the others
+    have none."""
+    jobs, values = [], []
+    reasons: Counter[str] = Counter()
+    for job in order:
+        figure = job.cases[case.case]
+        value = figure.value(kind)
+        factor, why_not = method_change(case, [job], [order[-1]])
+        if value is None:
+            why_not = figure.why_not or f"it has no {kind} figure: it was disturbed"
+        if value is None or why_not:
+            reasons[why_not or ""] += 1
+            continue
+        jobs.append(job)
+        values.append(value * factor)
+    left_out = tuple(
+        f"{plural(count, 'job')} left out: {why}" for why, count in reasons.most_common()
+    )
+    return jobs, values, left_out
+
+
+def _change_point(
+    split: Split, jobs: Sequence[JobFigures], values: Sequence[float], case: CaseFigure
+) -> ChangePoint:
+    half = split.quantile * split.error
+    near = (
+        jobs[max(split.begin, split.after - NEIGHBOURS) : split.after],
+        jobs[split.after : min(split.end, split.after + NEIGHBOURS)],
+    )
+    return ChangePoint(
+        word=Word.BETTER if (split.difference > 0) == (case.direction == "higher") else Word.WORSE,
+        job=jobs[split.after].job,
+        job_before=jobs[split.after - 1].job,
+        created_unix_s=jobs[split.after].created_unix_s,
+        value_before=statistics.median(values[split.begin : split.after]),
+        value_after=statistics.median(values[split.after : split.end]),
+        ratio=math.exp(split.difference),
+        low=math.exp(split.difference - half),
+        high=math.exp(split.difference + half),
+        least_effect_ratio=_least_effect(split.quantile, split.error),
+        jobs_before=split.after - split.begin,
+        jobs_after=split.end - split.after,
+        facts=(*_machines(*near), *fact_differences(*near)),
+    )
+
+
+def _machines(before: Sequence[JobFigures], after: Sequence[JobFigures]) -> list[FactDifference]:
+    """Two machines may have had one name."""
+    a, b = (tuple(dict.fromkeys(job.machine for job in side)) for side in (before, after))
+    return [FactDifference(fact="machine", a=a, b=b)] if set(a) != set(b) else []
+
+
+def _least_effect(quantile: float, error: float) -> float:
+    return math.expm1((quantile + NORMAL.inv_cdf(LEAST_EFFECT_POWER)) * error)
+
+
+def _clock_went_back(jobs: Sequence[JobFigures]) -> tuple[str, ...]:
+    """Jobs that were begun before the one that precedes them by its id."""
+    by_id = sorted(jobs, key=lambda job: job.job)
+    return tuple(
+        later.job
+        for earlier, later in itertools.pairwise(by_id)
+        if later.created_unix_s < earlier.created_unix_s
+    )

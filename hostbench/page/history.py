@@ -1,0 +1,149 @@
+"""A history as content of a page."""
+
+import itertools
+import statistics
+
+from hostbench.base.units import human, percent, plural
+from hostbench.decisions.history_words import (
+    day,
+    fact_change,
+    history_headline,
+    history_remarks,
+)
+from hostbench.decisions.words import relative
+from hostbench.model.decision import ChangePoint, History
+from hostbench.report.content import (
+    Block,
+    Bullets,
+    Chart,
+    Column,
+    Facts,
+    HistoryChart,
+    Level,
+    Mark,
+    Paragraph,
+    Part,
+    Report,
+    RowGroup,
+    Section,
+    Table,
+)
+
+
+def history_report(history: History) -> Report:
+    """The page of a history."""
+    sections = [Section("time", "Over time", _over_time(history))]
+    if history.changes:
+        sections.append(Section("changes", "What changed", _changes(history)))
+    remarks = Bullets(tuple(history_remarks(history)))
+    if remarks.items:
+        sections.append(Section("sure", "How sure this is", (remarks,)))
+    return Report(
+        title=f"{history.title} on {history.host}",
+        subtitle=history_headline(history).removeprefix(f"{history.title} on {history.host}, "),
+        facts=Facts(_facts(history)),
+        tally=(),
+        notices=(),
+        sections=tuple(sections),
+        kind="hostbench history",
+    )
+
+
+def _facts(history: History) -> tuple[tuple[str, str], ...]:
+    if not history.points:
+        return ()
+    first, last = history.points[0], history.points[-1]
+    return (
+        ("jobs", str(len(history.points))),
+        ("from", day(first.created_unix_s)),
+        ("to", day(last.created_unix_s)),
+        ("figure", history.kind),
+    )
+
+
+def _over_time(history: History) -> tuple[Block, ...]:
+    if not history.points:
+        return (Paragraph("No job has a figure of it that may be used."),)
+    points = tuple((point.created_unix_s, point.value) for point in history.points)
+    numbers = Table(
+        "The figure of every job",
+        (Column("begun"), Column("job"), Column("figure", figures=True)),
+        (
+            RowGroup(
+                None,
+                tuple(
+                    (day(point.created_unix_s), point.job, human(point.value, history.unit))
+                    for point in history.points
+                ),
+            ),
+        ),
+    )
+    chart = Chart(
+        title=f"{history.title}, {history.kind}",
+        description=(
+            "A dot for each job, at the time when it was begun; the axis does not begin at zero. "
+            "Lines across are medians between changes; numbers are those of the changes below."
+        ),
+        drawing=HistoryChart(
+            unit=history.unit,
+            points=points,
+            levels=_levels(history),
+            changes=tuple(change.created_unix_s for change in history.changes),
+        ),
+        numbers=numbers,
+    )
+    return (chart,)
+
+
+def _levels(history: History) -> tuple[Level, ...]:
+    """The median of each run of jobs between changes."""
+    starts = [0, *itertools.accumulate(change.jobs_before for change in history.changes)]
+    ends = [*starts[1:], len(history.points)]
+    runs = [history.points[start:end] for start, end in zip(starts, ends, strict=True)]
+    return tuple(
+        Level(
+            first=run[0].created_unix_s,
+            last=run[-1].created_unix_s,
+            y=statistics.median(point.value for point in run),
+        )
+        for run in runs
+    )
+
+
+def _changes(history: History) -> tuple[Block, ...]:
+    columns = (
+        Column("number"),
+        Column("begun"),
+        Column("before", figures=True),
+        Column("after", figures=True),
+        Column("change", figures=True),
+        Column("interval", figures=True),
+        Column("would be seen", figures=True),
+        Column("word"),
+    )
+    rows = tuple(
+        (
+            str(number),
+            day(change.created_unix_s),
+            human(change.value_before, history.unit),
+            human(change.value_after, history.unit),
+            relative(change.ratio),
+            f"{relative(change.low).removesuffix(' %')} to {relative(change.high)}",
+            f"≥ {percent(change.least_effect_ratio)}",
+            Mark(change.word),
+        )
+        for number, change in enumerate(history.changes, start=1)
+    )
+    table = Table("Changes, the first one first", columns, (RowGroup(None, rows),))
+    parts = (_facts_of(number, one) for number, one in enumerate(history.changes, start=1))
+    return (table, *parts)
+
+
+def _facts_of(number: int, change: ChangePoint) -> Part:
+    jobs = f"{plural(change.jobs_before, 'job')} before, {change.jobs_after} from {change.job} on."
+    facts: Block = (
+        Bullets(tuple(fact_change(fact) for fact in change.facts))
+        if change.facts
+        else Paragraph("No fact of the host or of hostbench that is recorded changed there.")
+    )
+    return Part(f"At change {number}", (Paragraph(jobs), facts))

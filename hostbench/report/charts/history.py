@@ -1,0 +1,98 @@
+"""One figure over the jobs of months, and where it changed."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from hostbench.base.units import tick
+from hostbench.report.charts.axes import Scale, linear_ticks
+from hostbench.report.charts.canvas import CHARACTER_PX, NARROW_PX, WIDE_PX, Canvas, Ink
+from hostbench.report.content import HistoryChart
+
+LAYERS = (Ink.GRID, Ink.QUIET, Ink.BAR, Ink.LIMIT, Ink.TEXT)
+TOP_PX, BOTTOM_PX, LEFT_PX, RIGHT_PX = 22, 24, 84, 34
+TICK_LEFT_PX, TICK_BELOW_PX = 6, 12
+ROOM = 0.08
+HOUR_S = 3600
+DAY_S = 24 * HOUR_S
+# Ticks are midnights, or hours of a day, so far apart.
+STEPS_S = (
+    *(hours * HOUR_S for hours in (1, 2, 3, 6, 12)),
+    *(days * DAY_S for days in (1, 2, 7, 14, 30, 91, 182, 365)),
+)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Pixels, and how many ticks fit below."""
+
+    width: int
+    plot: int
+    ticks: int
+
+
+WIDE = _Layout(width=WIDE_PX, plot=240, ticks=7)
+NARROW = _Layout(width=NARROW_PX, plot=200, ticks=3)
+
+
+def history_chart(chart: HistoryChart, title: str) -> tuple[str, str]:
+    """The chart wide and narrow."""
+    return _drawn(chart, title, WIDE, "wide"), _drawn(chart, title, NARROW, "narrow")
+
+
+def date_ticks(first_s: float, last_s: float, most: int) -> list[tuple[float, str]]:
+    """Times from `first_s` to `last_s`, at most `most`, with what they are called: days, or hours
+    where there are few days. Seconds since 1970, in this host's time."""
+    step = next((one for one in STEPS_S if (last_s - first_s) / one < most), STEPS_S[-1])
+    step *= max(1, math.ceil((last_s - first_s) / step / most))
+    first = datetime.fromtimestamp(first_s).astimezone()
+    start = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    form = "%Y-%m-%d" if step >= DAY_S else "%d. %H:%M"
+    count = math.ceil((last_s - start.timestamp()) / step) + 1
+    times = (start + timedelta(seconds=step * number) for number in range(count))
+    return [(t.timestamp(), f"{t:{form}}") for t in times if first_s <= t.timestamp() <= last_s]
+
+
+def _drawn(chart: HistoryChart, title: str, layout: _Layout, css_class: str) -> str:
+    bottom = TOP_PX + layout.plot
+    x_low, x_high = _range([x for x, _ in chart.points], least=HOUR_S)
+    values = [y for _, y in chart.points]
+    y_low, y_high = _range(values, least=abs(values[0]) * 0.01)
+    x = Scale(x_low, x_high, LEFT_PX, layout.width - RIGHT_PX)
+    y = Scale(y_low, y_high, bottom, TOP_PX)
+    canvas = Canvas(layout.width, bottom + BOTTOM_PX)
+    for time_s, label in date_ticks(x_low, x_high, layout.ticks):
+        at = x.px(time_s)
+        canvas.line((at, TOP_PX), (at, bottom), Ink.GRID)
+        canvas.text((at, bottom + TICK_BELOW_PX), label, ink=Ink.QUIET, anchor="middle")
+    for value in linear_ticks(y_low, y_high, 6):
+        at = y.px(value)
+        canvas.line((LEFT_PX, at), (layout.width - RIGHT_PX, at), Ink.GRID)
+        label = tick(value, chart.unit)
+        canvas.text((LEFT_PX - TICK_LEFT_PX, at), label, ink=Ink.QUIET, anchor="end")
+    _changes(canvas, chart, x, bottom)
+    for point in chart.points:
+        canvas.dot((x.px(point[0]), y.px(point[1])), Ink.BAR, 5)
+    for level in chart.levels:
+        at = y.px(level.y)
+        canvas.line((x.px(level.first), at), (x.px(level.last), at), Ink.LIMIT, 2)
+    return canvas.svg(title, css_class, LAYERS)
+
+
+def _changes(canvas: Canvas, chart: HistoryChart, x: Scale, bottom: float) -> None:
+    """A line for each change; its number stands above it where there is room."""
+    end = -math.inf
+    for number, time_s in enumerate(chart.changes, start=1):
+        at, half = x.px(time_s), len(str(number)) * CHARACTER_PX / 2
+        canvas.line((at, TOP_PX), (at, bottom), Ink.QUIET, 1.5)
+        if at - half > end:
+            canvas.text((at, TOP_PX / 2), str(number), anchor="middle", bold=True)
+            end = at + half + 2
+
+
+def _range(values: Sequence[float], least: float) -> tuple[float, float]:
+    """From the lowest to the highest, with room, and not without length."""
+    low, high = min(values), max(values)
+    room = max((high - low) * ROOM, least or 1.0)
+    return low - room, high + room

@@ -1,0 +1,102 @@
+"""hostbench history: what it prints, its JSON, and what it refuses."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from hostbench.base.exitcode import ExitCode
+from hostbench.model.decision import History
+from tests.each import each
+from tests.faults.command import Command
+from tests.unit.decided import stored_job
+
+CASE = "cpu.fma fp64 avx2 1 thread"
+BEFORE, AFTER = 10, 9
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Jobs of a host that became slower by 7 %."""
+    command = Command(tmp_path_factory.mktemp("history"))
+    rng = random.Random(2)
+    for number in range(BEFORE + AFTER):
+        factor = (1.0 if number < BEFORE else 0.93) * (1 + rng.gauss(0, 0.004))
+        stored_job(command.results, number, factor)
+    return command
+
+
+def test_a_change_has_a_date_a_size_and_an_interval(command: Command) -> None:
+    ended = command.run("history", CASE)
+    assert (ended.code, ended.errors) == (ExitCode.OK, "")
+    lines = ended.output.splitlines()
+    assert lines[0].startswith(f"{CASE} on a, 19 jobs, undisturbed: changed once.")
+    assert len(lines[1]) == BEFORE + AFTER and set(lines[1]) <= set("▁▂▃▄▅▆▇█")
+    assert lines[2].index("^") in range(BEFORE - 1, BEFORE + 2)
+    assert "worse −" in ended.output
+    assert max(map(len, lines)) <= 80
+
+
+def test_json_has_all_of_it(command: Command) -> None:
+    found = History.model_validate(command.run("history", CASE, "--json").document, strict=False)
+    assert (found.word, len(found.points)) == ("worse", BEFORE + AFTER)
+    (change,) = found.changes
+    assert change.low < 0.93 < change.high < 1
+    assert change.least_effect_ratio < 0.05
+
+
+def test_a_terminal_without_bars_has_other_characters(command: Command, tmp_path: Path) -> None:
+    ascii_only = Command(tmp_path, PYTHONIOENCODING="ascii")
+    ascii_only.results.symlink_to(command.results)
+    line = ascii_only.run("history", CASE).output.splitlines()[1]
+    assert len(line) == BEFORE + AFTER and set(line) <= set("_.-:=+*#")
+
+
+def test_few_jobs_are_undecided(command: Command) -> None:
+    ended = command.run("history", CASE, "--until", "2026-01-05")
+    assert ended.code == ExitCode.OK
+    assert "undecided, since changes are told from 8 jobs on" in " ".join(ended.output.split())
+
+
+def test_hosts_are_not_mixed(tmp_path: Path) -> None:
+    two = Command(tmp_path)
+    for number, host in enumerate(("a", "b")):
+        stored_job(two.results, number, host=host)
+    ended = two.run("history", CASE)
+    assert ended.code == ExitCode.USAGE
+    assert ended.last_line.endswith("on 2 hosts; choose one with --host, such as a or b")
+    assert "on b, 1 job" in two.run("history", CASE, "--host", "b").output
+
+
+@each(
+    ("arguments", "why"),
+    [
+        (("cpu.fma",), "may be any of 17 cases; give one: 'cpu.fma fp32 avx2 1 thread'"),
+        (("cpu.fam",), "no stored job has a case 'cpu.fam'; did you mean 'cpu.fma'?"),
+        ((CASE, "--host", "z"), "they are of the hosts a and the suites full"),
+        ((CASE, "--since", "soon"), "--since 'soon' is no time"),
+        ((CASE, "--figure", "best"), "undisturbed"),
+        ((), "Missing argument 'CASE'"),
+    ],
+)
+def test_bad_input_is_one_line(command: Command, arguments: tuple[str, ...], why: str) -> None:
+    ended = command.run("history", *arguments)
+    assert (ended.code, ended.output) == (ExitCode.USAGE, "")
+    assert len(ended.errors.splitlines()) == 1
+    assert why in ended.errors
+
+
+def test_no_jobs(tmp_path: Path) -> None:
+    ended = Command(tmp_path).run("history", CASE)
+    assert ended.code == ExitCode.USAGE
+    assert "measure some with hostbench run" in ended.last_line
+
+
+def test_a_page_in_a_file(command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    ended = command.run("history", CASE, "--format", "html", "--output", str(page))
+    assert (ended.code, ended.output, ended.errors) == (ExitCode.OK, "", "")
+    assert page.read_text().startswith("<!doctype html>")
+    refused = command.run("history", CASE, "--format", "html", "--json")
+    assert refused.code == ExitCode.USAGE
+    assert "leave out --format and --output" in refused.last_line
