@@ -12,7 +12,6 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hostbench.base.units import plural
 from hostbench.decisions.change import Difference, change
 from hostbench.decisions.facts import fact_differences
 from hostbench.decisions.method import method_change
@@ -232,9 +231,9 @@ def _undecided(pair: _Pair) -> Difference:
     logs_a, logs_b = pair.present
     value = statistics.fmean(logs_b) - statistics.fmean(logs_a)
     why = (
-        f"{plural(len(logs_a), 'job')} beside {len(logs_b)} cannot tell how far two jobs lie "
-        f"apart where nothing changed; measure {JOBS_LEAST} on each side, or have {EARLIER_LEAST} "
-        "earlier jobs of the host with this figure"
+        "too few jobs have the figure to tell how far two jobs lie apart where nothing changed; "
+        f"measure until there are {JOBS_LEAST} on each side, or until {EARLIER_LEAST} earlier jobs "
+        "of the host have it"
     )
     return Difference(value, None, None, reason=why)
 

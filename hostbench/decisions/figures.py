@@ -89,8 +89,8 @@ def _facts(document: Mapping[str, Any], host: HostInventory) -> Iterator[tuple[s
         "highest clock": human(clock.max_hertz, "Hz") if clock.max_hertz else None,
         "hypervisor": host.virtualisation.product or host.virtualisation.vendor,
         "container": host.virtualisation.container,
-        "CPU quota": f"{quota:g} CPUs" if quota else None,
-        "memory limit": _size(host.cgroup.memory_bytes),
+        "CPU quota": f"{quota:g} CPUs" if quota else "none",
+        "memory limit": _size(host.cgroup.memory_bytes) or "none",
         "memory": _size(host.memory_bytes),
         "transparent huge pages": memory and memory.transparent_huge_pages,
     }
