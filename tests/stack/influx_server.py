@@ -185,7 +185,7 @@ class ShippedInflux(InfluxServer):
 
     # By the v1 API a token is a password.
     admin_password = "the-token-of-the-administrator"
-    version = shipped_version()
+    version = f"v{shipped_version()}"
 
     def _command(self) -> tuple[list[str | Path], dict[str, str]]:
         return [SHIPPED_PROGRAM], {
