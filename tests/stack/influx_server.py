@@ -63,11 +63,6 @@ def shipped_version() -> str:
     return found[1]
 
 
-def shipped_influx(root: Path) -> "InfluxServer":
-    """One of the version that compose.yaml names where that could be built, else 1.x."""
-    return (ShippedInflux if SHIPPED_PROGRAM.exists() else InfluxServer)(root)
-
-
 def unpack() -> None:
     """Makes sure that the program is there."""
     if not PROGRAM.exists():
