@@ -12,30 +12,27 @@ module=github.com/influxdata/influxdb/v2
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/hostbench
 program=$cache/influxd-$version-$(uname -m)
 link=build/servers/influxd
-work=
 
-build() {
-    local found wrapper
-    work=$(mktemp --directory)
+# In a shell of its own, and each step by hand: `step` runs it where a failure does not end a script.
+build() (
+    work=$(mktemp --directory) || exit
     trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
     # Outside a module of its own, where go.mod would say otherwise.
-    cd "$work"
+    cd "$work" || exit
     found=$(go mod download -json "$module@v$version" | sed -n 's/^\t"Dir": "\(.*\)",/\1/p')
-    cp -r "$found" source
-    chmod -R u+w source
-    cd source
+    cp -r "$found" source && chmod -R u+w source && cd source || exit
     # Flux asks for one version of Rust by name, which rustup may not have; newer ones serve.
     if command -v rustup >/dev/null; then
         RUSTUP_TOOLCHAIN=$(rustup default | cut -d ' ' -f 1)
         export RUSTUP_TOOLCHAIN
     fi
     # It compiles the part of Flux that is written in Rust when Go asks where that library is.
-    wrapper=$(go list -m -f '{{.Version}}' github.com/influxdata/pkg-config)
-    GOBIN=$work go install "github.com/influxdata/pkg-config@$wrapper"
+    wrapper=$(go list -m -f '{{.Version}}' github.com/influxdata/pkg-config) || exit
+    GOBIN=$work go install "github.com/influxdata/pkg-config@$wrapper" || exit
     PKG_CONFIG=$work/pkg-config go build -tags sqlite_foreign_keys,sqlite_json \
-        -ldflags "-s -w -X main.version=v$version" -o "$program.new" ./cmd/influxd
+        -ldflags "-s -w -X main.version=v$version" -o "$program.new" ./cmd/influxd || exit
     mv "$program.new" "$program"
-}
+)
 
 if [[ ! -x $program ]]; then
     for tool in go cargo pkg-config; do
