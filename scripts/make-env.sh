@@ -199,7 +199,7 @@ if [[ ! -e .env ]]; then
 fi
 # As an earlier version of this script wrote them, so that nobody chose them: security fixes come with
 # the versions that compose.yaml names now.
-for old in REDIS_VERSION=8.2.4-alpine GRAFANA_VERSION=12.4.10; do
+for old in REDIS_VERSION=8.2.4-alpine INFLUXDB_VERSION=2.7.12-alpine GRAFANA_VERSION=12.4.10; do
     if grep -qx "HOSTBENCH_$old" .env; then
         sed -i "s|^HOSTBENCH_$old$|HOSTBENCH_${old%%=*}=|" .env
         made+=(".env: HOSTBENCH_${old%%=*} as compose.yaml has it")

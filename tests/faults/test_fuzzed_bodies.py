@@ -4,6 +4,7 @@ memory or its answer.
 `make fuzz-api` goes on for HOSTBENCH_API_FUZZ_S, which are ten minutes there.
 """
 
+import copy
 import json
 import os
 import random
@@ -67,11 +68,13 @@ def damaged(chance: random.Random, whole: dict[str, Any]) -> bytes:
         elif how == 1:
             container[index] = [container[index]] * chance.choice((2, 50, 2000))
         elif how == 2 and isinstance(container, dict):
-            container[chance.choice(("x" * 300, "", "__class__", "name"))] = chance.choice(ODD)
+            container[chance.choice(("x" * 300, "", "__class__", "name"))] = copy.deepcopy(
+                chance.choice(ODD)
+            )
         elif how == 3:
             container[index] = {str(one): container[index] for one in range(chance.randint(1, 200))}
         else:
-            container[index] = chance.choice(ODD)
+            container[index] = copy.deepcopy(chance.choice(ODD))
     text = bytearray(json.dumps(body).encode()[:BODY_BYTES_MOST])
     for _ in range(chance.choice((0, 0, 0, 1, 5))):
         text[chance.randrange(len(text))] = chance.randrange(256)

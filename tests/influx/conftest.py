@@ -8,16 +8,28 @@ import pytest
 import redis
 
 from tests.influx.real_job import RealJob, real_job
-from tests.stack.influx_server import DATABASE, InfluxServer
+from tests.stack.influx_server import DATABASE, SHIPPED_PROGRAM, InfluxServer, ShippedInflux
 from tests.stack.redis_server import RedisServer
 
 
-@pytest.fixture(scope="session")
-def influx_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
+@pytest.fixture(scope="session", params=[InfluxServer, ShippedInflux], ids=["1.x", "shipped"])
+def influx_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[InfluxServer]:
     """A server with its users, for tests that do not stop it."""
-    with InfluxServer(tmp_path_factory.mktemp("influx")) as server:
+    if request.param is ShippedInflux and not SHIPPED_PROGRAM.exists():
+        pytest.skip("the InfluxDB of compose.yaml is not built here; scripts/influxdb.sh says why")
+    with request.param(tmp_path_factory.mktemp("influx")) as server:
         server.set_up()
         yield server
+
+
+@pytest.fixture
+def first_generation(influx_server: InfluxServer) -> InfluxServer:
+    """It, for what 1.x alone does, or says in these words."""
+    if isinstance(influx_server, ShippedInflux):
+        pytest.skip("of 1.x alone")
+    return influx_server
 
 
 _databases = itertools.count()

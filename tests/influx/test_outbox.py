@@ -122,7 +122,7 @@ def test_influxdb_that_was_never_there(
 
 @pytest.mark.parametrize(
     ("user", "password", "why"),
-    [("hostbench", "wrong", "does not allow it"), ("grafana", "reader-password", "not authorized")],
+    [("hostbench", "wrong", "does not allow it"), ("grafana", "reader-password", "write")],
 )
 def test_the_wrong_password_delays_points_and_says_so(
     redis_server: RedisServer,
@@ -319,6 +319,7 @@ def test_the_age_of_the_oldest_entry(redis_client: redis.Redis) -> None:
     assert oldest_s is not None and 0.15 < oldest_s < 60
 
 
+@pytest.mark.usefixtures("first_generation")
 def test_errors_of_the_client_are_told_apart(influx_server: InfluxServer) -> None:
     from orchestrator.influx.client import NoDatabase, Rejected, Unauthorized, Unreachable
 

@@ -1,12 +1,14 @@
-"""A real InfluxDB 1.x of the distribution, with users and passwords, on a port of its own."""
+"""A real InfluxDB with users and passwords, on a port of its own: the version that compose.yaml
+names, built from its Go module, or 1.x of the distribution."""
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -15,12 +17,16 @@ from tests.stack.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = REPOSITORY / "build/servers/usr/bin/influxd"
+# Where it is not there it cannot be built here; scripts/influxdb.sh says why.
+SHIPPED_PROGRAM = REPOSITORY / "build/servers/influxd"
 START_S = 60.0
 STOP_S = 30.0
 DATABASE = "hostbench"
 ADMIN, ADMIN_PASSWORD = "admin", "admin-password"
 WRITER, WRITER_PASSWORD = "hostbench", "writer-password"
 READER, READER_PASSWORD = "grafana", "reader-password"
+ORGANISATION = "hostbench"
+SAMPLES_S = 30 * 24 * 3600
 
 CONFIGURATION = """
 reporting-disabled = true
@@ -50,6 +56,13 @@ suppress-logo = true
 """
 
 
+def shipped_version() -> str:
+    """The version that compose.yaml names."""
+    found = re.search(r"influxdb:\S*?(\d+\.\d+\.\d+)-", (REPOSITORY / "compose.yaml").read_text())
+    assert found is not None
+    return found[1]
+
+
 def unpack() -> None:
     """Makes sure that the program is there."""
     if not PROGRAM.exists():
@@ -59,6 +72,9 @@ def unpack() -> None:
 class InfluxServer:
     """One influxd below `root`. Its users: an administrator, one that writes, one that reads;
     `set_up` makes the two latter and the database, as an operator of 1.x does."""
+
+    admin_password = ADMIN_PASSWORD
+    version = "1.6.7~rc0"
 
     def __init__(self, root: Path, port: int | None = None) -> None:
         self.root = root
@@ -82,20 +98,25 @@ class InfluxServer:
 
     def start(self) -> None:
         """Starts it and waits until it answers; its files are those of the last time."""
-        unpack()
         self.root.mkdir(parents=True, exist_ok=True)
-        self._configuration.write_text(
-            CONFIGURATION.format(root=self.root, port=self.port, rpc_port=free_port())
-        )
+        command, environment = self._command()
         with (self.root / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [PROGRAM, "run", "-config", self._configuration],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={"HOME": str(self.root), "PATH": os.environ["PATH"]},
+                env={"HOME": str(self.root), "PATH": os.environ["PATH"], **environment},
             )
         self._wait_until_it_answers()
+
+    def _command(self) -> tuple[list[str | Path], dict[str, str]]:
+        """What to run, and its environment."""
+        unpack()
+        self._configuration.write_text(
+            CONFIGURATION.format(root=self.root, port=self.port, rpc_port=free_port())
+        )
+        return [PROGRAM, "run", "-config", self._configuration], {}
 
     def _wait_until_it_answers(self) -> None:
         assert self._process is not None
@@ -145,10 +166,86 @@ class InfluxServer:
 
     def admin(self, database: str = DATABASE) -> InfluxClient:
         """A client that may do everything."""
-        return self.client(ADMIN, ADMIN_PASSWORD, database)
+        return self.client(ADMIN, self.admin_password, database)
 
     def client(
         self, user: str = WRITER, password: str = WRITER_PASSWORD, database: str = DATABASE
     ) -> InfluxClient:
         """A client of it."""
         return InfluxClient(self.url, database, user, password)
+
+
+class ShippedInflux(InfluxServer):
+    """One of the version that compose.yaml names: 2.x, by its v1 API."""
+
+    # By the v1 API a token is a password.
+    admin_password = "the-token-of-the-administrator"
+    version = f"v{shipped_version()}"
+
+    def _command(self) -> tuple[list[str | Path], dict[str, str]]:
+        return [SHIPPED_PROGRAM], {
+            "INFLUXD_BOLT_PATH": str(self.root / "influxd.bolt"),
+            "INFLUXD_SQLITE_PATH": str(self.root / "influxd.sqlite"),
+            "INFLUXD_ENGINE_PATH": str(self.root / "engine"),
+            "INFLUXD_HTTP_BIND_ADDRESS": f"127.0.0.1:{self.port}",
+            "INFLUXD_LOG_LEVEL": "error",
+            "INFLUXD_NO_TASKS": "true",
+            "INFLUXD_REPORTING_DISABLED": "true",
+        }
+
+    def set_up(self, *, make_database: bool = True) -> None:
+        """Users, and the database with its two retentions, each a bucket."""
+        organisation, _ = self.onboard()
+        every = [
+            {"action": action, "resource": {"type": "buckets", "orgID": organisation}}
+            for action in ("read", "write")
+        ]
+        self.add_user(organisation, WRITER, WRITER_PASSWORD, every)
+        self.add_user(organisation, READER, READER_PASSWORD, every[:1])
+        if make_database:
+            self.make_database(DATABASE)
+
+    def onboard(self, bucket: str = "first") -> tuple[str, str]:
+        """What the image's own initialisation does; the ids of organisation and bucket."""
+        made = self.post(
+            "/api/v2/setup",
+            username=ADMIN,
+            password=ADMIN_PASSWORD,
+            token=self.admin_password,
+            org=ORGANISATION,
+            bucket=bucket,
+        )
+        return made["org"]["id"], made["bucket"]["id"]
+
+    def add_user(
+        self, organisation: str, name: str, password: str, permissions: list[dict[str, Any]]
+    ) -> None:
+        """A user of the v1 API."""
+        made = self.post(
+            "/private/legacy/authorizations",
+            orgID=organisation,
+            token=name,
+            permissions=permissions,
+        )
+        self.post(f"/private/legacy/authorizations/{made['id']}/password", password=password)
+
+    def make_database(self, name: str) -> None:
+        """Its two buckets, which the v1 API finds by these names."""
+        found = httpx.get(f"{self.url}/api/v2/orgs", headers=self._headers).raise_for_status()
+        (organisation,) = [one["id"] for one in found.json()["orgs"]]
+        self.post("/api/v2/buckets", orgID=organisation, name=name)
+        rules = [{"type": "expire", "everySeconds": SAMPLES_S}]
+        self.post(
+            "/api/v2/buckets", orgID=organisation, name=f"{name}/samples", retentionRules=rules
+        )
+
+    def post(self, path: str, **body: Any) -> dict[str, Any]:
+        """What it answers to the administrator."""
+        answer = httpx.post(f"{self.url}{path}", headers=self._headers, json=body, timeout=30)
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json() if answer.content else {}
+        return found
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Token {self.admin_password}"}
