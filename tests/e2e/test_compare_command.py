@@ -56,7 +56,8 @@ def test_what_is_undecided_and_what_is_required(command: Command, tmp_path: Path
         stored_job(few.results, number)
     undecided = few.run("compare", "latest-1", "latest")
     assert undecided.code == ExitCode.UNDECIDED
-    assert "measure until there are 4 on each side, or until 6 earlier jobs" in " ".join(undecided.output.split())
+    said = " ".join(undecided.output.split())
+    assert "measure until there are 4 on each side, or until 6 earlier jobs" in said
     assert few.run("compare", "latest-1", "latest", "--require", "not-worse").code == ExitCode.OK
     complete = command.run("compare", BEFORE, AGAIN, "--require", "complete")
     assert complete.code == ExitCode.NOT_COMPARABLE
