@@ -124,7 +124,7 @@ def main() -> int:
         print(line)  # noqa: T201
     print(f"{len(set(known))} advisories name what is installed")  # noqa: T201
     if unknown:
-        print(f"{unknown} packages could not be looked up: is https://pypi.org/pypi reached?")  # noqa: T201
+        print(f"{unknown} packages could not be looked up: is the JSON API of PyPI reached?")  # noqa: T201
     return 1 if known else 0
 
 

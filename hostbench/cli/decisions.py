@@ -8,7 +8,7 @@ import typer
 from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.options import EPILOG, Json, Results, print_json
-from hostbench.cli.pages import Output, write_text
+from hostbench.cli.pages import OfHost, OfSuite, Output, Since, Until, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 decisions = typer.Typer()
 
 MARGIN_LEAST, MARGIN_MOST = 0.1, 50.0
-
-
-class Form(StrEnum):
-    """What a comparison is written as."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    HTML = "html"
 
 
 class Require(StrEnum):
@@ -56,15 +48,10 @@ def compare(
     more: Annotated[
         list[str] | None, typer.Argument(metavar="[C]...", help="Further sides, each beside A.")
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Only jobs of this host.")] = None,
-    suite: Annotated[str | None, typer.Option(help="Only jobs of this suite.")] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only jobs from then on: 2026-11-20, or 3d ago."),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only jobs before then.")
-    ] = None,
+    host: OfHost = None,
+    suite: OfSuite = None,
+    since: Since = None,
+    until: Until = None,
     margin: Annotated[
         str | None,
         typer.Option(

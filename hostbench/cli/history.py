@@ -8,7 +8,7 @@ import typer
 from hostbench.base.errors import UsageError
 from hostbench.cli.decisions import job_filter
 from hostbench.cli.options import EPILOG, Json, Results
-from hostbench.cli.pages import Output, write_text
+from hostbench.cli.pages import OfHost, OfSuite, Output, Since, Until, write_text
 
 if TYPE_CHECKING:
     from hostbench.model.decision import History
@@ -40,17 +40,10 @@ def history(
             "such as mem.triad that has one case, or a case's hash.",
         ),
     ],
-    host: Annotated[
-        str | None, typer.Option(help="The host, where jobs of several have the case.")
-    ] = None,
-    suite: Annotated[str | None, typer.Option(help="Only jobs of this suite.")] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only jobs from then on: 2026-11-20, or 3d ago."),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only jobs before then.")
-    ] = None,
+    host: OfHost = None,
+    suite: OfSuite = None,
+    since: Since = None,
+    until: Until = None,
     figure: Annotated[
         Figure,
         typer.Option(help="What the hardware does while left alone, or all work over all time."),

@@ -1,4 +1,4 @@
-"""Where commands that decide write what they found."""
+"""What the commands that decide have in common: which jobs count, and where the answer goes."""
 
 import io
 import sys
@@ -15,6 +15,13 @@ Output = Annotated[
     str | None,
     typer.Option(OPTION, metavar="FILE", help="Where to. Default, and -: standard output."),
 ]
+OfHost = Annotated[str | None, typer.Option("--host", help="Only jobs of this host.")]
+OfSuite = Annotated[str | None, typer.Option("--suite", help="Only jobs of this suite.")]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only jobs from then on: 2026-11-20, or 3d ago."),
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs before then.")]
 
 
 def write_text(output: str | None, write: Callable[[TextIO], None]) -> None:

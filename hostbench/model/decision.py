@@ -34,16 +34,15 @@ class FigureKind(StrEnum):
     DELIVERED = "delivered"
 
 
-class Change(StoredModel):
-    """How one figure of a case changed from side A to side B.
+class FigureChange(StoredModel):
+    """How one figure differs from side A to side B.
 
-    `ratio` is B over A, of the medians of the jobs in the metric's unit `value_a` and `value_b`;
-    `low` to `high` holds the true ratio with 95 % at least, each figure by itself; that it leaves
-    out 1 where nothing changed happens in 5 % of comparisons at most, all their figures together.
-    They are None where the spread between jobs is unknown. `margin`: `same` means that
-    the interval lies within this share of 1. `least_effect_ratio`: the least relative change that
-    is found in 95 of 100 such comparisons. `more`: how many more jobs on each side would decide,
-    None where none are needed or nobody can tell. `reason`: why nothing is decided, as a sentence.
+    `ratio` is B over A, of the medians in the metric's unit `value_a` and `value_b`; `low` to
+    `high` holds the true ratio with 95 % at least, each figure by itself; that it leaves out 1
+    where nothing changed happens in 5 % of comparisons at most, all their figures together. They
+    are None where the spread is unknown. `margin`: `same` means that the interval lies within this
+    share of 1, even where it leaves 1 out. `least_effect_ratio`: the least relative change that is
+    found in 95 of 100 such comparisons. `reason`: why nothing is decided, as a sentence.
     """
 
     word: Word
@@ -54,10 +53,17 @@ class Change(StoredModel):
     high: float | None = None
     margin: float
     least_effect_ratio: float | None = None
+    reason: str | None = None
+
+
+class Change(FigureChange):
+    """How a figure differs between two sets of jobs, those of `jobs_a` and `jobs_b` that have it.
+    `more`: how many more jobs on each side would decide, None where none are needed, or too many.
+    """
+
     jobs_a: int
     jobs_b: int
     more: int | None = None
-    reason: str | None = None
 
 
 class CaseChange(StoredModel):
@@ -171,19 +177,10 @@ class SettingTrial(StoredModel):
     delivered: float | None
 
 
-class SettingFigure(StoredModel):
-    """How one figure differs between the settings; fields as in Change, `blocks` it is from."""
+class SettingFigure(FigureChange):
+    """How a figure differs between two settings, in so many `blocks`."""
 
-    word: Word
-    value_a: float | None = None
-    value_b: float | None = None
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    margin: float
-    least_effect_ratio: float | None = None
     blocks: int
-    reason: str | None = None
 
 
 class SettingTest(StoredModel):
