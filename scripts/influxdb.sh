@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # influxdb.sh: builds the InfluxDB that compose.yaml names from its Go module, for tests, as
-# build/servers/influxd. Takes ten minutes of two CPUs, once a version: the program stays in the
+# build/influxdb/influxd. Takes ten minutes of two CPUs, once a version: the program stays in the
 # user's cache, where the next checkout finds it. Needs Go 1.25, Rust and pkg-config. Exit 3: it
 # cannot be built here; tests then take the distribution's 1.x.
 set -euo pipefail
@@ -11,7 +11,7 @@ version=$(sed -nE 's/.*influxdb:[^0-9]*([0-9]+\.[0-9]+\.[0-9]+)-.*/\1/p' compose
 module=github.com/influxdata/influxdb/v2
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/hostbench
 program=$cache/influxd-$version-$(uname -m)
-link=build/servers/influxd
+link=build/influxdb/influxd
 
 # In a shell of its own, and each step by hand: `step` runs it where a failure does not end a script.
 build() (
@@ -46,5 +46,5 @@ if [[ ! -x $program ]]; then
     flock 9
     [[ -x $program ]] || step "InfluxDB $version into $cache" build
 fi
-mkdir -p build/servers
+mkdir -p build/influxdb
 ln -sfn "$program" "$link"

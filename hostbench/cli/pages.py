@@ -8,8 +8,6 @@ from typing import Annotated, TextIO
 
 import typer
 
-from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
-
 OPTION, WHAT = "--output", "the output"
 Output = Annotated[
     str | None,
@@ -27,6 +25,8 @@ Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs befor
 def write_text(output: str | None, write: Callable[[TextIO], None]) -> None:
     """Has `write` write to the file, None or -: to standard output. Raises UsageError or
     ResourceError for a file that cannot be written."""
+    from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
+
     if output in (None, STANDARD_OUTPUT):
         write(sys.stdout)
         return

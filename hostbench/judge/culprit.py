@@ -28,7 +28,8 @@ def others_of(trial: TrialRecord) -> OthersEvent | None:
     busiest = tuple(one for one in others.busiest if not one.kernel)
     seen_s = sum(one.cpu_s for one in busiest)
     cpu_s = max(seen_s, others.user_s or 0.0) if others.unseen else seen_s
-    is_known = not others.unseen or busiest or others.user_s is not None
+    counted_s = others.user_s if others.unseen else others.cpu_s
+    is_known = bool(busiest) or counted_s is not None
     return others.model_copy(update={"busiest": busiest, "cpu_s": cpu_s if is_known else None})
 
 

@@ -118,7 +118,7 @@ def test_a_parameter_that_matters(command: Command) -> None:
 
 @pytest.mark.exhaustive
 def test_a_variable_that_matters(planted: Command) -> None:
-    ended = planted.run(*MOMENT, "--a-env", "PLANTED=1", "--b-env", "PLANTED=0.1")
+    ended = planted.run(*MOMENT, "--a-env", "PLANTED=1", "--b-env", "PLANTED=0.1", timeout_s=110)
     assert ended.code == ExitCode.WORSE, ended.errors
     assert ended.output.startswith("worse: B is worse than A (")
     assert "with PLANTED=0.1" in ended.output
@@ -346,7 +346,10 @@ BY_COMMAND = ("--a-command", ":", "--b-command", ":")
         (("--a", "isa=avx3"), "avx3"),
         (("--b", "nonsense=1"), "nonsense"),
         (("--a-env", "A B=1"), "--a-env 'A B=1' is not NAME=VALUE"),
-        (("--a", "threads=1", "--blocks", "7"), "--blocks '7' is not a whole number from 8 to 96"),
+        (
+            ("--a", "threads=1", "--blocks", "7"),
+            "--blocks '7' is not allowed: give a whole number from 8 to 96",
+        ),
         (("--a", "threads=1", "--margin", "90"), "--margin '90' is no share"),
         (("--a", "threads=1", "--command-timeout", "0"), "--command-timeout '0' is out of range"),
         (("--a", "threads=1", "--command-timeout", "inf"), "give above 0 to 3600"),

@@ -204,6 +204,7 @@ CALLS = [
     ("GET", "/jobs/20261120T174501Z-quick-3f2a/events"),
     ("GET", "/jobs/20261120T174501Z-quick-3f2a/result"),
     ("GET", "/jobs/20261120T174501Z-quick-3f2a/report"),
+    ("GET", "/compare"),
     ("GET", "/hosts"),
     ("POST", "/hosts"),
     ("GET", "/suites"),

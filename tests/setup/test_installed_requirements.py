@@ -57,6 +57,9 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], ExitCode], ...] = (
     ("report", ("latest", "--format=markdown"), ExitCode.OK),
     # One job on both sides: what two jobs of this host would say is not certain.
     ("compare", ("latest", "latest"), ExitCode.USAGE),
+    ("history", ("nothing",), ExitCode.USAGE),
+    ("baseline", ("list",), ExitCode.OK),
+    ("ab", ("--workload=cpu.clock", "--a=threads=1", "--blocks=7"), ExitCode.USAGE),
     ("doctor", (), ExitCode.OK),
     ("submit", ("quick",), ExitCode.UNREACHABLE),
     ("jobs", (), ExitCode.UNREACHABLE),

@@ -61,6 +61,7 @@ def start(
         (directory / secrets).mkdir()
         (directory / secrets / "authorization").touch()
         (directory / secrets / "keys").touch()
+        (directory / secrets / "host_keys").touch()
     return subprocess.run(
         [directory / "scripts/stack-up.sh"],
         env={"PATH": f"{directory}:/usr/bin:/bin"},

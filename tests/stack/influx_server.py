@@ -18,7 +18,7 @@ from tests.stack.ports import free_port
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = REPOSITORY / "build/servers/usr/bin/influxd"
 # Where it is not there it cannot be built here; scripts/influxdb.sh says why.
-SHIPPED_PROGRAM = REPOSITORY / "build/servers/influxd"
+SHIPPED_PROGRAM = REPOSITORY / "build/influxdb/influxd"
 START_S = 60.0
 STOP_S = 30.0
 DATABASE = "hostbench"
