@@ -98,6 +98,8 @@ def test_time_that_the_hypervisor_gives_to_others(
         assert found.value == pytest.approx(quiet, rel=CLOSE_RATIO[accelerator])
 
 
+# Where the host has no CPU for the guest, the stop can fall outside the trial.
+@pytest.mark.flaky(reruns=2)
 def test_a_guest_that_is_stopped_in_mid_trial(tmp_path: Path, accelerator: str) -> None:
     """For half as long as the trial takes: no clean slice holds any of that, and the trial counts
     all the same for no figure."""
