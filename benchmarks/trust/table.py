@@ -40,6 +40,8 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 # Of a normal value, to either side with 95 %.
 Z = 1.96
 CELL_LEAST_RATIO = 17 / 20
+# A cell of workload and disturbance with fewer figures says nothing of their spread.
+CELL_LEAST = 8
 Row = dict[str, Any]
 # Of the truth from a figure, in half-widths of its interval, and the interval's degrees of freedom.
 Distance = tuple[float, int]
@@ -175,9 +177,9 @@ def print_coverage(rows: Sequence[Row]) -> None:
     """What share of the intervals hold the truth, by class; of figures called clean or noisy."""
     print(
         "| class | figure, quiet | figure, planted | delivered | half-width / half the range "
-        "| half-width of 19 in 20, quiet |"
+        "| the same, delivered | half-width of 19 in 20, quiet |"
     )
-    print("|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|")
     for kind in kinds():
         own = of_class(rows, kind)
         called = [row for row in own if row["verdict"] in USABLE]
@@ -190,7 +192,11 @@ def print_coverage(rows: Sequence[Row]) -> None:
         ]
         widths = sorted(half_width_ratio(row) for row in quiet if row["low"])
         usual = f"{100 * widths[int(0.95 * len(widths))]:.1f} %"
-        print(f"| {kind} | {' | '.join(shares)} | {sharpness(own)} | {usual} |")
+        sharp = (
+            sharpness([row for row in own if row["plant"] == QUIET], "value", "low", "high"),
+            sharpness(own, "delivered", "delivered_low", "delivered_high"),
+        )
+        print(f"| {kind} | {' | '.join([*shares, *sharp])} | {usual} |")
 
 
 def print_poor_cells(rows: Sequence[Row]) -> None:
@@ -206,20 +212,30 @@ def print_poor_cells(rows: Sequence[Row]) -> None:
     print("Cells below 17 of 20:", "; ".join(poor) or "none")
 
 
-def sharpness(rows: Sequence[Row]) -> str:
-    """The median half-width of the quiet intervals over half the range that holds 95 % of the quiet
-    figures, the median over the workloads."""
+def sharpness(rows: Sequence[Row], figure: str, low: str, high: str) -> str:
+    """The median half-width of the intervals of a figure over half the range that holds 95 % of the
+    figures, each beside the median of its workload under its disturbance; the median over the
+    workloads."""
     ratios = []
-    for workload in {row["workload"] for row in rows}:
-        own = [row for row in rows if row["workload"] == workload and row["plant"] == QUIET]
-        own = [row for row in own if row["value"] and row["low"]]
-        if len(own) < 8:
-            continue
-        ordered = sorted(row["value"] for row in own)
-        cut = round(0.025 * len(ordered))
-        half = (ordered[-1 - cut] - ordered[cut]) / 2 / statistics.median(ordered)
-        widths = [half_width_ratio(row) for row in own]
-        ratios.append(statistics.median(widths) / half if half else 0.0)
+    for workload in dict.fromkeys(row["workload"] for row in rows):
+        off, widths = [], []
+        for plant in PLANTS:
+            cell = [
+                row
+                for row in rows
+                if (row["workload"], row["plant"]) == (workload, plant.name)
+                and row[figure]
+                and row[low]
+            ]
+            if len(cell) < CELL_LEAST:
+                continue
+            middle = statistics.median(row[figure] for row in cell)
+            off += [row[figure] / middle for row in cell]
+            widths += [(row[high] - row[low]) / 2 / row[figure] for row in cell]
+        off.sort()
+        cut = round(0.025 * len(off))
+        if off and (half := (off[-1 - cut] - off[cut]) / 2):
+            ratios.append(statistics.median(widths) / half)
     return f"{statistics.median(ratios):.2f}" if ratios else "-"
 
 
