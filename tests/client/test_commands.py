@@ -429,11 +429,11 @@ def _recorded(stack: Stack, job: str) -> list[tuple[str | None, dict[str, object
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.sampled(3)
 def test_who_stops_watching_does_not_stop_the_job(stack: Stack, signum: signal.Signals) -> None:
-    job = stack.submit(duration_s=1, trials=3)
+    job = stack.submit(duration_s=1, trials=5)
     process = stack.command.start("watch", job)
     assert process.stderr is not None
-    while "#1: " not in process.stderr.readline():
-        pass
+    while "#1: " not in (line := process.stderr.readline()):
+        assert line, "it ended before a second trial"
     process.send_signal(signum)
     ended = rest_of(process)
     assert ended.code == 128 + signum

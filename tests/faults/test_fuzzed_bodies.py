@@ -18,7 +18,7 @@ import pytest
 from tests.faults.stack import StackParts
 from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY
 
-SECONDS = float(os.environ.get("HOSTBENCH_API_FUZZ_S", "20"))
+SECONDS = float(os.environ.get("HOSTBENCH_API_FUZZ_S", "8"))
 SEED = int(os.environ.get("HOSTBENCH_API_FUZZ_SEED", "20261125"))
 MEMORY_MOST_KIB = 256 << 10
 BODY_BYTES_MOST = 1 << 20

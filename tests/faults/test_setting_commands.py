@@ -204,7 +204,7 @@ def test_a_restore_command_that_succeeds_the_second_time(command: Command, log: 
     once = (
         f"grep -q first {log.path} && {log.says('restored')} || {{ {log.says('first')}; exit 1; }}"
     )
-    ended = command.run(*MOMENT, *log.options(restore=once))
+    ended = command.run(*MOMENT, *log.options(b="exit 5", restore=once))
     assert ended.code != ExitCode.NOT_RESTORED
     assert log.words()[-2:] == ["first", "restored"]
 
