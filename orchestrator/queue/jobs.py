@@ -170,12 +170,13 @@ class JobStore:
         answer = self._run("put_back", job.id, job.fence, reason, *held)
         return cast(Literal["queued", "cancelled", "gone"], answer)
 
-    def publish(self, messages: Iterable[tuple[str, str]]) -> None:
-        """Live events, (job, event) each: listeners get them, they are not kept."""
+    def publish(self, messages: Iterable[tuple[str, str]]) -> bool:
+        """Publish live events, (job, event) each, which are not kept; return whether anybody
+        listens."""
         with self._redis.pipeline(transaction=False) as pipeline:
             for job_id, event in messages:
                 pipeline.publish(key("live", job_id), f" {event}")
-            pipeline.execute()
+            return any(pipeline.execute())
 
     # ---- from outside ----
 

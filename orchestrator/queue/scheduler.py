@@ -20,8 +20,10 @@ SILENCE_S = 15.0
 RETRY_S = 1.0
 WAKE, CANCEL = key("wake"), key("cancel")
 log = structlog.get_logger()
-# The scheduler looks this often also in case a wake-up message was lost.
 TICK_S = LOOK_S
+# Whatever lets a job start publishes a wake-up message. The queue is also looked at this often, in
+# case a message was lost, and no more often: a trial may be running.
+UNASKED_S = 5.0
 FORGET_EVERY_S = 60.0
 # One thread a job.
 JOBS_MOST = 64
@@ -115,6 +117,7 @@ class Scheduler:
         self._away = False
         self._signs = SignWatch()
         self._reap_at_s = 0.0
+        self._dispatch_at_s = 0.0
         self._forget_at_s = 0.0
         self._bounded = False
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
@@ -146,14 +149,19 @@ class Scheduler:
         repeat_while(self._step, lambda: not self._closed)
 
     def _step(self) -> None:
-        self._wake.clear()
+        if self._wake.is_set():
+            self._wake.clear()
+            self._dispatch_at_s = 0.0
         try:
             if time.monotonic() >= self._reap_at_s:
                 self._clear_up()
                 self._reap_at_s = time.monotonic() + TICK_S
-            self._dispatch()
+            if time.monotonic() >= self._dispatch_at_s:
+                self._dispatch()
+                self._dispatch_at_s = time.monotonic() + UNASKED_S
             self._note_away(None)
         except RedisError as error:
+            self._dispatch_at_s = 0.0
             self._note_away(error)
             time.sleep(TICK_S)
         self._wake.wait(TICK_S)
