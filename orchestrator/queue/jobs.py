@@ -38,6 +38,9 @@ FORGET_SHARE, REFUSE_SHARE = 0.5, 0.8
 # Of a Redis without maxmemory.
 FORGET_BYTES = 200 << 20
 
+# The reason of a queued job while results find no room; /healthz has the figures.
+NO_ROOM = "the volume of results is full; free space there (see /healthz), and this job starts"
+
 Lease = Literal["held", "cancel", "gone"]
 
 
@@ -106,9 +109,10 @@ class JobStore:
             return None
         return Enqueued("known" if before == _digest(body) else "other", job_id)
 
-    def dispatch(self, owner: str, most: int) -> list[StartedJob]:
-        """Starts every job whose time has come, `most` at most; they hold leases then."""
-        answer = self._run("dispatch", owner, most)
+    def dispatch(self, owner: str, most: int, *, has_room: bool = True) -> list[StartedJob]:
+        """Start every job whose time has come, `most` at most; they hold leases then. Without room
+        for results none is started, and the first of each queue get the reason."""
+        answer = self._run("dispatch", owner, most, NO_ROOM, int(not has_room))
         return [
             StartedJob(job_id, int(fence), owner, int(waited_us) / MICROSECONDS)
             for job_id, fence, waited_us in answer

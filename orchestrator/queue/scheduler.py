@@ -103,15 +103,18 @@ class Scheduler:
         running: Callable[[], int],
         start_job: Callable[[StartedJob, float], bool],
         on_reaped: Callable[[str, StackState], None],
+        has_room: Callable[[], bool] = lambda: True,
     ) -> None:
         """`owner` names this orchestrator. `running`: how many jobs run here. `start_job` takes a
         job and when its leases were requested, by `keeper.now_s`; False: it could not, and the job
-        is queued again. `on_reaped` is called with each job whose leases expired."""
+        is queued again. `on_reaped` is called with each job whose leases expired. `has_room`:
+        whether results find room; without it no job is started, for each would fail."""
         self._store = store
         self._owner = owner
         self._running = running
         self._start_job = start_job
         self._on_reaped = on_reaped
+        self._has_room = has_room
         self._wake = threading.Event()
         self._closed = False
         self._away = False
@@ -172,7 +175,7 @@ class Scheduler:
             return
         requested_s = now_s()
         started = True
-        for job in self._store.dispatch(self._owner, room):
+        for job in self._store.dispatch(self._owner, room, has_room=self._has_room()):
             log.info("job_started", job=job.id, fence=job.fence, waited_s=round(job.dispatch_s, 4))
             started &= self._start_job(job, requested_s)
         if not started:

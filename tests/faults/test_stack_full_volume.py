@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.exitcode import ExitCode
+from orchestrator.queue.jobs import NO_ROOM
 from tests.faults.command import Command
 from tests.faults.small_volume import fill, small_volume
-from tests.faults.stack import StackParts
+from tests.faults.stack import SHORT, StackParts
 from tests.patience import wait_until
 from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
 
@@ -51,6 +52,7 @@ def test_a_full_volume_of_results(
     client = orchestrator.client
     job = orchestrator.submit(**SOME_SECONDS)
     parts.service("bench-1").wait_for_program()
+    queued = orchestrator.submit(**SHORT)
     filling = fill(parts.results, left_bytes)
 
     # Nothing new is accepted, and the caller learns what to do.
@@ -77,11 +79,16 @@ def test_a_full_volume_of_results(
     resumed = client.post(f"/jobs/{job}/resume")
     assert (resumed.status_code, resumed.json()["code"]) == (507, "results_full")
 
+    # What was accepted before waits, with the reason: a queue does not burn.
+    waiting = wait_until(lambda: orchestrator.job(queued)["reason"] == NO_ROOM)
+    assert waiting and orchestrator.job(queued)["state"] == "queued"
+
     # With room again it goes on, and measures what is not in its journal.
     if file == "result.json":
         assert len(parts.trials(job)) == 1
     filling.unlink()
     wait_until(lambda: health(orchestrator)["status"] == "ok")
+    assert orchestrator.wait_for(queued)["state"] == "succeeded"
     assert client.post(f"/jobs/{job}/resume").status_code == 202
     assert orchestrator.wait_for(job)["state"] == "succeeded"
     assert orchestrator.result(job)["job"]["state"] == "succeeded"
