@@ -208,12 +208,14 @@ class JobStore:
         """Drop what ended long ago, and the oldest ended jobs while Redis uses too much memory;
         return how many jobs."""
         kept_us = int(ENDED_KEPT_S * MICROSECONDS)
-        dropped = 0
+        dropped = kept = 0
         while True:
             pressed = int(_is_pressed(self.memory()))
-            batch = cast(int, self._run("forget", kept_us, ENDED_MOST, FORGET_BATCH, pressed))
-            dropped += batch
-            if batch < FORGET_BATCH:
+            limits = (kept_us, ENDED_MOST, FORGET_BATCH, pressed)
+            gone, seen = cast(list[int], self._run("forget", *limits, kept))
+            dropped += gone
+            kept += seen - gone
+            if seen < FORGET_BATCH:
                 return dropped
 
     def bound_ended(self) -> None:

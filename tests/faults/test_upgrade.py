@@ -122,6 +122,7 @@ def test_the_volumes_of_the_version_before_start_with_all_results(
             old.wait_for(running, "running")
             queued = old.submit(**SHORT)
             volumes.wait_for_points(old)
+            old.stop()  # before the services, as Compose does
         volumes.restart()
         with volumes.version("now", None) as new:
             # All results are there, and what was queued is measured.
