@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hostbench.model.jobs import StackState
 from hostbench.results.store import ResultsStore
 from orchestrator.influx.reindex import run as reindex
 from tests.faults.stack import SHORT, SHORT_THEN_LONG
@@ -35,7 +36,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources = tmp_path_factory.mktemp("before")
     packed = subprocess.run([*git, "archive", BEFORE], check=True, capture_output=True).stdout
     subprocess.run(["tar", "--extract", "--directory", sources], input=packed, check=True)
-    made = ["make", "--directory", sources, "OPENBLAS=none", "build/release/cpu-bench"]
+    made = ["make", "--directory", str(sources), "OPENBLAS=none", "build/release/cpu-bench"]
     ended = subprocess.run(made, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return sources
@@ -115,11 +116,11 @@ def test_the_volumes_of_the_version_before_start_with_all_results(
                 assert old.wait_for(job)["state"] == "succeeded"
             measured = {job: figures(old.result(job)) for job in done}
             cancelled = old.submit(**SHORT_THEN_LONG)
-            old.wait_for(cancelled, "running")
+            old.wait_for(cancelled, StackState.RUNNING)
             old.client.delete(f"/jobs/{cancelled}").raise_for_status()
             assert old.wait_for(cancelled)["state"] == "cancelled"
             running = old.submit(**SHORT_THEN_LONG)
-            old.wait_for(running, "running")
+            old.wait_for(running, StackState.RUNNING)
             queued = old.submit(**SHORT)
             volumes.wait_for_points(old)
             old.stop()  # before the services, as Compose does
@@ -136,7 +137,7 @@ def test_the_volumes_of_the_version_before_start_with_all_results(
                     assert new.client.get(f"/jobs/{job}/{path}").status_code == 200, path
             # What ran can be resumed.
             assert new.client.post(f"/jobs/{running}/resume").status_code == 202
-            new.wait_for(running, "running")
+            new.wait_for(running, StackState.RUNNING)
             new.client.delete(f"/jobs/{running}").raise_for_status()
             assert new.wait_for(running)["state"] == "cancelled"
             volumes.wait_for_points(new)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 
+from hostbench.model.jobs import StackState
 from orchestrator.queue.scheduler import TICK_S, UNASKED_S
 from orchestrator.run.events import UNHEARD_S
 from tests.faults.stack import SHORT_THEN_LONG, StackParts
@@ -34,7 +35,7 @@ def test_a_trial_is_not_disturbed_by_the_queue(stack: StackParts) -> None:
     orchestrator = stack.orchestrator()
     service = stack.host(orchestrator)
     job = orchestrator.submit(**SHORT_THEN_LONG)
-    orchestrator.wait_for(job, "running")
+    orchestrator.wait_for(job, StackState.RUNNING)
     wait_until(lambda: len(stack.trials(job)) == 1)
     service.wait_for_program()
     service.make_programs_yield()
@@ -53,7 +54,7 @@ def test_who_begins_to_listen_hears_every_sample_from_then_on(stack: StackParts)
     orchestrator = stack.orchestrator()
     service = stack.host(orchestrator)
     job = orchestrator.submit(**SHORT_THEN_LONG)
-    orchestrator.wait_for(job, "running")
+    orchestrator.wait_for(job, StackState.RUNNING)
     wait_until(lambda: len(stack.trials(job)) == 1)
     service.wait_for_program()
     service.make_programs_yield()
