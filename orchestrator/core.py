@@ -91,7 +91,12 @@ class Orchestrator:
         )
         owner = secrets.token_hex(8)
         self._scheduler = Scheduler(
-            self.jobs, owner, lambda: self._keeper.count, self._start_job, self._keep_reaped
+            self.jobs,
+            owner,
+            lambda: self._keeper.count,
+            self._start_job,
+            self._keep_reaped,
+            lambda: self.archive.refusal() is None,
         )
         self._listener = Listener(
             connect(url, password),

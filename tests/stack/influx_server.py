@@ -249,3 +249,8 @@ class ShippedInflux(InfluxServer):
     @property
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Token {self.admin_password}"}
+
+
+def newest_influx(root: Path) -> InfluxServer:
+    """One of the version that compose.yaml names where that is built, else of 1.x."""
+    return ShippedInflux(root) if SHIPPED_PROGRAM.exists() else InfluxServer(root)
