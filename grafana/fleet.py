@@ -56,7 +56,7 @@ CHANGE_COLUMNS = {
     "low": "at least",
     "high": "at most",
     "job": "first job after it",
-    "text": "what else changed there",
+    "text": "what changed there",
 }
 FIGURE_COLUMNS = {
     "host": "host",
@@ -222,7 +222,7 @@ def _changes() -> table.Panel:
         .override_by_name("at most", number(RATIO, 3))
         .override_by_name("first job after it", JOB)
         .override_by_name(
-            "what else changed there", [prop("custom.minWidth", 300), prop("custom.inspect", True)]
+            "what changed there", [prop("custom.minWidth", 300), prop("custom.inspect", True)]
         )
     )
     return sorted_by(panel, "from", descending=True)

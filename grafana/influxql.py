@@ -51,7 +51,8 @@ class Query(Dataquery, Builder[Dataquery]):
 
 @dataclass(frozen=True)
 class Annotations(Dataquery, Builder[Dataquery]):
-    """One query of marks on all charts of a board; its field `text` is what they say."""
+    """One query of marks on all charts of a board: its field `text` is what they say, and the other
+    one stands above that, since Grafana takes what no option names for the title."""
 
     text: str
     name: str

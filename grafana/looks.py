@@ -176,7 +176,7 @@ def change_marks(condition: str) -> list[builders.AnnotationQuery]:
         .icon_color(shade)
         .target(
             Annotations(
-                f'SELECT "text" {MARKED} AND {condition} AND {equals("word", word)}',
+                f'SELECT "text", "title" {MARKED} AND {condition} AND {equals("word", word)}',
                 f"changes: {word}",
             )
         )

@@ -212,9 +212,9 @@ def decision_points(document: ResultDocument, decided: JobDecisions) -> Iterator
             **CaseTags(case.case, case.workload, planned_label(case)).tags,
         }
         title = f"{case.workload} {planned_label(case)}".strip()
-        time_ms = milliseconds(case.trials[0].time_unix_s)
         fields = {"job": job.job, "title": title, **_decided(figure)}
-        yield Point("decision", {**tags, "suite": job.suite}, fields, time_ms)
+        began_ms = milliseconds(document.job.created_unix_s)
+        yield Point("decision", {**tags, "suite": job.suite}, fields, began_ms)
         changes = {change.job: change for change in figure.history.changes}
         for point in figure.history.points:
             change = changes.get(point.job)
@@ -256,7 +256,7 @@ def _of_usual(check: FigureCheck) -> float | None:
 
 def _change_fields(change: ChangePoint, title: str) -> dict[str, float | str]:
     low, high = relative(change.low).removesuffix(" %"), relative(change.high)
-    parts = [f"{title}: {change.word} {relative(change.ratio)} ({low} to {high})"]
+    parts = [f"{change.word} {relative(change.ratio)} ({low} to {high})"]
     parts += [fact_change(fact) for fact in change.facts]
     return {
         "word": change.word.value,

@@ -167,7 +167,8 @@ def test_marks_stand_where_figures_changed(fleet: Fleet, influx: InfluxClient) -
         first = sorted(time for job, time in began.items() if job in names(fleet, host))[BEFORE]
         for mark in found:
             assert abs(mark["time"] - first) <= 2 * DAY_MS
-            assert mark["text"].startswith("cpu.fma ") and f": {word} {sign}" in mark["text"]
+            assert mark["title"].startswith("cpu.fma ")
+            assert mark["text"].startswith(f"{word} {sign}")
         assert not marks["hostbench-mem", f"changes: {word}"]
 
 
