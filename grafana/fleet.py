@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from grafana_foundation_sdk.builders import stat, table, timeseries
+from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as models
 
@@ -80,7 +80,7 @@ FIGURES = ", ".join(f'"{name}"' for name in FIGURE_COLUMNS if name not in ("host
 NOTHING = "Nothing was decided in the chosen time."
 
 
-def fleet() -> models.Dashboard:
+def fleet() -> dashboard.Dashboard:
     """The board."""
     found = board(
         "hostbench-fleet",

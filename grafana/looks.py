@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common, dashboard
 
 from grafana.influxql import MARKED, PRIMARY, Annotations, equals, one_of, source
@@ -164,7 +165,7 @@ def board(uid: str, title: str, description: str, since: str) -> builders.Dashbo
     )
 
 
-def change_marks(condition: str) -> list[builders.AnnotationQuery]:
+def change_marks(condition: str) -> list[Builder[dashboard.AnnotationQuery]]:
     """Marks where figures of the chosen hosts and workloads changed; `condition`: those of a
     board."""
     shades = {Word.WORSE: WORSE_COLOUR, Word.BETTER: BETTER_COLOUR}

@@ -224,26 +224,28 @@ def decision_points(document: ResultDocument, decided: JobDecisions) -> Iterator
 
 def _decided(figure: FigureDecision) -> dict[str, float | str]:
     check, history = figure.check, figure.history
-    newest = history.changes[-1] if history.changes else None
+    numbers: dict[str, float | int | None] = {
+        "value": check.value,
+        "jobs": len(history.points),
+        "least_effect": history.least_effect_ratio,
+        "hosts": check.hosts,
+        "expected": check.expected,
+        "usual": check.usual,
+        "of_usual": _of_usual(check),
+    }
+    if history.changes:
+        newest = history.changes[-1]
+        numbers |= {
+            "ratio": newest.ratio,
+            "low": newest.low,
+            "high": newest.high,
+            "since_ms": milliseconds(newest.created_unix_s),
+        }
     return {
         "change": history.word.value,
         "baseline": check.word.value,
         "unit": check.unit,
-        **_known(
-            {
-                "value": check.value,
-                "jobs": len(history.points),
-                "least_effect": history.least_effect_ratio,
-                "ratio": newest and newest.ratio,
-                "low": newest and newest.low,
-                "high": newest and newest.high,
-                "since_ms": newest and milliseconds(newest.created_unix_s),
-                "hosts": check.hosts,
-                "expected": check.expected,
-                "usual": check.usual,
-                "of_usual": _of_usual(check),
-            }
-        ),
+        **_known(numbers),
     }
 
 

@@ -40,7 +40,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[JobDeci
     return root, said
 
 
-def test_a_change_is_seen_from_its_third_job_on(slower: tuple[Path, list[JobDecisions]]) -> None:
+def test_a_change_is_seen_after_a_few_jobs(slower: tuple[Path, list[JobDecisions]]) -> None:
     _, said = slower
     words = [{one.history.word for one in each.figures} for each in said]
     assert words[:11] == [{Word.UNDECIDED}] * 11
