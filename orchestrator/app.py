@@ -17,7 +17,7 @@ from hostbench.web.audit import LOOKS, Audit
 from hostbench.web.body import BodyLimit, describe_bodies
 from hostbench.web.keys import Caller, KeyRing, NamedKeys, OwnKey, Role, requires
 from hostbench.web.problem import Problem, install_problem_handlers
-from orchestrator.api import compare, events, hosts, jobs, results, state, suites
+from orchestrator.api import decisions, events, hosts, jobs, results, state, suites
 from orchestrator.core import Orchestrator
 from orchestrator.settings import Settings
 
@@ -75,7 +75,7 @@ def _add_calls(app: FastAPI, ring: KeyRing) -> None:
     async def user(request: Request) -> None:
         await (looks if request.method in LOOKS else changes)(request)
 
-    for module in (jobs, events, results, compare, hosts, suites, state):
+    for module in (jobs, events, results, decisions, hosts, suites, state):
         app.include_router(module.router, dependencies=[Depends(user)])
     in_browsers = requires(ring, Role.VIEWER, Role.OPERATOR, in_browsers=True)
     app.include_router(results.pages, dependencies=[Depends(in_browsers)])

@@ -86,6 +86,7 @@ class Orchestrator:
                 keeper=self._keeper,
                 live=self._live,
                 outbox=self.points.outbox if self.points else None,
+                decider=self.decider,
                 meter=control_plane_meter(quick),
             )
         )

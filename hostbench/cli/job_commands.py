@@ -167,6 +167,15 @@ def job_id(server: Orchestrator, text: str) -> str:
     return text
 
 
+def only_host(server: Orchestrator) -> str:
+    """The host that is meant where none is named. Raises UsageError."""
+    names = [host.name for host in server.hosts().hosts]
+    if len(names) != 1:
+        known = listing(names) if names else "a name that hostbench jobs shows"
+        raise UsageError(f"{server.url} has {len(names)} hosts; choose one with --host: {known}")
+    return names[0]
+
+
 def state_filter(text: str | None) -> StackState | None:
     """The state called `text`. Raises UsageError."""
     if text is None:

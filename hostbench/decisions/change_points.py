@@ -8,18 +8,16 @@ Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data",
 nothing changes and the values are exchangeable, at most 5 of 100 series are said to change.
 """
 
+import itertools
 import math
 import operator
 import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
 
 # A single strange job, or two, is no change.
 SEGMENT_LEAST = 3
-# With seven every order of the values is too frequent.
-SERIES_LEAST = 8
 # Of the orders of a whole series; a part of it has a part of the error rate, and so needs more.
 ORDERS = 500
 # Equal statistics differ in their last digits.
@@ -40,6 +38,17 @@ class Split:
     quantile: float
 
 
+def series_least(confidence: float) -> int:
+    """How many values it takes to tell: of fewer even the order that is sorted best is too
+    frequent. With a confidence of 95 % it is eight, of a tenth of that error rate twelve."""
+    return next(n for n in itertools.count(2 * SEGMENT_LEAST) if _rarest(n) <= 1 - confidence)
+
+
+def _rarest(length: int) -> float:
+    """How often values in an order drawn at random are sorted best, with its mirror image."""
+    return 2 / math.comb(length, length // 2)
+
+
 def change_points(values: Sequence[float], *, confidence: float, seed: str = "") -> list[Split]:
     """The changes of a series, the first one first; `seed`: the same series, the same answer."""
     search = _Search(values, confidence, random.Random(seed))  # noqa: S311
@@ -57,7 +66,9 @@ def spread_and_quantile(
     """The standard deviation of a series around its means between the changes, and the quantile of
     the largest statistic over all splits of a series without one."""
     ends = [0, *(split.after for split in splits), len(values)]
-    residuals = [one for begin, end in pairwise(ends) for one in _centred(values[begin:end])]
+    residuals = [
+        one for begin, end in itertools.pairwise(ends) for one in _centred(values[begin:end])
+    ]
     degrees = len(values) - len(ends) + 1
     spread = math.sqrt(_squares(residuals) / degrees)
     return spread, _quantile(residuals, confidence, random.Random(seed))  # noqa: S311
@@ -73,11 +84,10 @@ class _Search:
         """The changes between two places, in order. Each part of the series has its share of the
         error rate, so that all parts without a change have no more than it together."""
         length = end - begin
-        if length < SERIES_LEAST:
+        if length < 2 * SEGMENT_LEAST:
             return []
         share = length / len(self._values)
-        # The series that is sorted best is as rare as this, with its mirror image.
-        if 2 / math.comb(length, length // 2) > (1 - self._confidence) * share:
+        if _rarest(length) > (1 - self._confidence) * share:
             return []
         values = _centred(self._values[begin:end])
         if not self._is_change(values, share):
@@ -144,7 +154,11 @@ def _weights(length: int) -> list[float]:
 
 def _explained(values: Sequence[float], weights: Sequence[float]) -> "map[float]":
     """The sum of squares that each split explains, of values whose mean is 0."""
-    sums = list(islice(accumulate(values), SEGMENT_LEAST - 1, len(values) - SEGMENT_LEAST))
+    sums = list(
+        itertools.islice(
+            itertools.accumulate(values), SEGMENT_LEAST - 1, len(values) - SEGMENT_LEAST
+        )
+    )
     return map(operator.mul, map(operator.mul, sums, sums), weights)
 
 

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from hostbench.base.units import bound, human, percent, plural
-from hostbench.decisions.change_points import SERIES_LEAST
+from hostbench.decisions.change_points import series_least
 from hostbench.decisions.words import relative, values_words
-from hostbench.model.decision import ChangePoint, FactDifference, FigureKind, History, Word
+from hostbench.model.decision import (
+    ChangePoint,
+    FactDifference,
+    FigureKind,
+    History,
+    HostHistory,
+    Word,
+)
 
 JOBS_NAMED = 3
 
@@ -21,7 +28,8 @@ def history_headline(history: History) -> str:
     jobs = plural(len(history.points), "job")
     start = f"{history.title} on {history.host}, {jobs}, {history.kind}"
     if history.word is Word.UNDECIDED:
-        return f"{start}: undecided, since changes are told from {SERIES_LEAST} jobs on."
+        least = series_least(history.confidence)
+        return f"{start}: undecided, since changes are told from {least} jobs on."
     if not history.changes:
         return f"{start}: no change found."
     return f"{start}: changed {_times(len(history.changes))}."
@@ -49,7 +57,7 @@ def fact_change(difference: FactDifference) -> str:
 
 
 def history_remarks(history: History) -> Iterator[str]:
-    """What would have been seen, what is missing, and how often such words are wrong."""
+    """What would have been seen, and what is missing."""
     if history.least_effect_ratio is not None and history.least_effect_jobs is not None:
         yield (
             f"A change of {percent(history.least_effect_ratio)} with {history.least_effect_jobs} "
@@ -65,10 +73,20 @@ def history_remarks(history: History) -> Iterator[str]:
             f"{', '.join(went_back[:JOBS_NAMED])}{others}: the jobs are in the order of their "
             "times, which may not be that in which they were measured."
         )
-    if history.points:
-        other = next(kind for kind in FigureKind if kind is not history.kind)
-        yield (
-            f"Where nothing changed, at most {bound(round(1 - history.confidence, 3))} of such "
-            f"histories show a change. The {other} figure has a history of its own: "
-            f"--figure {other}."
-        )
+
+
+def error_sentences(found: HostHistory) -> Iterator[str]:
+    """How often such words are wrong, and what else could be asked."""
+    told = [history for history in found.histories if history.points]
+    if not told:
+        return
+    error = bound(round(1 - found.confidence, 3))
+    kinds = {history.kind for history in told}
+    what = "such histories show a change"
+    if len(found.histories) > 1:
+        what = f"such answers, of {len(found.histories)} histories together, show a change"
+    other = ""
+    if len(kinds) == 1:
+        left = next(kind for kind in FigureKind if kind not in kinds)
+        other = f" The {left} figure has a history of its own: --figure {left}."
+    yield f"Where nothing changed, at most {error} of {what}.{other}"

@@ -6,7 +6,7 @@ from hostbench.base.units import bound, human, percent, plural
 from hostbench.model.baseline import (
     TOLERANCE_CONFIDENCE,
     TOLERANCE_COVERAGE,
-    Baseline,
+    BaselineFile,
     FigureCheck,
     HostCheck,
     HostWord,
@@ -99,10 +99,11 @@ def headline(check: HostCheck) -> str:
     )
 
 
-def baseline_sentences(baseline: Baseline, name: str) -> Iterator[str]:
-    """A baseline in short: its model, and how many hosts and jobs it knows."""
-    jobs = sum(len(host.jobs) for host in baseline.hosts.values())
-    yield (
-        f"{name}: {plural(len(baseline.hosts), 'host')}, {plural(jobs, 'job')}, "
-        f"{plural(len(baseline.cases), 'case')} of {baseline.key.words}"
+def baseline_words(one: BaselineFile) -> str:
+    """A baseline in short, or why it is not used."""
+    if one.key is None:
+        return one.error or ""
+    return (
+        f"{one.file}: {plural(one.hosts, 'host')}, {plural(one.jobs, 'job')}, "
+        f"{plural(one.cases, 'case')} of {one.key.words}"
     )

@@ -277,3 +277,13 @@ class History(StoredModel):
     clock_went_back: tuple[str, ...] = ()
     points: tuple[HistoryPoint, ...] = ()
     changes: tuple[ChangePoint, ...] = ()
+
+
+class HostHistory(StoredModel):
+    """The histories of one case of a host, or of all its headline cases, each with its share of the
+    error rate: where nothing changed, at most 5 of 100 such answers show a change in any of them.
+    """
+
+    host: str
+    confidence: float = COMPARISON_CONFIDENCE
+    histories: tuple[History, ...]

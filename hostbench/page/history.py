@@ -6,12 +6,13 @@ import statistics
 from hostbench.base.units import human, percent, plural
 from hostbench.decisions.history_words import (
     day,
+    error_sentences,
     fact_change,
     history_headline,
     history_remarks,
 )
 from hostbench.decisions.words import relative
-from hostbench.model.decision import ChangePoint, History
+from hostbench.model.decision import ChangePoint, History, HostHistory
 from hostbench.report.content import (
     Block,
     Bullets,
@@ -35,7 +36,8 @@ def history_report(history: History) -> Report:
     sections = [Section("time", "Over time", _over_time(history))]
     if history.changes:
         sections.append(Section("changes", "What changed", _changes(history)))
-    remarks = Bullets(tuple(history_remarks(history)))
+    alone = HostHistory(host=history.host, histories=(history,))
+    remarks = Bullets((*history_remarks(history), *error_sentences(alone)))
     if remarks.items:
         sections.append(Section("sure", "How sure this is", (remarks,)))
     return Report(

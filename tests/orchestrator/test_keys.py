@@ -51,7 +51,7 @@ def test_keys_with_names_and_roles(tmp_path: Path, orchestrator: OrchestratorPro
 
     ann, bob = (make_key(tmp_path, *one) for one in (("ann", "viewer"), ("bob", "operator")))
     # A viewer looks and changes nothing.
-    for path in ("/jobs", "/hosts", "/metrics", "/openapi.json"):
+    for path in ("/jobs", "/hosts", "/baselines", "/metrics", "/openapi.json"):
         assert call(ann, "GET", path).status_code == 200, path
     refused = call(ann, "POST", "/jobs", json=SHORT_THEN_LONG)
     assert refused.status_code == 403 and refused.json()["code"] == "forbidden"

@@ -30,7 +30,16 @@ def test_a_job_that_cannot_be_started_is_queued_again(
     keeper = Keeper(store.renew)
     runner = Runner(
         Surroundings(
-            store, hosts, UNUSED, UNUSED, UNUSED, keeper, UNUSED, outbox=None, meter=UNUSED
+            store,
+            hosts,
+            UNUSED,
+            UNUSED,
+            UNUSED,
+            keeper,
+            UNUSED,
+            outbox=None,
+            decider=UNUSED,
+            meter=UNUSED,
         )
     )
 
