@@ -21,7 +21,7 @@ def history_headline(history: History) -> str:
     jobs = plural(len(history.points), "job")
     start = f"{history.title} on {history.host}, {jobs}, {history.kind}"
     if history.word is Word.UNDECIDED:
-        return f"{start}: undecided, since changes are told from {SERIES_LEAST} jobs on."
+        return f"{start}: undecided: to find a change takes {SERIES_LEAST} jobs."
     if not history.changes:
         return f"{start}: no change found."
     return f"{start}: changed {_times(len(history.changes))}."
@@ -38,7 +38,7 @@ def change_sentence(change: ChangePoint, unit: str) -> str:
     return (
         f"{day(change.created_unix_s)} {change.word} {relative(change.ratio)} ({low} to {high}): "
         f"{before} in {plural(change.jobs_before, 'job')} before, {after} in {change.jobs_after} "
-        f"from {change.job} on; at least {percent(change.least_effect_ratio)} would have been seen"
+        f"from {change.job} on; changes from {percent(change.least_effect_ratio)} on would show"
     )
 
 
@@ -52,8 +52,8 @@ def history_remarks(history: History) -> Iterator[str]:
     """What would have been seen, what is missing, and how often such words are wrong."""
     if history.least_effect_ratio is not None and history.least_effect_jobs is not None:
         yield (
-            f"A change of {percent(history.least_effect_ratio)} with {history.least_effect_jobs} "
-            "jobs on each side would have been seen."
+            f"Changes from {percent(history.least_effect_ratio)} on would show, with "
+            f"{history.least_effect_jobs} jobs on each side."
         )
     for why in history.left_out:
         yield f"{why}."
@@ -61,14 +61,13 @@ def history_remarks(history: History) -> Iterator[str]:
         more = len(went_back) - JOBS_NAMED
         others = f" and {more} others" if more > 0 else ""
         yield (
-            "The clock of the host went backwards before "
-            f"{', '.join(went_back[:JOBS_NAMED])}{others}: the jobs are in the order of their "
-            "times, which may not be that in which they were measured."
+            f"The clock of the host was set back before {', '.join(went_back[:JOBS_NAMED])}"
+            f"{others}: the jobs stand in the order of their time stamps, which may not be the "
+            "order in which they were measured."
         )
     if history.points:
         other = next(kind for kind in FigureKind if kind is not history.kind)
         yield (
-            f"Where nothing changed, at most {bound(round(1 - history.confidence, 3))} of such "
-            f"histories show a change. The {other} figure has a history of its own: "
-            f"--figure {other}."
+            f"Error rate: where nothing changed, at most {bound(round(1 - history.confidence, 3))} "
+            f"of histories show a change. The {other} figure: --figure {other}."
         )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import human, percent
-from hostbench.judge.clock import clock_words, share_of_limit
 from hostbench.model.registry import subsystems
 from hostbench.model.result import CaseResult, Condition, ConditionState, Verdict
 
@@ -117,38 +116,22 @@ def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
     )
 
 
-def condition_words(condition: Condition | None) -> str:
+def condition_words(condition: Condition | None, *, culprit: bool = True) -> str:
     """`quiet`; `shared, 48.2 % (stress-ng, pid 12)`."""
     if condition is None:
         return "unknown"
     if condition.share is None:
         return str(condition.state)
+    words = f"{condition.state}, {percent(condition.share)}"
+    if not culprit or condition.culprit is None:
+        return words
     perhaps = "" if condition.is_sure else "most likely "
-    culprit = f" ({perhaps}{condition.culprit})" if condition.culprit else ""
-    return f"{condition.state}, {percent(condition.share)}{culprit}"
-
-
-def line_words(line: SubsystemLine) -> str:
-    """`cpu: 1.45 Top/s ± 0.4 % (add_sub int8), 99.1 % of its limit; delivered ≥ 41 %; host
-    shared, 48.2 % (stress-ng, pid 12); 2 noisy, 18 clean`."""
-    parts = []
-    if line.headline is not None:
-        share, clock = share_of_limit(line.headline), clock_words(line.headline)
-        of_limit = "" if share is None else f", {percent(share)} of its limit"
-        of_limit += f" ({clock})" if clock else ""
-        parts.append(
-            f"{line.figure} ({line.headline.title.removeprefix(line.subsystem + '.')}){of_limit}"
-        )
-    if line.delivered_ratio is not None:
-        parts.append(f"delivered ≥ {percent(line.delivered_ratio)}")
-    if line.condition is not None:
-        is_quiet = line.condition.state is ConditionState.QUIET
-        parts.append("quiet" if is_quiet else f"host {condition_words(line.condition)}")
-    return f"{line.subsystem}: {'; '.join([*parts, line.verdict_counts])}"
+    return f"{words} ({perhaps}{condition.culprit})"
 
 
 def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
-    """Who took what was not delivered; None where all but 3 % was. Naive workloads are left out."""
+    """How much of the figures was delivered; None where all but 3 % was. Naive workloads are left
+    out."""
     short = [
         (case.delivered_ratio, case)
         for case in cases
@@ -159,13 +142,10 @@ def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
     if not short:
         return None
     least, worst = min(short, key=lambda one: one[0])
-    host = "what took the rest is unknown"
-    if worst.condition is not None and worst.condition.share is not None:
-        host = f"the host: {condition_words(worst.condition)}"
     if len(short) == 1:
-        return f"Of {worst.title} only {percent(least)} was delivered; {host}."
+        return f"1 case delivered less than its figure: {worst.title} {percent(least)} of it."
     middle = statistics.median(ratio for ratio, _ in short)
     return (
-        f"Of {len(short)} figures only a part was delivered, {percent(middle)} in the median and "
-        f"{percent(least)} of {worst.title}; {host}."
+        f"{len(short)} cases delivered less than their figure: {percent(middle)} of it in the "
+        f"median, {percent(least)} at the least ({worst.title})."
     )

@@ -51,30 +51,30 @@ from hostbench.report.subsystem import SubsystemReport
 from hostbench.results.sealed import UNSEALED
 
 READING = (
-    "Figure: the median of n trials of what the hardware does undisturbed; of disks and networks, "
-    "of all that was done. Within: half the interval that holds the true figure. Best: the figure "
-    "of the best trial, which is no limit. Limit: what the hardware could do at most. Of limit: "
-    "the median of the trials' figures, each over its own limit. Delivered: all that was done in "
-    "all the time, as a share of the figure. Host: what took the rest."
+    "Figure: the median of n trials, each of its undisturbed slices; of disks and networks, of all "
+    "work. Within: half the interval that holds the true figure. Best: the figure of the best "
+    "trial, which is no limit. Limit: the most that the hardware can do in theory. Of limit: the "
+    "median of the trials' figures, each over its own limit. Delivered: all work over all time, as "
+    "a share of the figure. Host: what took the rest."
 )
 _OVERVIEW_COLUMNS = (
     Column("subsystem"),
     Column("headline", figures=True),
     Column("case"),
     Column("of limit", figures=True),
-    Column("delivered, least", figures=True),
-    Column("host, worst"),
-    Column("verdicts, worst first"),
+    Column("delivered (least)", figures=True),
+    Column("host (worst)"),
+    Column("verdicts"),
 )
 
 _MEANING = {
     Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
-    Verdict.INVALID: "a figure above its theoretical limit, or a disk's that memory gave, so the "
-    "figure or the limit is wrong: use neither",
-    Verdict.DISTURBED: "something else took the CPU, and no undisturbed figure could be had: these "
-    "may be worse than what the host can do",
+    Verdict.INVALID: "the figure is above its theoretical limit, or came from memory and not from "
+    "the disk: do not use it",
+    Verdict.DISTURBED: "other load took the CPU, and no undisturbed figure is left: the host may "
+    "be able to do more",
     Verdict.NOISY: "known less precisely than figures of this kind usually are: compare with care",
-    Verdict.SKIPPED: "they cannot run here",
+    Verdict.SKIPPED: "cannot run here",
 }
 _SERIOUS = frozenset({Verdict.FAILED, Verdict.INVALID, Verdict.DISTURBED})
 
