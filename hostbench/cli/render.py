@@ -120,7 +120,7 @@ def _overview_table(lines: Sequence[SubsystemLine], columns: int) -> Table:
 def _overview_cells(line: SubsystemLine, is_wide: bool) -> list[Text]:
     case, worst = line.headline, line.worst
     metric = None if case is None else case.metrics[case.primary]
-    counts = line.verdict_counts if is_wide else line.verdict_counts.split(", ")[0]
+    counts = [f"{count} {verdict or 'unfinished'}" for verdict, count in line.worst_first]
     return [
         Text(line.subsystem if case is None else case.title),
         Text("–" if metric is None else human(metric.statistics.median, metric.unit)),
@@ -130,7 +130,10 @@ def _overview_cells(line: SubsystemLine, is_wide: bool) -> list[Text]:
         Text("–" if case is None else _narrow(share_of_limit(case))),
         Text(_narrow(line.delivered_ratio)),
         Text("–" if case is None else _condition(line, is_wide)),
-        Text(counts, style="dim" if worst is None else VERDICT_STYLES[worst]),
+        Text(
+            ", ".join(counts if is_wide else counts[:1]),
+            style="dim" if worst is None else VERDICT_STYLES[worst],
+        ),
     ]
 
 

@@ -371,11 +371,15 @@ def _of_limit(line: SubsystemLine, share: float) -> ReceiptItem:
 
 
 def _below_published(one: BesidePublished) -> ReceiptItem:
-    least, most = human(one.published.least, one.unit), human(one.published.most, one.unit)
+    known = one.published
+    bound_words = (
+        f"at most {human(known.most, one.unit)}"
+        if one.direction == "lower"
+        else f"at least {human(known.least, one.unit)}"
+    )
     return ReceiptItem(
         text=f"{one.case.title} is {percent(one.lost_ratio)} worse than published.",
-        evidence=f"{human(one.value, one.unit)}; published {least} to {most} "
-        f"({one.published.source}).",
+        evidence=f"{human(one.value, one.unit)}; published: {bound_words} ({known.source}).",
         lost_ratio=one.lost_ratio,
         is_fault=False,
     )

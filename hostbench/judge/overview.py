@@ -56,11 +56,9 @@ class SubsystemLine:
         return next(verdict for verdict in WORST_FIRST if verdict in self.verdicts)
 
     @property
-    def verdict_counts(self) -> str:
-        """`2 noisy, 18 clean`: the worst first."""
-        counts = [f"{self.verdicts[one]} {one}" for one in WORST_FIRST if one in self.verdicts]
-        unfinished = [f"{self.verdicts[None]} unfinished"] if None in self.verdicts else []
-        return ", ".join(unfinished + counts)
+    def worst_first(self) -> list[tuple[Verdict | None, int]]:
+        """How many cases have which verdict; None: not finished."""
+        return [(one, self.verdicts[one]) for one in (None, *WORST_FIRST) if self.verdicts[one]]
 
 
 def overview(cases: Iterable[CaseResult]) -> list[SubsystemLine]:

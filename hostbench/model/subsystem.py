@@ -153,6 +153,7 @@ class Subsystem:
         """Return the figure that was published of a case on such hardware, by the case's
         parameters and the start of a trial; None where none is known."""
         del params, start
+        return None
 
     def ratings(self) -> "Sequence[Rating]":
         """Return the variables of the environment that its service checks when it starts."""

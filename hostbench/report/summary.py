@@ -106,8 +106,8 @@ def host_line(host: HostInventory) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def answer(receipt: Receipt) -> tuple[Block, ...]:
-    """What is read first: the host in a sentence, and what to look at."""
+def answer(receipt: Receipt, document: ResultDocument) -> tuple[Block, ...]:
+    """What is read first: the host in a sentence, what to look at, and each subsystem in a line."""
     kind = {
         HostWord.AS_EXPECTED: AnswerKind.GOOD,
         HostWord.LOW: AnswerKind.BAD,
@@ -121,6 +121,8 @@ def answer(receipt: Receipt) -> tuple[Block, ...]:
         rest = tuple(f"{what} {evidence}" for what, evidence in more)
         blocks.append(Fold(f"{len(more)} more to look at", (Bullets(rest),)))
     blocks += [Paragraph(note) for note in receipt.notes]
+    if not all(case.naive for case in document.cases):
+        blocks.append(_overview_table(document))
     return tuple(blocks)
 
 
@@ -209,17 +211,19 @@ def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
         NOTHING if line.headline is None else Share(share_of_limit(line.headline)),
         percent(line.delivered_ratio),
         condition_words(line.condition),
-        (Mark(line.worst), f" {line.verdict_counts}"),
+        tuple(part for verdict, count in line.worst_first for part in (Mark(verdict, count), " ")),
     )
 
 
 def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemReport]) -> Section:
-    """Each subsystem in a line, the figures to remember, and why each verdict is what it is."""
-    headline = [case for subsystem in subsystems for case in subsystem.headline]
-    blocks: list[Block] = []
-    if not all(case.naive for case in document.cases):
-        blocks.append(_overview_table(document))
-    blocks += [
+    """The figures to remember, and why each verdict is what it is."""
+    headline = [
+        case
+        for subsystem in subsystems
+        for case in subsystem.headline
+        if case.verdict is not Verdict.SKIPPED
+    ]
+    blocks: list[Block] = [
         case_table(headline, "The figures to remember", titles=True),
         Paragraph(READING),
     ]

@@ -10,6 +10,7 @@ from hostbench.decisions.baseline import made_of, measured_job
 from hostbench.decisions.baseline_files import content_of
 from hostbench.decisions.hostcheck import check_host
 from hostbench.decisions.receipt import receipt_of
+from hostbench.judge.statistics import describe
 from hostbench.model.baseline import Baseline, HostWord, Receipt
 from hostbench.model.host import CgroupLimits, Channels, Frequency, Memory
 from hostbench.model.result import (
@@ -23,7 +24,10 @@ from hostbench.page.job import report_of
 from hostbench.page.output import Format, rendered
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
+from services.gpu.published import CYCLES
 from tests.unit.baseline_documents import of_host, of_hosts, whole
+from tests.unit.course_documents import course_run
+from tests.unit.gpu_documents import gpu_run
 from tests.unit.memory_documents import memory_run
 from tests.unit.report_documents import stored
 
@@ -185,6 +189,53 @@ def test_what_the_figures_do_not_show_costs_nothing() -> None:
     found = receipt(document)
     assert found.answer.startswith("No fault found")
     assert "the figures do not show it" in found.items[0].evidence
+
+
+def chased(cycles: dict[str, float]) -> ResultDocument:
+    """A card of compute capability 9.0 whose accesses take so many cycles, by level."""
+    document = quiet(gpu_run(limits=False))
+    case = next(case for case in document.cases if case.workload == "gpu.pointer_chase")
+    primary = case.metrics[case.primary]
+    cases = [
+        case.model_copy(
+            update={
+                "params": {**case.params, "size_bytes": level},
+                "label": f"size {level}",
+                "verdict": Verdict.CLEAN,
+                "metrics": {
+                    **case.metrics,
+                    CYCLES: primary.model_copy(
+                        update={"unit": "cycle", "statistics": describe([found] * 3)}
+                    ),
+                },
+            }
+        )
+        for level, found in cycles.items()
+    ]
+    return document.model_copy(update={"cases": tuple(cases)})
+
+
+def test_published_figures_are_the_reference_where_nothing_else_is() -> None:
+    found = receipt(chased({"l1": 32.5, "l2": 290.0, "dram": 700.0}))
+    assert found.answer.startswith("No fault found; gpu reaches 3 of 3 published figures (GH200 ")
+    assert "te42kyfo/gpu-benches" in found.answer and not found.items
+    found = receipt(chased({"l1": 33.0, "l2": 310.0}))
+    assert "gpu reaches 1 of 2 published figures" in found.answer
+    (item,) = found.items
+    assert item.text == "gpu.pointer_chase size l2 is 9.7 % worse than published."
+    assert item.evidence.startswith("310.0 cycle; published: at most 280.0 cycle (GH200 ")
+    assert not item.is_fault and item.lost_ratio == pytest.approx(1 - 280 / 310)
+    unknown = chased({"262144": 33.0})
+    assert receipt(unknown).answer.startswith("No reference: no limit of gpu is known")
+
+
+def test_published_figures_of_another_host_are_no_reference() -> None:
+    document = course_run()
+    published = document.suite.published
+    assert published is not None
+    found = receipt(document)
+    assert f"those of {published.host.name}, another host" in found.notes[-1]
+    assert not any("published" in item.text for item in found.items)
 
 
 # ---- where it stands ----
