@@ -129,7 +129,7 @@ def _overview_cells(line: SubsystemLine, is_wide: bool) -> list[Text]:
         else _within(case, metric.statistics.half_width_ratio),
         Text("–" if case is None else _narrow(share_of_limit(case))),
         Text(_narrow(line.delivered_ratio)),
-        Text("–" if case is None else _condition(line, is_wide)),
+        Text("–" if line.condition is None else _condition(line, is_wide)),
         Text(
             ", ".join(counts if is_wide else counts[:1]),
             style="dim" if worst is None else VERDICT_STYLES[worst],

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from hostbench.base.units import bound, human, percent, plural
 from hostbench.decisions.host_words import LOOK_AT, figure_words, judged
 from hostbench.decisions.published import BesidePublished, beside_published
-from hostbench.judge.clock import held_clock_sentence, slow_clock_sentence
+from hostbench.judge.clock import held_clock_sentence, share_of_limit, slow_clock_sentence
 from hostbench.judge.condition import OUTSIDE_HOST, SHARE_LEAST, STOLEN_LEAST
 from hostbench.judge.overview import (
     DELIVERED_LEAST,
@@ -76,14 +76,19 @@ def _answer(
         return _beside_others(check, items)
     if not any(case.verdict in USABLE for case in document.cases if not case.naive):
         return "Unknown: no figure of this job may be used."
-    shares = {line.subsystem: _share(line) for line in lines if line.headline is not None}
+    shares = {
+        line.subsystem: share_of_limit(line.headline) for line in lines if line.headline is not None
+    }
     known = [
         f"{name} reaches {percent(share)} of its limit"
         for name, share in shares.items()
         if share is not None
     ]
     known += _as_published(published)
-    without = _and([name for name, share in shares.items() if share is None])
+    compared = {one.case.workload.partition(".")[0] for one in published}
+    without = _and(
+        [name for name, share in shares.items() if share is None and name not in compared]
+    )
     others = (
         "no baseline of this model"
         if not check.hosts
@@ -93,6 +98,9 @@ def _answer(
     if not known and not costs:
         return f"No reference: no limit of {without} is known, and there is {others}."
     rest = f"No reference for {without}: no known limit, {others}." if without else ""
+    unusable = [line.subsystem for line in lines if line.headline is None and line.measured]
+    if unusable:
+        rest = f"No figure of {_and(unusable)} may be used. {rest}".rstrip()
     found = f"; {', '.join(known)}." if known else "."
     lead = f"Not quite: {plural(costs, 'finding')} below" if costs else "No fault found"
     return f"{lead}{found} {rest or f'There is {others}.'}"
@@ -235,11 +243,11 @@ def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[Re
         if share < (STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST):
             continue
         affected = [case for _, case, _ in found]
-        delivered = [c.delivered_ratio for c in affected if c.delivered_ratio is not None]
+        known = [ratio for case in affected if (ratio := _left(state, case)) is not None]
         yield ReceiptItem(
             text=_condition_words(state, share, condition, host),
             evidence=_effect(state, affected, worst, len(cases)),
-            lost_ratio=max(0.0, 1 - min(delivered)) if delivered else share,
+            lost_ratio=max(0.0, 1 - min(known)) if known else share,
         )
     rest = [case for case in cases if case.condition is None or case.condition.share is None]
     if (sentence := not_delivered_sentence(rest)) is not None:
@@ -249,6 +257,13 @@ def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[Re
             evidence=sentence,
             lost_ratio=lost,
         )
+
+
+def _left(state: ConditionState, case: CaseResult) -> float | None:
+    """What was left of a case's speed. Heat and power take no time but speed: the clock shows."""
+    if state is ConditionState.THROTTLED:
+        return None if case.clock is None else case.clock.ratio
+    return case.delivered_ratio
 
 
 def _effect(

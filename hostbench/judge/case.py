@@ -225,7 +225,7 @@ def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
 def short_reasons(cases: Sequence[CaseResult]) -> list[str]:
     """The same for a reader who has a line for each: how many cases have it, and of the first one
     the beginning of the reason: `13 cases: the threads had a CPU for only 26.0 % of the time`."""
-    return _skipped(cases) + [
+    return [text.partition("; ")[0] for text in _skipped(cases)] + [
         f"{pairs[0][0] if len(pairs) == 1 else f'{len(pairs)} cases'}: {_short(pairs[0][1])}"
         for pairs in _kinds_of_reasons(cases)
     ]

@@ -103,8 +103,8 @@ def slow_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
         return None
     clock, lowest = min(slow, key=lambda pair: pair[0].ratio)
     return (
-        f"Seen in {plural(len(slow), 'case')}, most in {lowest.title} ({clock_words(lowest)}). "
-        f"Expected is {human(clock.expected_hertz, 'Hz')}: {clock.source}."
+        f"{plural(len(slow), 'case')} ran below the expected {human(clock.expected_hertz, 'Hz')}, "
+        f"{clock.source}; the lowest: {lowest.title}, {clock_words(lowest)}."
     )
 
 
@@ -116,8 +116,7 @@ def held_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
         return None
     most, worst = max(held, key=lambda pair: pair[0])
     return (
-        f"Seen in {plural(len(held), 'case')}, most in {worst.title} ({percent(most)} of its "
-        "time): these figures belong to a lower clock than this CPU can have."
+        f"Seen in {plural(len(held), 'case')}, most in {worst.title} ({percent(most)} of its time)."
     )
 
 

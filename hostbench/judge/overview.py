@@ -5,12 +5,12 @@ The figure of a line is a good one of its subsystem; everything beside it is the
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import human, percent
 from hostbench.model.registry import subsystems
-from hostbench.model.result import CaseResult, Condition, ConditionState, Verdict
+from hostbench.model.result import USABLE, CaseResult, Condition, ConditionState, Verdict
 
 # Below it the first line says who took the rest.
 DELIVERED_LEAST = 0.97
@@ -29,14 +29,19 @@ WORST_FIRST = (
 class SubsystemLine:
     """One subsystem in one line. `headline` is a case that may be used: the best figure of the
     foremost workload of the subsystem's `headlines`; where it names none that was measured, the
-    case nearest to its limit. `delivered_ratio` is the least of its cases, `condition` the one that
-    took most."""
+    case nearest to its limit. None: no such case may be used. `delivered_ratio` is the least of its
+    cases, `condition` the one that took most."""
 
     subsystem: str
     headline: CaseResult | None
     delivered_ratio: float | None
     condition: Condition | None
     verdicts: Counter[Verdict | None]
+
+    @property
+    def measured(self) -> bool:
+        """Whether a case of it ran."""
+        return any(verdict is not Verdict.SKIPPED for verdict in self.verdicts)
 
     @property
     def figure(self) -> str | None:
@@ -72,10 +77,9 @@ def overview(cases: Iterable[CaseResult]) -> list[SubsystemLine]:
 
 
 def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
-    with_figure = [case for case in cases if case.primary in case.metrics]
     return SubsystemLine(
         subsystem=subsystem,
-        headline=max(with_figure, key=_merit(subsystem), default=None),
+        headline=_headline(subsystem, cases),
         delivered_ratio=min(
             (case.delivered_ratio for case in cases if case.delivered_ratio is not None),
             default=None,
@@ -85,23 +89,24 @@ def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
     )
 
 
-def _merit(subsystem: str) -> Callable[[CaseResult], tuple[bool, int, float]]:
-    """Return what a headline is the largest of. A document may have a subsystem that is not
-    installed here."""
+def _headline(subsystem: str, cases: Sequence[CaseResult]) -> CaseResult | None:
+    """A document may have a subsystem that is not installed here."""
     known = subsystems().get(subsystem)
     foremost = known.headlines[::-1] if known else ()
+    with_figure = [case for case in cases if case.primary in case.metrics]
+    names = {case.case: case.workload.partition(".")[2] for case in with_figure}
+    # Another workload in its place, such as datagrams at a set rate, would be no headline.
+    such = [case for case in with_figure if names[case.case] in foremost] or with_figure
 
-    def merit(case: CaseResult) -> tuple[bool, int, float]:
+    def merit(case: CaseResult) -> tuple[int, float]:
         metric = case.metrics[case.primary]
-        may_be_used = case.verdict in (Verdict.CLEAN, Verdict.NOISY)
-        name = case.workload.partition(".")[2]
-        if name not in foremost:
-            return may_be_used, -1, metric.efficiency or 0.0
+        if (name := names[case.case]) not in foremost:
+            return -1, metric.efficiency or 0.0
         figure = metric.statistics.median
-        better = figure if metric.direction == "higher" else -figure
-        return may_be_used, foremost.index(name), better
+        return foremost.index(name), figure if metric.direction == "higher" else -figure
 
-    return merit
+    usable = [case for case in such if case.verdict is None or case.verdict in USABLE]
+    return max(usable, key=merit, default=None)
 
 
 def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
@@ -142,8 +147,8 @@ def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
     least, worst = min(short, key=lambda one: one[0])
     if len(short) == 1:
         return f"1 case delivered less than its figure: {worst.title} {percent(least)} of it."
-    middle = statistics.median(ratio for ratio, _ in short)
-    return (
-        f"{len(short)} cases delivered less than their figure: {percent(middle)} of it in the "
-        f"median, {percent(least)} at the least ({worst.title})."
-    )
+    middle = percent(statistics.median(ratio for ratio, _ in short))
+    start = f"{len(short)} cases delivered less than their figure: {middle} of it"
+    if middle == percent(least):
+        return f"{start}."
+    return f"{start} in the median, {percent(least)} at the least ({worst.title})."
