@@ -165,8 +165,8 @@ def export(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
-                f"{output} was not written: what it would hold is above; add --yes where nobody "
-                "can be asked"
+                f"{output} was not written: its content stands above; add --yes to write it "
+                "without a question"
             )
         typer.confirm(f"Write this to {output}?", abort=True, err=True)
     _write(found, output)

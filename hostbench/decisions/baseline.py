@@ -134,8 +134,8 @@ def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
         _refuse_other_model(rows.key, job.key, f"job {ordered[0].job}", f"job {job.job}")
         if job.digest is None:
             raise UsageError(
-                f"job {job.job} has no digest, since an earlier hostbench wrote it: nobody can "
-                "vouch for its figures; leave it out, or measure again"
+                f"job {job.job} has no digest, because an earlier hostbench wrote it, so a change "
+                "of its figures would not be found; leave it out, or measure again"
             )
         if not job.figures:
             raise UsageError(
@@ -371,7 +371,7 @@ def _split_words(baseline: Baseline, case: BaselineCase, split: Split) -> str:
         low, high = human(min(values), case.unit), human(max(values), case.unit)
         spans.append(f"{low} to {high} on {len(side)}")
     facts = list(_splitting_facts(baseline, split))
-    why = "no fact that they hold tells them apart"
+    why = "their facts do not explain it"
     if facts:
         why = f"they differ in {', '.join(facts[:FACTS_NAMED])}"
     hosts = plural(len(case.hosts), "host")

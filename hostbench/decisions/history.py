@@ -217,7 +217,7 @@ def _usable(
         value = figure.value(kind)
         factor, why_not = method_change(case, [job], [order[-1]])
         if value is None:
-            why_not = figure.why_not or f"it has no {kind} figure: it was disturbed"
+            why_not = figure.why_not or f"no {kind} figure, the case was disturbed"
         if value is None or why_not:
             reasons[why_not or ""] += 1
             continue

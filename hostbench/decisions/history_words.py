@@ -29,7 +29,7 @@ def history_headline(history: History) -> str:
     start = f"{history.title} on {history.host}, {jobs}, {history.kind}"
     if history.word is Word.UNDECIDED:
         least = series_least(history.confidence)
-        return f"{start}: undecided, since changes are told from {least} jobs on."
+        return f"{start}: undecided: to find a change takes {least} jobs."
     if not history.changes:
         return f"{start}: no change found."
     return f"{start}: changed {_times(len(history.changes))}."
@@ -46,7 +46,7 @@ def change_sentence(change: ChangePoint, unit: str) -> str:
     return (
         f"{day(change.created_unix_s)} {change.word} {relative(change.ratio)} ({low} to {high}): "
         f"{before} in {plural(change.jobs_before, 'job')} before, {after} in {change.jobs_after} "
-        f"from {change.job} on; at least {percent(change.least_effect_ratio)} would have been seen"
+        f"from {change.job} on; changes from {percent(change.least_effect_ratio)} on would show"
     )
 
 
@@ -60,8 +60,8 @@ def history_remarks(history: History) -> Iterator[str]:
     """What would have been seen, and what is missing."""
     if history.least_effect_ratio is not None and history.least_effect_jobs is not None:
         yield (
-            f"A change of {percent(history.least_effect_ratio)} with {history.least_effect_jobs} "
-            "jobs on each side would have been seen."
+            f"Changes from {percent(history.least_effect_ratio)} on would show, with "
+            f"{history.least_effect_jobs} jobs on each side."
         )
     for why in history.left_out:
         yield f"{why}."
@@ -69,24 +69,24 @@ def history_remarks(history: History) -> Iterator[str]:
         more = len(went_back) - JOBS_NAMED
         others = f" and {more} others" if more > 0 else ""
         yield (
-            "The clock of the host went backwards before "
-            f"{', '.join(went_back[:JOBS_NAMED])}{others}: the jobs are in the order of their "
-            "times, which may not be that in which they were measured."
+            f"The clock of the host was set back before {', '.join(went_back[:JOBS_NAMED])}"
+            f"{others}: the jobs stand in the order of their time stamps, which may not be the "
+            "order in which they were measured."
         )
 
 
 def error_sentences(found: HostHistory) -> Iterator[str]:
     """How often such words are wrong, and what else could be asked."""
-    told = [history for history in found.histories if history.points]
-    if not told:
+    known = [history for history in found.histories if history.points]
+    if not known:
         return
     error = bound(round(1 - found.confidence, 3))
-    kinds = {history.kind for history in told}
+    kinds = {history.kind for history in known}
     what = "such histories show a change"
     if len(found.histories) > 1:
         what = f"such answers, of {len(found.histories)} histories together, show a change"
     other = ""
     if len(kinds) == 1:
         left = next(kind for kind in FigureKind if kind not in kinds)
-        other = f" The {left} figure has a history of its own: --figure {left}."
-    yield f"Where nothing changed, at most {error} of {what}.{other}"
+        other = f" The {left} figure: --figure {left}."
+    yield f"Error rate: where nothing changed, at most {error} of {what}.{other}"

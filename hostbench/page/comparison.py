@@ -56,7 +56,7 @@ def comparison_report(comparisons: Sequence[Comparison]) -> Report:
     words = Counter(case.word for one in comparisons for case in one.cases)
     several = len(comparisons) > 1
     return Report(
-        title=f"{names[0]} beside {', '.join(names[1:])}",
+        title=f"{names[0]} compared with {', '.join(names[1:])}",
         subtitle=" ".join(headline(one) for one in comparisons),
         facts=Facts(
             tuple(
@@ -127,9 +127,9 @@ def _chart(rows: Sequence[_Row], count: int) -> Chart:
     return Chart(
         title="Change from A to B",
         description=(
-            "A figure is the same where its interval lies within the margin, and changed where the "
-            "interval leaves out no change and is not within the margin. A mark without a line has "
-            f"no interval, since the spread between jobs is unknown.{more}"
+            "Same: the interval lies within the margin. Better, worse: the interval excludes 0 % "
+            "and leaves the margin. A mark without a line has no interval: the spread between jobs "
+            f"is unknown.{more}"
         ),
         drawing=ForestChart(drawn),
     )
@@ -161,7 +161,7 @@ def _table(caption: str, rows: Sequence[_Row]) -> Table:
 def _facts(comparison: Comparison) -> Table:
     rows = tuple((one.fact, values_words(one.a), values_words(one.b)) for one in comparison.facts)
     return Table(
-        "Facts of host and programs that are not the same on both sides",
+        "Facts of host and programs that differ between the sides",
         (Column("fact"), Column("A"), Column("B")),
         (RowGroup(None, rows),),
     )

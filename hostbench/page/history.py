@@ -65,7 +65,7 @@ def _facts(history: History) -> tuple[tuple[str, str], ...]:
 
 def _over_time(history: History) -> tuple[Block, ...]:
     if not history.points:
-        return (Paragraph("No job has a figure of it that may be used."),)
+        return (Paragraph("No job has a figure of this case that may be used."),)
     points = tuple((point.created_unix_s, point.value) for point in history.points)
     numbers = Table(
         "The figure of every job",
@@ -83,8 +83,8 @@ def _over_time(history: History) -> tuple[Block, ...]:
     chart = Chart(
         title=f"{history.title}, {history.kind}",
         description=(
-            "A dot for each job, at the time when it was begun; the axis does not begin at zero. "
-            "Lines across are medians between changes; numbers are those of the changes below."
+            "A dot for each job, at the time it began; the axis does not start at zero. Horizontal "
+            "lines are medians between changes; the numbers are those of the changes below."
         ),
         drawing=HistoryChart(
             unit=history.unit,
@@ -120,7 +120,7 @@ def _changes(history: History) -> tuple[Block, ...]:
         Column("after", figures=True),
         Column("change", figures=True),
         Column("interval", figures=True),
-        Column("would be seen", figures=True),
+        Column("smallest found", figures=True),
         Column("word"),
     )
     rows = tuple(
@@ -136,7 +136,7 @@ def _changes(history: History) -> tuple[Block, ...]:
         )
         for number, change in enumerate(history.changes, start=1)
     )
-    table = Table("Changes, the first one first", columns, (RowGroup(None, rows),))
+    table = Table("Changes in the order of time", columns, (RowGroup(None, rows),))
     parts = (_facts_of(number, one) for number, one in enumerate(history.changes, start=1))
     return (table, *parts)
 
@@ -146,6 +146,6 @@ def _facts_of(number: int, change: ChangePoint) -> Part:
     facts: Block = (
         Bullets(tuple(fact_change(fact) for fact in change.facts))
         if change.facts
-        else Paragraph("No fact of the host or of hostbench that is recorded changed there.")
+        else Paragraph("No recorded fact of the host or of hostbench changed there.")
     )
     return Part(f"At change {number}", (Paragraph(jobs), facts))

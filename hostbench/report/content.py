@@ -27,9 +27,17 @@ class Strong:
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict with its sign, or the word for a change; None: the case is not finished."""
+    """A verdict with its sign, or the word for a change; None: the case is not finished. `count`:
+    so many cases have it."""
 
     verdict: Verdict | Word | None
+    count: int | None = None
+
+    @property
+    def text(self) -> str:
+        """`noisy`; `2 noisy`."""
+        word = str(self.verdict or "unfinished")
+        return word if self.count is None else f"{self.count} {word}"
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def _inline(one: Inline) -> str:
     if isinstance(one, Strong):
         return f"**{escaped(one.text)}**"
     if isinstance(one, Mark):
-        return str(one.verdict or "unfinished")
+        return one.text
     if isinstance(one, Share):
         return percent(one.ratio)
     if isinstance(one, Reference):

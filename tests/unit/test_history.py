@@ -121,7 +121,7 @@ def test_figures_that_repeat_to_the_last_digit() -> None:
 def test_too_few_jobs_are_undecided() -> None:
     few = found(hosts(8).jobs(7))
     assert few.word is Word.UNDECIDED and few.least_effect_ratio is None
-    assert history_headline(few).endswith("undecided, since changes are told from 8 jobs on.")
+    assert history_headline(few).endswith("undecided: to find a change takes 8 jobs.")
 
 
 def test_disturbed_jobs_are_left_out_and_counted() -> None:
@@ -130,7 +130,7 @@ def test_disturbed_jobs_are_left_out_and_counted() -> None:
     jobs[4] = jobs[4].model_copy(update={"cases": {TITLE: bad}})
     one = found(jobs)
     assert len(one.points) == 9
-    assert one.left_out == ("1 job left out: it was invalid",)
+    assert one.left_out == ("1 job left out: the case was invalid",)
 
 
 def test_a_clock_that_went_backwards_is_named() -> None:
@@ -139,7 +139,7 @@ def test_a_clock_that_went_backwards_is_named() -> None:
     one = found(jobs)
     assert one.clock_went_back == (jobs[6].job,)
     assert [point.job for point in one.points].index(jobs[6].job) == 2
-    assert any("went backwards before" in sentence for sentence in history_remarks(one))
+    assert any("was set back before" in sentence for sentence in history_remarks(one))
 
 
 CASES = [case("mem.triad 64 MiB", 1.0), case("mem.triad 1 GiB", 1.0), case("cpu.fma fp64 avx2", 1)]
