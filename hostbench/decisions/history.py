@@ -9,12 +9,7 @@ from collections.abc import Sequence
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.base.units import plural
-from hostbench.decisions.change_points import (
-    SERIES_LEAST,
-    Split,
-    change_points,
-    spread_and_quantile,
-)
+from hostbench.decisions.change_points import SERIES_LEAST, Split, change_points
 from hostbench.decisions.facts import fact_differences
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.method import method_change
@@ -113,15 +108,12 @@ def history(jobs: Sequence[JobFigures], case: CaseFigure, kind: FigureKind) -> H
     usable, values, left_out = _usable(order, case, kind)
     logs = [math.log(value) for value in values]
     seed = "".join(job.job for job in usable)
-    splits = change_points(logs, confidence=COMPARISON_CONFIDENCE, seed=seed)
-    changes = [_change_point(split, usable, values, case) for split in splits]
+    found = change_points(logs, confidence=COMPARISON_CONFIDENCE, seed=seed)
+    changes = [_change_point(split, usable, values, case) for split in found.splits]
     least_jobs = min(LEAST_EFFECT_JOBS, len(logs) // 2) if len(logs) >= SERIES_LEAST else None
     least = None
     if least_jobs is not None:
-        spread, quantile = spread_and_quantile(
-            logs, splits, confidence=COMPARISON_CONFIDENCE, seed=seed
-        )
-        least = _least_effect(quantile, spread * math.sqrt(2 / least_jobs))
+        least = _least_effect(found.quantile, found.spread * math.sqrt(2 / least_jobs))
     return History(
         case=case.case,
         title=case.title,
@@ -133,6 +125,7 @@ def history(jobs: Sequence[JobFigures], case: CaseFigure, kind: FigureKind) -> H
         least_effect_ratio=least,
         least_effect_jobs=least_jobs,
         left_out=left_out,
+        autocorrelation=found.autocorrelation,
         clock_went_back=_clock_went_back(jobs),
         points=tuple(
             HistoryPoint(job=job.job, created_unix_s=job.created_unix_s, value=value)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from hostbench.base.units import bound, human, percent, plural
-from hostbench.decisions.change_points import SERIES_LEAST
+from hostbench.decisions.change_points import ASSUMED_AUTOCORRELATION, SERIES_LEAST
 from hostbench.decisions.words import relative, values_words
 from hostbench.model.decision import ChangePoint, FactDifference, FigureKind, History, Word
 
@@ -57,6 +57,12 @@ def history_remarks(history: History) -> Iterator[str]:
         )
     for why in history.left_out:
         yield f"{why}."
+    shown = history.autocorrelation
+    if shown is not None and shown > ASSUMED_AUTOCORRELATION:
+        yield (
+            f"Neighbouring jobs have an autocorrelation of {shown:.1f}: the host drifts, and a "
+            "change may be a part of that. Jobs further apart tell more."
+        )
     if went_back := history.clock_went_back:
         more = len(went_back) - JOBS_NAMED
         others = f" and {more} others" if more > 0 else ""
@@ -69,6 +75,7 @@ def history_remarks(history: History) -> Iterator[str]:
         other = next(kind for kind in FigureKind if kind is not history.kind)
         yield (
             f"Where nothing changed, at most {bound(round(1 - history.confidence, 3))} of such "
-            f"histories show a change. The {other} figure has a history of its own: "
+            "histories show a change, for an autocorrelation of neighbouring jobs up to "
+            f"{ASSUMED_AUTOCORRELATION:g}. The {other} figure has a history of its own: "
             f"--figure {other}."
         )

@@ -113,8 +113,8 @@ def test_a_single_strange_job_is_no_change() -> None:
 
 
 def test_figures_that_repeat_to_the_last_digit() -> None:
-    assert not change_points([1.0] * 20, confidence=0.95)
-    (split,) = change_points([1.0] * 10 + [1.1] * 10, confidence=0.95)
+    assert not change_points([1.0] * 20, confidence=0.95).splits
+    (split,) = change_points([1.0] * 10 + [1.1] * 10, confidence=0.95).splits
     assert (split.after, split.error) == (10, 0.0)
 
 
