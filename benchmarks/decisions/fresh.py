@@ -111,9 +111,14 @@ def measured(suite: Path, plant: Plant) -> list[dict[str, Any]]:
     began = {"plant": plant.name, "time_unix_s": round(time.time())}
     with plant.begin() as members:
         exit_code, took_s, cases = job(suite, members, documents=None)
-    began |= {"exit_code": exit_code, "took_s": round(took_s, 1)}
+    began |= {"exit_code": exit_code, "took_s": round(took_s)}
     found = [began | rows(case) for case in cases] or [began]
-    return [{name: row[name] for name in FIELDS if name in row} for row in found]
+    return [compact({name: row[name] for name in FIELDS if name in row}) for row in found]
+
+
+def compact(row: dict[str, Any]) -> dict[str, Any]:
+    """Figures with as many digits as they are worth."""
+    return {name: f"{v:.6g}" if isinstance(v, float) else v for name, v in row.items()}
 
 
 def jobs_of_rounds(programs: Path, rounds: int) -> Iterator[tuple[int, Plant]]:

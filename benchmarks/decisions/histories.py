@@ -145,7 +145,9 @@ def main() -> None:
     files = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
     rows = [functools.partial(of_simulated, part)]
     for name, file in recorded(files).items():
-        rows.append(functools.partial(of_real, name, jobs_of(file)[QUIET]))
+        quiet = jobs_of(file).get(QUIET, [])
+        if len(quiet) >= 2 * SIDE_LEAST:
+            rows.append(functools.partial(of_real, name, quiet))
     print("| histories | say so | 95 % interval |\n| --- | --- | --- |")
     for some in rows:
         for name, tally in some():

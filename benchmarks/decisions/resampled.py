@@ -28,6 +28,9 @@ from hostbench.model.decision import CaseFigure, Comparison, FigureKind, JobFigu
 
 CHANGED = (Word.WORSE, Word.BETTER)
 KERNELS = ("cpu.fma", "cpu.add_sub")
+# Jobs on a side.
+SIDES = (4, 6, 8)
+SIDE_MOST = max(SIDES)
 EARLIER = 12
 EVENINGS_APART_S = 3600.0
 Job = JobFigures
@@ -166,7 +169,7 @@ def unchanged(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
         apart_s = max(b.created_unix_s - a.created_unix_s for a, b in itertools.pairwise(jobs))
         if design is evenings and apart_s < EVENINGS_APART_S:
             continue
-        for n in (4, 6, 8):
+        for n in SIDES:
             tally = Tally()
             for pair in design(jobs, n):
                 tally.count(says_changed(compared(pair)))
@@ -180,7 +183,7 @@ def unchanged(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
 
 def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
     """Every report that does not say so misses it."""
-    for n in (4, 6, 8):
+    for n in SIDES:
         tally = Tally()
         for a, b in one_after_the_other(jobs, n):
             slower = [changed(job, {"cpu.fma": 0.95}) for job in b]
@@ -238,7 +241,7 @@ def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
     """A program that does 5 % more in the kernels of registers, and memory without huge pages; disk
     and network were left alone."""
     own = by_plant.get(fresh.SLOWER, [])
-    for n in (4, 6, 8):
+    for n in SIDES:
         worse: dict[str, Tally] = {}
         others = Tally()
         for start in range(len(own) - n + 1):
@@ -283,7 +286,10 @@ def main() -> None:
     """Prints the table."""
     for title, file in recorded([Path(word) for word in sys.argv[1:]]).items():
         by_plant = jobs_of(file)
-        quiet = by_plant[QUIET]
+        quiet = by_plant.get(QUIET, [])
+        if len(quiet) < 2 * SIDE_MOST:
+            print(f"{title}: {len(quiet)} quiet jobs are too few", file=sys.stderr)
+            continue
         print(f"| {title} | say so | 95 % interval |\n| --- | --- | --- |")
         for rows in (unchanged(quiet), planted(quiet), slower(by_plant), quotas(by_plant)):
             for name, tally in rows:

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.decisions.fresh import arguments_of, begin, rows_of
+from benchmarks.decisions.fresh import arguments_of, begin, compact, rows_of
 from benchmarks.decisions.resampled import CHANGED, Tally
 from benchmarks.figures import file_of, maker
 from benchmarks.trust.experiment import PLANTS, QUIET, Plant
@@ -40,6 +40,7 @@ FIELDS = (
 )
 TESTS, TESTS_SHORT = 20, 2
 NOTHING = ("X=1", "X=2")
+SHORTLY = ("duration_s=0.1", "warmup_s=0.02")
 LOADED = next(plant for plant in PLANTS if plant.name == "hog 30 %")
 
 
@@ -67,11 +68,11 @@ class Compared:
 
 
 IDENTICAL = (
-    Compared("cpu.fma", ("threads=1", "duration_s=0.1")),
-    Compared("mem.copy", ("threads=1", "duration_s=0.1", "size_bytes=134217728")),
-    Compared("disk.rand_read", ("queue_depth=1", "duration_s=0.2", "file_bytes=268435456")),
-    Compared("net.tcp_stream", ("target=loopback", "duration_s=0.2")),
-    Compared("net.tcp_rr", ("target=loopback", "duration_s=0.2")),
+    Compared("cpu.fma", ("threads=1", *SHORTLY)),
+    Compared("mem.copy", ("threads=1", "size_bytes=134217728", *SHORTLY)),
+    Compared("disk.rand_read", ("queue_depth=1", "file_bytes=268435456", *SHORTLY)),
+    Compared("net.tcp_stream", ("target=loopback", *SHORTLY)),
+    Compared("net.tcp_rr", ("target=loopback", *SHORTLY)),
 )
 DIFFERENT = (
     Compared("mem.read", IDENTICAL[1].params, "pages=4k", "pages=huge"),
@@ -103,9 +104,9 @@ def measured(one: Compared, plant: Plant, beside: str) -> list[dict[str, Any]]:
     """The rows of one test: of each of its figures."""
     began_s = time.monotonic()
     with plant.begin():
-        ended = subprocess.run(one.command(), stdout=subprocess.PIPE, check=False)
+        ended = subprocess.run(one.command(), capture_output=True, text=True, check=False)
     if not ended.stdout:
-        raise SystemExit(f"{' '.join(one.command())}: exit {ended.returncode}")
+        raise SystemExit(f"{' '.join(one.command())}: {ended.stderr[-500:]}")
     test = SettingTest.model_validate_json(ended.stdout)
     shared = {
         "effect": one.differs,
@@ -122,7 +123,7 @@ def measured(one: Compared, plant: Plant, beside: str) -> list[dict[str, Any]]:
     found = [
         shared
         | {"figure": kind.value}
-        | figure.model_dump(include={"word", "ratio", "low", "high", "least_effect_ratio"})
+        | compact(figure.model_dump(include={"word", "ratio", "low", "high", "least_effect_ratio"}))
         | {"differences": " ".join(f"{one:.4g}" for one in differences(test, kind))}
         for kind, figure in test.figures.items()
     ]
