@@ -30,7 +30,7 @@ SERIES_LEAST = 8
 # Of the orders of a whole series; a part of it has a part of the error rate, and so needs more.
 ORDERS = 500
 # Of neighbouring jobs: no figure of real jobs on a shared guest, 70 to 90 s apart, showed more
-# than 0.31 (benchmarks/decisions).
+# than 0.33 (benchmarks/decisions).
 ASSUMED_AUTOCORRELATION = 0.4
 # Of a series with more than that no widening makes a change certain.
 _AUTOCORRELATION_MOST = 0.95
