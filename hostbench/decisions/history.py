@@ -10,12 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.base.units import plural
 from hostbench.decisions.baseline import headline_cases, headline_workloads
-from hostbench.decisions.change_points import (
-    Split,
-    change_points,
-    series_least,
-    spread_and_quantile,
-)
+from hostbench.decisions.change_points import Split, change_points, series_least
 from hostbench.decisions.facts import fact_differences
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.method import method_change
@@ -176,14 +171,13 @@ def history(
     usable, values, left_out = _usable(order, case, kind)
     logs = [math.log(value) for value in values]
     seed = "".join(job.job for job in usable)
-    splits = change_points(logs, confidence=confidence, seed=seed)
-    changes = [_change_point(split, usable, values, case) for split in splits]
+    found = change_points(logs, confidence=confidence, seed=seed)
+    changes = [_change_point(split, usable, values, case) for split in found.splits]
     can_tell = len(logs) >= series_least(confidence)
     least_jobs = min(LEAST_EFFECT_JOBS, len(logs) // 2) if can_tell else None
     least = None
     if least_jobs is not None:
-        spread, quantile = spread_and_quantile(logs, splits, confidence=confidence, seed=seed)
-        least = _least_effect(quantile, spread * math.sqrt(2 / least_jobs))
+        least = _least_effect(found.quantile, found.spread * math.sqrt(2 / least_jobs))
     return History(
         case=case.case,
         title=case.title,
@@ -196,6 +190,7 @@ def history(
         least_effect_ratio=least,
         least_effect_jobs=least_jobs,
         left_out=left_out,
+        autocorrelation=found.autocorrelation,
         clock_went_back=_clock_went_back(jobs),
         points=tuple(
             HistoryPoint(job=job.job, created_unix_s=job.created_unix_s, value=value)

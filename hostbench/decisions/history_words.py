@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from hostbench.base.units import bound, human, percent, plural
-from hostbench.decisions.change_points import series_least
+from hostbench.decisions.change_points import ASSUMED_AUTOCORRELATION, series_least
 from hostbench.decisions.words import relative, values_words
 from hostbench.model.decision import (
     ChangePoint,
@@ -65,6 +65,12 @@ def history_remarks(history: History) -> Iterator[str]:
         )
     for why in history.left_out:
         yield f"{why}."
+    shown = history.autocorrelation
+    if shown is not None and shown > ASSUMED_AUTOCORRELATION:
+        yield (
+            f"Neighbouring jobs have an autocorrelation of {shown:.1f}: the host drifts, and a "
+            "change may be a part of that. Jobs further apart tell more."
+        )
     if went_back := history.clock_went_back:
         more = len(went_back) - JOBS_NAMED
         others = f" and {more} others" if more > 0 else ""
@@ -85,6 +91,7 @@ def error_sentences(found: HostHistory) -> Iterator[str]:
     what = "such histories show a change"
     if len(found.histories) > 1:
         what = f"such answers, of {len(found.histories)} histories together, show a change"
+    what += f", as long as neighbouring jobs correlate by {ASSUMED_AUTOCORRELATION:g} at most"
     other = ""
     if len(kinds) == 1:
         left = next(kind for kind in FigureKind if kind not in kinds)

@@ -29,7 +29,7 @@ from hostbench.decisions.tolerance import (
 )
 from hostbench.model.baseline import Baseline, HostWord, MeasuredJob
 from tests.unit.baseline_documents import of_host, of_hosts
-from tests.unit.baseline_hosts import host_jobs, machine_of, many_jobs
+from tests.unit.baseline_hosts import called_low, host_jobs, machine_of, many_jobs
 from tests.unit.report_documents import stored
 
 SOUND = (0.97, 0.98, 0.99, 0.985, 0.975, 0.99, 0.992)
@@ -292,36 +292,6 @@ def test_twelve_headlines_decide() -> None:
 
 
 # ---- error rates ----
-
-
-CPU = (0, 1, 2)  # of the headline figures
-
-
-def called_low(
-    hosts: int,
-    spread: float,
-    checked: int,
-    slow: float | None = None,
-    jobs: int = 1,
-    within: float | None = None,
-) -> int:
-    """How many of `checked` simulated guests are called low, beside baselines of so many hosts that
-    are drawn anew for every 20 of them. Jobs of one host differ as real ones do, or by `within`.
-    `slow`: each is so much slower in a headline figure, of the CPU where jobs are real, and is
-    called low in it."""
-    rng = random.Random(1000 * hosts + int(spread * 100))
-    a_baseline, low = 20, 0
-    for _ in range(checked // a_baseline):
-        known = made_of(many_jobs(rng, hosts, spread, jobs=jobs, within=within))
-        for number in range(a_baseline):
-            of = CPU if within is None else range(12)
-            at = (rng.choice(of), slow) if slow is not None else None
-            host = host_jobs(rng, 9000 + number, spread, jobs, slow=at, within=within)
-            found = check_host(host, known)
-            words = {one.case: one.word for one in found.figures}
-            word = found.word if at is None else words[f"{at[0]:08x}"]
-            low += word is HostWord.LOW
-    return low
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.01, 0.04])

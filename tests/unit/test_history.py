@@ -1,5 +1,6 @@
 """Where a figure of a case changed over the jobs of a host, and how often that is wrong."""
 
+import math
 import random
 import time
 from pathlib import Path
@@ -38,6 +39,47 @@ def test_where_nothing_changed_one_history_in_twenty_says_so_at_most() -> None:
         bool(found(hosts(seed).jobs(counts[seed % len(counts)])).changes) for seed in range(tried)
     )
     assert wrong <= more_than(0.05, tried), wrong
+
+
+def drifting(seed: int, count: int, autocorrelation: float) -> list[float]:
+    """Logarithms each of which takes over so much of what the one before it was off by."""
+    rng, log, logs = random.Random(seed), 0.0, []
+    for _ in range(50 + count):
+        log = autocorrelation * log + rng.gauss(0, 0.01)
+        logs.append(log)
+    return logs[50:]
+
+
+def test_neighbouring_jobs_that_are_alike_are_no_change() -> None:
+    tried = 200
+    counts = (8, 12, 20, 40, 90)
+    wrong = sum(
+        bool(change_points(drifting(seed, counts[seed % 5], 0.4), confidence=0.95).splits)
+        for seed in range(tried)
+    )
+    assert wrong <= more_than(0.05, tried), wrong
+
+
+def test_more_drift_than_is_assumed_counts_as_well_and_is_named() -> None:
+    """Three quarters of such series would show a change if it were not for what they show."""
+    tried = 60
+    wrong = sum(
+        bool(change_points(drifting(seed, 200, 0.8), confidence=0.95).splits)
+        for seed in range(tried)
+    )
+    assert wrong <= more_than(0.15, tried), wrong
+    jobs = hosts(1).jobs(200)
+    values = drifting(1, 200, 0.8)
+    one = found(
+        [
+            job.model_copy(update={"cases": {TITLE: case(TITLE, math.exp(log))}})
+            for job, log in zip(jobs, values, strict=True)
+        ]
+    )
+    assert one.autocorrelation is not None and one.autocorrelation > 0.6
+    assert any("an autocorrelation of 0." in sentence for sentence in history_remarks(one))
+    steady = found(hosts(1).jobs(40))
+    assert not any("the host drifts" in sentence for sentence in history_remarks(steady))
 
 
 def test_twice_the_least_effect_is_found_within_a_job() -> None:
@@ -113,8 +155,8 @@ def test_a_single_strange_job_is_no_change() -> None:
 
 
 def test_figures_that_repeat_to_the_last_digit() -> None:
-    assert not change_points([1.0] * 20, confidence=0.95)
-    (split,) = change_points([1.0] * 10 + [1.1] * 10, confidence=0.95)
+    assert not change_points([1.0] * 20, confidence=0.95).splits
+    (split,) = change_points([1.0] * 10 + [1.1] * 10, confidence=0.95).splits
     assert (split.after, split.error) == (10, 0.0)
 
 
