@@ -278,6 +278,16 @@ X86_GENERAL = [
 ]  # fmt: skip
 
 
+def x86_amd_mul_add() -> list[Kernel]:
+    """A multiplication on one register and an addition on another."""
+    return [
+        Kernel("mul_add", dtype, isa, counted(
+            (fp("mul", dtype, isa), 56), (fp("add", dtype, isa), 56),
+        ), 112 * lanes(dtype, isa))
+        for dtype, isa in product(FLOATS, ("scalar", "sse2", "avx2"))
+    ]  # fmt: skip
+
+
 def x86_amd_int_mul_add() -> list[Kernel]:
     """In general-purpose registers in another order, else with a multiplication on one register and
     an addition on another."""
@@ -285,7 +295,7 @@ def x86_amd_int_mul_add() -> list[Kernel]:
     for dtype, isa in product(MULTIPLY, WIDE):
         if dtype == "int64" and isa != "avx512":
             continue
-        count = 192 if isa == "avx512" else 56
+        count = 96 if isa == "avx512" else 56
         instructions = {
             vex(isa) + MULTIPLY[dtype]: count,
             f"{vex(isa)}padd{SUFFIX[dtype]}": count,
@@ -324,7 +334,12 @@ def x86_amd_compare() -> list[Kernel]:
 # The rows that stand before those of all CPUs.
 X86_AMD = [
     replace(kernel, vendor=AMD)
-    for kernel in (*x86_amd_int_mul_add(), *x86_amd_int8(), *x86_amd_compare())
+    for kernel in (
+        *x86_amd_mul_add(),
+        *x86_amd_int_mul_add(),
+        *x86_amd_int8(),
+        *x86_amd_compare(),
+    )
 ]
 X86_KERNELS = [*X86_GENERAL, *X86_AMD]
 
