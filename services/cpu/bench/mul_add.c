@@ -13,13 +13,6 @@ static const struct recipe quads = {.rounds = 3,
                                     .growth = 2,
                                     .constants = {ALL(2), ALL(8), ALL(0.5), ALL(-3)}};
 
-/* x + 1 + 1 of the first half, x·2·½ of the second. */
-#define APART(summand)                                                                             \
-    .rounds = 4, .steps = 2, .operations = 2, .multiplier = 1, .addend = (summand), .growth = 2,   \
-    .constants = {ALL(2), ALL(0), ALL(0.5), ALL(1)}
-static const struct recipe apart_second = {APART(0)};
-static const struct recipe apart = {APART(2), .second_half = &apart_second};
-
 /* `K` is the prefix of the constants' numbers; after it what `M` takes behind a constant. */
 #define ROUND_OF_4(a, b, c, d, M, mul, add, K, ...)                                                \
     FOUR(a, b, c, d, M, mul, K##K0, __VA_ARGS__)                                                   \
@@ -29,6 +22,13 @@ static const struct recipe apart = {APART(2), .second_half = &apart_second};
 #define BODY_QUADS(FOURS, ...) TIMES_3(FOURS(ROUND_OF_4, __VA_ARGS__))
 
 #if defined(__x86_64__)
+/* x + 1 + 1 of the first half, x·2·½ of the second. */
+#define APART(summand)                                                                             \
+    .rounds = 4, .steps = 2, .operations = 2, .multiplier = 1, .addend = (summand), .growth = 2,   \
+    .constants = {ALL(2), ALL(0), ALL(0.5), ALL(1)}
+static const struct recipe apart_second = {APART(0)};
+static const struct recipe apart = {APART(2), .second_half = &apart_second};
+
 #define QUADS_SSE(name, mul, add, mov, bytes)                                                      \
     KERNEL_SSE(name, EACH_12, mov, bytes, "", BODY_QUADS(FOURS_12, DO_SSE, mul, add, X, "xmm"),    \
                DO_SSE, mul, XK3, "xmm")
