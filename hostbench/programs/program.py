@@ -1,9 +1,13 @@
 """The benchmark programs of this host: where they are, what they can do, which build they are."""
 
+import contextlib
 import hashlib
 import os
+import selectors
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +23,9 @@ from hostbench.model.table import Table
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Drivers of several GPUs that nothing has used yet take seconds to begin.
 LIST_TIMEOUT_S = 30.0
+# A table has 100 KB at most.
+OUTPUT_BYTES_MOST = 4 << 20
+READ_BYTES = 1 << 16
 _REMEDY = "build it again with make programs"
 _REINSTALL = "install the package of its subsystem again"
 
@@ -131,32 +138,68 @@ def _read_table(path: Path, remedy: str) -> Table:
         return Table.model_validate_json(output_of(path, "--list", remedy))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ResourceError(
-            f"{path} --list is not a workload table: {where}: {first['msg']}; {remedy}"
-        ) from None
+        where = [".".join(str(part) for part in first["loc"])] if first["loc"] else []
+        why = ": ".join([*where, first["msg"]])
+        raise ResourceError(f"{path} --list is not a workload table: {why}; {remedy}") from None
 
 
 def output_of(path: Path, option: str, remedy: str = _REMEDY) -> bytes:
     """Return what the program prints. Raises ResourceError that names `remedy`."""
     try:
-        answer = subprocess.run(
+        process = subprocess.Popen(
             [path, option],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,
-            timeout=LIST_TIMEOUT_S,
         )
     except OSError as error:
         raise ResourceError(f"cannot start {path}: {error.strerror}; {remedy}") from None
-    except subprocess.TimeoutExpired:
+    with process:
+        try:
+            output, errors = _read_both(process)
+            exit_code = process.wait(LIST_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise ResourceError(
+                f"{path} {option} did not answer within {LIST_TIMEOUT_S:.0f} s; {remedy}"
+            ) from None
+        except OverflowError:
+            raise ResourceError(
+                f"{path} {option} prints more than {OUTPUT_BYTES_MOST >> 20} MiB; {remedy}"
+            ) from None
+        finally:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    if exit_code != 0:
+        how = f"was killed by signal {-exit_code}"
+        if exit_code > 0:
+            how = f"ended with exit code {exit_code}"
+        last = errors.decode("utf-8", "replace").strip()[-400:]
         raise ResourceError(
-            f"{path} {option} did not answer within {LIST_TIMEOUT_S:.0f} s; {remedy}"
-        ) from None
-    if answer.returncode != 0:
-        output = shown(answer.stderr.decode("utf-8", "replace").strip()[-400:])
-        raise ResourceError(
-            f"{path} {option} ended with exit code {answer.returncode}; {remedy}; its output: "
-            f"{output}"
+            f"{path} {option} {how}; {remedy}; its output: {shown(last) if last else 'none'}"
         )
-    return answer.stdout
+    return output
+
+
+def _read_both(process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes]:
+    """Its standard output and error. Raises TimeoutExpired, and OverflowError where they are more
+    than any program of ours prints."""
+    assert process.stdout is not None and process.stderr is not None
+    kept = {process.stdout: bytearray(), process.stderr: bytearray()}
+    deadline_s = time.monotonic() + LIST_TIMEOUT_S
+    with selectors.DefaultSelector() as selector:
+        for stream, read in kept.items():
+            selector.register(stream, selectors.EVENT_READ, read)
+        while selector.get_map():
+            ready = selector.select(max(0.0, deadline_s - time.monotonic()))
+            if not ready:
+                raise subprocess.TimeoutExpired(process.args, LIST_TIMEOUT_S)
+            for key, _ in ready:
+                if not (piece := os.read(key.fd, READ_BYTES)):
+                    selector.unregister(key.fileobj)
+                key.data.extend(piece)
+            if sum(map(len, kept.values())) > OUTPUT_BYTES_MOST:
+                raise OverflowError
+    output, errors = kept.values()
+    return bytes(output), bytes(errors)

@@ -172,9 +172,11 @@ def own_site(site: Path, tmp_path: Path) -> Path:
         ),
         (GARBAGE, ["toy-bench --list is not a workload table", "install the package"]),
         ("#!/bin/sh\nexit 1\n", ["toy-bench --list ended with exit code 1", "install the package"]),
+        ("#!/bin/sh\nkill -SEGV $$\n", ["--list was killed by signal 11", "its output: none"]),
+        ("#!/bin/sh\nexec yes\n", ["--list prints more than 4 MiB", "install the package"]),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 def test_a_program_that_cannot_be_used(
     tmp_path: Path, own_site: Path, program: str | None, parts: list[str]
 ) -> None:
