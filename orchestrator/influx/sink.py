@@ -33,7 +33,7 @@ from orchestrator.influx.points import (
     trial_points,
 )
 
-HAND_OVER_S = 5.0
+HAND_OVER_S = 10.0
 RETRY_S = 0.5
 # Of a job whose Redis is away for hours; what is beyond that, orchestrator.influx.reindex writes.
 HELD_MOST = 200_000
