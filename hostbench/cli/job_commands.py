@@ -22,7 +22,6 @@ from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
 from hostbench.results.sealed import read_document
 from hostbench.results.store import CSV, DOCUMENT, LATEST, REPORT
 
-
 _HOST_NAME: TypeAdapter[str] = TypeAdapter(HostName)
 
 
