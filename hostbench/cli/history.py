@@ -77,11 +77,11 @@ def history(
         raise UsageError("--format html draws one case; name it, such as mem.triad")
     kind = None if figure is None else FigureKind(figure)
     if server is not None:
-        from hostbench.cli.job_commands import only_host
+        from hostbench.cli.job_commands import one_host
 
         refuse_here(results=results)
         query = {"case": case, "suite": suite, "since": since, "until": until, "figure": figure}
-        found = server.history(host or only_host(server), query)
+        found = server.history(one_host(server, host), query)
     else:
         wanted = job_filter(host, suite, since, until)
         with FigureIndex(results_directory(results)) as index:

@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, Self, TypeVar
-from urllib.parse import quote
 
 import httpx
 import httpx_sse
@@ -111,7 +110,7 @@ class Orchestrator:
 
     def history(self, host: str, query: Query) -> HostHistory:
         """The histories of a host; `query` as GET /hosts/{host}/history has it."""
-        return self._decided(HostHistory, f"/hosts/{quote(host, safe='')}/history", query)
+        return self._decided(HostHistory, f"/hosts/{host}/history", query)
 
     def baselines(self) -> BaselineList:
         """The baselines that it finds."""

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 from hostbench.base.errors import shown
 from hostbench.model.baseline import BaselineList, HostCheck
 from hostbench.model.decision import Comparison, FigureKind, HostHistory
+from hostbench.model.service import HostName
 from hostbench.web.body import JSON
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job
@@ -81,7 +82,7 @@ async def compare(
 )
 async def history(
     core: Core,
-    host: Annotated[str, Path(max_length=64)],
+    host: Annotated[HostName, Path()],
     case: Annotated[
         str | None,
         Query(

@@ -1,5 +1,7 @@
 """The commands that decide, about jobs of an orchestrator."""
 
+from pathlib import Path
+
 import pytest
 
 from hostbench.base.exitcode import ExitCode
@@ -50,7 +52,7 @@ def test_baselines_are_those_that_the_orchestrator_finds(stack: Stack, jobs: lis
     [
         (("history", "cpu.clok", "--stack"), "did you mean 'cpu.clock"),
         (("history", "--stack", "--host", "nobody"), "no stored job is of a host 'nobody'"),
-        (("history", "--stack", "--host", "a/../b"), "no stored job is of a host"),
+        (("history", "--stack", "--host", "a/../b"), "--host 'a/../b' is not the name of a host"),
         (("history", "--stack", "--results", "."), "--results is about files here"),
         (("compare", "latest", "latest", "--stack"), "is on both sides"),
         (("compare", "./a.json", "latest", "--stack"), "there is no job './a.json'"),
@@ -68,9 +70,11 @@ def test_bad_requests_are_one_line(
     assert why in ended.errors
 
 
-def test_an_orchestrator_is_asked_only_where_one_is_wanted(stack: Stack, jobs: list[str]) -> None:
+def test_an_orchestrator_is_asked_only_where_one_is_wanted(
+    stack: Stack, jobs: list[str], tmp_path: Path
+) -> None:
     """The environment of these commands names one."""
     assert jobs
-    ended = stack.command.run("history", "cpu.clock 1 thread")
+    ended = stack.command.run("history", "cpu.clock 1 thread", "--results", str(tmp_path))
     assert ended.code == ExitCode.USAGE
     assert "measure some with hostbench run" in ended.errors

@@ -98,7 +98,9 @@ def test_without_a_case_all_headline_cases_are_shown(command: Command) -> None:
     ended = command.run("history")
     assert (ended.code, ended.errors) == (ExitCode.OK, "")
     text = " ".join(ended.output.split())
-    assert text.count(" on a, 19 jobs, undisturbed: changed once.") == 12
+    # One was disturbed in every job: what was delivered of it is there all the same.
+    assert text.count(" on a, 19 jobs, undisturbed: changed once.") == 11
+    assert text.count(" on a, 19 jobs, delivered: changed once.") == 1
     assert "at most 5 % of such answers, of 12 histories together, show a change" in text
     assert text.count("show a change") == 1
     found = HostHistory.model_validate(command.run("history", "--json").document, strict=False)

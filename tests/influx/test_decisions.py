@@ -36,9 +36,9 @@ ALWAYS = Chosen(0, 4_000_000_000_000, {})
 
 @dataclass(frozen=True)
 class Fleet:
-    """Jobs of a host that became slower, of one that became faster, and one job each of six
-    sound hosts and of a slow one, all of one model, with the points that each job gave when it was
-    the newest, in the order in which they came."""
+    """Jobs of a host that became slower, of one that became faster, and one job each of six sound
+    hosts and of a slow one, all of one model; with the points that each job gave when it was the
+    newest, in the order in which they came."""
 
     results: Path
     live: list[Point]
