@@ -57,7 +57,7 @@ def test_few_jobs_have_a_page_too(before: int, after: int) -> None:
 
 def test_without_any_figure_the_page_says_so() -> None:
     one = made().model_copy(update={"points": (), "changes": ()})
-    assert "No job has a figure of it that may be used." in html(history_report(one))
+    assert "No job has a figure of this case that may be used." in html(history_report(one))
 
 
 def test_both_drawings_are_svg_within_their_width() -> None:
