@@ -66,7 +66,7 @@ def _answer(history: History) -> Answer:
             f"{day(one.created_unix_s)}: {relative(one.ratio)}, {one.word}.",
             f"{human(one.value_before, history.unit)} before, "
             f"{human(one.value_after, history.unit)} after. "
-            + "; ".join(fact_change(fact) for fact in one.facts[:FACTS_NAMED]),
+            + " ".join(f"{fact_change(fact)}." for fact in one.facts[:FACTS_NAMED]),
         )
         for one in history.changes
     )

@@ -205,7 +205,10 @@ def _overview_table(document: ResultDocument) -> Table:
 def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
     return (
         line.subsystem if line.headline is None else line.headline.title,
-        line.figure or NOTHING,
+        # On a narrow screen it is broken before the interval and nowhere else.
+        (line.figure or NOTHING)
+        .replace(" ", "\N{NO-BREAK SPACE}")
+        .replace("\N{NO-BREAK SPACE}±", " ±"),
         # Clock and work per cycle stand in the table of figures: each line here is to stay one.
         NOTHING if line.headline is None else Share(share_of_limit(line.headline)),
         percent(line.delivered_ratio),
