@@ -159,8 +159,8 @@ def _short_lines(cases: Sequence[CaseResult], columns: int) -> Iterator[str]:
     for text in kinds[:KINDS_SHOWN]:
         yield _cut(text, columns)
     if left := len(kinds) - KINDS_SHOWN:
-        more = f"{plural(left, 'more kind')} of reasons, and each" if left > 0 else "The reasons"
-        yield f"{more} case by case: the report, --json."
+        more = f"{plural(left, 'more kind')} of reasons" if left > 0 else "The reasons case by case"
+        yield f"{more}: the report or --json."
 
 
 def _cut(text: str, columns: int) -> str:

@@ -12,8 +12,10 @@ from hostbench.decisions.history_words import (
     history_remarks,
 )
 from hostbench.decisions.words import relative
-from hostbench.model.decision import ChangePoint, History, HostHistory
+from hostbench.model.decision import ChangePoint, History, HostHistory, Word
 from hostbench.report.content import (
+    Answer,
+    AnswerKind,
     Block,
     Bullets,
     Chart,
@@ -30,6 +32,9 @@ from hostbench.report.content import (
     Table,
 )
 
+QUESTION = "Did it change?"
+FACTS_NAMED = 3
+
 
 def history_report(history: History) -> Report:
     """The page of a history."""
@@ -42,13 +47,32 @@ def history_report(history: History) -> Report:
         sections.append(Section("sure", "How sure this is", (remarks,)))
     return Report(
         title=f"{history.title} on {history.host}",
-        subtitle=history_headline(history).removeprefix(f"{history.title} on {history.host}, "),
+        subtitle="",
+        answer=(_answer(history),),
         facts=Facts(_facts(history)),
         tally=(),
         notices=(),
         sections=tuple(sections),
         kind="hostbench history",
     )
+
+
+def _answer(history: History) -> Answer:
+    """What it comes to, and each change with what changed beside it."""
+    text = history_headline(history).partition(f", {history.kind}: ")[2]
+    kind = AnswerKind.OPEN if history.word is Word.UNDECIDED else AnswerKind.GOOD
+    if history.changes and history.changes[-1].word is Word.WORSE:
+        kind = AnswerKind.BAD
+    items = tuple(
+        (
+            f"{day(one.created_unix_s)}: {relative(one.ratio)}, {one.word}.",
+            f"{human(one.value_before, history.unit)} before, "
+            f"{human(one.value_after, history.unit)} after. "
+            + " ".join(f"{fact_change(fact)}." for fact in one.facts[:FACTS_NAMED]),
+        )
+        for one in history.changes
+    )
+    return Answer(QUESTION, f"{text[0].upper()}{text[1:]}", kind, items)
 
 
 def _facts(history: History) -> tuple[tuple[str, str], ...]:

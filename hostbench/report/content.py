@@ -350,11 +350,13 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Table:
-    """The first column names its row."""
+    """The first column names its row. `wraps`: on a narrow screen its cells are broken into lines
+    rather than scrolled."""
 
     caption: str
     columns: tuple[Column, ...]
     groups: tuple[RowGroup, ...]
+    wraps: bool = False
 
 
 @dataclass(frozen=True)

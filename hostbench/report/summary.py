@@ -58,13 +58,12 @@ READING = (
     "a share of the figure. Host: what took the rest."
 )
 _OVERVIEW_COLUMNS = (
-    Column("subsystem"),
-    Column("headline", figures=True),
-    Column("case"),
+    Column("best case"),
+    Column("figure", figures=True),
     Column("of limit", figures=True),
     Column("delivered (least)", figures=True),
-    Column("host (worst)"),
     Column("verdicts"),
+    Column("host (worst)"),
 )
 
 _MEANING = {
@@ -199,19 +198,22 @@ def _job_notice(document: ResultDocument) -> Notice:
 
 def _overview_table(document: ResultDocument) -> Table:
     rows = tuple(_overview_row(line) for line in overview(document.cases))
-    return Table("Each subsystem in a line", _OVERVIEW_COLUMNS, (RowGroup(None, rows),))
+    groups = (RowGroup(None, rows),)
+    return Table("Each subsystem in a line", _OVERVIEW_COLUMNS, groups, wraps=True)
 
 
 def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
     return (
-        line.subsystem,
-        line.figure or NOTHING,
-        NOTHING if line.headline is None else line.headline.title,
+        line.subsystem if line.headline is None else line.headline.title,
+        # On a narrow screen it is broken before the interval and nowhere else.
+        (line.figure or NOTHING)
+        .replace(" ", "\N{NO-BREAK SPACE}")
+        .replace("\N{NO-BREAK SPACE}±", " ±"),
         # Clock and work per cycle stand in the table of figures: each line here is to stay one.
         NOTHING if line.headline is None else Share(share_of_limit(line.headline)),
         percent(line.delivered_ratio),
-        condition_words(line.condition),
         tuple(part for verdict, count in line.worst_first for part in (Mark(verdict, count), " ")),
+        NOTHING if line.condition is None else condition_words(line.condition),
     )
 
 
