@@ -148,21 +148,27 @@ def condition(row: Row) -> str:
 
 
 def wrong(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """Identical settings: each test that says better or worse of any figure is wrong."""
+    """Identical settings: each test that says better or worse of any figure is wrong. Where all
+    trials were disturbed there is no figure to say it of."""
     tallies: dict[str, Tally] = {}
+    without = Tally()
     for rows in all_tests:
-        if rows[0]["effect"] == "False":
+        if rows[0]["effect"] == "True":
+            continue
+        without.count(not rows[0]["figure"])
+        if rows[0]["figure"]:
             says = any(row["word"] in CHANGED for row in rows)
-            for name in (f"{rows[0]['workload']}, {condition(rows[0])}", "all"):
+            for name in (f"{rows[0]['workload']}, {condition(rows[0])}", "all of these"):
                 tallies.setdefault(name, Tally()).count(says)
     yield from ((f"identical settings, {name}", tally) for name, tally in tallies.items())
+    yield "identical settings, no figure", without
 
 
 def right(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
     """Settings that differ: the test has to say so, and in one direction."""
     tallies: dict[str, Tally] = {}
     for rows in all_tests:
-        if rows[0]["effect"] == "True":
+        if rows[0]["effect"] == "True" and rows[0]["figure"]:
             own = next((row for row in rows if row["figure"] == FigureKind.DELIVERED), rows[0])
             name = f"{own['workload']}, {own['a']} beside {own['b']}, {condition(own)}"
             tallies.setdefault(name, Tally()).count(own["word"] in CHANGED)
