@@ -3,11 +3,11 @@ and the system themselves.
 
 usage: python -m benchmarks.decisions.fresh [--short] [--again] [--minutes N] [--beside TEXT]
 Twenty rounds of four jobs, half an hour on two CPUs; --short: four, six minutes. A round is a quiet
-job, two with a slower program, and a quiet one; the first rounds end with one under a quota. What was measured is kept job by
-job and counts when it is started again, unless --again; --minutes: no job begins after so many.
---beside: what else runs on the host, kept with each job. The slower program does the loop of every
-register kernel again for 5 % of its iterations and does not count them, and the kernel gives its
-job no huge pages, whatever is requested (prctl). A quota needs root.
+job, two with a slower program, and a quiet one; the first rounds end with one under a quota. What
+was measured is kept job by job and counts when it is started again, unless --again; --minutes: no
+job begins after so many. --beside: what else runs on the host, kept with each job. The slower
+program does the loop of every register kernel again for 5 % of its iterations and does not count
+them, and it gets no huge pages, whatever is requested (prctl). A quota needs root.
 
 The jobs are put on two sides by python -m benchmarks.decisions.resampled.
 """
