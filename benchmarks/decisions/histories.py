@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.decisions.resampled import Job, Tally, changed, jobs_of, recorded
+from benchmarks.decisions.resampled import Job, Tally, changed, recorded
 from benchmarks.trust.experiment import QUIET
 from hostbench.decisions.history import history
 from hostbench.model.decision import CaseFigure, FigureKind, History
@@ -144,8 +144,8 @@ def main() -> None:
     part = 4 if "--short" in sys.argv else 1
     files = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
     rows = [functools.partial(of_simulated, part)]
-    for name, file in recorded(files).items():
-        quiet = jobs_of(file).get(QUIET, [])
+    for name, by_plant in recorded(files):
+        quiet = by_plant.get(QUIET, [])
         if len(quiet) >= 2 * SIDE_LEAST:
             rows.append(functools.partial(of_real, name, quiet))
     print("| histories | say so | 95 % interval |\n| --- | --- | --- |")

@@ -30,26 +30,30 @@ CHANGED = (Word.WORSE, Word.BETTER)
 KERNELS = ("cpu.fma", "cpu.add_sub")
 # Jobs on a side.
 SIDES = (4, 6, 8)
-SIDE_MOST = max(SIDES)
-EARLIER = 12
+EARLIER = (6, 12)
 EVENINGS_APART_S = 3600.0
 Job = JobFigures
 Pair = tuple[Sequence[Job], Sequence[Job]]
 
 
-def recorded(files: Sequence[Path]) -> dict[str, Path]:
-    """The files of jobs to look at, by what their jobs are called; those of this maker's CPUs that
-    there are, where none is named."""
+def recorded(files: Sequence[Path]) -> Iterator[tuple[str, dict[str, list[Job]]]]:
+    """What to look at: jobs by what was planted, with what they are called. Those beside other work
+    stand by themselves. Where no file is named, the jobs of this maker's CPUs."""
     known = {"jobs of benchmarks.trust": experiment.RAW, "fresh jobs": fresh.RAW}
     if files:
         known = {f"jobs of {file.name}": file for file in files}
-    return {name: file for name, file in known.items() if file.exists()}
+    for name, path in known.items():
+        if not path.exists():
+            continue
+        with path.open() as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        for beside in dict.fromkeys(row.get("beside") or "" for row in rows):
+            own = [row for row in rows if (row.get("beside") or "") == beside]
+            yield f"{name} beside {beside}" if beside else name, jobs_of(own)
 
 
-def jobs_of(path: Path) -> dict[str, list[Job]]:
-    """The jobs of the experiment by what was planted, the oldest first."""
-    with path.open() as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+def jobs_of(rows: Sequence[dict[str, str]]) -> dict[str, list[Job]]:
+    """The jobs by what was planted, the oldest first."""
     by_job: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         by_job.setdefault((row["plant"], row["time_unix_s"]), []).append(row)
@@ -166,19 +170,20 @@ def unchanged(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
         ("on two evenings", evenings),
     )
     for name, design in designs:
-        apart_s = max(b.created_unix_s - a.created_unix_s for a, b in itertools.pairwise(jobs))
-        if design is evenings and apart_s < EVENINGS_APART_S:
+        apart_s = [b.created_unix_s - a.created_unix_s for a, b in itertools.pairwise(jobs)]
+        if design is evenings and max(apart_s, default=0.0) < EVENINGS_APART_S:
             continue
         for n in SIDES:
             tally = Tally()
             for pair in design(jobs, n):
                 tally.count(says_changed(compared(pair)))
             yield f"nothing changed, {n} jobs a side, {name}", tally
-    tally = Tally()
-    for at in range(EARLIER, len(jobs) - 1):
-        pair = ([jobs[at]], [jobs[at + 1]])
-        tally.count(says_changed(compared(pair, jobs[at - EARLIER : at])))
-    yield f"nothing changed, 1 job beside 1, {EARLIER} earlier ones", tally
+    for earlier in EARLIER:
+        tally = Tally()
+        for at in range(earlier, len(jobs) - 1):
+            pair = ([jobs[at]], [jobs[at + 1]])
+            tally.count(says_changed(compared(pair, jobs[at - earlier : at])))
+        yield f"nothing changed, 1 job beside 1, {earlier} earlier ones", tally
 
 
 def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
@@ -284,16 +289,13 @@ def _word(found: Comparison, case: str) -> Word:
 
 def main() -> None:
     """Prints the table."""
-    for title, file in recorded([Path(word) for word in sys.argv[1:]]).items():
-        by_plant = jobs_of(file)
+    for title, by_plant in recorded([Path(word) for word in sys.argv[1:]]):
         quiet = by_plant.get(QUIET, [])
-        if len(quiet) < 2 * SIDE_MOST:
-            print(f"{title}: {len(quiet)} quiet jobs are too few", file=sys.stderr)
-            continue
         print(f"| {title} | say so | 95 % interval |\n| --- | --- | --- |")
         for rows in (unchanged(quiet), planted(quiet), slower(by_plant), quotas(by_plant)):
             for name, tally in rows:
-                print(f"| {name} | {tally} |", flush=True)
+                if tally.of:
+                    print(f"| {name} | {tally} |", flush=True)
         print()
 
 

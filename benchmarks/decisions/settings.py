@@ -40,6 +40,8 @@ FIELDS = (
 )
 TESTS, TESTS_SHORT = 20, 2
 NOTHING = ("X=1", "X=2")
+# Blocks between the beginnings of two tests that are put together from measured ones.
+STRIDE = 4
 SHORTLY = ("duration_s=0.1", "warmup_s=0.02")
 LOADED = next(plant for plant in PLANTS if plant.name == "hog 30 %")
 
@@ -148,42 +150,73 @@ def condition(row: Row) -> str:
 
 
 def wrong(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """Identical settings: each test that says better or worse of any figure is wrong."""
+    """Identical settings: each test that says better or worse of any figure is wrong. Where all
+    trials were disturbed there is no figure to say it of."""
     tallies: dict[str, Tally] = {}
+    all_of_them, without = Tally(), Tally()
     for rows in all_tests:
-        if rows[0]["effect"] == "False":
+        if rows[0]["effect"] == "True":
+            continue
+        without.count(not rows[0]["figure"])
+        if rows[0]["figure"]:
             says = any(row["word"] in CHANGED for row in rows)
-            for name in (f"{rows[0]['workload']}, {condition(rows[0])}", "all"):
-                tallies.setdefault(name, Tally()).count(says)
+            all_of_them.count(says)
+            name = f"{rows[0]['workload']}, {condition(rows[0])}"
+            tallies.setdefault(name, Tally()).count(says)
     yield from ((f"identical settings, {name}", tally) for name, tally in tallies.items())
+    yield "identical settings, all of these", all_of_them
+    yield "identical settings, no figure", without
 
 
 def right(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
     """Settings that differ: the test has to say so, and in one direction."""
     tallies: dict[str, Tally] = {}
     for rows in all_tests:
-        if rows[0]["effect"] == "True":
+        if rows[0]["effect"] == "True" and rows[0]["figure"]:
             own = next((row for row in rows if row["figure"] == FigureKind.DELIVERED), rows[0])
             name = f"{own['workload']}, {own['a']} beside {own['b']}, {condition(own)}"
             tallies.setdefault(name, Tally()).count(own["word"] in CHANGED)
     yield from tallies.items()
 
 
-def least_effects(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """A change as large as the least effect that a test printed, planted in the blocks measured
-    after it."""
+def streams_of(all_tests: Sequence[list[Row]]) -> dict[tuple[str, str, str], list[Row]]:
+    """The tests of identical settings by workload, figure, and what went on beside them."""
     streams: dict[tuple[str, str, str], list[Row]] = {}
     for row in itertools.chain.from_iterable(all_tests):
         if row["effect"] == "False" and row["differences"]:
             key = row["workload"], row["figure"], condition(row)
             streams.setdefault(key, []).append(row)
-    for (workload, kind, where), rows in streams.items():
+    return streams
+
+
+def blocks_of(rows: Sequence[Row]) -> list[float]:
+    """Their blocks, one test after the other."""
+    return [float(one) for row in rows for one in row["differences"].split()]
+
+
+def resampled(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
+    """Tests that begin at every so many of the measured blocks and end by the rule to stop: each
+    that says better or worse is wrong."""
+    tally = Tally()
+    for (workload, *_), rows in streams_of(all_tests).items():
+        blocks = blocks_of(rows)
+        for start in range(0, len(blocks), STRIDE):
+            word = _judged(workload, blocks[start:], 0.0)
+            if word is not None:
+                tally.count(word in CHANGED)
+    yield f"identical settings, from every {STRIDE}th measured block on", tally
+
+
+def least_effects(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
+    """A change as large as the least effect that a test printed, planted in the blocks measured
+    after it."""
+    for (workload, kind, where), rows in streams_of(all_tests).items():
         tally, sizes = Tally(), []
         for at, row in enumerate(rows):
             if not row["least_effect_ratio"]:
                 continue
             least = float(row["least_effect_ratio"])
-            later = [float(one) for other in rows[at + 1 :] for one in other["differences"].split()]
+            later = blocks_of(rows[at + 1 :])
             for sign in (1, -1):
                 word = _judged(workload, later, sign * math.log1p(least))
                 if word is not None:
@@ -210,7 +243,7 @@ def print_table(rows: Sequence[Row]) -> None:
     """The table of README."""
     all_tests = by_test(rows)
     print("| tests | say so | 95 % interval |\n| --- | --- | --- |")
-    for some in (wrong, right, least_effects):
+    for some in (wrong, resampled, right, least_effects):
         for name, tally in some(all_tests):
             print(f"| {name} | {tally} |", flush=True)
 
