@@ -10,7 +10,12 @@ from collections.abc import Iterator, Sequence
 from hostbench.base.units import bound, human, percent, plural
 from hostbench.decisions.host_words import LOOK_AT, figure_words, judged
 from hostbench.decisions.published import BesidePublished, beside_published
-from hostbench.judge.clock import held_clock_sentence, share_of_limit, slow_clock_sentence
+from hostbench.judge.clock import (
+    held_clock_sentence,
+    is_slow,
+    share_of_limit,
+    slow_clock_sentence,
+)
 from hostbench.judge.condition import OUTSIDE_HOST, SHARE_LEAST, STOLEN_LEAST
 from hostbench.judge.overview import (
     DELIVERED_LEAST,
@@ -260,10 +265,11 @@ def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[Re
 
 
 def _left(state: ConditionState, case: CaseResult) -> float | None:
-    """What was left of a case's speed. Heat and power take no time but speed: the clock shows."""
-    if state is ConditionState.THROTTLED:
-        return None if case.clock is None else case.clock.ratio
-    return case.delivered_ratio
+    """What was left of a case's speed; None: unknown. Heat and power take no time but speed, which
+    the clock shows, unless all cases had as low a one."""
+    if state is not ConditionState.THROTTLED:
+        return case.delivered_ratio
+    return case.clock.ratio if case.clock is not None and is_slow(case) else None
 
 
 def _effect(

@@ -248,7 +248,10 @@ def test_a_slow_host_is_low_and_a_sound_one_is_not() -> None:
         "low: compared with 7 other hosts of this model, 12 of 12 headline figures are low."
     )
     assert sum("look at the clock" in one for one in said) == 1
-    assert "At most 1 % of sound hosts are called low, over all 12 headline figures." in said
+    assert (
+        "Error rate: at most 1 % of sound hosts are called low, over all 12 headline figures."
+        in (said)
+    )
 
 
 def test_a_host_is_not_held_against_itself() -> None:
@@ -260,7 +263,7 @@ def test_a_host_is_not_held_against_itself() -> None:
 def test_a_baseline_of_few_hosts_falls_back_on_the_limit(hosts: int) -> None:
     found = check_host([measured_job(of_host(50, 0.9))], baseline_of(SOUND[:hosts]))
     assert found.word is HostWord.NO_REFERENCE and found.error is None
-    assert "from 5 on it says how far sound hosts differ: until then the limit" in found.notes[0]
+    assert "is used from 5 on; until then the limit is the reference" in found.notes[0]
     assert all(one.share_of_limit for one in found.headlines)
 
 

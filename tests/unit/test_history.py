@@ -172,7 +172,7 @@ def test_disturbed_jobs_are_left_out_and_counted() -> None:
     jobs[4] = jobs[4].model_copy(update={"cases": {TITLE: bad}})
     one = found(jobs)
     assert len(one.points) == 9
-    assert one.left_out == ("1 job left out: the case was invalid",)
+    assert one.left_out == ("1 job left out: it was invalid",)
 
 
 def test_a_clock_that_went_backwards_is_named() -> None:
