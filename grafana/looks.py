@@ -250,12 +250,11 @@ def sample_variables() -> list[builders.QueryVariable]:
 
     SHOW TAG VALUES of InfluxDB 2.x knows the default retention only.
     """
-    names = ("host", "suite", "workload", "job")
+    names = ("host", "suite", "workload")
     descriptions = (
         "Hosts with samples in the chosen time.",
         "Suites that ran there.",
         "What they measured.",
-        "Jobs in the chosen time, the newest first.",
     )
     found = []
     for position, (name, description) in enumerate(zip(names, descriptions, strict=True)):
@@ -264,17 +263,17 @@ def sample_variables() -> list[builders.QueryVariable]:
             f'SELECT "{name}", "v" FROM (SELECT last("value") AS "v" FROM "{SAMPLES}"."sample" '
             f'WHERE {where} GROUP BY "{name}")'
         )
-        sort = dashboard.VariableSort.ALPHABETICAL_ASC
-        if name == "job":
-            # A job's id begins with its time.
-            sort = dashboard.VariableSort.ALPHABETICAL_DESC
-        found.append(variable(name, question, description, sort))
-    *others, job = found
-    where = " AND ".join(["$timeFilter", *map(one_of, names[:-1])])
-    newest = (
-        f'SELECT "job", last("v") FROM (SELECT last("value") AS "v" FROM "{SAMPLES}"."sample" '
-        f'WHERE {where} GROUP BY "job")'
+        found.append(variable(name, question, description))
+    where = " AND ".join(["$timeFilter", *map(one_of, names)])
+    jobs = f'FROM "{SAMPLES}"."sample" WHERE {where}'
+    job = variable(
+        "job",
+        f'SELECT distinct("job") AS "job" {jobs}',
+        "Jobs in the chosen time, the newest first.",
+        # A job's id begins with its time.
+        dashboard.VariableSort.ALPHABETICAL_DESC,
     )
+    newest = f'SELECT last("job") AS "job" {jobs}'
     follows = (
         variable(NEWEST, newest, "The job with the last sample; it changes when another begins.")
         .multi(False)
@@ -282,7 +281,7 @@ def sample_variables() -> list[builders.QueryVariable]:
         .hide(dashboard.VariableHide.HIDE_VARIABLE)
     )
     # Nobody chose a job: the board follows the one that runs.
-    return [*others, follows, job.label("job (All: the newest)").all_value(f"${{{NEWEST}:regex}}")]
+    return [*found, follows, job.label("job (All: the newest)").all_value(f"${{{NEWEST}:regex}}")]
 
 
 def api_variable() -> builders.ConstantVariable:

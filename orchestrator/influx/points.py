@@ -89,8 +89,10 @@ class JobContext:
 
     @property
     def tags(self) -> dict[str, str]:
-        """Of measurements whose series belong to one job."""
-        return {"host": self.host, "suite": self.suite, "job": self.job}
+        """Of measurements with a point a sample or a trial. The job is a field of theirs: as a tag
+        it would make new series for every job, and InfluxDB keeps an index of all series in
+        memory."""
+        return {"host": self.host, "suite": self.suite}
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,12 @@ def sample_points(
         Point(
             "sample",
             {**job.tags, **case.tags, "metric": metric},
-            {"value": float(value), "t_s": float(sample.t_s), "trial": float(index)},
+            {
+                "value": float(value),
+                "t_s": float(sample.t_s),
+                "trial": float(index),
+                "job": job.job,
+            },
             time_ms,
             SAMPLES,
         )
@@ -141,6 +148,7 @@ def trial_points(job: JobContext, case: CaseTags, trial: TrialRecord) -> list[Po
     time_ms = milliseconds(trial.time_unix_s)
     if trial.end is not None:
         fields: dict[str, float | str] = {
+            "job": job.job,
             "trial": float(trial.index),
             "verdict": trial.verdict.value,
             "elapsed_s": trial.end.elapsed_s,
@@ -150,14 +158,15 @@ def trial_points(job: JobContext, case: CaseTags, trial: TrialRecord) -> list[Po
         points.append(Point("disturbance", {**job.tags, **case.tags}, fields, time_ms, SAMPLES))
     usage = trial.control_plane
     for process in usage.processes if usage else ():
-        tags = {"host": job.host, "component": process.component, "job": job.job}
+        tags = {"host": job.host, "component": process.component}
         numbers = {
             "cpu_s": process.cpu_s,
             "elapsed_s": process.elapsed_s,
             "cpu_ratio": process.cpu_ratio,
             "written_bytes": process.written_bytes,
         }
-        points.append(Point("control_plane", tags, _known(numbers), time_ms, SAMPLES))
+        fields = {"job": job.job, **_known(numbers)}
+        points.append(Point("control_plane", tags, fields, time_ms, SAMPLES))
     return points
 
 

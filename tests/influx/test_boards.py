@@ -262,7 +262,7 @@ def test_the_live_board_follows_the_newest_job(
     later = [
         dataclasses.replace(
             point,
-            tags={**point.tags, "job": "20991231T235959Z-later-0000"},
+            fields={**point.fields, "job": "20991231T235959Z-later-0000"},
             time_ms=point.time_ms + 60_000,
         )
         for point in document_points(document)

@@ -76,6 +76,15 @@ def test_results_hold_the_documents_figures(document: ResultDocument) -> None:
         assert (case.best is None) == (case.primary not in case.metrics)
 
 
+def test_a_job_makes_no_series_of_its_own(document: ResultDocument) -> None:
+    """InfluxDB keeps an index of all series in memory."""
+    points = list(document_points(document))
+    assert {point.measurement for point in points} >= {"result", "sample", "disturbance"}
+    for point in points:
+        assert document.job.id not in point.tags.values(), point.measurement
+        assert point.fields["job"] == document.job.id
+
+
 def test_a_case_without_a_figure_says_so_under_its_primary_metric(
     document: ResultDocument,
 ) -> None:
@@ -221,11 +230,11 @@ def test_samples_have_the_time_at_which_they_ended() -> None:
     (one,) = sampled(1)
     (point,) = sample_points(context, CaseTags("aaaa", "cpu.fma", "fp64"), 3, 1_800_000_000.25, one)
     assert point.time_ms == 1_800_000_001_250
-    assert point.fields == {"value": 100.0, "t_s": 1.0, "trial": 3.0}
+    job = session().job
+    assert point.fields == {"value": 100.0, "t_s": 1.0, "trial": 3.0, "job": job}
     assert point.tags == {
         "host": "alpha",
         "suite": "quick",
-        "job": session().job,
         "workload": "cpu.fma",
         "case": "aaaa",
         "label": "fp64",
@@ -254,7 +263,8 @@ def test_what_hostbench_itself_used_is_a_point_a_process() -> None:
     trial = bare_trial(events=(start(), usage))
     points = trial_points(JobContext.of_session(session()), CaseTags("aaaa", "cpu.fma", ""), trial)
     assert [point.tags["component"] for point in points] == ["service", "redis"]
-    assert points[0].fields == {"cpu_s": 0.01, "elapsed_s": 2.0, "cpu_ratio": 0.005}
+    used = {"cpu_s": 0.01, "elapsed_s": 2.0, "cpu_ratio": 0.005}
+    assert points[0].fields == {"job": session().job, **used}
     assert points[1].fields["written_bytes"] == 4096.0
 
 
@@ -262,22 +272,22 @@ def sample_taken(sample: SampleEvent) -> SampleTakenEvent:
     return SampleTakenEvent(case=session().cases[0].case, sample=sample, index=0, time_unix_s=1.8e9)
 
 
-def test_samples_of_a_trial_go_out_at_most_once_in_five_seconds(
+def test_samples_of_a_trial_go_out_at_most_once_in_ten_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     outbox = Kept()
     sink = PointSink(session(), outbox)
-    for one in sampled(12):
+    for one in sampled(22):
         now_s += 1.0
         sink.take(sample_taken(one))
-    assert [len(points) for points in outbox.handed_over] == [5, 5]
-    sink.take(TrialEndedEvent(trial=bare_trial(events=(start(), *sampled(12), end()))))
-    assert [len(points) for points in outbox.handed_over] == [5, 5, 3]
+    assert [len(points) for points in outbox.handed_over] == [10, 10]
+    sink.take(TrialEndedEvent(trial=bare_trial(events=(start(), *sampled(22), end()))))
+    assert [len(points) for points in outbox.handed_over] == [10, 10, 3]
     sink.take(CaseEndedEvent(record=done()))
     sink.close()
-    assert [len(points) for points in outbox.handed_over] == [5, 5, 3, 1]
+    assert [len(points) for points in outbox.handed_over] == [10, 10, 3, 1]
 
 
 class Away(Kept):
