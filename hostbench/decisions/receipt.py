@@ -99,13 +99,13 @@ def _answer(
         if not check.hosts
         else "no baseline with enough hosts of this model"
     )
+    unusable = _and([line.subsystem for line in lines if line.headline is None and line.measured])
     costs = sum(_costs(item) for item in items)
     if not known and not costs:
-        return f"No reference: no limit of {without} is known, and there is {others}."
+        return f"No reference: no limit of {without or unusable} is known, and there is {others}."
     rest = f"No reference for {without}: no known limit, {others}." if without else ""
-    unusable = [line.subsystem for line in lines if line.headline is None and line.measured]
     if unusable:
-        rest = f"No figure of {_and(unusable)} may be used. {rest}".rstrip()
+        rest = f"No headline figure of {unusable} may be used. {rest}".rstrip()
     found = f"; {', '.join(known)}." if known else "."
     lead = f"Not quite: {plural(costs, 'finding')} below" if costs else "No fault found"
     return f"{lead}{found} {rest or f'There is {others}.'}"

@@ -100,7 +100,7 @@ def _constructed(
         sensitivity = subsystems()[subsystem_of[trial.case]].sensitivity
         return measured_trial(bare, metrics, trial.limits, sensitivity)
 
-    anew = [
+    anew: list[Record] = [
         made(record)
         if isinstance(record, TrialRecord)
         else record.model_copy(update={"figures": None})
