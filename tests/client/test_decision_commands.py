@@ -40,8 +40,12 @@ def test_a_comparison_is_the_orchestrators(stack: Stack, jobs: list[str]) -> Non
     asked = dict(zip("ab", jobs, strict=True))
     assert one == stack.orchestrator.client.get("/compare", params=asked).json()
     assert [one["a"]["jobs"], one["b"]["jobs"]] == [[job] for job in jobs]
-    words = {"undecided": ExitCode.UNDECIDED, "not comparable": ExitCode.NOT_COMPARABLE}
-    assert ended.code == words[one["word"]], ended.errors
+    codes = {
+        "worse": ExitCode.WORSE,
+        "undecided": ExitCode.UNDECIDED,
+        "not comparable": ExitCode.NOT_COMPARABLE,
+    }
+    assert ended.code == codes.get(one["word"], ExitCode.OK), ended.errors
 
 
 def test_baselines_are_those_that_the_orchestrator_finds(stack: Stack, jobs: list[str]) -> None:
