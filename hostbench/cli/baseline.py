@@ -123,7 +123,7 @@ def list_(server: "Orchestrator | None", as_json: Json = False) -> None:
     few_hosts = f"; below {HOSTS_LEAST} hosts limits are the reference"
     found = known_baselines(os.environ) if server is None else server.baselines()
     if as_json:
-        print_json(found.model_dump(mode="json", exclude_none=True))
+        print_json(found.model_dump(mode="json"))
         return
     for one in found.baselines:
         few = "" if one.key is None or one.hosts >= HOSTS_LEAST else few_hosts

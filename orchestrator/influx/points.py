@@ -244,12 +244,12 @@ def _decided(figure: FigureDecision) -> dict[str, float | str]:
     }
     if history.changes:
         newest = history.changes[-1]
-        numbers |= {
-            "ratio": newest.ratio,
-            "low": newest.low,
-            "high": newest.high,
-            "since_ms": milliseconds(newest.created_unix_s),
-        }
+        numbers.update(
+            ratio=newest.ratio,
+            low=newest.low,
+            high=newest.high,
+            since_ms=milliseconds(newest.created_unix_s),
+        )
     return {
         "change": history.word.value,
         "baseline": check.word.value,

@@ -78,7 +78,6 @@ def test_hosts_are_not_mixed(tmp_path: Path) -> None:
         ((CASE, "--figure", "best"), "undisturbed"),
         (("--format", "html"), "--format html draws one case; name it"),
         (("--host", "z"), "leave no stored job; jobs are of the hosts: a"),
-        ((CASE, "--stack"), "HOSTBENCH_URL"),
     ],
 )
 def test_bad_input_is_one_line(command: Command, arguments: tuple[str, ...], why: str) -> None:

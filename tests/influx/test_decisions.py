@@ -1,5 +1,6 @@
 """Points of what is decided of each job, and the boards that show them."""
 
+import functools
 import itertools
 import os
 import random
@@ -49,7 +50,7 @@ class Fleet:
         places = {(one.measurement, repr(one.tags), one.time_ms): one for one in self.live}
         return list(places.values())
 
-    @property
+    @functools.cached_property
     def documents(self) -> list[ResultDocument]:
         """Those of all jobs."""
         store = ResultsStore(self.results)
@@ -167,20 +168,16 @@ def test_marks_stand_where_figures_changed(fleet: Fleet, influx: InfluxClient) -
     marks = {(one.board, one.panel): rows(influx, one.text) for one in annotation_queries(ALWAYS)}
     subsystems = {board for board, _ in marks}
     assert subsystems == {f"hostbench-{name}" for name in ("cpu", "mem", "disk", "net", "gpu")}
-    began = {job.job.id: job.job.created_unix_s * 1000 for job in fleet.documents}
     for word, host, sign in (("worse", "slower", "−"), ("better", "faster", "+")):
         found = marks["hostbench-cpu", f"changes: {word}"]
         assert len(found) == HEADLINES_MOST
-        first = sorted(time for job, time in began.items() if job in names(fleet, host))[BEFORE]
+        own = [one.job for one in fleet.documents if one.host.hostname == host]
+        first = sorted(job.created_unix_s * 1000 for job in own)[BEFORE]
         for mark in found:
             assert abs(mark["time"] - first) <= 2 * DAY_MS
             assert mark["title"].startswith("cpu.fma ")
             assert mark["text"].startswith(f"{word} {sign}")
         assert not marks["hostbench-mem", f"changes: {word}"]
-
-
-def names(fleet: Fleet, host: str) -> set[str]:
-    return {one.job.id for one in fleet.documents if one.host.hostname == host}
 
 
 def test_a_change_that_is_seen_no_more_is_taken_back(

@@ -16,7 +16,7 @@ from orchestrator.influx.points import document_points
 from orchestrator.influx.reindex import Reindexed, reindex
 from tests.influx.real_job import RealJob
 from tests.stack.influx_server import WRITER_PASSWORD, InfluxServer
-from tests.stack.stored_points import meant, stored
+from tests.stack.stored_points import DECISIONS, meant, stored
 from tests.unit.records import bare_trial, done, end, planned, sampled, session, start
 
 
@@ -37,14 +37,14 @@ def test_the_database_holds_the_document_and_twice_changes_nothing(
     document = job.load()
     with influx_server.client(database=database) as influx:
         first = filled(job.path.parent, influx)
-        once = stored(influx)
+        once, decided = stored(influx), stored(influx, DECISIONS)
         second = filled(job.path.parent, influx)
-        assert stored(influx) == once
+        assert (stored(influx), stored(influx, DECISIONS)) == (once, decided)
     assert first == second
     assert (first.jobs, first.too_old, first.rejected, first.unreadable) == (1, 0, [], [])
     assert once == meant(document)
-    # What is decided of the job is counted, too: tests/influx/test_decisions.py.
-    assert first.points > once.total()
+    # What is decided of the job is counted, too.
+    assert first.points == once.total() + decided.total()
 
 
 def big_job(results: Path, number: int, time_unix_s: float) -> None:

@@ -1,19 +1,22 @@
 """What a database holds, and what it should hold, as counted texts that can be compared."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from hostbench.model.result import ResultDocument
 from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points
 
 MEASUREMENTS = ("result", "sample", "disturbance", "control_plane")
+# Of several jobs together: no document has them alone.
+DECISIONS = ("decision", "change")
 
 
-def stored(influx: InfluxClient) -> Counter[str]:
-    """Every point of the database."""
+def stored(influx: InfluxClient, measurements: Iterable[str] = MEASUREMENTS) -> Counter[str]:
+    """Every point of the database that a document alone gives, or those of other measurements."""
     found: Counter[str] = Counter()
     for retention in (None, "samples"):
-        for name in MEASUREMENTS:
+        for name in measurements:
             for series in influx.query(f'SELECT * FROM "{name}" GROUP BY *', retention):
                 tags = dict(sorted((k, v) for k, v in series.tags.items() if v))
                 for row in series.rows():
