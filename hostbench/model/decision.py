@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from hostbench.model.events import ParamValue
+from hostbench.model.host import Boot
 from hostbench.model.result import StoredModel
 from hostbench.model.summary import Verdict
 from hostbench.model.table import Direction
@@ -139,6 +140,7 @@ class JobFigures(StoredModel):
 
     `host`: its name; `machine`: see HostInventory. `is_guest`: a hypervisor lies below. `versions`:
     of the program of each subsystem. `digest`: of the document it is from, None: it has none.
+    `boot`: when it was begun by the clock that nobody sets, None: unknown.
     """
 
     job: str
@@ -151,6 +153,7 @@ class JobFigures(StoredModel):
     versions: dict[str, str]
     facts: dict[str, str]
     cases: dict[str, CaseFigure]
+    boot: Boot | None = None
 
 
 class SettingSide(StoredModel):
@@ -258,8 +261,8 @@ class History(StoredModel):
     `word`: undecided with fewer jobs than can decide, else that of the newest change point, else
     same: no change was found. `least_effect_ratio`: the least relative change that would have been
     found if it parts the jobs into `least_effect_jobs` on each side; None: there are too few.
-    `left_out`: why jobs are missing, as sentences. `clock_went_back`: jobs that by their ids follow
-    one that was begun later; the order is that of the times.
+    `left_out`: why jobs are missing, as sentences. `clock_went_back`: jobs that by their ids or
+    the host's boot follow one that was begun later; the order is that of the times.
     """
 
     case: str
