@@ -18,7 +18,7 @@ from hostbench.decisions.figures import job_figures
 from hostbench.model.decision import CaseFigure, JobFigures
 from hostbench.results.ids import JOB_ID, job_ids
 from hostbench.results.sealed import checked_json, not_a_document
-from hostbench.results.store import DOCUMENT, rebuild_remedy
+from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 
 INDEX = "figures.sqlite"
 # Of what the tables hold: another number, another index.
@@ -146,8 +146,8 @@ def read_figures(document: Path) -> JobFigures:
         content = document.read_bytes()
     except FileNotFoundError:
         raise UsageError(
-            f"{document} is not there: the job has not ended; finish it with: hostbench run "
-            f"--resume {document.parent.name}"
+            f"{document} is not there: the job has not ended; finish it with: "
+            f"{resume_command(document.absolute().parent)}"
         ) from None
     except OSError as error:
         raise UsageError(f"cannot read {document}: {error.strerror}; {remedy}") from None

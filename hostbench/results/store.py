@@ -49,9 +49,14 @@ def rebuild_remedy(directory: Path) -> str:
     """How to have a job again whose document cannot be read."""
     if not has_begun(directory / JOURNAL):
         return "take the file that hostbench wrote, or measure again: no journal is beside it"
+    return f"build it again from its journal with: {resume_command(directory)}"
+
+
+def resume_command(directory: Path) -> str:
+    """What goes on with a job, wherever it is kept."""
     elsewhere = directory.absolute().parent != results_directory(None).absolute()
     where = f" --results {directory.parent}" if elsewhere else ""
-    return f"build it again from its journal with: hostbench run --resume {directory.name}{where}"
+    return f"hostbench run --resume {directory.name}{where}"
 
 
 class JobDirectory:
