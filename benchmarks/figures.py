@@ -154,7 +154,7 @@ def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) 
 
 def load(name: str, of: str) -> tuple[dict[str, str], list[Entry]] | None:
     """What `save` has written on a machine of a maker: the facts of all entries, and the entries,
-    whose facts are text. None: nothing yet."""
+    whose facts are text; a file without a column `entry` has one. None: nothing yet."""
     path = file_of(name, of)
     if not path.exists():
         return None
@@ -165,7 +165,7 @@ def load(name: str, of: str) -> tuple[dict[str, str], list[Entry]] | None:
         facts.setdefault(number or "", {})[key] = value
     columns: dict[str, dict[str, list[Value]]] = {}
     for row in csv.DictReader(lines[len(heads) :]):
-        entry = columns.setdefault(row.pop("entry"), {column: [] for column in row})
+        entry = columns.setdefault(row.pop("entry", ""), {column: [] for column in row})
         for column, text in row.items():
             entry[column].append(_value(text))
     entries = [Entry(facts.get(number, {}), found) for number, found in columns.items()]

@@ -11,11 +11,13 @@ from grafana_foundation_sdk.models import xychart as xy
 
 from grafana.influxql import (
     CHOSEN,
+    DECIDED,
     PRIMARY,
     TABLE,
     Query,
     equals,
     latest,
+    one_of,
     over_latest,
     results,
     samples,
@@ -203,20 +205,38 @@ def narrow_figures(
 
 
 def row_history(row: str, unit: str, condition: str) -> timeseries.Panel:
-    """The same in a row that is repeated for the values of a variable."""
+    """The same in a row that is repeated for the values of a variable, with what a baseline expects
+    of headline figures."""
+    name = "$tag_label ($tag_host)"
+    band = f'SELECT "expected", "usual" {DECIDED} AND {one_of(row, "workload")} {GROUPED}'
     return (
         history(
             f"${row}: history",
-            "The figure of every job in the chosen time.",
+            "The figure of every job in the chosen time. Where the orchestrator has a baseline of "
+            "the model, grey lines stand beside the headline figures: dotted what is usual, dashed "
+            "the least of a sound host, of times the most.",
             unit,
             _values(condition),
-            "$tag_label ($tag_host)",
+            name,
         )
+        .with_target(series(band, f"{name}: $col", "B"))
+        .override_by_regexp("/: usual$/", _grey_line("dot", 0, 8))
+        .override_by_regexp("/: expected$/", _grey_line("dash", 8, 6))
         .span(12)
         .height(12)
         .legend(bottom_legend())
         .axis_soft_min(0)
     )
+
+
+def _grey_line(fill: str, *dash: int) -> list[dashboard.DynamicConfigValue]:
+    """A line that is no figure: hovering names it."""
+    return [
+        colour(LIMIT_COLOUR),
+        prop("custom.lineStyle", {"fill": fill, "dash": list(dash)}),
+        prop("custom.showPoints", "never"),
+        prop("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
+    ]
 
 
 def _values(condition: str) -> str:

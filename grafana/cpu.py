@@ -17,11 +17,11 @@ from grafana.charts import (
     GROUPED,
     beside,
     highest,
-    history,
     matrix,
     narrow_history,
     peer_history,
     peer_ratios,
+    row_history,
     share_history,
     spread_history,
     workload_shares,
@@ -40,7 +40,7 @@ from grafana.looks import (
     RATE,
     api_variable,
     board,
-    bottom_legend,
+    change_marks,
     result_variables,
 )
 from grafana.overview import tile
@@ -67,7 +67,8 @@ def cpu() -> dashboard.Dashboard:
     for variable in result_variables(RATES, "cpu[.].*"):
         found = found.with_variable(variable)
     return (
-        found.with_variable(api_variable())
+        found.annotations(change_marks(equals("subsystem", "cpu")))
+        .with_variable(api_variable())
         .with_panel(_highest())
         .with_panel(_of_limit())
         .with_panel(_clock())
@@ -90,7 +91,7 @@ def cpu() -> dashboard.Dashboard:
                 "theoretical limit at the clock it had",
             )
         )
-        .with_panel(_rate_history())
+        .with_panel(row_history("workload", RATE, RATES))
     )
 
 
@@ -153,20 +154,4 @@ def _clock_history() -> timeseries.Panel:
         "The core clock measured under each kernel: vector instructions may lower it.",
         CLOCK,
         f'SELECT "value" {results(CLOCKS)} {GROUPED}',
-    )
-
-
-def _rate_history() -> timeseries.Panel:
-    return (
-        history(
-            "$workload: history",
-            "The figure of every job in the chosen time.",
-            RATE,
-            f'SELECT "value" {results(RATES)} {GROUPED}',
-            "$tag_label ($tag_host)",
-        )
-        .span(12)
-        .height(12)
-        .legend(bottom_legend())
-        .axis_soft_min(0)
     )

@@ -38,6 +38,7 @@ from grafana.looks import (
     SHARE,
     api_variable,
     board,
+    change_marks,
     no_legend,
     prop,
     result_variables,
@@ -81,7 +82,8 @@ def disk() -> dashboard.Dashboard:
     for one in result_variables(f"{PRIMARY} AND {DISKS}", ALL_WORKLOADS):
         found = found.with_variable(one)
     return (
-        found.with_variable(_rows(STREAM, "bytes_per_second", "bytes a second"))
+        found.annotations(change_marks(DISKS))
+        .with_variable(_rows(STREAM, "bytes_per_second", "bytes a second"))
         .with_variable(_rows(ACCESS, "operations_per_second", "operations a second"))
         .with_variable(api_variable())
         .with_panel(_highest("throughput", "throughputs", BANDWIDTH, THROUGHPUTS))

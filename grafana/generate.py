@@ -10,6 +10,7 @@ from pathlib import Path
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
+from grafana.fleet import fleet
 from grafana.live import live
 from grafana.overview import overview
 from hostbench.model.registry import built_in_names
@@ -22,7 +23,7 @@ def boards() -> Mapping[str, Callable[[], Dashboard]]:
     a subsystem of another package has none."""
     with_board = [name for name in built_in_names() if find_spec(f"grafana.{name}")]
     own = {name: getattr(importlib.import_module(f"grafana.{name}"), name) for name in with_board}
-    return {"overview": overview, **own, "live": live}
+    return {"overview": overview, "fleet": fleet, **own, "live": live}
 
 
 def generated() -> dict[str, str]:

@@ -40,6 +40,7 @@ from grafana.looks import (
     TEMPERATURE,
     api_variable,
     board,
+    change_marks,
     no_legend,
     result_variables,
     row_variable,
@@ -84,7 +85,8 @@ def gpu() -> dashboard.Dashboard:
     for one in result_variables(FIGURES, ALL_WORKLOADS):
         found = found.with_variable(one)
     return (
-        found.with_variable(_rows(KERNEL, RATES, "operations a second"))
+        found.annotations(change_marks(GPUS))
+        .with_variable(_rows(KERNEL, RATES, "operations a second"))
         .with_variable(_rows(MOVER, BANDWIDTHS, "bytes a second"))
         .with_variable(api_variable())
         .with_panel(_highest())

@@ -10,7 +10,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models.common import DataSourceRef
 
-from orchestrator.influx.points import SAMPLES
+from orchestrator.influx.points import NO_CHANGE, SAMPLES
 
 SOURCE_UID = "hostbench-influxdb"
 # A sample a second is the most there is.
@@ -49,6 +49,34 @@ class Query(Dataquery, Builder[Dataquery]):
         return target if self.alias is None else {**target, "alias": self.alias}
 
 
+@dataclass(frozen=True)
+class Annotations(Dataquery, Builder[Dataquery]):
+    """One query of marks on all charts of a board: its field `text` is what they say, and the other
+    one stands above that, since Grafana takes what no option names for the title."""
+
+    text: str
+    name: str
+
+    def build(self) -> Dataquery:
+        """See Builder."""
+        return self
+
+    def to_json(self) -> dict[str, object]:
+        """As Grafana stores it: nothing but the names of columns stands where it reads them."""
+        return {
+            "datasource": {"type": "influxdb", "uid": SOURCE_UID},
+            "fromAnnotations": True,
+            "name": self.name,
+            "query": self.text,
+            "queryType": "tags",
+            "refId": "Anno",
+            "tagsColumn": "",
+            "textColumn": "text",
+            "timeEndColumn": "",
+            "titleColumn": "",
+        }
+
+
 def series(text: str, alias: str, ref: str = "A") -> Query:
     """A query whose answer is drawn as series or bars."""
     return Query(text, ref, TIME_SERIES, alias)
@@ -85,6 +113,11 @@ PRIMARY = equals("role", "primary")
 # tables, and nowhere among the best figures.
 SOUND = '"workload" !~ /[.]naive_/'
 CHOSEN = " AND ".join(one_of(name) for name in ("host", "suite", "workload"))
+# What is decided of headline figures, and where they changed, as it is known now: those are of all
+# suites of a host.
+DECIDED = f'FROM "decision" WHERE $timeFilter AND {CHOSEN}'
+MARKED = f'FROM "change" WHERE $timeFilter AND {one_of("host")} AND {one_of("workload")}'
+CHANGED = f"{MARKED} AND {differs('word', NO_CHANGE)}"
 CHOSEN_JOB = f"{CHOSEN} AND {one_of('job')}"
 
 
@@ -98,6 +131,12 @@ def latest(fields: str, tags: Sequence[str] = (), condition: str = PRIMARY) -> s
     Each point has `n`, also that of a case without a figure."""
     grouped = ", ".join(f'"{tag}"' for tag in ("host", *tags, "case"))
     return f'SELECT last("n") AS "n", {fields} {results(condition)} GROUP BY {grouped}'
+
+
+def decided(fields: str) -> str:
+    """The newest decision about every headline case of a host, with these fields; each has
+    `jobs`."""
+    return f'SELECT last("jobs") AS "jobs", {fields} {DECIDED} GROUP BY "host", "case"'
 
 
 def over_latest(

@@ -84,7 +84,7 @@ def live() -> dashboard.Dashboard:
         LIVE,
         "hostbench: live run",
         "The samples of the running job second by second, and what disturbed it. "
-        "Samples arrive every five seconds while a trial runs.",
+        "Samples arrive every ten seconds while a trial runs.",
         "now-15m",
     ).refresh("5s")
     for variable in sample_variables():

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common, dashboard
 
-from grafana.influxql import PRIMARY, one_of, source
+from grafana.influxql import MARKED, PRIMARY, Annotations, equals, one_of, source
+from hostbench.model.decision import Word
 from hostbench.model.result import Verdict
 from orchestrator.influx.points import SAMPLES
 
@@ -25,6 +27,7 @@ MOMENT = "time:YYYY-MM-DD HH:mm"
 
 OURS_COLOUR, LIMIT_COLOUR = "blue", "#8e8e8e"
 OURS_BESIDE_PEER_COLOUR, PEER_COLOUR = "light-blue", "orange"
+BETTER_COLOUR, WORSE_COLOUR = "green", "orange"
 VERDICT_COLOURS = {
     Verdict.CLEAN: "green",
     Verdict.NOISY: "yellow",
@@ -160,6 +163,26 @@ def board(uid: str, title: str, description: str, since: str) -> builders.Dashbo
             .keep_time(True)
         )
     )
+
+
+def change_marks(condition: str) -> list[Builder[dashboard.AnnotationQuery]]:
+    """Marks where figures of the chosen hosts and workloads changed; `condition`: those of a
+    board."""
+    shades = {Word.WORSE: WORSE_COLOUR, Word.BETTER: BETTER_COLOUR}
+    return [
+        builders.AnnotationQuery()
+        .name(f"changes: {word}")
+        .datasource(source())
+        .enable(True)
+        .icon_color(shade)
+        .target(
+            Annotations(
+                f'SELECT "text", "title" {MARKED} AND {condition} AND {equals("word", word)}',
+                f"changes: {word}",
+            )
+        )
+        for word, shade in shades.items()
+    ]
 
 
 def variable(

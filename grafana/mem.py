@@ -9,12 +9,12 @@ from grafana.charts import (
     beside,
     curves,
     highest,
-    history,
     least_and_most,
     matrix,
     narrow_history,
     peer_history,
     peer_ratios,
+    row_history,
     share_history,
     spread_history,
     wide_history,
@@ -35,7 +35,7 @@ from grafana.looks import (
     SECONDS,
     api_variable,
     board,
-    bottom_legend,
+    change_marks,
     no_legend,
     prop,
     result_variables,
@@ -80,7 +80,8 @@ def mem() -> dashboard.Dashboard:
     for one in result_variables(f"{PRIMARY} AND {MEMORY}", ALL_WORKLOADS):
         found = found.with_variable(one)
     return (
-        found.with_variable(_kernels())
+        found.annotations(change_marks(MEMORY))
+        .with_variable(_kernels())
         .with_variable(api_variable())
         .with_panel(_highest())
         .with_panel(_of_limit())
@@ -112,7 +113,7 @@ def mem() -> dashboard.Dashboard:
                 "theoretical limit, what all memory channels together transfer at most",
             )
         )
-        .with_panel(_kernel_history())
+        .with_panel(row_history(KERNEL, BANDWIDTH, OF_KERNEL))
     )
 
 
@@ -243,20 +244,4 @@ def _time_history() -> timeseries.Panel:
         "The time of an access of every result in the chosen time.",
         SECONDS,
         f'SELECT "value" {results(TIMES)} {GROUPED}',
-    )
-
-
-def _kernel_history() -> timeseries.Panel:
-    return (
-        history(
-            f"${KERNEL}: history",
-            "The bandwidth of every job in the chosen time.",
-            BANDWIDTH,
-            f'SELECT "value" {results(OF_KERNEL)} {GROUPED}',
-            "$tag_label ($tag_host)",
-        )
-        .span(12)
-        .height(12)
-        .legend(bottom_legend())
-        .axis_soft_min(0)
     )

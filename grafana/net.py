@@ -40,6 +40,7 @@ from grafana.looks import (
     SHARE,
     api_variable,
     board,
+    change_marks,
     no_legend,
     prop,
     result_variables,
@@ -91,7 +92,8 @@ def net() -> dashboard.Dashboard:
     for one in result_variables(f"{PRIMARY} AND {NETWORKS}", ALL_WORKLOADS):
         found = found.with_variable(one)
     return (
-        found.with_variable(_rows(STREAM, "bytes_per_second", "bytes a second"))
+        found.annotations(change_marks(NETWORKS))
+        .with_variable(_rows(STREAM, "bytes_per_second", "bytes a second"))
         .with_variable(_rows(TRIP, "round_trip_s", "a time of a round trip"))
         .with_variable(api_variable())
         .with_panel(_highest())

@@ -56,6 +56,15 @@ def _panels(board: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from panel.get("panels", ())
 
 
+def annotation_queries(chosen: Chosen) -> list[BoardQuery]:
+    """The queries of all marks, by their names."""
+    return [
+        BoardQuery(board["uid"], one["name"], "", filled(one["target"]["query"], chosen, board))
+        for board in boards()
+        for one in board.get("annotations", {}).get("list", [])
+    ]
+
+
 def variable_queries(chosen: Chosen) -> list[BoardQuery]:
     """The queries that variables take their values from."""
     return [

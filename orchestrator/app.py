@@ -15,9 +15,9 @@ from hostbench.model.jobs import JobSpec
 from hostbench.model.service import Registration
 from hostbench.web.audit import LOOKS, Audit
 from hostbench.web.body import BodyLimit, describe_bodies
-from hostbench.web.keys import Caller, KeyRing, NamedKeys, Role, requires
+from hostbench.web.keys import Caller, KeyRing, NamedKeys, OwnKey, Role, requires
 from hostbench.web.problem import Problem, install_problem_handlers
-from orchestrator.api import compare, events, hosts, jobs, results, state, suites
+from orchestrator.api import decisions, events, hosts, jobs, results, state, suites
 from orchestrator.core import Orchestrator
 from orchestrator.settings import Settings
 
@@ -51,15 +51,21 @@ def create_app(settings: Settings) -> FastAPI:
     install_problem_handlers(app)
     app.add_exception_handler(RedisError, _redis_away)
     app.add_exception_handler(OutOfMemoryError, _redis_full)
-    named = [NamedKeys(settings.keys_file).known] if settings.keys_file else []
-    ring = KeyRing(
-        [(Caller(ENV_KEY, Role.OPERATOR), settings.api_key.get_secret_value())],
-        core.host_keys.known,
-        *named,
-    )
-    _add_calls(app, ring)
+    _add_calls(app, _key_ring(settings, core))
     describe_bodies(app, JobSpec, Registration)
     return app
+
+
+def _key_ring(settings: Settings, core: Orchestrator) -> KeyRing:
+    # The key before is not taken any more: it may have been lost.
+    own = OwnKey(
+        settings.api_key.get_secret_value(),
+        settings.api_key_file,
+        Caller(ENV_KEY, Role.OPERATOR),
+        before_s=0.0,
+    )
+    named = [NamedKeys(settings.keys_file).known] if settings.keys_file else []
+    return KeyRing(own.known, core.host_keys.known, *named)
 
 
 def _add_calls(app: FastAPI, ring: KeyRing) -> None:
@@ -69,7 +75,7 @@ def _add_calls(app: FastAPI, ring: KeyRing) -> None:
     async def user(request: Request) -> None:
         await (looks if request.method in LOOKS else changes)(request)
 
-    for module in (jobs, events, results, compare, hosts, suites, state):
+    for module in (jobs, events, results, decisions, hosts, suites, state):
         app.include_router(module.router, dependencies=[Depends(user)])
     in_browsers = requires(ring, Role.VIEWER, Role.OPERATOR, in_browsers=True)
     app.include_router(results.pages, dependencies=[Depends(in_browsers)])

@@ -86,12 +86,18 @@ class Orchestrator:
                 keeper=self._keeper,
                 live=self._live,
                 outbox=self.points.outbox if self.points else None,
+                decider=self.decider,
                 meter=control_plane_meter(quick),
             )
         )
         owner = secrets.token_hex(8)
         self._scheduler = Scheduler(
-            self.jobs, owner, lambda: self._keeper.count, self._start_job, self._keep_reaped
+            self.jobs,
+            owner,
+            lambda: self._keeper.count,
+            self._start_job,
+            self._keep_reaped,
+            lambda: self.archive.refusal() is None,
         )
         self._listener = Listener(
             connect(url, password),

@@ -49,10 +49,12 @@ _Days = Annotated[
 
 class Settings(ServerSettings, RedisSettings, InfluxSettings):
     """All settings of the orchestrator. `bind`: the address of the host that Compose publishes it
-    at. `keys_file`: further keys of users, with names and roles. `host_keys_file`: the key of each
-    host, bound to its name; None: `service_key` is that of all."""
+    at. `api_key_file`: where that key stands, and is read again when it changes. `keys_file`:
+    further keys of users, with names and roles. `host_keys_file`: the key of each host, bound to
+    its name; None: `service_key` is that of all."""
 
     api_key: Key
+    api_key_file: Path | None = None
     service_key: Key
     keys_file: ReadableFile | None = None
     host_keys_file: ReadableFile | None = None

@@ -2,8 +2,9 @@
 # make-key.sh NAME ROLE [DIRECTORY]: makes a key of the API for NAME and prints it, once: secrets/keys
 # in DIRECTORY, by default the repository's root, has its SHA-256 alone. A name that is there gets
 # another key; ROLE=none takes its key away. ROLE=host: a key for the services of the host NAME, which
-# stands in secrets/host_keys, and for this host in secrets/service_key. A running stack knows at
-# once. Exit 2: a name or role is wrong; exit 3: something is missing.
+# stands in secrets/host_keys, and for this host in secrets/service_key. NAME=api_key ROLE=operator:
+# another secrets/api_key, which is not printed. A running stack knows at once. Exit 2: a name or role
+# is wrong; exit 3: something is missing.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 . "$source/scripts/certificates.sh"
@@ -37,6 +38,16 @@ rewrite() { # FILE LINE...
     chmod 444 "$file"
 }
 
+if [[ $name == api_key ]]; then
+    [[ $role == operator ]] ||
+        give_up 2 "ROLE '$role' is not for secrets/api_key, which the stack does not start without; make another in its place: make key NAME=api_key ROLE=operator"
+    [[ -e secrets/api_key ]] || give_up 3 "secrets/api_key is missing; run: make env"
+    key=$(openssl rand -hex 32)
+    rewrite api_key "$key"
+    rewrite authorization "Authorization: Bearer $key"
+    echo "secrets/api_key and secrets/authorization have another key."
+    exit
+fi
 if [[ $role == none ]]; then
     found=
     for file in keys host_keys; do

@@ -1,14 +1,16 @@
-"""How often is `hostbench compare` right? Jobs of benchmarks/trust, put on two sides in many ways.
+"""How often is `hostbench compare` right? Measured jobs, put on two sides in many ways.
 
-usage: python -m benchmarks.decisions.resampled [JOBS.csv]
-The jobs were measured over two evenings, quiet ones between others under planted disturbances.
-Where both sides are of quiet jobs nothing changed, and every report that says so is wrong. A change
-of the hardware is planted by multiplying figures of one side; a quota was planted for real. Prints
-the table of README, a row a design: how often a report says that something changed, with Wilson's
-interval. A minute or two on one CPU; needs no quiet host.
+usage: python -m benchmarks.decisions.resampled [JOBS.csv …]
+The jobs are those of benchmarks.trust, of two evenings, and those of benchmarks.decisions.fresh,
+both with quiet jobs between others. Where both sides are of quiet jobs nothing changed, and every
+report that says so is wrong. A change of the hardware is planted by multiplying figures of one
+side; quotas, slower programs and small pages were planted for real. Prints the tables of README, a
+row a design: how often a report says that something changed, with Wilson's interval. A minute or
+two on one CPU; needs no quiet host.
 """
 
 import csv
+import itertools
 import math
 import random
 import statistics
@@ -17,22 +19,41 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.trust.experiment import LATENCIES, QUIET, RAW
+from benchmarks.decisions import fresh
+from benchmarks.trust import experiment
+from benchmarks.trust.experiment import LATENCIES, QUIET
 from benchmarks.trust.table import USABLE, wilson
 from hostbench.decisions.compare import compare
 from hostbench.model.decision import CaseFigure, Comparison, FigureKind, JobFigures, Word
 
 CHANGED = (Word.WORSE, Word.BETTER)
 KERNELS = ("cpu.fma", "cpu.add_sub")
-EARLIER = 12
+# Jobs on a side.
+SIDES = (4, 6, 8)
+EARLIER = (6, 12)
+EVENINGS_APART_S = 3600.0
 Job = JobFigures
 Pair = tuple[Sequence[Job], Sequence[Job]]
 
 
-def jobs_of(path: Path) -> dict[str, list[Job]]:
-    """The jobs of the experiment by what was planted, the oldest first."""
-    with path.open() as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+def recorded(files: Sequence[Path]) -> Iterator[tuple[str, dict[str, list[Job]]]]:
+    """What to look at: jobs by what was planted, with what they are called. Those beside other work
+    stand by themselves. Where no file is named, the jobs of this maker's CPUs."""
+    known = {"jobs of benchmarks.trust": experiment.RAW, "fresh jobs": fresh.RAW}
+    if files:
+        known = {f"jobs of {file.name}": file for file in files}
+    for name, path in known.items():
+        if not path.exists():
+            continue
+        with path.open() as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        for beside in dict.fromkeys(row.get("beside") or "" for row in rows):
+            own = [row for row in rows if (row.get("beside") or "") == beside]
+            yield f"{name} beside {beside}" if beside else name, jobs_of(own)
+
+
+def jobs_of(rows: Sequence[dict[str, str]]) -> dict[str, list[Job]]:
+    """The jobs by what was planted, the oldest first."""
     by_job: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         by_job.setdefault((row["plant"], row["time_unix_s"]), []).append(row)
@@ -149,21 +170,25 @@ def unchanged(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
         ("on two evenings", evenings),
     )
     for name, design in designs:
-        for n in (4, 6, 8):
+        apart_s = [b.created_unix_s - a.created_unix_s for a, b in itertools.pairwise(jobs)]
+        if design is evenings and max(apart_s, default=0.0) < EVENINGS_APART_S:
+            continue
+        for n in SIDES:
             tally = Tally()
             for pair in design(jobs, n):
                 tally.count(says_changed(compared(pair)))
             yield f"nothing changed, {n} jobs a side, {name}", tally
-    tally = Tally()
-    for at in range(EARLIER, len(jobs) - 1):
-        pair = ([jobs[at]], [jobs[at + 1]])
-        tally.count(says_changed(compared(pair, jobs[at - EARLIER : at])))
-    yield f"nothing changed, 1 job beside 1, {EARLIER} earlier ones", tally
+    for earlier in EARLIER:
+        tally = Tally()
+        for at in range(earlier, len(jobs) - 1):
+            pair = ([jobs[at]], [jobs[at + 1]])
+            tally.count(says_changed(compared(pair, jobs[at - earlier : at])))
+        yield f"nothing changed, 1 job beside 1, {earlier} earlier ones", tally
 
 
 def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
     """Every report that does not say so misses it."""
-    for n in (4, 6, 8):
+    for n in SIDES:
         tally = Tally()
         for a, b in one_after_the_other(jobs, n):
             slower = [changed(job, {"cpu.fma": 0.95}) for job in b]
@@ -192,7 +217,7 @@ def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
     """A quota takes time and leaves the hardware as it is."""
     quiet = by_plant[QUIET]
     for plant in ("quota 60 %", "quota 30 %"):
-        own = by_plant[plant]
+        own = by_plant.get(plant, [])
         delivered, undisturbed = Tally(), Tally()
         for start in range(len(own) - 4):
             b = own[start : start + 5]
@@ -212,8 +237,39 @@ def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
                     for one in changes
                 )
             )
-        yield f"{plant}: delivered is worse, 5 jobs a side", delivered
-        yield f"{plant}: undisturbed is said to have changed", undisturbed
+        if own:
+            yield f"{plant}: delivered is worse, 5 jobs a side", delivered
+            yield f"{plant}: undisturbed is said to have changed", undisturbed
+
+
+def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
+    """A program that does 5 % more in the kernels of registers, and memory without huge pages; disk
+    and network were left alone."""
+    own = by_plant.get(fresh.SLOWER, [])
+    for n in SIDES:
+        worse: dict[str, Tally] = {}
+        others = Tally()
+        for start in range(len(own) - n + 1):
+            b = own[start : start + n]
+            found = compared((_nearest(by_plant[QUIET], b), b))
+            for case in found.cases:
+                if case.case.startswith(("cpu.", "mem.")):
+                    kinds = [kind for kind in FigureKind if kind in case.changes]
+                    tally = worse.setdefault(case.case, Tally())
+                    tally.count(bool(kinds) and case.changes[kinds[0]].word is Word.WORSE)
+            others.count(
+                any(
+                    one.word in CHANGED
+                    for case in found.cases
+                    if case.case.startswith(("disk.", "net."))
+                    for one in case.changes.values()
+                )
+            )
+        for name, tally in worse.items():
+            what = "5 % more work" if name.startswith("cpu.") else "no huge pages"
+            yield f"{name}, {what}: worse, {n} jobs a side", tally
+        if own:
+            yield f"disk or network is said to have changed, {n} jobs a side", others
 
 
 def _nearest(quiet: Sequence[Job], jobs: Sequence[Job]) -> list[Job]:
@@ -233,12 +289,14 @@ def _word(found: Comparison, case: str) -> Word:
 
 def main() -> None:
     """Prints the table."""
-    by_plant = jobs_of(Path(sys.argv[1]) if len(sys.argv) > 1 else RAW)
-    quiet = by_plant[QUIET]
-    print("| reports | say so | 95 % interval |\n| --- | --- | --- |")
-    for rows in (unchanged(quiet), planted(quiet), quotas(by_plant)):
-        for name, tally in rows:
-            print(f"| {name} | {tally} |", flush=True)
+    for title, by_plant in recorded([Path(word) for word in sys.argv[1:]]):
+        quiet = by_plant.get(QUIET, [])
+        print(f"| {title} | say so | 95 % interval |\n| --- | --- | --- |")
+        for rows in (unchanged(quiet), planted(quiet), slower(by_plant), quotas(by_plant)):
+            for name, tally in rows:
+                if tally.of:
+                    print(f"| {name} | {tally} |", flush=True)
+        print()
 
 
 if __name__ == "__main__":

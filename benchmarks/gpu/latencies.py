@@ -2,8 +2,8 @@
 
 usage: python -m benchmarks.gpu.latencies [TRIALS] (default: 7)
 
-Published figures are known here of compute capability 9.0 alone (GH200: te42kyfo/gpu-benches and
-others): L1 32 cycles, L2 226 to 280 by the distance of its half, DRAM about 690.
+The published figures are those of services/gpu/published.py, known of compute capability 9.0
+alone.
 """
 
 import sys
@@ -11,17 +11,9 @@ import sys
 from benchmarks.gpu.trials import Row, Table, device, gpu_bench, nothing_compared
 from benchmarks.pairs import Comparison, Target
 from benchmarks.quiet import quietly
+from services.gpu.published import CYCLES, LEVELS
 
-CYCLES = "access_cycles"
 NEAR = 0.05
-# Options of the level, and the published cycles: the least and the most.
-LEVELS: dict[str, tuple[tuple[str, str, float, float], ...]] = {
-    "9.0": (
-        ("L1", "--size-bytes l1", 32, 32),
-        ("L2", "--size-bytes l2", 226, 280),
-        ("DRAM", "--size-bytes dram", 690, 690),
-    )
-}
 
 
 def main() -> None:
@@ -31,8 +23,9 @@ def main() -> None:
         print(f"of {device().name} no published cycles are known here", file=sys.stderr)
         nothing_compared()
     table = Table("latencies", ("level", "ours, cycles", "published"))
-    for level, options, least, most in levels:
-        command = f"pointer_chase {options}"
+    for level, known in levels.items():
+        least, most = known.least, known.most
+        command = f"pointer_chase --size-bytes {level}"
         cycles = tuple(
             float(quietly(gpu_bench, command)["end"]["metrics"][CYCLES]) for _ in range(trials)
         )

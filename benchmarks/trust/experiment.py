@@ -117,9 +117,9 @@ PLANTS = (
 
 
 def job(
-    suite: Path | str, members: Path | None, *options: str
+    suite: Path | str, members: Path | None, *options: str, documents: Path | None = DOCUMENTS
 ) -> tuple[int, float, list[dict[str, Any]]]:
-    """The exit code of one run, its seconds, and its cases."""
+    """The exit code of one run, its seconds, and its cases; its document is kept in `documents`."""
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as results:
         command = [sys.executable, "-m", "hostbench", "run", str(suite), "--json", "--no-report"]
@@ -132,8 +132,9 @@ def job(
         ended = subprocess.run(
             command, capture_output=True, text=True, preexec_fn=enter, check=False
         )
-    DOCUMENTS.mkdir(parents=True, exist_ok=True)
-    (DOCUMENTS / f"{round(time.time())}.json").write_text(ended.stdout)
+    if documents is not None:
+        documents.mkdir(parents=True, exist_ok=True)
+        (documents / f"{round(time.time())}.json").write_text(ended.stdout)
     document = json.loads(ended.stdout) if ended.stdout else {"cases": []}
     return ended.returncode, time.monotonic() - began_s, document["cases"]
 

@@ -11,10 +11,12 @@ import typer
 from hostbench.base.errors import UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.options import EPILOG, Json, Results, print_json
+from hostbench.cli.stack import here_or_there, refuse_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hostbench.client.api import Orchestrator
     from hostbench.model.baseline import Baseline, HostCheck, MeasuredJob
 
 baseline = typer.Typer(
@@ -57,7 +59,9 @@ def merge(
 
 
 @baseline.command(epilog=EPILOG)
+@here_or_there
 def check(
+    server: "Orchestrator | None",
     job: Annotated[str, typer.Argument(help=f"Of one host. {JOBS}")],
     baseline_file: Annotated[
         Path | None,
@@ -74,7 +78,13 @@ def check(
     """
     from hostbench.decisions.host_words import check_sentences
 
-    found = _checked(list(_measured([job], results)), baseline_file)
+    if server is not None:
+        from hostbench.cli.job_commands import job_id
+
+        refuse_here(baseline=baseline_file, results=results)
+        found = server.baseline_check(job_id(server, job))
+    else:
+        found = _checked(list(_measured([job], results)), baseline_file)
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
@@ -102,33 +112,23 @@ def show(
 
 
 @baseline.command("list", epilog=EPILOG)
-def list_(as_json: Json = False) -> None:
+@here_or_there
+def list_(server: "Orchestrator | None", as_json: Json = False) -> None:
     """List the baselines that checks find, and the folders they are looked for in."""
-    from hostbench.base.errors import HostbenchError
     from hostbench.base.units import plural
-    from hostbench.decisions.baseline_files import files, folders, read_baseline
-    from hostbench.decisions.host_words import baseline_sentences
+    from hostbench.decisions.baseline_files import known_baselines
+    from hostbench.decisions.host_words import baseline_words
     from hostbench.model.baseline import HOSTS_LEAST
 
-    rows: list[dict[str, object]] = []
-    for path in files(os.environ):
-        try:
-            one = read_baseline(path)
-        except HostbenchError as error:
-            rows.append({"file": str(path), "error": error.message})
-            if not as_json:
-                typer.echo(error.message)
-            continue
-        rows.append({"file": str(path), "key": one.key.model_dump(), "hosts": len(one.hosts)})
-        if not as_json:
-            for sentence in baseline_sentences(one, str(path)):
-                few = f"; below {HOSTS_LEAST} hosts limits are the reference"
-                typer.echo(f"{sentence}{few if len(one.hosts) < HOSTS_LEAST else ''}")
-    where = [str(folder) for folder in folders(os.environ)]
+    few_hosts = f"; below {HOSTS_LEAST} hosts limits are the reference"
+    found = known_baselines(os.environ) if server is None else server.baselines()
     if as_json:
-        print_json({"baselines": rows, "folders": where})
-    else:
-        typer.echo(f"{plural(len(rows), 'baseline')} in {', '.join(where)}")
+        print_json(found.model_dump(mode="json", exclude_none=True))
+        return
+    for one in found.baselines:
+        few = "" if one.key is None or one.hosts >= HOSTS_LEAST else few_hosts
+        typer.echo(f"{baseline_words(one)}{few}")
+    typer.echo(f"{plural(len(found.baselines), 'baseline')} in {', '.join(found.folders)}")
 
 
 @baseline.command(epilog=EPILOG)
@@ -165,8 +165,8 @@ def export(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
-                f"{output} was not written: what it would hold is above; add --yes where nobody "
-                "can be asked"
+                f"{output} was not written: its content stands above; add --yes to write it "
+                "without a question"
             )
         typer.confirm(f"Write this to {output}?", abort=True, err=True)
     _write(found, output)
@@ -183,7 +183,7 @@ def _measured(jobs: list[str], results: Path | None) -> "Iterator[MeasuredJob]":
 
 def _checked(jobs: "list[MeasuredJob]", file: Path | None) -> "HostCheck":
     from hostbench.decisions.baseline import not_this_model
-    from hostbench.decisions.baseline_files import found_for, read_baseline
+    from hostbench.decisions.baseline_files import checked_jobs, read_baseline
     from hostbench.decisions.hostcheck import check_host
 
     jobs.sort(key=lambda job: (job.created_unix_s, job.job))
@@ -198,9 +198,7 @@ def _checked(jobs: "list[MeasuredJob]", file: Path | None) -> "HostCheck":
         if given.key != last.key:
             raise not_this_model(last.key, given.key, str(file))
         return check_host(jobs, given)
-    _, found, problems = found_for(last.key, os.environ)
-    checked = check_host(jobs, found)
-    return checked.model_copy(update={"notes": (*checked.notes, *problems)})
+    return checked_jobs(jobs, os.environ)
 
 
 def _show_limits(found: "HostCheck") -> None:
@@ -221,8 +219,9 @@ def _exit_code(found: "HostCheck") -> ExitCode:
 
 
 def _write(found: "Baseline", output: str) -> None:
+    from hostbench.decisions.baseline import described
     from hostbench.decisions.baseline_files import content_of
-    from hostbench.decisions.host_words import baseline_sentences
+    from hostbench.decisions.host_words import baseline_words
     from hostbench.model.baseline import HOSTS_LEAST
     from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
 
@@ -233,8 +232,7 @@ def _write(found: "Baseline", output: str) -> None:
     target = Path(output)
     check_output("--output", WHAT, target, EXAMPLE)
     write_output("--output", WHAT, target, content)
-    for sentence in baseline_sentences(found, output):
-        typer.echo(sentence, err=True)
+    typer.echo(baseline_words(described(found, output)), err=True)
     if len(found.hosts) < HOSTS_LEAST:
         typer.echo(
             f"Below {HOSTS_LEAST} hosts nothing is known of how hosts differ: checks use the limit "

@@ -9,10 +9,12 @@ from hostbench.base.errors import UsageError, shown
 from hostbench.base.exitcode import ExitCode
 from hostbench.cli.options import EPILOG, Json, Results, print_json
 from hostbench.cli.pages import OfHost, OfSuite, Output, Since, Until, write_text
+from hostbench.cli.stack import here_or_there, refuse_here
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hostbench.client.api import Orchestrator
     from hostbench.decisions.sets import JobFilter
     from hostbench.model.decision import Comparison
 
@@ -42,7 +44,9 @@ SET += "directory, or several with commas between them"
 
 
 @decisions.command(epilog=EPILOG)
+@here_or_there
 def compare(
+    server: "Orchestrator | None",
     a: Annotated[str, typer.Argument(metavar="A", help=f"Side A, {SET}.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Side B, given in the same way.")],
     more: Annotated[
@@ -87,15 +91,21 @@ def compare(
 
     if as_json and (form is not ComparisonFormat.TEXT or output):
         raise UsageError("--json goes to standard output; leave out --format and --output")
-    wanted = job_filter(host, suite, since, until)
     room = None if margin is None else margin_ratio(margin)
-    with FigureIndex(results_directory(results)) as index:
+    others = (b, *(more or ()))
+    if server is not None:
+        refuse_here(results=results)
+        query = {"host": host, "suite": suite, "since": since, "until": until, "margin": room}
+        found = [server.compare(a, name, query) for name in others]
+    else:
+        wanted = job_filter(host, suite, since, until)
         found = []
-        for name in (b, *(more or ())):
-            given = compared_sides((a, name), index, wanted)
-            found.append(
-                compare_jobs(*given.sides, names=(a, name), earlier=given.earlier, margin=room)
-            )
+        with FigureIndex(results_directory(results)) as index:
+            for name in others:
+                given = compared_sides((a, name), index, wanted)
+                found.append(
+                    compare_jobs(*given.sides, names=(a, name), earlier=given.earlier, margin=room)
+                )
     if as_json:
         print_json({"comparisons": [one.model_dump(mode="json") for one in found]})
     else:

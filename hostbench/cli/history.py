@@ -9,9 +9,11 @@ from hostbench.base.errors import UsageError
 from hostbench.cli.decisions import job_filter
 from hostbench.cli.options import EPILOG, Json, Results
 from hostbench.cli.pages import OfHost, OfSuite, Output, Since, Until, write_text
+from hostbench.cli.stack import here_or_there, refuse_here
 
 if TYPE_CHECKING:
-    from hostbench.model.decision import History
+    from hostbench.client.api import Orchestrator
+    from hostbench.model.decision import HostHistory
 
 histories = typer.Typer()
 
@@ -31,23 +33,28 @@ class HistoryFormat(StrEnum):
 
 
 @histories.command(epilog=EPILOG)
+@here_or_there
 def history(
+    server: "Orchestrator | None",
     case: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="CASE",
             help="A case: its title as hostbench show prints it, the beginning of one, a workload "
-            "such as mem.triad that has one case, or a case's hash.",
+            "such as mem.triad that has one case, or a case's hash. Default: all headline cases.",
         ),
-    ],
+    ] = None,
     host: OfHost = None,
     suite: OfSuite = None,
     since: Since = None,
     until: Until = None,
     figure: Annotated[
-        Figure,
-        typer.Option(help="What the hardware does while left alone, or all work over all time."),
-    ] = Figure.UNDISTURBED,
+        Figure | None,
+        typer.Option(
+            help="What the hardware does while left alone, or all work over all time. Default: the "
+            "first, where the case has it."
+        ),
+    ] = None,
     form: Annotated[
         HistoryFormat, typer.Option("--format", help="Lines of text, or a page.")
     ] = HistoryFormat.TEXT,
@@ -57,31 +64,46 @@ def history(
 ) -> None:
     """Say when a case changed over all stored jobs of a host, and what else changed then.
 
-    It takes 8 jobs to tell.
+    It takes 8 jobs to tell, and some more of several cases together.
     """
-    from hostbench.decisions.history import history_of
+    from hostbench.decisions.history import headline_histories, history_of
     from hostbench.decisions.index import FigureIndex
-    from hostbench.model.decision import FigureKind
+    from hostbench.model.decision import FigureKind, HostHistory
     from hostbench.results.index import results_directory
 
     if as_json and (form is not HistoryFormat.TEXT or output):
         raise UsageError("--json goes to standard output; leave out --format and --output")
-    wanted = job_filter(host, suite, since, until)
-    with FigureIndex(results_directory(results)) as index:
-        found = history_of(index, case, wanted, FigureKind(figure))
+    if case is None and form is HistoryFormat.HTML:
+        raise UsageError("--format html draws one case; name it, such as mem.triad")
+    kind = None if figure is None else FigureKind(figure)
+    if server is not None:
+        from hostbench.cli.job_commands import one_host
+
+        refuse_here(results=results)
+        query = {"case": case, "suite": suite, "since": since, "until": until, "figure": figure}
+        found = server.history(one_host(server, host), query)
+    else:
+        wanted = job_filter(host, suite, since, until)
+        with FigureIndex(results_directory(results)) as index:
+            if case is None:
+                found = headline_histories(index, wanted, kind)
+            else:
+                one = history_of(index, case, wanted, kind)
+                found = HostHistory(host=one.host, histories=(one,))
     if as_json:
-        typer.echo(found.model_dump_json(indent=1))
+        answer = found if case is None else found.histories[0]
+        typer.echo(answer.model_dump_json(indent=1))
         return
     write_text(output, lambda stream: _write(found, form, stream))
 
 
-def _write(found: "History", form: HistoryFormat, stream: TextIO) -> None:
+def _write(found: "HostHistory", form: HistoryFormat, stream: TextIO) -> None:
     if form is HistoryFormat.TEXT:
-        from hostbench.cli.render_history import show_history
+        from hostbench.cli.render_history import show_histories
 
-        show_history(found, stream)
+        show_histories(found, stream)
         return
     from hostbench.page.history import history_report
     from hostbench.report.html import html
 
-    stream.write(html(history_report(found)))
+    stream.write(html(history_report(found.histories[0])))

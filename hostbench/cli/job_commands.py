@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import typer
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.cli.options import assignments, check_subject
@@ -14,12 +14,15 @@ from hostbench.client.connection import Reach, connection
 from hostbench.client.failures import Refusal
 from hostbench.model.jobs import HOSTS_MOST, JobSpec, JobView, StackState
 from hostbench.model.result import ResultDocument
+from hostbench.model.service import HostName
 from hostbench.model.suite import IdlePolicy, PeerChoice, Suite
 from hostbench.plan.suite import SUFFIXES, load_suite
 from hostbench.results.ids import is_job_id
 from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
 from hostbench.results.sealed import read_document
 from hostbench.results.store import CSV, DOCUMENT, LATEST, REPORT
+
+_HOST_NAME: TypeAdapter[str] = TypeAdapter(HostName)
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def _bad_option(error: ValidationError) -> UsageError:
     if field == "hosts":
         if first["type"] == "value_error":
             return UsageError("--host names one host twice; name each once")
-        return UsageError(f"--host {value} is not the name of a host; hostbench hosts lists them")
+        return _no_host_name(value)
     if field == "params":
         name = shown(str(first["loc"][1]))
         return UsageError(
@@ -91,6 +94,10 @@ def _bad_option(error: ValidationError) -> UsageError:
         )
     what = "--workload" if field == "workload" else "suite"
     return UsageError(f"{what} {value} is no name; give 1 to 80 characters, such as cpu.fma, quick")
+
+
+def _no_host_name(value: str) -> UsageError:
+    return UsageError(f"--host {value} is not the name of a host; hostbench hosts lists them")
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,20 @@ def job_id(server: Orchestrator, text: str) -> str:
             f"{shown(text)} is not the id of a job; give one that hostbench jobs lists, or latest"
         )
     return text
+
+
+def one_host(server: Orchestrator, named: str | None) -> str:
+    """The host that is named, or the only one there is. Raises UsageError."""
+    if named is not None:
+        try:
+            return _HOST_NAME.validate_python(named)
+        except ValidationError:
+            raise _no_host_name(shown(named)) from None
+    names = [host.name for host in server.hosts().hosts]
+    if len(names) != 1:
+        known = listing(names) if names else "a name that hostbench jobs shows"
+        raise UsageError(f"{server.url} has {len(names)} hosts; choose one with --host: {known}")
+    return names[0]
 
 
 def state_filter(text: str | None) -> StackState | None:

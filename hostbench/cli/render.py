@@ -20,7 +20,7 @@ from hostbench.judge.case import (
     short_reasons,
 )
 from hostbench.judge.clock import share_of_limit
-from hostbench.judge.overview import line_words, overview
+from hostbench.judge.overview import SubsystemLine, condition_words, overview
 from hostbench.judge.peer import compared_quantity, shown_text, skipped_sentences
 from hostbench.model.baseline import HostWord, Receipt
 from hostbench.model.result import (
@@ -48,23 +48,27 @@ LEAST_CASE_COLUMNS = 16
 # Of more cases a title, a kind of reason and a tool have a line each: all of it is on one screen or
 # two, and the report and --json say the rest.
 CASES_IN_FULL = 20
-KINDS_SHOWN = 6
+KINDS_SHOWN = 4
+ITEMS_OF_LONG = 3
 # The fifth is what was delivered: a shorter word lets most cases have one line in 80 columns.
 HEADER = ("case", "figure", "within", "limit", "given", "verdict")
+OVERVIEW_HEADER = ("best case", "figure", "within", "limit", "given ≥", "host", "verdicts")
 
 
 def show_result(document: ResultDocument, stream: TextIO) -> None:
-    """A line a subsystem, the table of the cases, what peers measured, and every reason below it
-    as a sentence, grouped where there are many."""
+    """The receipt, a line a subsystem, the table of the cases, what peers measured, and every
+    reason below it as a sentence, grouped where there are many."""
     console = console_for(stream)
     console.print(_headline(document))
-    _show_receipt(receipt_of(document, checked_host(document, os.environ)), console)
-    for line in overview(document.cases):
-        console.print(line_words(line))
+    most = ITEMS_OF_LONG if _is_long(document) else ITEMS_SHOWN
+    _show_receipt(receipt_of(document, checked_host(document, os.environ)), most, console)
+    lines = overview(document.cases)
+    if lines:
+        console.print(_overview_table(lines, console.width))
     console.print(_case_table(document, console.width))
     notes = _figure_notes(document, console.width)
-    lines = _short_lines if _is_long(document) else _full_lines
-    for text in (notes, *lines(document.cases, console.width)):
+    lines_of = _short_lines if _is_long(document) else _full_lines
+    for text in (notes, *lines_of(document.cases, console.width)):
         console.print(text)
     for sentence in skipped_sentences(peer for case in document.cases for peer in case.peers):
         console.print(full_sentence(sentence))
@@ -84,16 +88,59 @@ def _full_lines(cases: Sequence[CaseResult], _columns: int) -> Iterator[str]:
     yield from _reasons(cases)
 
 
-def _show_receipt(receipt: Receipt, console: Console) -> None:
+def _show_receipt(receipt: Receipt, most: int, console: Console) -> None:
     """Whether the host is as it should be, and what to look at."""
     style = {HostWord.LOW: "bold red", HostWord.SUSPECT: "yellow"}.get(receipt.word, "bold")
     console.print(f"{QUESTION} {receipt.answer}", style=style)
-    for number, item in enumerate(receipt.items[:ITEMS_SHOWN], start=1):
+    for number, item in enumerate(receipt.items[:most], start=1):
         console.print(f"{number}. {item.text} {item.evidence}")
-    if (more := len(receipt.items) - ITEMS_SHOWN) > 0:
-        console.print(f"{more} more in the report.")
+    if (more := len(receipt.items) - most) > 0:
+        console.print(f"{plural(more, 'more finding')}: the report.")
     for note in receipt.notes:
         console.print(note)
+
+
+def _overview_table(lines: Sequence[SubsystemLine], columns: int) -> Table:
+    """A line a subsystem: a good figure of it, and the worst of all else."""
+    is_wide = columns >= WIDE_COLUMNS
+    rows = [_overview_cells(line, is_wide) for line in lines]
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    others = sum(max(Text(name).cell_len, *(row[i].cell_len for row in rows)) + 1
+                 for i, name in enumerate(OVERVIEW_HEADER) if i)  # fmt: skip
+    left = max(LEAST_CASE_COLUMNS, columns - others)
+    table.add_column(OVERVIEW_HEADER[0], no_wrap=True, overflow="ellipsis", max_width=left)
+    for name in OVERVIEW_HEADER[1:]:
+        justify: JustifyMethod = "left" if name in ("host", "verdicts") else "right"
+        table.add_column(name, justify=justify, no_wrap=not is_wide)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _overview_cells(line: SubsystemLine, is_wide: bool) -> list[Text]:
+    case, worst = line.headline, line.worst
+    metric = None if case is None else case.metrics[case.primary]
+    counts = [f"{count} {verdict or 'unfinished'}" for verdict, count in line.worst_first]
+    return [
+        Text(line.subsystem if case is None else case.title),
+        Text("–" if metric is None else human(metric.statistics.median, metric.unit)),
+        Text("–")
+        if case is None or metric is None
+        else _within(case, metric.statistics.half_width_ratio),
+        Text("–" if case is None else _narrow(share_of_limit(case))),
+        Text(_narrow(line.delivered_ratio)),
+        Text("–" if line.condition is None else _condition(line, is_wide)),
+        Text(
+            ", ".join(counts if is_wide else counts[:1]),
+            style="dim" if worst is None else VERDICT_STYLES[worst],
+        ),
+    ]
+
+
+def _condition(line: SubsystemLine, is_wide: bool) -> str:
+    """With the culprit where there is room: the findings above name it, too."""
+    words = condition_words(line.condition, culprit=is_wide)
+    return words if is_wide else words.replace(",", "").replace(" %", "%")
 
 
 def _reasons(cases: Sequence[CaseResult]) -> list[str]:
@@ -105,14 +152,15 @@ def _short_lines(cases: Sequence[CaseResult], columns: int) -> Iterator[str]:
     """The same in a line each, but for what is wrong."""
     for line in _peer_ranges(cases):
         yield _cut(line, columns)
+    # In full, but each kind once: the table marks all cases that have it.
     wrong = (Verdict.FAILED, Verdict.INVALID)
-    yield from _reasons([case for case in cases if case.verdict in wrong])
+    yield from grouped_reasons([case for case in cases if case.verdict in wrong])
     kinds = short_reasons([case for case in cases if case.verdict not in wrong])
     for text in kinds[:KINDS_SHOWN]:
         yield _cut(text, columns)
     if left := len(kinds) - KINDS_SHOWN:
-        more = f"{plural(left, 'more kind')} of reasons, and each" if left > 0 else "The reasons"
-        yield f"{more} case by case: the report, --json."
+        more = f"{plural(left, 'more kind')} of reasons" if left > 0 else "The reasons case by case"
+        yield f"{more}: the report or --json."
 
 
 def _cut(text: str, columns: int) -> str:
@@ -281,10 +329,9 @@ def _figure_notes(document: ResultDocument, columns: int) -> str:
     holds = ", ".join(percent(one) for one in confidences)
     marked = columns < WIDE_COLUMNS and any(map(_is_busy, document.cases))
     return (
-        f"figure: median of {n}, undisturbed; of disks and networks, of all work. "
-        + (f"within: holds the true one with {holds}. " if holds else "")
-        + "limit: share of the limit, trial by trial. given: all work over all time, as a share of "
-        "the figure. "
-        + (f"{NOT_QUIET}: the host was not quiet. " if marked else "")
-        + "More, with sources: --json."
+        f"figure: median of {n}, of undisturbed slices (disks, networks: of all work). "
+        + (f"within: holds the true figure with {holds}. " if holds else "")
+        + "limit: share of it. given: all work over all time, as a share of the figure. "
+        + (f"{NOT_QUIET}: host not quiet. " if marked else "")
+        + "More: --json."
     )

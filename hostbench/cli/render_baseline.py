@@ -9,8 +9,8 @@ from rich.text import Text
 
 from hostbench.base.units import human, percent
 from hostbench.cli.render_list import console_for
-from hostbench.decisions.baseline import headline_cases
-from hostbench.decisions.host_words import baseline_sentences
+from hostbench.decisions.baseline import described, headline_cases
+from hostbench.decisions.host_words import baseline_words
 from hostbench.decisions.hostcheck import expectation
 from hostbench.model.baseline import Baseline, BaselineCase
 
@@ -21,8 +21,7 @@ def show_baseline(baseline: Baseline, name: str, stream: TextIO) -> None:
     """Its model, and a line a case: what is usual, what is the least of a sound host, and how far
     jobs and hosts differ."""
     console = console_for(stream)
-    for sentence in baseline_sentences(baseline, name):
-        console.print(sentence)
+    console.print(baseline_words(described(baseline, name)))
     headlines = set(headline_cases(baseline.cases))
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("case", overflow="fold")
@@ -33,8 +32,8 @@ def show_baseline(baseline: Baseline, name: str, stream: TextIO) -> None:
         table.add_row(Text(f"{one.title}{mark}"), *_cells(one))
     console.print(table)
     console.print(
-        f"expected: the least of a sound host, of times the most (95/95). {HEADLINE}: a headline "
-        "figure; these decide. ±: standard deviation between jobs of a host, and between hosts."
+        f"expected: at least this of a sound host, of times at most (95/95). {HEADLINE}: headline "
+        "figures, which decide. ±: standard deviation between jobs of a host, and between hosts."
     )
 
 

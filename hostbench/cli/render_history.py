@@ -5,31 +5,46 @@ import statistics
 from collections.abc import Sequence
 from typing import TextIO
 
+from rich.console import Console
+
 from hostbench.base.units import human
 from hostbench.cli.render_compare import STYLES
 from hostbench.cli.render_list import console_for
 from hostbench.decisions.history_words import (
     change_sentence,
+    error_sentences,
     fact_change,
     history_headline,
     history_remarks,
 )
 from hostbench.judge.case import full_sentence
-from hostbench.model.decision import History
+from hostbench.model.decision import History, HostHistory
 
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 COLUMNS_MOST = 72
 FACTS_SHOWN = 12
 
 
-def show_history(history: History, stream: TextIO) -> None:
+def show_histories(found: HostHistory, stream: TextIO) -> None:
+    """Each of them, and how often they are wrong."""
+    console = console_for(stream)
+    for history in found.histories:
+        _show(history, console, stream.encoding)
+        if len(found.histories) > 1:
+            console.print()
+    if not found.histories:
+        console.print(f"No job of {found.host} has a headline case; name a case.")
+    for sentence in error_sentences(found):
+        console.print(sentence)
+
+
+def _show(history: History, console: Console, encoding: str | None) -> None:
     """The answer, the figures in the order of time, the changes with the facts that changed there,
     and what could not be seen."""
-    console = console_for(stream)
     console.print(history_headline(history), style=STYLES[history.word])
     values = [point.value for point in history.points]
     if values:
-        bars = _bars(stream.encoding)
+        bars = _bars(encoding)
         columns = _columns(len(values))
         console.print(_sparkline([statistics.median(values[one]) for one in columns], bars))
         if history.changes:

@@ -1,5 +1,7 @@
-"""The command line of the stack: submit, jobs, job, cancel, resume, hosts, watch, result."""
+"""The command line of the stack: submit, jobs, job, cancel, resume, hosts, watch, result; and what
+lets other commands ask an orchestrator."""
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hostbench.base.errors import UsageError
 from hostbench.cli.options import (
     EPILOG,
     CaFile,
@@ -55,20 +58,59 @@ def _reach(
     return orchestrator(Reach(url, key_file, ca_file, config))
 
 
-def _command(function: Callable[..., None]) -> Callable[..., None]:
-    """Makes a command of a function that takes the orchestrator before its own options."""
+def _reach_or_none(
+    stack: Annotated[
+        bool,
+        typer.Option(
+            "--stack",
+            help="Ask an orchestrator about its jobs. Default where one of the next is given.",
+        ),
+    ] = False,
+    url: Url = None,
+    key_file: KeyFile = None,
+    ca_file: CaFile = None,
+    config: Config = None,
+) -> "contextlib.AbstractContextManager[Orchestrator | None]":
+    """The same with an option that asks for it."""
+    if stack or any((url, key_file, ca_file, config)):
+        return _reach(url, key_file, ca_file, config)
+    return contextlib.nullcontext()
+
+
+def _with_server(reach: Callable[..., Any], function: Callable[..., None]) -> Callable[..., None]:
+    """A command of a function that takes the orchestrator before its own options: what `reach`
+    makes of the options that are added to these."""
     own = list(inspect.signature(function).parameters.values())[1:]
-    shared = list(inspect.signature(_reach).parameters.values())
+    shared = list(inspect.signature(reach).parameters.values())
 
     def command(**options: Any) -> None:
-        reach = {parameter.name: options.pop(parameter.name) for parameter in shared}
-        with _reach(**reach) as server:
+        given = {parameter.name: options.pop(parameter.name) for parameter in shared}
+        with reach(**given) as server:
             function(server, **options)
 
     command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    command.__doc__ = function.__doc__
-    stack.command(function.__name__, epilog=EPILOG)(command)
+    command.__doc__, command.__name__ = function.__doc__, function.__name__
+    return command
+
+
+def _command(function: Callable[..., None]) -> Callable[..., None]:
+    stack.command(epilog=EPILOG)(_with_server(_reach, function))
     return function
+
+
+def here_or_there(function: Callable[..., None]) -> Callable[..., None]:
+    """A command that asks an orchestrator where it is told to; else it gets None for one."""
+    return _with_server(_reach_or_none, function)
+
+
+def refuse_here(**given: object) -> None:
+    """Raise UsageError for an option that is about files here, beside those of a stack."""
+    for name, value in given.items():
+        if value is not None:
+            option = name.replace("_", "-")
+            raise UsageError(
+                f"--{option} is about files here, and an orchestrator is asked; leave it out"
+            )
 
 
 @_command

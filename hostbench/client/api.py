@@ -21,11 +21,13 @@ from hostbench.client.failures import (
     refusal,
     undecodable,
 )
+from hostbench.model.baseline import BaselineList, HostCheck
+from hostbench.model.decision import Comparison, HostHistory
 from hostbench.model.jobs import HostList, JobList, JobSpec, JobView
 
 CONNECT_S = 5.0
 ANSWER_S = 30.0
-# A report of many cases is drawn at the request.
+# A report of many cases is drawn at the request, and decisions are made.
 DOCUMENT_S = 180.0
 # The orchestrator sends a comment every 15 s.
 SILENCE_S = 50.0
@@ -34,6 +36,7 @@ POST_PAUSE_S = 0.5
 PAGE_JOBS = 100
 
 Answer = TypeVar("Answer", bound=BaseModel)
+Query = Mapping[str, str | float | None]
 
 
 class Orchestrator:
@@ -100,6 +103,27 @@ class Orchestrator:
     def hosts(self) -> HostList:
         """The registered hosts."""
         return self._ask(HostList, "GET", "/hosts")
+
+    def compare(self, a: str, b: str, query: Query) -> Comparison:
+        """Side B beside side A; `query` as GET /compare has it."""
+        return self._decided(Comparison, "/compare", {"a": a, "b": b, **query})
+
+    def history(self, host: str, query: Query) -> HostHistory:
+        """The histories of a host; `query` as GET /hosts/{host}/history has it."""
+        return self._decided(HostHistory, f"/hosts/{host}/history", query)
+
+    def baselines(self) -> BaselineList:
+        """The baselines that it finds."""
+        return self._decided(BaselineList, "/baselines")
+
+    def baseline_check(self, job_id: str) -> HostCheck:
+        """The host of a job beside the baseline of its model."""
+        return self._decided(HostCheck, f"/jobs/{job_id}/baseline")
+
+    def _decided(self, model: type[Answer], path: str, query: Query | None = None) -> Answer:
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        timeout = httpx.Timeout(DOCUMENT_S, connect=CONNECT_S)
+        return self._ask(model, "GET", path, params=given, timeout=timeout)
 
     def result(self, job_id: str) -> bytes:
         """The result document as it is stored."""

@@ -134,4 +134,4 @@ def _judged(
 
 
 def _few(blocks: int) -> str:
-    return f"{blocks} blocks with a figure of both settings do not tell; {BLOCKS_LEAST} do at least"
+    return f"{blocks} blocks have a figure of both settings, and {BLOCKS_LEAST} are needed"

@@ -12,13 +12,13 @@ def headline(test: SettingTest) -> str:
     by_word = {
         Word.BETTER: "B is better than A",
         Word.WORSE: "B is worse than A",
-        Word.SAME: "A and B do the same",
+        Word.SAME: "A and B are the same",
     }
     if test.word in by_word:
         return f"{test.word}: {by_word[test.word]}{_by(test)}."
     if not test.figures:
-        return f"{test.word}: no figure of both settings counts."
-    return f"{test.word}: {plural(test.blocks, 'block')} do not tell A and B apart{_by(test)}."
+        return f"{test.word}: no figure of both settings may be used."
+    return f"{test.word}: {plural(test.blocks, 'block')} do not decide{_by(test)}."
 
 
 def _by(test: SettingTest) -> str:
@@ -56,7 +56,7 @@ def blocks_sentence(test: SettingTest) -> str:
     """How long it went on, and why it ended."""
     repeated = ""
     if test.repeated:
-        repeated = f", {test.repeated} more measured again since trials were disturbed or invalid"
+        repeated = f", {test.repeated} measured again: a trial was disturbed or invalid"
     is_decided = test.figures and all(
         figure.word is not Word.UNDECIDED for figure in test.figures.values()
     )
@@ -71,11 +71,12 @@ def more_sentences(test: SettingTest) -> Iterator[str]:
         if figure.word is not Word.UNDECIDED:
             continue
         if figure.reason is not None:
-            yield f"{kind}: undecided since {figure.reason}."
+            yield f"{kind}: undecided: {figure.reason}."
         elif figure.least_effect_ratio is not None:
             yield (
-                f"{kind}: the least change that {plural(figure.blocks, 'block')} find is "
-                f"{percent(figure.least_effect_ratio)}; longer trials or more --blocks find less."
+                f"{kind}: {plural(figure.blocks, 'block')} show changes from "
+                f"{percent(figure.least_effect_ratio)} on; longer trials or more --blocks show "
+                "smaller ones."
             )
     for kind, reason in test.no_figure.items():
         yield f"{kind}: {reason}."
@@ -87,6 +88,6 @@ def error_sentence(test: SettingTest) -> str:
     """How often such words are wrong."""
     wrong = bound(round(1 - test.confidence, 3))
     return (
-        f"Where a setting changes nothing, at most {wrong} of such tests say better or worse of "
-        "any figure, whenever they stop."
+        f"Error rate: where a setting changes nothing, at most {wrong} of tests call any figure "
+        "better or worse, whenever they stop."
     )

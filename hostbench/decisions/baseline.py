@@ -14,6 +14,7 @@ from hostbench.model.baseline import (
     HEADLINES_MOST,
     Baseline,
     BaselineCase,
+    BaselineFile,
     BaselineHost,
     BaselineJob,
     HostFigures,
@@ -21,6 +22,7 @@ from hostbench.model.baseline import (
     MeasuredFigure,
     MeasuredJob,
 )
+from hostbench.model.decision import CaseFigure
 from hostbench.model.events import PROTOCOL_SCHEMA
 from hostbench.model.registry import subsystems
 from hostbench.model.result import USABLE, CaseResult, ResultDocument
@@ -132,8 +134,8 @@ def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
         _refuse_other_model(rows.key, job.key, f"job {ordered[0].job}", f"job {job.job}")
         if job.digest is None:
             raise UsageError(
-                f"job {job.job} has no digest, since an earlier hostbench wrote it: nobody can "
-                "vouch for its figures; leave it out, or measure again"
+                f"job {job.job} has no digest, because an earlier hostbench wrote it, so a change "
+                "of its figures would not be found; leave it out, or measure again"
             )
         if not job.figures:
             raise UsageError(
@@ -170,14 +172,22 @@ def _fact(value: object) -> str:
     return "unknown" if value is None else str(value)
 
 
-def headline_cases(figures: Mapping[str, MeasuredFigure | BaselineCase]) -> list[str]:
+def headline_workloads() -> list[str]:
+    """The workloads whose figures say most of a host, by their full names."""
+    return [
+        f"{name}.{workload}"
+        for name, subsystem in subsystems().items()
+        for workload in subsystem.headlines
+    ]
+
+
+def headline_cases(figures: Mapping[str, MeasuredFigure | BaselineCase | CaseFigure]) -> list[str]:
     """The cases that decide of a host, HEADLINES_MOST at most: of the headline workloads of each
     subsystem in turn, in the order of the job. No figure has a say in it, so that their error
     rate holds."""
     queues = [
-        [case for case, one in figures.items() if one.workload == f"{name}.{workload}"]
-        for name, subsystem in subsystems().items()
-        for workload in subsystem.headlines
+        [case for case, one in figures.items() if one.workload == workload]
+        for workload in headline_workloads()
     ]
     found: list[str] = []
     while any(queues) and len(found) < HEADLINES_MOST:
@@ -361,7 +371,7 @@ def _split_words(baseline: Baseline, case: BaselineCase, split: Split) -> str:
         low, high = human(min(values), case.unit), human(max(values), case.unit)
         spans.append(f"{low} to {high} on {len(side)}")
     facts = list(_splitting_facts(baseline, split))
-    why = "no fact that they hold tells them apart"
+    why = "their facts do not explain it"
     if facts:
         why = f"they differ in {', '.join(facts[:FACTS_NAMED])}"
     hosts = plural(len(case.hosts), "host")
@@ -400,6 +410,17 @@ def refuse_faults(baseline: Baseline, source: str) -> Baseline:
 
 
 # ---- for others to read ----
+
+
+def described(baseline: Baseline, name: str) -> BaselineFile:
+    """A baseline in short: its model, and how many hosts and jobs it knows."""
+    return BaselineFile(
+        file=name,
+        key=baseline.key,
+        hosts=len(baseline.hosts),
+        jobs=sum(len(host.jobs) for host in baseline.hosts.values()),
+        cases=len(baseline.cases),
+    )
 
 
 def anonymous(baseline: Baseline, salt: bytes) -> Baseline:

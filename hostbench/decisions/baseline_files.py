@@ -8,9 +8,18 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hostbench.base.errors import ResourceError, UsageError, shown
-from hostbench.decisions.baseline import measured_job, merged, refuse_faults
+from hostbench.decisions.baseline import described, measured_job, merged, refuse_faults
 from hostbench.decisions.hostcheck import check_host
-from hostbench.model.baseline import BASELINE_SCHEMA, KIND, Baseline, HostCheck, HostKey
+from hostbench.model.baseline import (
+    BASELINE_SCHEMA,
+    KIND,
+    Baseline,
+    BaselineFile,
+    BaselineList,
+    HostCheck,
+    HostKey,
+    MeasuredJob,
+)
 from hostbench.model.result import ResultDocument
 from hostbench.programs.program import CHECKOUT
 
@@ -97,6 +106,22 @@ def _not_a_baseline(error: ValidationError, content: bytes, path: Path) -> Usage
     return UsageError(f"{path} is not a baseline: {where}: {first['msg']}; {REMEDY}")
 
 
+def known_baselines(environment: Mapping[str, str]) -> BaselineList:
+    """Every file in these folders: of which model it is, or why it is not used."""
+    return BaselineList(
+        baselines=tuple(_described(path) for path in files(environment)),
+        folders=tuple(map(str, folders(environment))),
+    )
+
+
+def _described(path: Path) -> BaselineFile:
+    try:
+        one = read_baseline(path)
+    except UsageError as error:
+        return BaselineFile(file=str(path), error=error.message)
+    return described(one, str(path))
+
+
 def found_for(
     key: HostKey, environment: Mapping[str, str]
 ) -> tuple[list[Path], Baseline | None, list[str]]:
@@ -125,9 +150,13 @@ def found_for(
 def checked_host(document: ResultDocument, environment: Mapping[str, str]) -> HostCheck:
     """The host of a job beside all baselines of its model that are found; what could not be used is
     among the notes."""
-    job = measured_job(document)
-    _, together, problems = found_for(job.key, environment)
-    check = check_host([job], together)
+    return checked_jobs([measured_job(document)], environment)
+
+
+def checked_jobs(jobs: Sequence[MeasuredJob], environment: Mapping[str, str]) -> HostCheck:
+    """The same of several jobs of one host, the oldest first."""
+    _, together, problems = found_for(jobs[-1].key, environment)
+    check = check_host(jobs, together)
     return check.model_copy(update={"notes": (*check.notes, *problems)})
 
 

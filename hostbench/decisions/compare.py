@@ -231,9 +231,8 @@ def _undecided(pair: _Pair) -> Difference:
     logs_a, logs_b = pair.present
     value = statistics.fmean(logs_b) - statistics.fmean(logs_a)
     why = (
-        "too few jobs have the figure to tell how far two jobs lie apart where nothing changed; "
-        f"measure until there are {JOBS_LEAST} on each side, or until {EARLIER_LEAST} earlier jobs "
-        "of the host have it"
+        "too few jobs have the figure, so the spread between jobs is unknown; measure until there "
+        f"are {JOBS_LEAST} jobs on each side, or {EARLIER_LEAST} earlier jobs of the host"
     )
     return Difference(value, None, None, reason=why)
 

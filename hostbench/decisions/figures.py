@@ -41,9 +41,9 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
     undisturbed, delivered, why_not = None, None, None
     verdict = case["verdict"]
     if verdict is None:
-        why_not = "the job did not finish it"
+        why_not = "the job did not finish the case"
     elif primary is None:
-        why_not = f"it was {verdict}"
+        why_not = f"the case was {verdict}"
     elif case.get("figure") is None:
         why_not = "its document is of a hostbench before 0.1.0's two figures"
     elif verdict in USABLE:
@@ -52,7 +52,7 @@ def _case_figure(case: Mapping[str, Any]) -> CaseFigure:
         # Its slices tell what was taken: all that was done over all time is a figure all the same.
         delivered = _value(case["delivered"])
     else:
-        why_not = f"it was {verdict}"
+        why_not = f"the case was {verdict}"
     return CaseFigure(
         case=case["case"],
         title=f"{case['workload']} {case['label']}".strip(),

@@ -5,16 +5,12 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.base.units import plural
-from hostbench.decisions.change_points import (
-    SERIES_LEAST,
-    Split,
-    change_points,
-    spread_and_quantile,
-)
+from hostbench.decisions.baseline import headline_cases, headline_workloads
+from hostbench.decisions.change_points import Split, change_points, series_least
 from hostbench.decisions.facts import fact_differences
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.method import method_change
@@ -29,6 +25,7 @@ from hostbench.model.decision import (
     FigureKind,
     History,
     HistoryPoint,
+    HostHistory,
     JobFigures,
     Word,
 )
@@ -43,10 +40,11 @@ LEAST_EFFECT_JOBS = 10
 
 
 def history_of(
-    index: FigureIndex, name: str, wanted: JobFilter, kind: FigureKind = FigureKind.UNDISTURBED
+    index: FigureIndex, name: str, wanted: JobFilter, kind: FigureKind | None = None
 ) -> History:
-    """The history of the case that `name` means. Raises UsageError where it means none or several,
-    and where the jobs are none, or of several hosts."""
+    """The history of the case that `name` means. `kind` None: its undisturbed figure, where it has
+    one. Raises UsageError where it means none or several, and where the jobs are none, or of
+    several hosts."""
     case = find_case(index.newest_of_each_case(), name)
     figures = index.of_case(case.case)
     jobs = [job for job in index.heads() if job.job in figures]
@@ -58,20 +56,70 @@ def history_of(
             f"--until leave none of them; they are of the hosts {', '.join(hosts)} and the suites "
             f"{', '.join(suites)}"
         )
-    hosts = sorted({job.host for job in taken})
-    if len(hosts) > 1:
-        named = listing(hosts[:CANDIDATES_NAMED])
-        raise UsageError(
-            f"{case.title} was measured on {len(hosts)} hosts; choose one with --host, such as "
-            f"{named}"
-        )
-    found = history(
-        [job.model_copy(update={"cases": {case.case: figures[job.job]}}) for job in taken],
-        case,
-        kind,
-    )
+    _one_host(taken, f"{case.title} was measured")
+    found = history(_with_figures(taken, figures), case, kind)
     refused = (f"1 job left out: {why}" for why in index.refused())
     return found.model_copy(update={"left_out": (*found.left_out, *refused)})
+
+
+def headline_histories(
+    index: FigureIndex, wanted: JobFilter, kind: FigureKind | None = None
+) -> HostHistory:
+    """The histories of the headline cases of a host, of each workload those first that most jobs
+    have. Raises UsageError where the jobs are none, or of several hosts."""
+    heads = index.heads()
+    taken = [job for job in heads if wanted.takes(job)]
+    if not taken:
+        hosts = ", ".join(sorted({job.host for job in heads})) or "none"
+        raise UsageError(
+            "--host, --suite, --since and --until leave no stored job; jobs are of the hosts: "
+            f"{hosts}"
+        )
+    host = _one_host(taken, "the jobs were measured")
+    workloads = headline_workloads()
+    newest = {one.case: one for one in index.newest_of_each_case() if one.workload in workloads}
+    figures = {case: index.of_case(case) for case in newest}
+    jobs = {case: [job for job in taken if job.job in figures[case]] for case in newest}
+    order = sorted(
+        (case for case in newest if jobs[case]),
+        key=lambda case: (-len(jobs[case]), newest[case].title),
+    )
+    chosen = headline_cases({case: newest[case] for case in order})
+    confidence = shared_confidence(len(chosen))
+    return HostHistory(
+        host=host,
+        histories=tuple(
+            history(
+                _with_figures(jobs[case], figures[case]), newest[case], kind, confidence=confidence
+            )
+            for case in chosen
+        ),
+    )
+
+
+def shared_confidence(figures: int) -> float:
+    """That of each of so many figures, for all of them together to be wrong as rarely as one."""
+    return 1 - (1 - COMPARISON_CONFIDENCE) / max(1, figures)
+
+
+def _one_host(jobs: Sequence[JobFigures], what: str) -> str:
+    """The host of these jobs. Raises UsageError for several."""
+    hosts = sorted({job.host for job in jobs})
+    if len(hosts) > 1:
+        raise UsageError(
+            f"{what} on {len(hosts)} hosts; choose one with --host, such as "
+            f"{listing(hosts[:CANDIDATES_NAMED])}"
+        )
+    return hosts[0]
+
+
+def _with_figures(
+    jobs: Iterable[JobFigures], figures: Mapping[str, CaseFigure]
+) -> list[JobFigures]:
+    """The jobs, each with its figure of one case."""
+    return [
+        job.model_copy(update={"cases": {figures[job.job].case: figures[job.job]}}) for job in jobs
+    ]
 
 
 def find_case(cases: Sequence[CaseFigure], name: str) -> CaseFigure:
@@ -109,21 +157,29 @@ def _ambiguous(name: str, fits: Sequence[CaseFigure]) -> str:
     return f"{shown(name)} may be any of {len(fits)} cases; give one: {', '.join(named)}{others}"
 
 
-def history(jobs: Sequence[JobFigures], case: CaseFigure, kind: FigureKind) -> History:
-    """The history of a case over jobs of one host that all have it, the newest as `case`."""
+def history(
+    jobs: Sequence[JobFigures],
+    case: CaseFigure,
+    kind: FigureKind | None = None,
+    *,
+    confidence: float = COMPARISON_CONFIDENCE,
+) -> History:
+    """The history of a case over jobs of one host that all have it, the newest as `case`. `kind`
+    None: the undisturbed figure, where any of them has one."""
     order = sorted(jobs, key=lambda job: (job.created_unix_s, job.job))
+    if kind is None:
+        has_slices = any(job.cases[case.case].undisturbed is not None for job in order)
+        kind = FigureKind.UNDISTURBED if has_slices else FigureKind.DELIVERED
     usable, values, left_out = _usable(order, case, kind)
     logs = [math.log(value) for value in values]
     seed = "".join(job.job for job in usable)
-    splits = change_points(logs, confidence=COMPARISON_CONFIDENCE, seed=seed)
-    changes = [_change_point(split, usable, values, case) for split in splits]
-    least_jobs = min(LEAST_EFFECT_JOBS, len(logs) // 2) if len(logs) >= SERIES_LEAST else None
+    found = change_points(logs, confidence=confidence, seed=seed)
+    changes = [_change_point(split, usable, values, case) for split in found.splits]
+    can_tell = len(logs) >= series_least(confidence)
+    least_jobs = min(LEAST_EFFECT_JOBS, len(logs) // 2) if can_tell else None
     least = None
     if least_jobs is not None:
-        spread, quantile = spread_and_quantile(
-            logs, splits, confidence=COMPARISON_CONFIDENCE, seed=seed
-        )
-        least = _least_effect(quantile, spread * math.sqrt(2 / least_jobs))
+        least = _least_effect(found.quantile, found.spread * math.sqrt(2 / least_jobs))
     return History(
         case=case.case,
         title=case.title,
@@ -132,9 +188,11 @@ def history(jobs: Sequence[JobFigures], case: CaseFigure, kind: FigureKind) -> H
         kind=kind,
         host=order[-1].host,
         word=changes[-1].word if changes else Word.UNDECIDED if least is None else Word.SAME,
+        confidence=confidence,
         least_effect_ratio=least,
         least_effect_jobs=least_jobs,
         left_out=left_out,
+        autocorrelation=found.autocorrelation,
         clock_went_back=_clock_went_back(jobs),
         points=tuple(
             HistoryPoint(job=job.job, created_unix_s=job.created_unix_s, value=value)
@@ -156,7 +214,7 @@ def _usable(
         value = figure.value(kind)
         factor, why_not = method_change(case, [job], [order[-1]])
         if value is None:
-            why_not = figure.why_not or f"it has no {kind} figure: it was disturbed"
+            why_not = figure.why_not or f"no {kind} figure, the case was disturbed"
         if value is None or why_not:
             reasons[why_not or ""] += 1
             continue

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from hostbench.base.units import bound, human, percent, plural
-from hostbench.decisions.change_points import SERIES_LEAST
+from hostbench.decisions.change_points import ASSUMED_AUTOCORRELATION, series_least
 from hostbench.decisions.words import relative, values_words
-from hostbench.model.decision import ChangePoint, FactDifference, FigureKind, History, Word
+from hostbench.model.decision import (
+    ChangePoint,
+    FactDifference,
+    FigureKind,
+    History,
+    HostHistory,
+    Word,
+)
 
 JOBS_NAMED = 3
 
@@ -21,7 +28,8 @@ def history_headline(history: History) -> str:
     jobs = plural(len(history.points), "job")
     start = f"{history.title} on {history.host}, {jobs}, {history.kind}"
     if history.word is Word.UNDECIDED:
-        return f"{start}: undecided, since changes are told from {SERIES_LEAST} jobs on."
+        least = series_least(history.confidence)
+        return f"{start}: undecided: to find a change takes {least} jobs."
     if not history.changes:
         return f"{start}: no change found."
     return f"{start}: changed {_times(len(history.changes))}."
@@ -38,7 +46,7 @@ def change_sentence(change: ChangePoint, unit: str) -> str:
     return (
         f"{day(change.created_unix_s)} {change.word} {relative(change.ratio)} ({low} to {high}): "
         f"{before} in {plural(change.jobs_before, 'job')} before, {after} in {change.jobs_after} "
-        f"from {change.job} on; at least {percent(change.least_effect_ratio)} would have been seen"
+        f"from {change.job} on; changes from {percent(change.least_effect_ratio)} on would show"
     )
 
 
@@ -49,26 +57,43 @@ def fact_change(difference: FactDifference) -> str:
 
 
 def history_remarks(history: History) -> Iterator[str]:
-    """What would have been seen, what is missing, and how often such words are wrong."""
+    """What would have been seen, and what is missing."""
     if history.least_effect_ratio is not None and history.least_effect_jobs is not None:
         yield (
-            f"A change of {percent(history.least_effect_ratio)} with {history.least_effect_jobs} "
-            "jobs on each side would have been seen."
+            f"Changes from {percent(history.least_effect_ratio)} on would show, with "
+            f"{history.least_effect_jobs} jobs on each side."
         )
     for why in history.left_out:
         yield f"{why}."
+    shown = history.autocorrelation
+    if shown is not None and shown > ASSUMED_AUTOCORRELATION:
+        yield (
+            f"Neighbouring jobs have an autocorrelation of {shown:.1f}: the host drifts, and a "
+            "change may be a part of that. Jobs further apart tell more."
+        )
     if went_back := history.clock_went_back:
         more = len(went_back) - JOBS_NAMED
         others = f" and {more} others" if more > 0 else ""
         yield (
-            "The clock of the host went backwards before "
-            f"{', '.join(went_back[:JOBS_NAMED])}{others}: the jobs are in the order of their "
-            "times, which may not be that in which they were measured."
+            f"The clock of the host was set back before {', '.join(went_back[:JOBS_NAMED])}"
+            f"{others}: the jobs stand in the order of their time stamps, which may not be the "
+            "order in which they were measured."
         )
-    if history.points:
-        other = next(kind for kind in FigureKind if kind is not history.kind)
-        yield (
-            f"Where nothing changed, at most {bound(round(1 - history.confidence, 3))} of such "
-            f"histories show a change. The {other} figure has a history of its own: "
-            f"--figure {other}."
-        )
+
+
+def error_sentences(found: HostHistory) -> Iterator[str]:
+    """How often such words are wrong, and what else could be asked."""
+    known = [history for history in found.histories if history.points]
+    if not known:
+        return
+    error = bound(round(1 - found.confidence, 3))
+    kinds = {history.kind for history in known}
+    what = "such histories show a change"
+    if len(found.histories) > 1:
+        what = f"such answers, of {len(found.histories)} histories together, show a change"
+    what += f", as long as neighbouring jobs correlate by {ASSUMED_AUTOCORRELATION:g} at most"
+    other = ""
+    if len(kinds) == 1:
+        left = next(kind for kind in FigureKind if kind not in kinds)
+        other = f" The {left} figure: --figure {left}."
+    yield f"Error rate: where nothing changed, at most {error} of {what}.{other}"

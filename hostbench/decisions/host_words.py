@@ -1,4 +1,4 @@
-"""What is said of a host beside others, the same in the terminal, in Markdown and on the page."""
+"""A host compared with others in sentences, the same in terminal, Markdown and page."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from hostbench.base.units import bound, human, percent, plural
 from hostbench.model.baseline import (
     TOLERANCE_CONFIDENCE,
     TOLERANCE_COVERAGE,
-    Baseline,
+    BaselineFile,
     FigureCheck,
     HostCheck,
     HostWord,
@@ -16,8 +16,8 @@ from hostbench.model.baseline import (
 LOOK_AT = {
     "cpu": "the clock: turbo, heat, power limits, neighbours on the same cores",
     "mem": "memory channels and their speed",
-    "disk": "the disk's free space, its link, and who else uses it",
-    "net": "the link's speed, duplex and drivers, and who else uses it",
+    "disk": "the disk's free space, its link, and other users of it",
+    "net": "the link's speed, duplex and drivers, and other users of it",
     "gpu": "the GPU's clock, power limit, temperature and PCI Express link",
 }
 FIGURES_NAMED = 6
@@ -31,7 +31,7 @@ def figure_words(one: FigureCheck) -> str:
         share = "no reference" if one.share_of_limit is None else percent(one.share_of_limit)
         return f"{figure}, {share}{' of its limit' if one.share_of_limit is not None else ''}"
     side = "least" if one.direction == "higher" else "most"
-    free = ", whatever the distribution" if one.distribution_free else ""
+    free = ", distribution-free" if one.distribution_free else ""
     return (
         f"{figure}, expected at {side} {human(one.expected, one.unit)} ({one.hosts} hosts, "
         f"{TOLERANCE}{free}): {one.word}"
@@ -66,7 +66,7 @@ def error_sentence(check: HostCheck) -> str | None:
     if check.error is None:
         return None
     return (
-        f"At most {bound(check.error)} of sound hosts are called low, over all "
+        f"Error rate: at most {bound(check.error)} of sound hosts are called low, over all "
         f"{plural(len(judged(check)), 'headline figure')}."
     )
 
@@ -77,7 +77,7 @@ def judged(check: HostCheck) -> list[FigureCheck]:
 
 
 def check_sentences(check: HostCheck) -> Iterator[str]:
-    """What is said of a check: the answer, each figure that is off, how sure it is, and notes."""
+    """A check in sentences: the answer, each figure that is off, how sure it is, and notes."""
     yield headline(check)
     yield from figure_sentences(check)
     if (error := error_sentence(check)) is not None:
@@ -91,20 +91,21 @@ def headline(check: HostCheck) -> str:
         return "no reference: the job has no clean or noisy figure; measure again."
     found = judged(check)
     if not found:
-        return f"no reference: nothing is known of other hosts of {check.key.words}."
+        return f"no reference: no baseline has enough other hosts of {check.key.words}."
     counts = [(sum(one.word is word for one in found), word) for word in HostWord]
     (count, word), *others = [(count, word) for count, word in counts if count]
     rest = "".join(f", {count} {word}" for count, word in others)
     return (
-        f"{check.word}: beside {plural(check.hosts, 'other host')} of this model {count} of "
-        f"{plural(len(found), 'headline figure')} {'is' if count == 1 else 'are'} {word}{rest}."
+        f"{check.word}: compared with {plural(check.hosts, 'other host')} of this model, {count} "
+        f"of {plural(len(found), 'headline figure')} {'is' if count == 1 else 'are'} {word}{rest}."
     )
 
 
-def baseline_sentences(baseline: Baseline, name: str) -> Iterator[str]:
-    """A baseline in short: its model, and how many hosts and jobs it knows."""
-    jobs = sum(len(host.jobs) for host in baseline.hosts.values())
-    yield (
-        f"{name}: {plural(len(baseline.hosts), 'host')}, {plural(jobs, 'job')}, "
-        f"{plural(len(baseline.cases), 'case')} of {baseline.key.words}"
+def baseline_words(one: BaselineFile) -> str:
+    """A baseline in short, or why it is not used."""
+    if one.key is None:
+        return one.error or ""
+    return (
+        f"{one.file}: {plural(one.hosts, 'host')}, {plural(one.jobs, 'job')}, "
+        f"{plural(one.cases, 'case')} of {one.key.words}"
     )

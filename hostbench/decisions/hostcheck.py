@@ -76,12 +76,11 @@ def check_host(jobs: Sequence[MeasuredJob], baseline: Baseline | None) -> HostCh
     if baseline is not None and 0 < len(others) < HOSTS_LEAST:
         notes.insert(
             0,
-            f"The baseline has {plural(len(others), 'other host')} of this model, and from "
-            f"{HOSTS_LEAST} on it says how far sound hosts differ: until then the limit is the "
-            "reference.",
+            f"The baseline has {plural(len(others), 'other host')} of this model and is used from "
+            f"{HOSTS_LEAST} on; until then the limit is the reference.",
         )
     elif baseline is not None and not others:
-        notes.insert(0, "The baseline has no other host than this one.")
+        notes.insert(0, "The baseline has no host but this one.")
     judged = _judged(checks)
     word = _word_of(judged)
     known = any(one.p is not None for one in judged if one.is_headline)

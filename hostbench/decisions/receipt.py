@@ -1,17 +1,25 @@
 """Is this host as it should be? The answer in a sentence, then what to look at, by what it costs.
 
-It says what the document and the baselines hold, and nothing else: where neither a baseline nor a
-limit tells, there is no reference.
+The reference is a baseline of the model; without one the limits, and figures that were published of
+the same hardware. Where none of these is known there is no reference.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from hostbench.base.units import bound, human, percent, plural
 from hostbench.decisions.host_words import LOOK_AT, figure_words, judged
-from hostbench.judge.clock import held_clock_sentence, slow_clock_sentence
-from hostbench.judge.condition import SHARE_LEAST, STOLEN_LEAST
+from hostbench.decisions.published import BesidePublished, beside_published
+from hostbench.judge.clock import (
+    held_clock_sentence,
+    is_slow,
+    share_of_limit,
+    slow_clock_sentence,
+)
+from hostbench.judge.condition import OUTSIDE_HOST, SHARE_LEAST, STOLEN_LEAST
 from hostbench.judge.overview import (
     DELIVERED_LEAST,
+    WORST_FIRST,
     SubsystemLine,
     not_delivered_sentence,
     overview,
@@ -30,9 +38,10 @@ from hostbench.model.result import (
 QUESTION = "Is this host as it should be?"
 # On the first screen.
 ITEMS_SHOWN = 5
+TITLES_NAMED = 2
 # From so much on something counts as having cost performance.
 LOST_LEAST = 1 - DELIVERED_LEAST
-AGAIN = "Measure again, and have both jobs decide: hostbench baseline check THIS,FRESH."
+AGAIN = "Measure again, and check both jobs together: hostbench baseline check FIRST,SECOND."
 # The best figure of a subsystem below this share of its limit is named where no baseline tells what
 # is usual.
 SHARE_NAMED = 0.9
@@ -43,17 +52,18 @@ _OWN_CLOCK = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 def receipt_of(document: ResultDocument, check: HostCheck) -> Receipt:
     """The receipt of a job. `check`: its host beside a baseline of its model, or beside none."""
     lines = overview(document.cases)
+    published = [] if judged(check) else beside_published(document.cases)
     items = sorted(
-        _items(document, check, lines),
+        _items(document, check, lines, published),
         key=lambda item: (_costs(item), item.lost_ratio or 0.0),
         reverse=True,
     )
     return Receipt(
         word=check.word,
-        answer=_answer(document, check, lines, items),
+        answer=_answer(document, check, lines, items, published),
         faults=sum(_costs(item) for item in items),
         items=tuple(items),
-        notes=check.notes,
+        notes=(*check.notes, *_of_another_host(document)),
     )
 
 
@@ -65,25 +75,58 @@ def _answer(
     check: HostCheck,
     lines: Sequence[SubsystemLine],
     items: Sequence[ReceiptItem],
+    published: Sequence[BesidePublished],
 ) -> str:
-    found = judged(check)
-    if found:
+    if judged(check):
         return _beside_others(check, items)
     if not any(case.verdict in USABLE for case in document.cases if not case.naive):
-        return "It cannot be told: this job has no figure that may be used."
-    shares = {line.subsystem: _share(line) for line in lines if line.headline is not None}
-    reached = [(name, percent(share)) for name, share in shares.items() if share is not None]
-    without = _and([name for name, share in shares.items() if share is None])
-    if not reached:
-        return f"No reference: neither a baseline of this model nor a limit is known for {without}."
-    lead = "No fault was seen, as far as limits tell"
-    if costs := sum(_costs(item) for item in items):
-        verb = "costs" if costs == 1 else "cost"
-        lead = f"Not quite: {plural(costs, 'thing')} below {verb} performance"
-    (name, share), *others = reached
-    parts = [f"{name} reaches {share} of its limit", *(f"{one} {of}" for one, of in others)]
-    rest = f"; there is no reference for {without}" if without else ""
-    return f"{lead}; {', '.join(parts)}{rest} (no baseline of this model is known)."
+        return "Unknown: no figure of this job may be used."
+    shares = {
+        line.subsystem: share_of_limit(line.headline) for line in lines if line.headline is not None
+    }
+    known = [
+        f"{name} reaches {percent(share)} of its limit"
+        for name, share in shares.items()
+        if share is not None
+    ]
+    known += _as_published(published)
+    compared = {one.case.workload.partition(".")[0] for one in published}
+    without = _and(
+        [name for name, share in shares.items() if share is None and name not in compared]
+    )
+    others = (
+        "no baseline of this model"
+        if not check.hosts
+        else "no baseline with enough hosts of this model"
+    )
+    costs = sum(_costs(item) for item in items)
+    if not known and not costs:
+        return f"No reference: no limit of {without} is known, and there is {others}."
+    rest = f"No reference for {without}: no known limit, {others}." if without else ""
+    unusable = [line.subsystem for line in lines if line.headline is None and line.measured]
+    if unusable:
+        rest = f"No figure of {_and(unusable)} may be used. {rest}".rstrip()
+    found = f"; {', '.join(known)}." if known else "."
+    lead = f"Not quite: {plural(costs, 'finding')} below" if costs else "No fault found"
+    return f"{lead}{found} {rest or f'There is {others}.'}"
+
+
+def _as_published(found: Sequence[BesidePublished]) -> Iterator[str]:
+    """`3 of 3 published figures of gpu are reached (GH200 …)`."""
+    for source in dict.fromkeys(one.published.source for one in found):
+        of = [one for one in found if one.published.source == source]
+        names = _and(list(dict.fromkeys(one.case.workload.partition(".")[0] for one in of)))
+        reached = sum(not one.is_worse for one in of)
+        yield f"{names} reaches {reached} of {plural(len(of), 'published figure')} ({source})"
+
+
+def _of_another_host(document: ResultDocument) -> Iterator[str]:
+    """Published figures that are no reference."""
+    if (published := document.suite.published) is not None:
+        yield (
+            f"The published figures of this suite are those of {published.host.name}, another "
+            "host: the section Course report has them row by row."
+        )
 
 
 def _costs(item: ReceiptItem) -> bool:
@@ -93,25 +136,21 @@ def _costs(item: ReceiptItem) -> bool:
 
 def _beside_others(check: HostCheck, items: Sequence[ReceiptItem]) -> str:
     found = judged(check)
-    others = f"{plural(check.hosts, 'other host')} of this model"
-    error = f"at most {bound(check.error or 0.0)} of sound hosts are called low"
+    others = f"expected from {plural(check.hosts, 'other host')} of this model"
+    error = f"error rate: at most {bound(check.error or 0.0)} of sound hosts are called low"
     off = [one for one in found if one.word is check.word]
-    figures = f"{len(off)} of {plural(len(found), 'headline figure')}"
+    worse = f"{len(off)} of {plural(len(found), 'headline figure')} "
+    worse += f"{'is' if len(off) == 1 else 'are'} worse than {others}"
     if check.word is HostWord.LOW:
-        verb = "is" if len(off) == 1 else "are"
-        return f"No: {figures} {verb} below what {others} lead to expect ({error})."
+        return f"No: {worse} ({error})."
     if check.word is HostWord.SUSPECT:
-        verb = "is" if len(off) == 1 else "are"
         return (
-            f"Perhaps not: {figures} {verb} below what {others} lead to expect, as happens to "
-            f"up to {bound(SUSPECT_ERROR)} of sound hosts; measure again."
+            f"Perhaps not: {worse}; up to {bound(SUSPECT_ERROR)} of sound hosts show this. "
+            "Measure again."
         )
     taken = any(_costs(item) for item in items)
-    but = ", but see what cost performance meanwhile" if taken else ""
-    return (
-        f"Yes: all {plural(len(found), 'headline figure')} are as {others} lead to expect{but} "
-        f"({error})."
-    )
+    but = ", but see the findings below" if taken else ""
+    return f"Yes: all {plural(len(found), 'headline figure')} are as {others}{but} ({error})."
 
 
 def _share(line: SubsystemLine) -> float | None:
@@ -129,18 +168,47 @@ def _and(words: Sequence[str]) -> str:
 
 
 def _items(
-    document: ResultDocument, check: HostCheck, lines: Sequence[SubsystemLine]
+    document: ResultDocument,
+    check: HostCheck,
+    lines: Sequence[SubsystemLine],
+    published: Sequence[BesidePublished],
 ) -> Iterator[ReceiptItem]:
     cases = [case for case in document.cases if not case.naive]
+    yield from _without_figure(cases)
     yield from _off(check)
-    yield from _conditions(cases)
+    yield from _conditions(cases, document.host)
     yield from _clock(cases)
-    yield from _of_host(document.host)
+    yield from _of_host(document.host, cases)
     known = {one.workload.partition(".")[0] for one in judged(check)}
     for line in lines:
         share = _share(line)
         if share is not None and share < SHARE_NAMED and line.subsystem not in known:
             yield _of_limit(line, share)
+    for one in published:
+        if one.is_worse:
+            yield _below_published(one)
+
+
+def _without_figure(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
+    """Cases that failed or are invalid: a wrong result may be the host's fault."""
+    wrong = [
+        case
+        for verdict in (Verdict.FAILED, Verdict.INVALID)
+        for case in cases
+        if case.verdict is verdict
+    ]
+    if not wrong:
+        return
+    counts = Counter(case.verdict for case in wrong)
+    words = _and([f"{counts[one]} {one}" for one in WORST_FIRST if counts[one]])
+    named = ", ".join(case.title for case in wrong[:TITLES_NAMED])
+    more = f" and {len(wrong) - TITLES_NAMED} more" if len(wrong) > TITLES_NAMED else ""
+    yield ReceiptItem(
+        text=f"{len(wrong)} of {plural(len(cases), 'case')} {'has' if len(wrong) == 1 else 'have'} "
+        f"no figure to use ({words}).",
+        evidence=f"{named}{more}; the reasons stand below.",
+        lost_ratio=1.0,
+    )
 
 
 def _off(check: HostCheck) -> Iterator[ReceiptItem]:
@@ -168,77 +236,99 @@ def _off(check: HostCheck) -> Iterator[ReceiptItem]:
             )
 
 
-def _conditions(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
+def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[ReceiptItem]:
     """What took time from the cases, one item a kind, by the case that it took most from."""
-    worst: dict[ConditionState, tuple[float, CaseResult, Condition]] = {}
-    counts: dict[ConditionState, int] = {}
+    by_state: dict[ConditionState, list[tuple[float, CaseResult, Condition]]] = {}
     for case in cases:
         one = case.condition
-        if one is None or one.share is None:
-            continue
-        counts[one.state] = counts.get(one.state, 0) + 1
-        if one.share > worst.get(one.state, (0.0,))[0]:
-            worst[one.state] = (one.share, case, one)
-    for state, (share, case, condition) in worst.items():
+        if one is not None and one.share is not None:
+            by_state.setdefault(one.state, []).append((one.share, case, one))
+    for state, found in by_state.items():
+        share, worst, condition = max(found, key=lambda one: one[0])
         if share < (STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST):
             continue
-        affected = [c for c in cases if c.condition is not None and c.condition.state is state]
-        delivered = [c.delivered_ratio for c in affected if c.delivered_ratio is not None]
-        evidence = not_delivered_sentence(affected)
-        if state is ConditionState.THROTTLED and (held := held_clock_sentence(cases)) is not None:
-            evidence = held
-        elif evidence is not None:
-            evidence = f"{evidence.partition('; the host:')[0].rstrip('.')}."
-        else:
-            disturbed = sum(c.verdict is Verdict.DISTURBED for c in affected)
-            effect = (
-                f"{disturbed} of them disturbed" if disturbed else "their figures do not show it"
-            )
-            evidence = f"Seen in {counts[state]} of {plural(len(cases), 'case')}, most in "
-            evidence += f"{case.title}; {effect}."
+        affected = [case for _, case, _ in found]
+        known = [ratio for case in affected if (ratio := _left(state, case)) is not None]
         yield ReceiptItem(
-            text=_condition_words(state, share, condition),
-            evidence=evidence,
-            lost_ratio=max(0.0, 1 - min(delivered)) if delivered else share,
+            text=_condition_words(state, share, condition, host),
+            evidence=_effect(state, affected, worst, len(cases)),
+            lost_ratio=max(0.0, 1 - min(known)) if known else share,
         )
-    explained = {id(c) for c in cases if c.condition is not None and c.condition.share is not None}
-    rest = [case for case in cases if id(case) not in explained]
+    rest = [case for case in cases if case.condition is None or case.condition.share is None]
     if (sentence := not_delivered_sentence(rest)) is not None:
         lost = 1 - min(c.delivered_ratio for c in rest if c.delivered_ratio is not None)
         yield ReceiptItem(
-            text="Less was delivered than the hardware does.", evidence=sentence, lost_ratio=lost
+            text="Less was delivered than the hardware can do; the cause is unknown.",
+            evidence=sentence,
+            lost_ratio=lost,
         )
 
 
-def _condition_words(state: ConditionState, share: float, condition: Condition) -> str:
-    most = f"up to {percent(share)} of the CPUs' time"
-    culprit = condition.culprit or "something"
-    perhaps = "" if condition.is_sure or condition.culprit is None else "most likely "
-    if state is ConditionState.STOLEN:
-        return f"A neighbour on the same machine took {most} (stolen by the hypervisor)."
-    if state is ConditionState.QUOTA:
-        return f"{culprit[0].upper()}{culprit[1:]} held back {most}."
+def _left(state: ConditionState, case: CaseResult) -> float | None:
+    """What was left of a case's speed; None: unknown. Heat and power take no time but speed, which
+    the clock shows, unless all cases had as low a one."""
+    if state is not ConditionState.THROTTLED:
+        return case.delivered_ratio
+    return case.clock.ratio if case.clock is not None and is_slow(case) else None
+
+
+def _effect(
+    state: ConditionState, affected: Sequence[CaseResult], worst: CaseResult, of: int
+) -> str:
+    """What it did to the cases."""
     if state is ConditionState.THROTTLED:
-        return (
-            f"{culprit[0].upper()}{culprit[1:]} held the clock down {percent(share)} of the time."
-        )
-    if condition.culprit is None:
-        return f"Others took {most}; who is unknown."
-    return f"Others took {most}: {perhaps}{culprit}."
+        held, slow = held_clock_sentence(affected), slow_clock_sentence(affected)
+        return " ".join(filter(None, (held, slow)))
+    if (sentence := not_delivered_sentence(affected)) is not None:
+        return sentence
+    disturbed = sum(case.verdict is Verdict.DISTURBED for case in affected)
+    effect = f"{disturbed} disturbed" if disturbed else "the figures do not show it"
+    return f"Seen in {len(affected)} of {plural(of, 'case')}, most in {worst.title}; {effect}."
+
+
+def _condition_words(
+    state: ConditionState, share: float, condition: Condition, host: HostInventory
+) -> str:
+    most = f"up to {percent(share)} of the CPU time"
+    culprit = condition.culprit
+    perhaps = "" if condition.is_sure else "most likely "
+    if state is ConditionState.STOLEN:
+        return f"Another guest on the same machine took {most} (steal time)."
+    if state is ConditionState.QUOTA:
+        quota = _quota_words(host) or culprit or "a CPU quota"
+        return f"{quota[0].upper()}{quota[1:]} held back {most}."
+    if state is ConditionState.THROTTLED:
+        return f"Heat or power held the clock down for up to {percent(share)} of the time."
+    if culprit is None:
+        return f"Other processes took {most}; which ones is unknown."
+    if culprit == OUTSIDE_HOST:
+        return f"Something outside this host took {most}."
+    return f"Other processes took {most}: {perhaps}{culprit}."
+
+
+def _quota_words(host: HostInventory) -> str | None:
+    """None: no quota is known, or none that allows less than all CPUs."""
+    quota, cpus = host.cgroup.quota_cpus, len(host.allowed_cpus)
+    if quota is None or quota >= cpus:
+        return None
+    return f"The CPU quota of this control group ({quota:g} of {plural(cpus, 'CPU')})"
 
 
 def _clock(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
     held = [case.condition.also.get(ConditionState.THROTTLED) for case in cases if case.condition]
-    if (sentence := held_clock_sentence(cases)) is not None and any(held):
+    is_main = any(
+        case.condition and case.condition.state is ConditionState.THROTTLED for case in cases
+    )
+    if not is_main and any(held) and (sentence := held_clock_sentence(cases)) is not None:
         yield ReceiptItem(
-            text="Heat or power held the clock down, beside what took more.",
+            text="Heat or power held the clock down.",
             evidence=sentence,
             lost_ratio=max(share for share in held if share is not None),
         )
-    if (sentence := slow_clock_sentence(cases)) is None:
+    # What held the clock down has an item of its own, with these figures.
+    if is_main or (sentence := slow_clock_sentence(cases)) is None:
         return
-    ratios = [case.clock.ratio for case in cases if case.clock is not None]
-    lost = 1 - min(ratios)
+    lost = 1 - min(case.clock.ratio for case in cases if case.clock is not None)
     yield ReceiptItem(
         text=f"The clock was up to {percent(lost)} below the expected one.",
         evidence=sentence,
@@ -246,7 +336,7 @@ def _clock(cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
     )
 
 
-def _of_host(host: HostInventory) -> Iterator[ReceiptItem]:
+def _of_host(host: HostInventory, cases: Sequence[CaseResult]) -> Iterator[ReceiptItem]:
     """Facts of the host that cost performance, as far as the document has them."""
     memory = host.memory
     if memory is not None and memory.channels and memory.channels_wired:
@@ -257,25 +347,29 @@ def _of_host(host: HostInventory) -> Iterator[ReceiptItem]:
                 text=f"{empty} of {plural(wired, 'memory channel')} "
                 f"{'seems' if empty == 1 else 'seem'} empty.",
                 evidence=f"{memory.channels_source or 'The firmware'} lists memory on {count}; "
-                "memory bandwidth goes with the channels.",
+                "bandwidth grows with the number of channels in use.",
                 lost_ratio=empty / wired,
             )
-    quota, cpus = host.cgroup.quota_cpus, len(host.allowed_cpus)
-    if quota is not None and quota < cpus:
+    quota = _quota_words(host)
+    # Where the quota stopped the threads, what it took stands above.
+    has_stopped = any(
+        case.condition is not None and case.condition.state is ConditionState.QUOTA
+        for case in cases
+    )
+    if quota is not None and not has_stopped:
         yield ReceiptItem(
-            text=f"The control group may use {quota:g} of {plural(cpus, 'CPU')}.",
-            evidence="Its CPU quota, read at the start of the job.",
-            lost_ratio=1 - quota / cpus,
+            text=f"{quota} limits this job.",
+            evidence="Read at the start of the job.",
+            lost_ratio=1 - (host.cgroup.quota_cpus or 0.0) / len(host.allowed_cpus),
         )
     clock = host.frequency
+    driver = f"clock driver {clock.driver or 'unknown'}"
     if clock.turbo is False:
-        yield ReceiptItem(
-            text="Turbo is off.", evidence=f"The clock driver {clock.driver or ''} says so."
-        )
+        yield ReceiptItem(text="Turbo is off.", evidence=f"Read from the {driver}.")
     if clock.governor == "powersave" and clock.driver not in _OWN_CLOCK:
         yield ReceiptItem(
             text="The governor powersave keeps the lowest clock.",
-            evidence=f"Clock driver {clock.driver or 'unknown'}; performance does not.",
+            evidence=f"Read from the {driver}; the governor performance allows the highest.",
         )
     if memory is not None and memory.transparent_huge_pages == "never":
         yield ReceiptItem(
@@ -290,8 +384,23 @@ def _of_limit(line: SubsystemLine, share: float) -> ReceiptItem:
     limit = human(metric.limit.value if metric.limit else None, metric.unit)
     return ReceiptItem(
         text=f"{line.headline.title} reaches {percent(share)} of its limit.",
-        evidence=f"{human(metric.statistics.median, metric.unit)} of {limit}; how much of it "
-        "sound hosts reach, only a baseline tells.",
+        evidence=f"{human(metric.statistics.median, metric.unit)} of {limit}; whether other hosts "
+        "of this model reach more is unknown without a baseline.",
         lost_ratio=1 - share,
+        is_fault=False,
+    )
+
+
+def _below_published(one: BesidePublished) -> ReceiptItem:
+    known = one.published
+    bound_words = (
+        f"at most {human(known.most, one.unit)}"
+        if one.direction == "lower"
+        else f"at least {human(known.least, one.unit)}"
+    )
+    return ReceiptItem(
+        text=f"{one.case.title} is {percent(one.lost_ratio)} worse than published.",
+        evidence=f"{human(one.value, one.unit)}; published: {bound_words} ({known.source}).",
+        lost_ratio=one.lost_ratio,
         is_fault=False,
     )

@@ -65,11 +65,11 @@ def kinds_sentence(comparison: Comparison) -> str | None:
     both = any(len(case.changes) > 1 for case in comparison.cases)
     if delivered and not undisturbed and both:
         return (
-            "Only delivered figures changed: the hardware does what it did, and something takes "
-            "another part of it."
+            "Only delivered figures changed: the hardware is as fast as before, and other load or "
+            "a quota takes more or less of it."
         )
     if undisturbed and not delivered and both:
-        return "Only undisturbed figures changed: what the host takes away hides it."
+        return "Only undisturbed figures changed: other load on the host hides it in the rest."
     return None
 
 
@@ -108,22 +108,21 @@ def undecided_sentences(comparison: Comparison) -> Iterator[str]:
         if one.word is Word.UNDECIDED
     ]
     for reason in dict.fromkeys(one.reason for one in undecided if one.reason):
-        yield f"Undecided since {reason}."
+        yield f"Undecided: {reason}."
     least = sorted(one.least_effect_ratio for one in undecided if one.least_effect_ratio)
     if least:
-        span = percent(least[0])
-        if percent(least[-1]) != span:
-            span = f"{span} to {percent(least[-1])}"
-        yield f"The least change that the undecided figures would have shown is {span}."
+        widest = percent(least[-1])
+        most = f" (the least precise: from {widest} on)" if widest != percent(least[0]) else ""
+        yield f"The undecided figures show changes from {percent(least[0])} on{most}."
     more = sorted(one.more for one in undecided if one.more is not None and one.reason is None)
     if more:
-        some = "them" if len(more) == len(undecided) else f"{len(more)} of {len(undecided)} of them"
+        some = "them" if len(more) == len(undecided) else f"{len(more)} of these {len(undecided)}"
         half = more[(len(more) - 1) // 2]
         yield (
-            f"Some {half} more jobs on each side would decide half of {some}, {more[-1]} all of "
-            "those."
+            f"About {half} more jobs on each side would decide half of {some}, about {more[-1]} "
+            "all."
             if more[-1] > half
-            else f"Some {half} more jobs on each side would decide {some}."
+            else f"About {half} more jobs on each side would decide {some}."
         )
 
 
@@ -150,8 +149,8 @@ def error_sentence(comparison: Comparison) -> str:
     earlier = ""
     if comparison.earlier:
         jobs = plural(comparison.earlier, "other job")
-        earlier = f" The spread between jobs is that of {jobs} of the same hosts."
+        earlier = f" The spread between jobs is taken from {jobs} of the same hosts."
     return (
-        f"Where nothing changed, at most {bound(round(wrong, 3))} of such comparisons say better "
-        f"or worse of any figure.{earlier}"
+        f"Error rate: where nothing changed, at most {bound(round(wrong, 3))} of comparisons call "
+        f"any figure better or worse.{earlier}"
     )

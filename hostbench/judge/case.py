@@ -223,13 +223,18 @@ def grouped_reasons(cases: Sequence[CaseResult]) -> list[str]:
 
 
 def short_reasons(cases: Sequence[CaseResult]) -> list[str]:
-    """The same for a reader who has a line for each: how many cases have it, and the reason of the
-    first without its trials: `13 cases: the threads had a CPU for only 26.0 % of …`."""
-    return _skipped(cases) + [
-        f"{pairs[0][0] if len(pairs) == 1 else f'{len(pairs)} cases'}: "
-        + re.sub(r"^\d+ of \d+ trials, such as trial \d+: ", "", pairs[0][1])
+    """The same for a reader who has a line for each: how many cases have it, and of the first one
+    the beginning of the reason: `13 cases: the threads had a CPU for only 26.0 % of the time`."""
+    return [text.partition("; ")[0] for text in _skipped(cases)] + [
+        f"{pairs[0][0] if len(pairs) == 1 else f'{len(pairs)} cases'}: {_short(pairs[0][1])}"
         for pairs in _kinds_of_reasons(cases)
     ]
+
+
+def _short(reason: str) -> str:
+    """Without its trials, what stands in parentheses, and what follows a semicolon."""
+    text = re.sub(r"^\d+ of \d+ trials, such as trial \d+: ", "", reason)
+    return re.sub(r" \([^()]*\)", "", text).partition("; ")[0]
 
 
 def _kinds_of_reasons(cases: Sequence[CaseResult]) -> list[list[tuple[str, str]]]:

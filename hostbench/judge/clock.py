@@ -103,9 +103,8 @@ def slow_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
         return None
     clock, lowest = min(slow, key=lambda pair: pair[0].ratio)
     return (
-        f"{plural(len(slow), 'case')} ran below the clock of {human(clock.expected_hertz, 'Hz')} "
-        f"that this host is expected to reach ({clock.source}); {lowest.title} at "
-        f"{percent(clock.ratio)} of it."
+        f"{plural(len(slow), 'case')} ran below the expected {human(clock.expected_hertz, 'Hz')}, "
+        f"{clock.source}; the lowest: {lowest.title}, {clock_words(lowest)}."
     )
 
 
@@ -117,9 +116,7 @@ def held_clock_sentence(cases: Sequence[CaseResult]) -> str | None:
         return None
     most, worst = max(held, key=lambda pair: pair[0])
     return (
-        f"Heat or power held the clock down in {plural(len(held), 'case')}, most of all for "
-        f"{percent(most)} of the time of {worst.title}: the figures are of a lower clock than this "
-        "CPU could have."
+        f"Seen in {plural(len(held), 'case')}, most in {worst.title} ({percent(most)} of its time)."
     )
 
 

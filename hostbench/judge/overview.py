@@ -5,13 +5,12 @@ The figure of a line is a good one of its subsystem; everything beside it is the
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hostbench.base.units import human, percent
-from hostbench.judge.clock import clock_words, share_of_limit
 from hostbench.model.registry import subsystems
-from hostbench.model.result import CaseResult, Condition, ConditionState, Verdict
+from hostbench.model.result import USABLE, CaseResult, Condition, ConditionState, Verdict
 
 # Below it the first line says who took the rest.
 DELIVERED_LEAST = 0.97
@@ -30,14 +29,19 @@ WORST_FIRST = (
 class SubsystemLine:
     """One subsystem in one line. `headline` is a case that may be used: the best figure of the
     foremost workload of the subsystem's `headlines`; where it names none that was measured, the
-    case nearest to its limit. `delivered_ratio` is the least of its cases, `condition` the one that
-    took most."""
+    case nearest to its limit. None: no such case may be used. `delivered_ratio` is the least of its
+    cases, `condition` the one that took most."""
 
     subsystem: str
     headline: CaseResult | None
     delivered_ratio: float | None
     condition: Condition | None
     verdicts: Counter[Verdict | None]
+
+    @property
+    def measured(self) -> bool:
+        """Whether a case of it ran."""
+        return any(verdict is not Verdict.SKIPPED for verdict in self.verdicts)
 
     @property
     def figure(self) -> str | None:
@@ -57,11 +61,9 @@ class SubsystemLine:
         return next(verdict for verdict in WORST_FIRST if verdict in self.verdicts)
 
     @property
-    def verdict_counts(self) -> str:
-        """`2 noisy, 18 clean`: the worst first."""
-        counts = [f"{self.verdicts[one]} {one}" for one in WORST_FIRST if one in self.verdicts]
-        unfinished = [f"{self.verdicts[None]} unfinished"] if None in self.verdicts else []
-        return ", ".join(unfinished + counts)
+    def worst_first(self) -> list[tuple[Verdict | None, int]]:
+        """How many cases have which verdict; None: not finished."""
+        return [(one, self.verdicts[one]) for one in (None, *WORST_FIRST) if self.verdicts[one]]
 
 
 def overview(cases: Iterable[CaseResult]) -> list[SubsystemLine]:
@@ -75,10 +77,9 @@ def overview(cases: Iterable[CaseResult]) -> list[SubsystemLine]:
 
 
 def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
-    with_figure = [case for case in cases if case.primary in case.metrics]
     return SubsystemLine(
         subsystem=subsystem,
-        headline=max(with_figure, key=_merit(subsystem), default=None),
+        headline=_headline(subsystem, cases),
         delivered_ratio=min(
             (case.delivered_ratio for case in cases if case.delivered_ratio is not None),
             default=None,
@@ -88,23 +89,24 @@ def _line(subsystem: str, cases: Sequence[CaseResult]) -> SubsystemLine:
     )
 
 
-def _merit(subsystem: str) -> Callable[[CaseResult], tuple[bool, int, float]]:
-    """Return what a headline is the largest of. A document may have a subsystem that is not
-    installed here."""
+def _headline(subsystem: str, cases: Sequence[CaseResult]) -> CaseResult | None:
+    """A document may have a subsystem that is not installed here."""
     known = subsystems().get(subsystem)
     foremost = known.headlines[::-1] if known else ()
+    with_figure = [case for case in cases if case.primary in case.metrics]
+    names = {case.case: case.workload.partition(".")[2] for case in with_figure}
+    # Another workload in its place, such as datagrams at a set rate, would be no headline.
+    such = [case for case in with_figure if names[case.case] in foremost] or with_figure
 
-    def merit(case: CaseResult) -> tuple[bool, int, float]:
+    def merit(case: CaseResult) -> tuple[int, float]:
         metric = case.metrics[case.primary]
-        may_be_used = case.verdict in (Verdict.CLEAN, Verdict.NOISY)
-        name = case.workload.partition(".")[2]
-        if name not in foremost:
-            return may_be_used, -1, metric.efficiency or 0.0
+        if (name := names[case.case]) not in foremost:
+            return -1, metric.efficiency or 0.0
         figure = metric.statistics.median
-        better = figure if metric.direction == "higher" else -figure
-        return may_be_used, foremost.index(name), better
+        return foremost.index(name), figure if metric.direction == "higher" else -figure
 
-    return merit
+    usable = [case for case in such if case.verdict is None or case.verdict in USABLE]
+    return max(usable, key=merit, default=None)
 
 
 def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
@@ -117,38 +119,22 @@ def worst_condition(cases: Iterable[CaseResult]) -> Condition | None:
     )
 
 
-def condition_words(condition: Condition | None) -> str:
+def condition_words(condition: Condition | None, *, culprit: bool = True) -> str:
     """`quiet`; `shared, 48.2 % (stress-ng, pid 12)`."""
     if condition is None:
         return "unknown"
     if condition.share is None:
         return str(condition.state)
+    words = f"{condition.state}, {percent(condition.share)}"
+    if not culprit or condition.culprit is None:
+        return words
     perhaps = "" if condition.is_sure else "most likely "
-    culprit = f" ({perhaps}{condition.culprit})" if condition.culprit else ""
-    return f"{condition.state}, {percent(condition.share)}{culprit}"
-
-
-def line_words(line: SubsystemLine) -> str:
-    """`cpu: 1.45 Top/s ± 0.4 % (add_sub int8), 99.1 % of its limit; delivered ≥ 41 %; host
-    shared, 48.2 % (stress-ng, pid 12); 2 noisy, 18 clean`."""
-    parts = []
-    if line.headline is not None:
-        share, clock = share_of_limit(line.headline), clock_words(line.headline)
-        of_limit = "" if share is None else f", {percent(share)} of its limit"
-        of_limit += f" ({clock})" if clock else ""
-        parts.append(
-            f"{line.figure} ({line.headline.title.removeprefix(line.subsystem + '.')}){of_limit}"
-        )
-    if line.delivered_ratio is not None:
-        parts.append(f"delivered ≥ {percent(line.delivered_ratio)}")
-    if line.condition is not None:
-        is_quiet = line.condition.state is ConditionState.QUIET
-        parts.append("quiet" if is_quiet else f"host {condition_words(line.condition)}")
-    return f"{line.subsystem}: {'; '.join([*parts, line.verdict_counts])}"
+    return f"{words} ({perhaps}{condition.culprit})"
 
 
 def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
-    """Who took what was not delivered; None where all but 3 % was. Naive workloads are left out."""
+    """How much of the figures was delivered; None where all but 3 % was. Naive workloads are left
+    out."""
     short = [
         (case.delivered_ratio, case)
         for case in cases
@@ -159,13 +145,10 @@ def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
     if not short:
         return None
     least, worst = min(short, key=lambda one: one[0])
-    host = "what took the rest is unknown"
-    if worst.condition is not None and worst.condition.share is not None:
-        host = f"the host: {condition_words(worst.condition)}"
     if len(short) == 1:
-        return f"Of {worst.title} only {percent(least)} was delivered; {host}."
-    middle = statistics.median(ratio for ratio, _ in short)
-    return (
-        f"Of {len(short)} figures only a part was delivered, {percent(middle)} in the median and "
-        f"{percent(least)} of {worst.title}; {host}."
-    )
+        return f"1 case delivered less than its figure: {worst.title} {percent(least)} of it."
+    middle = percent(statistics.median(ratio for ratio, _ in short))
+    start = f"{len(short)} cases delivered less than their figure: {middle} of it"
+    if middle == percent(least):
+        return f"{start}."
+    return f"{start} in the median, {percent(least)} at the least ({worst.title})."

@@ -164,9 +164,9 @@ def _unsteadiness(end: EndEvent, primary: Metric) -> Reason | None:
         return None
     return Reason(
         code=UNSTEADY,
-        text=f"the best slice that nothing interrupted did {ratio:.2f} times what the figure says "
-        f"(at most {STEADY_RATIO_MOST:.2f} is expected): something outside this host, or on the "
-        "other thread of a core, slowed down the cores, or their clock fell",
+        text=f"the best uninterrupted slice was {ratio:.2f} times as fast as the figure (expected: "
+        f"at most {STEADY_RATIO_MOST:.2f} times): something outside this host, or on the other "
+        "thread of a core, slowed down the cores, or their clock fell",
     )
 
 

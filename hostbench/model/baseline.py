@@ -106,6 +106,25 @@ class Baseline(StoredModel):
     cases: dict[str, BaselineCase]
 
 
+class BaselineFile(StoredModel):
+    """A file that is looked at: the model that it is of, its `hosts`, their `jobs` and its `cases`;
+    or `error`, why it is not used."""
+
+    file: str
+    key: HostKey | None = None
+    hosts: int = 0
+    jobs: int = 0
+    cases: int = 0
+    error: str | None = None
+
+
+class BaselineList(StoredModel):
+    """The baselines that checks find, and the folders that they are looked for in."""
+
+    baselines: tuple[BaselineFile, ...]
+    folders: tuple[str, ...]
+
+
 class MeasuredFigure(StoredModel):
     """The figure of a case in one job. `limit`: what the hardware could do at most, or for times at
     least."""

@@ -261,8 +261,9 @@ class History(StoredModel):
     `word`: undecided with fewer jobs than can decide, else that of the newest change point, else
     same: no change was found. `least_effect_ratio`: the least relative change that would have been
     found if it parts the jobs into `least_effect_jobs` on each side; None: there are too few.
-    `left_out`: why jobs are missing, as sentences. `clock_went_back`: jobs that by their ids or
-    the host's boot follow one that was begun later; the order is that of the times.
+    `left_out`: why jobs are missing, as sentences. `autocorrelation`: that of neighbouring jobs
+    around the means between the changes; None: there are too few jobs. `clock_went_back`: jobs that
+    by their ids or the host's boot follow one that was begun later; the order is that of the times.
     """
 
     case: str
@@ -277,6 +278,17 @@ class History(StoredModel):
     least_effect_ratio: float | None = None
     least_effect_jobs: int | None = None
     left_out: tuple[str, ...] = ()
+    autocorrelation: float | None = None
     clock_went_back: tuple[str, ...] = ()
     points: tuple[HistoryPoint, ...] = ()
     changes: tuple[ChangePoint, ...] = ()
+
+
+class HostHistory(StoredModel):
+    """The histories of one case of a host, or of all its headline cases, each with its share of the
+    error rate: where nothing changed, at most 5 of 100 such answers show a change in any of them.
+    """
+
+    host: str
+    confidence: float = COMPARISON_CONFIDENCE
+    histories: tuple[History, ...]

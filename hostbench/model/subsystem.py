@@ -6,7 +6,7 @@ imports neither limits nor charts.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +16,7 @@ from hostbench.base.errors import shown
 
 if TYPE_CHECKING:
     from hostbench.base.rating import Rating
-    from hostbench.model.events import EndEvent, StartEvent
+    from hostbench.model.events import EndEvent, ParamValue, StartEvent
     from hostbench.model.host import HostInventory
     from hostbench.model.limit import Limit
 
@@ -67,6 +67,17 @@ class MethodChange:
     def concerns(self, workload: str) -> bool:
         """Whether it changed the workload of this full name."""
         return not self.workloads or workload.partition(".")[2] in self.workloads
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedFigure:
+    """What `source` published of a metric on hardware like that of a case: from `least` to `most`,
+    in the metric's unit."""
+
+    metric: str
+    least: float
+    most: float
+    source: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +146,14 @@ class Subsystem:
         where none are known."""
         del host, start, end
         return {}
+
+    def published(
+        self, params: "Mapping[str, ParamValue]", start: "StartEvent"
+    ) -> PublishedFigure | None:
+        """Return the figure that was published of a case on such hardware, by the case's
+        parameters and the start of a trial; None where none is known."""
+        del params, start
+        return None
 
     def ratings(self) -> "Sequence[Rating]":
         """Return the variables of the environment that its service checks when it starts."""

@@ -19,6 +19,8 @@ from hostbench.decisions.words import (
 )
 from hostbench.model.decision import CaseChange, Change, Comparison, Word
 from hostbench.report.content import (
+    Answer,
+    AnswerKind,
     Block,
     Bullets,
     Chart,
@@ -36,7 +38,16 @@ from hostbench.report.content import (
     Table,
 )
 
+QUESTION = "Did it change?"
 ROWS_DRAWN = 60
+ITEMS_SHOWN = 5
+_KINDS = {
+    Word.WORSE: AnswerKind.BAD,
+    Word.UNDECIDED: AnswerKind.DOUBTFUL,
+    Word.NOT_COMPARABLE: AnswerKind.OPEN,
+    Word.BETTER: AnswerKind.GOOD,
+    Word.SAME: AnswerKind.GOOD,
+}
 _COLUMNS = (
     Column("case"),
     Column("A", figures=True),
@@ -56,8 +67,9 @@ def comparison_report(comparisons: Sequence[Comparison]) -> Report:
     words = Counter(case.word for one in comparisons for case in one.cases)
     several = len(comparisons) > 1
     return Report(
-        title=f"{names[0]} beside {', '.join(names[1:])}",
-        subtitle=" ".join(headline(one) for one in comparisons),
+        title=f"{names[0]} compared with {', '.join(names[1:])}",
+        subtitle="",
+        answer=(_answer(comparisons),),
         facts=Facts(
             tuple(
                 (f"side {letter}", side_words(side))
@@ -77,6 +89,38 @@ def comparison_report(comparisons: Sequence[Comparison]) -> Report:
     )
 
 
+def _answer(comparisons: Sequence[Comparison]) -> Answer:
+    """What it comes to, and the figures that changed, the worst first."""
+    several = len(comparisons) > 1
+    texts = [f"{one.b.name} {headline(one)}" if several else headline(one) for one in comparisons]
+    text = " ".join(texts)
+    order = list(Word)
+    word = min((one.word for one in comparisons), key=order.index)
+    changed = [
+        row for one in comparisons for row in _rows(one) if row[2].word in (Word.WORSE, Word.BETTER)
+    ]
+    items = tuple(
+        (
+            f"{case.title}{added}: {relative(one.ratio or 1.0)}, {one.word}.",
+            f"{human(one.value_a, case.unit)} on A, {human(one.value_b, case.unit)} on B; "
+            f"interval {interval(one)}.",
+        )
+        for case, added, one in changed[:ITEMS_SHOWN]
+    )
+    return Answer(QUESTION, f"{text[0].upper()}{text[1:]}", _KINDS[word], items)
+
+
+def _rows(comparison: Comparison) -> list[_Row]:
+    """All figures, those that are not the same first, of these the largest changes."""
+    order = list(Word)
+    rows = [
+        (case, added, one)
+        for case in comparison.cases
+        for added, one in (rows_of(case) if case.changes else ())
+    ]
+    return sorted(rows, key=lambda row: (order.index(row[2].word), -abs((row[2].ratio or 1.0) - 1)))
+
+
 def _sections(comparison: Comparison, number: str) -> Iterator[Section]:
     added = f": {comparison.b.name}" if number else ""
     yield Section(f"figures{number}", f"Figures{added}", tuple(_figures(comparison)))
@@ -87,15 +131,7 @@ def _sections(comparison: Comparison, number: str) -> Iterator[Section]:
 
 
 def _figures(comparison: Comparison) -> Iterator[Block]:
-    order = list(Word)
-    rows = sorted(
-        (
-            (case, added, one)
-            for case in comparison.cases
-            for added, one in (rows_of(case) if case.changes else ())
-        ),
-        key=lambda row: (order.index(row[2].word), -abs((row[2].ratio or 1.0) - 1)),
-    )
+    rows = _rows(comparison)
     changed = [row for row in rows if row[2].word is not Word.SAME]
     same = [row for row in rows if row[2].word is Word.SAME]
     if rows:
@@ -127,9 +163,9 @@ def _chart(rows: Sequence[_Row], count: int) -> Chart:
     return Chart(
         title="Change from A to B",
         description=(
-            "A figure is the same where its interval lies within the margin, and changed where the "
-            "interval leaves out no change and is not within the margin. A mark without a line has "
-            f"no interval, since the spread between jobs is unknown.{more}"
+            "Same: the interval lies within the margin. Better, worse: the interval excludes 0 % "
+            "and leaves the margin. A mark without a line has no interval: the spread between jobs "
+            f"is unknown.{more}"
         ),
         drawing=ForestChart(drawn),
     )
@@ -161,7 +197,7 @@ def _table(caption: str, rows: Sequence[_Row]) -> Table:
 def _facts(comparison: Comparison) -> Table:
     rows = tuple((one.fact, values_words(one.a), values_words(one.b)) for one in comparison.facts)
     return Table(
-        "Facts of host and programs that are not the same on both sides",
+        "Facts of host and programs that differ between the sides",
         (Column("fact"), Column("A"), Column("B")),
         (RowGroup(None, rows),),
     )

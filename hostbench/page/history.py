@@ -6,13 +6,16 @@ import statistics
 from hostbench.base.units import human, percent, plural
 from hostbench.decisions.history_words import (
     day,
+    error_sentences,
     fact_change,
     history_headline,
     history_remarks,
 )
 from hostbench.decisions.words import relative
-from hostbench.model.decision import ChangePoint, History
+from hostbench.model.decision import ChangePoint, History, HostHistory, Word
 from hostbench.report.content import (
+    Answer,
+    AnswerKind,
     Block,
     Bullets,
     Chart,
@@ -29,24 +32,47 @@ from hostbench.report.content import (
     Table,
 )
 
+QUESTION = "Did it change?"
+FACTS_NAMED = 3
+
 
 def history_report(history: History) -> Report:
     """The page of a history."""
     sections = [Section("time", "Over time", _over_time(history))]
     if history.changes:
         sections.append(Section("changes", "What changed", _changes(history)))
-    remarks = Bullets(tuple(history_remarks(history)))
+    alone = HostHistory(host=history.host, histories=(history,))
+    remarks = Bullets((*history_remarks(history), *error_sentences(alone)))
     if remarks.items:
         sections.append(Section("sure", "How sure this is", (remarks,)))
     return Report(
         title=f"{history.title} on {history.host}",
-        subtitle=history_headline(history).removeprefix(f"{history.title} on {history.host}, "),
+        subtitle="",
+        answer=(_answer(history),),
         facts=Facts(_facts(history)),
         tally=(),
         notices=(),
         sections=tuple(sections),
         kind="hostbench history",
     )
+
+
+def _answer(history: History) -> Answer:
+    """What it comes to, and each change with what changed beside it."""
+    text = history_headline(history).partition(f", {history.kind}: ")[2]
+    kind = AnswerKind.OPEN if history.word is Word.UNDECIDED else AnswerKind.GOOD
+    if history.changes and history.changes[-1].word is Word.WORSE:
+        kind = AnswerKind.BAD
+    items = tuple(
+        (
+            f"{day(one.created_unix_s)}: {relative(one.ratio)}, {one.word}.",
+            f"{human(one.value_before, history.unit)} before, "
+            f"{human(one.value_after, history.unit)} after. "
+            + " ".join(f"{fact_change(fact)}." for fact in one.facts[:FACTS_NAMED]),
+        )
+        for one in history.changes
+    )
+    return Answer(QUESTION, f"{text[0].upper()}{text[1:]}", kind, items)
 
 
 def _facts(history: History) -> tuple[tuple[str, str], ...]:
@@ -63,7 +89,7 @@ def _facts(history: History) -> tuple[tuple[str, str], ...]:
 
 def _over_time(history: History) -> tuple[Block, ...]:
     if not history.points:
-        return (Paragraph("No job has a figure of it that may be used."),)
+        return (Paragraph("No job has a figure of this case that may be used."),)
     points = tuple((point.created_unix_s, point.value) for point in history.points)
     numbers = Table(
         "The figure of every job",
@@ -81,8 +107,8 @@ def _over_time(history: History) -> tuple[Block, ...]:
     chart = Chart(
         title=f"{history.title}, {history.kind}",
         description=(
-            "A dot for each job, at the time when it was begun; the axis does not begin at zero. "
-            "Lines across are medians between changes; numbers are those of the changes below."
+            "A dot for each job, at the time it began; the axis does not start at zero. Horizontal "
+            "lines are medians between changes; the numbers are those of the changes below."
         ),
         drawing=HistoryChart(
             unit=history.unit,
@@ -118,7 +144,7 @@ def _changes(history: History) -> tuple[Block, ...]:
         Column("after", figures=True),
         Column("change", figures=True),
         Column("interval", figures=True),
-        Column("would be seen", figures=True),
+        Column("smallest found", figures=True),
         Column("word"),
     )
     rows = tuple(
@@ -134,7 +160,7 @@ def _changes(history: History) -> tuple[Block, ...]:
         )
         for number, change in enumerate(history.changes, start=1)
     )
-    table = Table("Changes, the first one first", columns, (RowGroup(None, rows),))
+    table = Table("Changes in the order of time", columns, (RowGroup(None, rows),))
     parts = (_facts_of(number, one) for number, one in enumerate(history.changes, start=1))
     return (table, *parts)
 
@@ -144,6 +170,6 @@ def _facts_of(number: int, change: ChangePoint) -> Part:
     facts: Block = (
         Bullets(tuple(fact_change(fact) for fact in change.facts))
         if change.facts
-        else Paragraph("No fact of the host or of hostbench that is recorded changed there.")
+        else Paragraph("No recorded fact of the host or of hostbench changed there.")
     )
     return Part(f"At change {number}", (Paragraph(jobs), facts))

@@ -39,7 +39,7 @@ def report_of(document: ResultDocument, source: str, check: HostCheck | None = N
     return Report(
         title=f"{document.suite.name} on {hosts}",
         subtitle=host_line(document.host),
-        answer=answer(receipt_of(document, check)),
+        answer=answer(receipt_of(document, check), document),
         facts=job_facts(document),
         tally=tally(document.cases),
         notices=notices(document),

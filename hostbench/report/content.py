@@ -27,9 +27,17 @@ class Strong:
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict with its sign, or the word for a change; None: the case is not finished."""
+    """A verdict with its sign, or the word for a change; None: the case is not finished. `count`:
+    so many cases have it."""
 
     verdict: Verdict | Word | None
+    count: int | None = None
+
+    @property
+    def text(self) -> str:
+        """`noisy`; `2 noisy`."""
+        word = str(self.verdict or "unfinished")
+        return word if self.count is None else f"{self.count} {word}"
 
 
 @dataclass(frozen=True)
@@ -342,11 +350,13 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Table:
-    """The first column names its row."""
+    """The first column names its row. `wraps`: on a narrow screen its cells are broken into lines
+    rather than scrolled."""
 
     caption: str
     columns: tuple[Column, ...]
     groups: tuple[RowGroup, ...]
+    wraps: bool = False
 
 
 @dataclass(frozen=True)

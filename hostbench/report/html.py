@@ -131,10 +131,9 @@ _SIGNS = {"disturbed": "disturbed", "left out": "left-out"}
 
 
 def _column_classes(table: Table) -> str:
-    """Which columns stand flush right; the style sheet counts them from 1."""
-    return " ".join(
-        f"f{number}" for number, column in enumerate(table.columns, start=1) if column.figures
-    )
+    """The classes of a table: which columns stand flush right, counted from 1, and `wraps`."""
+    figures = [f"f{n}" for n, column in enumerate(table.columns, start=1) if column.figures]
+    return " ".join([*figures, *(["wraps"] if table.wraps else [])])
 
 
 def _width(share: Share) -> str:

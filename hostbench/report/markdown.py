@@ -41,7 +41,9 @@ def markdown(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield from (f"# {escaped(report.title)}", "", escaped(report.subtitle), "")
+    yield from (f"# {escaped(report.title)}", "")
+    if report.subtitle:
+        yield from (escaped(report.subtitle), "")
     yield from _blocks(report.answer, 2)
     yield from _block(report.facts, 2)
     if report.tally:
@@ -126,7 +128,7 @@ def _inline(one: Inline) -> str:
     if isinstance(one, Strong):
         return f"**{escaped(one.text)}**"
     if isinstance(one, Mark):
-        return str(one.verdict or "unfinished")
+        return one.text
     if isinstance(one, Share):
         return percent(one.ratio)
     if isinstance(one, Reference):

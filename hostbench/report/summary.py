@@ -51,30 +51,29 @@ from hostbench.report.subsystem import SubsystemReport
 from hostbench.results.sealed import UNSEALED
 
 READING = (
-    "Figure: the median of n trials of what the hardware does undisturbed; of disks and networks, "
-    "of all that was done. Within: half the interval that holds the true figure. Best: the figure "
-    "of the best trial, which is no limit. Limit: what the hardware could do at most. Of limit: "
-    "the median of the trials' figures, each over its own limit. Delivered: all that was done in "
-    "all the time, as a share of the figure. Host: what took the rest."
+    "Figure: the median of n trials, each of its undisturbed slices; of disks and networks, of all "
+    "work. Within: half the interval that holds the true figure. Best: the figure of the best "
+    "trial, which is no limit. Limit: the most that the hardware can do in theory. Of limit: the "
+    "median of the trials' figures, each over its own limit. Delivered: all work over all time, as "
+    "a share of the figure. Host: what took the rest."
 )
 _OVERVIEW_COLUMNS = (
-    Column("subsystem"),
-    Column("headline", figures=True),
-    Column("case"),
+    Column("best case"),
+    Column("figure", figures=True),
     Column("of limit", figures=True),
-    Column("delivered, least", figures=True),
-    Column("host, worst"),
-    Column("verdicts, worst first"),
+    Column("delivered (least)", figures=True),
+    Column("verdicts"),
+    Column("host (worst)"),
 )
 
 _MEANING = {
     Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
-    Verdict.INVALID: "a figure above its theoretical limit, or a disk's that memory gave, so the "
-    "figure or the limit is wrong: use neither",
-    Verdict.DISTURBED: "something else took the CPU, and no undisturbed figure could be had: these "
-    "may be worse than what the host can do",
+    Verdict.INVALID: "the figure is above its theoretical limit, or came from memory and not from "
+    "the disk: do not use it",
+    Verdict.DISTURBED: "other load took the CPU, and no undisturbed figure is left: the host may "
+    "be able to do more",
     Verdict.NOISY: "known less precisely than figures of this kind usually are: compare with care",
-    Verdict.SKIPPED: "they cannot run here",
+    Verdict.SKIPPED: "cannot run here",
 }
 _SERIOUS = frozenset({Verdict.FAILED, Verdict.INVALID, Verdict.DISTURBED})
 
@@ -106,8 +105,8 @@ def host_line(host: HostInventory) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def answer(receipt: Receipt) -> tuple[Block, ...]:
-    """What is read first: the host in a sentence, and what to look at."""
+def answer(receipt: Receipt, document: ResultDocument) -> tuple[Block, ...]:
+    """What is read first: the host in a sentence, what to look at, and each subsystem in a line."""
     kind = {
         HostWord.AS_EXPECTED: AnswerKind.GOOD,
         HostWord.LOW: AnswerKind.BAD,
@@ -121,6 +120,8 @@ def answer(receipt: Receipt) -> tuple[Block, ...]:
         rest = tuple(f"{what} {evidence}" for what, evidence in more)
         blocks.append(Fold(f"{len(more)} more to look at", (Bullets(rest),)))
     blocks += [Paragraph(note) for note in receipt.notes]
+    if not all(case.naive for case in document.cases):
+        blocks.append(_overview_table(document))
     return tuple(blocks)
 
 
@@ -197,29 +198,34 @@ def _job_notice(document: ResultDocument) -> Notice:
 
 def _overview_table(document: ResultDocument) -> Table:
     rows = tuple(_overview_row(line) for line in overview(document.cases))
-    return Table("Each subsystem in a line", _OVERVIEW_COLUMNS, (RowGroup(None, rows),))
+    groups = (RowGroup(None, rows),)
+    return Table("Each subsystem in a line", _OVERVIEW_COLUMNS, groups, wraps=True)
 
 
 def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:
     return (
-        line.subsystem,
-        line.figure or NOTHING,
-        NOTHING if line.headline is None else line.headline.title,
+        line.subsystem if line.headline is None else line.headline.title,
+        # On a narrow screen it is broken before the interval and nowhere else.
+        (line.figure or NOTHING)
+        .replace(" ", "\N{NO-BREAK SPACE}")
+        .replace("\N{NO-BREAK SPACE}±", " ±"),
         # Clock and work per cycle stand in the table of figures: each line here is to stay one.
         NOTHING if line.headline is None else Share(share_of_limit(line.headline)),
         percent(line.delivered_ratio),
-        condition_words(line.condition),
-        (Mark(line.worst), f" {line.verdict_counts}"),
+        tuple(part for verdict, count in line.worst_first for part in (Mark(verdict, count), " ")),
+        NOTHING if line.condition is None else condition_words(line.condition),
     )
 
 
 def summary_section(document: ResultDocument, subsystems: Sequence[SubsystemReport]) -> Section:
-    """Each subsystem in a line, the figures to remember, and why each verdict is what it is."""
-    headline = [case for subsystem in subsystems for case in subsystem.headline]
-    blocks: list[Block] = []
-    if not all(case.naive for case in document.cases):
-        blocks.append(_overview_table(document))
-    blocks += [
+    """The figures to remember, and why each verdict is what it is."""
+    headline = [
+        case
+        for subsystem in subsystems
+        for case in subsystem.headline
+        if case.verdict is not Verdict.SKIPPED
+    ]
+    blocks: list[Block] = [
         case_table(headline, "The figures to remember", titles=True),
         Paragraph(READING),
     ]

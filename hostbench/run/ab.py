@@ -258,7 +258,7 @@ class _Test:
             if len(attempts) == ATTEMPTS_MOST or self._repeated == REPEATED_MOST:
                 break
             self._repeated += 1
-        found = {kind: _block_figure(attempts, kind) for kind in self._kinds}
+        found = {kind: block_figure(attempts, kind) for kind in self._kinds}
         return {kind: figure for kind, figure in found.items() if figure is not None}
 
     def _attempt(self, block: int, attempt: int) -> list[SettingTrial]:
@@ -348,7 +348,7 @@ class _Test:
         return f"{of} have no {kind} figure{why}"
 
 
-def _block_figure(
+def block_figure(
     attempts: Sequence[Sequence[SettingTrial]], kind: FigureKind
 ) -> BlockFigure | None:
     """One figure of a block, from those attempts of which all trials have it."""

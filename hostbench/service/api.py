@@ -161,7 +161,7 @@ class Service:
         program needs one, cannot be used."""
         self.settings = settings
         key = OwnKey(settings.service_key.get_secret_value(), settings.service_key_file)
-        self.ring = KeyRing([], key.known)
+        self.ring = KeyRing(key.known)
         self.subsystem = find_subsystem(settings.subsystem)
         check_lock(settings.lock)
         self.program = InstalledProgram(settings.subsystem)

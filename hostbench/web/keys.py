@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +17,7 @@ from fastapi import Request
 
 from hostbench.base.errors import listing
 from hostbench.web.problem import Problem
+from hostbench.web.settings import KEY_CHARACTERS_LEAST
 
 _log = structlog.get_logger()
 # A line of the file of keys: a name, a role, SHA-256 of the key.
@@ -46,21 +47,22 @@ class Caller:
     host: str | None = None
 
 
+# The services of a host, by the key that they share.
+SERVICES = Caller("services", Role.SERVICE)
 Keys = Sequence[tuple[Caller, bytes]]
 
 
 class KeyRing:
-    """The keys of one server, as SHA-256: those it was started with, and those of sources that are
-    asked at each call, such as files that may change at any time."""
+    """The keys of one server, as SHA-256, of sources that are asked at each call: files of keys may
+    change at any time."""
 
-    def __init__(self, keys: Iterable[tuple[Caller, str]], *sources: Callable[[], Keys]) -> None:
-        self._own = [(caller, digest_of(key)) for caller, key in keys]
+    def __init__(self, *sources: Callable[[], Keys]) -> None:
         self._sources = sources
 
     def caller(self, offered: bytes) -> Caller | None:
         """Whose key this is. Takes as long whichever it is."""
         digest = hashlib.sha256(offered).digest()
-        known = [*self._own, *(one for source in self._sources for one in source())]
+        known = [one for source in self._sources for one in source()]
         found = [caller for caller, key in known if hmac.compare_digest(digest, key)]
         return found[0] if found else None
 
@@ -125,7 +127,7 @@ class HostKeys:
     def known(self) -> Keys:
         """All of them; each but the shared one is bound to its host."""
         if self._file is None:
-            return [(Caller("services", Role.SERVICE), digest_of(self._shared))]
+            return [(SERVICES, digest_of(self._shared))]
         return [
             (Caller(host, Role.SERVICE, host), digest_of(key))
             for host, key in self._file.content().items()
@@ -137,29 +139,45 @@ class HostKeys:
 
 
 class OwnKey:
-    """The key of a service: that of its file, which may change while it runs, or the one of its
-    settings. The one before is taken for a minute more."""
+    """The one key of a caller: that of its file, which may change while the server runs, or the one
+    of the settings. The key before is taken for `before_s` more."""
 
-    def __init__(self, key: str, path: Path | None) -> None:
+    def __init__(
+        self,
+        key: str,
+        path: Path | None,
+        caller: Caller = SERVICES,
+        before_s: float = BEFORE_S,
+    ) -> None:
+        self._caller = caller
         self._key = self._before = key
+        self._before_s = before_s
         self._before_until_s = 0.0
-        self._file = WatchedFile(path, str.strip, "") if path else None
+        self._path = path
+        self._file = WatchedFile(path, self._parsed, "") if path else None
 
     def current(self) -> str:
-        """What it sends."""
+        """Return the key to send. A file without one changes nothing: it is being written."""
         key = (self._file.content() if self._file else "") or self._key
         if key != self._key:
             self._before, self._key = self._key, key
-            self._before_until_s = time.monotonic() + BEFORE_S
-            _log.info("key_changed")
+            self._before_until_s = time.monotonic() + self._before_s
+            _log.info("key_changed", key=self._caller.name)
         return self._key
 
     def known(self) -> Keys:
-        """What it takes."""
+        """Return the keys to take."""
         keys = [self.current()]
         if time.monotonic() < self._before_until_s:
             keys.append(self._before)
-        return [(Caller("services", Role.SERVICE), digest_of(key)) for key in keys]
+        return [(self._caller, digest_of(key)) for key in keys]
+
+    def _parsed(self, text: str) -> str:
+        key = text.strip()
+        if 0 < len(key) < KEY_CHARACTERS_LEAST:
+            _log.warning("key_too_short", file=str(self._path), least=KEY_CHARACTERS_LEAST)
+            return ""
+        return key
 
 
 def _fields(line: re.Pattern[str], text: str, path: Path) -> Iterator[Any]:

@@ -52,7 +52,7 @@ def result(
     form: Annotated[Literal["json", "csv"], Query(alias="format")] = "json",
 ) -> Response:
     """GET /jobs/{id}/result."""
-    directory = _directory(core, job)
+    directory = directory_of(core, job)
     kept = directory.document if form == "json" else directory.path / CSV
     # A resumption removes it: once open, it is served to its end.
     with contextlib.suppress(FileNotFoundError):
@@ -71,11 +71,11 @@ def result(
 )
 async def report(job: Job, core: Core) -> Response:
     """GET /jobs/{id}/report."""
-    page = await core.reporter.page(_directory(core, job), keep=job.state in TERMINAL)
+    page = await core.reporter.page(directory_of(core, job), keep=job.state in TERMINAL)
     return HTMLResponse(page, headers=_PAGE_HEADERS)
 
 
-def _directory(core: Orchestrator, job: JobView) -> JobDirectory:
+def directory_of(core: Orchestrator, job: JobView) -> JobDirectory:
     """The job's files. Raises Problem when it has measured nothing."""
     if not core.archive.has(job.id):
         raise Problem(

@@ -11,8 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from hostbench.decisions.history_words import fact_change
+from hostbench.decisions.words import relative
 from hostbench.judge.peer import ours_beside
+from hostbench.model.baseline import FigureCheck
+from hostbench.model.decision import ChangePoint
 from hostbench.model.events import Disturbance, SampleEvent
+from hostbench.model.job_decision import FigureDecision, JobDecisions
 from hostbench.model.registry import subsystems
 from hostbench.model.result import (
     OWN_TOOL,
@@ -36,6 +41,8 @@ NUMBERED_METRICS = ("load_bytes_per_second", "offered_bytes_per_second")
 # The metric of a peer's figure that is held against none of ours.
 CONTEXT_METRIC = "figure"
 REASON_CHARACTERS = 300
+# Where a change was seen once and no longer is, too: a point cannot be taken back.
+NO_CHANGE = "none"
 MILLISECONDS = 1000
 # In names and tag values a backslash escapes only what follows it here.
 _NAME = str.maketrans({",": r"\,", " ": r"\ ", "=": r"\="})
@@ -190,6 +197,78 @@ def document_points(document: ResultDocument) -> Iterator[Point]:
             for trial in peer.trials:
                 yield from trial_points(job, tags, trial)
         yield from case_points(job, case)
+
+
+def decision_points(document: ResultDocument, decided: JobDecisions) -> Iterator[Point]:
+    """What is decided of a stored job: one point a headline figure; and of each of the jobs that it
+    was held against one that says whether a change begins there, as it is known now."""
+    job = JobContext.of_document(document)
+    cases = {case.case: case for case in document.cases}
+    for figure in decided.figures:
+        case = cases[figure.check.case]
+        tags = {
+            "host": job.host,
+            "subsystem": case.workload.partition(".")[0],
+            **CaseTags(case.case, case.workload, planned_label(case)).tags,
+        }
+        title = f"{case.workload} {planned_label(case)}".strip()
+        fields = {"job": job.job, "title": title, **_decided(figure)}
+        began_ms = milliseconds(document.job.created_unix_s)
+        yield Point("decision", {**tags, "suite": job.suite}, fields, began_ms)
+        changes = {change.job: change for change in figure.history.changes}
+        for point in figure.history.points:
+            change = changes.get(point.job)
+            known = {"word": NO_CHANGE} if change is None else _change_fields(change, title)
+            yield Point("change", tags, known, milliseconds(point.created_unix_s))
+
+
+def _decided(figure: FigureDecision) -> dict[str, float | str]:
+    check, history = figure.check, figure.history
+    numbers: dict[str, float | int | None] = {
+        "value": check.value,
+        "jobs": len(history.points),
+        "least_effect": history.least_effect_ratio,
+        "hosts": check.hosts,
+        "expected": check.expected,
+        "usual": check.usual,
+        "of_usual": _of_usual(check),
+    }
+    if history.changes:
+        newest = history.changes[-1]
+        numbers |= {
+            "ratio": newest.ratio,
+            "low": newest.low,
+            "high": newest.high,
+            "since_ms": milliseconds(newest.created_unix_s),
+        }
+    return {
+        "change": history.word.value,
+        "baseline": check.word.value,
+        "unit": check.unit,
+        **_known(numbers),
+    }
+
+
+def _of_usual(check: FigureCheck) -> float | None:
+    """The figure over what is usual, of times the other way round: the share of the speed."""
+    if check.usual is None:
+        return None
+    return check.value / check.usual if check.direction == "higher" else check.usual / check.value
+
+
+def _change_fields(change: ChangePoint, title: str) -> dict[str, float | str]:
+    low, high = relative(change.low).removesuffix(" %"), relative(change.high)
+    parts = [f"{change.word} {relative(change.ratio)} ({low} to {high})"]
+    parts += [fact_change(fact) for fact in change.facts]
+    return {
+        "word": change.word.value,
+        "title": title,
+        "job": change.job,
+        "ratio": change.ratio,
+        "low": change.low,
+        "high": change.high,
+        "text": "; ".join(parts)[:REASON_CHARACTERS],
+    }
 
 
 def _case_tags(job: JobContext, case: CaseResult) -> dict[str, str]:

@@ -7,6 +7,7 @@ outbox counts the points it left out, it needs redis too.
 
 import argparse
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,11 +19,20 @@ from hostbench.base.errors import HostbenchError, UsageError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.packages import needs_packages
 from hostbench.base.units import plural
+from hostbench.decisions.index import FigureIndex
+from hostbench.decisions.job import JobDecider
 from hostbench.results.index import results_directory
 from hostbench.results.store import ResultsStore
 from orchestrator.influx.client import InfluxClient, RejectedLine, ensure_database
 from orchestrator.influx.options import add_options, options_of
-from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS, Point, document_points, line
+from orchestrator.influx.points import (
+    SAMPLES,
+    SAMPLES_RETENTION_DAYS,
+    Point,
+    decision_points,
+    document_points,
+    line,
+)
 from orchestrator.queue.address import RedisSettings
 
 if TYPE_CHECKING:
@@ -104,19 +114,29 @@ def reindex(
     batches = _Batches(influx, done)
     oldest_ms = int((time.time() - SAMPLES_RETENTION_DAYS * SECONDS_A_DAY) * 1000)
     ids = store.ids()
-    for number, job_id in enumerate(ids, start=1):
-        try:
-            document = store.job(job_id).load()
-        except HostbenchError as error:
-            done.unreadable.append(f"{job_id}: {error.message}")
-            continue
-        done.jobs += 1
-        for point in document_points(document):
-            if point.retention == SAMPLES and point.time_ms < oldest_ms:
-                done.too_old += 1
-            else:
-                batches.add(point)
-        progress(number, len(ids), done)
+    decisions: dict[tuple[str, int, str], Point] = {}
+    with FigureIndex(store.root) as index:
+        decider = JobDecider(index, os.environ)
+        for number, job_id in enumerate(ids, start=1):
+            try:
+                document = store.job(job_id).load()
+            except HostbenchError as error:
+                done.unreadable.append(f"{job_id}: {error.message}")
+                continue
+            done.jobs += 1
+            for point in document_points(document):
+                if point.retention == SAMPLES and point.time_ms < oldest_ms:
+                    done.too_old += 1
+                else:
+                    batches.add(point)
+            # Each job says again where the host changed: the last one to do so counts.
+            decisions |= {
+                (point.measurement, point.time_ms, repr(point.tags)): point
+                for point in decision_points(document, decider.of(document))
+            }
+            progress(number, len(ids), done)
+    for point in decisions.values():
+        batches.add(point)
     batches.finish()
     return done
 

@@ -1,7 +1,7 @@
 """Turns the events of a running job into points and hands them to the outbox."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import redis
 import structlog
@@ -33,7 +33,7 @@ from orchestrator.influx.points import (
     trial_points,
 )
 
-HAND_OVER_S = 5.0
+HAND_OVER_S = 10.0
 RETRY_S = 0.5
 # Of a job whose Redis is away for hours; what is beyond that, orchestrator.influx.reindex writes.
 HELD_MOST = 200_000
@@ -75,6 +75,11 @@ class PointSink:
         that are there already change nothing."""
         for point in document_points(document):
             self._hold([point])
+        self._hand_over()
+
+    def add(self, points: Iterable[Point]) -> None:
+        """Hands over points that no event makes."""
+        self._hold(list(points))
         self._hand_over()
 
     def close(self, may_wait: Callable[[], bool] = lambda: False) -> None:

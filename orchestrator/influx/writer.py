@@ -92,6 +92,7 @@ class OutboxWriter:
         self._claimed_s = float("-inf")
         self._name = uuid.uuid4().hex
         self._ready = False
+        self._may_owe = True
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="outbox-writer", daemon=True)
         self._error: str | None = None
@@ -120,6 +121,7 @@ class OutboxWriter:
             if error is None:
                 self._error, wait_s = None, BACK_OFF_S
                 continue
+            self._may_owe = True
             if error != self._error:
                 log.warning("points wait", reason=error)
             self._error = error
@@ -132,7 +134,7 @@ class OutboxWriter:
         try:
             self._prepare()
             self._claim()
-            entries = self._read("0") or self._read(">")
+            entries = self._owed() or self._read(">")
             if entries and not self._stopping.is_set():
                 self._write(entries)
         except redis.ResponseError as error:
@@ -157,11 +159,19 @@ class OutboxWriter:
         if time.monotonic() - self._claimed_s < self._claim_every_s:
             return
         self._claimed_s = time.monotonic()
+        self._may_owe = True
         self._redis.xautoclaim(
             STREAM, GROUP, self._name, self._abandoned_ms, count=ENTRIES_A_WRITE, justid=True
         )
         gone_ms = FORGOTTEN_AFTER * self._abandoned_ms
         self._redis.eval(_REMOVE_GONE_WRITERS, 1, STREAM, GROUP, gone_ms, self._name)
+
+    def _owed(self) -> list[Entry]:
+        """What was given to us before and is not written: by an attempt that failed, or by a writer
+        that is dead. Mostly nothing, and then Redis is not asked: a trial may be running."""
+        entries = self._read("0") if self._may_owe else []
+        self._may_owe = bool(entries)
+        return entries
 
     def _read(self, since: str) -> list[Entry]:
         """Entries given to us before (`0`), or new ones (`>`)."""

@@ -38,6 +38,9 @@ FORGET_SHARE, REFUSE_SHARE = 0.5, 0.8
 # Of a Redis without maxmemory.
 FORGET_BYTES = 200 << 20
 
+# The reason of a queued job while results find no room; /healthz has the figures.
+NO_ROOM = "the volume of results is full; free space there (see /healthz), and this job starts"
+
 Lease = Literal["held", "cancel", "gone"]
 
 
@@ -106,9 +109,10 @@ class JobStore:
             return None
         return Enqueued("known" if before == _digest(body) else "other", job_id)
 
-    def dispatch(self, owner: str, most: int) -> list[StartedJob]:
-        """Starts every job whose time has come, `most` at most; they hold leases then."""
-        answer = self._run("dispatch", owner, most)
+    def dispatch(self, owner: str, most: int, *, has_room: bool = True) -> list[StartedJob]:
+        """Start every job whose time has come, `most` at most; they hold leases then. Without room
+        for results none is started, and the first of each queue get the reason."""
+        answer = self._run("dispatch", owner, most, NO_ROOM, int(not has_room))
         return [
             StartedJob(job_id, int(fence), owner, int(waited_us) / MICROSECONDS)
             for job_id, fence, waited_us in answer
@@ -170,12 +174,13 @@ class JobStore:
         answer = self._run("put_back", job.id, job.fence, reason, *held)
         return cast(Literal["queued", "cancelled", "gone"], answer)
 
-    def publish(self, messages: Iterable[tuple[str, str]]) -> None:
-        """Live events, (job, event) each: listeners get them, they are not kept."""
+    def publish(self, messages: Iterable[tuple[str, str]]) -> bool:
+        """Publish live events, (job, event) each, which are not kept; return whether anybody
+        listens."""
         with self._redis.pipeline(transaction=False) as pipeline:
             for job_id, event in messages:
                 pipeline.publish(key("live", job_id), f" {event}")
-            pipeline.execute()
+            return any(pipeline.execute())
 
     # ---- from outside ----
 
@@ -203,12 +208,14 @@ class JobStore:
         """Drop what ended long ago, and the oldest ended jobs while Redis uses too much memory;
         return how many jobs."""
         kept_us = int(ENDED_KEPT_S * MICROSECONDS)
-        dropped = 0
+        dropped = kept = 0
         while True:
             pressed = int(_is_pressed(self.memory()))
-            batch = cast(int, self._run("forget", kept_us, ENDED_MOST, FORGET_BATCH, pressed))
-            dropped += batch
-            if batch < FORGET_BATCH:
+            limits = (kept_us, ENDED_MOST, FORGET_BATCH, pressed)
+            gone, seen = cast(list[int], self._run("forget", *limits, kept))
+            dropped += gone
+            kept += seen - gone
+            if seen < FORGET_BATCH:
                 return dropped
 
     def bound_ended(self) -> None:

@@ -20,8 +20,10 @@ SILENCE_S = 15.0
 RETRY_S = 1.0
 WAKE, CANCEL = key("wake"), key("cancel")
 log = structlog.get_logger()
-# The scheduler looks this often also in case a wake-up message was lost.
 TICK_S = LOOK_S
+# Whatever lets a job start publishes a wake-up message. The queue is also looked at this often, in
+# case a message was lost, and no more often: a trial may be running.
+UNASKED_S = 5.0
 FORGET_EVERY_S = 60.0
 # One thread a job.
 JOBS_MOST = 64
@@ -101,20 +103,24 @@ class Scheduler:
         running: Callable[[], int],
         start_job: Callable[[StartedJob, float], bool],
         on_reaped: Callable[[str, StackState], None],
+        has_room: Callable[[], bool] = lambda: True,
     ) -> None:
         """`owner` names this orchestrator. `running`: how many jobs run here. `start_job` takes a
         job and when its leases were requested, by `keeper.now_s`; False: it could not, and the job
-        is queued again. `on_reaped` is called with each job whose leases expired."""
+        is queued again. `on_reaped` is called with each job whose leases expired. `has_room`:
+        whether results find room; without it no job is started, for each would fail."""
         self._store = store
         self._owner = owner
         self._running = running
         self._start_job = start_job
         self._on_reaped = on_reaped
+        self._has_room = has_room
         self._wake = threading.Event()
         self._closed = False
         self._away = False
         self._signs = SignWatch()
         self._reap_at_s = 0.0
+        self._dispatch_at_s = 0.0
         self._forget_at_s = 0.0
         self._bounded = False
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
@@ -146,14 +152,19 @@ class Scheduler:
         repeat_while(self._step, lambda: not self._closed)
 
     def _step(self) -> None:
-        self._wake.clear()
+        if self._wake.is_set():
+            self._wake.clear()
+            self._dispatch_at_s = 0.0
         try:
             if time.monotonic() >= self._reap_at_s:
                 self._clear_up()
                 self._reap_at_s = time.monotonic() + TICK_S
-            self._dispatch()
+            if time.monotonic() >= self._dispatch_at_s:
+                self._dispatch()
+                self._dispatch_at_s = time.monotonic() + UNASKED_S
             self._note_away(None)
         except RedisError as error:
+            self._dispatch_at_s = 0.0
             self._note_away(error)
             time.sleep(TICK_S)
         self._wake.wait(TICK_S)
@@ -164,7 +175,7 @@ class Scheduler:
             return
         requested_s = now_s()
         started = True
-        for job in self._store.dispatch(self._owner, room):
+        for job in self._store.dispatch(self._owner, room, has_room=self._has_room()):
             log.info("job_started", job=job.id, fence=job.fence, waited_s=round(job.dispatch_s, 4))
             started &= self._start_job(job, requested_s)
         if not started:

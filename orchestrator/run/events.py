@@ -28,7 +28,9 @@ from orchestrator.queue.keeper import HeldJob
 # So many are kept for a Redis that is slow; the oldest are dropped.
 PENDING_MOST = 1000
 INTERVAL_S = 1.0
-Publish = Callable[[Sequence[tuple[str, str]]], None]
+# After events that nobody listened to.
+UNHEARD_S = 5.0
+Publish = Callable[[Sequence[tuple[str, str]]], bool]
 RETRY_S = 0.5
 # Published, and kept by no stream: a late reader does not need them.
 LIVE_ONLY = (SampleTakenEvent, TrialBeginsEvent, WaitingEvent)
@@ -36,10 +38,12 @@ Answer = TypeVar("Answer")
 
 
 class LivePublisher:
-    """One thread that publishes at most once a second."""
+    """One thread that publishes at most once a second, and less often while nobody listens: a trial
+    may be running."""
 
     def __init__(self, publish: Publish) -> None:
-        """`publish` takes (job, event) each; RedisError counts as no listener."""
+        """`publish` takes (job, event) each and returns whether anybody listens; after a RedisError
+        the events are dropped."""
         self._publish = publish
         self._pending: deque[tuple[str, str]] = deque(maxlen=PENDING_MOST)
         self._using = threading.Lock()
@@ -79,17 +83,17 @@ class LivePublisher:
         while not self._closed.is_set():
             self._something.wait()
             self._something.clear()
+            is_heard = True
             # Whoever watches sees the durable events later.
             with contextlib.suppress(RedisError), self._publishing:
-                self._publish_pending()
-            self._closed.wait(INTERVAL_S)
+                is_heard = self._publish_pending()
+            self._closed.wait(INTERVAL_S if is_heard else UNHEARD_S)
 
-    def _publish_pending(self) -> None:
+    def _publish_pending(self) -> bool:
         with self._using:
             batch = list(self._pending)
             self._pending.clear()
-        if batch:
-            self._publish(batch)
+        return not batch or self._publish(batch)
 
 
 def retry_while_held(held: HeldJob, call: Callable[[], Answer]) -> Answer:

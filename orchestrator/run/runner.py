@@ -1,5 +1,6 @@
 """One job from its start to its end, on a thread of its own."""
 
+import asyncio
 import contextlib
 import threading
 import time
@@ -30,7 +31,9 @@ from hostbench.results.journal import JournalWriter
 from hostbench.results.store import needed_bytes
 from hostbench.run.resume import resumption
 from hostbench.run.session import Apparatus, Setup, begin_journal, measure
+from hostbench.web.problem import Problem
 from orchestrator.influx.outbox import NoOutbox, Outbox
+from orchestrator.influx.points import decision_points
 from orchestrator.influx.sink import PointSink
 from orchestrator.queue.hosts import HostStore, Service
 from orchestrator.queue.jobs import JobStore
@@ -38,6 +41,7 @@ from orchestrator.queue.keeper import TERMINAL_STATE, HeldJob, JobStopped, Keepe
 from orchestrator.queue.plans import Plans
 from orchestrator.queue.record import JobTask, StartedJob
 from orchestrator.results.archive import Archive
+from orchestrator.results.deciding import Decider
 from orchestrator.run.events import RETRY_S, EventSink, LivePublisher, retry_while_held
 from orchestrator.run.links import Held, HostLinks, Links, Unreachable, connected_hosts
 
@@ -67,6 +71,7 @@ class Surroundings:
     keeper: Keeper
     live: LivePublisher
     outbox: Outbox | None
+    decider: Decider
     meter: Callable[[], Usage]
 
 
@@ -231,6 +236,7 @@ class RunningJob:
                 document = directory.store(assemble(before))
                 with self._points(before.session) as points:
                     points.repeat(document)
+                    self._decide(document, points)
                 return document
             found = resumption(before, setup.session(self._job.id)) if before else None
             kept, continued = (found.kept, found.continued) if found else ((), ())
@@ -247,7 +253,21 @@ class RunningJob:
                 apparatus = self._apparatus(hosts.services, setup, far, sink)
                 index = self._around.archive.index
                 sinks = (sink, points)
-                return measure(directory, journal, setup, session, apparatus, sinks, index)
+                document = measure(directory, journal, setup, session, apparatus, sinks, index)
+                self._decide(document, points)
+                return document
+
+    def _decide(self, document: ResultDocument, points: PointSink) -> None:
+        """Hands over what is decided of the job, as long as its host is its own: so it takes time
+        from no trial. Without it nothing is lost, since reindex makes it too."""
+        if self._around.outbox is None:
+            return
+        try:
+            decided = self._around.decider.of_job(self._job.id, self._held)
+        except (HostbenchError, Problem, asyncio.CancelledError) as error:
+            self._log.warning("job_not_decided", reason=str(error) or "the job was stopped")
+            return
+        points.add(decision_points(document, decided))
 
     @contextlib.contextmanager
     def _points(self, session: SessionRecord) -> Iterator[PointSink]:

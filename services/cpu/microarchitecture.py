@@ -20,6 +20,7 @@ from services.cpu.ports import PortUsage, Usage
 TABLE_PATH = Path(__file__).with_name("microarchitectures.yaml")
 
 X86, ARM = "x86_64", "aarch64"
+AMD = "AuthenticAMD"  # vendor, as CPUID has it
 OTHERS = "others"
 
 # Bits of a register; "scalar" is one number, "tile" an AMX register of 16 rows of 64 bytes, "sve"
@@ -223,6 +224,12 @@ class Microarchitecture(TableModel):
     def architecture(self) -> str:
         """x86 vendors are strings, Arm implementers are numbers."""
         return ARM if isinstance(self.match[0].vendor, int) else X86
+
+    @property
+    def vendor(self) -> str | None:
+        """Of an x86 core, as CPUID has it."""
+        vendor = self.match[0].vendor
+        return vendor if isinstance(vendor, str) else None
 
     def refined(self, model_name: str | None) -> Self:
         """This row with what the model name adds."""

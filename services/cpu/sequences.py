@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from services.cpu.microarchitecture import ARM, X86, Microarchitecture, Unknown, Width, table
+from services.cpu.microarchitecture import AMD, ARM, X86, Microarchitecture, Unknown, Width, table
 
 INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 FLOAT_BITS = {"fp32": 32, "fp64": 64}
@@ -52,7 +52,8 @@ class Sequence:
 class Kernel:
     """One kernel of a workload: what it computes with, and which instructions it may use.
 
-    `sve_bits`: length of the core's SVE registers, None: it has none, or it is not known.
+    `sve_bits`: length of the core's SVE registers, None: it has none, or it is not known. `vendor`:
+    of an x86 core, as some vendors have loops of their own.
     """
 
     workload: str
@@ -61,6 +62,7 @@ class Kernel:
     architecture: str
     mix: str | None = None
     sve_bits: int | None = None
+    vendor: str | None = None
 
     @classmethod
     def of(cls, workload: str, params: Mapping[str, object], row: Microarchitecture) -> Self:
@@ -73,6 +75,7 @@ class Kernel:
             architecture=row.architecture,
             mix=None if mix is None else str(mix),
             sve_bits=row.sve_bits,
+            vendor=row.vendor,
         )
 
     @property
@@ -166,8 +169,9 @@ def _int_mul_add(kernel: Kernel) -> Sequence | None:
         return None
     if kernel.architecture == ARM:
         return Sequence((Step("int_mul_add"),), 2)
-    # SSE overwrites one operand; the product of int8 has its copy already.
-    copies = (Step("move"),) if kernel.isa == "sse2" and kernel.dtype != "int8" else ()
+    # SSE overwrites one operand; the product of int8 has its copy already, AMD's loop needs none.
+    copied = kernel.isa == "sse2" and kernel.dtype != "int8" and kernel.vendor != AMD
+    copies = (Step("move"),) if copied else ()
     return Sequence((*copies, *_product(kernel), Step("int_add")), 2)
 
 
@@ -190,23 +194,30 @@ def _compare(kernel: Kernel) -> Sequence | None:
     if kernel.isa == "scalar" and (is_integer or kernel.architecture == ARM):
         count = "add_carry" if kernel.architecture == X86 else "conditional_increment"
         return Sequence((Step(comparison), Step(count)), 1)
-    return Sequence(_vector_compare(kernel, comparison), 1)
+    return Sequence(_vector_compare(kernel, comparison), _compared(kernel))
 
 
 def _vector_compare(kernel: Kernel, comparison: str) -> tuple[Step, ...]:
-    """The counts are integers as wide as what is compared."""
+    """The counts are integers as wide as what is compared. CMPSD and PSUBQ work on vector registers
+    of which one lane counts."""
     counts = f"int{DTYPE_BITS[kernel.dtype]}"
+    width: Width | None = 128 if kernel.isa == "scalar" else None
     if kernel.isa == "avx512":
-        return (Step(comparison), Step("masked_int_add", dtype=counts))
-    if kernel.isa == "scalar":
-        # CMPSD and PSUBQ work on vector registers of which one lane counts.
-        return tuple(
-            Step(name, dtype=dtype, width=128)
-            for name, dtype in (("move", None), (comparison, None), ("int_add", counts))
-        )
+        return (Step(comparison, _compared(kernel)), Step("masked_int_add", dtype=counts))
     # SSE overwrites what it compares.
-    copies = (Step("move"),) if kernel.isa == "sse2" else ()
-    return (*copies, Step(comparison), Step("int_add", dtype=counts))
+    copies = (Step("move", width=width),) if kernel.isa in ("scalar", "sse2") else ()
+    return (
+        *copies,
+        Step(comparison, _compared(kernel), width=width),
+        Step("int_add", dtype=counts, width=width),
+    )
+
+
+def _compared(kernel: Kernel) -> int:
+    """Comparisons for each addition to the counts. On AMD's cores a result is compared again where
+    comparisons have fewer ports than additions."""
+    is_of_all_ports = kernel.isa in ("sse2", "avx2") and kernel.dtype in ("int8", "int16", "int32")
+    return 2 if kernel.vendor == AMD and not is_of_all_ports else 1
 
 
 _SEQUENCES: dict[str, Callable[[Kernel], Sequence | None]] = {

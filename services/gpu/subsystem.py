@@ -1,16 +1,16 @@
 """What the GPU subsystem declares."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hostbench.doctor.subsystem import HasChecks
-from hostbench.model.subsystem import Subsystem
+from hostbench.model.subsystem import PublishedFigure, Subsystem
 from hostbench.programs.subsystem import HasPeers
 from hostbench.report.subsystem import HasReport
 
 if TYPE_CHECKING:
     from hostbench.doctor.check import Check
-    from hostbench.model.events import EndEvent, StartEvent
+    from hostbench.model.events import EndEvent, ParamValue, StartEvent
     from hostbench.model.host import HostInventory
     from hostbench.model.limit import Limit
     from hostbench.model.result import CaseResult, ResultDocument
@@ -34,6 +34,14 @@ class Gpu(Subsystem, HasPeers, HasChecks, HasReport):
         from services.gpu.limits import limits
 
         return limits(host, start, end)
+
+    def published(
+        self, params: "Mapping[str, ParamValue]", start: "StartEvent"
+    ) -> PublishedFigure | None:
+        """See services.gpu.published."""
+        from services.gpu.published import published
+
+        return published(params, start)
 
     def tools(self) -> Sequence[str]:
         """See services.gpu.peers."""

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from hostbench.model.registry import subsystem_names
+from tests.stack import influx_server, redis_server
 from tests.stack.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-# Redis, InfluxDB and Grafana come from a registry; where none is reached, Debian has the first two.
+# Redis, InfluxDB and Grafana come from a registry; where none is reached, tests have the first two.
 PULL_S = 300
 REGISTRY = ("redis", "influxdb", "grafana")
 BENCHMARKS = subsystem_names()
@@ -76,10 +78,24 @@ class Stack:
             "HOSTBENCH_PORT": str(free_port()),
             # Whichever is free when it starts.
             "HOSTBENCH_GRAFANA_PORT": "0",
+            "HOSTBENCH_TEST_SERVERS": str(self._servers()),
         }
         authorities = Path(os.environ.get("SSL_CERT_FILE", "/nowhere"))
         if authorities.exists():
             self.settings["HOSTBENCH_CA_BUNDLE"] = str(authorities)
+
+    def _servers(self) -> Path:
+        """The directory of the servers that tests have of their own, for images: one a service,
+        empty where there is none."""
+        servers = self.directory / "servers"
+        for name, program in (
+            ("redis", redis_server.program()),
+            ("influxdb", influx_server.SHIPPED_PROGRAM),
+        ):
+            (servers / name).mkdir(parents=True)
+            if program.exists() and program != redis_server.DISTRIBUTION_PROGRAM:
+                shutil.copy(program, servers / name)
+        return servers
 
     @property
     def services(self) -> set[str]:

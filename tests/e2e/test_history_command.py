@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.base.exitcode import ExitCode
-from hostbench.model.decision import History
+from hostbench.model.decision import History, HostHistory
 from tests.each import each
 from tests.faults.command import Command
 from tests.unit.decided import stored_job
@@ -55,7 +55,7 @@ def test_a_terminal_without_bars_has_other_characters(command: Command, tmp_path
 def test_few_jobs_are_undecided(command: Command) -> None:
     ended = command.run("history", CASE, "--until", "2026-01-05")
     assert ended.code == ExitCode.OK
-    assert "undecided, since changes are told from 8 jobs on" in " ".join(ended.output.split())
+    assert "undecided: to find a change takes 8 jobs" in " ".join(ended.output.split())
 
 
 def test_hosts_are_not_mixed(tmp_path: Path) -> None:
@@ -76,7 +76,9 @@ def test_hosts_are_not_mixed(tmp_path: Path) -> None:
         ((CASE, "--host", "z"), "they are of the hosts a and the suites full"),
         ((CASE, "--since", "soon"), "--since 'soon' is no time"),
         ((CASE, "--figure", "best"), "undisturbed"),
-        ((), "Missing argument 'CASE'"),
+        (("--format", "html"), "--format html draws one case; name it"),
+        (("--host", "z"), "leave no stored job; jobs are of the hosts: a"),
+        ((CASE, "--stack"), "HOSTBENCH_URL"),
     ],
 )
 def test_bad_input_is_one_line(command: Command, arguments: tuple[str, ...], why: str) -> None:
@@ -90,6 +92,19 @@ def test_no_jobs(tmp_path: Path) -> None:
     ended = Command(tmp_path).run("history", CASE)
     assert ended.code == ExitCode.USAGE
     assert "measure some with hostbench run" in ended.last_line
+
+
+def test_without_a_case_all_headline_cases_are_shown(command: Command) -> None:
+    ended = command.run("history")
+    assert (ended.code, ended.errors) == (ExitCode.OK, "")
+    text = " ".join(ended.output.split())
+    # One was disturbed in every job: what was delivered of it is there all the same.
+    assert text.count(" on a, 19 jobs, undisturbed: changed once.") == 11
+    assert text.count(" on a, 19 jobs, delivered: changed once.") == 1
+    assert "at most 5 % of such answers, of 12 histories together, show a change" in text
+    assert text.count("show a change") == 1
+    found = HostHistory.model_validate(command.run("history", "--json").document, strict=False)
+    assert len(found.histories) == 12 and {one.word for one in found.histories} == {"worse"}
 
 
 def test_a_page_in_a_file(command: Command, tmp_path: Path) -> None:

@@ -1,27 +1,32 @@
-"""Bodies of every kind of damage, registrations and jobs: none costs an orchestrator an error, its
-memory or its answer.
+"""Bodies of every kind of damage: registrations, jobs, and what services answer. None costs an
+orchestrator an error, its memory or its answer.
 
 `make fuzz-api` goes on for HOSTBENCH_API_FUZZ_S, which are ten minutes there.
 """
 
-import copy
-import json
 import os
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.faults.stack import StackParts
-from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY
+from hostbench.model.jobs import TERMINAL
+from tests.faults.damaged import DamagedService, damaged
+from tests.faults.stack import SHORT, StackParts
+from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY, OrchestratorProcess
+from tests.stack.service_process import ServiceProcess, events
 
 SECONDS = float(os.environ.get("HOSTBENCH_API_FUZZ_S", "8"))
 SEED = int(os.environ.get("HOSTBENCH_API_FUZZ_SEED", "20261125"))
 MEMORY_MOST_KIB = 256 << 10
-BODY_BYTES_MOST = 1 << 20
+# A job whose host gave a damaged answer may be queued again; then it is cancelled.
+WAIT_S = 5.0
+ANSWERS = ("/workloads", "/host", "/lock", "/idle")
 REGISTRATION: dict[str, Any] = {
     "host": "bench-9", "subsystem": "cpu", "url": "http://127.0.0.1:9",
     "instance": "5d41402abc4b2a76", "fence": 7, "held_by": None,
@@ -37,50 +42,6 @@ JOB: dict[str, Any] = {
     "hosts": ["nowhere"],
     "priority": 3,
 }
-ODD: list[Any] = [
-    None, True, -1, 0, 10**400, 1e308, "", "\0", "\ud800", "é" * 5000, "../../etc/passwd", [], {},
-    [[[[]]]], {"": ""}, "http://[", "unix:/", "9" * 5000, -0.0, 2**63, {"workload": "cpu.fma"},
-]  # fmt: skip
-Place = tuple[Any, Any]
-
-
-def places(value: Any) -> list[Place]:
-    """Every container with an index in it."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    found: list[Place] = []
-    for index, one in inner:
-        found.append((value, index))
-        if isinstance(one, dict | list):
-            found += places(one)
-    return found
-
-
-def damaged(chance: random.Random, whole: dict[str, Any]) -> bytes:
-    """A body with some values replaced, removed, repeated or nested, then some bytes changed."""
-    body = json.loads(json.dumps(whole))
-    for _ in range(chance.randint(0, 3)):
-        if not (spots := places(body)):
-            break
-        container, index = chance.choice(spots)
-        how = chance.randrange(5)
-        if how == 0:
-            del container[index]
-        elif how == 1:
-            container[index] = [container[index]] * chance.choice((2, 50, 2000))
-        elif how == 2 and isinstance(container, dict):
-            container[chance.choice(("x" * 300, "", "__class__", "name"))] = copy.deepcopy(
-                chance.choice(ODD)
-            )
-        elif how == 3:
-            container[index] = {str(one): container[index] for one in range(chance.randint(1, 200))}
-        else:
-            container[index] = copy.deepcopy(chance.choice(ODD))
-    text = bytearray(json.dumps(body).encode()[:BODY_BYTES_MOST])
-    for _ in range(chance.choice((0, 0, 0, 1, 5))):
-        text[chance.randrange(len(text))] = chance.randrange(256)
-    if chance.random() < 0.05:
-        del text[chance.randrange(len(text)) :]
-    return bytes(text)
 
 
 def peak_kib(pid: int) -> int:
@@ -88,23 +49,90 @@ def peak_kib(pid: int) -> int:
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
-@pytest.mark.timeout(SECONDS + 100)
+class Fuzzer:
+    """Sends damaged bodies to an orchestrator, and has it read damaged answers."""
+
+    def __init__(self, orchestrator: OrchestratorProcess, service: DamagedService) -> None:
+        self.chance = service.chance
+        self.statuses: Counter[str] = Counter()
+        self._orchestrator = orchestrator
+        self._service = service
+        self.kinds: dict[str, Callable[[], None]] = {
+            "registration": lambda: self._send("/hosts", REGISTRATION, SERVICE_KEY),
+            "job": lambda: self._send("/jobs", JOB, API_KEY),
+            "service": self._take_up,
+            "trial": self._measure,
+        }
+
+    def _send(self, path: str, whole: dict[str, Any], key: str) -> None:
+        self._note(path, self._post(path, damaged(self.chance, whole), key))
+
+    def _post(self, path: str, body: bytes, key: str) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        return self._orchestrator.client.post(path, content=body, headers=headers)
+
+    def _note(self, what: str, answer: httpx.Response) -> None:
+        request = answer.request.content[:2000]
+        assert answer.status_code < 500, (SEED, what, answer.text[:2000], request)
+        self.statuses[f"{what} {answer.status_code}"] += 1
+
+    def _register(self, broken: frozenset[str]) -> None:
+        """Register the service anew, so that the orchestrator asks what it is."""
+        self._service.broken = broken
+        instance = f"{self.chance.getrandbits(64):016x}"
+        given = {**REGISTRATION, "url": self._service.url, "instance": instance}
+        answer = self._orchestrator.client.post(
+            "/hosts", json=given, headers={"Authorization": f"Bearer {SERVICE_KEY}"}
+        )
+        self._note("service", answer)
+
+    def _take_up(self) -> None:
+        self._register(frozenset(self.chance.sample(ANSWERS, self.chance.randint(1, 2))))
+
+    def _measure(self) -> None:
+        """A job on a service that answers with damage from then on."""
+        self._register(frozenset())
+        self._service.broken = frozenset(
+            self.chance.choice((["/trials"], ["/trials"], ["/trials", "/idle"], ANSWERS))
+        )
+        client = self._orchestrator.client
+        made = client.post("/jobs", json={**SHORT, "hosts": [REGISTRATION["host"]]})
+        if made.status_code != httpx.codes.ACCEPTED:  # a table from before is in use
+            self._note("trial", made)
+            return
+        job = made.json()["id"]
+        until = time.monotonic() + WAIT_S
+        while self._orchestrator.job(job)["state"] not in TERMINAL and time.monotonic() < until:
+            time.sleep(0.02)
+        client.delete(f"/jobs/{job}")
+        self.statuses[f"trial {self._orchestrator.wait_for(job)['state']}"] += 1
+        for path in ("result", "result?format=csv", "report"):
+            self._note(path, client.get(f"/jobs/{job}/{path}"))
+
+
+def real_answers(service: ServiceProcess) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What a service of this host answers, and the lines of one of its trials."""
+    answers = {path: service.client.get(path).raise_for_status().json() for path in ANSWERS}
+    workload = SHORT["workload"].partition(".")[2]
+    lines = events(service.post(id="t1", workload=workload, params=SHORT["params"]))
+    return answers, lines
+
+
+@pytest.mark.timeout(SECONDS + 150)
 def test_fuzzed_bodies(tmp_path: Path) -> None:
     chance = random.Random(SEED)
-    statuses: Counter[int] = Counter()
     with StackParts(tmp_path) as stack:
         orchestrator = stack.orchestrator()
-        until = time.monotonic() + SECONDS
-        while time.monotonic() < until:
-            path, whole, key = chance.choice(
-                (("/hosts", REGISTRATION, SERVICE_KEY), ("/jobs", JOB, API_KEY))
-            )
-            body = damaged(chance, whole)
-            headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-            answer = orchestrator.client.post(path, content=body, headers=headers)
-            assert answer.status_code < 500, (SEED, answer.text, body[:2000])
-            statuses[answer.status_code] += 1
+        with ServiceProcess(tmp_path / "service", host=REGISTRATION["host"]) as real:
+            answers, lines = real_answers(real)
+        with DamagedService(chance, answers, lines).serving() as service:
+            fuzzer = Fuzzer(orchestrator, service)
+            kinds = sorted(fuzzer.kinds)
+            until = time.monotonic() + SECONDS
+            while time.monotonic() < until:
+                # A job takes as long as many bodies.
+                fuzzer.kinds[chance.choices(kinds, [30, 30, 20, 2])[0]]()
         peak = peak_kib(orchestrator.pid)
-        print(f"seed {SEED}: {dict(statuses)}, at most {peak >> 10} MiB")  # noqa: T201
+        print(f"seed {SEED}: {dict(fuzzer.statuses)}, at most {peak >> 10} MiB")  # noqa: T201
         assert peak < MEMORY_MOST_KIB
-        assert "Traceback" not in orchestrator.log
+        assert "Traceback" not in orchestrator.log and "thread_goes_on" not in orchestrator.log

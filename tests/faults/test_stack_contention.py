@@ -1,5 +1,5 @@
-"""Two orchestrators, many jobs on two hosts, and faults at random: kills, stops, a full Redis, cut
-connections, clocks that are set.
+"""Two orchestrators, many jobs on two hosts, and faults at random: kills, stops, a full Redis, a
+full volume of results, cut connections, clocks that are set.
 
 `make chaos` goes on for HOSTBENCH_CHAOS_S, which are 20 minutes there.
 """
@@ -18,13 +18,14 @@ import httpx
 import pytest
 
 from hostbench.model.jobs import TERMINAL
-from hostbench.results.store import ResultsStore
+from hostbench.results.store import JOURNAL, ResultsStore
 from orchestrator.influx.reindex import run as reindex
 from tests.client.breaking_proxy import BreakingProxy
+from tests.faults.small_volume import fill, small_volume
 from tests.faults.stack import SHORT, StackParts, trials_begun
 from tests.faults.stepped_clock import HOURS_S, SteppedClock
 from tests.patience import wait_until
-from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer
+from tests.stack.influx_server import WRITER, WRITER_PASSWORD, newest_influx
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.service_process import ServiceProcess
 from tests.stack.stored_points import meant, stored
@@ -36,6 +37,12 @@ SEED = int(os.environ.get("HOSTBENCH_CHAOS_SEED", "20261121"))
 HOSTS = ("bench-1", "bench-2")
 EVERY_ONE_S = 150.0
 STEPS_S = (60, -60, 8 * HOURS_S, -8 * HOURS_S, 0)
+# So that there is room for an hour's jobs, and the rest is filled in a moment.
+VOLUME_SIZE = "256m"
+# Nothing; more than a journal's next record and less than a document; more than both.
+LEFT_BYTES = (0, 12 << 10, 1 << 20)
+# What a job that runs, or is about to, says then. Those that are queued wait.
+NO_ROOM = ("No space left", "bytes left")
 # Redis forgets ended jobs when it is pressed for memory.
 FORGOTTEN = "forgotten"
 
@@ -45,9 +52,10 @@ class Chaos:
 
     def __init__(self, root: Path, stack: contextlib.ExitStack) -> None:
         self.chance = random.Random(SEED)
+        self.volume = stack.enter_context(small_volume(root / "results", VOLUME_SIZE))
         self.clocks = [SteppedClock(root / f"clock-{name}") for name in ("redis", "one", "two")]
         self.parts = stack.enter_context(StackParts(root, **self.clocks[0].environment))
-        self.influx = stack.enter_context(InfluxServer(root / "influx"))
+        self.influx = stack.enter_context(newest_influx(root / "influx"))
         self.influx.set_up()
         self.proxies = [
             stack.enter_context(BreakingProxy(self.parts.redis.port).running()) for _ in range(2)
@@ -78,6 +86,8 @@ class Chaos:
             "clock set": self.set_clock,
             "influxdb killed": self.kill_influx,
         }
+        if self.volume is not None:
+            self.faults["results full"] = self.fill_results
 
     def pause(self, least_s: float, most_s: float) -> None:
         time.sleep(self.chance.uniform(least_s, most_s))
@@ -109,6 +119,12 @@ class Chaos:
             client.config_set("maxmemory", "500kb")
             self.pause(1, 5)
             client.config_set("maxmemory", "0")
+
+    def fill_results(self) -> None:
+        assert self.volume is not None
+        filling = fill(self.volume, left_bytes=self.chance.choice(LEFT_BYTES))
+        self.pause(1, 5)
+        filling.unlink()
 
     def cut(self) -> None:
         self.chance.choice(self.proxies).cut()
@@ -159,12 +175,16 @@ def test_random_faults(chaos: Chaos) -> None:
                 break
     ended = wait_for_all(chaos.orchestrators[0], list(jobs))
     print(f"seed {SEED}, {len(jobs)} jobs: {dict(Counter(ended.values()))}, {dict(met)}")  # noqa: T201
-    assert set(ended.values()) <= {"succeeded", "lost", FORGOTTEN}, ended
+    allowed = {"succeeded", "lost", FORGOTTEN} | ({"failed"} if chaos.volume else set())
+    assert set(ended.values()) <= allowed, ended
     for job, state in ended.items():
         states = chaos.parts.states(job)
         if states and state != FORGOTTEN:
             assert sum(one in TERMINAL for one in states) == 1 and states[-1] == state, job
-        begun = (chaos.parts.results / job).exists()
+        if state == "failed":
+            reason = chaos.orchestrators[0].job(job)["reason"]
+            assert any(text in reason for text in NO_ROOM), (job, reason)
+        begun = (chaos.parts.results / job / JOURNAL).exists()
         assert not begun or len(chaos.parts.sessions(job)) <= 1, "it began once"
     check_starts(chaos.services, jobs)
     check_overlaps(chaos.services, jobs)

@@ -1,15 +1,16 @@
 """The volume of results has no room left in the middle of a job: the job ends with that reason and
 nothing half-written, nothing new is accepted, and with room again it is resumed."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hostbench.base.exitcode import ExitCode
+from orchestrator.queue.jobs import NO_ROOM
 from tests.faults.command import Command
-from tests.faults.stack import StackParts
+from tests.faults.small_volume import fill, small_volume
+from tests.faults.stack import SHORT, StackParts
 from tests.patience import wait_until
 from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
 
@@ -19,7 +20,7 @@ SOME_SECONDS = {
     "trials": 1,
     "idle_policy": "force",
 }
-SIZE = "size=80m"
+SIZE = "80m"
 # Less than a document, more than what is still to come in the journal.
 ROOM_OF_THE_JOURNAL_BYTES = 12 << 10
 REMEDY = "free space there"
@@ -27,29 +28,11 @@ REMEDY = "free space there"
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[StackParts]:
-    results = tmp_path / "results"
-    results.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", SIZE, "tmpfs", str(results)]
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("mounting a tmpfs needs root and a kernel that lets it")
-    try:
+    with small_volume(tmp_path / "results", SIZE) as results:
+        if results is None:
+            pytest.skip("mounting a tmpfs needs root and a kernel that lets it")
         with StackParts(tmp_path) as stack:
             yield stack
-    finally:
-        subprocess.run(["umount", results], check=True)
-
-
-def fill(results: Path, left_bytes: int) -> Path:
-    """Takes all the room but so much; returns the file that does."""
-    filling = results / "filling"
-    with filling.open("wb", buffering=0) as file:
-        while True:
-            try:
-                file.write(bytes(1 << 16))
-            except OSError:
-                break
-        file.truncate(file.tell() - left_bytes)
-    return filling
 
 
 def health(orchestrator: OrchestratorProcess) -> dict[str, str]:
@@ -69,6 +52,7 @@ def test_a_full_volume_of_results(
     client = orchestrator.client
     job = orchestrator.submit(**SOME_SECONDS)
     parts.service("bench-1").wait_for_program()
+    queued = orchestrator.submit(**SHORT)
     filling = fill(parts.results, left_bytes)
 
     # Nothing new is accepted, and the caller learns what to do.
@@ -95,11 +79,16 @@ def test_a_full_volume_of_results(
     resumed = client.post(f"/jobs/{job}/resume")
     assert (resumed.status_code, resumed.json()["code"]) == (507, "results_full")
 
+    # What was accepted before waits, with the reason: a queue does not burn.
+    waiting = wait_until(lambda: orchestrator.job(queued)["reason"] == NO_ROOM)
+    assert waiting and orchestrator.job(queued)["state"] == "queued"
+
     # With room again it goes on, and measures what is not in its journal.
     if file == "result.json":
         assert len(parts.trials(job)) == 1
     filling.unlink()
     wait_until(lambda: health(orchestrator)["status"] == "ok")
+    assert orchestrator.wait_for(queued)["state"] == "succeeded"
     assert client.post(f"/jobs/{job}/resume").status_code == 202
     assert orchestrator.wait_for(job)["state"] == "succeeded"
     assert orchestrator.result(job)["job"]["state"] == "succeeded"

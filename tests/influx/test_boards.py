@@ -21,7 +21,13 @@ from orchestrator.influx.client import InfluxClient
 from orchestrator.influx.points import document_points, line
 from tests.influx.jobs import SUITE, measured
 from tests.influx.real_job import RealJob
-from tests.stack.board_values import Expected, difference, rows_of, variable_values
+from tests.stack.board_values import (
+    Expected,
+    difference,
+    is_of_several_jobs,
+    rows_of,
+    variable_values,
+)
 from tests.stack.influx_server import InfluxServer
 from tests.unit.gpu_documents import gpu_run
 
@@ -38,7 +44,7 @@ SENSORS = (
 ANY_TIME = Chosen(0, 1, {})
 # What the workloads begin with that a board shows when all are chosen.
 BOARDS_OF = {
-    "": {"hostbench-overview", "hostbench-live"},
+    "": {"hostbench-overview", "hostbench-live", "hostbench-fleet"},
     "cpu.": {"hostbench-cpu"},
     "mem.": {"hostbench-mem"},
     "disk.": {"hostbench-disk"},
@@ -229,7 +235,11 @@ def test_the_document_leaves_no_panel_untried(
         for query in panel_queries(chosen(document))
         if expected.rows(query)
     }
-    all_panels = {(query.board, query.panel) for query in panel_queries(ANY_TIME)}
+    all_panels = {
+        (query.board, query.panel)
+        for query in panel_queries(ANY_TIME)
+        if not is_of_several_jobs(query)
+    }
     beside_peers = {
         (f"hostbench-{board}", panel)
         for board in subsystem_names()

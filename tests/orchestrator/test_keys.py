@@ -51,7 +51,7 @@ def test_keys_with_names_and_roles(tmp_path: Path, orchestrator: OrchestratorPro
 
     ann, bob = (make_key(tmp_path, *one) for one in (("ann", "viewer"), ("bob", "operator")))
     # A viewer looks and changes nothing.
-    for path in ("/jobs", "/hosts", "/metrics", "/openapi.json"):
+    for path in ("/jobs", "/hosts", "/baselines", "/metrics", "/openapi.json"):
         assert call(ann, "GET", path).status_code == 200, path
     refused = call(ann, "POST", "/jobs", json=SHORT_THEN_LONG)
     assert refused.status_code == 403 and refused.json()["code"] == "forbidden"
@@ -102,6 +102,54 @@ def test_a_file_of_keys_that_is_wrong(tmp_path: Path, orchestrator: Orchestrator
     assert "is missing; run: make env" in make_key(tmp_path, "ann", "viewer", code=3)
     assert "is not a role; give viewer" in make_key(tmp_path, "ann", "admin", code=2)
     assert "is not a name" in make_key(tmp_path, "a b", "viewer", code=2)
+
+
+def test_the_key_of_make_env_is_changed_without_a_restart(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    for name, text in (
+        ("keys", "# nobody yet"),
+        ("host_keys", "# none yet"),
+        ("api_key", API_KEY),
+        ("authorization", f"Authorization: Bearer {API_KEY}"),
+    ):
+        (secrets / name).write_text(f"{text}\n")
+    (tmp_path / ".env").write_text("HOSTBENCH_HOST=bench-1\n")
+    with StackParts(tmp_path) as stack:
+        orchestrator = stack.orchestrator(HOSTBENCH_API_KEY_FILE=str(secrets / "api_key"))
+        stack.host(orchestrator)
+
+        def status(header: str) -> int:
+            headers = {"Authorization": header.partition(": ")[2].strip()}
+            return httpx.get(f"{orchestrator.url}/jobs", headers=headers).status_code
+
+        before = (secrets / "authorization").read_text()
+        assert status(before) == 200
+        job = orchestrator.submit(**SHORT_THEN_LONG)
+        stack.service("bench-1").wait_for_program()
+
+        # Changed in mid-job: the key before is refused at once, and the job goes on.
+        said = make_key(tmp_path, "api_key", "operator")
+        after = (secrets / "authorization").read_text()
+        key = (secrets / "api_key").read_text().strip()
+        assert after == f"Authorization: Bearer {key}\n" and key not in said and after != before
+        assert (status(before), status(after)) == (401, 200)
+        orchestrator.client.headers["Authorization"] = f"Bearer {key}"
+        assert orchestrator.job(job)["state"] in ("waiting", "running")
+        orchestrator.client.delete(f"/jobs/{job}").raise_for_status()
+        assert orchestrator.wait_for(job)["state"] == "cancelled"
+
+        # A file that is being written, or that holds no key, changes nothing.
+        for text in ("", "short\n"):
+            (secrets / "api_key").chmod(0o644)
+            (secrets / "api_key").write_text(text)
+            assert status(after) == 200 and status("Authorization: Bearer short") == 401
+        assert '"event": "key_too_short"' in orchestrator.log
+        for name in (key, API_KEY):
+            assert name not in orchestrator.log
+        assert "which the stack does not start without" in make_key(
+            tmp_path, "api_key", "none", code=2
+        )
 
 
 def test_a_host_has_a_key_of_its_own(tmp_path: Path) -> None:

@@ -30,7 +30,16 @@ def test_a_job_that_cannot_be_started_is_queued_again(
     keeper = Keeper(store.renew)
     runner = Runner(
         Surroundings(
-            store, hosts, UNUSED, UNUSED, UNUSED, keeper, UNUSED, outbox=None, meter=UNUSED
+            store,
+            hosts,
+            UNUSED,
+            UNUSED,
+            UNUSED,
+            keeper,
+            UNUSED,
+            outbox=None,
+            decider=UNUSED,
+            meter=UNUSED,
         )
     )
 
@@ -64,10 +73,11 @@ def test_what_is_being_published_is_waited_for_before_what_ends_it_is_said() -> 
     publishing, go_on = threading.Event(), threading.Event()
     said: list[str] = []
 
-    def publish(messages: Sequence[tuple[str, str]]) -> None:
+    def publish(messages: Sequence[tuple[str, str]]) -> bool:
         publishing.set()
         assert go_on.wait(60)
         said.extend(event for _, event in messages)
+        return True
 
     live = LivePublisher(publish)
     live.start()

@@ -602,6 +602,27 @@ def test_a_full_redis_forgets_ended_jobs_before_it_refuses_new_ones(
             client.config_set("maxmemory", 0)
 
 
+def test_many_jobs_of_a_moment_ago_do_not_fill_redis_with_their_events(
+    store: JobStore, hosts: HostStore, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(hosts, "a")
+    monkeypatch.setattr(limits, "FORGET_BATCH", 2)
+    before = used_bytes(store)
+    ids = [run_quick(store) for _ in range(7)]
+    with redis_server.client() as client:
+        try:
+            # Half of this is the bound: the events of all but the last two or three go.
+            each = (used_bytes(store) - before) // len(ids)
+            client.config_set("maxmemory", 2 * (before + 3 * each))
+            assert store.forget() == 0, "a client may still look at the jobs"
+            left = [job_id for job_id in ids if client.exists(key("events", job_id))]
+            assert left == ids[-len(left) :] and 0 < len(left) <= 3, left
+            assert used_bytes(store) <= before + 3 * each
+            assert len(store.views(ids)) == len(ids)
+        finally:
+            client.config_set("maxmemory", 0)
+
+
 def test_hosts_that_are_gone_for_as_long_are_forgotten_too(
     store: JobStore, hosts: HostStore, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ import pytest
 from hostbench.base.exitcode import ExitCode
 from hostbench.results.store import ResultsStore
 from tests.faults.command import CHECKOUT, Command, Ended, WithReport
-from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer
+from tests.stack.influx_server import WRITER, WRITER_PASSWORD, InfluxServer, newest_influx
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
 from tests.stack.service_process import ServiceProcess
@@ -108,7 +108,7 @@ def rows(one: Command) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def influx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
-    with InfluxServer(tmp_path_factory.mktemp("influx")) as server:
+    with newest_influx(tmp_path_factory.mktemp("influx")) as server:
         server.set_up()
         yield server
 

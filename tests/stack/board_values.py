@@ -71,6 +71,11 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def is_of_several_jobs(query: BoardQuery) -> bool:
+    """Whether it asks for what no job says alone."""
+    return 'FROM "decision"' in query.text or 'FROM "change"' in query.text
+
+
 class Expected:
     """The answers for one document whose points are all in the database."""
 
@@ -83,6 +88,8 @@ class Expected:
 
     def rows(self, query: BoardQuery) -> list[Row]:
         """Return what this query must answer. Raises KeyError for a panel that is missing here."""
+        if is_of_several_jobs(query):
+            return []  # tests/influx/test_decisions.py has jobs for them
         board = query.board.removeprefix("hostbench-")
         if board in built_in_names():
             return self._of_subsystem(board)._rows(board, query)
@@ -930,6 +937,7 @@ def variable_values(document: ResultDocument) -> Mapping[tuple[str, str], set[st
     host, suite = {document.host.hostname}, {document.suite.name}
     workloads = {
         "overview": {case.workload for case in done},
+        "fleet": {case.workload for case in done},
         "cpu": {
             case.workload
             for case in done

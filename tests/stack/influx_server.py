@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import yaml
 
 from orchestrator.influx.client import InfluxClient
 from tests.stack.ports import free_port
@@ -61,6 +62,14 @@ def shipped_version() -> str:
     found = re.search(r"influxdb:\S*?(\d+\.\d+\.\d+)-", (REPOSITORY / "compose.yaml").read_text())
     assert found is not None
     return found[1]
+
+
+def shipped_settings() -> dict[str, str]:
+    """What compose.yaml sets of InfluxDB itself."""
+    service = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]["influxdb"]
+    return {
+        name: value for name, value in service["environment"].items() if name.startswith("INFLUXD_")
+    }
 
 
 def unpack() -> None:
@@ -188,9 +197,7 @@ class ShippedInflux(InfluxServer):
             "INFLUXD_SQLITE_PATH": str(self.root / "influxd.sqlite"),
             "INFLUXD_ENGINE_PATH": str(self.root / "engine"),
             "INFLUXD_HTTP_BIND_ADDRESS": f"127.0.0.1:{self.port}",
-            "INFLUXD_LOG_LEVEL": "error",
-            "INFLUXD_NO_TASKS": "true",
-            "INFLUXD_REPORTING_DISABLED": "true",
+            **shipped_settings(),
         }
 
     def set_up(self, *, make_database: bool = True) -> None:
@@ -249,3 +256,8 @@ class ShippedInflux(InfluxServer):
     @property
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Token {self.admin_password}"}
+
+
+def newest_influx(root: Path) -> InfluxServer:
+    """One of the version that compose.yaml names where that is built, else of 1.x."""
+    return ShippedInflux(root) if SHIPPED_PROGRAM.exists() else InfluxServer(root)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,11 +32,14 @@ class OrchestratorProcess:
         redis_url: str,
         results: Path,
         address: str = "127.0.0.1",
+        prefix: Sequence[str] = (),
         **environment: str,
     ) -> None:
-        """`root` is for its log. `environment` adds to what it is told, such as a certificate."""
+        """`root` is for its log. `prefix` stands before its command. `environment` adds to what it
+        is told, such as a certificate."""
         self.root = root
         self.results = results
+        self._prefix = tuple(prefix)
         self.port = free_port()
         certificate = environment.get("HOSTBENCH_TLS_CERT_FILE")
         scheme = "http" if certificate is None else "https"
@@ -84,7 +87,7 @@ class OrchestratorProcess:
         """Starts it; `wait`: until it answers."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "log").open("ab") as log:
-            self._process = preloaded.start("orchestrator", [], self.environment, log)
+            self._process = preloaded.start("orchestrator", [], self.environment, log, self._prefix)
         if wait:
             self._wait_until_it_answers()
 

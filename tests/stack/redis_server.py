@@ -1,4 +1,5 @@
-"""A real Redis of the distribution with an append-only file, on a port of its own."""
+"""A real Redis with an append-only file, on a port of its own: of the line that compose.yaml names,
+or of the distribution."""
 
 import contextlib
 import os
@@ -15,15 +16,18 @@ from tests.stack.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 SERVERS = REPOSITORY / "build/servers"
-PROGRAM = SERVERS / "usr/bin/redis-server"
+DISTRIBUTION_PROGRAM = SERVERS / "usr/bin/redis-server"
+# Where it is not there its wheel cannot be had here.
+SHIPPED_PROGRAM = REPOSITORY / "build/redis/redis-server"
 START_S = 60.0
 STOP_S = 30.0
 
 
-def unpack() -> None:
-    """Makes sure that the program is there."""
-    if not PROGRAM.exists():
+def program() -> Path:
+    """The program, which is made sure to be there."""
+    if not SHIPPED_PROGRAM.exists():
         subprocess.run([REPOSITORY / "scripts/servers.sh"], check=True)
+    return SHIPPED_PROGRAM if SHIPPED_PROGRAM.exists() else DISTRIBUTION_PROGRAM
 
 
 def library_path() -> str:
@@ -60,7 +64,7 @@ class RedisServer:
 
     def start(self) -> None:
         """Starts it and waits until it answers."""
-        unpack()
+        command = program()
         self.root.mkdir(parents=True, exist_ok=True)
         options = {
             "port": str(self.port),
@@ -76,7 +80,7 @@ class RedisServer:
         arguments = [word for name, value in options.items() for word in (f"--{name}", value)]
         with (self.root / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [PROGRAM, *arguments],
+                [command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -8,7 +8,9 @@ import random
 import statistics
 from collections.abc import Iterator
 
-from hostbench.model.baseline import HostKey, MeasuredFigure, MeasuredJob
+from hostbench.decisions.baseline import made_of
+from hostbench.decisions.hostcheck import check_host
+from hostbench.model.baseline import HostKey, HostWord, MeasuredFigure, MeasuredJob
 from hostbench.programs.program import CHECKOUT
 
 KEY = HostKey(
@@ -35,6 +37,8 @@ WORKLOADS = (
     *["cpu.add_sub"] * 20,
     *["mem.pointer_chase"] * 8,
 )
+# The places of the CPU's headline figures.
+CPU = (0, 1, 2)
 # Figures of some ninety quiet jobs over half a day on one guest.
 JOBS = CHECKOUT / "benchmarks/trust/results/amd/jobs.csv"
 _LIKE = {
@@ -130,3 +134,30 @@ def many_jobs(
         for number in range(hosts)
         for job in host_jobs(rng, number, spread, jobs, within=within)
     ]
+
+
+def called_low(
+    hosts: int,
+    spread: float,
+    checked: int,
+    slow: float | None = None,
+    jobs: int = 1,
+    within: float | None = None,
+) -> int:
+    """How many of `checked` simulated guests are called low, beside baselines of so many hosts that
+    are drawn anew for every 20 of them. Jobs of one host differ as real ones do, or by `within`.
+    `slow`: each is so much slower in a headline figure, of the CPU where jobs are real, and is
+    called low in it."""
+    rng = random.Random(1000 * hosts + int(spread * 100))
+    a_baseline, low = 20, 0
+    for _ in range(checked // a_baseline):
+        known = made_of(many_jobs(rng, hosts, spread, jobs=jobs, within=within))
+        for number in range(a_baseline):
+            of = CPU if within is None else range(12)
+            at = (rng.choice(of), slow) if slow is not None else None
+            host = host_jobs(rng, 9000 + number, spread, jobs, slow=at, within=within)
+            found = check_host(host, known)
+            words = {one.case: one.word for one in found.figures}
+            word = found.word if at is None else words[f"{at[0]:08x}"]
+            low += word is HostWord.LOW
+    return low

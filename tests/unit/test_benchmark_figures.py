@@ -102,6 +102,11 @@ def test_rows_whose_machine_code_changed_since_say_so() -> None:
     assert not any(marked(case, {}) for case in cases)
 
 
+def test_every_maker_can_be_asked_what_it_lacks() -> None:
+    for one in TABLES:
+        assert {lacking(one, of) for of in MAKERS} <= {"", "missing", "unequal conditions"}
+
+
 def test_what_compares_unequal_conditions_is_to_be_measured_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

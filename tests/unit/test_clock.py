@@ -13,7 +13,6 @@ from hostbench.judge.clock import (
     slow_clock_sentence,
     with_clocks,
 )
-from hostbench.judge.overview import line_words, overview
 from hostbench.model.host import HostInventory
 from hostbench.model.result import CaseResult, ResultDocument
 from tests.unit.report_documents import CLOCK_HERTZ, full_run
@@ -59,7 +58,7 @@ def test_a_core_at_a_lower_clock_does_not_reach_all_of_the_limit() -> None:
     assert slow.clock.limit == pytest.approx(one.metrics[one.primary].limit.value)  # type: ignore[union-attr]
     assert share_of_limit(slow) == pytest.approx(0.9 * own)
     assert (clock_words(slow) or "").startswith("clock 90.0 %, work per cycle 9")
-    assert (slow_clock_sentence([slow, *rest]) or "").startswith("1 case ran below the clock of")
+    assert (slow_clock_sentence([slow, *rest]) or "").startswith("1 case ran below the expected ")
     for case in rest:
         assert case.clock is not None and case.clock.ratio == pytest.approx(1)
         assert clock_words(case) is None
@@ -77,9 +76,7 @@ def test_the_kernel_may_state_a_higher_clock_than_any_case_had() -> None:
     assert "cpuinfo_max_freq" in (slow_clock_sentence(cases) or "")
     stream = io.StringIO()
     show_result(document.model_copy(update={"cases": cases}), stream)
-    assert "(clock 50.0 %, work per cycle" in " ".join(stream.getvalue().split())
-    (line,) = (line for line in overview(cases) if line.subsystem == "cpu")
-    assert "of its limit (clock 50.0 %, work per cycle" in line_words(line)
+    assert ", clock 50.0 %, work per cycle" in " ".join(stream.getvalue().split())
 
 
 def test_efficiency_cores_are_not_held_against_the_clock_of_the_others() -> None:

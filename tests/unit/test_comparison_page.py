@@ -1,6 +1,7 @@
 """Comparisons as a page and as Markdown."""
 
 import random
+import re
 from xml.etree import ElementTree
 
 from hostbench.decisions.compare import compare
@@ -29,7 +30,9 @@ def forest(report: Report) -> ForestChart:
 
 def test_the_page_has_the_answer_the_figures_and_the_facts() -> None:
     page = html(comparison_report([compared()]))
-    assert "worse: of 6 cases 1 worse, 5 same." in page
+    head = page[page.index("<body>") : page.index("<nav")]
+    assert '<div class="answer bad">' in head and "Worse: of 6 cases 1 worse, 5 same." in head
+    assert re.search(r"cpu\.fma 3: −\d+\.\d %, worse\.</strong> \d", head), "what changed"
     assert "change &lt;b&gt;" in page and "change <b>" not in page
     assert '<span class="mark worse">1 worse</span>' in page
     assert "6.8.0" in page

@@ -1,13 +1,14 @@
 """What the host was like while a case was measured, who made it so, and the first lines of it."""
 
+import io
+import re
 from typing import Any
 
 import pytest
 
-from hostbench.judge.clock import held_clock_sentence
+from hostbench.cli.render import show_result
 from hostbench.judge.condition import OUTSIDE_HOST, condition_of
 from hostbench.judge.figure import Measured
-from hostbench.judge.overview import line_words, not_delivered_sentence, overview
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import (
     PARTLY_SHARED_CORE,
@@ -265,40 +266,37 @@ def test_a_disturbed_case_has_no_undisturbed_figure() -> None:
 
 
 def first_lines(*trials: TrialRecord) -> list[str]:
-    """What the terminal says first of a constructed job of one case."""
+    """What the terminal says of a constructed job of one case before the table of its cases."""
     made = session((planned(),), workloads={"cpu.fma": METRICS})
-    (case,) = assemble(replay([made, *trials, done()])).cases
-    sentences = (not_delivered_sentence([case]), held_clock_sentence([case]))
-    return [*filter(None, sentences), *map(line_words, overview([case]))]
+    stream = io.StringIO()
+    show_result(assemble(replay([made, *trials, done()])), stream)
+    head, *_ = re.split("\n+case +figure", stream.getvalue())
+    return " ".join(head.split()).split(" 1. ")[1:]
 
 
 def test_the_first_lines_of_four_hosts() -> None:
-    assert first_lines(*(trial(index, others(0.01)) for index in range(3))) == [
-        "cpu: 100.0 op/s ± 0.00 % (fma 2 threads); delivered ≥ 98.0 %; quiet; 1 clean"
-    ]
+    assert not first_lines(*(trial(index, others(0.01)) for index in range(3)))
     hog = others(1.0, HOG)
-    assert first_lines(*(trial(i, hog, delivered=49.0, cpu_ratio=0.5) for i in range(3))) == [
-        "Of cpu.fma 2 threads only 49.0 % was delivered; the host: shared, 50.0 % (stress-ng, 2 "
-        "processes).",
-        "cpu: 100.0 op/s ± 0.00 % (fma 2 threads); delivered ≥ 49.0 %; host shared, 50.0 % "
-        "(stress-ng, 2 processes); 1 clean",
-    ]
+    (busy,) = first_lines(*(trial(i, hog, delivered=49.0, cpu_ratio=0.5) for i in range(3)))
+    assert "Other processes took up to 50.0 % of the CPU time: stress-ng, 2 processes." in busy
+    assert "1 case delivered less than its figure: cpu.fma 2 threads 49.0 % of it." in busy
+    assert "100.0 op/s ±0.00% – 49.0% shared 50.0% 1 clean" in busy
     begun = start(placement=placement(quota_cpus=0.6))
     quota: dict[str, Any] = {"begun": begun, "throttled_s": 1.4, "cpu_ratio": 0.3}
-    assert first_lines(*(trial(i, delivered=30.0, **quota) for i in range(3)))[0] == (
-        "Of cpu.fma 2 threads only 30.0 % was delivered; the host: quota, 70.0 % (the CPU quota "
-        "of 0.6 CPUs of this control group)."
+    (held,) = first_lines(*(trial(i, delivered=30.0, **quota) for i in range(3)))
+    assert held.startswith(
+        "The CPU quota of 0.6 CPUs of this control group held back up to 70.0 % of the CPU time. "
+        "1 case delivered less than its figure: cpu.fma 2 threads 30.0 % of it."
     )
-    alone = [trial(index, others(0.01), delivered=90.0) for index in range(3)]
-    assert first_lines(*alone)[0] == (
-        "Of cpu.fma 2 threads only 90.0 % was delivered; what took the rest is unknown."
-    )
+    assert "2. " not in held
+    (alone,) = first_lines(*(trial(index, others(0.01), delivered=90.0) for index in range(3)))
+    assert alone.startswith("Less was delivered than the hardware can do; the cause is unknown.")
     hot = others(0.0, clock_held_s=0.25)
-    assert first_lines(*(trial(i, hot) for i in range(3))) == [
-        "Heat or power held the clock down in 1 case, most of all for 25.0 % of the time of "
-        "cpu.fma 2 threads: the figures are of a lower clock than this CPU could have.",
-        "cpu: 100.0 op/s ± 0.00 % (fma 2 threads); delivered ≥ 98.0 %; host throttled, 25.0 % "
-        "(heat or power, by the CPU's own counters); 1 clean",
-    ]
+    (throttled,) = first_lines(*(trial(i, hot) for i in range(3)))
+    assert throttled.startswith(
+        "Heat or power held the clock down for up to 25.0 % of the time. Seen in 1 case, most in "
+        "cpu.fma 2 threads (25.0 % of its time)."
+    )
     both = others(1.0, HOG, clock_held_s=0.25)
-    assert "held the clock down" in first_lines(trial(0, both, delivered=49.0, cpu_ratio=0.5))[1]
+    (first,) = first_lines(trial(0, both, delivered=49.0, cpu_ratio=0.5))
+    assert "2. Heat or power held the clock down." in first

@@ -1,5 +1,6 @@
 """Where a figure of a case changed over the jobs of a host, and how often that is wrong."""
 
+import math
 import random
 import time
 from pathlib import Path
@@ -39,6 +40,47 @@ def test_where_nothing_changed_one_history_in_twenty_says_so_at_most() -> None:
         bool(found(hosts(seed).jobs(counts[seed % len(counts)])).changes) for seed in range(tried)
     )
     assert wrong <= more_than(0.05, tried), wrong
+
+
+def drifting(seed: int, count: int, autocorrelation: float) -> list[float]:
+    """Logarithms each of which takes over so much of what the one before it was off by."""
+    rng, log, logs = random.Random(seed), 0.0, []
+    for _ in range(50 + count):
+        log = autocorrelation * log + rng.gauss(0, 0.01)
+        logs.append(log)
+    return logs[50:]
+
+
+def test_neighbouring_jobs_that_are_alike_are_no_change() -> None:
+    tried = 200
+    counts = (8, 12, 20, 40, 90)
+    wrong = sum(
+        bool(change_points(drifting(seed, counts[seed % 5], 0.4), confidence=0.95).splits)
+        for seed in range(tried)
+    )
+    assert wrong <= more_than(0.05, tried), wrong
+
+
+def test_more_drift_than_is_assumed_counts_as_well_and_is_named() -> None:
+    """Three quarters of such series would show a change if it were not for what they show."""
+    tried = 60
+    wrong = sum(
+        bool(change_points(drifting(seed, 200, 0.8), confidence=0.95).splits)
+        for seed in range(tried)
+    )
+    assert wrong <= more_than(0.15, tried), wrong
+    jobs = hosts(1).jobs(200)
+    values = drifting(1, 200, 0.8)
+    one = found(
+        [
+            job.model_copy(update={"cases": {TITLE: case(TITLE, math.exp(log))}})
+            for job, log in zip(jobs, values, strict=True)
+        ]
+    )
+    assert one.autocorrelation is not None and one.autocorrelation > 0.6
+    assert any("an autocorrelation of 0." in sentence for sentence in history_remarks(one))
+    steady = found(hosts(1).jobs(40))
+    assert not any("the host drifts" in sentence for sentence in history_remarks(steady))
 
 
 def test_twice_the_least_effect_is_found_within_a_job() -> None:
@@ -114,15 +156,15 @@ def test_a_single_strange_job_is_no_change() -> None:
 
 
 def test_figures_that_repeat_to_the_last_digit() -> None:
-    assert not change_points([1.0] * 20, confidence=0.95)
-    (split,) = change_points([1.0] * 10 + [1.1] * 10, confidence=0.95)
+    assert not change_points([1.0] * 20, confidence=0.95).splits
+    (split,) = change_points([1.0] * 10 + [1.1] * 10, confidence=0.95).splits
     assert (split.after, split.error) == (10, 0.0)
 
 
 def test_too_few_jobs_are_undecided() -> None:
     few = found(hosts(8).jobs(7))
     assert few.word is Word.UNDECIDED and few.least_effect_ratio is None
-    assert history_headline(few).endswith("undecided, since changes are told from 8 jobs on.")
+    assert history_headline(few).endswith("undecided: to find a change takes 8 jobs.")
 
 
 def test_disturbed_jobs_are_left_out_and_counted() -> None:
@@ -140,7 +182,7 @@ def test_a_clock_that_went_backwards_is_named() -> None:
     one = found(jobs)
     assert one.clock_went_back == (jobs[6].job,)
     assert [point.job for point in one.points].index(jobs[6].job) == 2
-    assert any("went backwards before" in sentence for sentence in history_remarks(one))
+    assert any("was set back before" in sentence for sentence in history_remarks(one))
 
 
 def test_within_a_boot_a_clock_that_went_backwards_is_known() -> None:

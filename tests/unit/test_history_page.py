@@ -36,28 +36,30 @@ def test_the_page_marks_the_change_and_names_what_changed_there() -> None:
     chart, page = drawing(one), html(history_report(one))
     assert chart.changes == (one.changes[0].created_unix_s,)
     assert [round(level.y / 10) for level in chart.levels] == [10, 9]
-    assert "changed once." in page
+    head = page[page.index("<body>") : page.index("<nav")]
+    assert "Changed once." in head and '<div class="answer bad">' in head
+    assert "%, worse." in head and "kernel: 6.1.0 before, 6.8.0 after." in head
     assert "kernel: 6.1.0 before, 6.8.0 after" in page
     assert "first job after a change" in page
 
 
 def test_without_a_change_there_is_none_to_mark() -> None:
     page = html(history_report(made(changed=1.0)))
-    assert "no change found." in page
+    assert "No change found." in page and '<div class="answer good">' in page
     assert "first job after a change" not in page and "What changed" not in page
 
 
 @each(("before", "after"), [(0, 1), (0, 2), (3, 0)])
 def test_few_jobs_have_a_page_too(before: int, after: int) -> None:
     one = made(before, after, 1.0)
-    assert "undecided" in html(history_report(one))
+    assert "Undecided: to find a change takes 8 jobs." in html(history_report(one))
     for svg in draw(drawing(one), "few"):
         assert "nan" not in svg
 
 
 def test_without_any_figure_the_page_says_so() -> None:
     one = made().model_copy(update={"points": (), "changes": ()})
-    assert "No job has a figure of it that may be used." in html(history_report(one))
+    assert "No job has a figure of this case that may be used." in html(history_report(one))
 
 
 def test_both_drawings_are_svg_within_their_width() -> None:

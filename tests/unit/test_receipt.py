@@ -10,6 +10,7 @@ from hostbench.decisions.baseline import made_of, measured_job
 from hostbench.decisions.baseline_files import content_of
 from hostbench.decisions.hostcheck import check_host
 from hostbench.decisions.receipt import receipt_of
+from hostbench.judge.statistics import describe
 from hostbench.model.baseline import Baseline, HostWord, Receipt
 from hostbench.model.host import CgroupLimits, Channels, Frequency, Memory
 from hostbench.model.result import (
@@ -23,7 +24,10 @@ from hostbench.page.job import report_of
 from hostbench.page.output import Format, rendered
 from hostbench.report.html import html
 from hostbench.report.markdown import markdown
+from services.gpu.published import CYCLES
 from tests.unit.baseline_documents import of_host, of_hosts, whole
+from tests.unit.course_documents import course_run
+from tests.unit.gpu_documents import gpu_run
 from tests.unit.memory_documents import memory_run
 from tests.unit.report_documents import stored
 
@@ -55,15 +59,15 @@ def test_a_host_like_the_others() -> None:
     found = receipt(quiet(of_host(51, 0.98)), baseline())
     assert found.word is HostWord.AS_EXPECTED and not found.items
     assert found.answer == (
-        "Yes: all 12 headline figures are as 7 other hosts of this model lead to expect (at most "
-        "1 % of sound hosts are called low)."
+        "Yes: all 12 headline figures are as expected from 7 other hosts of this model (error "
+        "rate: at most 1 % of sound hosts are called low)."
     )
 
 
 def test_a_host_that_is_low() -> None:
     found = receipt(quiet(of_host(50, 0.9, only="cpu.fma")), baseline())
     assert found.word is HostWord.LOW
-    assert found.answer.startswith("No: 12 of 12 headline figures are below what 7 other hosts")
+    assert found.answer.startswith("No: 12 of 12 headline figures are worse than expected from 7 ")
     (item,) = found.items
     assert item.text.startswith("cpu.fma ") and "(7 hosts, 95/95): low, and" in item.text
     assert item.evidence.startswith("Look at the clock: turbo, heat")
@@ -73,14 +77,13 @@ def test_a_host_that_is_low() -> None:
 def test_a_host_that_may_be_low() -> None:
     found = receipt(quiet(of_host(52, 0.947)), baseline())
     assert found.word is HostWord.SUSPECT
-    assert found.answer.endswith("measure again.") and "5 %" in found.answer
+    assert found.answer.endswith("Measure again.") and "5 %" in found.answer
     assert not any(item.is_fault for item in found.items)
 
 
 def test_without_a_baseline_the_limits_are_the_reference() -> None:
     assert receipt(quiet(whole())).answer == (
-        "No fault was seen, as far as limits tell; cpu reaches 98.4 % of its limit (no baseline "
-        "of this model is known)."
+        "No fault found; cpu reaches 98.4 % of its limit. There is no baseline of this model."
     )
 
 
@@ -89,21 +92,21 @@ def test_without_a_limit_there_is_no_reference() -> None:
     found = receipt(document)
     assert found.word is HostWord.NO_REFERENCE
     assert found.answer == (
-        "No reference: neither a baseline of this model nor a limit is known for mem."
+        "No reference: no limit of mem is known, and there is no baseline of this model."
     )
 
 
 def test_a_job_without_a_figure_tells_nothing() -> None:
     document = with_cases(quiet(whole()), verdict=Verdict.DISTURBED)
-    assert "It cannot be told: this job has no figure that may be used." in receipt(document).answer
-    assert receipt(document.model_copy(update={"cases": ()})).answer.startswith("It cannot be told")
+    assert receipt(document).answer == "Unknown: no figure of this job may be used."
+    assert receipt(document.model_copy(update={"cases": ()})).answer.startswith("Unknown: ")
 
 
 def test_too_few_hosts_are_said_to_be_too_few() -> None:
     few = made_of([measured_job(one) for one in of_hosts(SOUND[:4])])
     found = receipt(quiet(of_host(50, 0.9)), few)
-    assert "as far as limits tell" in found.answer
-    assert "has 4 other hosts of this model, and from 5 on" in found.notes[0]
+    assert found.answer.endswith("There is no baseline with enough hosts of this model.")
+    assert "has 4 other hosts of this model and is used from 5 on" in found.notes[0]
 
 
 # ---- what to look at ----
@@ -138,34 +141,37 @@ def slow_memory() -> ResultDocument:
 
 def test_items_stand_in_the_order_of_what_they_cost() -> None:
     found = receipt(slow_memory())
-    assert found.answer.startswith("Not quite: 6 things below cost performance; mem reaches")
-    assert found.faults == 6 and not any(item.is_fault for item in found.items[6:])
-    lost = [item.lost_ratio or 0.0 for item in found.items[:6]]
+    assert found.answer.startswith("Not quite: 7 findings below; mem reaches")
+    assert found.faults == 7 and not any(item.is_fault for item in found.items[7:])
+    assert "has no figure to use (1 invalid)." in found.items[0].text
+    lost = [item.lost_ratio or 0.0 for item in found.items[:7]]
     assert lost == sorted(lost, reverse=True)
     said = {item.text: item for item in found.items}
     channel = said["1 of 2 memory channels seems empty."]
     assert channel.lost_ratio == 0.5 and "SMBIOS lists memory on 1" in channel.evidence
-    assert said["The control group may use 1.5 of 2 CPUs."].lost_ratio == 0.25
+    assert (
+        said["The CPU quota of this control group (1.5 of 2 CPUs) limits this job."].lost_ratio
+        == 0.25
+    )
     neighbour = said[
-        "A neighbour on the same machine took up to 6.2 % of the CPUs' time (stolen by the "
-        "hypervisor)."
+        "Another guest on the same machine took up to 6.2 % of the CPU time (steal time)."
     ]
     assert neighbour.lost_ratio == pytest.approx(0.06)
-    assert "only 94.0 % was delivered" in neighbour.evidence
+    assert "94.0 % of it" in neighbour.evidence
     assert {"Turbo is off.", "The governor powersave keeps the lowest clock."} <= said.keys()
     assert any(text.startswith("Transparent huge pages are off") for text in said)
     limit = next(item for item in found.items if "of its limit" in item.text)
-    assert not limit.is_fault and "only a baseline tells" in limit.evidence
+    assert not limit.is_fault and "unknown without a baseline" in limit.evidence
 
 
 @pytest.mark.parametrize(
     ("state", "culprit", "sure", "words"),
     [
-        ("shared", "stress-ng, pid 12", True, "time: stress-ng, pid 12."),
-        ("shared", "stress-ng, pid 12", False, "time: most likely stress-ng, pid 12."),
-        ("shared", None, False, "time; who is unknown."),
+        ("shared", "stress-ng, pid 12", True, "CPU time: stress-ng, pid 12."),
+        ("shared", "stress-ng, pid 12", False, "CPU time: most likely stress-ng, pid 12."),
+        ("shared", None, False, "CPU time; which ones is unknown."),
         ("quota", "the CPU quota of 1 CPUs", True, "The CPU quota of 1 CPUs held back up to"),
-        ("throttled", "heat or power", True, "Heat or power held the clock down 30.0 % of"),
+        ("throttled", "heat or power", True, "Heat or power held the clock down for up to 30.0 %"),
     ],
 )
 def test_who_took_it_is_named(state: str, culprit: str | None, sure: bool, words: str) -> None:
@@ -181,8 +187,55 @@ def test_what_the_figures_do_not_show_costs_nothing() -> None:
         whole(), condition=condition, delivered_ratio=0.999, verdict=Verdict.CLEAN
     )
     found = receipt(document)
-    assert found.answer.startswith("No fault was seen")
-    assert "their figures do not show it" in found.items[0].evidence
+    assert found.answer.startswith("No fault found")
+    assert "the figures do not show it" in found.items[0].evidence
+
+
+def chased(cycles: dict[str, float]) -> ResultDocument:
+    """A card of compute capability 9.0 whose accesses take so many cycles, by level."""
+    document = quiet(gpu_run(limits=False))
+    case = next(case for case in document.cases if case.workload == "gpu.pointer_chase")
+    primary = case.metrics[case.primary]
+    cases = [
+        case.model_copy(
+            update={
+                "params": {**case.params, "size_bytes": level},
+                "label": f"size {level}",
+                "verdict": Verdict.CLEAN,
+                "metrics": {
+                    **case.metrics,
+                    CYCLES: primary.model_copy(
+                        update={"unit": "cycle", "statistics": describe([found] * 3)}
+                    ),
+                },
+            }
+        )
+        for level, found in cycles.items()
+    ]
+    return document.model_copy(update={"cases": tuple(cases)})
+
+
+def test_published_figures_are_the_reference_where_nothing_else_is() -> None:
+    found = receipt(chased({"l1": 32.5, "l2": 290.0, "dram": 700.0}))
+    assert found.answer.startswith("No fault found; gpu reaches 3 of 3 published figures (GH200 ")
+    assert "te42kyfo/gpu-benches" in found.answer and not found.items
+    found = receipt(chased({"l1": 33.0, "l2": 310.0}))
+    assert "gpu reaches 1 of 2 published figures" in found.answer
+    (item,) = found.items
+    assert item.text == "gpu.pointer_chase size l2 is 9.7 % worse than published."
+    assert item.evidence.startswith("310.0 cycle; published: at most 280.0 cycle (GH200 ")
+    assert not item.is_fault and item.lost_ratio == pytest.approx(1 - 280 / 310)
+    unknown = chased({"262144": 33.0})
+    assert receipt(unknown).answer.startswith("No reference: no limit of gpu is known")
+
+
+def test_published_figures_of_another_host_are_no_reference() -> None:
+    document = course_run()
+    published = document.suite.published
+    assert published is not None
+    found = receipt(document)
+    assert f"those of {published.host.name}, another host" in found.notes[-1]
+    assert not any("published" in item.text for item in found.items)
 
 
 # ---- where it stands ----
@@ -193,8 +246,8 @@ def test_the_page_begins_with_it() -> None:
     head = page[page.index("<body>") : page.index("<nav")]
     assert head.index("Is this host as it should be?") < head.index("<dt>What</dt>")
     assert '<div class="answer doubtful">' in head
-    assert '<p class="verdict">Not quite: 6 things' in head
-    assert "2 more to look at" in head or head.count("<li>") >= 5
+    assert '<p class="verdict">Not quite: 7 findings' in head
+    assert "3 more to look at" in head or head.count("<li>") >= 5
     low = report_of(of_host(50, 0.9), "r", check_host([measured_job(of_host(50, 0.9))], baseline()))
     assert '<div class="answer bad">' in html(low)
     said = markdown(low)
@@ -207,14 +260,14 @@ def test_run_and_report_find_a_baseline_by_themselves(
     monkeypatch.chdir(tmp_path)
     document = of_host(50, 0.9)
     job = stored(document, tmp_path / "results")
-    assert "no baseline of this model is known" in rendered(job, Format.MARKDOWN)
+    assert "There is no baseline of this model" in rendered(job, Format.MARKDOWN)
     (tmp_path / "baselines").mkdir()
     (tmp_path / "baselines/it.json").write_bytes(content_of(baseline()))
     assert "7 other hosts of this model" in rendered(job, Format.HTML)
     stream = io.StringIO()
     show_result(document, stream)
     said = " ".join(stream.getvalue().split())
-    assert "Is this host as it should be? No: 12 of 12 headline figures are below" in said
+    assert "Is this host as it should be? No: 12 of 12 headline figures are worse" in said
     assert "1. cpu.fma" in said and "Look at the clock" in said
     (tmp_path / "baselines/it.json").write_text("{}")
     assert "A baseline was not used:" in rendered(job, Format.MARKDOWN)

@@ -2,12 +2,14 @@
 
 import io
 import re
+from collections.abc import Callable
 
 import pytest
 
 from hostbench.cli.render import CASES_IN_FULL, _short_titles, show_result
 from hostbench.cli.render_list import show_jobs
-from hostbench.model.result import JobState, JobSummary, Verdict
+from hostbench.model.result import JobState, JobSummary, ResultDocument, Verdict
+from tests.unit.quick_documents import as_measured, busy, quiet, throttled, under_a_quota
 from tests.unit.report_documents import full_run
 
 
@@ -58,12 +60,57 @@ def test_a_job_of_many_cases_has_a_line_for_each() -> None:
     show_result(document, text)
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    # What is wrong is said in full, in four lines a case.
-    wrong = [case for case in shown if case.verdict in (Verdict.FAILED, Verdict.INVALID)]
-    assert wrong and len(lines) - len(shown) - 4 * len(wrong) < 80 - 50
+    assert len(lines) < 80
     words = " ".join(text.getvalue().split())
     assert re.search(r"likwid-bench 5.2.2: ours/peer 1.\d+ to 1.\d+ in \d+ cases \(", words)
-    assert all(f"{case.title}, {case.verdict}: {case.reasons[0].text}" in words for case in wrong)
+    # What is wrong is said in full, each kind once.
+    for verdict in (Verdict.FAILED, Verdict.INVALID):
+        first, *others = [case for case in shown if case.verdict is verdict]
+        such = f"{1 + len(others)} cases, such as {first.title}" if others else first.title
+        assert f"{such}: {first.reasons[0].text}" in words
+
+
+@pytest.mark.parametrize(
+    ("document", "answer", "finding", "line"),
+    [
+        (as_measured, "Not quite: 1 finding below", "most likely python, 5 processes", "shared"),
+        (quiet, "No fault found; cpu reaches 100.0 %", "", "quiet 2 noisy"),
+        (
+            busy,
+            "No figure of mem, disk and net may be used",
+            "CPU time: cc1plus, 4 processes, of docker-3fa9c12b7d01. 29 cases delivered",
+            "shared 50.0% 2 disturbed",
+        ),
+        (
+            under_a_quota,
+            "Not quite: 1 finding below",
+            "1. The CPU quota of this control group (0.6 of 2 CPUs) held back up to 70.0 % of",
+            "quota 70.0%",
+        ),
+        (
+            throttled,
+            "Not quite: 1 finding below; cpu reaches 79.0 % of its limit",
+            "1. Heat or power held the clock down for up to 40.0 % of the time.",
+            "throttled 40.0%",
+        ),
+    ],
+)
+def test_a_run_of_quick_has_at_most_70_lines(
+    document: Callable[[], ResultDocument], answer: str, finding: str, line: str
+) -> None:
+    """Beside its progress, at 80 columns; its first lines name the trouble, and name it once."""
+    text = io.StringIO()
+    show_result(document(), text)
+    lines = text.getvalue().splitlines()
+    assert len(lines) <= 70 and max(map(len, lines)) <= 80
+    head, rest = re.split("\n *case +figure", text.getvalue(), maxsplit=1)
+    words = " ".join(head.split())
+    assert f"Is this host as it should be? {answer}" in words or answer in words
+    assert finding in words and line in words and "2. " not in words
+    (cpu,) = (one for one in head.splitlines() if one.startswith("cpu.fma fp32 avx2"))
+    assert "236.3 Gop/s ±0.98%" in cpu
+    # A row for each case that ran.
+    assert sum(one.startswith(("cpu.", "mem.", "disk.", "net.")) for one in rest.splitlines()) == 47
 
 
 def test_titles_are_cut_as_long_as_that_tells_them_apart() -> None:

@@ -96,7 +96,7 @@ def test_a_subsystem_of_which_only_naive_workloads_were_measured(subsystem: str)
     # A page of some of the cases: drawing all takes seconds.
     report = report_of(document.model_copy(update={"cases": document.cases[::8]}), "result.json")
     for page in (html(report), markdown(report)):
-        assert "measure the way that is known to mislead" in " ".join(page.split())
+        assert "measure in a way that is known to mislead" in " ".join(page.split())
 
 
 def test_the_figures_of_naive_workloads_are_drawn_without_a_limit() -> None:

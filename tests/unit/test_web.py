@@ -13,12 +13,13 @@ from hostbench.base.config import EnvironmentSettings, Option, url_of
 from hostbench.base.errors import HostbenchError, ResourceError, UsageError
 from hostbench.model.jobs import JobSpec
 from hostbench.web.body import BodyLimit, accepts, describe_bodies, json_body
-from hostbench.web.keys import Caller, KeyRing, Role, requires
+from hostbench.web.keys import Caller, KeyRing, Role, digest_of, requires
 from hostbench.web.problem import MEDIA_TYPE, Problem, install_problem_handlers
 from hostbench.web.settings import Key
 
 KEY = "0123456789abcdef"
-RING = KeyRing((Caller("ann", Role.OPERATOR), one) for one in (KEY, "another key of users"))
+ANN = Caller("ann", Role.OPERATOR)
+RING = KeyRing(lambda: [(ANN, digest_of(one)) for one in (KEY, "another key of users")])
 BODY_BYTES_MOST = 2000
 
 

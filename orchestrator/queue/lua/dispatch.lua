@@ -2,9 +2,11 @@
 -- takes all their leases, or none. A job that must wait for a host reserves its hosts against all
 -- that stand behind it, so none overtakes an earlier one that wants one of its hosts. One whose host
 -- somebody outside the queue has reserves nothing: nobody knows for how long.
--- ARGV: owner, most jobs to start.
+-- ARGV: owner, most jobs to start, the reason of those that could start but for results that find no
+--       room, and whether that is so: nothing is started then.
 -- Returns {id, fence, microseconds it waited since it could have started} for each.
-local owner, most = ARGV[1], tonumber(ARGV[2])
+local owner, most, no_room = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local is_full = ARGV[4] == '1'
 
 local heads = {}
 for _, queue in ipairs(redis.call('SMEMBERS', P .. 'queues')) do
@@ -80,9 +82,16 @@ local function start(head, hosts)
     return { head.id, fence, digits(math.max(0, now - ready)) }
 end
 
+for _, head in ipairs(heads) do
+    local has_no_room = redis.call('HGET', job_key(head.id), 'reason') == no_room
+    if is_full ~= has_no_room then
+        set_state(head.id, 'queued', is_full and no_room or '')
+    end
+end
+
 local started = {}
 for _, head in ipairs(heads) do
-    if #started >= most then
+    if is_full or #started >= most then
         break
     end
     local hosts, needs = unpack(split(head.queue, '|'))

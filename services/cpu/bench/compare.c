@@ -26,12 +26,46 @@
         LANES(LAGGED_ROUNDS, 4, count_type, x, even, odd, one);                                    \
     static const struct recipe type##_avx512 =                                                     \
         LANES(MASKED_ROUNDS, 4, count_type, x, even, odd, one)
-enum { MASKED_ROUNDS = 8 };
+enum { MASKED_ROUNDS = 8, TWICE_ROUNDS = 4, RANGE_ROUNDS = 2 };
+
+/* AMD's loops compare a result again, with constant 3, which is true where the first was not. */
+#define TWICE(name, instructions, count_type, x, even, odd, again)                                 \
+    static const struct recipe name = {                                                            \
+        .rounds = TWICE_ROUNDS,                                                                    \
+        .steps = (instructions),                                                                   \
+        .operations = 4,                                                                           \
+        .multiplier = 1,                                                                           \
+        .addend = 1,                                                                               \
+        .lane = (count_type),                                                                      \
+        .constants = {{even, odd, even, odd}, {odd, even, odd, even}, ALL(x), ALL(again)}}
+/* With masks they compare with constant 0 or 1 and then constant 4, from one side or the other: in each
+ * lane both are true once in four such pairs. */
+#define RANGE(name, count_type, x, even, odd, one)                                                 \
+    static const struct recipe name = {.rounds = RANGE_ROUNDS,                                     \
+                                       .steps = 12,                                                \
+                                       .operations = 8,                                            \
+                                       .multiplier = 1,                                            \
+                                       .addend = 1,                                                \
+                                       .lane = (count_type),                                       \
+                                       .constants = {{even, odd, even, odd},                       \
+                                                     {odd, even, odd, even},                       \
+                                                     ALL(x),                                       \
+                                                     ALL(one),                                     \
+                                                     {even, even, odd, odd}}}
 
 RECIPES(integer, NULL, 2, 1, 3, 1);
+TWICE(integer_avx2_amd, 6, NULL, 2, 1, 3, -1);
+RANGE(integer_avx512_amd, NULL, 2, 1, 3, 1);
 /* The smallest denormal has the bits of an integer 1; no floating-point instruction sees it. */
 RECIPES(fp32, "int32", -2, -1, -3, 0x1p-149);
 RECIPES(fp64, "int64", -2, -1, -3, 0x1p-1074);
+/* A result that is true is no number: not less than 1. */
+TWICE(fp32_sse2_amd, 8, "int32", -2, -1, -3, 1);
+TWICE(fp32_avx2_amd, 6, "int32", -2, -1, -3, 1);
+RANGE(fp32_avx512_amd, "int32", -2, -1, -3, 0x1p-149);
+TWICE(fp64_sse2_amd, 8, "int64", -2, -1, -3, 1);
+TWICE(fp64_avx2_amd, 6, "int64", -2, -1, -3, 1);
+RANGE(fp64_avx512_amd, "int64", -2, -1, -3, 0x1p-1074);
 
 /* 0 < 1, and not 0 < 0: each counts one. */
 static const struct recipe integer_scalar = {.rounds = PAIRS,
@@ -43,6 +77,8 @@ static const struct recipe integer_scalar = {.rounds = PAIRS,
 /* One lane, which starts as an even one: a round counts one. */
 #define fp32_scalar fp32_sse2
 #define fp64_scalar fp64_sse2
+#define fp32_scalar_amd fp32_sse2_amd
+#define fp64_scalar_amd fp64_sse2_amd
 
 /* Laid out by hand: one line is one instruction. */
 /* clang-format off */
@@ -107,6 +143,66 @@ static const struct recipe integer_scalar = {.rounds = PAIRS,
                   TIMES_8(MASKED(COMPARE_AVX512, COUNT_AVX512, compare, add)),                     \
                   DO_VEX, add, XK3, "zmm")
 
+/* On AMD's cores an addition can go to any of the four vector pipes, a comparison of floating point,
+ * of 64 bits or into a mask to two of them. Where there is one addition for each comparison and it waits
+ * for the result, it takes a pipe that comparisons need: Zen 4 stays at 83 to 90 % of what its ports
+ * allow in every order tried. So a result is compared again before it is counted, and half as many
+ * additions leave the comparisons alone (99 %). Counts are six pairs behind.
+ * Each of the eight intermediate registers has one of constants 0 and 1: a result of the other one is
+ * the opposite, and a comparison of it that is missing would not show. */
+#define TWICE_ROW(M, A, a, b, c, ...)                                                              \
+    M("3", XK0, __VA_ARGS__) A(a, "5", __VA_ARGS__) M("4", XK1, __VA_ARGS__) A(b, "6", __VA_ARGS__) \
+    M("5", XK0, __VA_ARGS__) A(c, "7", __VA_ARGS__) M("6", XK1, __VA_ARGS__) A(a, "8", __VA_ARGS__) \
+    M("7", XK0, __VA_ARGS__) A(b, "9", __VA_ARGS__) M("8", XK1, __VA_ARGS__) A(c, "10", __VA_ARGS__) \
+    M("9", XK0, __VA_ARGS__) A(a, "3", __VA_ARGS__) M("10", XK1, __VA_ARGS__) A(b, "4", __VA_ARGS__)
+#define TWICE_ROWS(M, A, ...)                                                                      \
+    TWICE_ROW(M, A, "0", "1", "2", __VA_ARGS__) TWICE_ROW(M, A, "2", "0", "1", __VA_ARGS__)        \
+    TWICE_ROW(M, A, "1", "2", "0", __VA_ARGS__)
+#define TWICE_BEFORE(M, ...)                                                                       \
+    M("5", XK0, __VA_ARGS__) M("6", XK1, __VA_ARGS__) M("7", XK0, __VA_ARGS__)                     \
+    M("8", XK1, __VA_ARGS__) M("9", XK0, __VA_ARGS__) M("10", XK1, __VA_ARGS__)
+#define TWICE_SSE(t, k, compare, subtract)                                                         \
+    COMPARE_SSE(t, k, compare, subtract, "movdqa") ONLY_COMPARE_SSE(t, XK3, compare)
+#define TWICE_AVX2(t, k, compare, subtract)                                                        \
+    COMPARE_AVX2(t, k, compare, subtract) DO_VEX(t, compare, XK3, "ymm")
+#define COMPARED_TWICE_SSE(name, mov, bytes, compare, subtract)                                    \
+    KERNEL_SSE(name, EACH_3, mov, bytes, TWICE_BEFORE(TWICE_SSE, compare, subtract),               \
+               TWICE_ROWS(TWICE_SSE, COUNT_SSE, compare, subtract), DO_SSE, subtract, XK3, "xmm")
+#define COMPARED_TWICE_AVX2(name, compare, subtract)                                               \
+    KERNEL_VEX(name, EACH_3, "ymm", "vmovdqa", "32", TWICE_BEFORE(TWICE_AVX2, compare, subtract),  \
+               TWICE_ROWS(TWICE_AVX2, COUNT_AVX2, compare, subtract), DO_VEX, subtract, XK3, "ymm")
+
+/* The second comparison is for the lanes in which the first was true. `k` is 0 or 1. */
+#define FROM_BELOW(t, k, compare, add)                                                             \
+    COMPARE_AVX512(t, k, compare, add)                                                             \
+    compare " %%zmm" ZK4 ", %%zmm" ZK2 ", %%k" t "%{%%k" t "%}\n\t"
+#define FROM_ABOVE(t, k, compare, add)                                                             \
+    COMPARE_AVX512(t, k, compare, add)                                                             \
+    compare " %%zmm" ZK2 ", %%zmm" ZK4 ", %%k" t "%{%%k" t "%}\n\t"
+#define RANGE_0(t, ...) FROM_BELOW(t, ZK0, __VA_ARGS__)
+#define RANGE_1(t, ...) FROM_BELOW(t, ZK1, __VA_ARGS__)
+#define RANGE_2(t, ...) FROM_ABOVE(t, ZK0, __VA_ARGS__)
+#define RANGE_3(t, ...) FROM_ABOVE(t, ZK1, __VA_ARGS__)
+#define RANGE_ROW(M, N, O, P, ...)                                                                 \
+    M("1", __VA_ARGS__) COUNT_AVX512("1", "2", __VA_ARGS__)                                        \
+    N("2", __VA_ARGS__) COUNT_AVX512("2", "3", __VA_ARGS__)                                        \
+    O("3", __VA_ARGS__) COUNT_AVX512("3", "4", __VA_ARGS__)                                        \
+    P("4", __VA_ARGS__) COUNT_AVX512("4", "5", __VA_ARGS__)                                        \
+    M("5", __VA_ARGS__) COUNT_AVX512("5", "6", __VA_ARGS__)                                        \
+    N("6", __VA_ARGS__) COUNT_AVX512("6", "7", __VA_ARGS__)                                        \
+    O("7", __VA_ARGS__) COUNT_AVX512("0", "1", __VA_ARGS__)
+#define RANGE_ROWS(...)                                                                            \
+    RANGE_ROW(RANGE_0, RANGE_1, RANGE_2, RANGE_3, __VA_ARGS__)                                     \
+    RANGE_ROW(RANGE_3, RANGE_0, RANGE_1, RANGE_2, __VA_ARGS__)                                     \
+    RANGE_ROW(RANGE_2, RANGE_3, RANGE_0, RANGE_1, __VA_ARGS__)                                     \
+    RANGE_ROW(RANGE_1, RANGE_2, RANGE_3, RANGE_0, __VA_ARGS__)
+#define RANGE_BEFORE(...)                                                                          \
+    RANGE_2("2", __VA_ARGS__) RANGE_3("3", __VA_ARGS__) RANGE_0("4", __VA_ARGS__)                  \
+    RANGE_1("5", __VA_ARGS__) RANGE_2("6", __VA_ARGS__) RANGE_3("7", __VA_ARGS__)
+#define RANGE_AVX512(name, compare, add)                                                           \
+    KERNEL_AVX512(name, EACH_7, RANGE_BEFORE(compare, add), TIMES_2(RANGE_ROWS(compare, add)),     \
+                  DO_VEX, add, XK3, "zmm")
+
 /* True sets the carry flag: minus -2 minus carry, which leaves it set. False does not: plus 1 plus
  * carry, which leaves it clear. In turn, so that either would go wrong with the flag of the other. */
 #define TRUE_GPR(name, k, no, x) "cmp %%" k ", %%" x "\n\tsbb $-2, %%" name "\n\t"
@@ -148,49 +244,75 @@ COMPARE_GPR(compare_int8_scalar, INT8, "cl", "b", "1")
 LAGGED_SSE(compare_int8_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "pcmpgtb", "psubb", "movdqa")
 LAGGED_AVX2(compare_int8_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtb", "vpsubb")
 MASKED_AVX512(compare_int8_avx512, "vpcmpgtb", "vpaddb")
+RANGE_AVX512(compare_int8_avx512_amd, "vpcmpgtb", "vpaddb")
 COMPARE_GPR(compare_int16_scalar, INT16, "cx", "w", "2")
 LAGGED_SSE(compare_int16_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "pcmpgtw", "psubw", "movdqa")
 LAGGED_AVX2(compare_int16_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtw", "vpsubw")
 MASKED_AVX512(compare_int16_avx512, "vpcmpgtw", "vpaddw")
+RANGE_AVX512(compare_int16_avx512_amd, "vpcmpgtw", "vpaddw")
 COMPARE_GPR(compare_int32_scalar, INT32, "ecx", "d", "4")
 LAGGED_SSE(compare_int32_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "pcmpgtd", "psubd", "movdqa")
 LAGGED_AVX2(compare_int32_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtd", "vpsubd")
 MASKED_AVX512(compare_int32_avx512, "vpcmpgtd", "vpaddd")
+RANGE_AVX512(compare_int32_avx512_amd, "vpcmpgtd", "vpaddd")
 COMPARE_GPR(compare_int64_scalar, INT64, "rcx", "", "8")
 LAGGED_AVX2(compare_int64_avx2, COMPARE_AVX2, COUNT_AVX2, "vpcmpgtq", "vpsubq")
+COMPARED_TWICE_AVX2(compare_int64_avx2_amd, "vpcmpgtq", "vpsubq")
 MASKED_AVX512(compare_int64_avx512, "vpcmpgtq", "vpaddq")
+RANGE_AVX512(compare_int64_avx512_amd, "vpcmpgtq", "vpaddq")
 COPIED_AHEAD_SSE(compare_fp32_scalar, "movss", "4", "cmpltss", "psubd")
+COMPARED_TWICE_SSE(compare_fp32_scalar_amd, "movss", "4", "cmpltss", "psubd")
 LAGGED_SSE(compare_fp32_sse2, "movdqa", "16", COMPARE_SSE, COUNT_SSE, "cmpltps", "psubd", "movdqa")
+COMPARED_TWICE_SSE(compare_fp32_sse2_amd, "movdqa", "16", "cmpltps", "psubd")
 LAGGED_AVX2(compare_fp32_avx2, COMPARE_AVX2, COUNT_AVX2, "vcmpltps", "vpsubd")
+COMPARED_TWICE_AVX2(compare_fp32_avx2_amd, "vcmpltps", "vpsubd")
 MASKED_AVX512(compare_fp32_avx512, "vcmpltps", "vpaddd")
+RANGE_AVX512(compare_fp32_avx512_amd, "vcmpltps", "vpaddd")
 COPIED_AHEAD_SSE(compare_fp64_scalar, "movsd", "8", "cmpltsd", "psubq")
+COMPARED_TWICE_SSE(compare_fp64_scalar_amd, "movsd", "8", "cmpltsd", "psubq")
 COPIED_AHEAD_SSE(compare_fp64_sse2, "movdqa", "16", "cmpltpd", "psubq")
+COMPARED_TWICE_SSE(compare_fp64_sse2_amd, "movdqa", "16", "cmpltpd", "psubq")
 LAGGED_AVX2(compare_fp64_avx2, COMPARE_AVX2, COUNT_AVX2, "vcmpltpd", "vpsubq")
+COMPARED_TWICE_AVX2(compare_fp64_avx2_amd, "vcmpltpd", "vpsubq")
 MASKED_AVX512(compare_fp64_avx512, "vcmpltpd", "vpaddq")
+RANGE_AVX512(compare_fp64_avx512_amd, "vcmpltpd", "vpaddq")
 
 static const struct kernel kernels[] = {
     ROW_GPR(compare, int8, FEATURE_SSE2, 1, 8, integer_scalar),
     ROW(compare, int8, sse2, FEATURE_SSE2, 16, 3, integer_sse2),
     ROW(compare, int8, avx2, FEATURE_AVX2, 32, 3, integer_avx2),
+    ROW_AMD(compare, int8, avx512, FEATURE_AVX512BW, 64, 7, integer_avx512_amd),
     ROW(compare, int8, avx512, FEATURE_AVX512BW, 64, 7, integer_avx512),
     ROW_GPR(compare, int16, FEATURE_SSE2, 2, 8, integer_scalar),
     ROW(compare, int16, sse2, FEATURE_SSE2, 16, 3, integer_sse2),
     ROW(compare, int16, avx2, FEATURE_AVX2, 32, 3, integer_avx2),
+    ROW_AMD(compare, int16, avx512, FEATURE_AVX512BW, 64, 7, integer_avx512_amd),
     ROW(compare, int16, avx512, FEATURE_AVX512BW, 64, 7, integer_avx512),
     ROW_GPR(compare, int32, FEATURE_SSE2, 4, 8, integer_scalar),
     ROW(compare, int32, sse2, FEATURE_SSE2, 16, 3, integer_sse2),
     ROW(compare, int32, avx2, FEATURE_AVX2, 32, 3, integer_avx2),
+    ROW_AMD(compare, int32, avx512, FEATURE_AVX512F, 64, 7, integer_avx512_amd),
     ROW(compare, int32, avx512, FEATURE_AVX512F, 64, 7, integer_avx512),
     ROW_GPR(compare, int64, FEATURE_SSE2, 8, 8, integer_scalar),
+    ROW_AMD(compare, int64, avx2, FEATURE_AVX2, 32, 3, integer_avx2_amd),
     ROW(compare, int64, avx2, FEATURE_AVX2, 32, 3, integer_avx2),
+    ROW_AMD(compare, int64, avx512, FEATURE_AVX512F, 64, 7, integer_avx512_amd),
     ROW(compare, int64, avx512, FEATURE_AVX512F, 64, 7, integer_avx512),
+    ROW_AMD(compare, fp32, scalar, FEATURE_SSE2, 4, 3, fp32_scalar_amd),
     ROW(compare, fp32, scalar, FEATURE_SSE2, 4, 3, fp32_scalar),
+    ROW_AMD(compare, fp32, sse2, FEATURE_SSE2, 16, 3, fp32_sse2_amd),
     ROW(compare, fp32, sse2, FEATURE_SSE2, 16, 3, fp32_sse2),
+    ROW_AMD(compare, fp32, avx2, FEATURE_AVX2, 32, 3, fp32_avx2_amd),
     ROW(compare, fp32, avx2, FEATURE_AVX2, 32, 3, fp32_avx2),
+    ROW_AMD(compare, fp32, avx512, FEATURE_AVX512F, 64, 7, fp32_avx512_amd),
     ROW(compare, fp32, avx512, FEATURE_AVX512F, 64, 7, fp32_avx512),
+    ROW_AMD(compare, fp64, scalar, FEATURE_SSE2, 8, 3, fp64_scalar_amd),
     ROW(compare, fp64, scalar, FEATURE_SSE2, 8, 3, fp64_scalar),
+    ROW_AMD(compare, fp64, sse2, FEATURE_SSE2, 16, 3, fp64_sse2_amd),
     ROW(compare, fp64, sse2, FEATURE_SSE2, 16, 3, fp64_sse2),
+    ROW_AMD(compare, fp64, avx2, FEATURE_AVX2, 32, 3, fp64_avx2_amd),
     ROW(compare, fp64, avx2, FEATURE_AVX2, 32, 3, fp64_avx2),
+    ROW_AMD(compare, fp64, avx512, FEATURE_AVX512F, 64, 7, fp64_avx512_amd),
     ROW(compare, fp64, avx512, FEATURE_AVX512F, 64, 7, fp64_avx512),
     {.dtype = NULL},
 };

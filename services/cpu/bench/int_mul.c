@@ -65,6 +65,7 @@ static const struct recipe int8_avx512 = {.rounds = 4,
 KERNEL_INT8_SSE(int_mul_int8_sse2, ADD_NOTHING)
 KERNEL_INT8_AVX2(int_mul_int8_avx2, ADD_NOTHING)
 KERNEL_INT8_AVX512(int_mul_int8_avx512, STEP_MULTIPLY_INT8_AVX512)
+KERNEL_INT8_AMD(int_mul_int8_avx512_amd, ADD_NOTHING)
 PAIRS_SSE(int_mul_int16_sse2, "pmullw", "pmullw", "movdqa", "16")
 PAIRS_VEX(int_mul_int16_avx2, "vpmullw", "vpmullw", "ymm", "vmovdqa", "32")
 PAIRS_AVX512(int_mul_int16_avx512, "vpmullw", "vpmullw")
@@ -86,6 +87,7 @@ static const struct kernel kernels[] = {
      loop_add_chain, NULL},
     ROW(int_mul, int8, sse2, FEATURE_SSE2, 16, 9, int8_sse2),
     ROW(int_mul, int8, avx2, FEATURE_AVX2, 32, 9, int8_avx2),
+    ROW_AMD(int_mul, int8, avx512, FEATURE_AVX512BW, 64, 20, int8_avx512),
     ROW(int_mul, int8, avx512, FEATURE_AVX512BW, 64, 12, int8_avx512),
     {"int16", "scalar", NULL, FEATURE_SSE2, 4, 10, &scalar_pairs, int_mul_int32_scalar_loop,
      loop_add_chain, NULL},

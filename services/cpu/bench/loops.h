@@ -31,6 +31,9 @@ void loop_multiply_chain(uint64_t iterations);
     M("8", __VA_ARGS__) M("9", __VA_ARGS__) M("10", __VA_ARGS__) M("11", __VA_ARGS__)
 #define EACH_14(M, ...) EACH_12(M, __VA_ARGS__) M("12", __VA_ARGS__) M("13", __VA_ARGS__)
 #define EACH_16(M, ...) EACH_14(M, __VA_ARGS__) M("14", __VA_ARGS__) M("15", __VA_ARGS__)
+#define EACH_20(M, ...)                                                                            \
+    EACH_16(M, __VA_ARGS__)                                                                        \
+    M("16", __VA_ARGS__) M("17", __VA_ARGS__) M("18", __VA_ARGS__) M("19", __VA_ARGS__)
 #define EACH_24(M, ...)                                                                            \
     EACH_12(M, __VA_ARGS__)                                                                        \
     M("12", __VA_ARGS__) M("13", __VA_ARGS__) M("14", __VA_ARGS__) M("15", __VA_ARGS__)            \

@@ -128,21 +128,39 @@ static void state_init(struct kernel_state *state, const struct kernel *kernel)
                          kernel->recipe->constants[i][lane % PATTERN]);
 }
 
+/* multiplier · x + addend */
+struct affine {
+    uint64_t multiplier, addend;
+};
+
+static struct affine repeated(const struct recipe *recipe, uint64_t iterations)
+{
+    struct affine made = {1, 0}, step = {recipe->multiplier, recipe->addend};
+    for (uint64_t n = iterations * recipe->rounds; n; n >>= 1) {
+        if (n & 1) {
+            made.addend = step.multiplier * made.addend + step.addend;
+            made.multiplier *= step.multiplier;
+        }
+        step.addend += step.multiplier * step.addend;
+        step.multiplier *= step.multiplier;
+    }
+    return made;
+}
+
 /* Distinct values 1, 2, 3, …, so that two accumulators cannot be mistaken for one another, and what
  * `iterations` make of them. */
 static void fill_accumulators(const struct kernel *kernel, void *accumulators, uint64_t iterations)
 {
-    uint64_t multiplier = 1, addend = 0;
-    uint64_t a = kernel->recipe->multiplier, b = kernel->recipe->addend;
-    for (uint64_t n = iterations * kernel->recipe->rounds; n; n >>= 1) {
-        if (n & 1) {
-            addend = a * addend + b;
-            multiplier *= a;
-        }
-        b += a * b;
-        a *= a;
+    const struct lane_type *lane = lane_of(kernel);
+    unsigned lanes = lanes_of(kernel);
+    struct affine made = repeated(kernel->recipe, iterations);
+    lane->sequence(accumulators, lanes, made.multiplier, made.addend);
+    if (kernel->recipe->second_half) {
+        unsigned half = lanes / 2;
+        made = repeated(kernel->recipe->second_half, iterations);
+        lane->sequence((unsigned char *)accumulators + (size_t)half * lane->bytes, lanes - half,
+                       made.multiplier, made.multiplier * half + made.addend);
     }
-    lane_of(kernel)->sequence(accumulators, lanes_of(kernel), multiplier, addend);
 }
 
 /* ---- the best mix --------------------------------------------------------------------------- */

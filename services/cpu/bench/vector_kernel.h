@@ -34,6 +34,9 @@ struct recipe {
     const char *lane;    /* type of the accumulators' lanes; NULL: the kernel's dtype */
     const char *operand; /* type of the constants' lanes; NULL: the kernel's dtype */
     double constants[CONSTANTS][PATTERN];
+    /* What the second half of the accumulators becomes instead, in as many rounds, steps and
+     * operations; NULL: all become the same. */
+    const struct recipe *second_half;
 };
 
 struct kernel {
@@ -64,7 +67,7 @@ struct kernel {
      .recipe = &(made),                                                                            \
      .loop = name##_##type##_##set##_loop,                                                         \
      .chain = name##_##type##_##set##_chain}
-/* The same instructions in the order that suits AMD's cores: name_dtype_isa_amd. */
+/* The loop that suits AMD's cores: name_dtype_isa_amd. */
 #define ROW_AMD(name, type, set, needs, bytes, count, made)                                        \
     {.dtype = #type,                                                                               \
      .isa = #set,                                                                                  \

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from hostbench.host.inventory import inventory
+from services.cpu.microarchitecture import AMD
 
 INTEGERS = ("int8", "int16", "int32", "int64")
 FLOATS = ("fp32", "fp64")
@@ -197,8 +198,7 @@ def x86_int_mul() -> list[Kernel]:
     return found
 
 
-def x86_int_mul_add(count_512: int = 72) -> list[Kernel]:
-    """`count_512`: of products in a loop with 512 bits, which is longer in AMD's order."""
+def x86_int_mul_add() -> list[Kernel]:
     found = [
         Kernel("int_mul_add", dtype, "scalar", {"imul": 80, "add": 80}, 160,
                symbol=f"int_mul_add_{'int64' if dtype == 'int64' else 'int32'}_scalar")
@@ -211,7 +211,7 @@ def x86_int_mul_add(count_512: int = 72) -> list[Kernel]:
     for dtype, isa in product(MULTIPLY, WIDE):
         if dtype == "int64" and isa != "avx512":
             continue
-        count = count_512 if isa == "avx512" else 54
+        count = 72 if isa == "avx512" else 54
         instructions = {
             vex(isa) + MULTIPLY[dtype]: count,
             f"{vex(isa)}padd{SUFFIX[dtype]}": count,
@@ -278,13 +278,68 @@ X86_GENERAL = [
 ]  # fmt: skip
 
 
-# The same instructions in another order: isa and data types.
-AMD = "AuthenticAMD"
-AMD_ORDERS = {"scalar": INTEGERS, "avx512": ("int16", "int32", "int64")}
+def x86_amd_mul_add() -> list[Kernel]:
+    """A multiplication on one register and an addition on another."""
+    return [
+        Kernel("mul_add", dtype, isa, counted(
+            (fp("mul", dtype, isa), 56), (fp("add", dtype, isa), 56),
+        ), 112 * lanes(dtype, isa))
+        for dtype, isa in product(FLOATS, ("scalar", "sse2", "avx2"))
+    ]  # fmt: skip
+
+
+def x86_amd_int_mul_add() -> list[Kernel]:
+    """In general-purpose registers in another order, else with a multiplication on one register and
+    an addition on another."""
+    found = [k for k in x86_int_mul_add() if k.isa == "scalar"]
+    for dtype, isa in product(MULTIPLY, WIDE):
+        if dtype == "int64" and isa != "avx512":
+            continue
+        count = 96 if isa == "avx512" else 56
+        instructions = {
+            vex(isa) + MULTIPLY[dtype]: count,
+            f"{vex(isa)}padd{SUFFIX[dtype]}": count,
+        }
+        found.append(Kernel("int_mul_add", dtype, isa, instructions, 2 * count * lanes(dtype, isa)))
+    return found
+
+
+def x86_amd_int8() -> list[Kernel]:
+    """Twenty products at a time, four times over."""
+    each = {mnemonic: 80 * count for mnemonic, count in INT8_MULTIPLY["avx512"][1].items()}
+    operations = 80 * lanes("int8", "avx512")
+    return [
+        Kernel("int_mul", "int8", "avx512", each, operations),
+        Kernel("int_mul_add", "int8", "avx512", each | {"vpaddb": 80}, 2 * operations),
+    ]
+
+
+def x86_amd_compare() -> list[Kernel]:
+    """Two comparisons for each addition, where comparisons have fewer ports."""
+    found = []
+    for kernel in x86_compare():
+        if kernel.isa != "avx512" and kernel.dtype in ("int8", "int16", "int32"):
+            continue
+        if kernel.on_general_registers:
+            continue
+        count = 56 if kernel.isa == "avx512" else 24
+        instructions = {
+            mnemonic: count * (2 if "cmp" in mnemonic else 1) for mnemonic in kernel.instructions
+        }
+        operations = 2 * count * lanes(kernel.dtype, kernel.isa)
+        found.append(replace(kernel, instructions=instructions, operations=operations))
+    return found
+
+
+# The rows that stand before those of all CPUs.
 X86_AMD = [
     replace(kernel, vendor=AMD)
-    for kernel in x86_int_mul_add(count_512=192)
-    if kernel.dtype in AMD_ORDERS.get(kernel.isa, ())
+    for kernel in (
+        *x86_amd_mul_add(),
+        *x86_amd_int_mul_add(),
+        *x86_amd_int8(),
+        *x86_amd_compare(),
+    )
 ]
 X86_KERNELS = [*X86_GENERAL, *X86_AMD]
 

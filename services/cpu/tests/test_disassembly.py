@@ -29,8 +29,10 @@ VECTOR_REGISTER = {
     "avx512": "%zmm",
     "amx": "%tmm",
 }
-# They need all sixteen registers for their accumulators.
-CONSTANTS_IN_MEMORY = {"int_mul_int32_sse2", "int_mul_int32_avx2"}
+# They need all sixteen registers for their accumulators and other constants.
+CONSTANTS_IN_MEMORY = {"int_mul_int32_sse2", "int_mul_int32_avx2"} | {
+    kernel.name for kernel in X86_KERNELS if kernel.workload == "mul_add" and kernel.vendor
+}
 QEMU = ["qemu-aarch64", "-cpu", f"max,sve-default-vector-length={WIDTH['sve'] // 8}"]
 
 

@@ -22,7 +22,13 @@ def counts_of(kernel: Kernel) -> dict[str, int]:
 )
 def test_sequence_times_passes_is_the_loop(architecture: str, kernel: Kernel) -> None:
     wanted = sequences.Kernel(
-        kernel.workload, kernel.dtype, kernel.isa, architecture, kernel.mix, sve_bits=WIDTH["sve"]
+        kernel.workload,
+        kernel.dtype,
+        kernel.isa,
+        architecture,
+        kernel.mix,
+        sve_bits=WIDTH["sve"],
+        vendor=kernel.vendor,
     )
     found = sequence(wanted)
     assert isinstance(found, Sequence), found

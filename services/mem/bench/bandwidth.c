@@ -17,25 +17,29 @@ static const char *const streams[] = {"best", "1", "4", "8", NULL};
      .resolved_once = true,                                                                        \
      .help = "How results are stored; nt: past the caches; " text "best: the fastest of them "     \
              "here, tried on the arrays by all threads at once."}
-#define PARAMS_KERNEL                                                                              \
-    PARAM_ISA,                                                                                     \
-        {.name = "streams",                                                                        \
-         .type = PARAM_CHOICE,                                                                     \
-         .initial = "best",                                                                        \
-         .choices = streams,                                                                       \
-         .roles = ROLE_AXIS,                                                                       \
-         .noun = "stream",                                                                         \
-         .resolved = "best",                                                                       \
-         .resolved_once = true,                                                                    \
-         .help = "Neighbouring pages of an array that are worked on side by side, which keeps "    \
-                 "more of a core's prefetchers busy; best: the fastest here, tried with the "      \
-                 "store."}
+#define PARAM_STREAMS                                                                              \
+    {.name = "streams",                                                                            \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "best",                                                                            \
+     .choices = streams,                                                                           \
+     .roles = ROLE_AXIS,                                                                           \
+     .noun = "stream",                                                                             \
+     .resolved = "best",                                                                           \
+     .resolved_once = true,                                                                        \
+     .help = "Neighbouring pages of an array that are worked on side by side, which keeps "        \
+             "more of a core's prefetchers busy; best: the fastest here, tried with the "          \
+             "store."}
+#define PARAMS_KERNEL PARAM_ISA, PARAM_STREAMS
 #define PARAMS_BLOCKS                                                                              \
     PARAM_PATTERN, PARAM_BLOCK_BYTES(NULL, "Default: no blocks, a thread's arrays from one end "   \
                                            "to the other.")
 
 static const struct param read_params[] = {
-    PARAMS_KERNEL, PARAMS_BLOCKS, PARAMS_WORKING_SET, {.name = NULL}};
+    PARAM_ISA_BEST("the fastest here, tried with the streams."),
+    PARAM_STREAMS,
+    PARAMS_BLOCKS,
+    PARAMS_WORKING_SET,
+    {.name = NULL}};
 static const struct param params[] = {
     PARAM_STORE(stores, ""), PARAMS_KERNEL, PARAMS_BLOCKS, PARAMS_WORKING_SET, {.name = NULL}};
 static const struct param params_with_libc[] = {

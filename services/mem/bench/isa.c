@@ -21,6 +21,8 @@ void isa_resolve(struct run *run)
 const char *isa_unsupported(const struct run *run)
 {
     const char *isa = run_choice(run, "isa");
+    if (!strcmp(isa, "best"))
+        return NULL;
     for (const struct kernel *kernel = kernels; kernel->function; kernel++)
         if (kernel->isa && !strcmp(kernel->isa, isa))
             return features_missing(kernel->features);

@@ -1,5 +1,6 @@
 #include "store.h"
 
+#include "cpu_features.h"
 #include "monotonic.h"
 
 #include <math.h>
@@ -32,6 +33,18 @@ static bool suits(const struct kernel *kernel, const struct ground *ground)
     return strcmp(kernel->store, "nt") != 0 || ground->block_bytes % LINE_BYTES == 0;
 }
 
+/* Behind those of its own isa, before narrower ones: of about equal ones the first is taken. */
+static void add(struct candidates *candidates, const struct kernel *kernel)
+{
+    unsigned at = candidates->count;
+    while (kernel->isa && at > 0 && strcmp(candidates->kernels[at - 1]->isa, kernel->isa) != 0)
+        at--;
+    memmove(candidates->kernels + at + 1, candidates->kernels + at,
+            (candidates->count - at) * sizeof *candidates->kernels);
+    candidates->kernels[at] = kernel;
+    candidates->count++;
+}
+
 bool candidates_find(struct candidates *candidates, const struct wish *wish,
                      const struct ground *ground)
 {
@@ -39,8 +52,8 @@ bool candidates_find(struct candidates *candidates, const struct wish *wish,
     for (const struct kernel *kernel = kernels; kernel->function; kernel++)
         if (kernel->operation == wish->operation && agrees(wish->isa, kernel->isa) &&
             agrees(wish->store, kernel->store) && agrees(wish->streams, kernel->streams) &&
-            suits(kernel, ground))
-            candidates->kernels[candidates->count++] = kernel;
+            !features_missing(kernel->features) && suits(kernel, ground))
+            add(candidates, kernel);
     return candidates->count > 0;
 }
 

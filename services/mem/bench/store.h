@@ -6,7 +6,7 @@
 #include "walk.h"
 #include "workload.h"
 
-enum { CANDIDATES_MAX = 8 };
+enum { CANDIDATES_MAX = 12 };
 
 struct candidates {
     const struct kernel *kernels[CANDIDATES_MAX];

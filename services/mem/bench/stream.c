@@ -33,6 +33,12 @@ static bool is_libc(const struct stream_kind *kind)
     return kind->store && !strcmp(kind->store, "libc");
 }
 
+/* A core may read memory faster by narrow loads than by wide ones (Zen 4), so they are tried. */
+static bool tries_isas(const struct stream_kind *kind)
+{
+    return kind->operation == OPERATION_READ;
+}
+
 /* NULL: best. */
 static const char *wish_for(const struct run *run, const char *param)
 {
@@ -66,7 +72,7 @@ static bool is_random(const struct run *run)
 void stream_resolve(struct run *run)
 {
     const struct stream_kind *kind = kind_of(run);
-    if (!is_libc(kind))
+    if (!is_libc(kind) && !tries_isas(kind))
         isa_resolve(run);
     const char *store = wish_of(run).store;
     if ((kind->operation == OPERATION_WRITE || kind->operation == OPERATION_COPY) &&
@@ -276,6 +282,7 @@ int stream_calibrate(struct thread *thread)
         set_unit(thread->run, &stream->ground, stream->ground.libc_bytes);
     if (is_libc(kind_of(thread->run)))
         return EXIT_OK;
+    run_set_choice(thread->run, "isa", stream->candidates.chosen->isa);
     run_set_choice(thread->run, "streams", stream->candidates.chosen->streams);
     if (!kind_of(thread->run)->store)
         run_set_choice(thread->run, "store", stream->candidates.chosen->store);

@@ -1,31 +1,41 @@
 #!/bin/bash
-# As the image of 2.x does: set up on a port of its own, then run.
+# As the image does: at the first start it sets InfluxDB up on a port of its own, with what the
+# environment says, and runs the scripts of its directory; then it runs InfluxDB.
 set -euo pipefail
 
-store=/var/lib/influxdb2
-export INFLUXDB_META_DIR=$store/meta INFLUXDB_DATA_DIR=$store/data INFLUXDB_DATA_WAL_DIR=$store/wal
-export INFLUXDB_REPORTING_DISABLED=true INFLUXDB_MONITOR_STORE_ENABLED=false
-export INFLUXDB_HTTP_AUTH_ENABLED=true INFLUXDB_HTTP_LOG_ENABLED=false
-export INFLUXDB_DATA_QUERY_LOG_ENABLED=false INFLUXDB_BIND_ADDRESS=127.0.0.1:8088
+[[ -x /usr/local/bin/influxd ]] || exec /start_1.sh
 
-ask() { # STATEMENT
-    influx -port 9999 -username admin -password "$(</run/secrets/influxdb_admin_password)" \
-        -execute "$1"
+export INFLUXD_BOLT_PATH=/var/lib/influxdb2/influxd.bolt
+export INFLUXD_SQLITE_PATH=/var/lib/influxdb2/influxd.sqlite
+export INFLUXD_ENGINE_PATH=/var/lib/influxdb2/engine
+export INFLUX_HOST=http://127.0.0.1:9999
+
+id_of() { # QUERY: of the first object that the answer names
+    [[ $(curl --fail --silent --header \
+        @<(printf 'Authorization: Token %s' "$(<"$DOCKER_INFLUXDB_INIT_ADMIN_TOKEN_FILE")") \
+        "$INFLUX_HOST/api/v2/$1") =~ \"id\":\ *\"([0-9a-f]+)\" ]] && echo "${BASH_REMATCH[1]}"
 }
 
 set_up() {
-    INFLUXDB_HTTP_BIND_ADDRESS=127.0.0.1:9999 influxd -config /dev/null &
-    until curl --fail --silent http://127.0.0.1:9999/ping; do sleep 0.1; done
-    ask "CREATE USER admin WITH PASSWORD '$(</run/secrets/influxdb_admin_password)' WITH ALL PRIVILEGES"
-    ask "CREATE DATABASE hostbench"
-    ask "CREATE RETENTION POLICY samples ON hostbench DURATION 30d REPLICATION 1"
-    ask "CREATE USER hostbench WITH PASSWORD '$(</run/secrets/influxdb_password)'"
-    ask "GRANT ALL ON hostbench TO hostbench"
-    ask "CREATE USER grafana WITH PASSWORD '$(</run/secrets/influxdb_read_password)'"
-    ask "GRANT READ ON hostbench TO grafana"
+    local script
+    INFLUXD_HTTP_BIND_ADDRESS=${INFLUX_HOST#*//} influxd &
+    until curl --fail --silent --output /dev/null "$INFLUX_HOST/ping"; do sleep 0.1; done
+    curl --fail --silent --show-error --output /dev/null --data-binary @- \
+        "$INFLUX_HOST/api/v2/setup" <<END
+{"username": "$DOCKER_INFLUXDB_INIT_USERNAME",
+ "password": "$(<"$DOCKER_INFLUXDB_INIT_PASSWORD_FILE")",
+ "token": "$(<"$DOCKER_INFLUXDB_INIT_ADMIN_TOKEN_FILE")",
+ "org": "$DOCKER_INFLUXDB_INIT_ORG", "bucket": "$DOCKER_INFLUXDB_INIT_BUCKET"}
+END
+    DOCKER_INFLUXDB_INIT_ORG_ID=$(id_of "orgs?org=$DOCKER_INFLUXDB_INIT_ORG")
+    DOCKER_INFLUXDB_INIT_BUCKET_ID=$(id_of "buckets?name=$DOCKER_INFLUXDB_INIT_BUCKET")
+    export DOCKER_INFLUXDB_INIT_ORG_ID DOCKER_INFLUXDB_INIT_BUCKET_ID
+    for script in /docker-entrypoint-initdb.d/*.sh; do
+        bash "$script"
+    done
     kill %1
     wait %1
 }
 
-[[ -e $INFLUXDB_META_DIR/meta.db ]] || set_up
-exec influxd -config /dev/null
+[[ -e $INFLUXD_BOLT_PATH ]] || set_up
+exec influxd

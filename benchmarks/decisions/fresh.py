@@ -1,0 +1,189 @@
+"""Fresh jobs for `hostbench compare` and `hostbench history`, with changes planted in the programs
+and the system themselves.
+
+usage: python -m benchmarks.decisions.fresh [--short] [--again] [--minutes N] [--beside TEXT]
+Twenty rounds of four jobs, half an hour on two CPUs; --short: four, six minutes. A round is a quiet
+job, two with a slower program, and a quiet one; the first rounds end with one under a quota. What
+was measured is kept job by job and counts when it is started again, unless --again; --minutes: no
+job begins after so many. --beside: what else runs on the host, kept with each job. The slower
+program does the loop of every register kernel again for 5 % of its iterations and does not count
+them, and it gets no huge pages, whatever is requested (prctl). A quota needs root.
+
+The jobs are put on two sides by python -m benchmarks.decisions.resampled.
+"""
+
+import argparse
+import contextlib
+import csv
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import file_of, host, maker
+from benchmarks.programs import ROOT, program
+from benchmarks.trust.experiment import QUIET, Plant, job, nothing, quota, rows
+
+ROUNDS, ROUNDS_SHORT = 20, 4
+# So many rounds have a quota: benchmarks.trust has forty more.
+QUOTA_ROUNDS = 4
+SUITE = """
+name: decisions
+idle: {policy: force, per: suite}
+repeats: {min_trials: 3, max_trials: 3, max_time_s: 30}
+cases:
+  - {workload: cpu.fma, params: {dtype: fp64, threads: 2, duration_s: 0.3}}
+  - {workload: cpu.add_sub, params: {dtype: int32, threads: 2, duration_s: 0.3}}
+  - {workload: cpu.int_mul, params: {threads: 2, duration_s: 0.3}}
+  - {workload: mem.copy, params: {threads: 2, duration_s: 0.2}}
+  - {workload: mem.read, params: {threads: 1, duration_s: 0.2}}
+  - {workload: mem.pointer_chase, params: {threads: 1, size_bytes: 67108864, duration_s: 0.2}}
+  - {workload: disk.rand_read, params: {queue_depth: 1, duration_s: 0.3}}
+  - {workload: disk.seq_read, params: {queue_depth: 8, duration_s: 0.3}}
+  - {workload: net.tcp_stream, params: {target: loopback, duration_s: 0.3}}
+  - {workload: net.tcp_rr, params: {target: loopback, duration_s: 0.3}}
+"""
+FIELDS = (
+    *("round", "plant", "time_unix_s", "beside", "exit_code", "took_s", "workload", "verdict"),
+    *("undisturbed", "delivered", "delivered_ratio", "condition", "share", "culprit"),
+)
+RAW = file_of("decisions/jobs", maker())
+SLOWER = "slower"
+EXTRA = 0.05
+# The loop of a kernel as a batch runs it, and what makes it slower.
+KERNELS = "services/cpu/bench/vector_kernel.c"
+LOOP = "\n    kernel->loop(iterations, state->accumulators, state->constants);\n"
+MORE = f"""
+    static _Thread_local _Alignas(REGISTER_BYTES) unsigned char more[ACCUMULATOR_BYTES];
+    uint64_t again = (uint64_t)({EXTRA} * (double)iterations);
+    if (again)
+        kernel->loop(again, more, state->constants);
+"""
+PR_SET_THP_DISABLE = 41
+
+
+def slower_programs(into: Path) -> Path:
+    """A directory of programs of which cpu-bench does more than it counts. Only the changed file is
+    compiled: what was built of the others comes along."""
+    built = program("cpu").parent
+    for name in ("harness", "services/cpu"):
+        shutil.copytree(ROOT / name, into / name)
+        shutil.copytree(built / name, into / "build/release" / name)
+    shutil.copytree(ROOT / "scripts", into / "scripts")
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy2(ROOT / name, into)
+    source = into / KERNELS
+    text = source.read_text()
+    assert text.count(LOOP) == 1, f"{KERNELS} has another loop"
+    source.write_text(text.replace(LOOP, LOOP + MORE))
+    make = ["make", "OPENBLAS=none", "build/release/cpu-bench"]
+    subprocess.run(make, cwd=into, check=True, stdout=sys.stderr)
+    for other in built.glob("*-bench"):
+        if not (into / "build/release" / other.name).exists():
+            (into / "build/release" / other.name).symlink_to(other)
+    return into / "build/release"
+
+
+@contextlib.contextmanager
+def slower(programs: Path) -> Iterator[Path | None]:
+    """Children run these programs, and get no huge pages."""
+    before = os.environ.get("HOSTBENCH_PROGRAMS")
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    os.environ["HOSTBENCH_PROGRAMS"] = str(programs)
+    if prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_THP_DISABLE)")
+    try:
+        yield None
+    finally:
+        prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0)
+        if before is None:
+            del os.environ["HOSTBENCH_PROGRAMS"]
+        else:
+            os.environ["HOSTBENCH_PROGRAMS"] = before
+
+
+def measured(suite: Path, plant: Plant) -> list[dict[str, Any]]:
+    """The rows of one job."""
+    began = {"plant": plant.name, "time_unix_s": round(time.time())}
+    with plant.begin() as members:
+        exit_code, took_s, cases = job(suite, members, documents=None)
+    began |= {"exit_code": exit_code, "took_s": round(took_s)}
+    found = [began | rows(case) for case in cases] or [began]
+    return [compact({name: row[name] for name in FIELDS if name in row}) for row in found]
+
+
+def compact(row: dict[str, Any]) -> dict[str, Any]:
+    """Figures with as many digits as they are worth."""
+    return {name: f"{v:.6g}" if isinstance(v, float) else v for name, v in row.items()}
+
+
+def jobs_of_rounds(programs: Path, rounds: int) -> Iterator[tuple[int, Plant]]:
+    """The jobs in their order: what was planted stands between quiet ones."""
+    quiet = Plant(QUIET, "quiet", "", nothing)
+    planted = Plant(SLOWER, "quiet", "", lambda: slower(programs))
+    limited = Plant("quota 60 %", "quota", "quota", lambda: quota(0.6))
+    for number in range(rounds):
+        for plant in (quiet, planted, planted, quiet):
+            yield number, plant
+        if number < QUOTA_ROUNDS:
+            yield number, limited
+
+
+def arguments_of(description: str | None) -> argparse.Namespace:
+    """Those of all scripts that measure for this folder."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--beside", default="", metavar="TEXT")
+    return parser.parse_args()
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """What is in a file of figures."""
+    with file.open() as lines:
+        return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def begin(file: Path, fields: tuple[str, ...], *, again: bool) -> list[dict[str, str]]:
+    """What was measured so far. A file that is not there gets its head."""
+    if again or not file.exists():
+        file.parent.mkdir(exist_ok=True, parents=True)
+        head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items() if value)
+        file.write_text(head + ",".join(fields) + "\n")
+    return rows_of(file)
+
+
+def main() -> None:
+    """Run what is left of the rounds."""
+    arguments = arguments_of(__doc__)
+    end_s = time.monotonic() + 60 * arguments.minutes
+    rounds = ROUNDS_SHORT if arguments.short else ROUNDS
+    done = len({row["time_unix_s"] for row in begin(RAW, FIELDS, again=arguments.again)})
+    with tempfile.TemporaryDirectory() as directory, RAW.open("a", newline="") as file:
+        suite = Path(directory) / "decisions.yaml"
+        suite.write_text(SUITE)
+        table = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        programs = Path(directory) / "slower"
+        left = list(jobs_of_rounds(programs / "build/release", rounds))[done:]
+        if left:
+            slower_programs(programs)
+        for number, plant in left:
+            if time.monotonic() > end_s:
+                print("more is left: start it again")
+                break
+            found = measured(suite, plant)
+            table.writerows({**row, "round": number, "beside": arguments.beside} for row in found)
+            file.flush()
+            code, took_s = found[0]["exit_code"], found[0]["took_s"]
+            print(f"round {number + 1} of {rounds}: {plant.name}, exit {code}, {took_s} s")
+
+
+if __name__ == "__main__":
+    main()

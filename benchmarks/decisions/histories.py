@@ -1,0 +1,158 @@
+"""How often is `hostbench history` right where neighbouring jobs hang together?
+
+usage: python -m benchmarks.decisions.histories [--short] [JOBS.csv …]
+Series of jobs in which nothing changed: simulated ones, each of whose values takes over so much of
+what the one before it was off by (AR(1)), and windows of the quiet jobs of benchmarks.trust and of
+benchmarks.decisions.fresh. Every change that is said is wrong. Then a shift of twice the least
+effect that such a series printed is planted by multiplication, ten jobs and more from either end:
+it has to be found within one job of its place, and alone. Prints the table of README, a minute on
+one CPU, and needs no quiet host. --short: a quarter of the series.
+"""
+
+import functools
+import math
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.decisions.resampled import Job, Tally, changed, recorded
+from benchmarks.trust.experiment import QUIET
+from hostbench.decisions.history import history
+from hostbench.model.decision import CaseFigure, FigureKind, History
+
+AUTOCORRELATIONS = (0.0, 0.2, 0.4, 0.6)
+LENGTHS = (8, 12, 20, 40, 90)
+SERIES, SHIFTS = 400, 100
+SPREAD = 0.01
+# Every twentieth value is off by so many times more.
+TAIL = 4
+LEADING = 50
+# A shift has so many jobs on each side at least.
+SIDE_LEAST = 10
+# Windows of real jobs begin so far apart, as a part of their length.
+STRIDE = 4
+CASE = "cpu.fma"
+
+
+def simulated(rng: random.Random, autocorrelation: float, count: int) -> list[Job]:
+    """Jobs of one case whose logarithms are AR(1) with heavy tails."""
+    log, found = 0.0, []
+    for number in range(LEADING + count):
+        step = rng.gauss(0, SPREAD) * (TAIL if rng.random() < 0.05 else 1)
+        log = autocorrelation * log + step
+        found.append(_job(number, math.exp(log)))
+    return found[LEADING:]
+
+
+def _job(number: int, value: float) -> Job:
+    figure = CaseFigure(
+        case=CASE,
+        title=CASE,
+        workload=CASE,
+        unit="1/s",
+        direction="higher",
+        undisturbed=value,
+        delivered=value,
+    )
+    return Job(
+        job=f"{number:06d}",
+        suite="simulated",
+        host="guest",
+        machine="guest",
+        is_guest=True,
+        created_unix_s=1.8e9 + 3600.0 * number,
+        digest=None,
+        versions={},
+        facts={},
+        cases={CASE: figure},
+    )
+
+
+def said(jobs: Sequence[Job], case: str = CASE, kind: FigureKind = FigureKind.DELIVERED) -> History:
+    """The history of a case."""
+    newest = next(job.cases[case] for job in reversed(jobs) if case in job.cases)
+    return history(jobs, newest, kind)
+
+
+def is_found(jobs: Sequence[Job], least: float, before: int, case: str, kind: FigureKind) -> bool:
+    """Whether a shift of twice `least` from so many jobs on is the only change that is said, within
+    a job."""
+    factor = {case: 1 / (1 + 2 * least)}
+    shifted = [*jobs[:before], *(changed(job, factor) for job in jobs[before:])]
+    found = said(shifted, case, kind)
+    place = [job.job for job in jobs].index
+    return len(found.changes) == 1 and abs(place(found.changes[0].job) - before) <= 1
+
+
+def of_simulated(part: int) -> Iterator[tuple[str, Tally]]:
+    """Nothing changed, and then something did."""
+    for autocorrelation in AUTOCORRELATIONS:
+        rng = random.Random(f"series {autocorrelation}")  # noqa: S311 - the same each time
+        for length in LENGTHS:
+            tally = Tally()
+            for _ in range(SERIES // part):
+                tally.count(bool(said(simulated(rng, autocorrelation, length)).changes))
+            yield f"nothing changed, autocorrelation {autocorrelation:g}, {length} jobs", tally
+    for autocorrelation in AUTOCORRELATIONS:
+        rng = random.Random(f"shift {autocorrelation}")  # noqa: S311 - the same each time
+        tally = Tally()
+        for _ in range(SHIFTS // part):
+            before, after = rng.randrange(SIDE_LEAST, 26), rng.randrange(SIDE_LEAST, 26)
+            least = said(simulated(rng, autocorrelation, before + after)).least_effect_ratio
+            assert least is not None
+            fresh = simulated(rng, autocorrelation, before + after)
+            tally.count(is_found(fresh, least, before, CASE, FigureKind.DELIVERED))
+        yield f"a shift within a job, autocorrelation {autocorrelation:g}", tally
+
+
+def figures_of(jobs: Sequence[Job]) -> Iterator[tuple[str, FigureKind, list[Job]]]:
+    """Every figure of real jobs that most of them have, with the jobs that do."""
+    for case in dict.fromkeys(name for job in jobs for name in job.cases):
+        for kind in FigureKind:
+            own = [job for job in jobs if case in job.cases and job.cases[case].value(kind)]
+            if len(own) > 0.8 * len(jobs):
+                yield case, kind, own
+
+
+def of_real(name: str, jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
+    """The same of windows of real jobs. What a shift is held against is printed of the jobs that it
+    is planted in."""
+    windows: dict[int, Tally] = {}
+    shifts = Tally()
+    most = 0.0
+    for case, kind, own in figures_of(jobs):
+        whole = said(own, case, kind)
+        most = max(most, whole.autocorrelation or 0.0)
+        for length in (*(one for one in LENGTHS if one < len(own)), len(own)):
+            size = length if length < len(own) else len(jobs)
+            for start in range(0, len(own) - length + 1, max(1, length // STRIDE)):
+                found = said(own[start : start + length], case, kind)
+                windows.setdefault(size, Tally()).count(bool(found.changes))
+        for start in range(0, len(own) - 2 * SIDE_LEAST + 1, SIDE_LEAST // 2):
+            window = own[start : start + 2 * SIDE_LEAST]
+            least = said(window, case, kind).least_effect_ratio
+            assert least is not None
+            shifts.count(is_found(window, least, SIDE_LEAST, case, kind))
+    for length, tally in sorted(windows.items()):
+        yield f"nothing changed, {name}, {length} jobs", tally
+    yield f"a shift within a job, {name} (autocorrelation up to {most:.2f})", shifts
+
+
+def main() -> None:
+    """Prints the table."""
+    part = 4 if "--short" in sys.argv else 1
+    files = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
+    rows = [functools.partial(of_simulated, part)]
+    for name, by_plant in recorded(files):
+        quiet = by_plant.get(QUIET, [])
+        if len(quiet) >= 2 * SIDE_LEAST:
+            rows.append(functools.partial(of_real, name, quiet))
+    print("| histories | say so | 95 % interval |\n| --- | --- | --- |")
+    for some in rows:
+        for name, tally in some():
+            print(f"| {name} | {tally} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,278 @@
+"""How often is `hostbench ab` right? Real tests of identical settings, and of settings that differ.
+
+usage: python -m benchmarks.decisions.settings [--short] [--again] [--minutes N] [--beside TEXT]
+       python -m benchmarks.decisions.settings --table
+Two hundred tests of identical settings, every other one beside a stress-ng that takes 30 % of a
+CPU, and twenty of each of some settings that do differ; two hours on two CPUs. --short: two of
+each, twelve minutes. Each test is kept and counts when it is started again, unless --again;
+--minutes: no test begins after so many. --beside: what else runs on the host. --table prints the
+table of README, and nothing is measured.
+
+The file has the blocks of each test, as the logarithm of B over A. So a change as large as the
+least effect that a test printed can be planted in the blocks of the tests that follow it, and they
+are judged by the same rule to stop.
+"""
+
+import csv
+import itertools
+import math
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.decisions.fresh import arguments_of, begin, compact, rows_of
+from benchmarks.decisions.resampled import CHANGED, Tally
+from benchmarks.figures import file_of, maker
+from benchmarks.trust.experiment import PLANTS, QUIET, Plant
+from hostbench.decisions.ab import BLOCKS_USUAL, BlockFigure, SettingJudge
+from hostbench.decisions.compare import usual_margin
+from hostbench.model.decision import FigureKind, SettingTest, Word
+from hostbench.run.ab import block_figure
+
+RAW = file_of("decisions/settings", maker())
+FIELDS = (
+    *("effect", "workload", "a", "b", "plant", "beside", "time_unix_s", "took_s", "blocks"),
+    *("repeated", "figure", "word", "ratio", "low", "high", "least_effect_ratio", "differences"),
+)
+TESTS, TESTS_SHORT = 20, 2
+NOTHING = ("X=1", "X=2")
+# Blocks between the beginnings of two tests that are put together from measured ones.
+STRIDE = 4
+SHORTLY = ("duration_s=0.1", "warmup_s=0.02")
+LOADED = next(plant for plant in PLANTS if plant.name == "hog 30 %")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two settings of a workload: values of a parameter, or of a variable that nothing reads."""
+
+    workload: str
+    params: tuple[str, ...]
+    a: str = NOTHING[0]
+    b: str = NOTHING[1]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the settings should matter."""
+        return (self.a, self.b) != NOTHING
+
+    def command(self) -> list[str]:
+        """As a user would write it."""
+        found = [sys.executable, "-m", "hostbench", "ab", "--json", "--idle-policy=force"]
+        found += ["--wait=600", "--workload", self.workload]
+        found += [word for one in self.params for word in ("--param", one)]
+        kind = "" if self.differs else "-env"
+        return [*found, f"--a{kind}", self.a, f"--b{kind}", self.b]
+
+
+IDENTICAL = (
+    Compared("cpu.fma", ("threads=1", *SHORTLY)),
+    Compared("mem.copy", ("threads=1", "size_bytes=134217728", *SHORTLY)),
+    Compared("disk.rand_read", ("queue_depth=1", "file_bytes=268435456", *SHORTLY)),
+    Compared("net.tcp_stream", ("target=loopback", *SHORTLY)),
+    Compared("net.tcp_rr", ("target=loopback", *SHORTLY)),
+)
+DIFFERENT = (
+    Compared("mem.read", IDENTICAL[1].params, "pages=4k", "pages=huge"),
+    Compared("disk.rand_read", IDENTICAL[2].params[1:], "queue_depth=4", "queue_depth=1"),
+    Compared("net.tcp_stream", IDENTICAL[3].params, "block_bytes=131072", "block_bytes=8192"),
+)
+
+
+def tests(count: int) -> Iterator[tuple[Compared, Plant]]:
+    """Those of a whole measurement: `count` of each."""
+    for _ in range(count):
+        for one, plant in itertools.product(IDENTICAL, (PLANTS[0], LOADED)):
+            yield one, plant
+        for one in DIFFERENT:
+            yield one, PLANTS[0]
+
+
+def differences(test: SettingTest, kind: FigureKind) -> list[float]:
+    """The figure of each block, B over A."""
+    found = []
+    for _, trials in itertools.groupby(test.trials, lambda trial: trial.block):
+        attempts = [list(some) for _, some in itertools.groupby(trials, lambda one: one.attempt)]
+        if (figure := block_figure(attempts, kind)) is not None:
+            found.append(figure.difference)
+    return found
+
+
+def measured(one: Compared, plant: Plant, beside: str) -> list[dict[str, Any]]:
+    """The rows of one test: of each of its figures."""
+    began_s = time.monotonic()
+    with plant.begin():
+        ended = subprocess.run(one.command(), capture_output=True, text=True, check=False)
+    if not ended.stdout:
+        raise SystemExit(f"{' '.join(one.command())}: {ended.stderr[-500:]}")
+    test = SettingTest.model_validate_json(ended.stdout)
+    shared = {
+        "effect": one.differs,
+        "workload": one.workload,
+        "a": one.a,
+        "b": one.b,
+        "plant": plant.name,
+        "beside": beside,
+        "time_unix_s": round(test.created_unix_s),
+        "took_s": round(time.monotonic() - began_s, 1),
+        "blocks": test.blocks,
+        "repeated": test.repeated,
+    }
+    found = [
+        shared
+        | {"figure": kind.value}
+        | compact(figure.model_dump(include={"word", "ratio", "low", "high", "least_effect_ratio"}))
+        | {"differences": " ".join(f"{one:.4g}" for one in differences(test, kind))}
+        for kind, figure in test.figures.items()
+    ]
+    return found or [shared]
+
+
+# ---- the table ----
+
+Row = dict[str, str]
+
+
+def by_test(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of each test."""
+    keys = ("time_unix_s", "workload", "plant")
+    return [list(some) for _, some in itertools.groupby(rows, lambda row: [row[k] for k in keys])]
+
+
+def condition(row: Row) -> str:
+    """What went on beside the test."""
+    said = [word for word in (row["plant"].replace(QUIET, ""), row["beside"]) if word]
+    return " and ".join(said) or "quiet"
+
+
+def wrong(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
+    """Identical settings: each test that says better or worse of any figure is wrong. Where all
+    trials were disturbed there is no figure to say it of."""
+    tallies: dict[str, Tally] = {}
+    all_of_them, without = Tally(), Tally()
+    for rows in all_tests:
+        if rows[0]["effect"] == "True":
+            continue
+        without.count(not rows[0]["figure"])
+        if rows[0]["figure"]:
+            says = any(row["word"] in CHANGED for row in rows)
+            all_of_them.count(says)
+            name = f"{rows[0]['workload']}, {condition(rows[0])}"
+            tallies.setdefault(name, Tally()).count(says)
+    yield from ((f"identical settings, {name}", tally) for name, tally in tallies.items())
+    yield "identical settings, all of these", all_of_them
+    yield "identical settings, no figure", without
+
+
+def right(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
+    """Settings that differ: the test has to say so, and in one direction."""
+    tallies: dict[str, Tally] = {}
+    for rows in all_tests:
+        if rows[0]["effect"] == "True" and rows[0]["figure"]:
+            own = next((row for row in rows if row["figure"] == FigureKind.DELIVERED), rows[0])
+            name = f"{own['workload']}, {own['a']} beside {own['b']}, {condition(own)}"
+            tallies.setdefault(name, Tally()).count(own["word"] in CHANGED)
+    yield from tallies.items()
+
+
+def streams_of(all_tests: Sequence[list[Row]]) -> dict[tuple[str, str, str], list[Row]]:
+    """The tests of identical settings by workload, figure, and what went on beside them."""
+    streams: dict[tuple[str, str, str], list[Row]] = {}
+    for row in itertools.chain.from_iterable(all_tests):
+        if row["effect"] == "False" and row["differences"]:
+            key = row["workload"], row["figure"], condition(row)
+            streams.setdefault(key, []).append(row)
+    return streams
+
+
+def blocks_of(rows: Sequence[Row]) -> list[float]:
+    """Their blocks, one test after the other."""
+    return [float(one) for row in rows for one in row["differences"].split()]
+
+
+def resampled(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
+    """Tests that begin at every so many of the measured blocks and end by the rule to stop: each
+    that says better or worse is wrong."""
+    tally = Tally()
+    for (workload, *_), rows in streams_of(all_tests).items():
+        blocks = blocks_of(rows)
+        for start in range(0, len(blocks), STRIDE):
+            word = _judged(workload, blocks[start:], 0.0)
+            if word is not None:
+                tally.count(word in CHANGED)
+    yield f"identical settings, from every {STRIDE}th measured block on", tally
+
+
+def least_effects(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
+    """A change as large as the least effect that a test printed, planted in the blocks measured
+    after it."""
+    for (workload, kind, where), rows in streams_of(all_tests).items():
+        tally, sizes = Tally(), []
+        for at, row in enumerate(rows):
+            if not row["least_effect_ratio"]:
+                continue
+            least = float(row["least_effect_ratio"])
+            later = blocks_of(rows[at + 1 :])
+            for sign in (1, -1):
+                word = _judged(workload, later, sign * math.log1p(least))
+                if word is not None:
+                    sizes.append(least)
+                    tally.count(word is (Word.BETTER if sign > 0 else Word.WORSE))
+        if tally.of:
+            size = f"{100 * statistics.median(sizes):.1f} %"
+            yield f"the least effect printed, {workload} {kind}, {where} ({size})", tally
+
+
+def _judged(workload: str, blocks: Sequence[float], shift: float) -> Word | None:
+    """What a test would have said of these blocks, B changed by so much; None: it would have gone
+    on beyond them."""
+    margin = usual_margin(workload.partition(".")[0])
+    judge = SettingJudge("higher", margin, BLOCKS_USUAL)
+    for one in blocks:
+        figure = BlockFigure((0.0, 0.0), (one + shift, one + shift))
+        if judge.take({FigureKind.DELIVERED: figure}):
+            return judge.figures()[FigureKind.DELIVERED].word
+    return None
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    """The table of README."""
+    all_tests = by_test(rows)
+    print("| tests | say so | 95 % interval |\n| --- | --- | --- |")
+    for some in (wrong, resampled, right, least_effects):
+        for name, tally in some(all_tests):
+            print(f"| {name} | {tally} |", flush=True)
+
+
+def main() -> None:
+    """Run what is left of the tests."""
+    if "--table" in sys.argv:
+        print_table(rows_of(RAW))
+        return
+    arguments = arguments_of(__doc__)
+    end_s = time.monotonic() + 60 * arguments.minutes
+    done = len(by_test(begin(RAW, FIELDS, again=arguments.again)))
+    left = list(tests(TESTS_SHORT if arguments.short else TESTS))[done:]
+    with RAW.open("a", newline="") as file:
+        table = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        for number, (one, plant) in enumerate(left, start=done + 1):
+            if time.monotonic() > end_s:
+                print("more is left: start it again")
+                break
+            found = measured(one, plant, arguments.beside)
+            table.writerows(found)
+            file.flush()
+            words = ", ".join(f"{row['figure']} {row['word']}" for row in found if "word" in row)
+            took_s, blocks = found[0]["took_s"], found[0]["blocks"]
+            print(
+                f"test {number} of {done + len(left)}: {one.workload}, {plant.name}, "
+                f"{blocks} blocks, {took_s} s: {words or 'no figure'}"
+            )
+
+
+if __name__ == "__main__":
+    main()

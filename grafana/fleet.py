@@ -1,0 +1,276 @@
+"""Fleet: hosts by headline cases: what changed, and what is not as hosts of the model are."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
+from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models import dashboard as models
+
+from grafana.charts import NAME, history
+from grafana.influxql import CHANGED, DECIDED, TABLE, Query, decided, equals, series
+from grafana.looks import (
+    BETTER_COLOUR,
+    MOMENT,
+    PLAIN,
+    RATIO,
+    SHARE,
+    WORSE_COLOUR,
+    api_variable,
+    board,
+    nothing_there,
+    organised,
+    prop,
+    result_variables,
+    side_legend,
+    thresholds,
+    transformation,
+)
+from grafana.overview import tile
+from grafana.tables import (
+    ANY_UNIT,
+    REPORT_LINK,
+    coloured_text,
+    filtered,
+    number,
+    plain_table,
+    sorted_by,
+    width,
+)
+from hostbench.model.baseline import HostWord
+from hostbench.model.decision import Word
+
+# Where a word is wrong as rarely as is known; all others stand without a colour.
+SURE: Mapping[StrEnum, str] = {
+    Word.WORSE: WORSE_COLOUR,
+    Word.BETTER: BETTER_COLOUR,
+    HostWord.LOW: WORSE_COLOUR,
+}
+JOB = [prop("links", [REPORT_LINK]), width(240)]
+CHANGE_COLUMNS = {
+    "Time": "from",
+    "host": "host",
+    "title": "case",
+    "word": "word",
+    "ratio": "after / before",
+    "low": "at least",
+    "high": "at most",
+    "job": "first job after it",
+    "text": "what changed there",
+}
+FIGURE_COLUMNS = {
+    "host": "host",
+    "title": "case",
+    "value": "figure",
+    "unit": "unit",
+    "change": "change",
+    "ratio": "after / before",
+    "since_ms": "since",
+    "least_effect": "would be seen",
+    "jobs": "jobs",
+    "baseline": "beside others",
+    "expected": "expected",
+    "usual": "usual",
+    "of_usual": "of usual",
+    "hosts": "hosts",
+    "Time": "when",
+    "job": "job",
+}
+FIGURES = ", ".join(f'"{name}"' for name in FIGURE_COLUMNS if name not in ("host", "jobs", "Time"))
+NOTHING = "Nothing was decided in the chosen time."
+
+
+def fleet() -> dashboard.Dashboard:
+    """The board."""
+    found = board(
+        "hostbench-fleet",
+        "hostbench: fleet",
+        "Hosts by headline cases: whether each changed, and whether it does what hosts of its "
+        "model do. Colours only where it is sure.",
+        "now-90d",
+    )
+    for variable in result_variables():
+        found = found.with_variable(variable)
+    return (
+        found.with_variable(api_variable())
+        .with_panel(_hosts())
+        .with_panel(_hosts_with("change", Word.WORSE, "is worse than before"))
+        .with_panel(_hosts_with("change", Word.BETTER, "is better than before"))
+        .with_panel(_hosts_with("baseline", HostWord.LOW, "is below those of other hosts"))
+        .with_panel(_hosts_with("baseline", HostWord.SUSPECT, "should be measured again"))
+        .with_panel(
+            _matrix(
+                "Did it change?",
+                "Each host's newest job beside its jobs before it, 60 at most. worse, better: it "
+                "changed, and what is said of all cases of a job together is wrong in at most 5 of "
+                "100 jobs. same: no change was found. undecided: there are too few jobs yet.",
+                "change",
+            )
+        )
+        .with_panel(
+            _matrix(
+                "Does it do what hosts of its model do?",
+                "Each host's newest job beside the baseline of its model. low: at most 1 of 100 "
+                "sound hosts shows one such figure. suspect: up to 1 of 20 does, so measure again. "
+                "no reference: the orchestrator has no baseline of five hosts.",
+                "baseline",
+            )
+        )
+        .with_panel(_changes())
+        .with_panel(_figures())
+        .with_panel(_of_usual())
+    )
+
+
+def _hosts() -> stat.Panel:
+    text = f'SELECT count("jobs") FROM (SELECT last("jobs") AS "jobs" {DECIDED} GROUP BY "host")'
+    panel = tile("Hosts", "Hosts of which a job was decided in the chosen time.", 4)
+    return panel.with_target(series(text, "hosts"))
+
+
+def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
+    newest = decided(f'"{field}"')
+    of_host = f'SELECT count("jobs") AS "cases" FROM ({newest}) WHERE {equals(field, word)}'
+    found = (
+        tile(
+            f"Hosts with a {word} figure",
+            f"Hosts of which a newest headline figure {what}: the tables below say which.",
+            5,
+        )
+        .no_value("none")
+        .color_mode(common.BigValueColorMode.VALUE)
+        .with_target(series(f'SELECT count("cases") FROM ({of_host} GROUP BY "host")', word))
+    )
+    return found.thresholds(thresholds(((None, SURE.get(word, "text")),)))
+
+
+def _words() -> list[models.ValueMapping]:
+    """A colour for what is sure; every word stays."""
+    return [
+        models.ValueMap(
+            {
+                word.value: models.ValueMappingResult(text=word.value, color=shade, index=index)
+                for index, (word, shade) in enumerate(SURE.items())
+            }
+        ),
+        nothing_there(),
+    ]
+
+
+def _word_cell() -> list[models.DynamicConfigValue]:
+    return [
+        *filtered(),
+        prop("mappings", _words()),
+        prop("thresholds", thresholds(((None, "transparent"),)).build()),
+        prop(
+            "custom.cellOptions",
+            common.TableColoredBackgroundCellOptions(common.TableCellBackgroundDisplayMode.BASIC),
+        ),
+        prop("custom.align", "center"),
+        width(110),
+    ]
+
+
+def _matrix(title: str, description: str, field: str) -> table.Panel:
+    """A row a host, a column a case."""
+    return (
+        plain_table()
+        .title(title)
+        .description(description)
+        .height(9)
+        .no_value(NOTHING)
+        .filterable(True)
+        .align(common.FieldTextAlignment.CENTER)
+        .mappings(_words())
+        .thresholds(thresholds(((None, "transparent"),)))
+        .cell_options(
+            common.TableColoredBackgroundCellOptions(common.TableCellBackgroundDisplayMode.BASIC)
+        )
+        .with_target(Query(decided(f'"title", "{field}"'), form=TABLE))
+        .with_transformation(transformation("sortBy", fields={}, sort=[{"field": "title"}]))
+        .with_transformation(
+            transformation(
+                "groupingToMatrix", rowField="host", columnField="title", valueField=field
+            )
+        )
+        .override_by_name(
+            "host\\title",
+            [prop("displayName", "host"), *coloured_text(PLAIN), prop("custom.align", "left")],
+        )
+    )
+
+
+def _changes() -> table.Panel:
+    fields = ", ".join(f'"{name}"' for name in CHANGE_COLUMNS if name not in ("Time", "host"))
+    panel = (
+        plain_table()
+        .title("Changes")
+        .description(
+            "Where figures of a host changed, as its jobs until now say: the first job after each "
+            "change, a job more or less; the interval that holds the ratio; and the facts of the "
+            "host and of hostbench that changed there. Empty: no change was found."
+        )
+        .height(9)
+        .with_target(Query(f'SELECT {fields} {CHANGED} GROUP BY "host"', form=TABLE))
+        .with_transformation(organised(CHANGE_COLUMNS))
+        .override_by_name("from", [prop("unit", MOMENT), width(150)])
+        .override_by_name("host", [*filtered(), width(110)])
+        .override_by_name("case", [*filtered(), prop("custom.minWidth", 190)])
+        .override_by_name("word", _word_cell())
+        .override_by_name("after / before", number(RATIO, 3, 115))
+        .override_by_name("at least", number(RATIO, 3))
+        .override_by_name("at most", number(RATIO, 3))
+        .override_by_name("first job after it", JOB)
+        .override_by_name(
+            "what changed there", [prop("custom.minWidth", 300), prop("custom.inspect", True)]
+        )
+    )
+    return sorted_by(panel, "from", descending=True)
+
+
+def _figures() -> table.Panel:
+    panel = (
+        plain_table()
+        .title("Newest headline figures")
+        .description(
+            "What the two tables of words rest on. After / before: at the newest change. Would be "
+            "seen: the least change that so many jobs would have shown. Expected: the least of a "
+            "sound host of this model, of times the most; usual: the median of its hosts."
+        )
+        .height(12)
+        .with_target(Query(decided(FIGURES), form=TABLE))
+        .with_transformation(organised(FIGURE_COLUMNS, ("case",)))
+        .override_by_name("host", [*filtered(), width(110)])
+        .override_by_name("case", [*filtered(), prop("custom.minWidth", 190)])
+        .override_by_name("figure", number(ANY_UNIT, 2, 85))
+        .override_by_name("unit", [width(100)])
+        .override_by_name("change", _word_cell())
+        .override_by_name("after / before", number(RATIO, 3, 115))
+        .override_by_name("since", [prop("unit", MOMENT), width(140)])
+        .override_by_name("would be seen", number(SHARE, 1, 115))
+        .override_by_name("jobs", number("none", 0, 60))
+        .override_by_name("beside others", _word_cell())
+        .override_by_name("expected", number(ANY_UNIT, 2, 85))
+        .override_by_name("usual", number(ANY_UNIT, 2, 85))
+        .override_by_name("of usual", number(SHARE, 1, 85))
+        .override_by_name("hosts", number("none", 0, 60))
+        .override_by_name("when", [prop("unit", MOMENT), width(140)])
+        .override_by_name("job", JOB)
+    )
+    return sorted_by(panel, "host", "case")
+
+
+def _of_usual() -> timeseries.Panel:
+    return (
+        history(
+            "Headline figures beside what is usual",
+            "Every headline figure over the median of the hosts of its model, of times the other "
+            "way round: below 100 % is slower. Empty: the orchestrator has no baseline.",
+            SHARE,
+            f'SELECT "of_usual" {DECIDED} GROUP BY "host", "workload", "label", "case"',
+            NAME,
+        )
+        .span(24)
+        .height(11)
+        .legend(side_legend("lastNotNull", "min"))
+    )
