@@ -92,14 +92,17 @@ def _not_a_baseline(error: ValidationError, content: bytes, path: Path) -> Usage
             f"{path} is cut short or damaged: its {len(content)} bytes are not one JSON document; "
             f"{REMEDY}"
         )
-    where = ".".join(str(part) for part in first["loc"])
-    if where == "schema":
+    by_place = {".".join(map(str, one["loc"])): one for one in error.errors(include_url=False)}
+    if (kind := by_place.get("kind")) is not None:
+        return UsageError(f"{path} is a {shown(kind['input'])} and not a {KIND!r}; {REMEDY}")
+    if (schema := by_place.get("schema")) is not None:
+        found = schema["input"]
+        newer = isinstance(found, int) and found > BASELINE_SCHEMA
         return UsageError(
-            f"{path} has schema {shown(first['input'])}, and this hostbench reads "
-            f"{BASELINE_SCHEMA}; read it with a newer hostbench, or {REMEDY}"
+            f"{path} has schema {shown(found)}, and this hostbench reads {BASELINE_SCHEMA}; "
+            f"{'read it with a newer hostbench, or ' if newer else ''}{REMEDY}"
         )
-    if where == "kind":
-        return UsageError(f"{path} is a {shown(first['input'])} and not a {KIND!r}; {REMEDY}")
+    where = ".".join(map(str, first["loc"])) or "the whole"
     return UsageError(f"{path} is not a baseline: {where}: {first['msg']}; {REMEDY}")
 
 

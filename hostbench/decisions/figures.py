@@ -9,7 +9,7 @@ from typing import Any
 
 from hostbench.base.units import exact_bytes, human
 from hostbench.model.decision import CaseFigure, JobFigures
-from hostbench.model.host import HostInventory
+from hostbench.model.host import Boot, HostInventory
 from hostbench.model.result import USABLE, Verdict
 
 # So much of a program's or a document's hash tells two apart.
@@ -32,6 +32,7 @@ def job_figures(document: Mapping[str, Any]) -> JobFigures:
         versions={one["subsystem"]: one["version"] for one in document["programs"]},
         facts=dict(_facts(document, host)),
         cases={case["case"]: _case_figure(case) for case in document["cases"]},
+        boot=Boot.model_validate(moment) if (moment := document.get("boot")) else None,
     )
 
 

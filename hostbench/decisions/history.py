@@ -57,7 +57,9 @@ def history_of(
             f"{', '.join(suites)}"
         )
     _one_host(taken, f"{case.title} was measured")
-    return history(_with_figures(taken, figures), case, kind)
+    found = history(_with_figures(taken, figures), case, kind)
+    refused = (f"1 job left out: {why}" for why in index.refused())
+    return found.model_copy(update={"left_out": (*found.left_out, *refused)})
 
 
 def headline_histories(
@@ -260,10 +262,17 @@ def _least_effect(quantile: float, error: float) -> float:
 
 
 def _clock_went_back(jobs: Sequence[JobFigures]) -> tuple[str, ...]:
-    """Jobs that were begun before the one that precedes them by its id."""
-    by_id = sorted(jobs, key=lambda job: job.job)
-    return tuple(
-        later.job
-        for earlier, later in itertools.pairwise(by_id)
+    """Jobs that were begun before the one that precedes them by its id, or within a boot."""
+    orders = [sorted(jobs, key=lambda job: job.job)]
+    boots: dict[str, list[tuple[float, JobFigures]]] = {}
+    for job in jobs:
+        if job.boot is not None:
+            boots.setdefault(job.boot.id, []).append((job.boot.since_s, job))
+    orders += [[job for _, job in sorted(one, key=lambda at: at[0])] for one in boots.values()]
+    found = {
+        later.job: None
+        for order in orders
+        for earlier, later in itertools.pairwise(order)
         if later.created_unix_s < earlier.created_unix_s
-    )
+    }
+    return tuple(found)

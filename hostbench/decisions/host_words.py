@@ -87,6 +87,8 @@ def check_sentences(check: HostCheck) -> Iterator[str]:
 
 def headline(check: HostCheck) -> str:
     """The host beside others in one sentence."""
+    if not check.figures:
+        return "no reference: the job has no clean or noisy figure; measure again."
     found = judged(check)
     if not found:
         return f"no reference: no baseline has enough other hosts of {check.key.words}."

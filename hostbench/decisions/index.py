@@ -16,16 +16,16 @@ from pydantic import ValidationError
 from hostbench.base.errors import UsageError, shown
 from hostbench.decisions.figures import job_figures
 from hostbench.model.decision import CaseFigure, JobFigures
-from hostbench.results.ids import job_ids
+from hostbench.results.ids import JOB_ID, job_ids
 from hostbench.results.sealed import checked_json, not_a_document
-from hostbench.results.store import DOCUMENT
+from hostbench.results.store import DOCUMENT, rebuild_remedy, resume_command
 
 INDEX = "figures.sqlite"
 # Of what the tables hold: another number, another index.
-LAYOUT = 1
+LAYOUT = 2
 BUSY_S = 10.0
 _TABLES = """
-CREATE TABLE jobs (job TEXT PRIMARY KEY, stamp TEXT, head TEXT, why TEXT);
+CREATE TABLE jobs (job TEXT PRIMARY KEY, stamp TEXT, head TEXT);
 CREATE TABLE figures ("case" TEXT, job TEXT, figure TEXT, PRIMARY KEY ("case", job)) WITHOUT ROWID;
 CREATE INDEX of_job ON figures (job);
 """
@@ -62,6 +62,19 @@ class FigureIndex:
         self.refresh(ids)
         return [self._job(one) for one in ids]
 
+    def refused(self) -> list[str]:
+        """Why documents of jobs cannot be trusted, a sentence part each."""
+        rows = self._connection.execute(
+            "SELECT job FROM jobs WHERE head IS NULL AND stamp != '' ORDER BY job"
+        )
+        found = []
+        for (job,) in rows:
+            try:
+                read_figures(self.root / job / DOCUMENT)
+            except UsageError as error:
+                found.append(error.message)
+        return found
+
     def of_case(self, case: str) -> dict[str, CaseFigure]:
         """The figures of one case by job, those of the oldest job first."""
         self.refresh()
@@ -83,11 +96,11 @@ class FigureIndex:
         return [CaseFigure.model_validate_json(figure) for (figure,) in rows]
 
     def _job(self, job: str) -> JobFigures:
-        row = self._connection.execute(
-            "SELECT head, why FROM jobs WHERE job = ?", (job,)
-        ).fetchone()
-        if row is None or row[0] is None:
-            raise UsageError(row[1] if row else f"there is no job {shown(job)}")
+        row = self._connection.execute("SELECT head FROM jobs WHERE job = ?", (job,)).fetchone()
+        if row is None:
+            raise UsageError(f"there is no job {shown(job)}")
+        if row[0] is None:
+            return read_figures(self.root / job / DOCUMENT)
         rows = self._connection.execute("SELECT figure FROM figures WHERE job = ?", (job,))
         cases = [CaseFigure.model_validate_json(figure) for (figure,) in rows]
         head = JobFigures.model_validate_json(row[0])
@@ -113,33 +126,28 @@ class FigureIndex:
         self._connection.execute("DELETE FROM figures WHERE job = ?", (job,))
 
     def _take(self, job: str, stamp: str, document: Path) -> None:
-        why, head = None, None
-        try:
+        head = None
+        with contextlib.suppress(UsageError):
             found = read_figures(document)
-        except UsageError as error:
-            why = error.message
-        else:
             head = found.model_copy(update={"cases": {}}).model_dump_json()
             self._connection.executemany(
                 "INSERT INTO figures VALUES (?, ?, ?)",
                 ((case.case, job, case.model_dump_json()) for case in found.cases.values()),
             )
-        self._connection.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", (job, stamp, head, why))
+        self._connection.execute("INSERT INTO jobs VALUES (?, ?, ?)", (job, stamp, head))
 
 
 def read_figures(document: Path) -> JobFigures:
     """The figures of a result document. Raises UsageError for a file that is none."""
     remedy = "give a result.json that hostbench wrote"
-    if document.name == DOCUMENT and document.parent.name:
-        remedy = (
-            f"build it again from its journal with: hostbench run --resume {document.parent.name}"
-        )
+    if document.name == DOCUMENT and JOB_ID.fullmatch(document.absolute().parent.name):
+        remedy = rebuild_remedy(document.absolute().parent)
     try:
         content = document.read_bytes()
     except FileNotFoundError:
         raise UsageError(
-            f"{document} is not there: the job has not ended; finish it with: hostbench run "
-            f"--resume {document.parent.name}"
+            f"{document} is not there: the job has not ended; finish it with: "
+            f"{resume_command(document.absolute().parent)}"
         ) from None
     except OSError as error:
         raise UsageError(f"cannot read {document}: {error.strerror}; {remedy}") from None

@@ -159,8 +159,9 @@ def _files(path: Path) -> list[JobFigures]:
                 "directory, or a result.json"
             )
         return found
-    if not path.exists():
-        raise UsageError(f"there is no {path}; give a result.json, or a directory of jobs")
+    if not path.is_file():
+        what = f"{path} is no file" if path.exists() else f"there is no {path}"
+        raise UsageError(f"{what}; give a result.json, or a directory of jobs")
     return [read_figures(path)]
 
 

@@ -136,6 +136,11 @@ def not_comparable_sentences(comparison: Comparison) -> Iterator[str]:
         named = ", ".join(titles[:VALUES_NAMED])
         more = f" and {len(titles) - VALUES_NAMED} others" if len(titles) > VALUES_NAMED else ""
         yield f"Not comparable: {reason} ({named}{more})."
+    if comparison.word is Word.NOT_COMPARABLE:
+        yield (
+            "Give jobs that have cases in common, clean or noisy ones; hostbench doctor says what "
+            "disturbs a host."
+        )
 
 
 def error_sentence(comparison: Comparison) -> str:

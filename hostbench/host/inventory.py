@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import socket
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from hostbench.host.gpu import gpus
 from hostbench.host.memory import memory
 from hostbench.host.network import network as host_network
 from hostbench.model.host import (
+    Boot,
     Cache,
     CgroupLimits,
     Cpu,
@@ -72,6 +74,14 @@ def inventory(
     )
 
 
+def boot(root: Path = Path("/")) -> Boot | None:
+    """Now, from the host's boot on; None: the kernel does not tell which boot it is."""
+    boot_id = read_text(root / "proc/sys/kernel/random/boot_id")
+    if boot_id is None:
+        return None
+    return Boot(id=_hash(boot_id), since_s=time.clock_gettime(time.CLOCK_BOOTTIME))
+
+
 def merged_inventory(seen: Sequence[HostInventory]) -> HostInventory:
     """What several services of one host say of it: the first, with the scratch directory, the
     network and the GPUs of the one that has any."""
@@ -86,7 +96,11 @@ def _machine(root: Path) -> str | None:
     machine_id = read_text(root / "etc/machine-id")
     if machine_id is None:
         return None
-    return hashlib.sha256(b"hostbench:" + machine_id.encode()).hexdigest()[:16]
+    return _hash(machine_id)
+
+
+def _hash(identity: str) -> str:
+    return hashlib.sha256(b"hostbench:" + identity.encode()).hexdigest()[:16]
 
 
 def _firmware(root: Path) -> str | None:

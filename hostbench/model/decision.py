@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from hostbench.model.events import ParamValue
+from hostbench.model.host import Boot
 from hostbench.model.result import StoredModel
 from hostbench.model.summary import Verdict
 from hostbench.model.table import Direction
@@ -139,6 +140,7 @@ class JobFigures(StoredModel):
 
     `host`: its name; `machine`: see HostInventory. `is_guest`: a hypervisor lies below. `versions`:
     of the program of each subsystem. `digest`: of the document it is from, None: it has none.
+    `boot`: when it was begun by the clock that nobody sets, None: unknown.
     """
 
     job: str
@@ -151,6 +153,7 @@ class JobFigures(StoredModel):
     versions: dict[str, str]
     facts: dict[str, str]
     cases: dict[str, CaseFigure]
+    boot: Boot | None = None
 
 
 class SettingSide(StoredModel):
@@ -260,7 +263,7 @@ class History(StoredModel):
     found if it parts the jobs into `least_effect_jobs` on each side; None: there are too few.
     `left_out`: why jobs are missing, as sentences. `autocorrelation`: that of neighbouring jobs
     around the means between the changes; None: there are too few jobs. `clock_went_back`: jobs that
-    by their ids follow one that was begun later; the order is that of the times.
+    by their ids or the host's boot follow one that was begun later; the order is that of the times.
     """
 
     case: str

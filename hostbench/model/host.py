@@ -326,6 +326,14 @@ class Gpus(HostModel):
         return next(by_uuid, None) or next(by_index, None)
 
 
+class Boot(HostModel):
+    """A moment by the clock that counts from the host's boot and that nobody can set, so that it
+    tells which of two jobs came first. `id` is a hash of the boot's."""
+
+    id: str
+    since_s: float
+
+
 class HostInventory(HostModel):
     """One host at the start of a job.
 

@@ -22,7 +22,7 @@ from hostbench.model.events import (
     StartEvent,
     WarningEvent,
 )
-from hostbench.model.host import HostInventory
+from hostbench.model.host import Boot, HostInventory
 from hostbench.model.limit import Limit
 from hostbench.model.old_params import old_meaning
 from hostbench.model.peer import PeerEndEvent, PeerStartEvent, TrialEvent
@@ -182,13 +182,15 @@ class SessionRecord(StoredModel):
     `kept` names the cases that an earlier session has finished, `continued` others whose trials
     count and that need more. `far_host` None: all of
     it is measured on one host. `workloads` and `params`: the metrics of each workload that occurs,
-    and what its parameters mean. An old journal has no `params` (old_params.py).
+    and what its parameters mean. An old journal has no `params` (old_params.py). `boot` is the same
+    moment as `time_unix_s`; None: unknown.
     """
 
     record: Literal["session"] = "session"
     schema_version: Literal[1] = Field(alias="schema", default=1)
     job: str
     time_unix_s: float
+    boot: Boot | None = None
     hostbench: str
     programs: tuple[ProgramVersion, ...]
     host: HostInventory
@@ -577,9 +579,9 @@ class CaseResult(TwoFigures):
 
 
 class ResultDocument(StoredModel):
-    """The record of one job; InfluxDB and every report can be rebuilt from it. `workloads` and
-    `params`: see SessionRecord. `digest`: see hostbench.results.sealed; None in documents of schema
-    1, and while one is made."""
+    """The record of one job; InfluxDB and every report can be rebuilt from it. `workloads`,
+    `params` and `boot`: see SessionRecord. `digest`: see hostbench.results.sealed; None in
+    documents of schema 1, and while one is made."""
 
     schema_version: Literal[1, 2] = Field(alias="schema", default=2)
     kind: Literal["hostbench.result"] = "hostbench.result"
@@ -593,6 +595,7 @@ class ResultDocument(StoredModel):
     cases: tuple[CaseResult, ...]
     far_host: FarHostRecord | None = None
     params: dict[str, tuple[ParamMeaning, ...]] = Field(default={})
+    boot: Boot | None = None
     digest: str | None = None
 
     @model_validator(mode="after")

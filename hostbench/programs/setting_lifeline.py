@@ -83,11 +83,15 @@ class Lifeline:
         if exit_code == 0:
             return None
         how = f"ended with exit code {exit_code}"
+        remedy = "; run it by hand until it succeeds" if for_parent else ""
         if exit_code is None:
             how = f"did not end within {self._timeout_s:g} s"
+            remedy = "; --command-timeout allows more" if for_parent else ""
+        elif exit_code < 0:
+            how = f"was killed by signal {-exit_code}"
         lines = kept.decode("utf-8", "replace").split("\n")
         output = " / ".join(line.strip() for line in lines if line.strip())[-SHOWN_CHARACTERS:]
-        return f"{title} {command!r} {how}; its output: {output or 'none'}"
+        return f"{title} {command!r} {how}; its output: {output or 'none'}{remedy}"
 
     def _exit_code(self, command: str, kept: bytearray, *, for_parent: bool) -> int | None:
         """Run a command to its end; None: its time was up. `kept` gets the end of its output.

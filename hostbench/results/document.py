@@ -13,6 +13,7 @@ from hostbench.judge.clock import with_clocks
 from hostbench.judge.figure import Measured, class_spreads
 from hostbench.judge.trial import primary_metric
 from hostbench.model.events import ParamValue, StartEvent
+from hostbench.model.host import Boot
 from hostbench.model.registry import subsystems
 from hostbench.model.result import (
     OWN_TOOL,
@@ -44,11 +45,12 @@ LEFT_TO_LIBC = frozenset({"isa", "streams"})
 
 @dataclass
 class Progress:
-    """What a journal says so far. Dictionaries are by case hash; `created_unix_s` is that of the
-    first session. `cut`: what is to be said of a journal whose last record was not whole."""
+    """What a journal says so far. Dictionaries are by case hash; `created_unix_s` and `boot` are of
+    the first session. `cut`: what is to be said of a journal whose last record was not whole."""
 
     session: SessionRecord
     created_unix_s: float
+    boot: Boot | None = None
     trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
     peer_trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
     idle: dict[str, IdleRecord] = field(default_factory=dict)
@@ -87,11 +89,12 @@ def replay(records: Iterable[Record]) -> Progress:
 def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
     """A resumption forgets every case that it neither keeps nor continues."""
     if before is None:
-        return Progress(session, session.time_unix_s)
+        return Progress(session, session.time_unix_s, session.boot)
     known = (*session.kept, *session.continued)
     return Progress(
         session=session,
         created_unix_s=before.created_unix_s,
+        boot=before.boot,
         trials={case: before.trials[case] for case in known},
         peer_trials={case: before.peer_trials.get(case, []) for case in known},
         idle={case: before.idle[case] for case in known if case in before.idle},
@@ -138,6 +141,7 @@ def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> Re
             (case_result(progress, case, everyone) for case in session.cases), session.host
         ),
         far_host=session.far_host,
+        boot=progress.boot,
     )
 
 

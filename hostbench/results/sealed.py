@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from hostbench.base.errors import UsageError, shown
 from hostbench.model.result import RESULT_SCHEMA, UNSEALED_SCHEMA, ResultDocument
 
-DIGEST = "digest"
+DIGEST, KIND = "digest", "hostbench.result"
 UNSEALED = (
     "The document has no digest, since an earlier hostbench wrote it: a change by hand would not "
     "be found."
@@ -51,13 +51,18 @@ def checked_json(content: bytes, source: str, remedy: str) -> dict[str, Any]:
             f"{source} is cut short or damaged: its {len(content)} bytes are not one JSON "
             f"document; {remedy}"
         ) from None
-    schema = raw.get("schema") if isinstance(raw, dict) else None
+    kind = raw.get("kind", KIND) if isinstance(raw, dict) else None
+    if kind != KIND:
+        what = "no JSON object" if kind is None else f"a {shown(kind)}"
+        raise UsageError(f"{source} is {what} and not a {KIND!r}; {remedy}")
+    schema = raw.get("schema")
     _check_schema(schema, source, remedy)
     if schema != UNSEALED_SCHEMA:
         found, expected = raw.pop(DIGEST, None), _digest(raw)
         if found != expected:
+            stated = "missing" if found is None else shown(found)
             raise UsageError(
-                f"{source} was changed after it was written: its digest is {shown(found)}, that of "
+                f"{source} was changed after it was written: its digest is {stated}, that of "
                 f"its content {shown(expected)}; {remedy}"
             )
         raw[DIGEST] = found

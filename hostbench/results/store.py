@@ -21,6 +21,7 @@ from hostbench.plan.estimate import Plan
 from hostbench.results.csv import case_table
 from hostbench.results.document import Progress, assemble, replay, summarise
 from hostbench.results.ids import job_ids, new_job_id
+from hostbench.results.index import results_directory
 from hostbench.results.journal import (
     cannot_write,
     cut_sentence,
@@ -42,6 +43,20 @@ SAMPLE_BYTES = 600
 PEER_TRIAL_BYTES = 160_000
 HEADER_BYTES = 200_000
 TAIL_BYTES = 4096
+
+
+def rebuild_remedy(directory: Path) -> str:
+    """How to have a job again whose document cannot be read."""
+    if not has_begun(directory / JOURNAL):
+        return "take the file that hostbench wrote, or measure again: no journal is beside it"
+    return f"build it again from its journal with: {resume_command(directory)}"
+
+
+def resume_command(directory: Path) -> str:
+    """What goes on with a job, wherever it is kept."""
+    elsewhere = directory.absolute().parent != results_directory(None).absolute()
+    where = f" --results {directory.parent}" if elsewhere else ""
+    return f"hostbench run --resume {directory.name}{where}"
 
 
 class JobDirectory:
@@ -80,7 +95,7 @@ class JobDirectory:
         return stored or sealed(assemble(self.progress(), self.state_unless_ended()))
 
     def _stored(self) -> ResultDocument | None:
-        rebuild = f"build it again from its journal with: hostbench run --resume {self.id}"
+        rebuild = rebuild_remedy(self.path)
         try:
             content = self.document.read_bytes()
         except FileNotFoundError:

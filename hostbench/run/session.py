@@ -10,6 +10,7 @@ from hostbench.base.errors import HostbenchError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.host.idle import HostWatch
+from hostbench.host.inventory import boot
 from hostbench.model.host import HostInventory
 from hostbench.model.job_events import EstimateEvent, PlanEvent, Sink
 from hostbench.model.registry import find_subsystem
@@ -82,6 +83,7 @@ class Setup:
         return SessionRecord(
             job=job,
             time_unix_s=time.time(),
+            boot=boot(),
             hostbench=hostbench.__version__,
             programs=self.programs,
             host=self.host,

@@ -8,6 +8,7 @@ import pytest
 
 from hostbench.base.exitcode import ExitCode
 from hostbench.model.decision import Comparison
+from hostbench.model.result import Verdict
 from hostbench.results.ids import job_ids
 from tests.each import each
 from tests.faults.command import Command, Ended
@@ -57,7 +58,7 @@ def test_what_is_undecided_and_what_is_required(command: Command, tmp_path: Path
     undecided = few.run("compare", "latest-1", "latest")
     assert undecided.code == ExitCode.UNDECIDED
     said = " ".join(undecided.output.split())
-    assert "measure until there are 4 jobs on each side, or 6 earlier jobs of the host" in said
+    assert "measure until there are 4 jobs on each side, or 6 earlier jobs" in said
     assert few.run("compare", "latest-1", "latest", "--require", "not-worse").code == ExitCode.OK
     complete = command.run("compare", BEFORE, AGAIN, "--require", "complete")
     assert complete.code == ExitCode.NOT_COMPARABLE
@@ -107,10 +108,16 @@ def test_files_of_another_directory(command: Command, tmp_path: Path) -> None:
         (("latest",), "Missing argument 'B'"),
         (("latest-1", "latest", "--output", "."), "is a directory"),
         (("latest-1", "latest", "--require", "all"), "not-worse"),
+        (("/dev/null", "latest"), "/dev/null is no file; give a result.json, or a directory"),
+        (("{baseline}", "latest"), "is a 'hostbench.baseline' and not a 'hostbench.result'; give"),
     ],
 )
-def test_bad_input_is_one_line(command: Command, arguments: tuple[str, ...], why: str) -> None:
-    ended = command.run("compare", *arguments)
+def test_bad_input_is_one_line(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...], why: str
+) -> None:
+    baseline = tmp_path / "baseline.json"
+    baseline.write_text('{"kind": "hostbench.baseline", "schema": 1}')
+    ended = command.run("compare", *(one.format(baseline=baseline) for one in arguments))
     assert (ended.code, ended.output) == (ExitCode.USAGE, "")
     assert len(ended.errors.splitlines()) == 1
     assert why in ended.errors
@@ -125,6 +132,35 @@ def test_an_edited_document_is_refused(command: Command, tmp_path: Path) -> None
     ended = edited.run("compare", "latest-1", "latest")
     assert ended.code == ExitCode.USAGE
     assert "was changed after it was written" in ended.last_line
+    assert len(ended.errors.splitlines()) == 1
+    for number in range(2, 9):
+        stored_job(edited.results, number)
+    history = edited.run("history", "cpu.clock", "--json").document
+    assert len(history["points"]) == 8
+    (why,) = history["left_out"]
+    assert why.startswith(f"1 job left out: {job.document} was changed")
+
+
+def test_where_nothing_can_be_compared_the_remedy_is_named(
+    command: Command, tmp_path: Path
+) -> None:
+    disturbed = Command(tmp_path)
+    job = stored_job(disturbed.results, 0)
+    without = {"verdict": Verdict.DISTURBED, "delivered_ratio": None}
+    document = job.load()
+    job.store(
+        document.model_copy(
+            update={
+                "digest": None,
+                "cases": tuple(case.model_copy(update=without) for case in document.cases),
+            }
+        )
+    )
+    ended = command.run("compare", "latest", str(disturbed.results))
+    assert ended.code == ExitCode.NOT_COMPARABLE
+    said = " ".join(ended.output.split())
+    assert "no job of side B has a figure of it" in said
+    assert "Give jobs that have cases in common, clean or noisy ones; hostbench doctor" in said
 
 
 def test_a_page_and_markdown(command: Command, tmp_path: Path) -> None:

@@ -165,8 +165,16 @@ def test_a_command_that_fails(command: Command, log: Log) -> None:
     assert (ended.code, ended.output) == (ExitCode.CASE_FAILED, "")
     assert (
         "hostbench: the command of side B 'echo no such device >&2; exit 5' ended with exit code "
-        "5; its output: no such device; 0 blocks measured until then" in ended.last_line
+        "5; its output: no such device; run it by hand until it succeeds; 0 blocks measured until "
+        "then" in ended.last_line
     )
+    assert log.words()[-1] == "restored"
+
+
+def test_a_command_that_is_killed(command: Command, log: Log) -> None:
+    ended = command.run(*MOMENT, *log.options(b="kill -9 $$"))
+    assert ended.code == ExitCode.CASE_FAILED
+    assert "side B 'kill -9 $$' was killed by signal 9; its output: none" in ended.last_line
     assert log.words()[-1] == "restored"
 
 
@@ -176,7 +184,10 @@ def test_a_command_that_hangs(command: Command, log: Log) -> None:
     ended = command.run(*MOMENT, *log.options(a=hangs), "--command-timeout", "0.5")
     assert time.monotonic() - began_s < 30
     assert ended.code == ExitCode.CASE_FAILED
-    assert "did not end within 0.5 s; its output: none" in ended.last_line
+    assert (
+        "did not end within 0.5 s; its output: none; --command-timeout allows more"
+        in ended.last_line
+    )
     assert log.words()[-1] == "restored"
     assert command.is_gone_soon()
 

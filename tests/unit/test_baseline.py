@@ -171,7 +171,9 @@ def written(path: Path, **changes: object) -> Path:
     ("changes", "words"),
     [
         ({"schema": 2}, "has schema 2, and this hostbench reads 1; read it with a newer hostbench"),
+        ({"schema": 0}, "has schema 0, and this hostbench reads 1; make it again with"),
         ({"kind": "hostbench.result"}, "is a 'hostbench.result' and not a 'hostbench.baseline'"),
+        ({"kind": "hostbench.result", "schema": 2}, "is a 'hostbench.result' and not"),
         ({"hosts": {}}, "is not a baseline: hosts"),
         ({"extra": 1}, "is not a baseline: extra"),
     ],
@@ -180,6 +182,18 @@ def test_files_that_are_no_baseline(tmp_path: Path, changes: dict[str, object], 
     with pytest.raises(UsageError) as error:
         read_baseline(written(tmp_path / "one.json", **changes))
     assert words in error.value.message and "\n" not in error.value.message
+
+
+def test_a_file_that_is_no_object(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text("[]")
+    with pytest.raises(UsageError, match="is not a baseline: the whole: Input should be"):
+        read_baseline(tmp_path / "one.json")
+
+
+def test_a_job_without_a_figure_is_not_checked(tmp_path: Path) -> None:
+    job = measured_job(of_host(50)).model_copy(update={"figures": {}})
+    (answer, *_) = check_sentences(check_host([job], baseline_of()))
+    assert answer == "no reference: the job has no clean or noisy figure; measure again."
 
 
 def test_a_file_that_is_cut(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hostbench.decisions.history_words import change_sentence, history_headline,
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.sets import JobFilter
 from hostbench.model.decision import FigureKind, History, JobFigures, Word
+from hostbench.model.host import Boot
 from hostbench.results.store import DOCUMENT
 from tests.each import each
 from tests.unit.decided import Hosts, case
@@ -182,6 +183,19 @@ def test_a_clock_that_went_backwards_is_named() -> None:
     assert one.clock_went_back == (jobs[6].job,)
     assert [point.job for point in one.points].index(jobs[6].job) == 2
     assert any("was set back before" in sentence for sentence in history_remarks(one))
+
+
+def test_within_a_boot_a_clock_that_went_backwards_is_known() -> None:
+    """Ids are made of the same wall clock: they follow its times."""
+    jobs = hosts(10).jobs(10)
+    measured_in_turn = [0, 1, 2, 7, 8, 9, 3, 4, 5, 6]
+    boots = [
+        jobs[number].model_copy(update={"boot": Boot(id="one", since_s=60.0 * place)})
+        for place, number in enumerate(measured_in_turn)
+    ]
+    assert found(boots).clock_went_back == (jobs[3].job,)
+    apart = [job.model_copy(update={"boot": Boot(id=job.job, since_s=5.0)}) for job in boots]
+    assert found(apart).clock_went_back == ()
 
 
 CASES = [case("mem.triad 64 MiB", 1.0), case("mem.triad 1 GiB", 1.0), case("cpu.fma fp64 avx2", 1)]

@@ -87,8 +87,12 @@ def test_a_document_that_was_edited_is_refused(tmp_path: Path, path: str, value:
     message = caught.value.message
     assert message.startswith(f"{job.document} was changed after it was written: its digest is ")
     assert message.endswith(
-        f"; build it again from its journal with: hostbench run --resume {job.id}"
+        "; build it again from its journal with: hostbench run --resume "
+        f"{job.id} --results {job.path.parent}"
     )
+    job.journal.unlink()
+    with pytest.raises(UsageError, match="take the file that hostbench wrote, or measure again"):
+        job.load()
     assert "\n" not in message and len(message) < 600
 
 
@@ -97,7 +101,7 @@ def test_a_document_without_its_digest_is_refused(tmp_path: Path) -> None:
     raw = json.loads(job.document.read_text())
     del raw["digest"]
     job.document.write_text(json.dumps(raw))
-    with pytest.raises(UsageError, match="its digest is None"):
+    with pytest.raises(UsageError, match="its digest is missing"):
         job.load()
 
 
