@@ -265,9 +265,9 @@ def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
                     for one in case.changes.values()
                 )
             )
-        for case, tally in worse.items():
-            what = "5 % more work" if case.startswith("cpu.") else "no huge pages"
-            yield f"{case}, {what}: worse, {n} jobs a side", tally
+        for name, tally in worse.items():
+            what = "5 % more work" if name.startswith("cpu.") else "no huge pages"
+            yield f"{name}, {what}: worse, {n} jobs a side", tally
         if own:
             yield f"disk or network is said to have changed, {n} jobs a side", others
 
