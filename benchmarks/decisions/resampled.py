@@ -32,7 +32,7 @@ KERNELS = ("cpu.fma", "cpu.add_sub")
 PLANTED = ("cpu.", "mem.", "disk.seq_read")
 # Jobs on a side.
 SIDES = (4, 6, 8)
-EARLIER = (6, 12)
+EARLIER = (12,)
 EVENINGS_APART_S = 3600.0
 Job = JobFigures
 Pair = tuple[Sequence[Job], Sequence[Job]]

@@ -81,7 +81,7 @@ def compare(
 ) -> None:
     """Say whether figures of one set of jobs differ from those of another.
 
-    With four jobs a side, or six earlier ones of the host, it decides; else it says how many more
+    With four jobs a side, or twelve earlier ones of the host, it decides; else it says how many more
     it takes.
     """
     from hostbench.decisions.compare import compare as compare_jobs

@@ -58,7 +58,7 @@ def test_what_is_undecided_and_what_is_required(command: Command, tmp_path: Path
     undecided = few.run("compare", "latest-1", "latest")
     assert undecided.code == ExitCode.UNDECIDED
     said = " ".join(undecided.output.split())
-    assert "measure until there are 4 jobs on each side, or 6 earlier jobs" in said
+    assert "measure until there are 4 jobs on each side, or 12 earlier jobs" in said
     assert few.run("compare", "latest-1", "latest", "--require", "not-worse").code == ExitCode.OK
     complete = command.run("compare", BEFORE, AGAIN, "--require", "complete")
     assert complete.code == ExitCode.NOT_COMPARABLE

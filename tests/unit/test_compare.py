@@ -124,17 +124,17 @@ def test_one_against_one_needs_the_spread_between_jobs() -> None:
     alone = compared(a, b)
     assert set(words(alone).values()) == {Word.UNDECIDED}
     assert all(one.more == 3 for of in alone.cases for one in of.changes.values())
-    said = words(compared(a, b, earlier=hosts.jobs(6)))
+    said = words(compared(a, b, earlier=hosts.jobs(12)))
     assert said[hosts.cases[0]] is Word.WORSE
     assert set(list(said.values())[1:]) <= {Word.SAME, Word.UNDECIDED}
-    assert set(words(compared(a, b, earlier=hosts.jobs(3))).values()) == {Word.UNDECIDED}
+    assert set(words(compared(a, b, earlier=hosts.jobs(11))).values()) == {Word.UNDECIDED}
 
 
 def test_one_against_one_is_seldom_wrong() -> None:
     tried, wrong = 200, 0
     for seed in range(tried):
         hosts = Hosts(rng=random.Random(seed))
-        earlier = hosts.jobs(8)
+        earlier = hosts.jobs(12)
         wrong += says_changed(compared(hosts.jobs(1), hosts.jobs(1), earlier=earlier))
     # A whole job may lie off, by tails that eight jobs do not show.
     assert wrong <= more_than(0.05, tried), wrong
