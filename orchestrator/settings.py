@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from hostbench.base.errors import ResourceError
-from hostbench.results.index import results_directory
+from hostbench.results.ids import results_directory
 from hostbench.web.settings import Key, ReadableFile, ServerSettings
 from orchestrator.influx.options import InfluxSettings
 from orchestrator.queue.address import RedisSettings, RedisUrl

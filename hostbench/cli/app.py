@@ -263,7 +263,7 @@ def show(
     as_csv: Csv = False,
 ) -> None:
     """Show what a job measured."""
-    from hostbench.results.index import results_directory
+    from hostbench.results.ids import results_directory
     from hostbench.results.store import ResultsStore
 
     refuse_both(as_json, as_csv)
@@ -289,7 +289,7 @@ def doctor(
 ) -> None:
     """Say what on this host disturbs or limits measurements. Changes nothing."""
     from hostbench.doctor.examination import examine
-    from hostbench.results.index import results_directory
+    from hostbench.results.ids import results_directory
 
     report = examine(results_directory(results), subsystem)
     if as_json:
@@ -319,7 +319,7 @@ def report(
 ) -> None:
     """Write a job's report and print where it is."""
     from hostbench.page.output import Format, write_report
-    from hostbench.results.index import results_directory
+    from hostbench.results.ids import results_directory
     from hostbench.results.store import ResultsStore
 
     found = ResultsStore(results_directory(results)).job(job)

@@ -175,7 +175,7 @@ def export(
 def _measured(jobs: list[str], results: Path | None) -> "Iterator[MeasuredJob]":
     from hostbench.decisions.baseline import measured_job
     from hostbench.decisions.documents import documents_of
-    from hostbench.results.index import results_directory
+    from hostbench.results.ids import results_directory
 
     for document in documents_of(jobs, results_directory(results)):
         yield measured_job(document)

@@ -16,7 +16,7 @@ from hostbench.plan.estimate import Plan
 from hostbench.plan.suite import Changes, ad_hoc_suite, changed, find_suite, load_suite
 from hostbench.remote.far_options import FarOptions
 from hostbench.results.document import job_exit_code
-from hostbench.results.index import results_directory
+from hostbench.results.ids import results_directory
 from hostbench.results.store import ResultsStore
 from hostbench.run.job import JobRunner
 

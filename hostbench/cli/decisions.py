@@ -81,13 +81,13 @@ def compare(
 ) -> None:
     """Say whether figures of one set of jobs differ from those of another.
 
-    With four jobs a side, or twelve earlier ones of the host, it decides; else it says how many more
-    it takes.
+    With four jobs a side, or twelve earlier ones of the host, it decides; else it says how many
+    more it takes.
     """
     from hostbench.decisions.compare import compare as compare_jobs
     from hostbench.decisions.index import FigureIndex
     from hostbench.decisions.sets import compared_sides
-    from hostbench.results.index import results_directory
+    from hostbench.results.ids import results_directory
 
     if as_json and (form is not ComparisonFormat.TEXT or output):
         raise UsageError("--json goes to standard output; leave out --format and --output")

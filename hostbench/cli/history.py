@@ -69,7 +69,7 @@ def history(
     from hostbench.decisions.history import headline_histories, history_of
     from hostbench.decisions.index import FigureIndex
     from hostbench.model.decision import FigureKind, HostHistory
-    from hostbench.results.index import results_directory
+    from hostbench.results.ids import results_directory
 
     if as_json and (form is not HistoryFormat.TEXT or output):
         raise UsageError("--json goes to standard output; leave out --format and --output")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from hostbench.base.errors import HostbenchError
 from hostbench.model.summary import JobSummary
-from hostbench.results.index import JobIndex, results_directory
+from hostbench.results.ids import results_directory
+from hostbench.results.index import JobIndex
 
 if TYPE_CHECKING:
     from hostbench.model.table import Table

@@ -33,8 +33,8 @@ from hostbench.model.subsystem import Subsystem
 
 # With three there is no arrangement as rare as one in twenty.
 JOBS_LEAST = 4
-# Of eight jobs 28 pairs can be made, and of 28 one may be as rare as one in twenty. But earlier jobs
-# are earlier: with six of them 7 of 85 reports of a guest were wrong, with twelve 2 of 79
+# Eight jobs make 28 pairs, and one of 28 may be as rare as one in twenty. But a host drifts: with
+# six earlier jobs 7 of 85 reports of a guest were wrong, with twelve 2 of 79
 # (benchmarks/decisions).
 EARLIER_LEAST = 12
 # Within it two jobs of a guest share what its neighbours did: benchmarks/trust's rounds are apart

@@ -1,4 +1,4 @@
-"""The ids of jobs, which are the names of their directories."""
+"""The ids of jobs, which are the names of their directories, and where these are."""
 
 import os
 import re
@@ -8,6 +8,11 @@ from pathlib import Path
 from hostbench.base.errors import UsageError
 
 JOB_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}", re.ASCII)
+
+
+def results_directory(given: Path | None) -> Path:
+    """--results, else HOSTBENCH_RESULTS, else ./results."""
+    return given or Path(os.environ.get("HOSTBENCH_RESULTS") or "results")
 
 
 def new_job_id(suite: str) -> str:

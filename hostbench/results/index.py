@@ -1,4 +1,4 @@
-"""Where the results directory is, and the index of what there is to list of its jobs."""
+"""The index of what there is to list of the jobs of a results directory."""
 
 import contextlib
 import json
@@ -15,11 +15,6 @@ INDEX = "index.ndjson"
 # What a line that no JobIndex wrote raises.
 DAMAGED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.INTERRUPTED})
-
-
-def results_directory(given: Path | None) -> Path:
-    """--results, else HOSTBENCH_RESULTS, else ./results."""
-    return given or Path(os.environ.get("HOSTBENCH_RESULTS") or "results")
 
 
 class JobIndex:

@@ -20,8 +20,7 @@ from hostbench.model.result import (
 from hostbench.plan.estimate import Plan
 from hostbench.results.csv import case_table
 from hostbench.results.document import Progress, assemble, replay, summarise
-from hostbench.results.ids import job_ids, new_job_id
-from hostbench.results.index import results_directory
+from hostbench.results.ids import job_ids, new_job_id, results_directory
 from hostbench.results.journal import (
     cannot_write,
     cut_sentence,

@@ -21,7 +21,7 @@ from hostbench.base.packages import needs_packages
 from hostbench.base.units import plural
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.job import JobDecider
-from hostbench.results.index import results_directory
+from hostbench.results.ids import results_directory
 from hostbench.results.store import ResultsStore
 from orchestrator.influx.client import InfluxClient, RejectedLine, ensure_database
 from orchestrator.influx.options import add_options, options_of
