@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from hostbench.base.errors import HostbenchError
 from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt
+from hostbench.decisions.baseline import headline_workloads
 from hostbench.host.idle import HostWatch
 from hostbench.model.jobs import StackState
 from hostbench.model.result import (
@@ -260,7 +261,10 @@ class RunningJob:
     def _decide(self, document: ResultDocument, points: PointSink) -> None:
         """Hands over what is decided of the job, as long as its host is its own: so it takes time
         from no trial. Without it nothing is lost, since reindex makes it too."""
-        if self._around.outbox is None:
+        headlines = set(headline_workloads())
+        if self._around.outbox is None or headlines.isdisjoint(
+            case.workload for case in document.cases
+        ):
             return
         try:
             decided = self._around.decider.of_job(self._job.id, self._held)
