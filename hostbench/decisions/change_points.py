@@ -77,6 +77,8 @@ class Found:
 
 def change_points(values: Sequence[float], *, confidence: float, seed: str = "") -> Found:
     """The changes of a series; `seed`: the same series, the same answer."""
+    if len(values) < series_least(confidence):
+        return Found((), 0.0, 0.0, None)
     rng = random.Random(seed)  # noqa: S311
     search = _Search(values, confidence, rng, ASSUMED_AUTOCORRELATION)
     afters = search.afters(0, len(values))
@@ -89,15 +91,14 @@ def change_points(values: Sequence[float], *, confidence: float, seed: str = "")
     ends = [0, *afters, len(values)]
     residuals = _residuals(values, afters)
     degrees = len(values) - len(ends) + 1
-    known = degrees > 0 and len(values) >= series_least(confidence)
     return Found(
         splits=tuple(
             search.described(begin, after, end)
             for begin, after, end in zip(ends, ends[1:], ends[2:], strict=False)
         ),
-        spread=math.sqrt(_squares(residuals) / degrees * search.inflation) if known else 0.0,
-        quantile=_quantile(residuals, confidence, rng) if known else 0.0,
-        autocorrelation=shown if known else None,
+        spread=math.sqrt(_squares(residuals) / degrees * search.inflation),
+        quantile=_quantile(residuals, confidence, rng),
+        autocorrelation=shown,
     )
 
 

@@ -182,9 +182,9 @@ def damaged(command: Command, job: Path, tmp_path: Path) -> Command:
         (b'{"schema": 1, "kind": "hostbench.res', "cut short or damaged"),
         (b"\xff\xfe\x00", "cut short or damaged"),
         (b"[" * 100_000, "cut short or damaged"),
-        (b"[]", "has schema None"),
+        (b"[]", "is no JSON object and not a 'hostbench.result'"),
         (b'{"schema": 2, "kind": "hostbench.result"}', "was changed after it was written"),
-        (b'{"schema": 1, "kind": "something"}', "is not a result document"),
+        (b'{"schema": 1, "kind": "something"}', "is a 'something' and not a 'hostbench.result'"),
         (b'{"schema": 1, "a": NaN}', "is not a result document"),
     ],
 )

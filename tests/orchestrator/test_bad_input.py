@@ -247,6 +247,7 @@ def test_every_call_is_among_those_that_need_a_key(stack: Stack) -> None:
         (method, path.replace("20261120T174501Z-quick-3f2a", "{job_id}")) for method, path in CALLS
     }
     known = {(method, path.replace("/suites/quick", "/suites/{name}")) for method, path in known}
+    known = {(method, path.replace("/hosts/bench-1", "/hosts/{host}")) for method, path in known}
     every = {(method.upper(), path) for path, calls in paths.items() for method in calls}
     assert every - known == {("GET", "/healthz")}
 

@@ -49,7 +49,12 @@ def points(found: ResultDocument) -> list[list[Any]]:
 
 
 def test_an_old_document_gives_the_points_that_it_gave() -> None:
-    assert points(document()) == json.loads((FIXTURES / "old_points.json").read_text())
+    """But for the job, which was a tag of some."""
+    before = json.loads((FIXTURES / "old_points.json").read_text())
+    for _, tags, fields, _ in before:
+        if "job" in tags:
+            fields["job"] = tags.pop("job")
+    assert points(document()) == before
 
 
 @pytest.mark.parametrize(
