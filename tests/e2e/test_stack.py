@@ -34,7 +34,7 @@ from tests.e2e.stack import (
     engine_processes,
 )
 from tests.patience import PATIENCE_S, comes_true, wait_until
-from tests.stack.board_values import Expected, difference, rows_of
+from tests.stack.board_values import Expected, Row, difference, is_of_several_jobs, rows_of
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.exhaustive]
 
@@ -260,13 +260,29 @@ def wrong_panels(stack: Stack, document: ResultDocument) -> list[str]:
     only document says."""
     expected = Expected(document)
     created_ms = int(document.job.created_unix_s * 1000)
-    queries = panel_queries(Chosen(created_ms - HOUR_MS, created_ms + HOUR_MS, {}))
+    queries = [
+        query
+        for query in panel_queries(Chosen(created_ms - HOUR_MS, created_ms + HOUR_MS, {}))
+        if not is_of_several_jobs(query)
+    ]
     answers = asked(stack, *(query.text for query in queries))
     differences = {
         f"{query.board}, {query.panel}": difference(rows_of(answer), expected.rows(query))
         for query, answer in zip(queries, answers, strict=True)
     }
     return [f"{panel}: {text}" for panel, text in differences.items() if text]
+
+
+def decided_panels(stack: Stack, document: ResultDocument) -> dict[str, list[Row]]:
+    """What the panels answer that show what is decided of a job beside others."""
+    created_ms = int(document.job.created_unix_s * 1000)
+    chosen = Chosen(created_ms - HOUR_MS, created_ms + HOUR_MS, {})
+    queries = [query for query in panel_queries(chosen) if is_of_several_jobs(query)]
+    answers = asked(stack, *(query.text for query in queries))
+    return {
+        f"{query.board}, {query.panel}, {query.text}": rows_of(answer)
+        for query, answer in zip(queries, answers, strict=True)
+    }
 
 
 def outbox_empties(api: httpx.Client) -> bool:
@@ -283,9 +299,12 @@ def test_the_boards_show_the_result(stack: Stack, api: httpx.Client) -> None:
     )
     assert outbox_empties(api)
     assert wrong_panels(stack, document) == []
+    decided = decided_panels(stack, document)
+    assert [{"count": 1.0}] in decided.values(), "the board Fleet has one host"
     # From the documents the same points are made, so that nothing changes.
     stack.compose("exec", "--no-TTY", "orchestrator", *REINDEX)
     assert wrong_panels(stack, document) == []
+    assert decided_panels(stack, document) == decided
 
 
 NO_GPU = {
