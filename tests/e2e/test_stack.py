@@ -300,7 +300,8 @@ def test_the_boards_show_the_result(stack: Stack, api: httpx.Client) -> None:
     assert outbox_empties(api)
     assert wrong_panels(stack, document) == []
     decided = decided_panels(stack, document)
-    assert [{"count": 1.0}] in decided.values(), "the board Fleet has one host"
+    counts = [row["count"] for rows in decided.values() for row in rows if "count" in row]
+    assert counts and counts[0] == 1, "the board Fleet has one host"
     # From the documents the same points are made, so that nothing changes.
     stack.compose("exec", "--no-TTY", "orchestrator", *REINDEX)
     assert wrong_panels(stack, document) == []
