@@ -55,7 +55,7 @@ def test_baselines_are_those_that_the_orchestrator_finds(stack: Stack, jobs: lis
     for job in ("latest", jobs[0]):
         checked = stack.command.run("baseline", "check", job, "--stack")
         assert checked.code == ExitCode.UNDECIDED
-        assert checked.output.startswith("no reference: no baseline has enough other hosts of ")
+        assert checked.output.startswith("no reference: ")
 
 
 @each(

@@ -157,6 +157,8 @@ def test_a_share_of_what_the_limit_leaves() -> None:
     assert 64 * MIB < start["params"]["size_bytes"] < 96 * MIB
 
 
+# The kernel may kill before the program has looked at the lowered limit.
+@pytest.mark.flaky(reruns=2)
 def test_a_limit_that_is_lowered_while_memory_is_filled() -> None:
     """The program stands still while it is lowered: what is left is then less than it reckoned
     with, and more than it has yet."""
