@@ -124,7 +124,7 @@ def fleet() -> dashboard.Dashboard:
 
 def _hosts() -> stat.Panel:
     text = f'SELECT count("jobs") FROM (SELECT last("jobs") AS "jobs" {DECIDED} GROUP BY "host")'
-    panel = tile("Hosts", "Hosts of which a job was decided in the chosen time.", 4)
+    panel = tile("Hosts", "Hosts with a decided job in the chosen time.", 4)
     return panel.with_target(series(text, "hosts"))
 
 

@@ -69,8 +69,8 @@ PR_SET_THP_DISABLE = 41
 
 
 def slower_programs(into: Path) -> Path:
-    """A directory of programs of which cpu-bench does more than it counts. Only the changed file is
-    compiled: what was built of the others comes along."""
+    """A directory of programs whose cpu-bench does more work than it counts. Only the changed file
+    is compiled: what was built of the others comes along."""
     built = program("cpu").parent
     for name in ("harness", "services/cpu"):
         shutil.copytree(ROOT / name, into / name)

@@ -157,7 +157,7 @@ def test_a_share_of_what_the_limit_leaves() -> None:
     assert 64 * MIB < start["params"]["size_bytes"] < 96 * MIB
 
 
-# The kernel may kill before the program has looked at the lowered limit.
+# Among other tests the kernel once killed the program instead (-9); why is not known.
 @pytest.mark.flaky(reruns=2)
 def test_a_limit_that_is_lowered_while_memory_is_filled() -> None:
     """The program stands still while it is lowered: what is left is then less than it reckoned
