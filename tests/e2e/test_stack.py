@@ -19,6 +19,8 @@ import httpx_sse
 import pytest
 
 from grafana.queries import Chosen, panel_queries
+from hostbench.decisions.baseline import measured_job
+from hostbench.decisions.hostcheck import check_host
 from hostbench.model.result import ResultDocument
 from orchestrator.influx.client import Series
 from tests.e2e.stack import (
@@ -95,7 +97,6 @@ SUITE = {
         },
     ],
 }
-FIRST_JOB: dict[str, str] = {}
 REINDEX = ("python3", "-m", "orchestrator.influx.reindex")
 
 
@@ -197,9 +198,24 @@ def test_the_gpu_image_is_built_soon() -> None:
         pytest.skip("the engine had layers of earlier builds: how soon from nothing is not known")
 
 
-def test_a_job_from_post_to_result(api: httpx.Client) -> None:
-    job = post(api, suite=SUITE)
-    events = follow(api, job)
+@pytest.fixture(scope="module")
+def first_job(stack: Stack) -> tuple[str, list[dict[str, Any]]]:
+    """The id of a job with all subsystems, and its events."""
+    with client(stack) as api:
+        job = post(api, suite=SUITE)
+        return job, follow(api, job)
+
+
+@pytest.fixture
+def first(first_job: tuple[str, list[dict[str, Any]]]) -> str:
+    """The id of that job."""
+    return first_job[0]
+
+
+def test_a_job_from_post_to_result(
+    api: httpx.Client, first_job: tuple[str, list[dict[str, Any]]]
+) -> None:
+    job, events = first_job
     states = [event["state"] for event in events if event["event"] == "state"]
     assert states[0] == "queued" and states[-2:] == ["running", "succeeded"]
     names = [event["event"] for event in events]
@@ -226,7 +242,6 @@ def test_a_job_from_post_to_result(api: httpx.Client) -> None:
     assert median(disk, "operations_per_second") > 10
     assert median(disk, "device_read_ratio") == pytest.approx(1, abs=0.05)
     assert document["host"]["scratch"]["directory"] == "/scratch"
-    FIRST_JOB["id"] = job
 
     page = api.get(f"/jobs/{job}/report").raise_for_status()
     assert page.headers["content-type"].startswith("text/html") and job in page.text
@@ -293,15 +308,15 @@ def outbox_empties(api: httpx.Client) -> bool:
     )
 
 
-def test_the_boards_show_the_result(stack: Stack, api: httpx.Client) -> None:
-    document = ResultDocument.model_validate_json(
-        api.get(f"/jobs/{FIRST_JOB['id']}/result").content
-    )
+def test_the_boards_show_the_result(stack: Stack, api: httpx.Client, first: str) -> None:
+    document = ResultDocument.model_validate_json(api.get(f"/jobs/{first}/result").content)
     assert outbox_empties(api)
     assert wrong_panels(stack, document) == []
     decided = decided_panels(stack, document)
-    counts = [row["count"] for rows in decided.values() for row in rows if "count" in row]
-    assert counts and counts[0] == 1, "the board Fleet has one host"
+    hosts = [row["count"] for rows in decided.values() for row in rows if "count" in row]
+    # On a machine that others load every headline figure may be disturbed: then none is decided.
+    has_headlines = bool(check_host([measured_job(document)], None).headlines)
+    assert hosts[:1] == [1] * has_headlines, "the board Fleet has one host"
     # From the documents the same points are made, so that nothing changes.
     stack.compose("exec", "--no-TTY", "orchestrator", *REINDEX)
     assert wrong_panels(stack, document) == []
@@ -444,9 +459,9 @@ def test_a_course_report(api: httpx.Client) -> None:
         assert table["title"] in page
 
 
-def test_the_disk_service_may_use_io_uring(stack: Stack, api: httpx.Client) -> None:
+def test_the_disk_service_may_use_io_uring(stack: Stack, api: httpx.Client, first: str) -> None:
     """Its own profile of system calls allows it; Docker's does not, and that is told."""
-    document = api.get(f"/jobs/{FIRST_JOB['id']}/result").json()
+    document = api.get(f"/jobs/{first}/result").json()
     (disk,) = (case for case in document["cases"] if case["workload"] == "disk.rand_read")
     for trial in disk["trials"]:
         assert trial["events"][0]["params"]["engine"] == (
@@ -621,17 +636,18 @@ def test_a_small_memory_limit_bounds_a_disk_trial(stack: Stack, api: httpx.Clien
     nothing_was_killed(stack, "disk", container)
 
 
-def test_jobs_and_results_outlive_the_containers(stack: Stack, api: httpx.Client) -> None:
-    job = FIRST_JOB["id"]
-    before = api.get(f"/jobs/{job}").json(), api.get(f"/jobs/{job}/result").json()
+def test_jobs_and_results_outlive_the_containers(
+    stack: Stack, api: httpx.Client, first: str
+) -> None:
+    before = api.get(f"/jobs/{first}").json(), api.get(f"/jobs/{first}/result").json()
     stack.down()
     assert not stack.left()["containers"]
     stack.up()
     with client(stack) as api:
-        assert (api.get(f"/jobs/{job}").json(), api.get(f"/jobs/{job}/result").json()) == before
+        assert (api.get(f"/jobs/{first}").json(), api.get(f"/jobs/{first}/result").json()) == before
 
 
-def test_a_backup_brings_a_wiped_stack_back(stack: Stack, tmp_path: Path) -> None:
+def test_a_backup_brings_a_wiped_stack_back(stack: Stack, first: str, tmp_path: Path) -> None:
     saved = tmp_path / "hostbench.tar"
 
     def results() -> dict[str, Any]:
@@ -642,7 +658,7 @@ def test_a_backup_brings_a_wiped_stack_back(stack: Stack, tmp_path: Path) -> Non
 
     points = 'SELECT count("value"), sum("value") FROM "result" GROUP BY "workload"'
     before = results()
-    assert FIRST_JOB["id"] in before
+    assert first in before
     with client(stack) as api:
         assert outbox_empties(api)
     points_before = asked(stack, points)

@@ -176,9 +176,14 @@ def trial_beside_a_hog(cpu: int, after_s: float | None) -> EndEvent:
 def test_a_hog_that_starts_in_the_last_slices() -> None:
     """The figure is that of all the clean ones before."""
     cpu = min(os.sched_getaffinity(0))
-    ratios = []
-    for _ in range(5):  # other tests have the CPU, too
-        alone, late = trial_beside_a_hog(cpu, None), trial_beside_a_hog(cpu, 1.09)
+    ratios: list[float] = []
+    quiet = 0
+    for _ in range(20):  # other tests have the CPU, too
+        alone = trial_beside_a_hog(cpu, None)
+        if alone.basis != "clean_slices":
+            continue
+        quiet += 1
+        late = trial_beside_a_hog(cpu, 1.09)
         if late.basis != "clean_slices":
             continue
         figures = [end.metrics["operations_per_second"] for end in (alone, late)]
@@ -186,4 +191,6 @@ def test_a_hog_that_starts_in_the_last_slices() -> None:
         ratios.append(figures[1] / figures[0])
         if abs(ratios[-1] - 1) < 0.02:
             return
+    if quiet < 5:
+        pytest.skip(f"other work has this CPU: {quiet} of 20 trials without the hog had it alone")
     pytest.fail(f"beside the hog over alone: {ratios}")
