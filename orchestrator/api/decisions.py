@@ -13,7 +13,7 @@ from hostbench.web.body import JSON
 from hostbench.web.problem import Problem, problem_responses
 from orchestrator.api.common import Core, Job
 from orchestrator.api.results import directory_of
-from orchestrator.results.deciding import (
+from orchestrator.results.questions import (
     BaselineQuestion,
     BaselinesQuestion,
     CompareQuestion,

@@ -3,25 +3,18 @@ CPU time than one beside a trial should use."""
 
 import asyncio
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 
 from hostbench.base.errors import HostbenchError, ResourceError
 from hostbench.web.problem import Problem
+from orchestrator.results.making import REFUSED
 
 TIMEOUT_S = 120.0
-NICENESS = 10
-# Where memory runs out, the kernel ends this process and not the server, whose container it shares.
-OOM_SCORE_MOST = "1000"
-# How the process ends after an expected error, whose line is the last of its standard error.
-# Python itself ends with 1 after a traceback.
-REFUSED = 2
 _log = structlog.get_logger()
 
 
@@ -88,16 +81,3 @@ async def made_apart(work: Work, refused: Callable[[str], HostbenchError]) -> by
             "logged; the figures are in the result",
         )
     return output
-
-
-def print_made(make: Callable[[], bytes]) -> int:
-    """What such a process does: it makes the thing and prints it. Returns its exit code."""
-    os.nice(NICENESS)
-    Path("/proc/self/oom_score_adj").write_text(OOM_SCORE_MOST)
-    try:
-        made = make()
-    except HostbenchError as error:
-        sys.stderr.write(f"{error.message}\n")
-        return REFUSED
-    sys.stdout.buffer.write(made)
-    return 0

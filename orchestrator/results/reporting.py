@@ -1,17 +1,11 @@
-"""The page of a job, made in a process of its own.
-
-python -m orchestrator.results.reporting RESULTS JOB      the page on standard output
-"""
+"""The page of a job, made in a process of its own, and kept."""
 
 import contextlib
 import os
-import sys
-from pathlib import Path
 
 from hostbench.base.errors import HostbenchError
-from hostbench.page.output import Format, rendered
 from hostbench.results.store import JobDirectory, write_whole
-from orchestrator.results.apart import OneAtATime, Work, made_apart, print_made
+from orchestrator.results.apart import OneAtATime, Work, made_apart
 
 
 class Reporter:
@@ -66,7 +60,7 @@ def kept_page(directory: JobDirectory) -> bytes | None:
 
 async def _rendered_apart(directory: JobDirectory) -> bytes:
     work = Work(
-        module="orchestrator.results.reporting",
+        module="orchestrator.results.page",
         arguments=(str(directory.path.parent), directory.id),
         name=f"the page of {directory.id}",
         elsewhere=_elsewhere(directory),
@@ -74,13 +68,3 @@ async def _rendered_apart(directory: JobDirectory) -> bytes:
     return await made_apart(
         work, lambda why: HostbenchError(f"there is no page of {directory.id}: {why}")
     )
-
-
-def main(results: str, job_id: str) -> int:
-    """Prints the page."""
-    directory = JobDirectory(Path(results) / job_id)
-    return print_made(lambda: rendered(directory, Format.HTML).encode())
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

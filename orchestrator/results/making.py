@@ -1,0 +1,31 @@
+"""What a process does that makes one thing for the orchestrator (apart.py) and ends.
+
+It imports nothing of servers: with FastAPI its start would take twice the CPU time.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from hostbench.base.errors import HostbenchError
+
+NICENESS = 10
+# Where memory runs out, the kernel ends this process and not the server, whose container it shares.
+OOM_SCORE_MOST = "1000"
+# How the process ends after an expected error, whose line is the last of its standard error.
+# Python itself ends with 1 after a traceback.
+REFUSED = 2
+
+
+def print_made(make: Callable[[], bytes]) -> int:
+    """Makes the thing and prints it. Returns the exit code."""
+    os.nice(NICENESS)
+    Path("/proc/self/oom_score_adj").write_text(OOM_SCORE_MOST)
+    try:
+        made = make()
+    except HostbenchError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return REFUSED
+    sys.stdout.buffer.write(made)
+    return 0

@@ -1,0 +1,184 @@
+"""Questions about stored jobs, and their answers.
+
+python -m orchestrator.results.questions RESULTS QUESTION      the answer as JSON on standard output
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from hostbench.decisions.baseline_files import checked_host, known_baselines
+from hostbench.decisions.compare import compare
+from hostbench.decisions.history import headline_histories, history_of
+from hostbench.decisions.index import FigureIndex
+from hostbench.decisions.job import JobDecider
+from hostbench.decisions.sets import JobFilter, compared_sides, moment
+from hostbench.model.body import BodyModel
+from hostbench.model.decision import FigureKind, HostHistory
+from hostbench.model.result import ResultDocument, StoredModel
+from hostbench.results.store import JobDirectory
+from orchestrator.results.making import print_made
+
+
+class _OfJobs(BodyModel):
+    """Which jobs count. Times as `moment` reads them."""
+
+    suite: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def wanted(self, host: str | None) -> JobFilter:
+        """Those of a host, where one is given. Raises UsageError."""
+        return JobFilter(
+            host=host,
+            suite=self.suite,
+            since_unix_s=None if self.since is None else moment("since", self.since),
+            until_unix_s=None if self.until is None else moment("until", self.until),
+        )
+
+
+class CompareQuestion(_OfJobs):
+    """What GET /compare asks; docs/comparing.md says what the sides may be. `margin` is a share of
+    1."""
+
+    asks: Literal["compare"] = "compare"
+    a: str
+    b: str
+    host: str | None = None
+    margin: float | None = None
+
+    @property
+    def name(self) -> str:
+        """See Work of apart.py."""
+        return "the comparison"
+
+    @property
+    def elsewhere(self) -> str:
+        """See Work of apart.py."""
+        return "compare a copy of the results with hostbench compare --results DIRECTORY"
+
+    def answer(self, results: Path) -> StoredModel:
+        """Raises UsageError."""
+        with FigureIndex(results) as index:
+            sides = compared_sides((self.a, self.b), index, self.wanted(self.host), files=False)
+            a, b = sides.sides
+            return compare(a, b, names=(self.a, self.b), earlier=sides.earlier, margin=self.margin)
+
+
+class HistoryQuestion(_OfJobs):
+    """What GET /hosts/{host}/history asks; `case` None: all headline cases."""
+
+    asks: Literal["history"] = "history"
+    host: str
+    case: str | None = None
+    figure: FigureKind | None = None
+
+    @property
+    def name(self) -> str:
+        """See Work of apart.py."""
+        return f"the history of {self.host}"
+
+    @property
+    def elsewhere(self) -> str:
+        """See Work of apart.py."""
+        return "ask for one case, or for fewer jobs with since"
+
+    def answer(self, results: Path) -> StoredModel | None:
+        """None: no stored job is of the host. Raises UsageError."""
+        with FigureIndex(results) as index:
+            if all(job.host != self.host for job in index.heads()):
+                return None
+            wanted = self.wanted(self.host)
+            if self.case is None:
+                return headline_histories(index, wanted, self.figure)
+            found = history_of(index, self.case, wanted, self.figure)
+            return HostHistory(host=self.host, histories=(found,))
+
+
+class BaselinesQuestion(BodyModel):
+    """What GET /baselines asks."""
+
+    asks: Literal["baselines"] = "baselines"
+
+    @property
+    def name(self) -> str:
+        """See Work of apart.py."""
+        return "the list of baselines"
+
+    @property
+    def elsewhere(self) -> str:
+        """See Work of apart.py."""
+        return "list a copy of the folders with hostbench baseline list"
+
+    def answer(self, _results: Path) -> StoredModel:
+        """Files that cannot be used are in it, with the reason."""
+        return known_baselines(os.environ)
+
+
+class BaselineQuestion(BodyModel):
+    """What GET /jobs/{job}/baseline asks."""
+
+    asks: Literal["baseline"] = "baseline"
+    job: str
+
+    @property
+    def name(self) -> str:
+        """See Work of apart.py."""
+        return f"the check of {self.job}"
+
+    @property
+    def elsewhere(self) -> str:
+        """See Work of apart.py."""
+        return f"check a copy of the results with hostbench baseline check {self.job}"
+
+    def answer(self, results: Path) -> StoredModel:
+        """Raises UsageError for a document that cannot be trusted."""
+        return checked_host(_document(results, self.job), os.environ)
+
+
+class JobQuestion(BodyModel):
+    """What is asked about every job when its document is stored."""
+
+    asks: Literal["job"] = "job"
+    job: str
+
+    @property
+    def name(self) -> str:
+        """See Work of apart.py."""
+        return f"what is decided of {self.job}"
+
+    @property
+    def elsewhere(self) -> str:
+        """See Work of apart.py."""
+        return "write it with python -m orchestrator.influx.reindex"
+
+    def answer(self, results: Path) -> StoredModel:
+        """Raises UsageError for a document that cannot be trusted."""
+        with FigureIndex(results) as index:
+            return JobDecider(index, os.environ).of(_document(results, self.job))
+
+
+Question = CompareQuestion | HistoryQuestion | BaselinesQuestion | BaselineQuestion | JobQuestion
+_QUESTIONS: TypeAdapter[Question] = TypeAdapter(Annotated[Question, Field(discriminator="asks")])
+
+
+def _document(results: Path, job: str) -> ResultDocument:
+    return JobDirectory(results / job).load()
+
+
+def main(results: str, question: str) -> int:
+    """Prints the answer."""
+    asked = _QUESTIONS.validate_json(question)
+
+    def answer() -> bytes:
+        found = asked.answer(Path(results))
+        return b"" if found is None else found.model_dump_json().encode()
+
+    return print_made(answer)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
