@@ -16,6 +16,7 @@ RUN = (
 
 
 @pytest.mark.parametrize("step_s", [8 * HOURS_S, -8 * HOURS_S])
+@pytest.mark.sampled(2)
 def test_a_step_between_two_trials(tmp_path: Path, step_s: int) -> None:
     clock = SteppedClock(tmp_path / "step")
     command = Command(tmp_path, PROGRAMS, **clock.environment)

@@ -325,7 +325,7 @@ def test_steady_sound_hosts_are_seldom_called_low() -> None:
 
 @pytest.mark.parametrize("within", [None, 0.004])
 @pytest.mark.parametrize(("hosts", "spread", "jobs"), [(10, 0.01, 1), (100, 0.02, 3)])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 def test_hosts_that_are_a_tenth_slower_are_found(
     hosts: int, spread: float, jobs: int, within: float | None
 ) -> None:
