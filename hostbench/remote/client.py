@@ -30,6 +30,7 @@ from hostbench.model.service import (
     TrialRequest,
 )
 from hostbench.programs.program import LIST_TIMEOUT_S
+from hostbench.remote.renewal import RENEWAL_ERRORS, Renewals
 from hostbench.remote.wire import Following, Wire
 
 CONNECT_S_MOST = 5.0
@@ -110,6 +111,7 @@ class LeasedCall:
     def __init__(
         self,
         client: httpx.AsyncClient,
+        renewals: Renewals,
         url: str,
         path: str,
         request: TrialRequest | SessionRequest,
@@ -117,6 +119,7 @@ class LeasedCall:
     ) -> None:
         """`seconds` is what it may take, of which the service itself sees to it."""
         self._client = client
+        self._renewals = renewals
         self._url = url
         self._path = path
         self._request = request
@@ -201,11 +204,9 @@ class LeasedCall:
         raise service_lost(self._url, text)
 
     async def _put_renewal(self, seconds: float) -> bool:
-        with contextlib.suppress(httpx.HTTPError, TimeoutError):
+        with contextlib.suppress(*RENEWAL_ERRORS):
             async with asyncio.timeout(seconds):
-                path = f"/trials/{self._request.id}/lease"
-                answer = await self._client.put(path, timeout=seconds)
-                return answer.is_success
+                return await self._renewals.renew(self._request.id)
         return False
 
 
@@ -226,18 +227,17 @@ class RemoteService:
         who says what it is at each call, and raises ServiceLost where there is none."""
         self.url = url
         path = url.removeprefix("unix:") if url.startswith("unix:") else None
+        tls = trusting(ca_file) if url.startswith("https:") else None
+        key_now = (lambda: key) if isinstance(key, str) else key
         limits = httpx.Limits(max_connections=16, keepalive_expiry=KEEP_ALIVE_S)
         # Without trust_env: a proxy could hold back a stream or a lease.
         self._client = httpx.AsyncClient(
             base_url="http://service" if path else url,
-            auth=_Bearer((lambda: key) if isinstance(key, str) else key),
-            transport=httpx.AsyncHTTPTransport(
-                verify=trusting(ca_file) if url.startswith("https:") else False,
-                uds=path,
-                limits=limits,
-            ),
+            auth=_Bearer(key_now),
+            transport=httpx.AsyncHTTPTransport(verify=tls or False, uds=path, limits=limits),
             trust_env=False,
         )
+        self._renewals = Renewals(self._client.base_url, path, key_now, tls)
         self._wire = Wire(url)
 
     def table(self, interrupt: Interrupt | None = None) -> ServiceTable:
@@ -265,7 +265,9 @@ class RemoteService:
         Raises ServiceRefused before the first line, ServiceLost, or Interrupted. Whenever it is
         left, the connection is closed, and with it the trial.
         """
-        call = LeasedCall(self._client, self.url, "/trials", request, request.timeout_s)
+        call = LeasedCall(
+            self._client, self._renewals, self.url, "/trials", request, request.timeout_s
+        )
         return self._wire.items(call.run, interrupt)
 
     def session(self, request: SessionRequest) -> Following[bytes]:
@@ -275,7 +277,7 @@ class RemoteService:
         connection is closed, and with it the session.
         """
         seconds = request.expiry_s + request.duration_s
-        call = LeasedCall(self._client, self.url, "/sessions", request, seconds)
+        call = LeasedCall(self._client, self._renewals, self.url, "/sessions", request, seconds)
         return self._wire.follow(call.run)
 
     def route(self, to: str | None, interrupt: Interrupt | None = None) -> RouteAnswer:
@@ -285,8 +287,12 @@ class RemoteService:
 
     def close(self) -> None:
         """Closes the connections; nothing may be under way."""
-        self._wire.call(self._client.aclose())
+        self._wire.call(self._close())
         self._wire.close()
+
+    async def _close(self) -> None:
+        self._renewals.close()
+        await self._client.aclose()
 
     def _get(
         self, path: str, model: type[Answer], seconds: float, interrupt: Interrupt | None

@@ -89,7 +89,7 @@ class OutboxWriter:
         self._influx = influx
         self._abandoned_ms = int(abandoned_s * 1000)
         self._claim_every_s = min(CLAIM_EVERY_S, abandoned_s)
-        self._claimed_s = float("-inf")
+        self._claimed_s = self._forgot_s = float("-inf")
         self._name = uuid.uuid4().hex
         self._ready = False
         self._may_owe = True
@@ -159,10 +159,13 @@ class OutboxWriter:
         if time.monotonic() - self._claimed_s < self._claim_every_s:
             return
         self._claimed_s = time.monotonic()
-        self._may_owe = True
-        self._redis.xautoclaim(
+        claimed = self._redis.xautoclaim(
             STREAM, GROUP, self._name, self._abandoned_ms, count=ENTRIES_A_WRITE, justid=True
         )
+        self._may_owe |= bool(claimed)
+        if self._claimed_s - self._forgot_s < FORGOTTEN_AFTER * self._claim_every_s:
+            return
+        self._forgot_s = self._claimed_s
         gone_ms = FORGOTTEN_AFTER * self._abandoned_ms
         self._redis.eval(_REMOVE_GONE_WRITERS, 1, STREAM, GROUP, gone_ms, self._name)
 

@@ -20,7 +20,6 @@ SILENCE_S = 15.0
 RETRY_S = 1.0
 WAKE, CANCEL = key("wake"), key("cancel")
 log = structlog.get_logger()
-TICK_S = LOOK_S
 # Whatever lets a job start publishes a wake-up message. The queue is also looked at this often, in
 # case a message was lost, and no more often: a trial may be running.
 UNASKED_S = 5.0
@@ -158,7 +157,7 @@ class Scheduler:
         try:
             if time.monotonic() >= self._reap_at_s:
                 self._clear_up()
-                self._reap_at_s = time.monotonic() + TICK_S
+                self._reap_at_s = time.monotonic() + LOOK_S
             if time.monotonic() >= self._dispatch_at_s:
                 self._dispatch()
                 self._dispatch_at_s = time.monotonic() + UNASKED_S
@@ -166,8 +165,9 @@ class Scheduler:
         except RedisError as error:
             self._dispatch_at_s = 0.0
             self._note_away(error)
-            time.sleep(TICK_S)
-        self._wake.wait(TICK_S)
+            time.sleep(RETRY_S)
+        due_s = min(self._reap_at_s, self._dispatch_at_s)
+        self._wake.wait(max(0.0, due_s - time.monotonic()))
 
     def _dispatch(self) -> None:
         room = JOBS_MOST - self._running()
@@ -179,7 +179,7 @@ class Scheduler:
             log.info("job_started", job=job.id, fence=job.fence, waited_s=round(job.dispatch_s, 4))
             started &= self._start_job(job, requested_s)
         if not started:
-            time.sleep(TICK_S)  # what is queued again would be tried again at once
+            time.sleep(RETRY_S)  # what is queued again would be tried again at once
 
     def _clear_up(self) -> None:
         reaped, signs = self._store.reap(self._signs.silent())

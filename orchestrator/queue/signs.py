@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from orchestrator.queue.jobs import ALIVE_S, LEASE_S
 
-# The scheduler looks this often.
-LOOK_S = 1.0
+# The scheduler looks this often, and no more often: a trial may be running.
+LOOK_S = 2.5
 # Between two looks no more than this counts.
-STEP_S_MOST = 2 * LOOK_S
+STEP_S_MOST = LOOK_S + 1.0
 
 
 class SignWatch:

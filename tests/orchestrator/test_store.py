@@ -290,13 +290,13 @@ def test_only_what_was_seen_counts_as_silence(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     watch = SignWatch()
     found = []
-    # The machine sleeps after the 10th look.
+    # The machine sleeps after the 10th look: of that hour 3.5 s count.
     for look in range(60):
         now_s += 3600.0 if look == 10 else 1.0
         watch.look({"lease:x": "1", "alive:a": "2", "alive:b": str(look // 20)})
         found.append(set(watch.silent()))
-    assert found[13] == set() and found[14] == {"lease:x"}
-    assert found[43] == {"lease:x"} and found[44] == {"lease:x", "alive:a"}
+    assert found[12] == set() and found[13] == {"lease:x"}
+    assert found[42] == {"lease:x"} and found[43] == {"lease:x", "alive:a"}
     watch.look({"lease:x": "3"})
     assert watch.silent() == {}
 
