@@ -28,7 +28,7 @@ from typing import Any
 
 from benchmarks.figures import file_of, host, maker
 from benchmarks.programs import ROOT, program
-from benchmarks.trust.experiment import QUIET, Plant, job, nothing, quota, rows
+from benchmarks.trust.experiment import QUIET, Plant, job, nothing, quota, row_of
 
 ROUNDS, ROUNDS_SHORT = 20, 4
 # So many rounds have a quota: benchmarks.trust has forty more.
@@ -114,8 +114,8 @@ def measured(suite: Path, plant: Plant) -> list[dict[str, Any]]:
     with plant.begin() as members:
         exit_code, took_s, cases = job(suite, members, documents=None)
     began |= {"exit_code": exit_code, "took_s": round(took_s)}
-    found = [began | rows(case) for case in cases] or [began]
-    return [compact({name: row[name] for name in FIELDS if name in row}) for row in found]
+    found = [began | row_of(case) for case in cases] or [began]
+    return [compact({name: one[name] for name in FIELDS if name in one}) for one in found]
 
 
 def compact(row: dict[str, Any]) -> dict[str, Any]:

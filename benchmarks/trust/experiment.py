@@ -1,49 +1,61 @@
 """How often are the words of hostbench right? Jobs under planted disturbances, with quiet ones
 between them, so that the truth of the same minutes is known.
 
-usage: python -m benchmarks.trust.experiment [--short] [--again]
+usage: python -m benchmarks.trust.experiment [--rounds N] [--short] [--again]
+           [--plant NAME] [--workload NAME] [--file FILE]
 Twenty rounds, some hour and a half on two CPUs; --short: four, twenty minutes. In each round every
 disturbance is planted once, with a quiet job before each two. What was measured is kept job by job
 and counts when it is started again, unless --again; the documents of the jobs stay in build/trust.
+A part of it, to try a rule: these disturbances and workloads alone (both options several times),
+in a file of its own (--file).
 Needs stress-ng; a quota needs root. The table is made by python -m benchmarks.trust.table.
 """
 
+import argparse
 import contextlib
 import csv
 import itertools
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import BENCHMARKS, file_of, host, maker
+from hostbench.judge.culprit import others_of
+from hostbench.judge.figure import WHOLE_RUN
+from hostbench.model.result import CaseResult, ResultDocument
 
 ROUNDS, ROUNDS_SHORT = 20, 4
-# One or two of each kind of resource, and no more trials than the suite quick has.
+# No more trials than the suite quick has.
 SUITE = """
 name: trust
 idle: {policy: force, per: suite}
 repeats: {min_trials: 3, max_trials: 4, max_time_s: 30}
 cases:
-  - {workload: cpu.fma, params: {dtype: fp64, threads: 2, duration_s: 0.5}}
-  - {workload: cpu.add_sub, params: {dtype: int32, threads: 2, duration_s: 0.5}}
-  - {workload: mem.copy, params: {threads: 2, duration_s: 0.25}}
-  - {workload: mem.pointer_chase, params: {threads: 1, size_bytes: 16777216, duration_s: 0.25}}
-  - {workload: disk.rand_read, params: {queue_depth: 1, duration_s: 0.5}}
-  - {workload: net.tcp_stream, params: {target: loopback, duration_s: 0.5}}
-  - {workload: net.tcp_rr, params: {target: loopback, duration_s: 0.5}}
 """
+# One or two of each kind of resource.
+CASES = {
+    "cpu.fma": "{dtype: fp64, threads: 2, duration_s: 0.5}",
+    "cpu.add_sub": "{dtype: int32, threads: 2, duration_s: 0.5}",
+    "mem.copy": "{threads: 2, duration_s: 0.25}",
+    "mem.pointer_chase": "{threads: 1, size_bytes: 16777216, duration_s: 0.25}",
+    "disk.rand_read": "{queue_depth: 1, duration_s: 0.5}",
+    "net.tcp_stream": "{target: loopback, duration_s: 0.5}",
+    "net.tcp_rr": "{target: loopback, duration_s: 0.5}",
+}
 FIELDS = (
     *("round", "plant", "time_unix_s", "exit_code", "took_s", "workload", "verdict"),
     *("value", "low", "high", "undisturbed", "delivered", "delivered_low", "delivered_high"),
     *("delivered_ratio", "least_difference_ratio", "condition", "share", "culprit", "n"),
-    *("delivered_n", "slowest", "drift_ratio"),
+    *("delivered_n", "slowest", "drift_ratio", "delivered_drift_ratio", "shared_ratio"),
+    # Trial by trial, what intervals and conditions are made of: figure, what was delivered, what
+    # others used of the CPUs' time by the kernel's count; and which trials count.
+    *("trials", "delivered_trials", "used", "counted"),
 )
 # Workloads whose figure is a time: of these less is better.
 LATENCIES = ("mem.pointer_chase", "net.tcp_rr")
@@ -118,7 +130,7 @@ PLANTS = (
 
 def job(
     suite: Path | str, members: Path | None, *options: str, documents: Path | None = DOCUMENTS
-) -> tuple[int, float, list[dict[str, Any]]]:
+) -> tuple[int, float, Sequence[CaseResult]]:
     """The exit code of one run, its seconds, and its cases; its document is kept in `documents`."""
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as results:
@@ -135,38 +147,63 @@ def job(
     if documents is not None:
         documents.mkdir(parents=True, exist_ok=True)
         (documents / f"{round(time.time())}.json").write_text(ended.stdout)
-    document = json.loads(ended.stdout) if ended.stdout else {"cases": []}
-    return ended.returncode, time.monotonic() - began_s, document["cases"]
+    took_s = time.monotonic() - began_s
+    cases = ResultDocument.model_validate_json(ended.stdout).cases if ended.stdout else ()
+    return ended.returncode, took_s, cases
 
 
-def rows(case: dict[str, Any]) -> dict[str, Any]:
+def row_of(case: CaseResult) -> dict[str, Any]:
     """What is kept of a case."""
-    undisturbed, delivered = case.get("undisturbed"), case.get("delivered")
-    figure = case.get("figure") or {}
-    interval, condition = figure.get("interval") or {}, case.get("condition") or {}
-    given = (delivered or {}).get("interval") or {}
-    trials = [one["value"] for one in case["trials"] if one.get("value")]
+    figure, delivered, condition = case.figure, case.delivered, case.condition
+    interval, given = figure and figure.interval, delivered and delivered.interval
+    trials = [trial.value for trial in case.trials if trial.value]
     return {
-        "workload": case["workload"],
-        "verdict": case["verdict"],
-        "value": figure.get("value"),
-        "low": interval.get("low"),
-        "high": interval.get("high"),
-        "undisturbed": (undisturbed or {}).get("value"),
-        "delivered": (delivered or {}).get("value"),
-        "delivered_low": given.get("low"),
-        "delivered_high": given.get("high"),
-        "delivered_ratio": case.get("delivered_ratio"),
-        "least_difference_ratio": figure.get("least_difference_ratio"),
-        "condition": condition.get("state"),
-        "share": condition.get("share"),
-        "culprit": condition.get("culprit"),
-        "n": figure.get("n"),
-        "delivered_n": (delivered or {}).get("n"),
-        "drift_ratio": figure.get("drift_ratio"),
+        "workload": case.workload,
+        "verdict": case.verdict,
+        "value": figure and figure.value,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "undisturbed": case.undisturbed and case.undisturbed.value,
+        "delivered": delivered and delivered.value,
+        "delivered_low": given and given.low,
+        "delivered_high": given and given.high,
+        "delivered_ratio": case.delivered_ratio,
+        "least_difference_ratio": figure and figure.least_difference_ratio,
+        "condition": condition and condition.state,
+        "share": condition and condition.share,
+        "culprit": condition and condition.culprit,
+        "n": figure and figure.n,
+        "delivered_n": delivered and delivered.n,
+        "drift_ratio": figure and figure.drift_ratio,
+        "delivered_drift_ratio": delivered and delivered.drift_ratio,
+        "shared_ratio": condition and condition.shared_ratio,
         # Of the figures of single trials: whether something took the host from one of them.
-        "slowest": (max if case["workload"] in LATENCIES else min)(trials, default=None),
+        "slowest": (max if case.workload in LATENCIES else min)(trials, default=None),
+        **by_trial(case),
     }
+
+
+def by_trial(case: CaseResult) -> dict[str, str]:
+    """What intervals and conditions are made of, a value a trial; `-` where a trial has none."""
+    direction = "lower" if case.workload in LATENCIES else "higher"
+    whole_run = f"{case.primary}{WHOLE_RUN[direction]}"
+    seen = [others_of(trial) for trial in case.trials]
+    ends = [trial.end.metrics if trial.end else {} for trial in case.trials]
+    columns = {
+        "trials": [trial.value for trial in case.trials],
+        "delivered_trials": [
+            end.get(whole_run, trial.value) for end, trial in zip(ends, case.trials, strict=True)
+        ],
+        "used": [
+            one.cpu_s / one.elapsed_s / one.cpus if one and one.cpu_s is not None else None
+            for one in seen
+        ],
+    }
+    shown = {
+        name: " ".join("-" if value is None else f"{value:.6g}" for value in values)
+        for name, values in columns.items()
+    }
+    return shown | {"counted": " ".join(map(str, case.counted))}
 
 
 def measured(suite: Path, number: int, plant: Plant) -> list[dict[str, Any]] | None:
@@ -179,24 +216,50 @@ def measured(suite: Path, number: int, plant: Plant) -> list[dict[str, Any]] | N
         print(f"SKIPPED {plant.name}: {error}", file=sys.stderr)
         return None
     began |= {"exit_code": exit_code, "took_s": round(took_s, 1)}
-    return [began | rows(case) for case in cases] or [began]
+    return [began | row_of(case) for case in cases] or [began]
+
+
+def asked() -> argparse.Namespace:
+    """What is to be measured."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
+    parser.add_argument("--short", action="store_true", help=f"{ROUNDS_SHORT} rounds")
+    parser.add_argument("--again", action="store_true", help="forget what was measured")
+    names = [plant.name for plant in PLANTS[1:]]
+    parser.add_argument("--plant", action="append", choices=names, help="this disturbance alone")
+    parser.add_argument("--workload", action="append", choices=CASES, help="this case alone")
+    parser.add_argument("--file", type=Path, default=RAW, help=f"the raw figures ({RAW.name})")
+    return parser.parse_args()
+
+
+def begun(file: Path, *, again: bool) -> tuple[list[str], set[tuple[int, str]]]:
+    """The columns of a file, which is made if there is none, and what was measured in it: round and
+    disturbance. A file keeps the columns it was begun with."""
+    if again or not file.exists():
+        file.parent.mkdir(exist_ok=True, parents=True)
+        head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items() if value)
+        file.write_text(head + ",".join(FIELDS) + "\n")
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    known = csv.DictReader(lines)
+    return list(known.fieldnames or ()), {(int(row["round"]), row["plant"]) for row in known}
 
 
 def main() -> None:
     """Run what is left of the rounds."""
-    rounds = ROUNDS_SHORT if "--short" in sys.argv else ROUNDS
-    if "--again" in sys.argv or not RAW.exists():
-        RAW.parent.mkdir(exist_ok=True, parents=True)
-        head = "".join(f"# {name}: {value}\n" for name, value in host("cpu").items() if value)
-        RAW.write_text(head + ",".join(FIELDS) + "\n")
-    lines = [line for line in RAW.read_text().splitlines() if not line.startswith("#")]
-    done = {(int(row["round"]), row["plant"]) for row in csv.DictReader(lines)}
+    arguments = asked()
+    rounds = ROUNDS_SHORT if arguments.short else arguments.rounds
+    columns, done = begun(arguments.file, again=arguments.again)
     quiet, *planted = PLANTS
+    planted = [one for one in planted if one.name in (arguments.plant or [one.name])]
+    workloads = {
+        name: params for name, params in CASES.items() if name in (arguments.workload or CASES)
+    }
     possible = {plant.name for plant in planted}
-    with tempfile.TemporaryDirectory() as directory, RAW.open("a", newline="") as file:
+    with tempfile.TemporaryDirectory() as directory, arguments.file.open("a", newline="") as file:
         suite = Path(directory) / "trust.yaml"
-        suite.write_text(SUITE)
-        table = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        cases = [f"  - {{workload: {name}, params: {own}}}\n" for name, own in workloads.items()]
+        suite.write_text(SUITE + "".join(cases))
+        table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         for number, first in itertools.product(range(rounds), range(0, len(planted), 2)):
             left = [
                 plant

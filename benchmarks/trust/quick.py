@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.figures import file_of, host, maker
-from benchmarks.trust.experiment import PLANTS, QUIET, Plant, job, rows
+from benchmarks.trust.experiment import PLANTS, QUIET, Plant, job, row_of
 from benchmarks.trust.table import USABLE, share
 from hostbench.model.registry import find_subsystem
 
@@ -53,9 +53,9 @@ def measured(plant: Plant, peers: str, promised_s: float) -> list[dict[str, Any]
     began |= {"exit_code": exit_code, "took_s": round(took_s, 1), "estimate_s": promised_s}
     found = []
     for case in cases:
-        of_case = rows(case) | {
-            "label": case["label"],
-            "reason": ", ".join(reason["code"] for reason in case["reasons"]),
+        of_case = row_of(case) | {
+            "label": case.label,
+            "reason": ", ".join(reason.code for reason in case.reasons),
         }
         found.append(began | {name: of_case[name] for name in CASE_FIELDS})
     return found or [began]

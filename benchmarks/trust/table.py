@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.figures import BENCHMARKS
 from benchmarks.trust.experiment import LATENCIES, PLANTS, QUIET, RAW, Plant
+from hostbench.judge.figure import delivered_drift
 from hostbench.judge.statistics import CLASS_DEGREES_MOST, student_quantile
 from hostbench.model.registry import find_subsystem
 
@@ -47,7 +48,12 @@ Row = dict[str, Any]
 Distance = tuple[float, int]
 NUMBERS = (
     *("value", "low", "high", "delivered", "delivered_low", "delivered_high", "time_unix_s"),
-    *("slowest", "drift_ratio"),
+    *("slowest", "drift_ratio", "delivered_drift_ratio", "shared_ratio"),
+)
+# Each figure with the columns of its interval and of the drift in it.
+INTERVALS = (
+    ("value", "low", "high", "drift_ratio"),
+    ("delivered", "delivered_low", "delivered_high", "delivered_drift_ratio"),
 )
 # A trial this much slower than its neighbours bears out that something took the host from it.
 SLOW_RATIO = 0.95
@@ -58,7 +64,7 @@ def load(path: Path) -> list[Row]:
     lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
     found: list[Row] = list(csv.DictReader(lines))
     for row in found:
-        row |= {name: float(row[name]) if row[name] else None for name in NUMBERS}
+        row |= {name: float(row[name]) if row.get(name) else None for name in NUMBERS}
         row["class"] = CLASSES.get(row["workload"])
         if row["workload"]:
             judge_by_todays_rule(row)
@@ -69,18 +75,28 @@ def judge_by_todays_rule(row: Row) -> None:
     """Rounds that were judged with another drift than a job would be today get intervals with that
     of today: half of one is the root of the squares of its trials' part and the drift's. And they
     are noisy when that is wider than what is usual today."""
+    if row["shared_ratio"] is None:
+        row["shared_ratio"] = float(row["share"] or 0) if row["condition"] == "shared" else 0.0
+    if row["delivered_drift_ratio"] is None:
+        row["delivered_drift_ratio"] = row["drift_ratio"]
     subsystem = find_subsystem(row["workload"].partition(".")[0])
-    today = subsystem.guest_spread.drift_ratio
-    for low, high in (("low", "high"), ("delivered_low", "delivered_high")):
+    usual = subsystem.guest_spread
+    drift = usual.drift_of("lower" if row["workload"] in LATENCIES else "higher")
+    drifts = (drift, delivered_drift(drift, row["shared_ratio"]))
+    for (_, low, high, judged), today in zip(INTERVALS, drifts, strict=True):
         if row[low] and row[high] and row[low] < row[high]:
             middle = math.sqrt(row[low] * row[high])
-            half = math.log(row[high] / middle)
-            trials = max(0.0, half**2 - (Z * (row["drift_ratio"] or 0.0)) ** 2)
-            factor = math.exp(math.sqrt(trials + (Z * today) ** 2))
-            row[low], row[high] = middle / factor, middle * factor
+            factor = math.exp(math.hypot(trials_part(row, low, high, judged), Z * today))
+            row[low], row[high], row[judged] = middle / factor, middle * factor, today
     if row["verdict"] in USABLE and row["low"]:
-        target = max(subsystem.target_half_width, subsystem.guest_spread.half_width_ratio)
+        target = max(subsystem.target_half_width, usual.half_width_ratio)
         row["verdict"] = "clean" if half_width_ratio(row) <= target else "noisy"
+
+
+def trials_part(row: Row, low: str, high: str, drift: str) -> float:
+    """Half the logarithmic interval as the trials alone make it."""
+    half = math.log(row[high] / row[low]) / 2
+    return math.sqrt(max(0.0, half**2 - (Z * (row[drift] or 0.0)) ** 2))
 
 
 def half_width_ratio(row: Row) -> float:
@@ -191,7 +207,7 @@ def print_coverage(rows: Sequence[Row]) -> None:
             share(*coverage(distances(own, rows, "delivered"))),
         ]
         widths = sorted(half_width_ratio(row) for row in quiet if row["low"])
-        usual = f"{100 * widths[int(0.95 * len(widths))]:.1f} %"
+        usual = f"{100 * widths[int(0.95 * len(widths))]:.1f} %" if widths else "-"
         sharp = (
             sharpness([row for row in own if row["plant"] == QUIET], "value", "low", "high"),
             sharpness(own, "delivered", "delivered_low", "delivered_high"),

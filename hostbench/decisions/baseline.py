@@ -360,7 +360,9 @@ def populations(baseline: Baseline) -> str | None:
 def _job_variance(key: HostKey, case: BaselineCase) -> float:
     """Of one host's jobs: as the baseline has it, and on a guest at least what is usual there."""
     subsystem = subsystems().get(case.workload.partition(".")[0])
-    drift = subsystem.guest_spread.drift_ratio if subsystem is not None and key.is_guest else 0.0
+    drift = 0.0
+    if subsystem is not None and key.is_guest:
+        drift = subsystem.guest_spread.drift_of(case.direction)
     return max(case.within or 0.0, drift**2)
 
 

@@ -256,7 +256,8 @@ class _Drift:
     def widened(self, pair: _Pair, judged: Judged) -> Difference:
         """The difference, with the drift in its interval and its error."""
         known = subsystems().get(pair.case.subsystem)
-        drift = self._factor * (known.guest_spread.drift_ratio if known else 0.0)
+        usual = known.guest_spread.drift_of(pair.case.direction) if known else 0.0
+        drift = self._factor * usual
         # Of what repeats to the last digit on all jobs, any difference is one.
         half = judged.quantile * judged.error if judged.error else 0.0
         return Difference(

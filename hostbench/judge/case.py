@@ -140,7 +140,7 @@ def unfinished_figures(
 ) -> CaseFigures:
     """The figures of the trials so far, without a verdict's reasons."""
     return CaseFigures(
-        **dict(two_figures(one, others)) | {"condition": condition_of(one)},
+        **dict(two_figures(one, others, condition_of(one))),
         reasons=(),
         metrics=_metric_results(one, others),
         counted=tuple(trial.index for trial in one.counted),

@@ -64,7 +64,7 @@ def condition_of(one: Measured) -> Condition | None:
     shares: dict[ConditionState, float] = {}
     for trial in seen:
         weight = trial.end.elapsed_s / elapsed_s if elapsed_s else 1 / len(seen)
-        for state, share in _shares(trial):
+        for state, share in _shares(trial, len(seen)):
             shares[state] = shares.get(state, 0.0) + weight * share
     found = sorted(
         ((share, state) for state, share in shares.items() if share >= _least(state)), reverse=True
@@ -104,9 +104,9 @@ def _hidden(trial: TrialRecord, primary: Metric) -> float:
     return lost
 
 
-def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
-    """What each took of the time of the CPUs that the threads of one trial were on; nothing for
-    what the kernel does not count."""
+def _shares(trial: _Seen, trials: int) -> Iterator[tuple[ConditionState, float]]:
+    """What each took of the time of the CPUs that the threads of one of so many `trials` were on;
+    nothing for what the kernel does not count."""
     start, end, others = trial.start, trial.end, trial.others
     seen = end.disturbance
     available_s = end.elapsed_s * len(set(start.placement.cpus))
@@ -124,7 +124,7 @@ def _shares(trial: _Seen) -> Iterator[tuple[ConditionState, float]]:
         yield ConditionState.STOLEN, stopped
     ratio = cpu_ratio_of(seen, start.placement)
     taken = None if ratio is None else max(0.0, 1 - ratio - kept)
-    used = used_ratio(others)
+    used = used_ratio(others, trials)
     if used is not None:
         # While a quota stops the threads, others take nothing from them.
         used *= 1 - by_quota

@@ -1,5 +1,6 @@
 """Who took the CPU from a disturbed trial, and from all trials of a case."""
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ SHARE_LEAST = 0.5
 # Less than this of one CPU explains no disturbance.
 RATIO_LEAST = 0.02
 # The kernel counts the time of CPUs and processes in ticks; what others used is a difference of
-# several such times.
+# several such times, and in a mean over trials, which err in both directions, less unsure.
 TICK_S = 0.01
 TICKS_UNSURE = 2
 
@@ -33,11 +34,11 @@ def others_of(trial: TrialRecord) -> OthersEvent | None:
     return others.model_copy(update={"busiest": busiest, "cpu_s": cpu_s if is_known else None})
 
 
-def used_ratio(others: OthersEvent | None) -> float | None:
-    """What others used of the time of all CPUs."""
+def used_ratio(others: OthersEvent | None, trials: int = 1) -> float | None:
+    """What others used of the time of all CPUs, as one of so many `trials` to take the mean of."""
     if others is None or others.cpu_s is None:
         return None
-    unsure_s = TICKS_UNSURE * TICK_S
+    unsure_s = TICKS_UNSURE * TICK_S / math.sqrt(trials)
     return max(0.0, others.cpu_s - unsure_s) / (others.elapsed_s * others.cpus)
 
 

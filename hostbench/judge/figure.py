@@ -25,6 +25,7 @@ from hostbench.model.result import (
     WITH_FIGURE,
     ClassSpread,
     ClassSpreads,
+    Condition,
     Figure,
     Interval,
     PlannedCase,
@@ -34,6 +35,9 @@ from hostbench.model.result import (
 from hostbench.model.subsystem import GuestSpread
 from hostbench.model.table import Metric
 
+# What was delivered drifts more than the figure, the more of the host others took: its drift is so
+# many times the share larger. Found with benchmarks/trust (python -m benchmarks.trust.drift).
+DRIFT_OF_SHARE = 2.0
 # The whole-run figure beside a rate, and beside a time.
 WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
@@ -114,11 +118,17 @@ def has_clean_slices(trial: TrialRecord) -> bool:
     return trial.end is not None and trial.end.basis == CLEAN_SLICES
 
 
-def two_figures(one: Measured, others: ClassSpreads) -> TwoFigures:
-    """The figures of a case, without its condition. `others`: see class_spreads."""
+def delivered_drift(drift_ratio: float, shared_ratio: float) -> float:
+    """The drift of what was delivered, from that of the figure and the share that others took."""
+    return drift_ratio * (1 + DRIFT_OF_SHARE * shared_ratio)
+
+
+def two_figures(one: Measured, others: ClassSpreads, condition: Condition | None) -> TwoFigures:
+    """The figures of a case under this condition. `others`: see class_spreads."""
     unit, drift_ratio = one.primary.unit, others.drift_ratio
     figure = _figure(one.values, unit, others.figure, drift_ratio)
-    delivered = _figure(one.delivered_values, unit, others.delivered, drift_ratio)
+    drifts = delivered_drift(drift_ratio, condition.shared_ratio if condition else 0.0)
+    delivered = _figure(one.delivered_values, unit, others.delivered, drifts)
     best_of = max if one.primary.direction == "higher" else min
     ratio = None
     if one.is_of_slices and figure and delivered and figure.value and delivered.value:
@@ -131,6 +141,7 @@ def two_figures(one: Measured, others: ClassSpreads) -> TwoFigures:
         delivered=delivered,
         delivered_ratio=ratio,
         best=best_of(one.values, default=None),
+        condition=condition,
     )
 
 
@@ -164,6 +175,6 @@ def class_spreads(one: Measured, all_cases: Iterable[Measured]) -> ClassSpreads:
     return ClassSpreads(
         figure=class_spread(figure for figure, _ in others),
         delivered=class_spread(delivered for _, delivered in others),
-        drift_ratio=one.usual.drift_ratio,
+        drift_ratio=one.usual.drift_of(one.primary.direction),
         usual_half_width=one.usual.half_width_ratio,
     )

@@ -404,6 +404,13 @@ class Condition(StoredModel):
     is_sure: bool = False
     also: dict[ConditionState, float] = Field(default={})
 
+    @property
+    def shared_ratio(self) -> float:
+        """The share that others on the host took; 0: none is known."""
+        if self.state is ConditionState.SHARED:
+            return self.share or 0.0
+        return self.also.get(ConditionState.SHARED, 0.0)
+
 
 class MetricResult(StoredModel):
     """One metric of a case. `limit` is that of one trial, the one in the middle."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hostbench.model.events import EndEvent, ParamValue, StartEvent
     from hostbench.model.host import HostInventory
     from hostbench.model.limit import Limit
+    from hostbench.model.table import Direction
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 PORT_MOST = 65535
@@ -42,14 +43,22 @@ class GuestSpread:
     """How figures of a class of resource spread on a virtual machine, as benchmarks/trust measured
     it; 0: unknown.
 
-    `drift_ratio`: by how much all figures of a job lie off those of the jobs before and after it,
+    `drift_ratio`: by how much all rates of a job lie off those of the jobs before and after it,
     which trials that follow each other within a minute cannot show (standard deviation of the
-    logarithms). `half_width_ratio`: half the interval of 19 of 20 quiet cases is at most this share
-    of the figure.
+    logarithms); `time_drift_ratio`: the same of times, None: they drift as rates do.
+    `half_width_ratio`: half the interval of 19 of 20 quiet cases is at most this share of the
+    figure.
     """
 
     drift_ratio: float = 0.0
+    time_drift_ratio: float | None = None
     half_width_ratio: float = 0.0
+
+    def drift_of(self, direction: "Direction") -> float:
+        """The drift of a figure: of a time, less is better."""
+        if direction == "lower" and self.time_drift_ratio is not None:
+            return self.time_drift_ratio
+        return self.drift_ratio
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,8 +70,9 @@ _MEANING = {
     Verdict.FAILED: "the program failed or its result was wrong: there is no figure",
     Verdict.INVALID: "the figure is above its theoretical limit, or came from memory and not from "
     "the disk: do not use it",
-    Verdict.DISTURBED: "other load took the CPU, and no undisturbed figure is left: the host may "
-    "be able to do more",
+    # A quota, the hypervisor or heat as well as other load: the host's condition says which.
+    Verdict.DISTURBED: "something took the host away, as the column host says, and no undisturbed "
+    "figure is left: the host may be able to do more",
     Verdict.NOISY: "known less precisely than figures of this kind usually are: compare with care",
     Verdict.SKIPPED: "cannot run here",
 }

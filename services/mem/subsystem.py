@@ -74,6 +74,6 @@ SUBSYSTEM = Mem(
     title="Memory",
     port=8002,
     target_half_width=0.05,
-    guest_spread=GuestSpread(drift_ratio=0.08, half_width_ratio=0.4),
+    guest_spread=GuestSpread(drift_ratio=0.12, time_drift_ratio=0.04, half_width_ratio=0.42),
     headlines=("triad", "copy", "read"),
 )

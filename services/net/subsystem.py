@@ -98,7 +98,7 @@ SUBSYSTEM = Net(
     port=8004,
     has_far_ends=True,
     target_half_width=0.10,
-    guest_spread=GuestSpread(drift_ratio=0.1, half_width_ratio=0.9),
+    guest_spread=GuestSpread(drift_ratio=0.1, time_drift_ratio=0.08, half_width_ratio=0.9),
     sensitivity=Sensitivity.WAKING,
     headlines=("tcp_stream", "tcp_rr"),
 )

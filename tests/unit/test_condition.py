@@ -1,6 +1,7 @@
 """What the host was like while a case was measured, who made it so, and the first lines of it."""
 
 import io
+import math
 import re
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from hostbench.cli.render import show_result
 from hostbench.judge.condition import OUTSIDE_HOST, condition_of
-from hostbench.judge.figure import Measured
+from hostbench.judge.figure import Measured, class_spreads, two_figures
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import (
     PARTLY_SHARED_CORE,
@@ -19,8 +20,8 @@ from hostbench.judge.trial import (
 )
 from hostbench.judge.verdict import case_verdict
 from hostbench.model.events import OtherProcesses, OthersEvent, Sentinel, ThreadReport
-from hostbench.model.result import Condition, ConditionState, TrialRecord, Verdict
-from hostbench.model.subsystem import Sensitivity
+from hostbench.model.result import Condition, ConditionState, Figure, TrialRecord, Verdict
+from hostbench.model.subsystem import GuestSpread, Sensitivity
 from hostbench.results.document import assemble, replay
 from tests.unit.records import (
     RATE,
@@ -230,6 +231,55 @@ def test_who_took_it(one: TrialRecord, state: ConditionState, share: float, culp
     found = condition(one)
     assert (found.state, found.culprit) == (state, culprit)
     assert found.share == pytest.approx(share, abs=0.02)
+
+
+def test_trials_together_tell_a_small_hog_better_than_each_alone() -> None:
+    """The kernel counts in ticks, so what others used in one trial of half a second is known within
+    2 % of two CPUs; in four, which err in both directions, within 1 %."""
+
+    def meanwhile(cpu_s: float) -> list[TrialRecord]:
+        hog = HOG.model_copy(update={"cpu_s": cpu_s})
+        return [trial(index, others(cpu_s, hog, elapsed_s=0.5)) for index in range(4)]
+
+    assert condition(meanwhile(0.045)[0]).state is ConditionState.QUIET
+    found = condition(*meanwhile(0.045))
+    assert found.state is ConditionState.SHARED and found.share == pytest.approx(0.035)
+    assert found.culprit == "stress-ng, 2 processes"
+    assert condition(*meanwhile(0.03)).state is ConditionState.QUIET
+
+
+def test_what_was_delivered_is_known_less_where_others_took_a_share() -> None:
+    """Of a guest's figures, which drift from job to job; the undisturbed figure drifts no more."""
+
+    def half(figure: Figure | None) -> float:
+        assert figure is not None and figure.interval is not None
+        return math.log(figure.interval.high / figure.interval.low) / 2
+
+    usual = GuestSpread(drift_ratio=0.05, time_drift_ratio=0.02)
+    quiet, crowded = (
+        Measured(
+            planned(),
+            METRICS,
+            [trial(index, others(2 * share, HOG), rate=100.0 + index) for index in range(3)],
+            usual,
+        )
+        for share in (0.0, 0.5)
+    )
+    before, after = (
+        two_figures(one, class_spreads(one, ()), condition_of(one)) for one in (quiet, crowded)
+    )
+    assert half(before.figure) == pytest.approx(half(after.figure))
+    assert before.delivered is not None and after.delivered is not None
+    assert before.delivered.drift_ratio == 0.05
+    # Half of the CPUs, less a part of two ticks in a second.
+    assert after.delivered.drift_ratio == pytest.approx(0.1, abs=0.001)
+    assert half(before.delivered) == pytest.approx(1.96 * 0.05, rel=0.01)
+    assert half(after.delivered) == pytest.approx(1.96 * 0.1, rel=0.02)
+    # Times drift less than rates, in this class.
+    lower = (METRICS[0].model_copy(update={"direction": "lower"}), *METRICS[1:])
+    of_times = Measured(planned(), lower, quiet.trials, usual)
+    assert class_spreads(of_times, ()).drift_ratio == 0.02
+    assert GuestSpread(drift_ratio=0.05).drift_of("lower") == 0.05
 
 
 def test_slices_that_differ_are_no_figure() -> None:
