@@ -30,7 +30,6 @@ from hostbench.model.service import (
     TrialRequest,
 )
 from hostbench.programs.program import LIST_TIMEOUT_S
-from hostbench.remote.renewal import RENEWAL_ERRORS, Renewals
 from hostbench.remote.wire import Following, Wire
 
 CONNECT_S_MOST = 5.0
@@ -111,7 +110,6 @@ class LeasedCall:
     def __init__(
         self,
         client: httpx.AsyncClient,
-        renewals: Renewals,
         url: str,
         path: str,
         request: TrialRequest | SessionRequest,
@@ -119,7 +117,6 @@ class LeasedCall:
     ) -> None:
         """`seconds` is what it may take, of which the service itself sees to it."""
         self._client = client
-        self._renewals = renewals
         self._url = url
         self._path = path
         self._request = request
@@ -204,9 +201,11 @@ class LeasedCall:
         raise service_lost(self._url, text)
 
     async def _put_renewal(self, seconds: float) -> bool:
-        with contextlib.suppress(*RENEWAL_ERRORS):
+        with contextlib.suppress(httpx.HTTPError, TimeoutError):
             async with asyncio.timeout(seconds):
-                return await self._renewals.renew(self._request.id)
+                path = f"/trials/{self._request.id}/lease"
+                answer = await self._client.put(path, timeout=seconds)
+                return answer.is_success
         return False
 
 
@@ -227,17 +226,18 @@ class RemoteService:
         who says what it is at each call, and raises ServiceLost where there is none."""
         self.url = url
         path = url.removeprefix("unix:") if url.startswith("unix:") else None
-        tls = trusting(ca_file) if url.startswith("https:") else None
-        key_now = (lambda: key) if isinstance(key, str) else key
         limits = httpx.Limits(max_connections=16, keepalive_expiry=KEEP_ALIVE_S)
         # Without trust_env: a proxy could hold back a stream or a lease.
         self._client = httpx.AsyncClient(
             base_url="http://service" if path else url,
-            auth=_Bearer(key_now),
-            transport=httpx.AsyncHTTPTransport(verify=tls or False, uds=path, limits=limits),
+            auth=_Bearer((lambda: key) if isinstance(key, str) else key),
+            transport=httpx.AsyncHTTPTransport(
+                verify=trusting(ca_file) if url.startswith("https:") else False,
+                uds=path,
+                limits=limits,
+            ),
             trust_env=False,
         )
-        self._renewals = Renewals(self._client.base_url, path, key_now, tls)
         self._wire = Wire(url)
 
     def table(self, interrupt: Interrupt | None = None) -> ServiceTable:
@@ -265,9 +265,7 @@ class RemoteService:
         Raises ServiceRefused before the first line, ServiceLost, or Interrupted. Whenever it is
         left, the connection is closed, and with it the trial.
         """
-        call = LeasedCall(
-            self._client, self._renewals, self.url, "/trials", request, request.timeout_s
-        )
+        call = LeasedCall(self._client, self.url, "/trials", request, request.timeout_s)
         return self._wire.items(call.run, interrupt)
 
     def session(self, request: SessionRequest) -> Following[bytes]:
@@ -277,7 +275,7 @@ class RemoteService:
         connection is closed, and with it the session.
         """
         seconds = request.expiry_s + request.duration_s
-        call = LeasedCall(self._client, self._renewals, self.url, "/sessions", request, seconds)
+        call = LeasedCall(self._client, self.url, "/sessions", request, seconds)
         return self._wire.follow(call.run)
 
     def route(self, to: str | None, interrupt: Interrupt | None = None) -> RouteAnswer:
@@ -287,12 +285,8 @@ class RemoteService:
 
     def close(self) -> None:
         """Closes the connections; nothing may be under way."""
-        self._wire.call(self._close())
+        self._wire.call(self._client.aclose())
         self._wire.close()
-
-    async def _close(self) -> None:
-        self._renewals.close()
-        await self._client.aclose()
 
     def _get(
         self, path: str, model: type[Answer], seconds: float, interrupt: Interrupt | None
