@@ -284,6 +284,8 @@ def _effect(
         return " ".join(filter(None, (held, slow)))
     if (sentence := not_delivered_sentence(affected)) is not None:
         return sentence
+    if len(affected) == 1:
+        return f"Seen in {worst.title}, {worst.verdict or 'not finished'}."
     disturbed = sum(case.verdict is Verdict.DISTURBED for case in affected)
     effect = f"{disturbed} disturbed" if disturbed else "the figures do not show it"
     return f"Seen in {len(affected)} of {plural(of, 'case')}, most in {worst.title}; {effect}."
@@ -305,7 +307,7 @@ def _condition_words(
     if culprit is None:
         return f"Other processes took {most}; which ones is unknown."
     if _is_of_disk(condition):
-        most = f"up to {percent(share)} of the bytes that went to and from disks"
+        most = f"up to {percent(share)} of the bytes to and from disks"
         return f"Other processes moved {most}: {perhaps}{culprit.removesuffix(ON_DISK)}."
     if culprit == OUTSIDE_HOST:
         return f"Something outside this host took {most}."

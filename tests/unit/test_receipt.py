@@ -170,7 +170,12 @@ def test_items_stand_in_the_order_of_what_they_cost() -> None:
         ("shared", "stress-ng, pid 12", True, "CPU time: stress-ng, pid 12."),
         ("shared", "stress-ng, pid 12", False, "CPU time: most likely stress-ng, pid 12."),
         ("shared", None, False, "CPU time; which ones is unknown."),
-        ("shared", "dd, pid 12, on the disk", True, "moved up to 30.0 % of the bytes that went to"),
+        (
+            "shared",
+            "dd, pid 12, on the disk",
+            True,
+            "moved up to 30.0 % of the bytes to and from disks: dd",
+        ),
         ("quota", "the CPU quota of 1 CPUs", True, "The CPU quota of 1 CPUs held back up to"),
         ("throttled", "heat or power", True, "Heat or power held the clock down for up to 30.0 %"),
     ],
@@ -196,9 +201,7 @@ def test_bytes_of_disks_and_time_of_cpus_are_two_findings() -> None:
     )
     said = [item.text for item in receipt(document.model_copy(update={"cases": cases})).items]
     assert "Other processes took up to 50.0 % of the CPU time: stress-ng, pid 7." in said
-    moved = (
-        "Other processes moved up to 80.0 % of the bytes that went to and from disks: dd, pid 12."
-    )
+    moved = "Other processes moved up to 80.0 % of the bytes to and from disks: dd, pid 12."
     assert moved in said
 
 
