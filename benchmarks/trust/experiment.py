@@ -219,7 +219,7 @@ def measured(suite: Path, number: int, plant: Plant) -> list[dict[str, Any]] | N
     return [began | row_of(case) for case in cases] or [began]
 
 
-def asked() -> argparse.Namespace:
+def options() -> argparse.Namespace:
     """What is to be measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
@@ -232,8 +232,8 @@ def asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def begun(file: Path, *, again: bool) -> tuple[list[str], set[tuple[int, str]]]:
-    """The columns of a file, which is made if there is none, and what was measured in it: round and
+def begin(file: Path, *, again: bool) -> tuple[list[str], set[tuple[int, str]]]:
+    """The columns of a file, which is made if there is none, and what it has: round and
     disturbance. A file keeps the columns it was begun with."""
     if again or not file.exists():
         file.parent.mkdir(exist_ok=True, parents=True)
@@ -246,9 +246,9 @@ def begun(file: Path, *, again: bool) -> tuple[list[str], set[tuple[int, str]]]:
 
 def main() -> None:
     """Run what is left of the rounds."""
-    arguments = asked()
+    arguments = options()
     rounds = ROUNDS_SHORT if arguments.short else arguments.rounds
-    columns, done = begun(arguments.file, again=arguments.again)
+    columns, done = begin(arguments.file, again=arguments.again)
     quiet, *planted = PLANTS
     planted = [one for one in planted if one.name in (arguments.plant or [one.name])]
     workloads = {

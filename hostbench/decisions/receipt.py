@@ -17,6 +17,7 @@ from hostbench.judge.clock import (
     slow_clock_sentence,
 )
 from hostbench.judge.condition import OUTSIDE_HOST, SHARE_LEAST, STOLEN_LEAST
+from hostbench.judge.culprit import ON_DISK
 from hostbench.judge.overview import (
     DELIVERED_LEAST,
     WORST_FIRST,
@@ -238,12 +239,14 @@ def _off(check: HostCheck) -> Iterator[ReceiptItem]:
 
 def _conditions(cases: Sequence[CaseResult], host: HostInventory) -> Iterator[ReceiptItem]:
     """What took time from the cases, one item a kind, by the case that it took most from."""
-    by_state: dict[ConditionState, list[tuple[float, CaseResult, Condition]]] = {}
+    # A share of the disks' bytes is none of the CPUs' time.
+    by_kind: dict[tuple[ConditionState, bool], list[tuple[float, CaseResult, Condition]]] = {}
     for case in cases:
         one = case.condition
         if one is not None and one.share is not None:
-            by_state.setdefault(one.state, []).append((one.share, case, one))
-    for state, found in by_state.items():
+            kind = (one.state, _is_of_disk(one))
+            by_kind.setdefault(kind, []).append((one.share, case, one))
+    for (state, _), found in by_kind.items():
         share, worst, condition = max(found, key=lambda one: one[0])
         if share < (STOLEN_LEAST if state is ConditionState.STOLEN else SHARE_LEAST):
             continue
@@ -281,6 +284,8 @@ def _effect(
         return " ".join(filter(None, (held, slow)))
     if (sentence := not_delivered_sentence(affected)) is not None:
         return sentence
+    if len(affected) == 1:
+        return f"Seen in {worst.title}, {worst.verdict or 'not finished'}."
     disturbed = sum(case.verdict is Verdict.DISTURBED for case in affected)
     effect = f"{disturbed} disturbed" if disturbed else "the figures do not show it"
     return f"Seen in {len(affected)} of {plural(of, 'case')}, most in {worst.title}; {effect}."
@@ -301,9 +306,16 @@ def _condition_words(
         return f"Heat or power held the clock down for up to {percent(share)} of the time."
     if culprit is None:
         return f"Other processes took {most}; which ones is unknown."
+    if _is_of_disk(condition):
+        most = f"up to {percent(share)} of the bytes to and from disks"
+        return f"Other processes moved {most}: {perhaps}{culprit.removesuffix(ON_DISK)}."
     if culprit == OUTSIDE_HOST:
         return f"Something outside this host took {most}."
     return f"Other processes took {most}: {perhaps}{culprit}."
+
+
+def _is_of_disk(condition: Condition) -> bool:
+    return condition.culprit is not None and condition.culprit.endswith(ON_DISK)
 
 
 def _quota_words(host: HostInventory) -> str | None:

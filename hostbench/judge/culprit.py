@@ -16,6 +16,8 @@ RATIO_LEAST = 0.02
 # The kernel counts the time of CPUs and processes in ticks; what others used is a difference of
 # several such times, and in a mean over trials, which err in both directions, less unsure.
 TICK_S = 0.01
+# What stands behind a culprit whose share is of the bytes that went to and from disks.
+ON_DISK = ", on the disk"
 TICKS_UNSURE = 2
 
 
@@ -58,7 +60,7 @@ def disk_user(trials: Sequence[OthersEvent]) -> tuple[str | None, bool]:
     seen = [others.disk for others in trials if others.disk is not None]
     for one in (user for use in seen for user in use.busiest):
         moved[one.command] = moved.get(one.command, 0) + one.disk_bytes
-        names.setdefault(one.command, f"{_name(one)}, on the disk")
+        names.setdefault(one.command, f"{_name(one)}{ON_DISK}")
     most = max(moved, key=lambda command: moved[command], default=None)
     if most is None:
         return None, False
@@ -81,7 +83,7 @@ def taken_by(others: OthersEvent | None) -> Reason | None:
     else:
         named = "; ".join(_named(one, others) for one in others.busiest)
         text = f"other processes used {_of_a_cpu(all_s, others)} meanwhile" + (
-            f", most of all {named}" if named else ", each for a short time"
+            f"; the most of them: {named}" if named else ", each for a short time"
         )
     return Reason(code=TAKEN_BY, text=text)
 

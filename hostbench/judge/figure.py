@@ -35,8 +35,8 @@ from hostbench.model.result import (
 from hostbench.model.subsystem import GuestSpread
 from hostbench.model.table import Metric
 
-# What was delivered drifts more than the figure, the more of the host others took: its drift is so
-# many times the share larger. Found with benchmarks/trust (python -m benchmarks.trust.drift).
+# What was delivered drifts more than the figure, the more of the host others took: 1 + 2 x share
+# times as much. Found with benchmarks/trust (python -m benchmarks.trust.drift).
 DRIFT_OF_SHARE = 2.0
 # The whole-run figure beside a rate, and beside a time.
 WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}

@@ -160,7 +160,7 @@ def test_a_disk_that_others_use_is_shared() -> None:
         ),
         (
             others(process("sh", 0.1), cpu_s=3.0),
-            "other processes used 150.0 % of a CPU meanwhile, most of all "
+            "other processes used 150.0 % of a CPU meanwhile; the most of them: "
             "sh (pid 7) used 5.0 % of a CPU",
         ),
         (

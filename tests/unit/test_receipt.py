@@ -170,6 +170,12 @@ def test_items_stand_in_the_order_of_what_they_cost() -> None:
         ("shared", "stress-ng, pid 12", True, "CPU time: stress-ng, pid 12."),
         ("shared", "stress-ng, pid 12", False, "CPU time: most likely stress-ng, pid 12."),
         ("shared", None, False, "CPU time; which ones is unknown."),
+        (
+            "shared",
+            "dd, pid 12, on the disk",
+            True,
+            "moved up to 30.0 % of the bytes to and from disks: dd",
+        ),
         ("quota", "the CPU quota of 1 CPUs", True, "The CPU quota of 1 CPUs held back up to"),
         ("throttled", "heat or power", True, "Heat or power held the clock down for up to 30.0 %"),
     ],
@@ -179,6 +185,24 @@ def test_who_took_it_is_named(state: str, culprit: str | None, sure: bool, words
     document = with_cases(whole(), condition=condition, delivered_ratio=0.7)
     (item,) = receipt(document).items
     assert words in item.text and item.lost_ratio == pytest.approx(0.3)
+
+
+def test_bytes_of_disks_and_time_of_cpus_are_two_findings() -> None:
+    """The larger share of another thing hides nothing."""
+    document = whole()
+    writer, hog = (
+        Condition(state=ConditionState.SHARED, share=share, culprit=culprit, is_sure=True)
+        for share, culprit in ((0.8, "dd, pid 12, on the disk"), (0.5, "stress-ng, pid 7"))
+    )
+    first, *rest = document.cases
+    cases = (
+        first.model_copy(update={"condition": writer}),
+        *(case.model_copy(update={"condition": hog}) for case in rest),
+    )
+    said = [item.text for item in receipt(document.model_copy(update={"cases": cases})).items]
+    assert "Other processes took up to 50.0 % of the CPU time: stress-ng, pid 7." in said
+    moved = "Other processes moved up to 80.0 % of the bytes to and from disks: dd, pid 12."
+    assert moved in said
 
 
 def test_what_the_figures_do_not_show_costs_nothing() -> None:
