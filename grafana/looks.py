@@ -67,12 +67,13 @@ def threshold_property(steps: Steps) -> dashboard.DynamicConfigValue:
     return prop("thresholds", thresholds(steps).build())
 
 
-def nothing_there() -> dashboard.SpecialValueMap:
-    """What a table shows where a point has no such field."""
+def nothing_there(text: str = "–") -> dashboard.SpecialValueMap:
+    """What stands where there is no value: in the colour of text, since it is neither good nor
+    bad."""
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(
             match=dashboard.SpecialValueMatch.NULL,
-            result=dashboard.ValueMappingResult(text="–", color="text"),
+            result=dashboard.ValueMappingResult(text=text, color="text"),
         )
     )
 
@@ -104,6 +105,21 @@ def colour(name: str) -> dashboard.DynamicConfigValue:
 def transformation(name: str, **options: object) -> dashboard.DataTransformerConfig:
     """What Grafana does with the answers before it shows them."""
     return dashboard.DataTransformerConfig(id_val=name, options=options)
+
+
+def corner(row: str, column: str) -> str:
+    """What Grafana calls the column that names the rows of a matrix."""
+    return f"{row}\\{column}"
+
+
+def matrix_of(row: str, column: str, value: str) -> list[dashboard.DataTransformerConfig]:
+    """Values by two columns, whose values are in order both as rows and as columns: Grafana takes
+    the columns as they come."""
+    return [
+        transformation("sortBy", fields={}, sort=[{"field": column}]),
+        transformation("groupingToMatrix", rowField=row, columnField=column, valueField=value),
+        transformation("sortBy", fields={}, sort=[{"field": corner(row, column)}]),
+    ]
 
 
 def organised(
