@@ -1,4 +1,4 @@
-"""Fleet: hosts by headline cases: what changed, and what is not as hosts of the model are."""
+"""Fleet: headline cases by hosts: what changed, and what is not as hosts of the model are."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -63,15 +63,15 @@ FIGURE_COLUMNS = {
     "value": "figure",
     "unit": "unit",
     "change": "change",
+    "baseline": "beside others",
+    "of_usual": "of usual",
+    "expected": "expected",
+    "usual": "usual",
+    "hosts": "hosts",
     "ratio": "after / before",
     "since_ms": "since",
     "least_effect": "would be seen",
     "jobs": "jobs",
-    "baseline": "beside others",
-    "expected": "expected",
-    "usual": "usual",
-    "of_usual": "of usual",
-    "hosts": "hosts",
     "Time": "when",
     "job": "job",
 }
@@ -83,7 +83,7 @@ def fleet() -> dashboard.Dashboard:
     found = board(
         "hostbench-fleet",
         "hostbench: fleet",
-        "Hosts by headline cases: whether each changed, and whether it does what hosts of its "
+        "Headline cases by hosts: whether each changed, and whether it does what hosts of its "
         "model do. Colours only where it is sure.",
         "now-90d",
     )
