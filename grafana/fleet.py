@@ -172,11 +172,11 @@ def _word_cell() -> list[models.DynamicConfigValue]:
 def _matrix(title: str, description: str, field: str) -> table.Panel:
     """A row a case, whose names are long, and a column a host."""
     return (
-        crossed("title", "host", field, "case", 230)
+        crossed("title", "host", field, "case", 215)
         .title(title)
         .description(description)
-        .height(9)
-        .min_width(140)
+        .height(11)
+        .min_width(120)
         .mappings(_words())
         .thresholds(thresholds(((None, "transparent"),)))
         .cell_options(
@@ -202,11 +202,11 @@ def _changes() -> table.Panel:
         .with_transformation(organised(CHANGE_COLUMNS, CHANGE_NUMBERS))
         .override_by_name("from", [prop("unit", MOMENT), width(150)])
         .override_by_name("host", [*filtered(), width(150)])
-        .override_by_name("case", [*filtered(), width(230)])
+        .override_by_name("case", [*filtered(), prop("custom.minWidth", 270)])
         .override_by_name("word", _word_cell())
         .override_by_name("first job after it", JOB)
         .override_by_name(
-            CHANGE_COLUMNS["text"], [prop("custom.minWidth", 380), prop("custom.inspect", True)]
+            CHANGE_COLUMNS["text"], [prop("custom.minWidth", 360), prop("custom.inspect", True)]
         )
     )
     return sorted_by(panel, "from", descending=True)
