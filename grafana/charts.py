@@ -25,6 +25,7 @@ from grafana.influxql import (
     source,
 )
 from grafana.looks import (
+    CLOCK,
     LIMIT_COLOUR,
     OURS_BESIDE_PEER_COLOUR,
     OURS_COLOUR,
@@ -40,7 +41,7 @@ from grafana.looks import (
     no_legend,
     organised,
     prop,
-    side_legend,
+    sorted_legend,
     thresholds,
     transformation,
 )
@@ -140,7 +141,7 @@ def history(
     title: str, description: str, unit: str, text: str, alias: str = NAME
 ) -> timeseries.Panel:
     """One line a case, one mark a job."""
-    return (
+    panel = (
         timeseries.Panel()
         .title(title)
         .description(description)
@@ -158,6 +159,8 @@ def history(
         .no_value(NO_RESULTS)
         .with_target(series(text, alias))
     )
+    # Grafana takes so few for a clock that neighbouring numbers of the axis are the same.
+    return panel.decimals(3) if unit == CLOCK else panel
 
 
 def narrow_history(
@@ -174,12 +177,7 @@ def narrow_history(
 
 def wide_history(title: str, description: str, unit: str, text: str) -> timeseries.Panel:
     """Over the whole width, with a legend that names the lines of its neighbours too."""
-    return (
-        history(title, description, unit, text)
-        .span(24)
-        .height(11)
-        .legend(side_legend("lastNotNull", "min"))
-    )
+    return history(title, description, unit, text).span(24).height(13).legend(sorted_legend())
 
 
 def seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Panel:

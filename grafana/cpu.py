@@ -154,4 +154,4 @@ def _clock_history() -> timeseries.Panel:
         "The core clock measured under each kernel: vector instructions may lower it.",
         CLOCK,
         f'SELECT "value" {results(CLOCKS)} {GROUPED}',
-    ).decimals(3)
+    )

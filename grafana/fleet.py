@@ -22,7 +22,7 @@ from grafana.looks import (
     organised,
     prop,
     result_variables,
-    side_legend,
+    sorted_legend,
     thresholds,
 )
 from grafana.overview import tile
@@ -256,6 +256,6 @@ def _of_usual() -> timeseries.Panel:
             NAME,
         )
         .span(24)
-        .height(11)
-        .legend(side_legend("lastNotNull", "min"))
+        .height(14)
+        .legend(sorted_legend())
     )

@@ -105,7 +105,7 @@ def live() -> dashboard.Dashboard:
         .with_panel(_clean_now().grid_pos(GridPos(x=15, y=0, w=5, h=4)))
         .with_panel(_clock_now().grid_pos(GridPos(x=20, y=0, w=4, h=4)))
         .with_panel(_trials_done().grid_pos(GridPos(x=15, y=4, w=9, h=4)))
-        .with_panel(_figures(RATE))
+        .with_panel(_figures(RATE).grid_pos(GridPos(x=0, y=8, w=24, h=7)))
         .with_panel(_figures(BANDWIDTH))
         .with_panel(_figures(SECONDS))
         .with_panel(_latencies())

@@ -145,14 +145,10 @@ def bottom_legend(*calcs: str) -> common_builders.VizLegendOptions:
     return legend.calcs(list(calcs)) if calcs else legend
 
 
-def side_legend(*calcs: str) -> common_builders.VizLegendOptions:
-    """Beside the chart, where there are many series; the lowest last value first."""
-    return (
-        bottom_legend(*calcs)
-        .placement(common.LegendPlacement.RIGHT)
-        .sort_by("Last *")
-        .sort_desc(False)
-    )
+def sorted_legend() -> common_builders.VizLegendOptions:
+    """Where there are many series: the lowest last value first. Beside a chart, it would leave
+    nothing of it on a narrow screen."""
+    return bottom_legend("lastNotNull", "min").sort_by("Last *").sort_desc(False)
 
 
 def no_legend() -> common_builders.VizLegendOptions:
@@ -183,8 +179,8 @@ def board(uid: str, title: str, description: str, since: str) -> builders.Dashbo
 
 def change_marks(condition: str) -> list[Builder[dashboard.AnnotationQuery]]:
     """Marks where figures of the chosen hosts and workloads changed; `condition`: those of a
-    board."""
-    shades = {Word.WORSE: WORSE_COLOUR, Word.BETTER: BETTER_COLOUR}
+    board. Of two at one time the last one is seen: the worse."""
+    shades = {Word.BETTER: BETTER_COLOUR, Word.WORSE: WORSE_COLOUR}
     return [
         builders.AnnotationQuery()
         .name(f"changes: {word}")
