@@ -140,14 +140,14 @@ def _now() -> table.Panel:
             organised({**columns, **{name: name for name in FIGURE_NAMES.values()}})
         )
         .override_by_name("when", [prop("unit", "time:HH:mm:ss"), width(80)])
-        .override_by_name("workload", [width(140)])
+        .override_by_name("workload", [width(150)])
         .override_by_name("case", [prop("custom.minWidth", 240)])
     )
     for ref, (metric, unit) in FIGURES.items():
         name = FIGURE_NAMES[metric]
         text = f'{_latest_sample(metric, name)} GROUP BY "workload", "label"'
         panel = panel.with_target(Query(text, ref, TABLE)).override_by_name(
-            name, number(unit, 2, 105)
+            name, number(unit, 2, 95)
         )
     return sorted_by(panel, "when", descending=True)
 
