@@ -25,6 +25,7 @@ from grafana.influxql import (
     source,
 )
 from grafana.looks import (
+    CLOCK,
     LIMIT_COLOUR,
     OURS_BESIDE_PEER_COLOUR,
     OURS_COLOUR,
@@ -35,10 +36,12 @@ from grafana.looks import (
     SHARE,
     bottom_legend,
     colour,
+    corner,
+    matrix_of,
     no_legend,
     organised,
     prop,
-    side_legend,
+    sorted_legend,
     thresholds,
     transformation,
 )
@@ -48,6 +51,7 @@ PEERS = equals("role", "peer")
 NAME = "$tag_workload $tag_label ($tag_host)"
 SAMPLED = ("host", "workload", "label")
 EVERY_RESULT = "Of every result in the chosen time."
+NO_RESULTS = "No results in the chosen time."
 PERCENTILES = {
     "latency_p50_s": "50 %",
     "latency_p90_s": "90 %",
@@ -56,6 +60,8 @@ PERCENTILES = {
 }
 SAMPLED_LATENCIES = {"latency_p50_s": ": 50 %", "latency_p99_s": ": 99 %"}
 GROUPED = 'GROUP BY "host", "workload", "label", "case"'
+# Of the names below bars: closer ones would cover one another.
+LINE_PIXELS = 16
 # Without a version Grafana takes the options of a chart of x and y for those of before 11.1.
 CURVE_VERSION = "11.1.0"
 
@@ -79,20 +85,19 @@ def matrix(
     title: str, description: str, unit: str, row: str, column: str, inner: str
 ) -> barchart.Panel:
     """The highest value of a query by two tags: groups of bars by `row`, a bar a `column`."""
-    return (
+    panel = (
         _bars(title, description, unit)
         .height(10)
-        .x_field(f"{row}\\{column}")
+        .x_field(corner(row, column))
         .with_target(
             Query(f'SELECT max("value") AS "rate" FROM ({inner}) GROUP BY "{row}", "{column}"')
         )
-        .with_transformation(transformation("sortBy", fields={}, sort=[{"field": row}]))
-        .with_transformation(
-            transformation("groupingToMatrix", columnField=column, rowField=row, valueField="rate")
-        )
-        # A number of threads is no rate.
-        .override_by_name(f"{row}\\{column}", [prop("unit", "none")])
     )
+    # Bars have their colours by their order: it is the same in a neighbour.
+    for step in matrix_of(row, column, "rate"):
+        panel = panel.with_transformation(step)
+    # A number of threads is no rate.
+    return panel.override_by_name(corner(row, column), [prop("unit", "none")])
 
 
 def beside(title: str, unit: str, condition: str, limit: str) -> barchart.Panel:
@@ -110,7 +115,7 @@ def beside(title: str, unit: str, condition: str, limit: str) -> barchart.Panel:
         f"The latest figure of every case and its {limit}; and what the trusted tool measured in "
         "turn with it, beside our figure of the same kind: tools report the mean of a whole run, "
         "which a busy host lowers, and ours is that of undisturbed slices. Cases without a known "
-        "limit or peer have no such bar."
+        "limit or peer have no such bar. The bars do not name the host: choose one."
     )
     return (
         _bars(title, description, unit)
@@ -118,8 +123,10 @@ def beside(title: str, unit: str, condition: str, limit: str) -> barchart.Panel:
         .orientation(common.VizOrientation.VERTICAL)
         .axis_soft_min(0)
         .x_field("case")
-        .x_tick_label_rotation(-45)
-        .x_tick_label_max_length(22)
+        # What cases differ by stands at the end of their names.
+        .x_tick_label_rotation(-60)
+        .x_tick_label_max_length(32)
+        .x_tick_label_spacing(LINE_PIXELS)
         .with_target(Query(latest(fields, ("label",), condition), form=TABLE))
         .with_transformation(organised(columns, ("Time", "n", "case", "host")))
         .with_transformation(transformation("sortBy", fields={}, sort=[{"field": "case"}]))
@@ -134,7 +141,7 @@ def history(
     title: str, description: str, unit: str, text: str, alias: str = NAME
 ) -> timeseries.Panel:
     """One line a case, one mark a job."""
-    return (
+    panel = (
         timeseries.Panel()
         .title(title)
         .description(description)
@@ -149,9 +156,11 @@ def history(
             .mode(common.TooltipDisplayMode.MULTI)
             .sort(common.SortOrder.DESCENDING)
         )
-        .no_value("No results in the chosen time.")
+        .no_value(NO_RESULTS)
         .with_target(series(text, alias))
     )
+    # Grafana takes so few for a clock that neighbouring numbers of the axis are the same.
+    return panel.decimals(3) if unit == CLOCK else panel
 
 
 def narrow_history(
@@ -168,12 +177,7 @@ def narrow_history(
 
 def wide_history(title: str, description: str, unit: str, text: str) -> timeseries.Panel:
     """Over the whole width, with a legend that names the lines of its neighbours too."""
-    return (
-        history(title, description, unit, text)
-        .span(24)
-        .height(11)
-        .legend(side_legend("lastNotNull", "min"))
-    )
+    return history(title, description, unit, text).span(24).height(13).legend(sorted_legend())
 
 
 def seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Panel:
@@ -186,7 +190,8 @@ def seconds(title: str, unit: str, metrics: Mapping[str, str]) -> timeseries.Pan
         unit,
         samples(first, SAMPLED, CHOSEN),
         f"{NAME}{name}",
-    ).span_nulls(False)
+    )
+    panel = panel.span_nulls(False).no_value("No samples in the chosen time.")
     for metric, name in more:
         panel = panel.with_target(series(samples(metric, SAMPLED, CHOSEN), f"{NAME}{name}", "B"))
     return panel
@@ -252,13 +257,13 @@ def peer_ratios() -> stat.Panel:
             "Our figure over that of each trusted tool, at the median of all cases measured beside "
             "it. Near 1 is what it should be.",
             6,
+            "no peer",
         )
         .unit(RATIO)
         .decimals(3)
         .thresholds(thresholds(PEER_RATIO))
         .color_mode(common.BigValueColorMode.VALUE)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .no_value("no peer")
         .with_target(series(f'SELECT median("ratio") FROM ({inner}) GROUP BY "tool"', "$tag_tool"))
     )
 
@@ -271,12 +276,11 @@ def highest(
     inner = latest('"value"', (tag,), condition)
     text = f'SELECT max("value") FROM ({inner}) GROUP BY "{tag}"'
     return (
-        bars(title, description, 10, 9)
+        bars(title, description, 10, 9, nothing)
         .unit(unit)
         .decimals(1)
         .min(0)
         .thresholds(thresholds(((None, OURS_COLOUR),)))
-        .no_value(nothing)
         .with_target(series(text, f"$tag_{tag}"))
     )
 
@@ -303,13 +307,14 @@ def workload_shares(description: str, of: str = PRIMARY) -> bargauge.Panel:
 
 def share_history(of: str = PRIMARY) -> timeseries.Panel:
     """Every result over its own limit; `of`: of which results."""
-    return wide_history(
+    panel = wide_history(
         "Share of the limit",
         "Every result in the chosen time over its own limit: what a change of host, kernel or load "
         "did, whatever was measured.",
         SHARE,
         f'SELECT "efficiency" {results(of)} {GROUPED}',
-    ).axis_soft_max(1)
+    )
+    return panel.axis_soft_max(1).no_value("No result with a known limit.")
 
 
 def peer_history() -> timeseries.Panel:
@@ -320,7 +325,7 @@ def peer_history() -> timeseries.Panel:
         "line stays: then the host has changed, not the benchmark.",
         RATIO,
         f'SELECT "peer_ratio" {results()} {GROUPED}',
-    )
+    ).no_value("No peer was measured.")
 
 
 def spread_history() -> timeseries.Panel:
@@ -372,6 +377,8 @@ class Axis:
         ]
 
 
+# Without a text for nothing: Grafana writes it at each line of a logarithmic scale that has no
+# number.
 def curves(
     title: str,
     description: str,
@@ -404,7 +411,6 @@ def curves(
         .line_width(1)
         .legend(bottom_legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
-        .no_value("No results in the chosen time.")
         .with_target(Query(latest(", ".join(columns), tags, condition), form=TABLE))
         .with_transformation(ordered)
         .with_transformation(organised(shown, left_out))

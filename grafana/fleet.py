@@ -1,4 +1,4 @@
-"""Fleet: hosts by headline cases: what changed, and what is not as hosts of the model are."""
+"""Fleet: headline cases by hosts: what changed, and what is not as hosts of the model are."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -22,15 +22,15 @@ from grafana.looks import (
     organised,
     prop,
     result_variables,
-    side_legend,
+    sorted_legend,
     thresholds,
-    transformation,
 )
 from grafana.overview import tile
 from grafana.tables import (
     ANY_UNIT,
     REPORT_LINK,
     coloured_text,
+    crossed,
     filtered,
     number,
     plain_table,
@@ -52,32 +52,30 @@ CHANGE_COLUMNS = {
     "host": "host",
     "title": "case",
     "word": "word",
-    "ratio": "after / before",
-    "low": "at least",
-    "high": "at most",
+    "text": "by how much, and what else changed there",
     "job": "first job after it",
-    "text": "what changed there",
 }
+# What the text says too.
+CHANGE_NUMBERS = ("ratio", "low", "high")
 FIGURE_COLUMNS = {
     "host": "host",
     "title": "case",
     "value": "figure",
     "unit": "unit",
     "change": "change",
+    "baseline": "beside others",
+    "of_usual": "of usual",
+    "expected": "expected",
+    "usual": "usual",
+    "hosts": "hosts",
     "ratio": "after / before",
     "since_ms": "since",
     "least_effect": "would be seen",
     "jobs": "jobs",
-    "baseline": "beside others",
-    "expected": "expected",
-    "usual": "usual",
-    "of_usual": "of usual",
-    "hosts": "hosts",
     "Time": "when",
     "job": "job",
 }
 FIGURES = ", ".join(f'"{name}"' for name in FIGURE_COLUMNS if name not in ("host", "jobs", "Time"))
-NOTHING = "Nothing was decided in the chosen time."
 
 
 def fleet() -> dashboard.Dashboard:
@@ -85,7 +83,7 @@ def fleet() -> dashboard.Dashboard:
     found = board(
         "hostbench-fleet",
         "hostbench: fleet",
-        "Hosts by headline cases: whether each changed, and whether it does what hosts of its "
+        "Headline cases by hosts: whether each changed, and whether it does what hosts of its "
         "model do. Colours only where it is sure.",
         "now-90d",
     )
@@ -136,8 +134,8 @@ def _hosts_with(field: str, word: StrEnum, what: str) -> stat.Panel:
             f"Hosts with a {word} figure",
             f"Hosts of which a newest headline figure {what}: the tables below say which.",
             5,
+            "none",
         )
-        .no_value("none")
         .color_mode(common.BigValueColorMode.VALUE)
         .with_target(series(f'SELECT count("cases") FROM ({of_host} GROUP BY "host")', word))
     )
@@ -167,62 +165,48 @@ def _word_cell() -> list[models.DynamicConfigValue]:
             common.TableColoredBackgroundCellOptions(common.TableCellBackgroundDisplayMode.BASIC),
         ),
         prop("custom.align", "center"),
-        width(110),
+        width(130),
     ]
 
 
 def _matrix(title: str, description: str, field: str) -> table.Panel:
-    """A row a host, a column a case."""
+    """A row a case, whose names are long, and a column a host."""
     return (
-        plain_table()
+        crossed("title", "host", field, "case", 215)
         .title(title)
         .description(description)
-        .height(9)
-        .no_value(NOTHING)
-        .filterable(True)
-        .align(common.FieldTextAlignment.CENTER)
+        .height(11)
+        .min_width(120)
         .mappings(_words())
         .thresholds(thresholds(((None, "transparent"),)))
         .cell_options(
             common.TableColoredBackgroundCellOptions(common.TableCellBackgroundDisplayMode.BASIC)
         )
         .with_target(Query(decided(f'"title", "{field}"'), form=TABLE))
-        .with_transformation(transformation("sortBy", fields={}, sort=[{"field": "title"}]))
-        .with_transformation(
-            transformation(
-                "groupingToMatrix", rowField="host", columnField="title", valueField=field
-            )
-        )
-        .override_by_name(
-            "host\\title",
-            [prop("displayName", "host"), *coloured_text(PLAIN), prop("custom.align", "left")],
-        )
     )
 
 
 def _changes() -> table.Panel:
-    fields = ", ".join(f'"{name}"' for name in CHANGE_COLUMNS if name not in ("Time", "host"))
+    shown = [name for name in CHANGE_COLUMNS if name not in ("Time", "host")]
+    fields = ", ".join(f'"{name}"' for name in (*shown, *CHANGE_NUMBERS))
     panel = (
         plain_table()
         .title("Changes")
         .description(
             "Where figures of a host changed, as its jobs until now say: the first job after each "
-            "change, a job more or less; the interval that holds the ratio; and the facts of the "
-            "host and of hostbench that changed there. Empty: no change was found."
+            "change, a job more or less; its size with the interval that holds it; and the facts "
+            "of the host and of hostbench that changed there. Empty: no change was found."
         )
         .height(9)
         .with_target(Query(f'SELECT {fields} {CHANGED} GROUP BY "host"', form=TABLE))
-        .with_transformation(organised(CHANGE_COLUMNS))
+        .with_transformation(organised(CHANGE_COLUMNS, CHANGE_NUMBERS))
         .override_by_name("from", [prop("unit", MOMENT), width(150)])
-        .override_by_name("host", [*filtered(), width(110)])
-        .override_by_name("case", [*filtered(), prop("custom.minWidth", 190)])
+        .override_by_name("host", [*filtered(), width(150)])
+        .override_by_name("case", [*filtered(), prop("custom.minWidth", 270)])
         .override_by_name("word", _word_cell())
-        .override_by_name("after / before", number(RATIO, 3, 115))
-        .override_by_name("at least", number(RATIO, 3))
-        .override_by_name("at most", number(RATIO, 3))
         .override_by_name("first job after it", JOB)
         .override_by_name(
-            "what changed there", [prop("custom.minWidth", 300), prop("custom.inspect", True)]
+            CHANGE_COLUMNS["text"], [prop("custom.minWidth", 360), prop("custom.inspect", True)]
         )
     )
     return sorted_by(panel, "from", descending=True)
@@ -240,20 +224,21 @@ def _figures() -> table.Panel:
         .height(12)
         .with_target(Query(decided(FIGURES), form=TABLE))
         .with_transformation(organised(FIGURE_COLUMNS, ("case",)))
-        .override_by_name("host", [*filtered(), width(110)])
-        .override_by_name("case", [*filtered(), prop("custom.minWidth", 190)])
+        .override_by_name("host", [*filtered(), width(150)])
+        .override_by_name("case", [*filtered(), prop("custom.minWidth", 230)])
         .override_by_name("figure", number(ANY_UNIT, 2, 85))
         .override_by_name("unit", [width(100)])
         .override_by_name("change", _word_cell())
-        .override_by_name("after / before", number(RATIO, 3, 115))
-        .override_by_name("since", [prop("unit", MOMENT), width(140)])
-        .override_by_name("would be seen", number(SHARE, 1, 115))
+        # Without a colour, a column of nothing is shown as JSON.
+        .override_by_name("after / before", [*number(RATIO, 3, 115), *coloured_text(PLAIN)])
+        .override_by_name("since", [prop("unit", MOMENT), width(140), *coloured_text(PLAIN)])
+        .override_by_name("would be seen", [*number(SHARE, 1, 115), *coloured_text(PLAIN)])
         .override_by_name("jobs", number("none", 0, 60))
         .override_by_name("beside others", _word_cell())
-        .override_by_name("expected", number(ANY_UNIT, 2, 85))
-        .override_by_name("usual", number(ANY_UNIT, 2, 85))
-        .override_by_name("of usual", number(SHARE, 1, 85))
-        .override_by_name("hosts", number("none", 0, 60))
+        .override_by_name("expected", [*number(ANY_UNIT, 2, 85), *coloured_text(PLAIN)])
+        .override_by_name("usual", [*number(ANY_UNIT, 2, 85), *coloured_text(PLAIN)])
+        .override_by_name("of usual", [*number(SHARE, 1, 85), *coloured_text(PLAIN)])
+        .override_by_name("hosts", [*number("none", 0, 60), *coloured_text(PLAIN)])
         .override_by_name("when", [prop("unit", MOMENT), width(140)])
         .override_by_name("job", JOB)
     )
@@ -271,6 +256,6 @@ def _of_usual() -> timeseries.Panel:
             NAME,
         )
         .span(24)
-        .height(11)
-        .legend(side_legend("lastNotNull", "min"))
+        .height(14)
+        .legend(sorted_legend())
     )

@@ -177,11 +177,15 @@ def _of_limit() -> bargauge.Panel:
 def _launch_time() -> stat.Panel:
     inner = latest('"value"', ("mode",), LAUNCHES)
     return (
-        tile("Launch", "The shortest of the latest times of launching an empty kernel.", 6)
+        tile(
+            "Launch",
+            "The shortest of the latest times of launching an empty kernel.",
+            6,
+            "no launches",
+        )
         .unit(SECONDS)
         .decimals(2)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .no_value("no launches")
         .with_target(series(f'SELECT min("value") FROM ({inner}) GROUP BY "mode"', "$tag_mode"))
     )
 
@@ -220,7 +224,7 @@ def _transfers() -> barchart.Panel:
         "workload",
         "host_memory",
         latest('"value"', ("workload", "host_memory"), TRANSFERS),
-    )
+    ).height(12)
 
 
 def _access_times() -> xychart.Panel:

@@ -3,6 +3,7 @@
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
 from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models.dashboard import GridPos
 
 from grafana.influxql import (
     CHOSEN_JOB,
@@ -35,6 +36,7 @@ from grafana.looks import (
     prop,
     sample_variables,
     thresholds,
+    transformation,
 )
 from grafana.overview import tile
 from grafana.tables import coloured_text, number, plain_table, sorted_by, verdict_cell, width
@@ -48,6 +50,15 @@ FIGURES = {
     "D": ("commit_time_s", SECONDS),
     "E": ("round_trip_s", SECONDS),
     "F": ("launch_time_s", SECONDS),
+}
+# What the table of latest samples calls them.
+FIGURE_NAMES = {
+    "operations_per_second": "operations",
+    "bytes_per_second": "bytes",
+    "access_time_s": "an access",
+    "commit_time_s": "a commit",
+    "round_trip_s": "a round trip",
+    "launch_time_s": "a launch",
 }
 # The charts of these, one a unit: a second axis would shift the time axis, and nothing would stand
 # above its like.
@@ -90,11 +101,11 @@ def live() -> dashboard.Dashboard:
     for variable in sample_variables():
         found = found.with_variable(variable)
     return (
-        found.with_panel(_now())
-        .with_panel(_clean_now())
-        .with_panel(_clock_now())
-        .with_panel(_trials_done())
-        .with_panel(_figures(RATE))
+        found.with_panel(_now().grid_pos(GridPos(x=0, y=0, w=15, h=8)))
+        .with_panel(_clean_now().grid_pos(GridPos(x=15, y=0, w=5, h=4)))
+        .with_panel(_clock_now().grid_pos(GridPos(x=20, y=0, w=4, h=4)))
+        .with_panel(_trials_done().grid_pos(GridPos(x=15, y=4, w=9, h=4)))
+        .with_panel(_figures(RATE).grid_pos(GridPos(x=0, y=8, w=24, h=7)))
         .with_panel(_figures(BANDWIDTH))
         .with_panel(_figures(SECONDS))
         .with_panel(_latencies())
@@ -107,25 +118,38 @@ def live() -> dashboard.Dashboard:
     )
 
 
-def _latest_sample(metric: str, call: str = "last") -> str:
+def _latest_sample(metric: str, name: str = "last") -> str:
     return (
-        f'SELECT {call}("value") FROM "{SAMPLES}"."sample" '
+        f'SELECT last("value") AS "{name}" FROM "{SAMPLES}"."sample" '
         f"WHERE $timeFilter AND {CHOSEN_JOB} AND {equals('metric', metric)}"
     )
 
 
-def _now() -> stat.Panel:
+def _now() -> table.Panel:
+    """A row a case, the running one first: the metrics of one sample have the same time."""
+    columns = {"Time": "when", "workload": "workload", "label": "case"}
     panel = (
-        tile("Latest sample", "The last sample of each case in the chosen time.", 12)
-        .decimals(2)
-        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        plain_table()
+        .title("Latest sample")
+        .description(
+            "The last sample of each case in the chosen time, the newest first: operations and "
+            "bytes a second, and the time of an access, a commit, a round trip or a launch."
+        )
+        .with_transformation(transformation("merge"))
+        .with_transformation(
+            organised({**columns, **{name: name for name in FIGURE_NAMES.values()}})
+        )
+        .override_by_name("when", [prop("unit", "time:HH:mm:ss"), width(80)])
+        .override_by_name("workload", [width(150)])
+        .override_by_name("case", [prop("custom.minWidth", 240)])
     )
     for ref, (metric, unit) in FIGURES.items():
-        text = f'{_latest_sample(metric)} GROUP BY "workload", "label"'
-        panel = panel.with_target(series(text, NAME, ref)).override_by_query(
-            ref, [prop("unit", unit)]
+        name = FIGURE_NAMES[metric]
+        text = f'{_latest_sample(metric, name)} GROUP BY "workload", "label"'
+        panel = panel.with_target(Query(text, ref, TABLE)).override_by_name(
+            name, number(unit, 2, 95)
         )
-    return panel
+    return sorted_by(panel, "when", descending=True)
 
 
 def _clean_now() -> stat.Panel:
@@ -134,7 +158,7 @@ def _clean_now() -> stat.Panel:
             "Clean slices, latest",
             "Share of the slices of the last second without an interruption. Below 80 % a trial "
             "is called disturbed.",
-            4,
+            5,
         )
         .unit(SHARE)
         .decimals(1)
@@ -157,13 +181,19 @@ def _trials_done() -> stat.Panel:
     text = (
         f'SELECT count("trial") FROM "{SAMPLES}"."disturbance" WHERE $timeFilter AND {CHOSEN_JOB}'
     )
-    return tile("Trials", "Trials that ended in the chosen time.", 4).with_target(
+    return tile("Trials", "Trials that ended in the chosen time.", 9).with_target(
         series(text, "trials")
     )
 
 
 def _strip(title: str, description: str, height: int, unit: str) -> timeseries.Panel:
-    """A chart over the whole width, aligned with those above and below it."""
+    """A chart of samples over the whole width, aligned with those above and below it."""
+    return _aligned(title, description, height, unit).no_value(NO_SAMPLES)
+
+
+def _aligned(title: str, description: str, height: int, unit: str) -> timeseries.Panel:
+    """The same without a text for nothing: Grafana writes that at each line of a logarithmic scale
+    that has no number."""
     return (
         timeseries.Panel()
         .title(title)
@@ -178,7 +208,6 @@ def _strip(title: str, description: str, height: int, unit: str) -> timeseries.P
         .span_nulls(JITTER_MS)
         .legend(bottom_legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
-        .no_value(NO_SAMPLES)
     )
 
 
@@ -186,10 +215,14 @@ def _figures(unit: str) -> timeseries.Panel:
     """A chart of the metrics that have this unit."""
     title, description = FIGURE_CHARTS[unit]
     panel = (
-        _strip(title, f"{description}; of longer ranges their means.", 7, unit)
+        _aligned(title, f"{description}; of longer ranges their means.", 7, unit)
         .point_size(4)
-        .show_points(common.VisibilityMode.AUTO)
-        .axis_soft_min(0)
+        # A trial of a second has one sample, and no line.
+        .show_points(common.VisibilityMode.ALWAYS)
+        # The cases of a job differ by powers of ten: all but the highest would stand at nothing.
+        .scale_distribution(
+            common_builders.ScaleDistributionConfig().type(common.ScaleDistribution.LOG).log(10)
+        )
     )
     for ref, (metric, its_unit) in FIGURES.items():
         if its_unit == unit:
@@ -232,12 +265,13 @@ def _clean_shares() -> timeseries.Panel:
 
 
 def _clocks() -> timeseries.Panel:
-    return _strip(
+    panel = _strip(
         "Core clock",
         "The core clock under the kernel, second by second: turbo steps and throttling.",
         6,
         CLOCK,
-    ).with_target(series(samples("clock_hertz", TAGS), NAME))
+    )
+    return panel.decimals(3).with_target(series(samples("clock_hertz", TAGS), NAME))
 
 
 def _card() -> dashboard.Row:
@@ -354,9 +388,9 @@ def _trials() -> table.Panel:
         .override_by_name("stolen", number(SECONDS, 3))
         .override_by_name("throttled", number(SECONDS, 3))
         .override_by_name("switches", number("none", 0))
-        .override_by_name("case", [prop("custom.minWidth", 190)])
-        .override_by_name("host", [width(110)])
-        .override_by_name("workload", [width(125)])
+        .override_by_name("case", [prop("custom.minWidth", 240)])
+        .override_by_name("host", [width(130)])
+        .override_by_name("workload", [width(150)])
         .override_by_name("job", [prop("custom.minWidth", 240)])
     )
     return sorted_by(panel, "began", descending=True)

@@ -67,12 +67,13 @@ def threshold_property(steps: Steps) -> dashboard.DynamicConfigValue:
     return prop("thresholds", thresholds(steps).build())
 
 
-def nothing_there() -> dashboard.SpecialValueMap:
-    """What a table shows where a point has no such field."""
+def nothing_there(text: str = "–") -> dashboard.SpecialValueMap:
+    """What stands where there is no value: in the colour of text, since it is neither good nor
+    bad."""
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(
             match=dashboard.SpecialValueMatch.NULL,
-            result=dashboard.ValueMappingResult(text="–", color="text"),
+            result=dashboard.ValueMappingResult(text=text, color="text"),
         )
     )
 
@@ -106,6 +107,21 @@ def transformation(name: str, **options: object) -> dashboard.DataTransformerCon
     return dashboard.DataTransformerConfig(id_val=name, options=options)
 
 
+def corner(row: str, column: str) -> str:
+    """What Grafana calls the column that names the rows of a matrix."""
+    return f"{row}\\{column}"
+
+
+def matrix_of(row: str, column: str, value: str) -> list[dashboard.DataTransformerConfig]:
+    """Values by two columns, whose values are in order both as rows and as columns: Grafana takes
+    the columns as they come."""
+    return [
+        transformation("sortBy", fields={}, sort=[{"field": column}]),
+        transformation("groupingToMatrix", rowField=row, columnField=column, valueField=value),
+        transformation("sortBy", fields={}, sort=[{"field": corner(row, column)}]),
+    ]
+
+
 def organised(
     columns: Mapping[str, str], left_out: Sequence[str] = ()
 ) -> dashboard.DataTransformerConfig:
@@ -129,14 +145,10 @@ def bottom_legend(*calcs: str) -> common_builders.VizLegendOptions:
     return legend.calcs(list(calcs)) if calcs else legend
 
 
-def side_legend(*calcs: str) -> common_builders.VizLegendOptions:
-    """Beside the chart, where there are many series; the lowest last value first."""
-    return (
-        bottom_legend(*calcs)
-        .placement(common.LegendPlacement.RIGHT)
-        .sort_by("Last *")
-        .sort_desc(False)
-    )
+def sorted_legend() -> common_builders.VizLegendOptions:
+    """Where there are many series: the lowest last value first. Beside a chart, it would leave
+    nothing of it on a narrow screen."""
+    return bottom_legend("lastNotNull", "min").sort_by("Last *").sort_desc(False)
 
 
 def no_legend() -> common_builders.VizLegendOptions:
@@ -167,8 +179,8 @@ def board(uid: str, title: str, description: str, since: str) -> builders.Dashbo
 
 def change_marks(condition: str) -> list[Builder[dashboard.AnnotationQuery]]:
     """Marks where figures of the chosen hosts and workloads changed; `condition`: those of a
-    board."""
-    shades = {Word.WORSE: WORSE_COLOUR, Word.BETTER: BETTER_COLOUR}
+    board. Of two at one time the last one is seen: the worse."""
+    shades = {Word.BETTER: BETTER_COLOUR, Word.WORSE: WORSE_COLOUR}
     return [
         builders.AnnotationQuery()
         .name(f"changes: {word}")

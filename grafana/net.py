@@ -125,7 +125,7 @@ def net() -> dashboard.Dashboard:
         .with_row(dashboard.Row("History of all chosen workloads"))
         .with_panel(figures_history("Throughput", BANDWIDTH, THROUGHPUTS))
         .with_panel(narrow_figures("Round trips", SECONDS, TRIPS))
-        .with_panel(narrow_figures("Lost datagrams", SHARE, LOSSES))
+        .with_panel(_losses())
         .with_panel(narrow_figures("Connections", RATE, CONNECTIONS))
         .with_panel(share_history(SHARES).span(8).height(9).legend(no_legend()))
         .with_panel(peer_history())
@@ -180,6 +180,11 @@ def _of_limit() -> bargauge.Panel:
         "loopback and virtual interfaces have none.",
         of=SHARES,
     )
+
+
+def _losses() -> timeseries.Panel:
+    # Of nothing but zeros Grafana makes an axis up to 10,000 %.
+    return narrow_figures("Lost datagrams", SHARE, LOSSES).axis_soft_min(0).axis_soft_max(0.01)
 
 
 def _round_trip() -> stat.Panel:

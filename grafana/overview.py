@@ -30,6 +30,7 @@ from grafana.looks import (
     api_variable,
     board,
     colour,
+    nothing_there,
     organised,
     prop,
     result_variables,
@@ -41,6 +42,7 @@ from grafana.tables import (
     JOB_LINK,
     REPORT_LINK,
     coloured_text,
+    crossed,
     filtered,
     number,
     plain_table,
@@ -130,15 +132,22 @@ def _lines() -> table.Panel:
         .with_target(Query(f"{figure} WHERE {usable} {grouped}", "A", TABLE))
         .with_target(Query(least, "B", TABLE))
         .with_target(Query(f"{taken} {grouped}", "C", TABLE))
-        # Rows are merged where all that they share is the same, and their times differ.
-        .with_transformation(organised(LINE_COLUMNS, ("Time",)))
+        # Rows are merged where all that they share is the same, and their times differ. Columns are
+        # named last: a merged table has the names that InfluxDB gave.
+        .with_transformation(transformation("filterFieldsByName", exclude={"names": ["Time"]}))
         .with_transformation(transformation("merge"))
-        .override_by_name("figure", number(ANY_UNIT, 2, 100))
-        .override_by_name("lowest of limit", [*number(SHARE, 1, 130), *coloured_text(OF_LIMIT)])
+        .with_transformation(organised(LINE_COLUMNS))
+        .override_by_name("host", [*filtered(), width(130)])
+        .override_by_name("subsystem", [width(95)])
+        .override_by_name("figure", number(ANY_UNIT, 2, 90))
+        .override_by_name("unit", [width(100)])
+        .override_by_name("workload", [width(130)])
+        .override_by_name("case", [prop("custom.minWidth", 170)])
+        .override_by_name("lowest of limit", [*number(SHARE, 1, 120), *coloured_text(OF_LIMIT)])
         .override_by_name("lowest delivered", [*number(SHARE, 1, 130), *coloured_text(DELIVERED)])
         .override_by_name("taken", [*number(SHARE, 1, 90), *coloured_text(PLAIN)])
         .override_by_name("host was", [*coloured_text(PLAIN), width(90)])
-        .override_by_name("culprit", [*coloured_text(PLAIN), prop("custom.minWidth", 190)])
+        .override_by_name("culprit", [*coloured_text(PLAIN), prop("custom.minWidth", 230)])
     )
     return sorted_by(panel, "host", "subsystem")
 
@@ -148,8 +157,8 @@ def last_value() -> common_builders.ReduceDataOptions:
     return common_builders.ReduceDataOptions().calcs(["lastNotNull"])
 
 
-def tile(title: str, description: str, span: int) -> stat.Panel:
-    """A number to be seen from afar."""
+def tile(title: str, description: str, span: int, nothing: str = "–") -> stat.Panel:
+    """A number to be seen from afar; `nothing`: what stands there without any."""
     return (
         stat.Panel()
         .title(title)
@@ -160,12 +169,13 @@ def tile(title: str, description: str, span: int) -> stat.Panel:
         .graph_mode(common.BigValueGraphMode.NONE)
         .reduce_options(last_value())
         .thresholds(thresholds(PLAIN))
-        .no_value("–")
+        .mappings([nothing_there(nothing)])
+        .no_value(nothing)
     )
 
 
-def bars(title: str, description: str, span: int, height: int) -> bargauge.Panel:
-    """One horizontal bar a series."""
+def bars(title: str, description: str, span: int, height: int, nothing: str) -> bargauge.Panel:
+    """One horizontal bar a series; `nothing`: what stands there without any."""
     return (
         bargauge.Panel()
         .title(title)
@@ -176,6 +186,10 @@ def bars(title: str, description: str, span: int, height: int) -> bargauge.Panel
         .orientation(common.VizOrientation.HORIZONTAL)
         .display_mode(common.BarGaugeDisplayMode.BASIC)
         .show_unfilled(True)
+        # Else a single bar has no name.
+        .display_name("${__series.name}")
+        .mappings([nothing_there(nothing)])
+        .no_value(nothing)
         .text(common_builders.VizTextDisplayOptions().title_size(14).value_size(20))
         .reduce_options(last_value())
     )
@@ -184,13 +198,12 @@ def bars(title: str, description: str, span: int, height: int) -> bargauge.Panel
 def shares_of_limit(title: str, description: str, span: int, height: int) -> bargauge.Panel:
     """Bars from nothing to the limit."""
     return (
-        bars(title, description, span, height)
+        bars(title, description, span, height, "No result with a known limit in the chosen time.")
         .unit(SHARE)
         .decimals(1)
         .min(0)
         .max(1)
         .thresholds(thresholds(OF_LIMIT))
-        .no_value("No result with a known limit in the chosen time.")
     )
 
 
@@ -214,12 +227,12 @@ def _verdicts() -> stat.Panel:
             "undisturbed figure could be had; invalid: above the limit, so figure or limit is "
             "wrong; failed and skipped: no figure.",
             12,
+            "none yet",
         )
         .color_mode(common.BigValueColorMode.VALUE)
         .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
         .justify_mode(common.BigValueJustifyMode.CENTER)
         .wide_layout(False)
-        .no_value("none yet")
     )
     for ref, (verdict, shade) in zip("ABCDEF", VERDICT_COLOURS.items(), strict=True):
         text = over_latest('count("n")', '"verdict"', (), equals("verdict", verdict))
@@ -251,37 +264,41 @@ def _control_plane() -> stat.Panel:
     )
 
 
-def _by_subsystem() -> stat.Panel:
+def _by_subsystem() -> table.Panel:
     text = over_latest('min("efficiency")', '"efficiency"', ("host", "subsystem"))
     return _worst(
         "Lowest share of the limit",
         "By host and subsystem, over the latest results of all cases whose theoretical limit is "
         "known. Green from 90 %.",
         OF_LIMIT,
-    ).with_target(series(text, "$tag_host $tag_subsystem"))
+        text,
+    )
 
 
-def _delivered() -> stat.Panel:
+def _delivered() -> table.Panel:
     text = over_latest('min("delivered_ratio")', '"delivered_ratio"', ("host", "subsystem"))
     return _worst(
         "Lowest share delivered",
         "By host and subsystem, over the latest results: all work over all time, as a share of "
         "what the hardware did undisturbed. The table says who took the rest. Green from 97 %.",
         DELIVERED,
-    ).with_target(series(text, "$tag_host $tag_subsystem"))
+        text,
+    )
 
 
-def _worst(title: str, description: str, steps: Steps) -> stat.Panel:
-    """The worst of each subsystem: what is green holds for all of it."""
+def _worst(title: str, description: str, steps: Steps, text: str) -> table.Panel:
+    """The worst of each subsystem, a row a host: what is green holds for all of it."""
     return (
-        tile(title, description, 6)
+        crossed("host", "subsystem", "min", "host", 130)
+        .title(title)
+        .description(description)
+        .span(6)
         .height(9)
         .unit(SHARE)
         .decimals(1)
         .thresholds(thresholds(steps))
-        .text(common_builders.VizTextDisplayOptions().title_size(18).value_size(36))
-        .color_mode(common.BigValueColorMode.VALUE)
-        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
+        .cell_options(common.TableColorTextCellOptions())
+        .with_target(Query(text, form=TABLE))
     )
 
 

@@ -15,6 +15,8 @@ from grafana.looks import (
     SHARE,
     SPREAD,
     Steps,
+    corner,
+    matrix_of,
     nothing_there,
     organised,
     prop,
@@ -30,15 +32,15 @@ COLUMNS = {
     "value": "figure",
     "unit": "unit",
     "spread": "± within",
-    "best": "best",
-    "limit": "limit",
     "efficiency": "of limit",
     "delivered_ratio": "delivered",
-    "peer": "peer",
-    "peer_ratio": "ours / peer",
     "verdict": "verdict",
     "condition": "host was",
     "culprit": "culprit",
+    "peer": "peer",
+    "peer_ratio": "ours / peer",
+    "limit": "limit",
+    "best": "best",
     "n": "trials",
     "Time": "when",
     "job": "job",
@@ -52,6 +54,9 @@ FIELDS = (
 )
 # With an SI prefix; the unit stands in a column of its own, since it differs from row to row.
 ANY_UNIT = "si: "
+
+# Of a table's cells that are a word or a share each.
+CROSSED_PIXELS = 60
 
 SAMPLES_LINK = {
     "title": "Samples of this case",
@@ -89,7 +94,8 @@ def results_table(height: int) -> table.Panel:
         .with_transformation(organised(COLUMNS, LEFT_OUT))
         .override_by_name("figure", number(ANY_UNIT, 2, 85))
         .override_by_name("best", number(ANY_UNIT, 2, 85))
-        .override_by_name("limit", number(ANY_UNIT, 2, 85))
+        # Without a colour, a column of nothing is shown as JSON.
+        .override_by_name("limit", [*number(ANY_UNIT, 2, 85), *coloured_text(PLAIN)])
         .override_by_name("± within", [*number(SHARE, 1, 80), *coloured_text(SPREAD)])
         .override_by_name("delivered", [*number(SHARE, 1, 85), *coloured_text(DELIVERED)])
         .override_by_name("host was", [*coloured_text(PLAIN), width(85)])
@@ -99,17 +105,34 @@ def results_table(height: int) -> table.Panel:
         .override_by_name("verdict", verdict_cell())
         .override_by_name("trials", number("none", 0, 60))
         .override_by_name("when", [prop("unit", MOMENT), width(140)])
-        .override_by_name("workload", [*filtered(), width(125)])
-        .override_by_name("host", [*filtered(), width(110)])
-        .override_by_name("case", [*filtered(), prop("custom.minWidth", 190)])
+        .override_by_name("workload", [*filtered(), width(150)])
+        .override_by_name("host", [*filtered(), width(130)])
+        .override_by_name("case", [*filtered(), prop("custom.minWidth", 260)])
         .override_by_name("unit", [width(100)])
-        # Without a colour, a column of nothing is shown as JSON.
         .override_by_name("peer", [*coloured_text(PLAIN), width(115)])
         .override_by_name("job", [prop("links", [SAMPLES_LINK, REPORT_LINK]), width(240)])
         .override_by_name("why", [prop("custom.minWidth", 240), prop("custom.inspect", True)])
         .override_by_name("until_ms", [prop("custom.hidden", True)])
     )
     return sorted_by(panel, "workload", "case")
+
+
+def crossed(row: str, column: str, value: str, rows: str, pixels: int) -> table.Panel:
+    """A table of values with a row and a column for each value of two other columns; `rows`: what
+    the column is called that names the rows, which is so wide at least."""
+    panel = plain_table().align(common.FieldTextAlignment.CENTER).min_width(CROSSED_PIXELS)
+    for step in matrix_of(row, column, value):
+        panel = panel.with_transformation(step)
+    return panel.override_by_name(
+        corner(row, column),
+        [
+            prop("displayName", rows),
+            *filtered(),
+            *coloured_text(PLAIN),
+            prop("custom.align", "left"),
+            prop("custom.minWidth", pixels),
+        ],
+    )
 
 
 def plain_table() -> table.Panel:
@@ -174,7 +197,7 @@ def gauge(steps: Steps) -> list[dashboard.DynamicConfigValue]:
                 common.BarGaugeDisplayMode.BASIC, common.BarGaugeValueMode.COLOR
             ),
         ),
-        width(150),
+        width(130),
     ]
 
 

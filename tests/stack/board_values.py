@@ -20,6 +20,14 @@ COMMIT_TIME, ROUND_TRIP, LAUNCH_TIME = "commit_time_s", "round_trip_s", "launch_
 FIGURES = dict(
     zip("ABCDEF", (RATE, BANDWIDTH, ACCESS_TIME, COMMIT_TIME, ROUND_TRIP, LAUNCH_TIME), strict=True)
 )
+# What the table of latest samples calls them.
+FIGURE_NAMES = dict(
+    zip(
+        FIGURES.values(),
+        ("operations", "bytes", "an access", "a commit", "a round trip", "a launch"),
+        strict=True,
+    )
+)
 CARD = {"A": "nvml_clock_hertz", "B": "power_watts", "C": "temperature_celsius"}
 PERCENTILES = tuple(f"latency_{name}_s" for name in ("p50", "p90", "p99", "p99_9"))
 LATENCIES = {"A": "latency_p50_s", "B": "latency_p99_s"}
@@ -842,8 +850,9 @@ class Expected:
 
     def _latest_figures(self, metric: str) -> list[Row]:
         found: dict[str, Row] = {}
-        for case, _, value in self._sampled(metric):
-            found[case.case] = {**self._tags(case, "workload", "label"), "last": value}
+        for case, time_ms, value in self._sampled(metric):
+            tags = {"time": time_ms, **self._tags(case, "workload", "label")}
+            found[case.case] = {**tags, FIGURE_NAMES[metric]: value}
         return list(found.values())
 
     def _ended(self) -> Iterator[tuple[CaseResult, TrialRecord]]:
