@@ -10,10 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from hostbench.base.errors import HostbenchError, ResourceError
-from hostbench.web.problem import Problem
 
 TIMEOUT_S = 120.0
 NICENESS = 10
@@ -22,7 +19,6 @@ OOM_SCORE_MOST = "1000"
 # How the process ends after an expected error, whose line is the last of its standard error.
 # Python itself ends with 1 after a traceback.
 REFUSED = 2
-_log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -80,14 +76,26 @@ async def made_apart(work: Work, refused: Callable[[str], HostbenchError]) -> by
             f"compose.yaml, or {work.elsewhere}"
         )
     if process.returncode != 0:
-        _log.error("making_failed", what=work.name, exit_code=process.returncode, errors=message)
-        raise Problem(
-            500,
-            "making_failed",
-            f"{work.name} could not be made, by an error of hostbench that its orchestrator has "
-            "logged; the figures are in the result",
-        )
+        raise _failed(work, process.returncode, message)
     return output
+
+
+def _failed(work: Work, exit_code: int | None, message: str) -> Exception:
+    """A Problem, for an error in the code of the process, which is logged."""
+    # The process itself imports this module, too, and needs neither: they took it half of its time.
+    import structlog
+
+    from hostbench.web.problem import Problem
+
+    structlog.get_logger().error(
+        "making_failed", what=work.name, exit_code=exit_code, errors=message
+    )
+    return Problem(
+        500,
+        "making_failed",
+        f"{work.name} could not be made, by an error of hostbench that its orchestrator has "
+        "logged; the figures are in the result",
+    )
 
 
 def print_made(make: Callable[[], bytes]) -> int:
