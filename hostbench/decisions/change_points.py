@@ -14,8 +14,9 @@ of drift make of it at most, before it is compared with the other orders:
 
 - neighbours resemble each other, with an autocorrelation r (AR(1)): (1 + r) / (1 - r), where r is
   what the series itself shows, and ASSUMED_AUTOCORRELATION at least;
-- a part DRIFT_SHARE of the variance drifts slowly, and DRIFT_KEPT of it stays from one job to the
-  next. No pair of neighbours shows that, and the longer the runs, the more it makes.
+- neighbours have ASSUMED_AUTOCORRELATION since a part of the variance drifts slowly: DRIFT_KEPT of
+  it stays from one job to the next, the rest is independent. The longer the runs, the more that
+  makes, and AR(1) does not know it.
 """
 
 import functools
@@ -34,9 +35,8 @@ ORDERS = 500
 # Of neighbouring jobs: no figure of real jobs on a shared guest, 70 to 90 s apart, showed more
 # than 0.33 (benchmarks/decisions).
 ASSUMED_AUTOCORRELATION = 0.4
-# What drifts slowly. Of the figures of real jobs one drifts like this with half of the share, the
-# others with less.
-DRIFT_SHARE = 0.4
+# Of a slow drift. No figure of those jobs showed one like this of more than a quarter of the
+# variance, and neighbours that correlate by so much have one of four ninths at most.
 DRIFT_KEPT = 0.9
 # Of a series with more than that no widening makes a change certain.
 _AUTOCORRELATION_MOST = 0.95
@@ -215,11 +215,10 @@ def _of_slow_drift(before: int, length: int) -> float:
 
 @functools.cache
 def _variance_of_sum(count: int) -> float:
-    """Of so many values of variance 1, of which a share drifts slowly: the sum over all pairs of
-    their covariance."""
-    kept = DRIFT_KEPT
-    pairs = (count * kept - kept * (1 - kept**count) / (1 - kept)) / (1 - kept)
-    return count + 2 * DRIFT_SHARE * pairs
+    """Of so many values of variance 1 with a slow drift: with the covariances of all pairs. Those
+    of values `apart` from each other are ASSUMED_AUTOCORRELATION x DRIFT_KEPT^(apart - 1)."""
+    pairs = (count - (1 - DRIFT_KEPT**count) / (1 - DRIFT_KEPT)) / (1 - DRIFT_KEPT)
+    return count + 2 * ASSUMED_AUTOCORRELATION * pairs
 
 
 def _moved_to_best(values: Sequence[float], afters: list[int]) -> list[int]:

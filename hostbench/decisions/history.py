@@ -58,8 +58,7 @@ def history_of(
         )
     _one_host(taken, f"{case.title} was measured")
     found = history(_with_figures(taken, figures), case, kind)
-    refused = (f"1 job left out: {why}" for why in index.refused())
-    return found.model_copy(update={"left_out": (*found.left_out, *refused)})
+    return found.model_copy(update={"left_out": (*found.left_out, *_refused(index))})
 
 
 def headline_histories(
@@ -94,7 +93,13 @@ def headline_histories(
             )
             for case in chosen
         ),
+        left_out=_refused(index),
     )
+
+
+def _refused(index: FigureIndex) -> tuple[str, ...]:
+    """The jobs whose documents cannot be trusted, as sentences."""
+    return tuple(f"1 job left out: {why}" for why in index.refused())
 
 
 def shared_confidence(figures: int) -> float:
