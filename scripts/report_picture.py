@@ -26,8 +26,9 @@ def main(page_path: str, picture: str) -> None:
         box = page.locator("header").bounding_box()
         assert box is not None
         height = box["y"] + box["height"] + MARGIN
-        clip = {"x": 0, "y": 0, "width": WIDTH, "height": height}
-        page.screenshot(path=picture, clip=clip, full_page=True)
+        page.screenshot(
+            path=picture, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}, full_page=True
+        )
         browser.close()
 
 

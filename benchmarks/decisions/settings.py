@@ -246,7 +246,11 @@ def _judged(workload: str, blocks: Sequence[float], shift: float) -> Word | None
 def rates_table(rows: Sequence[Row]) -> Iterator[str]:
     """How often tests are right, in lines of Markdown."""
     all_tests = by_test(rows)
-    yield from ("| tests | say so | 95 % interval |", "| --- | --- | --- |")
+    whole = sum(1 for _ in tests(TESTS))
+    beside = sum(bool(own[0]["beside"]) for own in all_tests)
+    done = f"{len(all_tests)} of {whole} tests"
+    yield f"{done} were measured so far, {beside} of them beside other work on the host."
+    yield from ("", "| tests | say so | 95 % interval |", "| --- | --- | --- |")
     for some in (wrong, resampled, right, least_effects):
         for name, tally in some(all_tests):
             yield f"| {name} | {tally} |"
