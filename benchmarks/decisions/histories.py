@@ -2,18 +2,21 @@
 
 usage: python -m benchmarks.decisions.histories [--short] [JOBS.csv …]
 Series of jobs in which nothing changed: simulated ones, each of whose values takes over so much of
-what the one before it was off by (AR(1)), and windows of the quiet jobs of benchmarks.trust and of
-benchmarks.decisions.fresh. Every change that is said is wrong. Then a shift of twice the least
-effect that such a series printed is planted by multiplication, ten jobs and more from either end:
-it has to be found within one job of its place, and alone. Prints the table of README, a minute on
-one CPU, and needs no quiet host. --short: a quarter of the series.
+what the one before it was off by (AR(1)), or of whose variance a part drifts slowly, and windows of
+the quiet jobs of benchmarks.trust and of benchmarks.decisions.fresh. Every change that is said is
+wrong. Then a shift of twice the least effect that such a series printed is planted by
+multiplication, ten jobs and more from either end: it has to be found within one job of its place,
+and alone. Prints the table of README, a minute on one CPU, and needs no quiet host. --short: a
+quarter of the series.
 """
 
 import functools
 import math
 import random
+import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.decisions.resampled import Job, Tally, changed, recorded
@@ -21,7 +24,6 @@ from benchmarks.trust.experiment import QUIET
 from hostbench.decisions.history import history
 from hostbench.model.decision import CaseFigure, FigureKind, History
 
-AUTOCORRELATIONS = (0.0, 0.2, 0.4, 0.6)
 LENGTHS = (8, 12, 20, 40, 90)
 SERIES, SHIFTS = 400, 100
 SPREAD = 0.01
@@ -35,12 +37,33 @@ STRIDE = 4
 CASE = "cpu.fma"
 
 
-def simulated(rng: random.Random, autocorrelation: float, count: int) -> list[Job]:
-    """Jobs of one case whose logarithms are AR(1) with heavy tails."""
-    log, found = 0.0, []
+@dataclass(frozen=True)
+class Drift:
+    """How logarithms hang together: `share` of their variance drifts, and so much of that is `kept`
+    from one to the next; the rest is independent."""
+
+    kept: float
+    share: float = 1.0
+
+    def __str__(self) -> str:
+        if self.share == 1:
+            return f"autocorrelation {self.kept:g}"
+        return f"{self.share:.0%} of the variance drifting ({self.kept:g})".replace("%", " %")
+
+
+DRIFTS = (*map(Drift, (0.0, 0.2, 0.4, 0.6)), Drift(0.9, 0.2), Drift(0.9, 0.4))
+
+
+def simulated(rng: random.Random, drift: Drift, count: int) -> list[Job]:
+    """Jobs of one case whose logarithms have heavy tails."""
+
+    def step() -> float:
+        return rng.gauss(0, SPREAD) * (TAIL if rng.random() < 0.05 else 1)
+
+    slow, found = 0.0, []
     for number in range(LEADING + count):
-        step = rng.gauss(0, SPREAD) * (TAIL if rng.random() < 0.05 else 1)
-        log = autocorrelation * log + step
+        slow = drift.kept * slow + math.sqrt(1 - drift.kept**2) * step()
+        log = math.sqrt(drift.share) * slow + math.sqrt(1 - drift.share) * step()
         found.append(_job(number, math.exp(log)))
     return found[LEADING:]
 
@@ -87,23 +110,25 @@ def is_found(jobs: Sequence[Job], least: float, before: int, case: str, kind: Fi
 
 def of_simulated(part: int) -> Iterator[tuple[str, Tally]]:
     """Nothing changed, and then something did."""
-    for autocorrelation in AUTOCORRELATIONS:
-        rng = random.Random(f"series {autocorrelation}")  # noqa: S311 - the same each time
+    for drift in DRIFTS:
+        rng = random.Random(f"series {drift}")  # noqa: S311 - the same each time
         for length in LENGTHS:
             tally = Tally()
             for _ in range(SERIES // part):
-                tally.count(bool(said(simulated(rng, autocorrelation, length)).changes))
-            yield f"nothing changed, autocorrelation {autocorrelation:g}, {length} jobs", tally
-    for autocorrelation in AUTOCORRELATIONS:
-        rng = random.Random(f"shift {autocorrelation}")  # noqa: S311 - the same each time
-        tally = Tally()
+                tally.count(bool(said(simulated(rng, drift, length)).changes))
+            yield f"nothing changed, {drift}, {length} jobs", tally
+    for drift in DRIFTS:
+        rng = random.Random(f"shift {drift}")  # noqa: S311 - the same each time
+        tally, sizes = Tally(), []
         for _ in range(SHIFTS // part):
             before, after = rng.randrange(SIDE_LEAST, 26), rng.randrange(SIDE_LEAST, 26)
-            least = said(simulated(rng, autocorrelation, before + after)).least_effect_ratio
+            least = said(simulated(rng, drift, before + after)).least_effect_ratio
             assert least is not None
-            fresh = simulated(rng, autocorrelation, before + after)
+            sizes.append(least)
+            fresh = simulated(rng, drift, before + after)
             tally.count(is_found(fresh, least, before, CASE, FigureKind.DELIVERED))
-        yield f"a shift within a job, autocorrelation {autocorrelation:g}", tally
+        size = f"{100 * 2 * statistics.median(sizes):.1f} %"
+        yield f"a shift within a job, {drift} ({size})", tally
 
 
 def figures_of(jobs: Sequence[Job]) -> Iterator[tuple[str, FigureKind, list[Job]]]:

@@ -1,12 +1,12 @@
 """How often is `hostbench ab` right? Real tests of identical settings, and of settings that differ.
 
 usage: python -m benchmarks.decisions.settings [--short] [--again] [--minutes N] [--beside TEXT]
-       python -m benchmarks.decisions.settings --table
+       python -m benchmarks.decisions.settings --table | --readme
 Two hundred tests of identical settings, every other one beside a stress-ng that takes 30 % of a
 CPU, and twenty of each of some settings that do differ; two hours on two CPUs. --short: two of
 each, twelve minutes. Each test is kept and counts when it is started again, unless --again;
 --minutes: no test begins after so many. --beside: what else runs on the host. --table prints the
-table of README, and nothing is measured.
+tables of README, --readme writes them there, and nothing is measured.
 
 The file has the blocks of each test, as the logarithm of B over A. So a change as large as the
 least effect that a test printed can be planted in the blocks of the tests that follow it, and they
@@ -20,13 +20,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.decisions.fresh import arguments_of, begin, compact, rows_of
 from benchmarks.decisions.resampled import CHANGED, Tally
 from benchmarks.figures import file_of, maker
+from benchmarks.tables import README
 from benchmarks.trust.experiment import PLANTS, QUIET, Plant
 from hostbench.decisions.ab import BLOCKS_USUAL, BlockFigure, SettingJudge
 from hostbench.decisions.compare import usual_margin
@@ -40,6 +42,8 @@ FIELDS = (
 )
 TESTS, TESTS_SHORT = 20, 2
 NOTHING = ("X=1", "X=2")
+# By subsystem. Those of the CPU that are tested work on registers.
+CLASSES = {"cpu": "register kernels", "mem": "memory", "disk": "disk", "net": "network"}
 # Blocks between the beginnings of two tests that are put together from measured ones.
 STRIDE = 4
 SHORTLY = ("duration_s=0.1", "warmup_s=0.02")
@@ -239,19 +243,74 @@ def _judged(workload: str, blocks: Sequence[float], shift: float) -> Word | None
     return None
 
 
-def print_table(rows: Sequence[Row]) -> None:
-    """The table of README."""
+def rates_table(rows: Sequence[Row]) -> Iterator[str]:
+    """How often tests are right, in lines of Markdown."""
     all_tests = by_test(rows)
-    print("| tests | say so | 95 % interval |\n| --- | --- | --- |")
+    whole = sum(1 for _ in tests(TESTS))
+    beside = sum(bool(own[0]["beside"]) for own in all_tests)
+    done = f"{len(all_tests)} of {whole} tests"
+    yield f"{done} were measured so far, {beside} of them beside other work on the host."
+    yield from ("", "| tests | say so | 95 % interval |", "| --- | --- | --- |")
     for some in (wrong, resampled, right, least_effects):
         for name, tally in some(all_tests):
-            print(f"| {name} | {tally} |", flush=True)
+            yield f"| {name} | {tally} |"
+
+
+def least_table(rows: Sequence[Row]) -> Iterator[str]:
+    """What tests would have seen when they ended, by class, in lines of Markdown."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row["least_effect_ratio"]:
+            quiet = "quiet" if condition(row) == "quiet" else "beside a load"
+            key = CLASSES[row["workload"].partition(".")[0]], row["figure"], quiet
+            found.setdefault(key, []).append(row)
+    yield "| least effect of | figure | host | tests | median | range | blocks |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for name, figure, quiet in sorted(found, key=_place):
+        own = found[name, figure, quiet]
+        sizes = sorted(100 * float(row["least_effect_ratio"]) for row in own)
+        blocks = sorted(int(row["blocks"]) for row in own)
+        cells = (
+            *(name, figure, quiet, str(len(own)), f"{statistics.median(sizes):.1f} %"),
+            *(f"{sizes[0]:.1f} to {sizes[-1]:.1f} %", f"{blocks[0]} to {blocks[-1]}"),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def _place(key: tuple[str, str, str]) -> tuple[int, str, bool]:
+    name, figure, quiet = key
+    return list(CLASSES.values()).index(name), figure, quiet != "quiet"
+
+
+def written(page: str, tables: Mapping[str, Iterable[str]]) -> str:
+    """The page with each table between its two comments."""
+    for name, lines in tables.items():
+        begin, end = f"<!-- decisions: {name} -->\n", f"<!-- end of decisions: {name} -->"
+        before, _, rest = page.partition(begin)
+        if end not in rest:
+            raise SystemExit(f"{README} has no place for a table: {begin.strip()} … {end}")
+        page = (
+            before + begin + "".join(f"{line}\n" for line in lines) + end + rest.partition(end)[2]
+        )
+    return page
+
+
+def tables_of(path: Path) -> dict[str, Iterator[str]]:
+    """The tables of README, from measured tests."""
+    rows = rows_of(path)
+    return {"least effects": least_table(rows), "settings": rates_table(rows)}
 
 
 def main() -> None:
     """Run what is left of the tests."""
     if "--table" in sys.argv:
-        print_table(rows_of(RAW))
+        for lines in tables_of(RAW).values():
+            for line in lines:
+                print(line, flush=True)
+            print()
+        return
+    if "--readme" in sys.argv:
+        README.write_text(written(README.read_text(), tables_of(RAW)))
         return
     arguments = arguments_of(__doc__)
     end_s = time.monotonic() + 60 * arguments.minutes

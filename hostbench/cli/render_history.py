@@ -34,6 +34,8 @@ def show_histories(found: HostHistory, stream: TextIO) -> None:
             console.print()
     if not found.histories:
         console.print(f"No job of {found.host} has a headline case; name a case.")
+    for why in found.left_out:
+        console.print(full_sentence(why))
     for sentence in error_sentences(found):
         console.print(sentence)
 

@@ -6,21 +6,26 @@ in almost any series. Here the statistic is the largest over all splits, and it 
 largest over all splits of the same values in other orders (as in E-Divisive: Matteson and James, "A
 Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", 2014).
 
-Other orders show what chance does only where a value does not depend on the one before it. Jobs
-that follow each other share neighbours and heat, so the mean of a run of jobs varies more than that
-of as many independent values: its variance is (1 + r) / (1 - r) times as large, where r is the
-autocorrelation of neighbours (AR(1)). The statistic is divided by this before it is compared with
-the other orders. r is what the series itself shows, and ASSUMED_AUTOCORRELATION at least, since
-some dozens of jobs cannot show that it is less. Where nothing changes and r is not above that, at
-most 5 of 100 series are said to change.
+Other orders show what chance does only where a value does not depend on those before it. Jobs that
+follow each other share neighbours and heat, so the means of two runs of jobs differ more than those
+of as many independent values. By how much depends on how fast the host drifts, and some dozens of
+jobs cannot show that it does not. So the squared statistic of a split is divided by what two kinds
+of drift make of it at most, before it is compared with the other orders:
+
+- neighbours resemble each other, with an autocorrelation r (AR(1)): (1 + r) / (1 - r), where r is
+  what the series itself shows, and ASSUMED_AUTOCORRELATION at least;
+- neighbours have ASSUMED_AUTOCORRELATION since a part of the variance drifts slowly: DRIFT_KEPT of
+  it stays from one job to the next, the rest is independent. The longer the runs, the more that
+  makes, and AR(1) does not know it.
 """
 
+import functools
 import itertools
 import math
 import operator
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 # A single strange job, or two, is no change.
@@ -30,10 +35,15 @@ ORDERS = 500
 # Of neighbouring jobs: no figure of real jobs on a shared guest, 70 to 90 s apart, showed more
 # than 0.33 (benchmarks/decisions).
 ASSUMED_AUTOCORRELATION = 0.4
+# Of a slow drift. No figure of those jobs showed one like this of more than a quarter of the
+# variance, and neighbours that correlate by so much have one of four ninths at most.
+DRIFT_KEPT = 0.9
 # Of a series with more than that no widening makes a change certain.
 _AUTOCORRELATION_MOST = 0.95
 # Equal statistics differ in their last digits.
 _EQUAL = 1e-9
+# A history and the parts between its changes.
+LENGTHS_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -64,40 +74,48 @@ def _rarest(length: int) -> float:
 
 @dataclass(frozen=True)
 class Found:
-    """What a series shows: its changes, the first one first; the standard deviation `spread` of
-    its values around the means between the changes, made wider for their autocorrelation; the
-    `quantile` of the largest |t| over all splits of a series without a change; and the
-    `autocorrelation` of neighbours that the values show, None: there are too few."""
+    """What a series shows: its changes, the first one first; the largest standard error `error` of
+    a difference between two parts of a series without a change, of at least `side` values each;
+    the `quantile` of the largest |t| over all its splits; and the `autocorrelation` of neighbours
+    that the values show, None: there are too few."""
 
     splits: tuple[Split, ...]
-    spread: float
+    side: int
+    error: float
     quantile: float
     autocorrelation: float | None
 
 
-def change_points(values: Sequence[float], *, confidence: float, seed: str = "") -> Found:
-    """The changes of a series; `seed`: the same series, the same answer."""
+def change_points(
+    values: Sequence[float], *, confidence: float, side: int = SEGMENT_LEAST
+) -> Found:
+    """The changes of a series. `side`: of a change that would have been seen, so many values are
+    before and after it, half of the series at most. The same series, the same answer."""
+    side = min(side, len(values) // 2)
     if len(values) < series_least(confidence):
-        return Found((), 0.0, 0.0, None)
-    rng = random.Random(seed)  # noqa: S311
-    search = _Search(values, confidence, rng, ASSUMED_AUTOCORRELATION)
+        return Found((), side, 0.0, 0.0, None)
+    search = _Search(values, confidence, ASSUMED_AUTOCORRELATION)
     afters = search.afters(0, len(values))
     # With more autocorrelation than was assumed the changes may be nothing else.
     shown = _autocorrelation(values, afters)
     if shown > ASSUMED_AUTOCORRELATION:
-        search = _Search(values, confidence, rng, shown)
+        search = _Search(values, confidence, shown)
         afters = search.afters(0, len(values))
     afters = _moved_to_best(values, afters)
     ends = [0, *afters, len(values)]
     residuals = _residuals(values, afters)
-    degrees = len(values) - len(ends) + 1
+    spread = math.sqrt(_squares(residuals) / (len(values) - len(ends) + 1))
     return Found(
         splits=tuple(
             search.described(begin, after, end)
             for begin, after, end in zip(ends, ends[1:], ends[2:], strict=False)
         ),
-        spread=math.sqrt(_squares(residuals) / degrees * search.inflation),
-        quantile=_quantile(residuals, confidence, rng),
+        side=side,
+        error=max(
+            search.error(spread, before, len(values))
+            for before in range(side, len(values) - side + 1)
+        ),
+        quantile=_quantile(residuals, confidence),
         autocorrelation=shown,
     )
 
@@ -121,18 +139,10 @@ def _autocorrelation(values: Sequence[float], afters: Sequence[int]) -> float:
 
 
 class _Search:
-    def __init__(
-        self,
-        values: Sequence[float],
-        confidence: float,
-        rng: random.Random,
-        autocorrelation: float,
-    ) -> None:
+    def __init__(self, values: Sequence[float], confidence: float, autocorrelation: float) -> None:
         self._values = values
         self._confidence = confidence
-        self._rng = rng
-        # Of the variance of the mean of a run.
-        self.inflation = (1 + autocorrelation) / (1 - autocorrelation)
+        self._of_neighbours = (1 + autocorrelation) / (1 - autocorrelation)
 
     def afters(self, begin: int, end: int) -> list[int]:
         """The changes between two places, in order. Each part of the series has its share of the
@@ -144,26 +154,27 @@ class _Search:
         if _rarest(length) > (1 - self._confidence) * share:
             return []
         values = _centred(self._values[begin:end])
-        if not self._is_change(values, share):
+        before = _best_split(values)
+        if not self._is_change(values, before, share):
             return []
-        after = begin + _best_split(values)
+        after = begin + before
         return [*self.afters(begin, after), after, *self.afters(after, end)]
 
-    def _is_change(self, values: list[float], share: float) -> bool:
+    def _is_change(self, values: list[float], before: int, share: float) -> bool:
         weights = _weights(len(values))
         total = _squares(values)
         if total <= 0:
             return False
         explained = _largest(values, weights) * (1 - _EQUAL)
         # As a part of the total, since that is the same in all orders: t squared, which grows with
-        # explained / (total - explained), over the inflation.
-        true = total * explained / (explained + self.inflation * (total - explained))
-        orders = math.ceil(ORDERS / share)
-        allowed = math.floor((1 - self._confidence) * share * orders * (1 + _EQUAL))
-        as_large, shuffled = 1, list(values)  # the true order is one of them
-        for _ in range(orders - 1):
-            self._rng.shuffle(shuffled)
-            as_large += _largest(shuffled, weights) >= true
+        # explained / (total - explained), over what drift makes of it.
+        inflation = self._inflation(before, len(values))
+        true = total * explained / (explained + inflation * (total - explained))
+        count = math.ceil(ORDERS / share)
+        allowed = math.floor((1 - self._confidence) * share * count * (1 + _EQUAL))
+        as_large = 1  # the true order is one of them
+        for reordered in _orders(len(values), count - 1):
+            as_large += _largest(reordered(values), weights) >= true
             if as_large > allowed:
                 return False
         return True
@@ -171,16 +182,43 @@ class _Search:
     def described(self, begin: int, after: int, end: int) -> Split:
         first, second = self._values[begin:after], self._values[after:end]
         residuals = [*_centred(first), *_centred(second)]
-        degrees = len(residuals) - 2
-        spread = math.sqrt(_squares(residuals) / degrees * self.inflation)
+        spread = math.sqrt(_squares(residuals) / (len(residuals) - 2))
         return Split(
             begin=begin,
             after=after,
             end=end,
             difference=statistics.fmean(second) - statistics.fmean(first),
-            error=spread * math.sqrt(1 / len(first) + 1 / len(second)),
-            quantile=_quantile(residuals, self._confidence, self._rng),
+            error=self.error(spread, len(first), len(residuals)),
+            quantile=_quantile(residuals, self._confidence),
         )
+
+    def error(self, spread: float, before: int, length: int) -> float:
+        """Of the difference between the means of the values before a split and of those after it,
+        whose standard deviation is `spread`."""
+        inflation = self._inflation(before, length)
+        return spread * math.sqrt(inflation * (1 / before + 1 / (length - before)))
+
+    def _inflation(self, before: int, length: int) -> float:
+        return max(self._of_neighbours, _of_slow_drift(before, length))
+
+
+def _of_slow_drift(before: int, length: int) -> float:
+    """How many times as large the variance of the difference of the means of two runs is, over what
+    the spread around them leads to expect, as if the values were independent."""
+    after = length - before
+    of_first, of_second, of_all = map(_variance_of_sum, (before, after, length))
+    shared = (of_all - of_first - of_second) / 2
+    difference = of_first / before**2 + of_second / after**2 - 2 * shared / (before * after)
+    spread = (length - of_first / before - of_second / after) / (length - 2)
+    return difference / (1 / before + 1 / after) / spread
+
+
+@functools.cache
+def _variance_of_sum(count: int) -> float:
+    """Of so many values of variance 1 with a slow drift: with the covariances of all pairs. Those
+    of values `apart` from each other are ASSUMED_AUTOCORRELATION x DRIFT_KEPT^(apart - 1)."""
+    pairs = (count - (1 - DRIFT_KEPT**count) / (1 - DRIFT_KEPT)) / (1 - DRIFT_KEPT)
+    return count + 2 * ASSUMED_AUTOCORRELATION * pairs
 
 
 def _moved_to_best(values: Sequence[float], afters: list[int]) -> list[int]:
@@ -232,15 +270,40 @@ def _best_split(values: Sequence[float]) -> int:
     return SEGMENT_LEAST + explained.index(max(explained))
 
 
-def _quantile(residuals: Sequence[float], confidence: float, rng: random.Random) -> float:
+def _quantile(residuals: Sequence[float], confidence: float) -> float:
     """Of the largest |t| over all splits of values without a change."""
     total = _squares(residuals)
     if total <= 0:
         return 0.0
-    weights, shuffled, found = _weights(len(residuals)), list(residuals), []
-    for _ in range(ORDERS - 1):
-        rng.shuffle(shuffled)
-        found.append(_largest(shuffled, weights) / total)
-    found.sort(reverse=True)
-    share = min(found[math.floor((1 - confidence) * ORDERS * (1 + _EQUAL)) - 1], 1 - _EQUAL)
+    weights = _weights(len(residuals))
+    orders = _orders(len(residuals), ORDERS - 1)
+    found = sorted(_largest(reordered(residuals), weights) / total for reordered in orders)
+    share = min(found[-math.floor((1 - confidence) * ORDERS * (1 + _EQUAL))], 1 - _EQUAL)
     return math.sqrt(share / (1 - share) * (len(residuals) - 2))
+
+
+Reordered = Callable[[Sequence[float]], tuple[float, ...]]
+
+
+def _orders(length: int, count: int) -> Iterator[Reordered]:
+    """Orders of so many values, drawn at random, each as a function of the values. All series of
+    one length have the same, as each figure of a job has: drawing one takes longer than using
+    it."""
+    drawn, draw = _drawn(length)
+    for number in range(count):
+        if number == len(drawn):
+            drawn.append(draw())
+        yield drawn[number]
+
+
+@functools.lru_cache(maxsize=LENGTHS_KEPT)
+def _drawn(length: int) -> tuple[list[Reordered], Callable[[], Reordered]]:
+    """The orders that were drawn so far, and what draws the next one."""
+    rng = random.Random(length)  # noqa: S311 - the same series, the same answer
+    places = list(range(length))
+
+    def draw() -> Reordered:
+        keys = [rng.random() for _ in places]
+        return operator.itemgetter(*sorted(places, key=keys.__getitem__))
+
+    return [], draw

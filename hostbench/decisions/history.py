@@ -58,8 +58,7 @@ def history_of(
         )
     _one_host(taken, f"{case.title} was measured")
     found = history(_with_figures(taken, figures), case, kind)
-    refused = (f"1 job left out: {why}" for why in index.refused())
-    return found.model_copy(update={"left_out": (*found.left_out, *refused)})
+    return found.model_copy(update={"left_out": (*found.left_out, *_refused(index))})
 
 
 def headline_histories(
@@ -94,7 +93,13 @@ def headline_histories(
             )
             for case in chosen
         ),
+        left_out=_refused(index),
     )
+
+
+def _refused(index: FigureIndex) -> tuple[str, ...]:
+    """The jobs whose documents cannot be trusted, as sentences."""
+    return tuple(f"1 job left out: {why}" for why in index.refused())
 
 
 def shared_confidence(figures: int) -> float:
@@ -172,14 +177,9 @@ def history(
         kind = FigureKind.UNDISTURBED if has_slices else FigureKind.DELIVERED
     usable, values, left_out = _usable(order, case, kind)
     logs = [math.log(value) for value in values]
-    seed = "".join(job.job for job in usable)
-    found = change_points(logs, confidence=confidence, seed=seed)
+    found = change_points(logs, confidence=confidence, side=LEAST_EFFECT_JOBS)
     changes = [_change_point(split, usable, values, case) for split in found.splits]
     can_tell = len(logs) >= series_least(confidence)
-    least_jobs = min(LEAST_EFFECT_JOBS, len(logs) // 2) if can_tell else None
-    least = None
-    if least_jobs is not None:
-        least = _least_effect(found.quantile, found.spread * math.sqrt(2 / least_jobs))
     return History(
         case=case.case,
         title=case.title,
@@ -187,10 +187,10 @@ def history(
         direction=case.direction,
         kind=kind,
         host=order[-1].host,
-        word=changes[-1].word if changes else Word.UNDECIDED if least is None else Word.SAME,
+        word=changes[-1].word if changes else Word.SAME if can_tell else Word.UNDECIDED,
         confidence=confidence,
-        least_effect_ratio=least,
-        least_effect_jobs=least_jobs,
+        least_effect_ratio=_least_effect(found.quantile, found.error) if can_tell else None,
+        least_effect_jobs=found.side if can_tell else None,
         left_out=left_out,
         autocorrelation=found.autocorrelation,
         clock_went_back=_clock_went_back(jobs),

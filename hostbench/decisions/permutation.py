@@ -50,16 +50,18 @@ class Arrangement:
 
 
 def arrangements(first: int, second: int, others: int = 0, seed: str = "") -> list[Arrangement]:
-    """All of them, or ARRANGEMENTS_MOST drawn at random, the true one foremost. Jobs are numbered:
-    those of the first side from 0, then those of the second, then the others."""
+    """All that look different, or ARRANGEMENTS_MOST drawn at random, the true one foremost: where
+    sides are as long as each other, the mirror image of one is none. Jobs are numbered: those of
+    the first side from 0, then those of the second, then the others."""
     jobs = range(first + second + others)
     true = Arrangement(tuple(jobs[:first]), tuple(jobs[first : first + second]))
     sided = first + second
-    if math.comb(len(jobs), sided) * math.comb(sided, second) <= ARRANGEMENTS_MOST:
+    images = 2 if first == second else 1
+    if math.comb(len(jobs), sided) * math.comb(sided, second) <= images * ARRANGEMENTS_MOST:
         found = [
             Arrangement(tuple(job for job in chosen if job not in on_second), on_second)
             for chosen in itertools.combinations(jobs, sided)
-            for on_second in itertools.combinations(chosen, second)
+            for on_second in itertools.combinations(chosen[images - 1 :], second)
         ]
         found.remove(true)
         return [true, *found]
@@ -82,8 +84,7 @@ def two_sides(
     others = len(columns[0].values) - first - second
     tried = arrangements(first, second, others, seed)
     allowed = math.floor((1 - confidence) * len(tried) * (1 + 1e-9))
-    # The true one and, of sides as long as each other, its mirror image.
-    if allowed < (2 if first == second else 1):
+    if allowed < 1:
         return None
     true = _Statistics(columns)
     found = [true.of(arrangement) for arrangement in tried]

@@ -287,8 +287,10 @@ class History(StoredModel):
 class HostHistory(StoredModel):
     """The histories of one case of a host, or of all its headline cases, each with its share of the
     error rate: where nothing changed, at most 5 of 100 such answers show a change in any of them.
+    `left_out`: documents that cannot be trusted and are in none of the histories, as sentences.
     """
 
     host: str
     confidence: float = COMPARISON_CONFIDENCE
     histories: tuple[History, ...]
+    left_out: tuple[str, ...] = ()

@@ -80,10 +80,10 @@ def _facts(history: History) -> tuple[tuple[str, str], ...]:
         return ()
     first, last = history.points[0], history.points[-1]
     return (
-        ("jobs", str(len(history.points))),
-        ("from", day(first.created_unix_s)),
-        ("to", day(last.created_unix_s)),
-        ("figure", history.kind),
+        ("Jobs", str(len(history.points))),
+        ("From", day(first.created_unix_s)),
+        ("To", day(last.created_unix_s)),
+        ("Figure", history.kind),
     )
 
 

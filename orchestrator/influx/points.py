@@ -41,6 +41,7 @@ NUMBERED_METRICS = ("load_bytes_per_second", "offered_bytes_per_second")
 # The metric of a peer's figure that is held against none of ours.
 CONTEXT_METRIC = "figure"
 REASON_CHARACTERS = 300
+DECISION = "decision"
 # Where a change was seen once and no longer is, too: a point cannot be taken back.
 NO_CHANGE = "none"
 MILLISECONDS = 1000
@@ -223,7 +224,7 @@ def decision_points(document: ResultDocument, decided: JobDecisions) -> Iterator
         title = f"{case.workload} {planned_label(case)}".strip()
         fields = {"job": job.job, "title": title, **_decided(figure)}
         began_ms = milliseconds(document.job.created_unix_s)
-        yield Point("decision", {**tags, "suite": job.suite}, fields, began_ms)
+        yield Point(DECISION, {**tags, "suite": job.suite}, fields, began_ms)
         changes = {change.job: change for change in figure.history.changes}
         for point in figure.history.points:
             change = changes.get(point.job)
@@ -457,18 +458,20 @@ def line(point: Point) -> str:
     """The point as one line, without its end. Equal points give equal lines."""
     assert point.fields, "a point has at least one field"
     tags = "".join(
-        f",{_plain(name).translate(_NAME)}={_plain(value).translate(_NAME)}"
+        f",{stored_text(name).translate(_NAME)}={stored_text(value).translate(_NAME)}"
         for name, value in sorted(point.tags.items())
     )
     fields = ",".join(
-        f"{_plain(name).translate(_NAME)}={_field(value)}"
+        f"{stored_text(name).translate(_NAME)}={_field(value)}"
         for name, value in sorted(point.fields.items())
     )
-    return f"{_plain(point.measurement).translate(_MEASUREMENT)}{tags} {fields} {point.time_ms}"
+    return (
+        f"{stored_text(point.measurement).translate(_MEASUREMENT)}{tags} {fields} {point.time_ms}"
+    )
 
 
-def _plain(text: str) -> str:
-    """`text` without what a name or a tag value cannot hold: a line ends at a line feed, and a
+def stored_text(text: str) -> str:
+    """A name or a tag value without what neither can hold: a line ends at a line feed, and a
     backslash at the end would escape the comma behind it, with no way to escape that."""
     return _printable(text, "_").replace("\\", "_")
 

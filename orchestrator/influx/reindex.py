@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,15 +23,23 @@ from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.job import JobDecider
 from hostbench.results.ids import results_directory
 from hostbench.results.store import ResultsStore
-from orchestrator.influx.client import InfluxClient, RejectedLine, ensure_database
+from orchestrator.influx.client import (
+    InfluxClient,
+    Rejected,
+    RejectedLine,
+    Unauthorized,
+    ensure_database,
+)
 from orchestrator.influx.options import add_options, options_of
 from orchestrator.influx.points import (
+    DECISION,
     SAMPLES,
     SAMPLES_RETENTION_DAYS,
     Point,
     decision_points,
     document_points,
     line,
+    stored_text,
 )
 from orchestrator.queue.address import RedisSettings
 
@@ -48,13 +56,15 @@ REJECTED_SHOWN = 3
 @dataclass
 class Reindexed:
     """What became of a results directory. `too_old`: points that their retention policy would
-    drop at once. `unreadable`: one sentence for each job that could not be read."""
+    drop at once. `unreadable`: one sentence for each job that could not be read. `kept`: one for
+    each point that has fields which hold no more, and that InfluxDB does not delete."""
 
     jobs: int = 0
     points: int = 0
     too_old: int = 0
     rejected: list[RejectedLine] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
 
     @property
     def sentence(self) -> str:
@@ -69,6 +79,8 @@ class Reindexed:
             text += f", {self.rejected_count} rejected"
         if self.unreadable:
             text += f", {plural(len(self.unreadable), 'job')} unreadable"
+        if self.kept:
+            text += f", {plural(len(self.kept), 'point')} with outdated fields"
         return text
 
     @property
@@ -135,10 +147,45 @@ def reindex(
                 for point in decision_points(document, decider.of(document))
             }
             progress(number, len(ids), done)
+    done.kept = list(_delete_outdated(influx, decisions.values()))
     for point in decisions.values():
         batches.add(point)
     batches.finish()
     return done
+
+
+def _delete_outdated(influx: InfluxClient, decisions: Iterable[Point]) -> Iterator[str]:
+    """Deletes points that have fields which the decisions to be written in their place lack, such
+    as those of a baseline that was removed: InfluxDB would keep these fields. Yields a sentence for
+    each point that it does not delete. Raises InfluxError where it does not answer."""
+    fields = {
+        (_as_stored(point.tags), point.time_ms): point.fields.keys()
+        for point in decisions
+        if point.measurement == DECISION
+    }
+    for series in influx.query(f'SELECT * FROM "{DECISION}" GROUP BY *'):
+        tags = {name: value for name, value in series.tags.items() if value}
+        for row in series.rows():
+            time_ms = int(row.pop("time"))
+            new = fields.get((frozenset(tags.items()), time_ms))
+            if new is None or row.keys() <= new:
+                continue
+            where = " AND ".join(f'"{name}" = {_quoted(value)}' for name, value in tags.items())
+            place = f'FROM "{DECISION}" WHERE {where} AND time = {time_ms}ms'
+            try:
+                influx.query(f"DELETE {place}")
+            except (Rejected, Unauthorized) as error:
+                yield f"InfluxDB does not delete {place}: {error.message}"
+
+
+def _as_stored(tags: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset((name, stored_text(value)) for name, value in tags.items())
+
+
+def _quoted(text: str) -> str:
+    """As a string of InfluxQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def run(results: Path | None, influx: InfluxClient) -> ExitCode:
@@ -157,8 +204,10 @@ def run(results: Path | None, influx: InfluxClient) -> ExitCode:
         _print(text)
     for one in done.rejected[:REJECTED_SHOWN]:
         _print(f"InfluxDB refuses {one.line[:200]}: {one.reason}")
+    for text in done.kept[:REJECTED_SHOWN]:
+        _print(text)
     _print(done.sentence)
-    if done.rejected or done.unreadable:
+    if done.rejected or done.unreadable or done.kept:
         return ExitCode.CASE_FAILED
     if outbox is not None and left_out:
         from redis.exceptions import RedisError

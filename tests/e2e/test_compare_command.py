@@ -139,6 +139,11 @@ def test_an_edited_document_is_refused(command: Command, tmp_path: Path) -> None
     assert len(history["points"]) == 8
     (why,) = history["left_out"]
     assert why.startswith(f"1 job left out: {job.document} was changed")
+    headlines = edited.run("history", "--json").document
+    assert {len(one["points"]) for one in headlines["histories"]} == {8}
+    assert headlines["left_out"] == [why]
+    shown = " ".join(edited.run("history").output.split())
+    assert shown.count("1 job left out: ") == 1 and "was changed after it was written" in shown
 
 
 def test_where_nothing_can_be_compared_the_remedy_is_named(

@@ -1,6 +1,7 @@
 """The report's page in a real browser: it opens at once, without a complaint, on every width, in
 both themes and on paper, and it breaks none of the rules for accessible pages."""
 
+import itertools
 import re
 import shutil
 import time
@@ -11,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from hostbench.page.history import history_report
 from hostbench.page.job import report_of
 from hostbench.report.html import html
 from tests.unit.disk_documents import disk_run
@@ -18,6 +20,7 @@ from tests.unit.gpu_documents import gpu_run
 from tests.unit.memory_documents import memory_run
 from tests.unit.net_documents import net_run
 from tests.unit.report_documents import full_run, sampled_run
+from tests.unit.test_history_page import made
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 pytestmark = [
@@ -53,10 +56,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "net": net_run(trials=2),
         "gpu": gpu_run(),
     }
-    for name, document in documents.items():
-        page = html(report_of(document, "result.json"))
-        (directory / f"{name}.html").write_text(page, encoding="utf-8")
-    return {name: directory / f"{name}.html" for name in documents}
+    reports = {name: report_of(one, "result.json") for name, one in documents.items()}
+    reports["history"] = history_report(made())
+    for name, report in reports.items():
+        (directory / f"{name}.html").write_text(html(report), encoding="utf-8")
+    return {name: directory / f"{name}.html" for name in reports}
 
 
 class Opened:
@@ -75,7 +79,7 @@ class Opened:
         self.opened_s = time.perf_counter() - began_s
 
 
-@pytest.mark.parametrize("name", ["full", "samples", "memory", "disk", "net", "gpu"])
+@pytest.mark.parametrize("name", ["full", "samples", "memory", "disk", "net", "gpu", "history"])
 def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], name: str) -> None:
     context = browser.new_context()
     opened = Opened(context, pages[name])
@@ -86,7 +90,7 @@ def test_it_opens_at_once_and_alone(browser: Browser, pages: dict[str, Path], na
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["few", "samples", "memory", "disk", "net", "gpu"])
+@pytest.mark.parametrize("name", ["few", "samples", "memory", "disk", "net", "gpu", "history"])
 def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, theme: str) -> None:
     context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
     page = Opened(context, pages[name]).page
@@ -97,7 +101,7 @@ def test_accessibility(browser: Browser, pages: dict[str, Path], name: str, them
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["full", "memory", "disk", "net", "gpu"])
+@pytest.mark.parametrize("name", ["full", "memory", "disk", "net", "gpu", "history"])
 def test_nothing_is_wider_than_the_window(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:
@@ -108,7 +112,24 @@ def test_nothing_is_wider_than_the_window(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["samples", "memory", "disk", "net", "gpu"])
+@pytest.mark.parametrize("name", ["full", "history"])
+def test_the_answer_stands_apart_from_what_is_above_and_below(
+    browser: Browser, pages: dict[str, Path], name: str, width: int
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = Opened(context, pages[name]).page
+    boxes = page.evaluate(
+        """[...document.querySelector('header').children].filter((one) => one.checkVisibility())
+           .map((one) => [one.className, one.getBoundingClientRect()])"""
+    )
+    (place,) = [at for at, (kind, _) in enumerate(boxes) if kind.startswith("answer")]
+    for (_, above), (_, below) in itertools.pairwise(boxes[place - 1 : place + 2]):
+        assert below["top"] - above["bottom"] >= 8
+    context.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["samples", "memory", "disk", "net", "gpu", "history"])
 def test_the_text_of_charts_is_readable(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:

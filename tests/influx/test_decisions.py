@@ -124,6 +124,21 @@ def test_reindex_makes_what_the_running_stack_wrote(fleet: Fleet, influx: Influx
         assert rows(influx, f'SELECT * FROM "{name}" GROUP BY *') == stored
 
 
+def test_nothing_is_left_of_a_baseline_that_was_removed(
+    fleet: Fleet, influx_server: InfluxServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """InfluxDB keeps those fields of a point that a new one at its place does not have."""
+    with influx_server.client(database=database) as one:
+        one.write([line(point) for point in fleet.live])
+        monkeypatch.setenv("XDG_DATA_HOME", str(fleet.results / "no baselines"))
+        done = reindex(ResultsStore(fleet.results), one, lambda *_: None)
+        assert not done.kept
+        found = rows(one, 'SELECT * FROM "decision" GROUP BY *')
+    assert len(found) == HEADLINES_MOST * len(fleet.documents)
+    assert {row["baseline"] for row in found} == {"no reference"}
+    assert not {"expected", "usual", "of_usual"} & {name for row in found for name in row}
+
+
 def test_points_written_by_the_running_stack_show_the_same(
     fleet: Fleet, influx: InfluxClient, influx_server: InfluxServer, database: str
 ) -> None:

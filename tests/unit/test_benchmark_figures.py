@@ -7,7 +7,18 @@ from statistics import median
 import pytest
 
 from benchmarks import figures
-from benchmarks.figures import CONFIDENCE, MAKERS, Entry, load, maker, order_interval, save
+from benchmarks.decisions import settings
+from benchmarks.decisions.fresh import rows_of
+from benchmarks.figures import (
+    BENCHMARKS,
+    CONFIDENCE,
+    MAKERS,
+    Entry,
+    load,
+    maker,
+    order_interval,
+    save,
+)
 from benchmarks.missing import lacking
 from benchmarks.tables import README, TABLES, Benchmark, marked, written
 
@@ -38,6 +49,17 @@ def test_the_tables_are_those_of_the_raw_figures() -> None:
     assert written(page) == page, "run python -m benchmarks.tables"
     tables = [one for one in TABLES if type(one) is not Benchmark]
     assert [one.name for one in tables if f"<!-- table: {one.name} -->" not in page] == []
+
+
+def test_the_least_effects_of_settings_are_those_of_the_measured_tests() -> None:
+    page = README.read_text()
+    rows = rows_of(BENCHMARKS / "decisions/results/amd/settings.csv")
+    table = {"least effects": settings.least_table(rows)}
+    again = settings.written(page, table)
+    assert again == page, "run python -m benchmarks.decisions.settings --readme"
+    assert {row.split(" | ")[0] for row in settings.least_table(rows)} >= {
+        f"| {name}" for name in settings.CLASSES.values()
+    }
 
 
 def test_nothing_is_above_its_limit() -> None:

@@ -3,6 +3,8 @@
 import dataclasses
 import random
 import statistics
+import time
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -10,10 +12,13 @@ from scipy import stats
 
 from hostbench.decisions import method
 from hostbench.decisions.compare import compare
+from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.permutation import Column, arrangements, sign_flips, two_sides
+from hostbench.decisions.sets import EARLIER_MOST, JobFilter, compared_sides
 from hostbench.decisions.words import headline, kinds_sentence, relative, undecided_sentences
 from hostbench.model.decision import Comparison, FigureKind, JobFigures, Word
 from hostbench.model.subsystem import MethodChange, Subsystem
+from hostbench.results.store import DOCUMENT
 from tests.unit.decided import Hosts, case
 
 NAMES = ("A", "B")
@@ -235,8 +240,9 @@ def test_the_test_of_one_figure_is_the_one_that_everybody_knows() -> None:
         ).pvalue
         assert says == (p <= 0.05), p
         assert judged.difference == pytest.approx(statistics.fmean(b) - statistics.fmean(a))
-    assert len(arrangements(5, 5)) == 252
-    assert len(arrangements(1, 1, 6)) == 8 * 7
+    assert len(arrangements(5, 5)) == 252 / 2
+    assert len(arrangements(1, 1, 6)) == 8 * 7 / 2
+    assert len(arrangements(2, 3)) == 10
     assert two_sides([Column("x", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))], 3, 3, confidence=0.95) is None
 
 
@@ -264,6 +270,28 @@ def test_a_figure_that_never_varies() -> None:
     changed = compared(a, hosts.jobs(4, {hosts.cases[0]: 0.97}))
     assert words(changed)[hosts.cases[0]] is Word.WORSE
     assert changed.word is Word.WORSE
+
+
+def test_two_jobs_of_six_hundred_cases_take_less_than_two_seconds(tmp_path: Path) -> None:
+    """With the index filled, and with as many earlier jobs as count."""
+    hosts = Hosts(tuple(f"cpu.fma {number}" for number in range(600)))
+    by_id = {job.job: job for job in hosts.jobs(EARLIER_MOST + 2)}
+    for job in by_id:
+        (tmp_path / job).mkdir()
+        (tmp_path / job / DOCUMENT).touch()
+    read = "hostbench.decisions.index.read_figures"
+    with (
+        mock.patch(read, lambda document: by_id[document.parent.name]),
+        FigureIndex(tmp_path) as index,
+    ):
+        index.refresh()
+    began_s = time.process_time()  # other tests have the CPUs, too
+    with FigureIndex(tmp_path) as index:
+        sides = compared_sides(("latest-1", "latest"), index, JobFilter())
+        found = compare(*sides.sides, names=("a", "b"), earlier=sides.earlier)
+    took_s = time.process_time() - began_s
+    assert (len(found.cases), found.earlier) == (600, EARLIER_MOST)
+    assert took_s < 2, took_s
 
 
 def test_words_of_changes() -> None:

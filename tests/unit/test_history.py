@@ -61,6 +61,21 @@ def test_neighbouring_jobs_that_are_alike_are_no_change() -> None:
     assert wrong <= more_than(0.05, tried), wrong
 
 
+def test_a_slow_drift_under_noise_is_no_change() -> None:
+    """Of two fifths of the variance: no pair of neighbours shows it, and the longer the series is,
+    the more it makes. Too many of these showed a change where only neighbours counted."""
+    tried = 200
+    counts = (12, 20, 40, 60, 90)
+    wrong = 0
+    for seed in range(tried):
+        slow = drifting(seed, counts[seed % 5], 0.9)
+        rng = random.Random(-1 - seed)
+        size = 0.01 / math.sqrt(1 - 0.9**2) * math.sqrt(0.6 / 0.4)
+        logs = [log + rng.gauss(0, size) for log in slow]
+        wrong += bool(change_points(logs, confidence=0.95).splits)
+    assert wrong <= more_than(0.05, tried), wrong
+
+
 def test_more_drift_than_is_assumed_counts_as_well_and_is_named() -> None:
     """Three quarters of such series would show a change if it were not for what they show."""
     tried = 60

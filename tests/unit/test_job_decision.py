@@ -120,7 +120,7 @@ def test_so_many_values_are_the_least_that_can_decide(confidence: float, least: 
     assert series_least(confidence) == least
     for length, found in ((least, 1), (least - 1, 0)):
         sorted_best = [float(place >= length // 2) + place / 1000 for place in range(length)]
-        splits = change_points(sorted_best, confidence=confidence, seed="x")
+        splits = change_points(sorted_best, confidence=confidence)
         assert len(splits.splits) <= found, length
     jobs = Hosts(("cpu.fma 0",)).jobs(least)
     newest = jobs[-1].cases["cpu.fma 0"]
