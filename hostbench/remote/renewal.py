@@ -65,7 +65,7 @@ class Renewals:
         if self._path is not None:
             return await asyncio.open_unix_connection(self._path)
         port = self._url.port or (443 if self._tls else 80)
-        return await asyncio.open_connection(self._url.host, port, ssl=self._tls)
+        return await asyncio.open_connection(self._url.raw_host.decode(), port, ssl=self._tls)
 
     def close(self) -> None:
         """Close the connections; nothing may be under way."""
