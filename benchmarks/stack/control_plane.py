@@ -1,5 +1,5 @@
-"""What the control plane takes of a core while a trial runs: orchestrator, Redis, InfluxDB and the
-service, without containers.
+"""What the control plane takes of a core while a trial runs: orchestrator, Redis, InfluxDB, the
+service that measures and three that do not, without containers.
 
     python -m benchmarks.stack.control_plane [TRIALS]
 
@@ -18,6 +18,7 @@ from tests.faults.stack import StackParts
 from tests.stack.influx_server import SHIPPED_PROGRAM, WRITER, WRITER_PASSWORD, ShippedInflux
 
 TRIALS = 5
+IDLE = ("mem", "disk", "net")
 # The window begins so long after the trial and ends before it.
 SETTLE_S, WINDOW_S, REST_S = 2.0, 20.0, 3.0
 SPEC: dict[str, Any] = {
@@ -65,6 +66,8 @@ def main() -> None:
         orchestrator = parts.orchestrator(**environment)
         service = parts.host(orchestrator)
         pids |= {"orchestrator": orchestrator.pid, "service": service.pid}
+        for name in IDLE:
+            pids[f"idle {name}"] = parts.host(orchestrator, subsystem=name).pid
         for number in range(trials):
             job = orchestrator.submit(**SPEC)
             service.wait_for_program()

@@ -11,7 +11,7 @@ import structlog
 from hostbench.base.tls import trusting
 from hostbench.host.lock import fence_of, held_outside
 from hostbench.model.service import Registered, Registration
-from hostbench.remote.client import ANSWER_S_MOST, HOST_S_MOST
+from hostbench.remote.client import ANSWER_S_MOST, HOST_S_MOST, KEEP_ALIVE_S
 from hostbench.service.metrics import Metrics
 from hostbench.service.runner import TrialRunner
 from hostbench.service.settings import Settings
@@ -58,8 +58,10 @@ class Registrar:
     async def run(self) -> None:
         """Until it is cancelled."""
         context = trusting(self._ca_file)
+        # Longer than from one renewal to the next: a new connection costs more than the call.
+        limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_S)
         async with httpx.AsyncClient(
-            verify=context, timeout=RENEWAL_S_MOST, trust_env=False
+            verify=context, timeout=RENEWAL_S_MOST, limits=limits, trust_env=False
         ) as client:
             wait_s, retry_s = 0.0, RETRY_S_FIRST
             while True:

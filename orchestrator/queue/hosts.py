@@ -87,13 +87,21 @@ class HostStore:
         self._cached_facts = lru_cache(HOSTS_CACHED)(self._read_facts)
         self._known: list[HostState] = []
         self._known_until_s = 0.0
+        self._understood: dict[tuple[str, str], str] = {}
 
     def renew(self, registration: Registration) -> bool:
         """Renew a service that is known as it is; False: it is new, or another version stored its
         facts; see `register`. Raises HostTaken."""
-        if self._register(registration) != "known":
+        outcome, service = self._register(registration)
+        if outcome != "known":
             return False
-        return self.facts(self.states_of([registration.host])[0]) is not None
+        # Once for what it registered with: it renews that during trials of others, too.
+        at = (registration.host, registration.subsystem)
+        if self._understood.get(at) != service:
+            if self.facts(self.states_of([registration.host])[0]) is None:
+                return False
+            self._understood[at] = service
+        return True
 
     def register(
         self, registration: Registration, inventory: HostInventory, table: ServiceTable
@@ -111,9 +119,9 @@ class HostStore:
                 "inventory": whole.model_dump_json(),
                 f"table:{registration.subsystem}": table.model_dump_json(),
             }
-            answer = self._register(registration, text or "", *flat(facts))
+            answer, _ = self._register(registration, text or "", *flat(facts))
 
-    def _register(self, registration: Registration, *facts: str) -> str:
+    def _register(self, registration: Registration, *facts: str) -> tuple[str, str]:
         answer = self._run(
             "register",
             registration.host,
@@ -124,10 +132,10 @@ class HostStore:
             registration.held_by or "",
             *facts,
         )
-        outcome, _, url = cast(str, answer).partition(" ")
+        outcome, _, which = cast(str, answer).partition(" ")
         if outcome == "taken":
-            raise HostTaken(url)
-        return outcome
+            raise HostTaken(which)
+        return outcome, which
 
     def unregister(self, service: Service) -> None:
         """Forgets a service that could not be reached, until it registers again."""

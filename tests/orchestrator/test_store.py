@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from redis.exceptions import OutOfMemoryError
@@ -283,6 +284,28 @@ def test_a_wiped_redis_hears_of_fences_from_the_hosts(store: JobStore, hosts: Ho
         job = one_started(store)
         assert (job.fence == expected) if expected else (job.fence < ahead)
         store.finish(job, StackState.SUCCEEDED, None, {})
+
+
+def test_a_renewal_of_a_registration_is_one_call(
+    hosts: HostStore, redis_server: RedisServer
+) -> None:
+    """Services that do not measure renew theirs beside a trial."""
+    register(hosts, "a")
+    assert hosts.renew(registration("a"))
+    with redis_server.client() as client:
+
+        def round_trips() -> int:
+            found: Any = client.info("stats")
+            return int(found["total_reads_processed"])
+
+        before = round_trips()
+        assert hosts.renew(registration("a"))
+        assert round_trips() - before <= 2, "one of them is the question itself"
+        # What another version stored is asked for again.
+        client.hset(key("host", "a"), "inventory", "{}")
+        known = client.hget(key("host", "a"), "service:cpu")
+        client.hset(key("host", "a"), "service:cpu", f"{known}1")
+    assert not hosts.renew(registration("a"))
 
 
 def test_only_what_was_seen_counts_as_silence(monkeypatch: pytest.MonkeyPatch) -> None:

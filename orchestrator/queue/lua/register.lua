@@ -2,7 +2,7 @@
 -- ARGV: host, subsystem, url, instance, the highest fence in the host's lock file, who has the host
 --       and is no job or '', then for a new instance the inventory that its facts were made from,
 --       and the facts: fields and values of the host's hash.
--- Returns known, or new: the caller then reads the facts and calls again with them; or changed:
+-- Returns known and what stands for the service, which changes with its facts; or new: the caller then reads the facts and calls again with them; or changed:
 -- there is another inventory meanwhile, and the facts are to be made from that; or taken and an
 -- address: a service of this name is alive there, such as that of the machine this one was copied
 -- from. One that comes back at its own address is the same, and so is one that has moved, once the
@@ -29,7 +29,8 @@ if #ARGV > 6 then
         redis.call('HSET', key, ARGV[i], ARGV[i + 1])
     end
     -- With the time: the facts are those of now, also when the instance is the same.
-    redis.call('HSET', key, at, identity .. digits(now_us()))
+    known = identity .. digits(now_us())
+    redis.call('HSET', key, at, known)
 elseif string.sub(known, 1, #identity) ~= identity then
     return 'new'
 end
@@ -51,4 +52,4 @@ if fresh or (was_held and held_by == '') then
     redis.call('HSET', P .. 'freed', host, digits(now_us()))
     wake()
 end
-return 'known'
+return 'known ' .. known
