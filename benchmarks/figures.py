@@ -121,10 +121,13 @@ def _of_cpu(name: str) -> str:
 
 
 def _commit() -> str:
-    """The commit that was measured; with a + where files differ from it."""
+    """The commit that was measured; with a + where files differ from it, other than those that
+    hold figures."""
     git = ["git", "-C", str(BENCHMARKS)]
     named = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True)
+    files = (":(top)", *(f":(exclude){path}" for path in ("*/results", "README.md")))
+    status = [*git, "status", "--porcelain", "-uno", "--", *files]
+    changed = subprocess.run(status, capture_output=True)
     return named.stdout.strip() + "+" * bool(changed.stdout)
 
 
@@ -136,8 +139,7 @@ def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) 
     path = file_of(name, of or maker())
     path.parent.mkdir(exist_ok=True, parents=True)
     subsystem = name.partition("/")[0]
-    today = datetime.datetime.now(datetime.UTC).date()
-    shared = {"date": today, **host("cpu" if subsystem == "stack" else subsystem), **facts}
+    shared = {"date": _today(), **host("cpu" if subsystem == "stack" else subsystem), **facts}
     columns = list(dict.fromkeys(column for entry in entries for column in entry.columns))
     with path.open("w", newline="") as file:
         said = {key: value for key, value in shared.items() if value is not None}
@@ -172,10 +174,26 @@ def load(name: str, of: str) -> tuple[dict[str, str], list[Entry]] | None:
     return facts.get("", {}), entries
 
 
+def begun(name: str) -> list[Entry]:
+    """What a run of this program on this machine has saved today and may be gone on with; empty
+    where the file is of another commit, day or machine, or of changed files."""
+    found = load(name, maker())
+    if found is None:
+        return []
+    facts, entries = found
+    now = {"date": _today(), **host(name.partition("/")[0])}
+    same = all(facts.get(key) == str(now[key]) for key in ("date", "cpu", "kernel", "commit"))
+    return entries if same and not facts["commit"].endswith("+") else []
+
+
 def file_of(name: str, of: str) -> Path:
     """Where the raw figures of `cpu/NAME` from the machine of a maker are."""
     subsystem, _, file = name.partition("/")
     return BENCHMARKS / subsystem / "results" / of / f"{file}.csv"
+
+
+def _today() -> datetime.date:
+    return datetime.datetime.now(datetime.UTC).date()
 
 
 def _fact(value: object) -> str:

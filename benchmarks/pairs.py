@@ -1,6 +1,6 @@
 """Two tools in turn: pairs of figures, each pair taken on a quiet moment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,8 +21,21 @@ def interleaved(
     *,
     disk: bool = False,
 ) -> list[tuple[Ours, Theirs]]:
-    """`count` pairs A B, B A, A B and so on, so that neither tool gains by its place in a pair.
-    `disk`: the kernel works for both of them, in threads of its own."""
+    """`count` pairs, as each_pair() takes them."""
+    return list(each_pair(0, count, ours, theirs, disk=disk))
+
+
+def each_pair(
+    first: int,
+    count: int,
+    ours: Callable[[], Ours],
+    theirs: Callable[[], Theirs],
+    *,
+    disk: bool = False,
+) -> Iterator[tuple[Ours, Theirs]]:
+    """The pairs from number `first` on, of `count`: A B, B A, A B and so on, so that neither tool
+    gains by its place in a pair. `disk`: the kernel works for both of them, in threads of its
+    own."""
     quiet = quietly_with_a_disk if disk else quietly
 
     def pair(ours_first: bool) -> tuple[Ours, Theirs]:
@@ -32,7 +45,8 @@ def interleaved(
         other = theirs()
         return ours(), other
 
-    return [quiet(pair, index % 2 == 0) for index in range(count)]
+    for index in range(first, count):
+        yield quiet(pair, index % 2 == 0)
 
 
 @dataclass(frozen=True)

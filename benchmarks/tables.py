@@ -267,6 +267,13 @@ TABLES: tuple[Benchmark, ...] = (
         unit=GIGABYTES,
     ),
     Pairs(
+        name="mem/prefetch",
+        command="benchmarks.mem.prefetch 7",
+        minutes=5,
+        other="without",
+        unit=GIGABYTES,
+    ),
+    Pairs(
         name="mem/against_stream",
         command="benchmarks.mem.against_stream {STREAM} 7",
         minutes=4,

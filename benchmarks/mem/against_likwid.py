@@ -10,6 +10,9 @@ best is found first, among all of double precision: plain and *_mem, of every wi
 and no add of its own; the kernels of the same streams (copy; two read, one written) stand in. Its
 cl* kernels, which touch one element of each cache line, do not read or write the arrays and are
 left out. It allocates with malloc, so glibc decides about huge pages; they are looked up.
+
+The figures are saved after each pair. A run that was cut short goes on where it was, on the same
+commit and day; so does one with other kernels, which keeps the rows that are there.
 """
 
 import os
@@ -17,11 +20,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
+from typing import Self
 
-from benchmarks.figures import save
+from benchmarks.figures import Entry, begun, save
 from benchmarks.mem.trials import (
     BANDWIDTH_KERNELS,
     THREADS,
@@ -34,7 +39,7 @@ from benchmarks.pairs import (
     RATIO_COLUMNS,
     Comparison,
     Target,
-    interleaved,
+    each_pair,
     print_header,
     print_row,
 )
@@ -87,51 +92,87 @@ def sweep(
     }
 
 
+@dataclass
+class Row:
+    """Ours beside the best kernel of likwid-bench, pair by pair."""
+
+    command: str
+    likwid: list[str]
+    swept: str
+    ours: list[float] = field(default_factory=list)
+    theirs: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, entry: Entry) -> Self:
+        """What was saved of a row."""
+        facts = {name: str(value) for name, value in entry.facts.items()}
+        command, likwid = facts["command"].removeprefix("mem-bench "), facts["likwid_command"]
+        columns = (entry.numbers("ours"), entry.numbers("theirs"))
+        return cls(command, shlex.split(likwid), facts["likwid_sweep"], *columns)
+
+    def take(self, pairs: int, environment: Environment) -> Iterator[None]:
+        """Take the pairs that are missing, one after another."""
+        runs = (
+            partial(metric, self.command, METRIC),
+            partial(likwid_bench, self.likwid, environment),
+        )
+        for ours, theirs in each_pair(len(self.ours), pairs, *runs):
+            self.ours.append(ours)
+            self.theirs.append(theirs)
+            yield
+
+    def comparison(self) -> Comparison:
+        return Comparison(TARGET, tuple(self.ours), tuple(self.theirs))
+
+    def entry(self) -> Entry:
+        return self.comparison().entry(
+            command=f"mem-bench {self.command}",
+            likwid_command=shlex.join(self.likwid),
+            likwid_sweep=self.swept,
+        )
+
+    def cells(self) -> list[str]:
+        kernel, _, threads = self.command.split()[:3]
+        ours, theirs = (f"{median(rates) / 1e9:.1f}" for rates in (self.ours, self.theirs))
+        return [kernel, threads, ours, self.likwid[2], theirs, *self.comparison().cells()]
+
+
+def begin(kernel: str, command: str, threads: int, rates: dict[str, float], size: int) -> Row:
+    """A row without pairs: beside the fastest of a sweep."""
+    swept = {name: rates[name] for name in kernels_of(FAMILIES[kernel])}
+    likwid = likwid_command(max(swept, key=swept.__getitem__), threads, size, PASSES)
+    return Row(command, likwid, ", ".join(f"{name}={rate}" for name, rate in swept.items()))
+
+
 def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     pages = sys.argv[2] if len(sys.argv) > 2 else "4k"
     kernels = sys.argv[3:] or BANDWIDTH_KERNELS
     environment = GLIBC_HUGE_PAGES if pages == "huge" else {}
+    name = f"mem/against_likwid{'_huge' * (pages == 'huge')}"
     size_bytes = int(mem_bench("copy --duration-s 0.05")["start"]["params"]["size_bytes"])
     probe = likwid_command("copy", 1, size_bytes, SWEEP_PASSES)
     share = require_pages(pages, probe, environment)
+    rows = {row.command: row for row in map(Row.of, begun(name))}
     print_header(["kernel", "threads", "ours, GB/s", "its best kernel", "GB/s", *RATIO_COLUMNS])
-    figures = []
     for threads in THREADS:
-        rates = sweep(threads, size_bytes, kernels, environment)
-        for kernel in kernels:
-            best = max(kernels_of(FAMILIES[kernel]), key=rates.__getitem__)
-            command = (
-                f"{kernel} --threads {threads} --pages {pages} --size-bytes {size_bytes} "
-                f"--duration-s {SECONDS}"
-            )
-            theirs = likwid_command(best, threads, size_bytes, PASSES)
-            found = interleaved(
-                pairs, partial(metric, command, METRIC), partial(likwid_bench, theirs, environment)
-            )
-            row = Comparison(TARGET, *zip(*found, strict=True))
-            entry = row.entry(
-                command=f"mem-bench {command}",
-                likwid_command=shlex.join(theirs),
-                likwid_sweep={name: rates[name] for name in kernels_of(FAMILIES[kernel])},
-            )
-            print_row(
-                [
-                    kernel,
-                    str(threads),
-                    f"{median(row.ours) / 1e9:.1f}",
-                    best,
-                    f"{median(row.theirs) / 1e9:.1f}",
-                    *row.cells(),
-                ]
-            )
-            figures.append(entry)
-            save(
-                f"mem/against_likwid{'_huge' * (pages == 'huge')}",
-                figures,
-                likwid_environment=environment,
-                likwid_huge_page_share=share,
-            )
+        conditions = (
+            f"--threads {threads} --pages {pages} --size-bytes {size_bytes} --duration-s {SECONDS}"
+        )
+        commands = {kernel: f"{kernel} {conditions}" for kernel in kernels}
+        new = [kernel for kernel, command in commands.items() if command not in rows]
+        rates = sweep(threads, size_bytes, new, environment) if new else {}
+        for kernel, command in commands.items():
+            if kernel in new:
+                rows[command] = begin(kernel, command, threads, rates, size_bytes)
+            for _ in rows[command].take(pairs, environment):
+                save(
+                    name,
+                    [row.entry() for row in rows.values()],
+                    likwid_environment=environment,
+                    likwid_huge_page_share=share,
+                )
+            print_row(rows[command].cells())
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from benchmarks.figures import (
     CONFIDENCE,
     MAKERS,
     Entry,
+    begun,
     load,
     maker,
     order_interval,
@@ -115,6 +116,25 @@ def test_what_is_saved_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ),
         Entry({"sweep": "one=1, two=2.5"}, {"ours": [None], "word": [None], "theirs": [1e-9]}),
     ]
+
+
+def test_only_a_run_of_the_same_commit_is_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mem").mkdir()
+    monkeypatch.setattr(figures, "BENCHMARKS", tmp_path)
+    here = {"cpu": "EPYC", "kernel": "6.1", "commit": "abc1234"}
+    monkeypatch.setattr(figures, "host", lambda subsystem: here)
+    assert begun("mem/some") == []
+    entry = Entry({"command": "read"}, {"ours": [1.0, 2.0]})
+    save("mem/some", [entry])
+    assert begun("mem/some") == [entry]
+    for name, other in (("commit", "abc1234+"), ("commit", "def5678"), ("kernel", "6.2")):
+        monkeypatch.setattr(figures, "host", lambda subsystem, now=here | {name: other}: now)
+        assert begun("mem/some") == []
+    monkeypatch.setattr(figures, "host", lambda subsystem: here | {"commit": "abc1234+"})
+    save("mem/some", [entry])
+    assert begun("mem/some") == [], "the files may have changed since"
 
 
 def test_rows_whose_machine_code_changed_since_say_so() -> None:

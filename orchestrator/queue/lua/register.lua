@@ -2,11 +2,11 @@
 -- ARGV: host, subsystem, url, instance, the highest fence in the host's lock file, who has the host
 --       and is no job or '', then for a new instance the inventory that its facts were made from,
 --       and the facts: fields and values of the host's hash.
--- Returns known and what stands for the service, which changes with its facts; or new: the caller then reads the facts and calls again with them; or changed:
--- there is another inventory meanwhile, and the facts are to be made from that; or taken and an
--- address: a service of this name is alive there, such as that of the machine this one was copied
--- from. One that comes back at its own address is the same, and so is one that has moved, once the
--- old one is gone.
+-- Returns known and what stands for the service, which changes with its facts; or new: the caller
+-- then reads the facts and calls again with them; or changed: there is another inventory meanwhile,
+-- and the facts are to be made from that; or taken and an address: a service of this name is alive
+-- there, such as that of the machine this one was copied from. One that comes back at its own
+-- address is the same, and so is one that has moved, once the old one is gone.
 local host, subsystem, url, instance, fence, held_by = unpack(ARGV, 1, 6)
 local key = P .. 'host:' .. host
 local at = 'service:' .. subsystem

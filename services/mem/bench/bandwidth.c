@@ -6,6 +6,7 @@
 static const char *const stores[] = {"best", "plain", "nt", NULL};
 static const char *const stores_with_libc[] = {"best", "plain", "nt", "libc", NULL};
 static const char *const streams[] = {"best", "1", "4", "8", NULL};
+static const char *const prefetches[] = {"best", "none", "pages", NULL};
 
 #define PARAM_STORE(names, text)                                                                   \
     {.name = "store",                                                                              \
@@ -29,17 +30,26 @@ static const char *const streams[] = {"best", "1", "4", "8", NULL};
      .help = "Neighbouring pages of an array that are worked on side by side, which keeps "        \
              "more of a core's prefetchers busy; best: the fastest here, tried with the "          \
              "store."}
-#define PARAMS_KERNEL PARAM_ISA, PARAM_STREAMS
+#define PARAM_PREFETCH                                                                             \
+    {.name = "prefetch",                                                                           \
+     .type = PARAM_CHOICE,                                                                         \
+     .initial = "best",                                                                            \
+     .choices = prefetches,                                                                        \
+     .roles = ROLE_AXIS,                                                                           \
+     .resolved = "best",                                                                           \
+     .resolved_once = true,                                                                        \
+     .help = "What is asked for before it is used; pages: of each array one line in the page "     \
+             "eight further on, once a page, so that its address is translated in time; best: "    \
+             "the fastest here, tried with the streams."}
+#define PARAMS_KERNEL                                                                              \
+    PARAM_ISA_BEST("the fastest vectors here, tried with the streams."), PARAM_STREAMS,            \
+        PARAM_PREFETCH
 #define PARAMS_BLOCKS                                                                              \
     PARAM_PATTERN, PARAM_BLOCK_BYTES(NULL, "Default: no blocks, a thread's arrays from one end "   \
                                            "to the other.")
 
 static const struct param read_params[] = {
-    PARAM_ISA_BEST("the fastest here, tried with the streams."),
-    PARAM_STREAMS,
-    PARAMS_BLOCKS,
-    PARAMS_WORKING_SET,
-    {.name = NULL}};
+    PARAMS_KERNEL, PARAMS_BLOCKS, PARAMS_WORKING_SET, {.name = NULL}};
 static const struct param params[] = {
     PARAM_STORE(stores, ""), PARAMS_KERNEL, PARAMS_BLOCKS, PARAMS_WORKING_SET, {.name = NULL}};
 static const struct param params_with_libc[] = {

@@ -10,6 +10,8 @@
     unsigned char *a, const unsigned char *b, const unsigned char *c, size_t bytes, double factor, \
         uint64_t *sums
 
+#define AHEAD_BYTES "32768" /* of eight pages */
+
 enum { REGISTER_ELEMENTS = LINE_BYTES / ELEMENT_BYTES }; /* at most */
 
 typedef void lines_function(LINES_PARAMETERS);
@@ -132,24 +134,40 @@ INLINE uint64_t do_pages(enum operation operation, lines_function *lines, lines_
 #define KERNEL_PARAMETERS                                                                          \
     unsigned char *a, const unsigned char *b, const unsigned char *c, size_t bytes, double factor
 
-#define KERNEL_PAGES(name, operation, streams)                                                     \
-    static uint64_t name##_##streams(KERNEL_PARAMETERS)                                            \
+#define KERNEL_PAGES(name, operation, form, streams)                                               \
+    static uint64_t name##_##form(KERNEL_PARAMETERS)                                               \
     {                                                                                              \
-        return do_pages(OPERATION_##operation, name##_lines, name##_pages_##streams, streams, a,   \
-                        b, c, bytes, factor);                                                      \
+        return do_pages(OPERATION_##operation, name##_lines, name##_pages_##form, streams, a, b,   \
+                        c, bytes, factor);                                                         \
     }
 
-/* One operation of one isa with one kind of store, in all numbers of streams. */
+/* The first line of a page waits for the address translation and starts the core's prefetchers anew.
+ * So one line of each array's page some way ahead is asked for early: while the line is on its way,
+ * the page behind it becomes known. The arrays take turns within a page: asked for at once, their
+ * lines wait for each other. A part: array, length, label. */
+#define PARTS_READ(PART, ...) PART("b", "4096", "2", __VA_ARGS__)
+#define PARTS_WRITE(PART, ...) PART("a", "4096", "2", __VA_ARGS__)
+#define PARTS_COPY(PART, ...)                                                                      \
+    PART("b", "2048", "2", __VA_ARGS__) PART("a", "2048", "3", __VA_ARGS__)
+#define PARTS_SCALE PARTS_COPY
+#define PARTS_ADD(PART, ...)                                                                       \
+    PART("b", "1280", "2", __VA_ARGS__)                                                            \
+    PART("c", "1280", "3", __VA_ARGS__) PART("a", "1536", "4", __VA_ARGS__)
+#define PARTS_TRIAD PARTS_ADD
+
+/* One operation of one isa with one kind of store, in all its forms. */
 #define KERNEL(name, ISA, operation, STORE)                                                        \
     LOOP(name, ISA, operation##_##ISA, STORE##_##ISA)                                              \
     LOOP_PAGES(name, ISA, operation##_##ISA, STORE##_##ISA, 4, 256)                                \
     LOOP_PAGES(name, ISA, operation##_##ISA, STORE##_##ISA, 8, 128)                                \
+    LOOP_AHEAD(name, ISA, PARTS_##operation, operation##_##ISA, STORE##_##ISA)                     \
     static uint64_t name##_1(KERNEL_PARAMETERS)                                                    \
     {                                                                                              \
         return do_all(OPERATION_##operation, name##_lines, a, b, c, bytes, factor);                \
     }                                                                                              \
-    KERNEL_PAGES(name, operation, 4)                                                               \
-    KERNEL_PAGES(name, operation, 8)
+    KERNEL_PAGES(name, operation, 4, 4)                                                            \
+    KERNEL_PAGES(name, operation, 8, 8)                                                            \
+    KERNEL_PAGES(name, operation, ahead, 1)
 
 #define KERNELS(isa, ISA, features)                                                                \
     KERNEL(read_##isa, ISA, READ, PLAIN)                                                           \
@@ -188,22 +206,24 @@ static uint64_t copy_libc(KERNEL_PARAMETERS)
 
 /* ---- table ---------------------------------------------------------------------------------- */
 
-#define ROW(set, needs, what, kind, number, called)                                                \
+#define ROW(set, needs, what, kind, number, ahead, called)                                         \
     {.operation = OPERATION_##what,                                                                \
      .isa = #set,                                                                                  \
      .store = #kind,                                                                               \
      .streams = #number,                                                                           \
+     .prefetch = #ahead,                                                                           \
      .features = (needs),                                                                          \
-     .function = called##_##number},
-#define ROWS_STREAMS(isa, features, operation, store, name)                                        \
-    ROW(isa, features, operation, store, 1, name)                                                  \
-    ROW(isa, features, operation, store, 4, name)                                                  \
-    ROW(isa, features, operation, store, 8, name)
+     .function = called},
+#define ROWS_FORMS(isa, features, operation, store, name)                                          \
+    ROW(isa, features, operation, store, 1, none, name##_1)                                        \
+    ROW(isa, features, operation, store, 4, none, name##_4)                                        \
+    ROW(isa, features, operation, store, 8, none, name##_8)                                        \
+    ROW(isa, features, operation, store, 1, pages, name##_ahead)
 #define ROWS_STORES(isa, features, operation, name)                                                \
-    ROWS_STREAMS(isa, features, operation, plain, name##_##isa##_plain)                            \
-    ROWS_STREAMS(isa, features, operation, nt, name##_##isa##_nt)
+    ROWS_FORMS(isa, features, operation, plain, name##_##isa##_plain)                              \
+    ROWS_FORMS(isa, features, operation, nt, name##_##isa##_nt)
 #define ROWS(isa, ISA, features)                                                                   \
-    ROWS_STREAMS(isa, features, READ, plain, read_##isa)                                           \
+    ROWS_FORMS(isa, features, READ, plain, read_##isa)                                             \
     ROWS_STORES(isa, features, WRITE, write)                                                       \
     ROWS_STORES(isa, features, COPY, copy)                                                         \
     ROWS_STORES(isa, features, SCALE, scale)                                                       \
@@ -212,8 +232,8 @@ static uint64_t copy_libc(KERNEL_PARAMETERS)
 
 const struct kernel kernels[] = {
     FOR_EACH_ISA(ROWS) /* the C library chooses its instructions itself */
-    {OPERATION_WRITE, NULL, "libc", "1", 0, write_libc},
-    {OPERATION_COPY, NULL, "libc", "1", 0, copy_libc},
+    {OPERATION_WRITE, NULL, "libc", "1", "none", 0, write_libc},
+    {OPERATION_COPY, NULL, "libc", "1", "none", 0, copy_libc},
     {.function = NULL},
 };
 

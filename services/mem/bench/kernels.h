@@ -32,9 +32,10 @@ typedef uint64_t kernel_function(unsigned char *a, const unsigned char *b, const
 struct kernel {
     enum operation operation;
     const char *isa;
-    const char *store;   /* plain, nt, libc */
-    const char *streams; /* how many pages are worked on side by side: 1, 4, 8 */
-    unsigned features;   /* set of enum feature */
+    const char *store;    /* plain, nt, libc */
+    const char *streams;  /* how many pages are worked on side by side: 1, 4, 8 */
+    const char *prefetch; /* none; pages: a line of a page some way ahead, once a page */
+    unsigned features;    /* set of enum feature */
     kernel_function *function;
 };
 

@@ -128,6 +128,26 @@
                          : CLOBBERED);                                                             \
     }
 
+/* Whole pages in one stream, with a line of a page further on for each part. */
+#define PART_AHEAD(array, length, label, ...)                                                      \
+    "add x12, %[" array "], %[i]\n\tadd x12, x12, #" AHEAD_BYTES "\n\tprfm pldl1keep, [x12]\n\t"   \
+    "add %[end], %[i], #" length "\n\t"                                                            \
+    ".p2align 6\n" label ":\n\t" HERE LINES_4(__VA_ARGS__)                                         \
+    "add %[i], %[i], #256\n\tcmp %[i], %[end]\n\tb.lo " label "b\n\t"
+#define LOOP_AHEAD(name, ISA, PARTS, DO, STORE)                                                    \
+    static void name##_pages_ahead(LINES_PARAMETERS)                                               \
+    {                                                                                              \
+        size_t i = 0, end;                                                                         \
+        __asm__ volatile(BEGIN_##ISA                                                               \
+                         "1:\n\t"                                                                  \
+                         PARTS(PART_AHEAD, LINE_##ISA, DO, STORE)                                  \
+                         "cmp %[i], %[bytes]\n\tb.lo 1b\n\t"                                      \
+                         END_##ISA                                                                 \
+                         : [i] "+&r"(i), [end] "=&r"(end)                                          \
+                         : OPERANDS, [bytes] "r"(bytes)                                            \
+                         : CLOBBERED);                                                             \
+    }
+
 #define FOR_EACH_ISA(M) M(scalar, SCALAR, FEATURE_NEON) M(neon, NEON, FEATURE_NEON)
 
 /* Not dmb, which only orders: a time ends when the stores are done. */

@@ -165,6 +165,25 @@
                          : CLOBBERED);                                                             \
     }
 
+/* Whole pages in one stream, with a line of a page further on for each part. */
+#define PART_AHEAD(array, length, label, ...)                                                      \
+    "prefetcht0 " AHEAD_BYTES "(%[" array "],%[i])\n\tlea " length "(%[i]), %[end]\n\t"            \
+    ".p2align 6\n" label ":\n\t" LINES_4("0", __VA_ARGS__)                                         \
+    "add $256, %[i]\n\tcmp %[end], %[i]\n\tjb " label "b\n\t"
+#define LOOP_AHEAD(name, ISA, PARTS, DO, STORE)                                                    \
+    static void name##_pages_ahead(LINES_PARAMETERS)                                               \
+    {                                                                                              \
+        size_t i = 0, end;                                                                         \
+        __asm__ volatile(BEGIN_##ISA                                                               \
+                         "1:\n\t"                                                                  \
+                         PARTS(PART_AHEAD, LINE_##ISA, DO, STORE)                                  \
+                         "cmp %[bytes], %[i]\n\tjb 1b\n\t"                                        \
+                         END_##ISA                                                                 \
+                         : [i] "+&r"(i), [end] "=&r"(end)                                          \
+                         : OPERANDS, [bytes] "r"(bytes)                                            \
+                         : CLOBBERED);                                                             \
+    }
+
 #define FOR_EACH_ISA(M)                                                                            \
     M(scalar, SCALAR, FEATURE_SSE2) M(sse2, SSE2, FEATURE_SSE2)                                    \
     M(avx2, AVX2, FEATURE_AVX2 | FEATURE_FMA) M(avx512, AVX512, FEATURE_AVX512F)

@@ -81,7 +81,8 @@ static bool find_kernel(const struct run *run, struct loaded *loaded)
     struct wish wish = {.operation = operation_of(run),
                         .isa = run_choice(run, "isa"),
                         .store = operation_of(run) == OPERATION_READ ? "plain" : "nt",
-                        .streams = "8"};
+                        .streams = "8",
+                        .prefetch = "none"};
     if (candidates_find(&loaded->candidates, &wish, &loaded->ground))
         return true;
     wish.streams = "1";

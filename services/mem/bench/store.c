@@ -16,6 +16,8 @@ enum {
 static const double WINDOW_S = 0.004;
 /* About equal ones: always the first, so that all trials of a case choose the same. */
 static const double WORTH_A_CHANGE = 1.02;
+/* Of the best with the same store, in the first round. Slower ones cost only time. */
+static const double WORTH_ANOTHER_ROUND = 0.85;
 
 /* ---- which there are ------------------------------------------------------------------------ */
 
@@ -28,9 +30,16 @@ static bool agrees(const char *wished, const char *given)
 static bool suits(const struct kernel *kernel, const struct ground *ground)
 {
     size_t streams = strtoul(kernel->streams, NULL, 10);
-    if (streams > 1 && ground->block_bytes < 2 * streams * PAGE_BYTES)
+    bool ahead = !strcmp(kernel->prefetch, "pages");
+    if ((streams > 1 || ahead) && ground->block_bytes < 2 * streams * PAGE_BYTES)
         return false;
     return strcmp(kernel->store, "nt") != 0 || ground->block_bytes % LINE_BYTES == 0;
+}
+
+/* Single elements were nowhere worth trying: only who asks for them gets them. */
+static bool is_tried(const struct kernel *kernel, const struct wish *wish)
+{
+    return !kernel->isa || wish->isa || strcmp(kernel->isa, "scalar") != 0;
 }
 
 /* Behind those of its own isa, before narrower ones: of about equal ones the first is taken. */
@@ -52,7 +61,8 @@ bool candidates_find(struct candidates *candidates, const struct wish *wish,
     for (const struct kernel *kernel = kernels; kernel->function; kernel++)
         if (kernel->operation == wish->operation && agrees(wish->isa, kernel->isa) &&
             agrees(wish->store, kernel->store) && agrees(wish->streams, kernel->streams) &&
-            !features_missing(kernel->features) && suits(kernel, ground))
+            agrees(wish->prefetch, kernel->prefetch) && !features_missing(kernel->features) &&
+            suits(kernel, ground) && is_tried(kernel, wish))
             add(candidates, kernel);
     return candidates->count > 0;
 }
@@ -128,28 +138,61 @@ static double rate_now(struct walk *walk, const struct kernel *kernel, double wi
     return median(rates, count) * walk_arrays(walk->ground->operation);
 }
 
+/* The rates of all threads together. */
+static void add_up(struct candidates *candidates, unsigned threads)
+{
+    for (unsigned i = 0; i < candidates->count; i++) {
+        candidates->totals[i] = 0;
+        for (unsigned t = 0; t < threads; t++)
+            candidates->totals[i] += candidates->rates[t * candidates->count + i];
+    }
+}
+
+static void drop_slow_ones(struct candidates *candidates, unsigned threads)
+{
+    add_up(candidates, threads);
+    for (unsigned i = 0; i < candidates->count; i++) {
+        double best = candidates_rate(candidates, candidates->kernels[i]->store);
+        candidates->dropped[i] = candidates->totals[i] < best * WORTH_ANOTHER_ROUND;
+    }
+}
+
+/* False when the run stops. */
+static bool agree_on_dropped(struct candidates *candidates, struct thread *thread)
+{
+    if (!run_meet(thread))
+        return false;
+    if (thread->index == 0)
+        drop_slow_ones(candidates, run_threads(thread->run));
+    return run_meet(thread);
+}
+
 /* The rates of a thread, each the best of some windows; the first window of all warms up. Threads
  * that share a CPU would have to wait for the windows of many others: one piece each must do. */
-static void measure(const struct candidates *candidates, struct thread *thread, struct walk *walk,
+static void measure(struct candidates *candidates, struct thread *thread, struct walk *walk,
                     double *rates)
 {
     bool crowded = run_oversubscribed(thread->run);
     double window_s = crowded ? 0 : WINDOW_S;
     rate_now(walk, candidates->kernels[0], window_s);
-    for (int round = 0; round < (crowded ? 1 : ROUNDS); round++)
+    for (int round = 0; round < (crowded ? 1 : ROUNDS); round++) {
         for (unsigned i = 0; i < candidates->count; i++) {
+            if (candidates->dropped[i])
+                continue;
             if (!run_meet(thread))
                 return;
             rates[i] = fmax(rates[i], rate_now(walk, candidates->kernels[i], window_s));
         }
+        if (round == 0 && !agree_on_dropped(candidates, thread))
+            return;
+    }
 }
 
 static void choose(struct candidates *candidates, unsigned threads)
 {
     double best = 0;
+    add_up(candidates, threads);
     for (unsigned i = 0; i < candidates->count; i++) {
-        for (unsigned t = 0; t < threads; t++)
-            candidates->totals[i] += candidates->rates[t * candidates->count + i];
         if (candidates->totals[i] < best * WORTH_A_CHANGE)
             continue;
         best = candidates->totals[i];

@@ -6,7 +6,7 @@
 #include "walk.h"
 #include "workload.h"
 
-enum { CANDIDATES_MAX = 12 };
+enum { CANDIDATES_MAX = 32 };
 
 struct candidates {
     const struct kernel *kernels[CANDIDATES_MAX];
@@ -14,12 +14,13 @@ struct candidates {
     const struct kernel *chosen;
     double *rates; /* byte/s by thread and candidate; NULL: nothing had to be tried */
     double totals[CANDIDATES_MAX];
+    bool dropped[CANDIDATES_MAX]; /* too slow to be tried again */
 };
 
 /* What a kernel is asked to be; NULL: any. */
 struct wish {
     enum operation operation;
-    const char *isa, *store, *streams;
+    const char *isa, *store, *streams, *prefetch;
 };
 
 /* Whether a kernel can do it on such ground. */

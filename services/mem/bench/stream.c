@@ -33,12 +33,6 @@ static bool is_libc(const struct stream_kind *kind)
     return kind->store && !strcmp(kind->store, "libc");
 }
 
-/* A core may read memory faster by narrow loads than by wide ones (Zen 4), so they are tried. */
-static bool tries_isas(const struct stream_kind *kind)
-{
-    return kind->operation == OPERATION_READ;
-}
-
 /* NULL: best. */
 static const char *wish_for(const struct run *run, const char *param)
 {
@@ -54,6 +48,7 @@ static struct wish wish_of(const struct run *run)
         return wish;
     wish.isa = wish_for(run, "isa");
     wish.streams = wish_for(run, "streams");
+    wish.prefetch = wish_for(run, "prefetch");
     if (!kind->store)
         wish.store = wish_for(run, "store");
     return wish;
@@ -72,8 +67,6 @@ static bool is_random(const struct run *run)
 void stream_resolve(struct run *run)
 {
     const struct stream_kind *kind = kind_of(run);
-    if (!is_libc(kind) && !tries_isas(kind))
-        isa_resolve(run);
     const char *store = wish_of(run).store;
     if ((kind->operation == OPERATION_WRITE || kind->operation == OPERATION_COPY) &&
         (!store || !strcmp(store, "libc")))
@@ -166,6 +159,23 @@ static int check_order(struct run *run, const struct ground *ground, size_t arra
     return EXIT_USAGE;
 }
 
+static void lacks_pages(struct run *run, const struct wish *wish)
+{
+    if (wish->store && !strcmp(wish->store, "libc"))
+        run_reason(run, "--prefetch pages: the C library's routines decide that themselves: use "
+                        "--prefetch best or none");
+    else if (wish->streams && strcmp(wish->streams, "1") != 0)
+        run_reason(run,
+                   "--prefetch pages works on one page at a time, not on %s: use --streams best or "
+                   "1, or --prefetch none",
+                   wish->streams);
+    else
+        run_reason(run,
+                   "--prefetch pages needs blocks, or an array of each thread, of at least %d "
+                   "bytes: use --prefetch best or none",
+                   2 * PAGE_BYTES);
+}
+
 static int check_kernels(struct run *run, const struct ground *ground)
 {
     struct candidates candidates;
@@ -177,6 +187,8 @@ static int check_kernels(struct run *run, const struct ground *ground)
                    "--store nt writes whole cache lines: --block-bytes %zu is not a multiple "
                    "of %d",
                    ground->block_bytes, LINE_BYTES);
+    else if (wish.prefetch && !strcmp(wish.prefetch, "pages"))
+        lacks_pages(run, &wish);
     else if (wish.store && !strcmp(wish.store, "libc"))
         run_reason(run,
                    "--streams %s: the C library's routines decide that themselves: use "
@@ -284,6 +296,7 @@ int stream_calibrate(struct thread *thread)
         return EXIT_OK;
     run_set_choice(thread->run, "isa", stream->candidates.chosen->isa);
     run_set_choice(thread->run, "streams", stream->candidates.chosen->streams);
+    run_set_choice(thread->run, "prefetch", stream->candidates.chosen->prefetch);
     if (!kind_of(thread->run)->store)
         run_set_choice(thread->run, "store", stream->candidates.chosen->store);
     return EXIT_OK;
@@ -317,6 +330,8 @@ static const char *why_no_rate(const struct stream *stream, const char *store)
         return "the blocks are not whole cache lines";
     if (!strcmp(store, "libc") && wish->streams && strcmp(wish->streams, "1") != 0)
         return "streams were given, and the C library's routines have none";
+    if (!strcmp(store, "libc") && wish->prefetch && strcmp(wish->prefetch, "none") != 0)
+        return "a prefetch was given, and the C library's routines have none";
     return "only one kernel suits these blocks, so none was compared";
 }
 

@@ -47,6 +47,7 @@ BAD = [
     ("pointer_chase", ["--store=nt"], ['"--store=nt"', "--pages"]),
     ("read_write", ["--store=nt"], ['"--store=nt"', "--pattern"]),
     ("copy", ["--streams=2"], ['"2"', "best, 1, 4, 8"]),
+    ("copy", ["--prefetch=lines"], ['"lines"', "best, none, pages"]),
     # Several together.
     ("copy", [SIZE, "--size-share=0.5"], ["--size-bytes", "--size-share", "one of them"]),
     ("copy", [SIZE, "--threads=1", f"--block-bytes={32 * MIB}"], [f"{32 * MIB}", "block"]),
@@ -59,6 +60,9 @@ BAD = [
     ("triad", [SIZE, "--block-bytes=12"], ["--block-bytes 12", "multiple of 8"]),
     ("copy", [SIZE, "--store=nt", "--block-bytes=100"], ["--block-bytes 100", "multiple of 64"]),
     ("copy", [SIZE, "--streams=8", "--block-bytes=4096"], ["--streams 8", "65536"]),
+    ("copy", [SIZE, "--prefetch=pages", "--streams=8"], ["--prefetch pages", "8", "--streams"]),
+    ("copy", [SIZE, "--prefetch=pages", "--store=libc"], ["--prefetch pages", "C library"]),
+    ("triad", [SIZE, "--prefetch=pages", "--block-bytes=4096"], ["--prefetch pages", "8192"]),
     ("triad", ["--size-bytes=1000001", "--threads=1"], ["1000001", "1000000", "1000008"]),
     ("pointer_chase", ["--size-bytes=100", "--threads=1"], ["100", "96", "104"]),
     ("random_access", ["--size-bytes=100", "--threads=3"], ["100", "3 threads"]),

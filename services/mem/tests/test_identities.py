@@ -277,10 +277,11 @@ def test_a_store_that_was_asked_for_is_not_replaced(store: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "store", "reason"),
     [
-        (("scale", "--block-bytes=8"), "plain", "only one kernel suits"),
+        (("scale", "--isa=sse2", "--block-bytes=8"), "plain", "only one kernel suits"),
         (("scale", "--block-bytes=8"), "nt", "not whole cache lines"),
         (("scale", "--store=plain"), "nt", "the store was given"),
         (("copy", "--streams=4"), "libc", "the C library's routines have none"),
+        (("copy", "--prefetch=pages"), "libc", "the C library's routines have none"),
     ],
 )
 def test_a_store_that_was_not_tried_has_its_reason(

@@ -15,7 +15,7 @@ COMMON = {
 }
 SHARED = {"pages", "size_bytes", "size_share", "memory_node"}
 BLOCKS = {"pattern", "block_bytes"}
-KERNEL = {"isa", "streams"}
+KERNEL = {"isa", "streams", "prefetch"}
 OWN = {
     "read": KERNEL | BLOCKS,
     **{name: KERNEL | BLOCKS | {"store"} for name in STREAM if name != "read"},
