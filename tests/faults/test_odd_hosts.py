@@ -89,6 +89,7 @@ def hogs() -> Iterator[None]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 @pytest.mark.parametrize("workload", [REGISTERS, ROUND_TRIPS], ids=["slices", "loop"])
+@pytest.mark.sampled(2)
 def test_a_container_that_does_not_see_the_hosts_processes(
     tmp_path: Path, workload: tuple[str, ...]
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_container_that_does_not_see_the_hosts_processes(
 
 
 @pytest.mark.parametrize("workload", ["cpu.add_sub", "net.tcp_rr"])
+@pytest.mark.sampled(2)
 def test_a_trial_that_was_stopped_gives_no_figure(tmp_path: Path, workload: str) -> None:
     """As by a hypervisor that suspends its guest, or by a debugger."""
     command = Command(tmp_path)

@@ -83,7 +83,7 @@ def shim(openblas: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 @pytest.mark.parametrize("n", [1, 2, 7, 63, 64, 65, 400])
 @pytest.mark.parametrize("workload", ["gemm", "linpack"])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 def test_any_order_is_right(workload: str, n: int, threads: int) -> None:
     end = events(run(workload, "--n", str(n), "--threads", str(threads), *MOMENT))["end"]
     assert end["verified"] is True
@@ -103,6 +103,7 @@ def test_order_1000_and_its_operations() -> None:
 
 
 @pytest.mark.parametrize("nb", [1, 7, 64, 1000])
+@pytest.mark.sampled(2)
 def test_any_block_size_is_right(nb: int) -> None:
     start_and_end = events(run("linpack", "--n", "150", "--nb", str(nb), *MOMENT))
     assert start_and_end["start"]["params"]["nb"] == nb
@@ -230,6 +231,7 @@ def test_a_library_that_crashes_gives_no_figure(shim: Mapping[str, str]) -> None
 
 
 @pytest.mark.parametrize("fault", [{"SHIM_CRASH": "1"}, {"SHIM_ERROR": "1e-9"}])
+@pytest.mark.sampled(2)
 def test_best_passes_over_a_library_that_does_not_work(
     shim: Mapping[str, str], fault: Mapping[str, str]
 ) -> None:
@@ -292,6 +294,7 @@ def test_one_wrong_element_exits_5(
 
 
 @pytest.mark.parametrize("variable", ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"])
+@pytest.mark.sampled(2)
 def test_threads_are_ours_whatever_the_environment_says(variable: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("this host has one CPU only")

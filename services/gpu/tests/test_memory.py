@@ -78,6 +78,7 @@ def test_the_work_is_what_the_device_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workload", list(ARRAYS))
+@pytest.mark.sampled(3)
 def test_the_core_clock(workload: str) -> None:
     """The stand-in's counter of cycles goes at a gigahertz."""
     trial = on_stub(workload, LONG_PASS, time=WINDOWS)
@@ -85,6 +86,7 @@ def test_the_core_clock(workload: str) -> None:
 
 
 @pytest.mark.parametrize("workload", list(ARRAYS))
+@pytest.mark.sampled(3)
 def test_no_group_on_the_first_multiprocessor(workload: str) -> None:
     """Then nothing was recorded, which says nothing against the card."""
     metrics = on_stub(workload, LONG_PASS, sm=3).metrics
@@ -181,6 +183,7 @@ def test_one_pass_is_one_pass() -> None:
 
 
 @pytest.mark.parametrize("workload", list(ARRAYS))
+@pytest.mark.sampled(3)
 def test_a_launch_that_does_nothing(workload: str) -> None:
     spoilt(workload, lazy=f"{workload}:{LAST}")
 
@@ -188,6 +191,7 @@ def test_a_launch_that_does_nothing(workload: str) -> None:
 @pytest.mark.parametrize(
     ("workload", "argument"), [("read", 1), ("write", 0), ("copy", 1), ("triad", 0)]
 )
+@pytest.mark.sampled(3)
 def test_a_wrong_bit(workload: str, argument: int) -> None:
     spoilt(workload, wrong=f"{workload}:{argument}:{LAST}")
 
@@ -195,6 +199,7 @@ def test_a_wrong_bit(workload: str, argument: int) -> None:
 @pytest.mark.parametrize(
     ("workload", "kernel"), [("write", "check"), ("copy", "check"), ("triad", "check_triad")]
 )
+@pytest.mark.sampled(3)
 def test_the_host_looks_for_itself(workload: str, kernel: str) -> None:
     """A bit that changes right behind the check of the device."""
     assert "the result" in spoilt(workload, wrong=f"{kernel}:0:1")

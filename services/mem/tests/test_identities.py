@@ -135,6 +135,7 @@ def test_copy_is_about_as_fast_as_the_c_librarys() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 64])
+@pytest.mark.sampled(2)
 def test_what_was_tried_of_small_blocks_is_no_reading_of_the_clock(block: int) -> None:
     """Timed one by one, the C library's calls looked a third to a seventh as fast as they are."""
     blocks = f"--block-bytes={block}"

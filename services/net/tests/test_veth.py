@@ -171,6 +171,7 @@ def test_what_the_far_kernel_may_not_choose_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("direction", "named"), [("send", "reno"), ("receive", "bbr"), ("both", "system")]
 )
+@pytest.mark.sampled(3)
 def test_the_congestion_control_is_the_senders(direction: str, named: str) -> None:
     near_at, far_at = "10.9.0.1", "10.9.0.2"
     with pair() as (near, far):
