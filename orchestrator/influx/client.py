@@ -20,6 +20,8 @@ from orchestrator.influx.points import SAMPLES, SAMPLES_RETENTION_DAYS
 CONNECT_S = 3.0
 # A server that flushes its cache to a slow disk answers late.
 ANSWER_S = 30.0
+# Longer than from one hand-over of a trial's samples to the next.
+KEEP_ALIVE_S = 60.0
 ANSWER_CHARACTERS = 300
 # Bad points: 1.x, too many of them at once, bad points: 2.x. Everything else may pass.
 _REJECTED = frozenset({400, 413, 422})
@@ -106,6 +108,7 @@ class InfluxClient:
         self._http = httpx.Client(
             auth=(user, password or "") if user else None,
             timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
+            limits=httpx.Limits(keepalive_expiry=KEEP_ALIVE_S),
             verify=verify,
         )
 
