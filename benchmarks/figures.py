@@ -125,7 +125,7 @@ def _commit() -> str:
     hold figures."""
     git = ["git", "-C", str(BENCHMARKS)]
     named = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    files = (":(top)", *(f":(exclude){path}" for path in ("*/results", "README.md")))
+    files = (":(top)", *(f":(exclude){path}" for path in ("*/results/*", "README.md")))
     status = [*git, "status", "--porcelain", "-uno", "--", *files]
     changed = subprocess.run(status, capture_output=True)
     return named.stdout.strip() + "+" * bool(changed.stdout)

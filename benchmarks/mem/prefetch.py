@@ -4,6 +4,7 @@ usage: python -m benchmarks.mem.prefetch [PAIRS [4k|huge ...]]
 (default: 7 pairs, 4k and huge)
 
 One thread, whole-run means; streams, stores and width of the vectors are the best of each side.
+Where it misses its target, `best` goes without it.
 """
 
 import sys

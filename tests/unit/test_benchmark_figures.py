@@ -1,6 +1,7 @@
 """The tables of benchmarks/README.md hold what their raw figures give."""
 
 import importlib
+import subprocess
 from pathlib import Path
 from statistics import median
 
@@ -135,6 +136,27 @@ def test_only_a_run_of_the_same_commit_is_gone_on_with(
     monkeypatch.setattr(figures, "host", lambda subsystem: here | {"commit": "abc1234+"})
     save("mem/some", [entry])
     assert begun("mem/some") == [], "the files may have changed since"
+
+
+def test_files_of_figures_do_not_change_what_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = tmp_path / "benchmarks"
+    raw, script, page = here / "mem/results/amd/some.csv", here / "some.py", here / "README.md"
+    raw.parent.mkdir(parents=True)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=me", "-c", "user.email=me@localhost"]
+    for file in (raw, script, page):
+        file.write_text("1\n")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.setattr(figures, "BENCHMARKS", here)
+    monkeypatch.setattr(figures, "host", lambda subsystem: {"commit": figures._commit()})
+    save("mem/some", [Entry({}, {"ours": [1.0]})], of="amd")
+    page.write_text("2\n")
+    for text, plus in (("1\n", False), ("2\n", True)):
+        script.write_text(text)
+        commit = figures._commit()
+        assert len(commit) >= 7 and commit.endswith("+") == plus
 
 
 def test_rows_whose_machine_code_changed_since_say_so() -> None:
