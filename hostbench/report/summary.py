@@ -57,13 +57,17 @@ READING = (
     "median of the trials' figures, each over its own limit. Delivered: all work over all time, as "
     "a share of the figure. Host: what took the rest."
 )
+_OVERVIEW_CAPTION = (
+    "Each subsystem in a line: what the hardware does undisturbed in its best case; what was "
+    "delivered, verdicts and host are of all its cases"
+)
 _OVERVIEW_COLUMNS = (
     Column("best case"),
     Column("figure", figures=True),
     Column("of limit", figures=True),
-    Column("delivered (least)", figures=True),
+    Column("delivered (worst case)", figures=True),
     Column("verdicts"),
-    Column("host (worst)"),
+    Column("host (worst case)"),
 )
 
 _MEANING = {
@@ -200,7 +204,7 @@ def _job_notice(document: ResultDocument) -> Notice:
 def _overview_table(document: ResultDocument) -> Table:
     rows = tuple(_overview_row(line) for line in overview(document.cases))
     groups = (RowGroup(None, rows),)
-    return Table("Each subsystem in a line", _OVERVIEW_COLUMNS, groups, wraps=True)
+    return Table(_OVERVIEW_CAPTION, _OVERVIEW_COLUMNS, groups, wraps=True)
 
 
 def _overview_row(line: SubsystemLine) -> tuple[Text, ...]:

@@ -9,6 +9,7 @@ from hostbench.doctor.check import ALL, Check
 from hostbench.doctor.examination import all_checks
 from hostbench.model.doctor import DoctorReport, Evidence, Finding, Place, Remedy
 from hostbench.model.registry import subsystem_names
+from tests.each import each
 
 PAGE = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text()
 ROW = re.compile(r"^\| `(\w+)` \| ([a-z ]+) \| (.+) \| (.+) \| (.+) \|$", re.MULTILINE)
@@ -30,7 +31,7 @@ def test_the_page_has_the_checks_and_no_others() -> None:
     assert set(rows()) == {check.name for check in CHECKS}
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
+@each("check", CHECKS, lambda check: check.name)
 def test_row(check: Check) -> None:
     title, row = rows()[check.name]
     assert title.lower() == check.topic.lower()

@@ -1,12 +1,15 @@
 """What cannot be is refused with one clear line that names the field, and never with a 5xx."""
 
+import itertools
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from hostbench.web.problem import MEDIA_TYPE
+from tests.each import each
 from tests.orchestrator.conftest import HOST, Stack
 from tests.stack.orchestrator_process import API_KEY, SERVICE_KEY
 
@@ -23,11 +26,18 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
     return details
 
 
+@pytest.fixture
+def stranger() -> Iterator[httpx.Client]:
+    """One without a key, for many calls."""
+    with httpx.Client() as client:
+        yield client
+
+
 def field_of(details: dict[str, Any]) -> str:
     return str(details["errors"][0]["field"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "field", "says"),
     [
         ({"suite": "quik"}, "body.suite", "did you mean 'quick'"),
@@ -223,11 +233,16 @@ CALLS = [
 IN_BROWSERS = ("/report", "/openapi.json", "/docs")
 
 
-@pytest.mark.parametrize(("method", "path"), CALLS)
-@pytest.mark.parametrize("key", [None, "Bearer wrong wrong wrong", "Bearer", "Basic QQ==", "x"])
-def test_every_call_needs_its_key(stack: Stack, method: str, path: str, key: str | None) -> None:
+@each(
+    ("call", "key"),
+    itertools.product(CALLS, [None, "Bearer wrong wrong wrong", "Bearer", "Basic QQ==", "x"]),
+)
+def test_every_call_needs_its_key(
+    stack: Stack, stranger: httpx.Client, call: tuple[str, str], key: str | None
+) -> None:
+    method, path = call
     headers = {} if key is None else {"Authorization": key}
-    answer = httpx.request(method, stack.orchestrator.url + path, headers=headers)
+    answer = stranger.request(method, stack.orchestrator.url + path, headers=headers)
     assert problem(answer, 401)["code"] == "unauthorized"
     scheme = "Basic" if path.endswith(IN_BROWSERS) else "Bearer"
     assert answer.headers["www-authenticate"].startswith(scheme)
@@ -252,21 +267,23 @@ def test_every_call_is_among_those_that_need_a_key(stack: Stack) -> None:
     assert every - known == {("GET", "/healthz")}
 
 
-@pytest.mark.parametrize(
-    "job",
-    [
-        "20261120T174501Z-quick-3f2a",
-        "..%2F..%2Fetc%2Fpasswd",
-        "..",
-        "latest",
-        "20261120T174501Z-..-3f2a",
-        "20261120T174501Z-quick-3f2a%0A",
-        "99999999T999999Z-quick-3f2a",
-        "%00",
-        "x" * 200,
-    ],
+@each(
+    ("job", "call"),
+    itertools.product(
+        [
+            "20261120T174501Z-quick-3f2a",
+            "..%2F..%2Fetc%2Fpasswd",
+            "..",
+            "latest",
+            "20261120T174501Z-..-3f2a",
+            "20261120T174501Z-quick-3f2a%0A",
+            "99999999T999999Z-quick-3f2a",
+            "%00",
+            "x" * 200,
+        ],
+        ["GET ", "DELETE ", "POST /resume", "GET /events", "GET /result"],
+    ),
 )
-@pytest.mark.parametrize("call", ["GET ", "DELETE ", "POST /resume", "GET /events", "GET /result"])
 def test_unknown_jobs_are_not_found(stack: Stack, job: str, call: str) -> None:
     method, _, path = call.partition(" ")
     answer = stack.client.request(method, f"/jobs/{job}{path}")

@@ -23,6 +23,7 @@ from hostbench.judge.statistics import (
     student_quantile,
 )
 from hostbench.model.result import ClassSpread
+from tests.each import each
 
 RECORDED: dict[str, list[float]] = json.loads(
     (Path(__file__).parent / "fixtures" / "recorded.json").read_text()
@@ -41,7 +42,7 @@ def stats() -> ModuleType:
     return importlib.import_module("scipy.stats")
 
 
-@pytest.mark.parametrize("values", SERIES)
+@each("values", SERIES)
 def test_moments_and_deviation(values: list[float], stats: ModuleType) -> None:
     ours = describe(values)
     assert ours.n == len(values)

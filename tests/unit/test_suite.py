@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostbench.plan.suite import SuiteError, built_in_suites, find_suite, load_suite
+from tests.each import each
 
 GOOD = """
 name: mine
@@ -44,7 +45,7 @@ def test_a_good_suite(tmp_path: Path) -> None:
     assert suite.repeats.target_half_width is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "parts"),
     [
         ("", ["is empty", "name and cases"]),

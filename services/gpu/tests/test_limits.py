@@ -12,6 +12,7 @@ from hostbench.model.result import Verdict
 from hostbench.model.table import Metric
 from services.gpu.architecture import table
 from services.gpu.limits import BYTES, OPERATIONS, PER_CYCLE, limits
+from tests.each import each
 from tests.unit.records import bare_trial, end, host, start
 
 GIB = 1 << 30
@@ -122,7 +123,7 @@ def test_every_source_and_every_reason_is_used() -> None:
     assert set(known.architectures) == set(CAPABILITIES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("short", "workload", "dtype", "tera"),
     [
         ("V100", "fma", "fp64", 7.8),
