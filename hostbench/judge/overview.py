@@ -146,7 +146,8 @@ def not_delivered_sentence(cases: Iterable[CaseResult]) -> str | None:
         return None
     least, worst = min(short, key=lambda one: one[0])
     if len(short) == 1:
-        return f"1 case delivered less than its undisturbed figure: {worst.title} {percent(least)} of it."
+        start = "1 case delivered less than its undisturbed figure"
+        return f"{start}: {worst.title} {percent(least)} of it."
     middle = percent(statistics.median(ratio for ratio, _ in short))
     start = f"{len(short)} cases delivered less than their undisturbed figure: {middle} of it"
     if middle == percent(least):
