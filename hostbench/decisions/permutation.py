@@ -12,7 +12,7 @@ import math
 import operator
 import random
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -141,40 +141,64 @@ def _ratio(difference: float, error: float) -> float:
     return abs(difference) / error
 
 
+@dataclass(frozen=True)
 class _Block:
-    """Columns of one group that lack the values of the same jobs, so that an arrangement gives all
-    of them as many on either side, and they are added up together. `by_job` has their values, 0
+    """Columns of one group that have values of the same jobs, so that an arrangement gives all of
+    them as many on either side. `present` has a bit for each of the jobs; `place` is theirs among
+    the columns of the group."""
+
+    present: int
+    place: slice
+    squares: list[float]
+
+
+class _Group:
+    """Columns of one class by block: `numbers` has the number of each, `by_job` their values, 0
     where one is missing, a row a job."""
 
-    def __init__(self, missing: frozenset[int], columns: Mapping[int, Column]) -> None:
-        self.missing = missing
-        self.numbers = list(columns)
-        values = []
-        for column in columns.values():
-            present = [value for value in column.values if value is not None]
-            # From their mean, so that small differences of large logarithms keep their digits.
-            mean = math.fsum(present) / len(present)
-            values.append([0.0 if value is None else value - mean for value in column.values])
-        self.squares = [math.fsum(value * value for value in own) for own in values]
+    def __init__(self, columns: Mapping[int, Column]) -> None:
+        alike: dict[int, list[int]] = {}
+        for number, column in columns.items():
+            present = _bits(job for job, value in enumerate(column.values) if value is not None)
+            alike.setdefault(present, []).append(number)
+        self.numbers = [number for own in alike.values() for number in own]
+        self.blocks = []
+        values: list[list[float]] = []
+        for present, own in alike.items():
+            place = slice(len(values), len(values) + len(own))
+            values += [_centred(columns[number]) for number in own]
+            squares = [math.fsum(value * value for value in one) for one in values[place]]
+            self.blocks.append(_Block(present, place, squares))
         self.by_job = list(zip(*values, strict=True))
+
+    def sums(self, jobs: Sequence[int]) -> list[float]:
+        """The sum of each column over these jobs."""
+        return list(map(sum, zip(*[self.by_job[job] for job in jobs], strict=True)))
+
+
+def _bits(jobs: Iterable[int]) -> int:
+    """A bit for each of the jobs."""
+    return sum(1 << job for job in jobs)
+
+
+def _centred(column: Column) -> list[float]:
+    """The values from their mean, so that small differences of large logarithms keep their digits;
+    0 where one is missing."""
+    present = [value for value in column.values if value is not None]
+    mean = math.fsum(present) / len(present)
+    return [0.0 if value is None else value - mean for value in column.values]
 
 
 class _Statistics:
     """What stays the same whatever the arrangement, and what depends on it. Columns are in the
-    order of their blocks: `order` has their numbers."""
+    order of their groups: `order` has their numbers."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        groups: dict[str, dict[frozenset[int], dict[int, Column]]] = {}
+        groups: dict[str, dict[int, Column]] = {}
         for number, column in enumerate(columns):
-            missing = frozenset(job for job, value in enumerate(column.values) if value is None)
-            groups.setdefault(column.group, {}).setdefault(missing, {})[number] = column
-        self._jobs = len(columns[0].values)
-        self._groups = [
-            [_Block(missing, own) for missing, own in blocks.items()] for blocks in groups.values()
-        ]
-        self.order = [
-            number for blocks in self._groups for block in blocks for number in block.numbers
-        ]
+            groups.setdefault(column.group, {})[number] = column
+        self._groups = [_Group(own) for own in groups.values()]
+        self.order = [number for group in self._groups for number in group.numbers]
 
     def of(self, arrangement: Arrangement) -> list[float]:
         """The statistic of every column."""
@@ -188,8 +212,13 @@ class _Statistics:
         has no value."""
         differences: list[float] = []
         errors: list[float] = []
-        for blocks in self._groups:
-            known = [self._spread(block, arrangement) for block in blocks]
+        on_first, on_second = _bits(arrangement.first), _bits(arrangement.second)
+        for group in self._groups:
+            of_first, of_second = group.sums(arrangement.first), group.sums(arrangement.second)
+            known = [
+                _spread(block, on_first, on_second, of_first[block.place], of_second[block.place])
+                for block in group.blocks
+            ]
             variances = [variance for one in known for variance in one.variances]
             usual = statistics.median(variances) if variances else 0.0
             for one in known:
@@ -201,40 +230,6 @@ class _Statistics:
                 ] or [0.0] * len(one.differences)
         return differences, errors
 
-    def _spread(self, block: _Block, arrangement: Arrangement) -> "_Spread":
-        on_first, on_second = arrangement.first, arrangement.second
-        n = self._jobs - len(block.missing)
-        n_first = len(on_first) - len(block.missing.intersection(on_first))
-        n_second = len(on_second) - len(block.missing.intersection(on_second))
-        n_others = n - n_first - n_second
-        degrees = n - (3 if n_others else 2)
-        if not n_first or not n_second or degrees < 1:
-            return _Spread([0.0] * len(block.numbers), [], 0, 0.0)
-        by_job = block.by_job
-        of_first = list(map(sum, zip(*[by_job[job] for job in on_first], strict=True)))
-        of_second = list(map(sum, zip(*[by_job[job] for job in on_second], strict=True)))
-        between = [
-            first * first / n_first + second * second / n_second
-            for first, second in zip(of_first, of_second, strict=True)
-        ]
-        if n_others:  # all values sum to 0
-            between = [
-                both + (first + second) ** 2 / n_others
-                for both, first, second in zip(between, of_first, of_second, strict=True)
-            ]
-        return _Spread(
-            [
-                second / n_second - first / n_first
-                for first, second in zip(of_first, of_second, strict=True)
-            ],
-            [
-                (squares - both if squares > both else 0.0) / degrees
-                for squares, both in zip(block.squares, between, strict=True)
-            ],
-            degrees,
-            1 / n_first + 1 / n_second,
-        )
-
 
 class _Spread(NamedTuple):
     """Of the columns of a block in an arrangement: the differences of the means, the variances,
@@ -245,6 +240,40 @@ class _Spread(NamedTuple):
     variances: list[float]
     degrees: int
     factor: float
+
+
+def _spread(
+    block: _Block, on_first: int, on_second: int, of_first: list[float], of_second: list[float]
+) -> _Spread:
+    """`of_first` and `of_second` are the sums of the columns over the jobs of either side."""
+    n = block.present.bit_count()
+    n_first = (block.present & on_first).bit_count()
+    n_second = (block.present & on_second).bit_count()
+    n_others = n - n_first - n_second
+    degrees = n - (3 if n_others else 2)
+    if not n_first or not n_second or degrees < 1:
+        return _Spread([0.0] * len(block.squares), [], 0, 0.0)
+    between = [
+        first * first / n_first + second * second / n_second
+        for first, second in zip(of_first, of_second, strict=True)
+    ]
+    if n_others:  # all values sum to 0
+        between = [
+            both + (first + second) ** 2 / n_others
+            for both, first, second in zip(between, of_first, of_second, strict=True)
+        ]
+    return _Spread(
+        [
+            second / n_second - first / n_first
+            for first, second in zip(of_first, of_second, strict=True)
+        ],
+        [
+            (squares - both if squares > both else 0.0) / degrees
+            for squares, both in zip(block.squares, between, strict=True)
+        ],
+        degrees,
+        1 / n_first + 1 / n_second,
+    )
 
 
 def _in_steps(found: Sequence[Sequence[float]], allowed: int) -> list[float]:
