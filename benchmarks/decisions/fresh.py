@@ -22,7 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,19 @@ def measured(suite: Path, plant: Plant) -> list[dict[str, Any]]:
     began |= {"exit_code": exit_code, "took_s": round(took_s)}
     found = [began | row_of(case) for case in cases] or [began]
     return [compact({name: one[name] for name in FIELDS if name in one}) for one in found]
+
+
+def progress(rows: Sequence[dict[str, str]]) -> str:
+    """How many jobs of a whole measurement these are, and of which kinds."""
+    jobs = list({row["time_unix_s"]: row for row in rows}.values())
+    kinds = Counter(row["plant"] for row in jobs)
+    beside = sum(bool(row["beside"]) for row in jobs)
+    whole = sum(1 for _ in jobs_of_rounds(Path(), ROUNDS))
+    return (
+        f"{len(jobs)} of {whole} jobs were measured so far, {beside} of them beside other work on "
+        f"the host: {kinds[QUIET]} quiet ones, {kinds[SLOWER]} of the slower program, and "
+        f"{len(jobs) - kinds[QUIET] - kinds[SLOWER]} under a quota."
+    )
 
 
 def compact(row: dict[str, Any]) -> dict[str, Any]:

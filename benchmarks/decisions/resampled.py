@@ -15,7 +15,7 @@ import math
 import random
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,6 +131,8 @@ def evenings(jobs: Sequence[Job], n: int) -> Iterator[Pair]:
     gap = max(
         range(1, len(jobs)), key=lambda i: jobs[i].created_unix_s - jobs[i - 1].created_unix_s
     )
+    if min(gap, len(jobs) - gap) < n:
+        return
     draw = random.Random(n)  # noqa: S311 - the same pairs each time
     for _ in range(60):
         a, b = draw.randrange(gap - n + 1), draw.randrange(gap, len(jobs) - n + 1)
@@ -148,6 +150,11 @@ class Tally:
         """One more."""
         self.hits += hit
         self.of += 1
+
+    def add(self, other: "Tally") -> None:
+        """All of another."""
+        self.hits += other.hits
+        self.of += other.of
 
     def __str__(self) -> str:
         low, high = wilson(self.hits, self.of)
@@ -274,6 +281,27 @@ def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
             yield f"random reads or network are said to have changed, {n} jobs a side", others
 
 
+def fresh_table(jobs: Path) -> Iterator[str]:
+    """What the fresh jobs say in short, of all sides together, in lines of Markdown."""
+    yield from (fresh.progress(fresh.rows_of(jobs)), "")
+    tallies: dict[str, Tally] = {}
+    for _, by_plant in recorded([jobs]):
+        quiet = by_plant.get(QUIET, [])
+        for name, tally in (*unchanged(quiet), *slower(by_plant)):
+            if name.startswith(("nothing changed, ", "cpu.")) and ", 1 job" not in name:
+                what = name[: name.index(" jobs a side")].rpartition(", ")[0]
+                tallies.setdefault(what, Tally()).add(tally)
+    yield from lines_of(f"{SIDES[0]} to {SIDES[-1]} jobs a side", tallies.items())
+
+
+def lines_of(what: str, rows: Iterable[tuple[str, Tally]]) -> Iterator[str]:
+    """A table of rates, in lines of Markdown."""
+    yield from (f"| {what} | say so | 95 % interval |", "| --- | --- | --- |")
+    for name, tally in rows:
+        if tally.of:
+            yield f"| {name} | {tally} |"
+
+
 def _nearest(quiet: Sequence[Job], jobs: Sequence[Job]) -> list[Job]:
     """A quiet job beside each, of the same minutes."""
     left = list(quiet)
@@ -293,11 +321,9 @@ def main() -> None:
     """Prints the table."""
     for title, by_plant in recorded([Path(word) for word in sys.argv[1:]]):
         quiet = by_plant.get(QUIET, [])
-        print(f"| {title} | say so | 95 % interval |\n| --- | --- | --- |")
-        for rows in (unchanged(quiet), planted(quiet), slower(by_plant), quotas(by_plant)):
-            for name, tally in rows:
-                if tally.of:
-                    print(f"| {name} | {tally} |", flush=True)
+        rows = (unchanged(quiet), planted(quiet), slower(by_plant), quotas(by_plant))
+        for line in lines_of(title, itertools.chain.from_iterable(rows)):
+            print(line, flush=True)
         print()
 
 

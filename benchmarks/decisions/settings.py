@@ -5,8 +5,9 @@ usage: python -m benchmarks.decisions.settings [--short] [--again] [--minutes N]
 Two hundred tests of identical settings, every other one beside a stress-ng that takes 30 % of a
 CPU, and twenty of each of some settings that do differ; two hours on two CPUs. --short: two of
 each, twelve minutes. Each test is kept and counts when it is started again, unless --again;
---minutes: no test begins after so many. --beside: what else runs on the host. --table prints the
-tables of README, --readme writes them there, and nothing is measured.
+--minutes: no test begins after so many. --beside: what else runs on the host. --table prints what
+this and benchmarks.decisions.fresh measured so far, --readme writes it into README and
+docs/comparing.md, and nothing is measured.
 
 The file has the blocks of each test, as the logarithm of B over A. So a change as large as the
 least effect that a test printed can be planted in the blocks of the tests that follow it, and they
@@ -20,14 +21,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.decisions import fresh
 from benchmarks.decisions.fresh import arguments_of, begin, compact, rows_of
-from benchmarks.decisions.resampled import CHANGED, Tally
+from benchmarks.decisions.resampled import CHANGED, Tally, fresh_table, lines_of
 from benchmarks.figures import file_of, maker
+from benchmarks.programs import ROOT
 from benchmarks.tables import README
 from benchmarks.trust.experiment import PLANTS, QUIET, Plant
 from hostbench.decisions.ab import BLOCKS_USUAL, BlockFigure, SettingJudge
@@ -36,6 +39,7 @@ from hostbench.model.decision import FigureKind, SettingTest, Word
 from hostbench.run.ab import block_figure
 
 RAW = file_of("decisions/settings", maker())
+COMPARING = ROOT / "docs/comparing.md"
 FIELDS = (
     *("effect", "workload", "a", "b", "plant", "beside", "time_unix_s", "took_s", "blocks"),
     *("repeated", "figure", "word", "ratio", "low", "high", "least_effect_ratio", "differences"),
@@ -154,21 +158,25 @@ def condition(row: Row) -> str:
 
 
 def wrong(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
-    """Identical settings: each test that says better or worse of any figure is wrong. Where all
-    trials were disturbed there is no figure to say it of."""
+    """Identical settings: each test that says better or worse of any figure is wrong."""
     tallies: dict[str, Tally] = {}
-    all_of_them, without = Tally(), Tally()
     for rows in all_tests:
-        if rows[0]["effect"] == "True":
-            continue
-        without.count(not rows[0]["figure"])
-        if rows[0]["figure"]:
-            says = any(row["word"] in CHANGED for row in rows)
-            all_of_them.count(says)
-            name = f"{rows[0]['workload']}, {condition(rows[0])}"
-            tallies.setdefault(name, Tally()).count(says)
-    yield from ((f"identical settings, {name}", tally) for name, tally in tallies.items())
-    yield "identical settings, all of these", all_of_them
+        if rows[0]["effect"] == "False" and rows[0]["figure"]:
+            name = f"identical settings, {rows[0]['workload']}, {condition(rows[0])}"
+            tallies.setdefault(name, Tally()).count(any(row["word"] in CHANGED for row in rows))
+    yield from tallies.items()
+
+
+def wrong_in_all(all_tests: Sequence[list[Row]]) -> Iterator[tuple[str, Tally]]:
+    """The same, all of them together. Where all trials were disturbed there is no figure to say it
+    of."""
+    told, without = Tally(), Tally()
+    for _, tally in wrong(all_tests):
+        told.add(tally)
+    for rows in all_tests:
+        if rows[0]["effect"] == "False":
+            without.count(not rows[0]["figure"])
+    yield "identical settings, all with a figure", told
     yield "identical settings, no figure", without
 
 
@@ -243,17 +251,22 @@ def _judged(workload: str, blocks: Sequence[float], shift: float) -> Word | None
     return None
 
 
-def rates_table(rows: Sequence[Row]) -> Iterator[str]:
+Rates = Callable[[Sequence[list[Row]]], Iterator[tuple[str, Tally]]]
+
+
+def rates_table(rows: Sequence[Row], *rates: Rates) -> Iterator[str]:
     """How often tests are right, in lines of Markdown."""
     all_tests = by_test(rows)
+    yield from (progress(all_tests), "")
+    yield from lines_of("tests", itertools.chain.from_iterable(one(all_tests) for one in rates))
+
+
+def progress(all_tests: Sequence[list[Row]]) -> str:
+    """How many tests of a whole measurement these are."""
     whole = sum(1 for _ in tests(TESTS))
     beside = sum(bool(own[0]["beside"]) for own in all_tests)
     done = f"{len(all_tests)} of {whole} tests"
-    yield f"{done} were measured so far, {beside} of them beside other work on the host."
-    yield from ("", "| tests | say so | 95 % interval |", "| --- | --- | --- |")
-    for some in (wrong, resampled, right, least_effects):
-        for name, tally in some(all_tests):
-            yield f"| {name} | {tally} |"
+    return f"{done} were measured so far, {beside} of them beside other work on the host."
 
 
 def least_table(rows: Sequence[Row]) -> Iterator[str]:
@@ -288,29 +301,40 @@ def written(page: str, tables: Mapping[str, Iterable[str]]) -> str:
         begin, end = f"<!-- decisions: {name} -->\n", f"<!-- end of decisions: {name} -->"
         before, _, rest = page.partition(begin)
         if end not in rest:
-            raise SystemExit(f"{README} has no place for a table: {begin.strip()} … {end}")
+            raise SystemExit(f"the page has no place for a table: {begin.strip()} … {end}")
         page = (
             before + begin + "".join(f"{line}\n" for line in lines) + end + rest.partition(end)[2]
         )
     return page
 
 
-def tables_of(path: Path) -> dict[str, Iterator[str]]:
-    """The tables of README, from measured tests."""
-    rows = rows_of(path)
-    return {"least effects": least_table(rows), "settings": rates_table(rows)}
+def tables_of(measured_tests: Path, fresh_jobs: Path) -> dict[Path, dict[str, Iterator[str]]]:
+    """The tables of README and of docs/comparing.md, from measured tests and jobs."""
+    rows = rows_of(measured_tests)
+    return {
+        README: {
+            "fresh jobs": fresh_table(fresh_jobs),
+            "settings": rates_table(rows, wrong, wrong_in_all, resampled, right, least_effects),
+            "least effects": least_table(rows),
+        },
+        COMPARING: {
+            "fresh jobs": fresh_table(fresh_jobs),
+            "settings": rates_table(rows, wrong_in_all, resampled, right),
+        },
+    }
 
 
 def main() -> None:
     """Run what is left of the tests."""
     if "--table" in sys.argv:
-        for lines in tables_of(RAW).values():
+        for lines in tables_of(RAW, fresh.RAW)[README].values():
             for line in lines:
                 print(line, flush=True)
             print()
         return
     if "--readme" in sys.argv:
-        README.write_text(written(README.read_text(), tables_of(RAW)))
+        for page, tables in tables_of(RAW, fresh.RAW).items():
+            page.write_text(written(page.read_text(), tables))
         return
     arguments = arguments_of(__doc__)
     end_s = time.monotonic() + 60 * arguments.minutes

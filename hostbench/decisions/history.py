@@ -31,6 +31,8 @@ from hostbench.model.decision import (
 )
 
 CANDIDATES_NAMED = 5
+REFUSED_NAMED = 3
+NO_FIGURES = "the results directory has no jobs with figures; measure some with hostbench run"
 # Fewer characters of a hash may be the beginning of a workload's name.
 HASH_LEAST = 6
 # The place of a change is known to a job, so what changed is looked for that far on either side.
@@ -45,9 +47,10 @@ def history_of(
     """The history of the case that `name` means. `kind` None: its undisturbed figure, where it has
     one. Raises UsageError where it means none or several, and where the jobs are none, or of
     several hosts."""
+    heads = _trusted(index)
     case = find_case(index.newest_of_each_case(), name)
     figures = index.of_case(case.case)
-    jobs = [job for job in index.heads() if job.job in figures]
+    jobs = [job for job in heads if job.job in figures]
     taken = [job for job in jobs if wanted.takes(job)]
     if not taken:
         hosts, suites = sorted({job.host for job in jobs}), sorted({job.suite for job in jobs})
@@ -66,10 +69,10 @@ def headline_histories(
 ) -> HostHistory:
     """The histories of the headline cases of a host, of each workload those first that most jobs
     have. Raises UsageError where the jobs are none, or of several hosts."""
-    heads = index.heads()
+    heads = _trusted(index)
     taken = [job for job in heads if wanted.takes(job)]
     if not taken:
-        hosts = ", ".join(sorted({job.host for job in heads})) or "none"
+        hosts = ", ".join(sorted({job.host for job in heads}))
         raise UsageError(
             "--host, --suite, --since and --until leave no stored job; jobs are of the hosts: "
             f"{hosts}"
@@ -94,6 +97,23 @@ def headline_histories(
             for case in chosen
         ),
         left_out=_refused(index),
+    )
+
+
+def _trusted(index: FigureIndex) -> list[JobFigures]:
+    """All jobs whose documents can be trusted. Raises UsageError where there are none, which names
+    the documents that were refused."""
+    heads = index.heads()
+    if heads:
+        return heads
+    refused = index.refused()
+    if not refused:
+        raise UsageError(NO_FIGURES)
+    more = len(refused) - REFUSED_NAMED
+    others = f"; and {plural(more, 'more document')}" if more > 0 else ""
+    raise UsageError(
+        f"no stored job has a document that can be used, {len(refused)} refused: "
+        f"{'; '.join(refused[:REFUSED_NAMED])}{others}"
     )
 
 
@@ -146,7 +166,7 @@ def find_case(cases: Sequence[CaseFigure], name: str) -> CaseFigure:
         f"{did_you_mean(name, names)}give the title of a case as hostbench show prints it, its "
         "beginning, or a workload such as mem.triad"
         if cases
-        else "the results directory has no jobs with figures; measure some with hostbench run"
+        else NO_FIGURES
     )
     raise UsageError(f"no stored job has a case {shown(name)}; {remedy}")
 

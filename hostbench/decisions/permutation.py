@@ -9,10 +9,12 @@ distributions are, and however the figures of one job hang together.
 
 import itertools
 import math
+import operator
 import random
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 # All arrangements, where there are no more; else so many, drawn at random. An exact test of five
 # in a hundred needs 20 at least.
@@ -86,13 +88,13 @@ def two_sides(
     allowed = math.floor((1 - confidence) * len(tried) * (1 + 1e-9))
     if allowed < 1:
         return None
-    true = _Statistics(columns)
-    found = [true.of(arrangement) for arrangement in tried]
-    differences, errors = true.parts(tried[0])
+    of_columns = _Statistics(columns)
+    found = [of_columns.of(arrangement) for arrangement in tried]
     quantiles = _in_steps(found, allowed)
+    judged = map(Judged, *of_columns.parts(tried[0]), quantiles)
     return [
-        Judged(difference, error, quantile)
-        for difference, error, quantile in zip(differences, errors, quantiles, strict=True)
+        one
+        for _, one in sorted(zip(of_columns.order, judged, strict=True), key=operator.itemgetter(0))
     ]
 
 
@@ -139,70 +141,139 @@ def _ratio(difference: float, error: float) -> float:
     return abs(difference) / error
 
 
+@dataclass(frozen=True)
+class _Block:
+    """Columns of one group that have values of the same jobs, so that an arrangement gives all of
+    them as many on either side. `present` has a bit for each of the jobs; `place` is theirs among
+    the columns of the group."""
+
+    present: int
+    place: slice
+    squares: list[float]
+
+
+class _Group:
+    """Columns of one class by block: `numbers` has the number of each, `by_job` their values, 0
+    where one is missing, a row a job."""
+
+    def __init__(self, columns: Mapping[int, Column]) -> None:
+        alike: dict[int, list[int]] = {}
+        for number, column in columns.items():
+            present = _bits(job for job, value in enumerate(column.values) if value is not None)
+            alike.setdefault(present, []).append(number)
+        self.numbers = [number for own in alike.values() for number in own]
+        self.blocks = []
+        values: list[list[float]] = []
+        for present, own in alike.items():
+            place = slice(len(values), len(values) + len(own))
+            values += [_centred(columns[number]) for number in own]
+            squares = [math.fsum(value * value for value in one) for one in values[place]]
+            self.blocks.append(_Block(present, place, squares))
+        self.by_job = list(zip(*values, strict=True))
+
+    def sums(self, jobs: Sequence[int]) -> list[float]:
+        """The sum of each column over these jobs."""
+        return list(map(sum, zip(*[self.by_job[job] for job in jobs], strict=True)))
+
+
+def _bits(jobs: Iterable[int]) -> int:
+    """A bit for each of the jobs."""
+    return sum(1 << job for job in jobs)
+
+
+def _centred(column: Column) -> list[float]:
+    """The values from their mean, so that small differences of large logarithms keep their digits;
+    0 where one is missing."""
+    present = [value for value in column.values if value is not None]
+    mean = math.fsum(present) / len(present)
+    return [0.0 if value is None else value - mean for value in column.values]
+
+
 class _Statistics:
-    """What stays the same whatever the arrangement, and what depends on it."""
+    """What stays the same whatever the arrangement, and what depends on it. Columns are in the
+    order of their groups: `order` has their numbers."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        self._values: list[list[float]] = []
-        self._missing: list[frozenset[int]] = []
-        self._squares: list[float] = []
-        groups: dict[str, list[int]] = {}
+        groups: dict[str, dict[int, Column]] = {}
         for number, column in enumerate(columns):
-            present = [value for value in column.values if value is not None]
-            # From their mean, so that small differences of large logarithms keep their digits.
-            mean = math.fsum(present) / len(present)
-            values = [0.0 if value is None else value - mean for value in column.values]
-            self._values.append(values)
-            self._missing.append(
-                frozenset(job for job, value in enumerate(column.values) if value is None)
-            )
-            self._squares.append(math.fsum(value * value for value in values))
-            groups.setdefault(column.group, []).append(number)
-        self._groups = list(groups.values())
+            groups.setdefault(column.group, {})[number] = column
+        self._groups = [_Group(own) for own in groups.values()]
+        self.order = [number for group in self._groups for number in group.numbers]
 
     def of(self, arrangement: Arrangement) -> list[float]:
         """The statistic of every column."""
         return [
-            _ratio(difference, error)
+            abs(difference) / error if error else _ratio(difference, error)
             for difference, error in zip(*self.parts(arrangement), strict=True)
         ]
 
     def parts(self, arrangement: Arrangement) -> tuple[list[float], list[float]]:
         """The difference of the means of every column, and its standard error; 0 and 0 where a side
         has no value."""
-        on_first, on_second = arrangement.first, arrangement.second
         differences: list[float] = []
-        known: list[tuple[float, int, float] | None] = []  # variance, degrees of freedom, factor
-        for values, missing, squares in zip(
-            self._values, self._missing, self._squares, strict=True
-        ):
-            n = len(values) - len(missing)
-            n_first, n_second = len(on_first), len(on_second)
-            if missing:
-                n_first -= len(missing.intersection(on_first))
-                n_second -= len(missing.intersection(on_second))
-            n_others = n - n_first - n_second
-            degrees = n - (3 if n_others else 2)
-            if not n_first or not n_second or degrees < 1:
-                differences.append(0.0)
-                known.append(None)
-                continue
-            of_first = sum([values[job] for job in on_first])
-            of_second = sum([values[job] for job in on_second])
-            between = of_first**2 / n_first + of_second**2 / n_second
-            if n_others:
-                between += (of_first + of_second) ** 2 / n_others  # all values sum to 0
-            differences.append(of_second / n_second - of_first / n_first)
-            variance = max(0.0, squares - between) / degrees
-            known.append((variance, degrees, 1 / n_first + 1 / n_second))
-        errors = [0.0] * len(differences)
+        errors: list[float] = []
+        on_first, on_second = _bits(arrangement.first), _bits(arrangement.second)
         for group in self._groups:
-            own = [(number, one) for number in group if (one := known[number]) is not None]
-            usual = statistics.median(one[0] for _, one in own) if own else 0.0
-            for number, (variance, degrees, factor) in own:
-                moderated = (variance * degrees + usual * CLASS_DEGREES) / (degrees + CLASS_DEGREES)
-                errors[number] = math.sqrt(moderated * factor)
+            of_first, of_second = group.sums(arrangement.first), group.sums(arrangement.second)
+            known = [
+                _spread(block, on_first, on_second, of_first[block.place], of_second[block.place])
+                for block in group.blocks
+            ]
+            variances = [variance for one in known for variance in one.variances]
+            usual = statistics.median(variances) if variances else 0.0
+            for one in known:
+                differences += one.differences
+                shared, degrees = usual * CLASS_DEGREES, one.degrees + CLASS_DEGREES
+                errors += [
+                    math.sqrt((variance * one.degrees + shared) / degrees * one.factor)
+                    for variance in one.variances
+                ] or [0.0] * len(one.differences)
         return differences, errors
+
+
+class _Spread(NamedTuple):
+    """Of the columns of a block in an arrangement: the differences of the means, the variances,
+    their degrees of freedom, and what of a variance is in that of the difference. Where a side has
+    no value, the differences are 0 and there are no variances."""
+
+    differences: list[float]
+    variances: list[float]
+    degrees: int
+    factor: float
+
+
+def _spread(
+    block: _Block, on_first: int, on_second: int, of_first: list[float], of_second: list[float]
+) -> _Spread:
+    """`of_first` and `of_second` are the sums of the columns over the jobs of either side."""
+    n = block.present.bit_count()
+    n_first = (block.present & on_first).bit_count()
+    n_second = (block.present & on_second).bit_count()
+    n_others = n - n_first - n_second
+    degrees = n - (3 if n_others else 2)
+    if not n_first or not n_second or degrees < 1:
+        return _Spread([0.0] * len(block.squares), [], 0, 0.0)
+    between = [
+        first * first / n_first + second * second / n_second
+        for first, second in zip(of_first, of_second, strict=True)
+    ]
+    if n_others:  # all values sum to 0
+        between = [
+            both + (first + second) ** 2 / n_others
+            for both, first, second in zip(between, of_first, of_second, strict=True)
+        ]
+    return _Spread(
+        [
+            second / n_second - first / n_first
+            for first, second in zip(of_first, of_second, strict=True)
+        ],
+        [
+            (squares - both if squares > both else 0.0) / degrees
+            for squares, both in zip(block.squares, between, strict=True)
+        ],
+        degrees,
+        1 / n_first + 1 / n_second,
+    )
 
 
 def _in_steps(found: Sequence[Sequence[float]], allowed: int) -> list[float]:
@@ -213,7 +284,10 @@ def _in_steps(found: Sequence[Sequence[float]], allowed: int) -> list[float]:
     quantiles = [math.inf] * len(true)
     left = list(range(len(true)))
     while left:
-        largest = sorted((max([row[number] for number in left]) for row in found), reverse=True)
+        rows = (
+            found if len(left) == len(true) else ([row[number] for number in left] for row in found)
+        )
+        largest = sorted(map(max, rows), reverse=True)
         quantile = largest[allowed]
         for number in left:
             quantiles[number] = quantile

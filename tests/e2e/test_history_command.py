@@ -1,6 +1,7 @@
 """hostbench history: what it prints, its JSON, and what it refuses."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -88,9 +89,39 @@ def test_bad_input_is_one_line(command: Command, arguments: tuple[str, ...], why
 
 
 def test_no_jobs(tmp_path: Path) -> None:
-    ended = Command(tmp_path).run("history", CASE)
-    assert ended.code == ExitCode.USAGE
-    assert "measure some with hostbench run" in ended.last_line
+    for arguments in ((CASE,), ()):
+        ended = Command(tmp_path).run("history", *arguments)
+        assert ended.code == ExitCode.USAGE
+        assert "measure some with hostbench run" in ended.last_line
+
+
+def test_documents_that_are_all_refused_are_named(tmp_path: Path) -> None:
+    """The first of them with what is wrong and the remedy, and how many more there are."""
+    refused = Command(tmp_path)
+    documents = [stored_job(refused.results, number).document for number in range(5)]
+    texts = [document.read_text() for document in documents]
+    documents[0].write_text(texts[0][:1000])
+    documents[1].write_text(texts[1].replace('"schema": 2', '"schema": 99', 1))
+    for document, text in zip(documents[2:], texts[2:], strict=True):
+        document.write_text(re.sub(r'"value": (\d)', r'"value": 9\1', text, count=1))
+    for arguments in ((CASE,), (), (CASE, "--host", "a")):
+        ended = refused.run("history", *arguments)
+        assert (ended.code, ended.output) == (ExitCode.USAGE, "")
+        (line,) = ended.errors.splitlines()
+        assert "no stored job has a document that can be used, 5 refused: " in line
+        assert f"{documents[0]} is cut short or damaged" in line
+        assert "take the file that hostbench wrote, or measure again" in line
+        assert f"{documents[1]} has schema 99, this hostbench reads 1 and 2; read it with" in line
+        assert f"{documents[2]} was changed after it was written: its digest is " in line
+        assert line.endswith("; and 2 more documents")
+        assert str(documents[3]) not in line
+    message = refused.run("history", CASE, "--json").document["error"]["message"]
+    assert str(documents[2]) in message and message.endswith("; and 2 more documents")
+    documents[4].write_text(texts[4])
+    ended = refused.run("history", CASE)
+    assert ended.code == ExitCode.OK
+    said = " ".join(ended.output.split())
+    assert said.count("1 job left out: ") == 4 and "has schema 99" in said
 
 
 def test_without_a_case_all_headline_cases_are_shown(command: Command) -> None:

@@ -25,6 +25,7 @@ from benchmarks.missing import lacking
 from benchmarks.tables import README, TABLES, Benchmark, marked, written
 
 LINES = README.read_text().splitlines()
+DECISIONS = BENCHMARKS / "decisions/results/amd"
 
 
 def in_one_line(*cells: str) -> bool:
@@ -53,13 +54,15 @@ def test_the_tables_are_those_of_the_raw_figures() -> None:
     assert [one.name for one in tables if f"<!-- table: {one.name} -->" not in page] == []
 
 
-def test_the_least_effects_of_settings_are_those_of_the_measured_tests() -> None:
-    page = README.read_text()
-    rows = rows_of(BENCHMARKS / "decisions/results/amd/settings.csv")
-    table = {"least effects": settings.least_table(rows)}
-    again = settings.written(page, table)
-    assert again == page, "run python -m benchmarks.decisions.settings --readme"
-    assert {row.split(" | ")[0] for row in settings.least_table(rows)} >= {
+def test_the_tables_of_decisions_are_those_of_the_measured_tests_and_jobs() -> None:
+    measured_tests, jobs = DECISIONS / "settings.csv", DECISIONS / "jobs.csv"
+    pages = settings.tables_of(measured_tests, jobs)
+    assert list(pages) == [README, settings.COMPARING]
+    for page, tables in pages.items():
+        text = page.read_text()
+        again = settings.written(text, tables)
+        assert again == text, "run python -m benchmarks.decisions.settings --readme"
+    assert {row.split(" | ")[0] for row in settings.least_table(rows_of(measured_tests))} >= {
         f"| {name}" for name in settings.CLASSES.values()
     }
 

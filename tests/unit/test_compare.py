@@ -246,6 +246,46 @@ def test_the_test_of_one_figure_is_the_one_that_everybody_knows() -> None:
     assert two_sides([Column("x", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))], 3, 3, confidence=0.95) is None
 
 
+def test_each_of_many_figures_has_its_own_answer() -> None:
+    """Whatever the order of their classes is, and whichever jobs lack one: the difference of its
+    means, over its own variance and, with the weight of two degrees, the usual one of its class."""
+    rng = random.Random(4)
+    classes = "xyz"
+    columns = []
+    for number in range(24):
+        values: list[float | None] = [rng.gauss(number, 0.1 + number) for _ in range(12)]
+        for job in rng.sample(range(12), rng.randrange(3)):
+            values[job] = None
+        columns.append(Column(rng.choice(classes), tuple(values)))
+    for others in (0, 2):
+        found = two_sides(columns, 5, 7 - others, confidence=0.95)
+        assert found is not None
+        means, variances, degrees, factors = [], [], [], []
+        for column in columns:
+            sides = (
+                column.values[:5],
+                column.values[5 : 12 - others],
+                column.values[12 - others :],
+            )
+            groups = [[one for one in side if one is not None] for side in sides]
+            means.append(statistics.fmean(groups[1]) - statistics.fmean(groups[0]))
+            degrees.append(sum(len(one) - 1 for one in groups if one))
+            squares = sum(statistics.pvariance(one) * len(one) for one in groups if one)
+            variances.append(squares / degrees[-1])
+            factors.append(1 / len(groups[0]) + 1 / len(groups[1]))
+        usual = {
+            name: statistics.median(
+                one for one, of in zip(variances, columns, strict=True) if of.group == name
+            )
+            for name in classes
+        }
+        for number, judged in enumerate(found):
+            moderated = variances[number] * degrees[number] + 2 * usual[columns[number].group]
+            moderated /= degrees[number] + 2
+            assert judged.difference == pytest.approx(means[number])
+            assert judged.error == pytest.approx((moderated * factors[number]) ** 0.5)
+
+
 def test_flipped_signs() -> None:
     rng = random.Random(5)
     for mean in (0.0, 0.5, 1.5):
