@@ -1,5 +1,6 @@
 """The page of a job, made in a process of its own, and kept."""
 
+import asyncio
 import contextlib
 import os
 
@@ -22,13 +23,14 @@ class Reporter:
         """
         async with self._one_at_a_time.lock:
             content = _content(directory)
-            if keep and (kept := kept_page(directory)) is not None:
+            if keep and (kept := await asyncio.to_thread(kept_page, directory)) is not None:
                 return kept
             page = await _rendered_apart(directory)
             # Resumed meanwhile, the job has another result soon.
             if keep and content == _content(directory):
                 with contextlib.suppress(OSError):
-                    write_whole(directory.report, page)
+                    # It waits for the disk.
+                    await asyncio.to_thread(write_whole, directory.report, page)
             return page
 
 
