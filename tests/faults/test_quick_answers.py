@@ -10,11 +10,11 @@ from pathlib import Path
 
 import httpx
 
-from hostbench.results.document import assemble
+from hostbench.model.result import JobState, StateRecord
+from hostbench.results.document import assemble, summarise
 from hostbench.results.journal import JournalWriter
 from hostbench.results.store import JOURNAL, JobDirectory
 from tests.faults.stack import StackParts
-from tests.orchestrator.conftest import HOST
 from tests.service.streams import SHORT
 from tests.stack.answering import took_s
 from tests.unit.records import bare_trial, done, end, planned, sampled, session, start
@@ -23,6 +23,7 @@ from tests.unit.records import bare_trial, done, end, planned, sampled, session,
 # computes, each of its steps waits up to 5 ms for Python's global lock.
 CHEAP = "/nothing"
 BLOCKED_MOST_S = 0.1
+HOST = "bench-1"
 CASES, TRIALS, SAMPLES = 60, 3, 300
 ENTRIES = 5000
 # As large as what is validated at once may be.
@@ -35,7 +36,7 @@ def large_job(results: Path, number: int) -> str:
     cases = tuple(planned(f"{one:012x}", label=f"case {one}") for one in range(CASES))
     directory = JobDirectory(results / job)
     directory.path.mkdir(parents=True)
-    began_s = time.time() - 1e6 + number
+    began_s = time.time() - 1e6 + 1000 * number
     with JournalWriter(results / job / JOURNAL, create=True) as journal:
         journal.append(session(cases, job=job, time_unix_s=began_s))
         for case, index in itertools.product(cases, range(TRIALS)):
@@ -44,16 +45,23 @@ def large_job(results: Path, number: int) -> str:
             journal.append(trial)
             if index == TRIALS - 1:
                 journal.append(done(case.case))
-    directory.store(assemble(directory.progress()))
+        progress, state = directory.progress(), JobState.SUCCEEDED
+        progress.ended = StateRecord(
+            time_unix_s=began_s + 900,
+            state=state,
+            summary=summarise(progress, state, began_s + 900),
+        )
+        directory.store(assemble(progress))
+        journal.append(progress.ended)
     return job
 
 
-def many_entries() -> bytes:
-    """A suite of thousands of entries; each would take a minute."""
+def many_entries(seconds: float) -> bytes:
+    """A suite of thousands of entries; each would take so long."""
     cases = [
         {
             "workload": "cpu.clock",
-            "params": {"threads": 1, "sample_interval_s": 60, "duration_s": 60 + number / 1000},
+            "params": {"threads": 1, "sample_interval_s": 60, "duration_s": seconds + number / 1000},
         }
         for number in range(ENTRIES)
     ]
@@ -69,7 +77,7 @@ def asking(client: httpx.Client, pid: int) -> Iterator[list[float]]:
     over = threading.Event()
 
     def ask() -> None:
-        while not over.is_set():
+        while not answered or not over.is_set():
             answered.append(took_s(lambda: client.get(CHEAP), pid))
 
     thread = threading.Thread(target=ask)
@@ -103,7 +111,7 @@ def test_an_orchestrator_at_work_answers_others(tmp_path: Path) -> None:
         orchestrator = stack.orchestrator()
         stack.host(orchestrator, HOST)
         client = orchestrator.client
-        submitted = client.post("/jobs", content=many_entries())
+        submitted = client.post("/jobs", content=many_entries(60))
         assert submitted.status_code == httpx.codes.ACCEPTED, submitted.text
         running = submitted.headers["location"]
         stack.service(HOST).wait_for_program()
@@ -123,7 +131,7 @@ def test_an_orchestrator_at_work_answers_others(tmp_path: Path) -> None:
             "history": lambda: client.get("/hosts/alpha/history"),
             "baseline": lambda: client.get(f"/jobs/{one}/baseline"),
             "plan": plan_of_the_running_job,
-            "submit": lambda: client.post("/jobs", content=many_entries()),
+            "submit": lambda: client.post("/jobs", content=many_entries(120)),
             "submit with errors": lambda: client.post("/jobs", content=ERRORS),
             "jobs": lambda: client.get("/jobs", params={"limit": 500}),
             "job": lambda: client.get(running),
