@@ -23,6 +23,7 @@ from tests.unit.records import bare_trial, done, end, planned, sampled, session,
 # computes, each of its steps waits up to 5 ms for Python's global lock.
 CHEAP = "/nothing"
 BLOCKED_MOST_S = 0.1
+PAUSE_S = 0.005
 HOST = "bench-1"
 CASES, TRIALS, SAMPLES = 60, 3, 300
 ENTRIES = 5000
@@ -79,6 +80,7 @@ def asking(client: httpx.Client, pid: int) -> Iterator[list[float]]:
     def ask() -> None:
         while not answered or not over.is_set():
             answered.append(took_s(lambda: client.get(CHEAP), pid))
+            over.wait(PAUSE_S)
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -115,10 +117,11 @@ def test_an_orchestrator_at_work_answers_others(tmp_path: Path) -> None:
         assert submitted.status_code == httpx.codes.ACCEPTED, submitted.text
         running = submitted.headers["location"]
         stack.service(HOST).wait_for_program()
+        stack.service(HOST).make_programs_yield()
 
         def plan_of_the_running_job() -> httpx.Response:
             with client.stream("GET", f"{running}/events") as answer:
-                assert any(line == "event: plan" for line in answer.iter_lines())
+                assert any('"event":"plan"' in line for line in answer.iter_lines())
                 return answer
 
         calls: dict[str, Callable[[], httpx.Response]] = {

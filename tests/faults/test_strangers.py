@@ -176,6 +176,7 @@ def test_a_reader_of_events_who_is_too_slow_is_dropped_and_comes_back(tmp_path: 
         # Its plan, which is an event, has megabytes: more than what waits on the way.
         job = orchestrator.submit(**LARGE)
         stack.service("bench-1").wait_for_program()
+        stack.service("bench-1").make_programs_yield()
         reader = SlowReader(orchestrator, job)
         assert reader.taken.startswith(b"HTTP/1.1 200 OK")
         wait_until(
