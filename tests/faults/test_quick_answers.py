@@ -1,4 +1,4 @@
-"""Whatever a server is asked, it answers others meanwhile: what takes long is off its event loop."""
+"""Whatever a server does, it answers others meanwhile: what takes long is off its event loop."""
 
 import contextlib
 import itertools
@@ -59,11 +59,9 @@ def large_job(results: Path, number: int) -> str:
 
 def many_entries(seconds: float) -> bytes:
     """A suite of thousands of entries; each would take so long."""
+    params = {"threads": 1, "sample_interval_s": 60}
     cases = [
-        {
-            "workload": "cpu.clock",
-            "params": {"threads": 1, "sample_interval_s": 60, "duration_s": seconds + number / 1000},
-        }
+        {"workload": "cpu.clock", "params": {**params, "duration_s": seconds + number / 1000}}
         for number in range(ENTRIES)
     ]
     repeats = {"min_trials": 1, "max_trials": 1}

@@ -179,9 +179,7 @@ def test_a_reader_of_events_who_is_too_slow_is_dropped_and_comes_back(tmp_path: 
         stack.service("bench-1").make_programs_yield()
         reader = SlowReader(orchestrator, job)
         assert reader.taken.startswith(b"HTTP/1.1 200 OK")
-        wait_until(
-            lambda: "connections_ended" in orchestrator.log, seconds=READING_S + PATIENCE_S
-        )
+        wait_until(lambda: "connections_ended" in orchestrator.log, seconds=READING_S + PATIENCE_S)
         orchestrator.client.delete(f"/jobs/{job}").raise_for_status()
         orchestrator.wait_for(job)
         told = list(orchestrator.events(job))
