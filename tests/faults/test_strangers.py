@@ -18,14 +18,12 @@ from hostbench.model.body import ERRORS_LISTED
 from hostbench.model.registry import subsystems
 from hostbench.model.result import Verdict
 from hostbench.model.service import LEASE_S
-from hostbench.model.suite import CASES_MOST
-from hostbench.web.door import CONNECTIONS_MOST, READING_S
+from hostbench.web.door import CONNECTIONS_MOST
 from tests.client.canned_server import certificate
 from tests.faults.stack import StackParts
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import wait_until
 from tests.service.streams import running
 from tests.stack.answering import took_s
-from tests.stack.orchestrator_process import API_KEY, OrchestratorProcess
 from tests.stack.service_process import ServiceProcess
 
 SILENT = 2000
@@ -40,21 +38,6 @@ TRIALS: dict[str, Any] = {
         "idle": {"policy": "force"},
         "repeats": {"min_trials": 1000, "max_trials": 1000},
         "cases": [{"workload": "cpu.clock", "params": {"threads": 1, "duration_s": 0.5}}],
-    }
-}
-LARGE: dict[str, Any] = {
-    "suite": {
-        "name": "ten-thousand",
-        "idle": {"policy": "force"},
-        "repeats": {"min_trials": 1, "max_trials": 1},
-        "cases": [
-            {
-                "workload": "cpu.clock",
-                "label": "a label that makes the plan larger " * 2,
-                "params": {"threads": 1, "sample_interval_s": 60},
-                "grid": {"duration_s": [60 + number / 1000 for number in range(CASES_MOST)]},
-            }
-        ],
     }
 }
 MEASURED = {Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED}
@@ -145,50 +128,6 @@ def test_strangers_who_connect_again_and_again(tmp_path: Path) -> None:
                     connections.append(opened.enter_context(stranger))
             assert not trial.ended.is_set(), trial.lines
         assert "Traceback" not in service.log
-
-
-class SlowReader:
-    """A follower of a job who takes some bytes, and then nothing for as long as it likes."""
-
-    def __init__(self, orchestrator: OrchestratorProcess, job: str) -> None:
-        self._socket = socket.socket()
-        # So little waits in the kernel that the server notices soon.
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self._socket.settimeout(PATIENCE_S)
-        self._socket.connect(("127.0.0.1", orchestrator.port))
-        request = f"GET /jobs/{job}/events HTTP/1.1\r\nHost: here\r\n"
-        self._socket.sendall(f"{request}Authorization: Bearer {API_KEY}\r\n\r\n".encode())
-        self.taken = self._socket.recv(1024)
-
-    def ids(self) -> list[str]:
-        """The ids of the events that came whole until the server ended the connection."""
-        with self._socket, contextlib.suppress(ConnectionResetError):
-            while some := self._socket.recv(1 << 16):
-                self.taken += some
-        whole, _, _ = self.taken.rpartition(b"\n\n")
-        lines = whole.decode().splitlines()
-        return [line.removeprefix("id: ") for line in lines if line.startswith("id: ")]
-
-
-@pytest.mark.exhaustive
-def test_a_reader_of_events_who_is_too_slow_is_dropped_and_comes_back(tmp_path: Path) -> None:
-    with StackParts(tmp_path) as stack:
-        orchestrator = stack.orchestrator()
-        stack.host(orchestrator)
-        # Its plan, which is an event, has megabytes: more than what waits on the way.
-        job = orchestrator.submit(**LARGE)
-        stack.service("bench-1").wait_for_program()
-        stack.service("bench-1").make_programs_yield()
-        reader = SlowReader(orchestrator, job)
-        assert reader.taken.startswith(b"HTTP/1.1 200 OK")
-        wait_until(lambda: "connections_ended" in orchestrator.log, seconds=READING_S + PATIENCE_S)
-        orchestrator.client.delete(f"/jobs/{job}").raise_for_status()
-        orchestrator.wait_for(job)
-        told = list(orchestrator.events(job))
-        before_plan = [event["event"] for _, event in told].index("plan")
-        got = reader.ids()
-        assert got == [event_id for event_id, _ in told[:before_plan]], "dropped in mid-plan"
-        assert list(orchestrator.events(job, got[-1])) == told[before_plan:]
 
 
 def bombs() -> dict[str, bytes]:
