@@ -86,8 +86,9 @@ def _add_calls(app: FastAPI, ring: KeyRing) -> None:
 def _describe(app: FastAPI, ring: KeyRing) -> None:
     keyed = [Depends(requires(ring, *Role, in_browsers=True))]
 
+    # In a thread: the first time it takes a good part of a second.
     @app.get("/openapi.json", dependencies=keyed, include_in_schema=False)
-    async def document() -> dict[str, Any]:
+    def document() -> dict[str, Any]:
         return app.openapi()
 
     @app.get("/docs", dependencies=keyed, include_in_schema=False)

@@ -179,7 +179,9 @@ def case_result(
     else:
         everyone = everyone or measured_cases(progress)
         measured = everyone[case.case]
-        others = class_spreads(measured, everyone.values())
+        # Without trials there is no figure for which the others count; a job that was cancelled may
+        # have thousands of such cases.
+        others = class_spreads(measured, everyone.values() if trials or peers else ())
         figures = unfinished_figures(measured, peers, others)
         if done is not None:
             done = finished_case(measured, peers, idle, done.stopped, others)

@@ -10,7 +10,6 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from hostbench.model.jobs import TERMINAL, JobView, StackState
 from hostbench.model.result import ResultDocument
-from hostbench.results.csv import case_table
 from hostbench.results.store import CSV, JobDirectory
 from hostbench.web.body import JSON
 from hostbench.web.problem import Problem, problem_responses
@@ -44,9 +43,9 @@ pages = APIRouter(tags=["jobs"])
     "/jobs/{job_id}/result",
     summary="The result document",
     response_class=Response,
-    responses={**_RESULT, **problem_responses([401, 403, 404, 409, 422, 503])},
+    responses={**_RESULT, **problem_responses([401, 403, 404, 409, 422, 500, 503])},
 )
-def result(
+async def result(
     job: Job,
     core: Core,
     form: Annotated[Literal["json", "csv"], Query(alias="format")] = "json",
@@ -57,10 +56,8 @@ def result(
     # A resumption removes it: once open, it is served to its end.
     with contextlib.suppress(FileNotFoundError):
         return _sent(kept.open("rb"), JSON if form == "json" else CSV_TYPE)
-    document = directory.load()
-    if form == "json":
-        return Response(document.model_dump_json(indent=1), media_type=JSON)
-    return Response(case_table(document), media_type=CSV_TYPE)
+    made = await core.reporter.document(directory, form)
+    return Response(made, media_type=JSON if form == "json" else CSV_TYPE)
 
 
 @pages.get(

@@ -1,15 +1,16 @@
-"""The page of a job, made in a process of its own, and kept."""
+"""The page of a job, made in a process of its own, and kept; its document while it has none."""
 
+import asyncio
 import contextlib
 import os
 
-from hostbench.base.errors import HostbenchError
+from hostbench.base.errors import HostbenchError, UsageError
 from hostbench.results.store import JobDirectory, write_whole
 from orchestrator.results.apart import OneAtATime, Work, made_apart
 
 
 class Reporter:
-    """Makes one page at a time."""
+    """Makes one page or document at a time."""
 
     def __init__(self, one_at_a_time: OneAtATime) -> None:
         self._one_at_a_time = one_at_a_time
@@ -22,14 +23,25 @@ class Reporter:
         """
         async with self._one_at_a_time.lock:
             content = _content(directory)
-            if keep and (kept := kept_page(directory)) is not None:
+            if keep and (kept := await asyncio.to_thread(kept_page, directory)) is not None:
                 return kept
             page = await _rendered_apart(directory)
             # Resumed meanwhile, the job has another result soon.
             if keep and content == _content(directory):
                 with contextlib.suppress(OSError):
-                    write_whole(directory.report, page)
+                    # It waits for the disk.
+                    await asyncio.to_thread(write_whole, directory.report, page)
             return page
+
+    async def document(self, directory: JobDirectory, form: str) -> bytes:
+        """The document of a job that has none yet, as `json` or `csv`. Raises as `page` does."""
+        work = Work(
+            module="orchestrator.results.document",
+            arguments=(str(directory.path.parent), directory.id, form),
+            name=f"the result of {directory.id}",
+            elsewhere="ask again when the job has ended",
+        )
+        return await self._one_at_a_time.made(work, UsageError)
 
 
 def _elsewhere(directory: JobDirectory) -> str:

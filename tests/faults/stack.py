@@ -12,6 +12,7 @@ from hostbench.model.result import SessionRecord, TrialRecord
 from hostbench.results.journal import read_journal
 from hostbench.results.store import JOURNAL
 from orchestrator.queue.connection import key
+from tests.client.canned_server import Certificate
 from tests.faults.command import PROGRAMS, scripted_programs
 from tests.stack.orchestrator_process import OrchestratorProcess
 from tests.stack.redis_server import RedisServer
@@ -66,10 +67,12 @@ class StackParts:
         name: str = "bench-1",
         script: str | None = None,
         subsystem: str = "cpu",
+        certificate: Certificate | None = None,
         **environment: str,
     ) -> ServiceProcess:
         """A host with a service that is registered; `script`: of the scripted program, in place of
-        the real one. Called again for another subsystem, it adds a service to the host."""
+        the real one; with a `certificate` it speaks TLS. Called again for another subsystem, it
+        adds a service to the host."""
         root = self.root / name / subsystem
         root.mkdir(parents=True)
         service = ServiceProcess(
@@ -78,6 +81,7 @@ class StackParts:
             subsystem=subsystem,
             lock=self.root / name / "hostbench.lock",
             programs=PROGRAMS if script is None else scripted_programs(root),
+            certificate=certificate,
             HOSTBENCH_ORCHESTRATOR_URL=orchestrator.url,
             SCRIPT=script or "",
         )

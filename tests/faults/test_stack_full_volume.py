@@ -1,12 +1,15 @@
 """The volume of results has no room left in the middle of a job: the job ends with that reason and
-nothing half-written, nothing new is accepted, and with room again it is resumed."""
+nothing half-written, nothing new is accepted, and with room again it is resumed. Or that of Redis:
+it ends, and comes back with all that it acknowledged."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from hostbench.base.exitcode import ExitCode
+from hostbench.model.jobs import StackState
 from orchestrator.queue.jobs import NO_ROOM
 from tests.faults.command import Command
 from tests.faults.small_volume import fill, small_volume
@@ -20,6 +23,7 @@ SOME_SECONDS = {
     "trials": 1,
     "idle_policy": "force",
 }
+LONG = {"threads": 1, "duration_s": 600}
 SIZE = "80m"
 # Less than a document, more than what is still to come in the journal.
 ROOM_OF_THE_JOURNAL_BYTES = 12 << 10
@@ -93,3 +97,32 @@ def test_a_full_volume_of_results(
     assert orchestrator.wait_for(job)["state"] == "succeeded"
     assert orchestrator.result(job)["job"]["state"] == "succeeded"
     assert len(parts.trials(job)) == 1
+
+
+def test_a_full_volume_of_redis(tmp_path: Path) -> None:
+    with small_volume(tmp_path / "redis", SIZE) as volume:
+        if volume is None:
+            pytest.skip("mounting a tmpfs needs root and a kernel that lets it")
+        with StackParts(tmp_path) as parts:
+            orchestrator = parts.orchestrator()
+            parts.host(orchestrator)
+            client = orchestrator.client
+            running = orchestrator.submit(**{**SOME_SECONDS, "params": LONG})
+            parts.service("bench-1").wait_for_program()
+            queued = orchestrator.submit(**SHORT)
+            filling = fill(volume)
+
+            # Redis ends rather than acknowledge what it cannot keep.
+            with parts.redis.client() as writer, pytest.raises(redis.ConnectionError):
+                writer.set("large", bytes(1 << 16))
+            assert parts.redis.wait() == 1
+            refused = client.post("/jobs", json=SHORT)
+            assert (refused.status_code, refused.json()["code"]) == (503, "redis_away")
+            assert client.get("/healthz").json()["status"] == "down"
+            assert parts.service("bench-1").programs_gone_within()
+
+            # With room again everything is there that was accepted.
+            filling.unlink()
+            parts.redis.start()
+            assert orchestrator.wait_for(running)["state"] == StackState.LOST
+            assert orchestrator.wait_for(queued)["state"] == StackState.SUCCEEDED

@@ -112,6 +112,11 @@ class RedisServer:
         """Ends it as a crash does."""
         self._end(signal.SIGKILL)
 
+    def wait(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        assert self._process is not None
+        return self._process.wait(STOP_S)
+
     def restart(self) -> None:
         """Ends and starts it."""
         self.stop()

@@ -16,6 +16,7 @@ from hostbench.model.result import (
 )
 from hostbench.model.trial import TrialFailed
 from hostbench.results.document import assemble, job_exit_code, replay
+from tests.growth import growth
 from tests.unit.records import (
     RATE,
     RATE_METRIC,
@@ -167,3 +168,12 @@ def test_exit_code_of_one_failure_among_measured_cases() -> None:
         done("bbbb"),
     ]
     assert job_exit_code(assemble(replay(records))) is ExitCode.CASE_FAILED
+
+
+def test_a_job_that_was_ended_early_costs_no_more_for_each_case_when_it_has_many() -> None:
+    def ended_early(cases: int) -> ResultDocument:
+        plan = tuple(planned(f"{number:04x}") for number in range(cases))
+        return assemble(replay([session(plan), trial(98.0, 0, case="0000")]))
+
+    # Ten times as many cases: a hundred times the work where each looks at each.
+    assert growth(ended_early, 400, 4000) < 30

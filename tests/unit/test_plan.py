@@ -16,6 +16,7 @@ from hostbench.plan.grid import make_plan
 from hostbench.plan.label import param_title, param_word
 from hostbench.plan.suite import ad_hoc_suite, find_suite, load_suite
 from hostbench.plan.workloads import case_hash, subsystems_of
+from tests.growth import growth
 from tests.unit.records import FMA, TABLE, host, param
 
 
@@ -470,6 +471,16 @@ def test_a_suites_list_need_not_fit_every_case() -> None:
 def test_an_entrys_list_must_fit_one_of_its_cases() -> None:
     message = refusal(entry(peers=["sysbench"]))
     assert "peer sysbench measures nothing like this" in message and "docs/peers.md" in message
+
+
+def test_an_entry_takes_no_longer_to_plan_among_ten_thousand() -> None:
+    def planned(entries: int) -> None:
+        durations = (1 + number / 1000 for number in range(entries))
+        own = (entry(params={"duration_s": one}, peers=["likwid-bench"]) for one in durations)
+        assert len(plan(*own).cases) == entries
+
+    # Ten times as many entries: a hundred times the work where each looks at each.
+    assert growth(planned, 1000, 10_000) < 30
 
 
 def test_a_case_of_two_entries_has_the_peers_of_both() -> None:
