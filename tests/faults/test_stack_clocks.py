@@ -32,7 +32,7 @@ class SteppedStack:
         environment = self.clocks["orchestrator"].environment
         self.orchestrator = self.parts.orchestrator(**environment)
         environment = self.clocks["service"].environment
-        self.service = self.parts.host(self.orchestrator, **environment)
+        self.service = self.parts.host(self.orchestrator, certificate=None, **environment)
         return self
 
     def __exit__(self, *exception: object) -> None:
