@@ -36,6 +36,7 @@ static const char *const prefetches[] = {"best", "none", "pages", NULL};
      .initial = "best",                                                                            \
      .choices = prefetches,                                                                        \
      .roles = ROLE_AXIS,                                                                           \
+     .named = true,                                                                                \
      .resolved = "best",                                                                           \
      .resolved_once = true,                                                                        \
      .help = "What is asked for before it is used; pages: of each array one line in the page "     \
