@@ -3,6 +3,7 @@ which tests wait for a CPU."""
 
 import contextlib
 import fcntl
+import functools
 import gc
 import os
 import time
@@ -55,18 +56,19 @@ def _place_among(items: list[pytest.Item]) -> Callable[[pytest.Item], float]:
     which measure and lanes which wait for servers fill the CPUs together.
 
     Items of a file stay together, and files of either kind in their order."""
-    number = Counter(_measures(item) for item in items)
+    number = Counter(_measures(item.path) for item in items)
     met: Counter[bool] = Counter()
     places: dict[Path, float] = {}
     for item in items:
-        kind = _measures(item)
+        kind = _measures(item.path)
         places.setdefault(item.path, met[kind] / number[kind] * (THROUGH_AT if kind else 1))
         met[kind] += 1
     return lambda item: places[item.path]
 
 
-def _measures(item: pytest.Item) -> bool:
-    return item.path.is_relative_to(SERVICES)
+@functools.cache
+def _measures(file: Path) -> bool:
+    return file.is_relative_to(SERVICES)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -75,7 +77,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     a part of their time.
 
     Most other tests wait most of the time, so there are more lanes than that."""
-    if _measures(item):
+    if _measures(item.path):
         with _place_to_measure():
             return (yield)
     return (yield)

@@ -76,9 +76,10 @@ def test_a_slow_drift_under_noise_is_no_change() -> None:
     assert wrong <= more_than(0.05, tried), wrong
 
 
-def test_more_drift_than_is_assumed_counts_as_well_and_is_named() -> None:
+@pytest.mark.parametrize("tried", [20, 60])
+@pytest.mark.sampled(2)
+def test_more_drift_than_is_assumed_counts_as_well_and_is_named(tried: int) -> None:
     """Three quarters of such series would show a change if it were not for what they show."""
-    tried = 60
     wrong = sum(
         bool(change_points(drifting(seed, 200, 0.8), confidence=0.95).splits)
         for seed in range(tried)

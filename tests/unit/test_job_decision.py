@@ -103,11 +103,13 @@ def test_a_figure_below_the_baseline_is_low(tmp_path: Path) -> None:
         assert one.check.value < one.check.expected < one.check.usual
 
 
-def test_figures_together_are_wrong_as_rarely_as_one() -> None:
+@pytest.mark.parametrize("tried", [20, 60])
+@pytest.mark.sampled(2)
+def test_figures_together_are_wrong_as_rarely_as_one(tried: int) -> None:
     """Of hosts on which nothing changed, with heavy tails that all figures of a job share in part:
     the newest job, with twelve headline figures."""
     cases = tuple(f"cpu.fma {number}" for number in range(HEADLINES_MOST))
-    confidence, tried, wrong = shared_confidence(len(cases)), 60, 0
+    confidence, wrong = shared_confidence(len(cases)), 0
     for seed in range(tried):
         jobs = Hosts(cases, within=0.01, rng=random.Random(seed)).jobs(20 + seed % 2 * 20)
         found = [history(jobs, jobs[-1].cases[name], confidence=confidence) for name in cases]

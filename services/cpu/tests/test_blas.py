@@ -85,7 +85,7 @@ def shim(openblas: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str
 @pytest.mark.parametrize("workload", ["gemm", "linpack"])
 @pytest.mark.sampled(11)
 def test_any_order_is_right(workload: str, n: int, threads: int) -> None:
-    end = events(run(workload, "--n", str(n), "--threads", str(threads), *MOMENT))["end"]
+    end = events(run(workload, "--n", str(n), "--threads", str(threads), *SYSTEM, *MOMENT))["end"]
     assert end["verified"] is True
     assert 0 <= end["metrics"]["residual"] < 16
     assert len(end["threads"]) == threads
@@ -93,11 +93,11 @@ def test_any_order_is_right(workload: str, n: int, threads: int) -> None:
 
 def test_order_1000_and_its_operations() -> None:
     n = 1000
-    metrics = events(run("linpack", "--n", str(n), "--work", "1", "--threads", "1"))["end"]
+    metrics = events(run("linpack", "--n", str(n), "--work", "1", "--threads", "1", *SYSTEM))["end"]
     assert metrics["metrics"]["work_operations"] == int(2 / 3 * n**3 + 3 / 2 * n**2)
     # A residual of exactly zero would mean that nothing was compared.
     assert 0 < metrics["metrics"]["residual"] < 1
-    end = events(run("gemm", "--n", str(n), "--work", "1", "--threads", "1"))["end"]
+    end = events(run("gemm", "--n", str(n), "--work", "1", "--threads", "1", *SYSTEM))["end"]
     assert end["metrics"]["work_operations"] == 2 * n**3
     assert 0 < end["metrics"]["residual"] < 8
 
@@ -105,7 +105,7 @@ def test_order_1000_and_its_operations() -> None:
 @pytest.mark.parametrize("nb", [1, 7, 64, 1000])
 @pytest.mark.sampled(2)
 def test_any_block_size_is_right(nb: int) -> None:
-    start_and_end = events(run("linpack", "--n", "150", "--nb", str(nb), *MOMENT))
+    start_and_end = events(run("linpack", "--n", "150", "--nb", str(nb), *SYSTEM, *MOMENT))
     assert start_and_end["start"]["params"]["nb"] == nb
     assert start_and_end["end"]["verified"] is True
 
@@ -341,7 +341,7 @@ def test_no_memory_for_this_order() -> None:
 
 
 def test_more_threads_than_cpus_share_them() -> None:
-    found = events(run("linpack", "--n", "300", "--threads", "5", *MOMENT))
+    found = events(run("linpack", "--n", "300", "--threads", "5", *SYSTEM, *MOMENT))
     assert found["start"]["placement"]["oversubscribed"] == (len(os.sched_getaffinity(0)) < 5)
     assert found["end"]["verified"] is True
 

@@ -452,7 +452,7 @@ def test_throttling_is_a_warning() -> None:
     [
         ("fma", {"wrong": "fma_fp32:1:4"}),
         ("fma", {"lazy": "fma_fp32:1"}),
-        ("fma", {"lazy": "fma_fp32:12"}),
+        ("fma", {"lazy": "fma_fp32:5"}),
         ("copy", {"wrong": "copy:1:2"}),
         ("copy", {"lazy": "copy:2"}),
     ],
