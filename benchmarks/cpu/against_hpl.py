@@ -71,7 +71,7 @@ def handing_on(library: str, directory: Path) -> Path:
 def hpl(
     n: int, sizes: Sequence[int], shape: Shape, preload: Path | None = None
 ) -> dict[int, float]:
-    """Operations per second by block size. Raises SystemExit when HPL's residual check failed."""
+    """Operations per second by block size. Raise SystemExit when HPL's residual check failed."""
     ranks = shape.p * shape.q
     environment = {
         **os.environ,

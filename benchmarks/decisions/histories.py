@@ -165,7 +165,7 @@ def of_real(name: str, jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     part = 4 if "--short" in sys.argv else 1
     files = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
     rows = [functools.partial(of_simulated, part)]

@@ -56,7 +56,7 @@ Pairs = list[tuple[Figures, Figures]]
 def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, object]]:
     """The pairs of one case, the two commands that gave them, and what each had in huge pages.
 
-    Raises SystemExit where one tool has huge pages and the other has none: no equal comparison.
+    Raise SystemExit where one tool has huge pages and the other has none: no equal comparison.
     """
     command = f"{case} --duration-s {SECONDS}"
     # Fills the file, and tells on which CPUs it ran.

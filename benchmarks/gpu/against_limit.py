@@ -57,7 +57,7 @@ class Left(Exception):
 
 
 def compared(command: str, trials: int) -> Row:
-    """The row of a kernel. Raises Left."""
+    """The row of a kernel. Raise Left."""
     name = RATE
     ours, peaks = [], []
     limit = Limit(value=None, unit="")

@@ -78,7 +78,7 @@ def stream(program: Path, threads: int, elements: int) -> Rates:
 
 
 def elements_of(program: Path) -> int:
-    """The length of STREAM's arrays. Raises SystemExit when they are too small for this host."""
+    """The length of STREAM's arrays. Raise SystemExit when they are too small for this host."""
     found = re.search(r"^Array size = (\d+)", stream_output(program, THREADS[-1]), re.MULTILINE)
     if not found:
         raise SystemExit(f"{program} does not print the size of its arrays: is it STREAM 5.10?")

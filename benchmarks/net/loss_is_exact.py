@@ -65,7 +65,7 @@ def drops_every(k: int) -> bytes:
 
 
 def attach(connection: socket.socket, code: bytes) -> None:
-    """Puts the program before a socket."""
+    """Put the program before a socket."""
     buffer = ctypes.create_string_buffer(code, len(code))
     fprog = struct.pack("HL", len(code) // 8, ctypes.addressof(buffer))
     connection.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)

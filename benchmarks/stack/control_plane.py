@@ -44,7 +44,7 @@ def shares(parts: dict[str, int]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Prints the spread of each part and of their sum, and keeps the raw figures."""
+    """Print the spread of each part and of their sum, and keep the raw figures."""
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
     found: list[dict[str, float]] = []
     with contextlib.ExitStack() as stack:

@@ -30,7 +30,7 @@ def seconds(document: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    """Prints the spread and keeps the raw figures."""
+    """Print the spread and keep the raw figures."""
     jobs = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
     with client() as api:
         found = [seconds(result(api, SPEC)) for _ in range(jobs)]

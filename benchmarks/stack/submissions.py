@@ -91,14 +91,14 @@ def dispatches(api: httpx.Client, count: int) -> list[float]:
 
 
 def cancel_queued(api: httpx.Client) -> None:
-    """Leaves nothing in the queue."""
+    """Leave nothing in the queue."""
     while jobs := api.get("/jobs", params={"state": "queued", "limit": 200}).json()["jobs"]:
         for job in jobs:
             api.delete(f"/jobs/{job['id']}")
 
 
 def main() -> None:
-    """Prints the figures and keeps them."""
+    """Print the figures and keep them."""
     queued = int(sys.argv[1]) if len(sys.argv) > 1 else QUEUED
     with client() as api:
         holder = submit(api, HOLD)

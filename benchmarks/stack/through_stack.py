@@ -39,7 +39,7 @@ def alone() -> float:
 
 
 def main() -> None:
-    """Prints the ratios and keeps the raw figures."""
+    """Print the ratios and keep the raw figures."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
     stack: list[float] = []
     program: list[float] = []

@@ -154,7 +154,7 @@ def measured(checkout: Path, directory: Path) -> tuple[int, int, int]:
 
 
 def main() -> None:
-    """Prints the median of each walk."""
+    """Print the median of each walk."""
     checkout = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     found = []
     for _ in range(RUNS):

@@ -92,7 +92,7 @@ def run_setting_test(
     """Measure both settings in turn until it is decided whether they differ. Whatever happens, the
     restore command was run before this is left.
 
-    Raises HostbenchError, also where a trial has no figure at all: it failed, or cannot run here.
+    Raise HostbenchError, also where a trial has no figure at all: it failed, or cannot run here.
     """
     setup, programs = set_up(_suite(request))
     if (between := first_between_hosts(setup.plan.cases)) is not None:
