@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save, spread
 from benchmarks.pairs import print_header, print_row
 from benchmarks.quiet import quietly, quietly_with_a_disk
@@ -127,7 +128,7 @@ def sums_of(case: Case, ours: Build, theirs: Build) -> tuple[float, float]:
 def main() -> None:
     """Print a row for each case and keep the raw figures."""
     ours, theirs = map(build, sys.argv[1:3])
-    blocks = int(sys.argv[3]) if len(sys.argv) > 3 else BLOCKS
+    blocks = given_number(BLOCKS, place=3)
     stack = isinstance(ours, Stack)
     entries = []
     print_header(("case", "ratio: median", "its interval", "blocks", ""))

@@ -16,10 +16,10 @@ submission.
 """
 
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import fields
 
+from benchmarks.arguments import given_number
 from benchmarks.awake import cpus_awake
 from benchmarks.disk.trials import Figures, ScratchFile
 from benchmarks.figures import Entry, save, spread
@@ -124,7 +124,7 @@ def cell(row: Comparison | None) -> str:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    pairs = given_number(11)
     file = ScratchFile()
     name = "against_fio_on_loop_device" if file.on_loop_device else "against_fio"
     targets = ON_LOOP_DEVICE if file.on_loop_device else ON_DISK

@@ -5,6 +5,7 @@ usage: python -m benchmarks.gpu.against_limit [TRIALS] (default: 7)
 
 import sys
 
+from benchmarks.arguments import given_number
 from benchmarks.gpu.trials import (
     BYTES,
     RATE,
@@ -83,7 +84,7 @@ def compared(command: str, trials: int) -> Row:
 
 
 def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    trials = given_number(7)
     device()
     table = Table("against_limit", ("kernel", "unit (byte/s: 10⁹)", "ours"))
     for command in (*TARGETS, *OTHERS):

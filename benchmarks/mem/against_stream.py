@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save
 from benchmarks.mem.trials import (
     ARRAYS,
@@ -112,7 +113,7 @@ def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit((__doc__ or "").split("\n\n")[1])
     program = existing(sys.argv[1], "McCalpin's stream.c 5.10")
-    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+    pairs = given_number(7, place=2)
     elements = elements_of(program)
     columns = ["kernel", "threads", "ours, GB/s", "STREAM", *RATIO_COLUMNS, "over its best pass"]
     print_header(columns)

@@ -12,13 +12,13 @@ import json
 import math
 import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save, spread
 from benchmarks.stack.jobs import URL, client, ended, submit
 
@@ -99,7 +99,7 @@ def cancel_queued(api: httpx.Client) -> None:
 
 def main() -> None:
     """Print the figures and keep them."""
-    queued = int(sys.argv[1]) if len(sys.argv) > 1 else QUEUED
+    queued = given_number(QUEUED)
     with client() as api:
         holder = submit(api, HOLD)
         latencies = asyncio.run(submissions(api.headers, queued))
