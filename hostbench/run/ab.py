@@ -128,7 +128,7 @@ def run_setting_test(
             test.run()
         except HostbenchError as error:
             count = plural(test.judge.count, "block")
-            error.add(f"{count} measured until then, of which nothing is kept")
+            error.add(f"{count} measured until then; nothing of that is kept")
             _restored(commands, error)
             raise
         return test.result(gate.idle, _not_restored(commands))
