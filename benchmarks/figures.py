@@ -132,7 +132,7 @@ def _commit() -> str:
 
 
 def save(name: str, entries: Sequence[Entry], *, of: str = "", **facts: object) -> None:
-    """Keeps the raw figures of `cpu/NAME`, `mem/NAME` or `stack/NAME` as a CSV file beside their
+    """Keep the raw figures of `cpu/NAME`, `mem/NAME` or `stack/NAME` as a CSV file beside their
     script, in the folder of the maker: `of`, else the CPU's. Its head, lines with a #, has the
     host, the facts of all entries, and those of each by its number; below, the column `entry` has
     that number."""

@@ -24,7 +24,7 @@ Figure = TypeVar("Figure")
 
 
 def wait_until_idle() -> None:
-    """Comes back when the host has been idle for half a second. Gives up after half an hour."""
+    """Wait until the host has been idle for half a second. Give up after half an hour."""
     deadline_s = time.monotonic() + IDLE_WAIT_S
     while True:
         before = read_counters(Path("/proc"))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save, spread
 from benchmarks.pairs import print_header, print_row
 from benchmarks.quiet import quietly, quietly_with_a_disk
@@ -59,7 +60,7 @@ class Programs:
     directory: Path
 
     def figure(self, case: Case) -> float:
-        """Raises CalledProcessError when the program fails."""
+        """Raise CalledProcessError when the program fails."""
         options = [f"--{key.replace('_', '-')}={value}" for key, value in case.params.items()]
         command = [f"{self.directory}/{case.subsystem}-bench", case.workload, *options]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -73,7 +74,7 @@ class Stack:
     url: str
 
     def figure(self, case: Case) -> float:
-        """Exits when the job fails."""
+        """Exit when the job fails."""
         spec = {
             "workload": f"{case.subsystem}.{case.workload}",
             "params": dict(case.params),
@@ -125,9 +126,9 @@ def sums_of(case: Case, ours: Build, theirs: Build) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Prints a row for each case and keeps the raw figures."""
+    """Print a row for each case and keep the raw figures."""
     ours, theirs = map(build, sys.argv[1:3])
-    blocks = int(sys.argv[3]) if len(sys.argv) > 3 else BLOCKS
+    blocks = given_number(BLOCKS, place=3)
     stack = isinstance(ours, Stack)
     entries = []
     print_header(("case", "ratio: median", "its interval", "blocks", ""))

@@ -35,7 +35,7 @@ def generated() -> dict[str, str]:
 
 
 def main() -> None:
-    """Writes all of them."""
+    """Write all of them."""
     for name, text in generated().items():
         (DIRECTORY / name).write_text(text)
 

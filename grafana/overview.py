@@ -54,11 +54,12 @@ from hostbench.model.registry import built_in_names, find_subsystem
 from hostbench.model.result import Verdict
 from orchestrator.influx.points import SAMPLES
 
-# The workload whose figure says most of a host, of each subsystem that is built in.
+# The workload whose figure says most of a host, of each built-in subsystem that names one.
 FOREMOST = PRIMARY + " AND ({})".format(
     " OR ".join(
-        equals("workload", f"{name}.{find_subsystem(name).headlines[0]}")
+        equals("workload", f"{name}.{foremost}")
         for name in built_in_names()
+        for foremost in find_subsystem(name).headlines[:1]
     )
 )
 # As InfluxDB answers, and what people read.

@@ -43,7 +43,7 @@ const char *sentinel_unsuited(const struct run *run)
 {
     const struct workload *workload = run->workload;
     if (run->threads < 2)
-        return "one thread has nobody to share its core with";
+        return "one thread shares its core with no other of the trial";
     if (workload->loop || workload->background)
         return "not all threads of this workload work all the time";
     if (run->placement.oversubscribed || run->placement.smt_shared)

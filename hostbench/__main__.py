@@ -8,7 +8,7 @@ LAST_STANDARD_STREAM = 2
 
 
 def main() -> int:
-    """Runs the command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     _open_closed_streams()
     try:
         # Imported here, so that a Ctrl-C while modules load ends as quietly as a later one.

@@ -155,7 +155,7 @@ def _metric_rows(metrics: Iterable[Metric]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the pages, or with --check compares them; returns the exit code."""
+    """Write the pages, or with --check compare them; return the exit code."""
     if arguments not in ([], ["--check"]):
         sys.stderr.write("usage: python -m hostbench.docs [--check]\n")
         return ExitCode.USAGE

@@ -10,7 +10,7 @@ GRACE_S = 2
 
 
 def main() -> int:
-    """Serves until SIGTERM; the exit code."""
+    """Serve until SIGTERM; the exit code."""
     try:
         # Imported here, so that a wrong setting is reported before the slow imports.
         with needs_packages("orchestrator"):

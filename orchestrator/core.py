@@ -106,7 +106,7 @@ class Orchestrator:
         )
 
     def start(self) -> None:
-        """Begins to run jobs."""
+        """Begin to run jobs."""
         load_subsystems()
         self._keeper.start()
         self._live.start()
@@ -122,7 +122,7 @@ class Orchestrator:
         self._keeper.stop_all(Stop.SHUTDOWN)
 
     def close(self) -> None:
-        """Ends the jobs that run here, gives their hosts back, and ends all threads."""
+        """End the jobs that run here, give their hosts back, and end all threads."""
         self._scheduler.close()
         self._keeper.stop_all(Stop.SHUTDOWN)
         self._runner.join(STOP_S)
@@ -138,7 +138,7 @@ class Orchestrator:
         return self._runner.start(job, requested_s)
 
     def _keep_reaped(self, job_id: str, state: StackState) -> None:
-        """Records what the dead orchestrator of the job no longer can."""
+        """Record what the dead orchestrator of the job no longer can."""
         if state in TERMINAL and (view := self.jobs.view(job_id)) is not None:
             self.archive.keep(view)
 
@@ -173,7 +173,7 @@ class Points:
         self.writer = OutboxWriter(patient, settings.influx_client(settings.ca_file))
 
     async def check(self) -> PartHealth:
-        """Whether the points arrive. Raises nothing: without Redis that is unknown."""
+        """Whether the points arrive. Raise nothing: without Redis that is unknown."""
         from redis.exceptions import RedisError
 
         try:
@@ -185,7 +185,7 @@ class Points:
         )
 
     def figures(self) -> dict[str, float]:
-        """For /metrics. Raises RedisError."""
+        """For /metrics. Raise RedisError."""
         status = self.outbox.status()
         return {
             "entries": status.entries,

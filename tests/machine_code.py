@@ -66,7 +66,7 @@ def loop(body: list[Instruction]) -> list[Instruction]:
 
 
 def without(victims: Iterable[Instruction], program: Path, copy: Path) -> None:
-    """Copies an x86-64 program with some instructions overwritten by no-operations: what a broken
+    """Copy an x86-64 program with some instructions overwritten by no-operations: what a broken
     CPU, build or kernel would look like."""
     code = bytearray(program.read_bytes())
     for victim in victims:

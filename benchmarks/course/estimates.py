@@ -27,7 +27,7 @@ def block(suite: str, scale: str, position: int) -> dict[str, Any]:
     return {**tree, "idle": {"policy": "force"}}
 
 
-def said(*arguments: str | Path) -> dict[str, Any]:
+def output_of(*arguments: str | Path) -> dict[str, Any]:
     """The JSON document of a command."""
     command = [sys.executable, "-m", "hostbench", *map(str, arguments), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
@@ -55,8 +55,8 @@ def main() -> None:
         for position in map(int, positions):
             tree = block(suite, scale, position)
             path.write_text(yaml.safe_dump(tree))
-            estimate = said("plan", path)["estimate"]
-            document = said("run", path, "--results", Path(directory) / "results")
+            estimate = output_of("plan", path)["estimate"]
+            document = output_of("run", path, "--results", Path(directory) / "results")
             low_s, taken = estimate["low_s"], taken_s(document)
             entry = tree["cases"][0]["workload"]
             print(

@@ -9,12 +9,12 @@ have huge pages and the same CPUs.
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import given_number
 from benchmarks.cpu.trials import Unsupported, cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.pages import GLIBC_HUGE_PAGES
@@ -74,8 +74,8 @@ def best_loop(
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    n = int(sys.argv[2]) if len(sys.argv) > 2 else 2048
+    pairs = given_number(7)
+    n = given_number(2048, place=2)
     arguments = ["d", str(n), str(SECONDS)]
     libraries = found_libraries()
     figures = []

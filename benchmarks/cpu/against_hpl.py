@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.arguments import given_number
 from benchmarks.cpu.trials import Unsupported, cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.pages import GLIBC_HUGE_PAGES
@@ -71,7 +72,7 @@ def handing_on(library: str, directory: Path) -> Path:
 def hpl(
     n: int, sizes: Sequence[int], shape: Shape, preload: Path | None = None
 ) -> dict[int, float]:
-    """Operations per second by block size. Raises SystemExit when HPL's residual check failed."""
+    """Operations per second by block size. Raise SystemExit when HPL's residual check failed."""
     ranks = shape.p * shape.q
     environment = {
         **os.environ,
@@ -144,8 +145,8 @@ def choose_library(name: str | None) -> tuple[str, dict[str, str]]:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    n = int(sys.argv[2]) if len(sys.argv) > 2 else 8000
+    pairs = given_number(7)
+    n = given_number(8000, place=2)
     word, library = choose_library(sys.argv[3] if len(sys.argv) > 3 else None)
     figures = []
     print("| n | threads | linpack Gop/s | HPL | its best | ratio: median | min – max | pairs |")

@@ -7,6 +7,7 @@ Needs the Debian package likwid.
 
 import sys
 
+from benchmarks.arguments import given_number
 from benchmarks.cpu.trials import cpu_bench, likwid_bench
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
@@ -25,7 +26,7 @@ KERNELS = {
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+    pairs = given_number(9)
     isas = sys.argv[2:] or sorted({isa for _, isa in KERNELS})
     figures = []
     print("| kernel | threads | ours Gop/s | likwid-bench | ratio: median | min – max | pairs |")

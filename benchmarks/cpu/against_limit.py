@@ -11,6 +11,7 @@ import itertools
 import sys
 from collections.abc import Iterator
 
+from benchmarks.arguments import given_number
 from benchmarks.cpu.trials import Unsupported, cpu_bench
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import wait_until_idle
@@ -48,7 +49,7 @@ def measured(command: str, identity: CpuIdentity) -> tuple[float, float | None]:
 
 
 def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    trials = given_number(7)
     identity = CpuIdentity.from_inventory(inventory().cpu)
     figures: dict[str, list[tuple[float, float | None]]] = {}
     left = list(commands(sys.argv[2:]))

@@ -3,15 +3,15 @@
 usage: python -m benchmarks.cpu.clock_spread [TRIALS] (default 20)
 """
 
-import sys
 import time
 
+from benchmarks.arguments import given_number
 from benchmarks.cpu.trials import cpu_bench
 from benchmarks.figures import Entry, save, spread
 
 
 def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    trials = given_number(20)
     clocks, walls, harness = [], [], []
     for _ in range(trials):
         clocks.append(cpu_bench("clock --threads 1")["end"]["metrics"]["clock_hertz"])

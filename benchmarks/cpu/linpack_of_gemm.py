@@ -5,8 +5,7 @@ usage: python -m benchmarks.cpu.linpack_of_gemm [PAIRS [PAIRS_OF_20_S]] (default
 In pairs: gemm of n = 3072 for a second, then linpack. gemm's share of its limit stands beside it.
 """
 
-import sys
-
+from benchmarks.arguments import given_number
 from benchmarks.cpu.trials import cpu_bench, named
 from benchmarks.figures import ALL_THREADS, Entry, save, spread
 from benchmarks.quiet import quietly
@@ -16,10 +15,7 @@ ORDERS = {"4000": 0.5, "auto": 20}
 
 
 def main() -> None:
-    pairs = {
-        "4000": int(sys.argv[1]) if len(sys.argv) > 1 else 7,
-        "auto": int(sys.argv[2]) if len(sys.argv) > 2 else 3,
-    }
+    pairs = {"4000": given_number(7), "auto": given_number(3, place=2)}
     start = cpu_bench("gemm --n 64 --duration-s 0.05")["start"]
     word, (library,) = start["params"]["library"], start["libraries"]
     figures = []

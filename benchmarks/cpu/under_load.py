@@ -7,9 +7,9 @@ usage: python -m benchmarks.cpu.under_load [TRIALS]
 import json
 import statistics
 import subprocess
-import sys
 import time
 
+from benchmarks.arguments import given_number
 from benchmarks.cpu.trials import Events, cpu_bench
 from benchmarks.figures import ALL_THREADS, Entry, save
 from hostbench.judge.trial import trial_disturbances
@@ -57,7 +57,7 @@ def entry(load: str, trials: list[Events]) -> Entry:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    count = given_number(10)
     quiet = [trial() for _ in range(2 * count)]
     load = subprocess.Popen(
         ["stress-ng", "--cpu", str(ALL_THREADS), "--timeout", f"{2 * count + 5}s", "--quiet"]

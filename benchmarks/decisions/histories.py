@@ -92,7 +92,9 @@ def _job(number: int, value: float) -> Job:
     )
 
 
-def said(jobs: Sequence[Job], case: str = CASE, kind: FigureKind = FigureKind.DELIVERED) -> History:
+def history_of(
+    jobs: Sequence[Job], case: str = CASE, kind: FigureKind = FigureKind.DELIVERED
+) -> History:
     """The history of a case."""
     newest = next(job.cases[case] for job in reversed(jobs) if case in job.cases)
     return history(jobs, newest, kind)
@@ -103,7 +105,7 @@ def is_found(jobs: Sequence[Job], least: float, before: int, case: str, kind: Fi
     a job."""
     factor = {case: 1 / (1 + 2 * least)}
     shifted = [*jobs[:before], *(changed(job, factor) for job in jobs[before:])]
-    found = said(shifted, case, kind)
+    found = history_of(shifted, case, kind)
     place = [job.job for job in jobs].index
     return len(found.changes) == 1 and abs(place(found.changes[0].job) - before) <= 1
 
@@ -115,14 +117,14 @@ def of_simulated(part: int) -> Iterator[tuple[str, Tally]]:
         for length in LENGTHS:
             tally = Tally()
             for _ in range(SERIES // part):
-                tally.count(bool(said(simulated(rng, drift, length)).changes))
+                tally.count(bool(history_of(simulated(rng, drift, length)).changes))
             yield f"nothing changed, {drift}, {length} jobs", tally
     for drift in DRIFTS:
         rng = random.Random(f"shift {drift}")  # noqa: S311 - the same each time
         tally, sizes = Tally(), []
         for _ in range(SHIFTS // part):
             before, after = rng.randrange(SIDE_LEAST, 26), rng.randrange(SIDE_LEAST, 26)
-            least = said(simulated(rng, drift, before + after)).least_effect_ratio
+            least = history_of(simulated(rng, drift, before + after)).least_effect_ratio
             assert least is not None
             sizes.append(least)
             fresh = simulated(rng, drift, before + after)
@@ -147,16 +149,16 @@ def of_real(name: str, jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
     shifts = Tally()
     most = 0.0
     for case, kind, own in figures_of(jobs):
-        whole = said(own, case, kind)
+        whole = history_of(own, case, kind)
         most = max(most, whole.autocorrelation or 0.0)
         for length in (*(one for one in LENGTHS if one < len(own)), len(own)):
             size = length if length < len(own) else len(jobs)
             for start in range(0, len(own) - length + 1, max(1, length // STRIDE)):
-                found = said(own[start : start + length], case, kind)
+                found = history_of(own[start : start + length], case, kind)
                 windows.setdefault(size, Tally()).count(bool(found.changes))
         for start in range(0, len(own) - 2 * SIDE_LEAST + 1, SIDE_LEAST // 2):
             window = own[start : start + 2 * SIDE_LEAST]
-            least = said(window, case, kind).least_effect_ratio
+            least = history_of(window, case, kind).least_effect_ratio
             assert least is not None
             shifts.count(is_found(window, least, SIDE_LEAST, case, kind))
     for length, tally in sorted(windows.items()):
@@ -165,7 +167,7 @@ def of_real(name: str, jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     part = 4 if "--short" in sys.argv else 1
     files = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
     rows = [functools.partial(of_simulated, part)]

@@ -36,7 +36,7 @@ def found_at_most(spread: float) -> float:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     part = 5 if "--short" in sys.argv else 1
     print(
         "| deviation between hosts | hosts known | jobs a host | sound hosts called low "

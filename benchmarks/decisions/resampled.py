@@ -318,7 +318,7 @@ def _word(found: Comparison, case: str) -> Word:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     for title, by_plant in recorded([Path(word) for word in sys.argv[1:]]):
         quiet = by_plant.get(QUIET, [])
         rows = (unchanged(quiet), planted(quiet), slower(by_plant), quotas(by_plant))

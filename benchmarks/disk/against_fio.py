@@ -16,10 +16,10 @@ submission.
 """
 
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import fields
 
+from benchmarks.arguments import given_number
 from benchmarks.awake import cpus_awake
 from benchmarks.disk.trials import Figures, ScratchFile
 from benchmarks.figures import Entry, save, spread
@@ -56,7 +56,7 @@ Pairs = list[tuple[Figures, Figures]]
 def compare(file: ScratchFile, case: str, pairs: int) -> tuple[Pairs, dict[str, object]]:
     """The pairs of one case, the two commands that gave them, and what each had in huge pages.
 
-    Raises SystemExit where one tool has huge pages and the other has none: no equal comparison.
+    Raise SystemExit where one tool has huge pages and the other has none: no equal comparison.
     """
     command = f"{case} --duration-s {SECONDS}"
     # Fills the file, and tells on which CPUs it ran.
@@ -124,7 +124,7 @@ def cell(row: Comparison | None) -> str:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    pairs = given_number(11)
     file = ScratchFile()
     name = "against_fio_on_loop_device" if file.on_loop_device else "against_fio"
     targets = ON_LOOP_DEVICE if file.on_loop_device else ON_DISK

@@ -8,10 +8,10 @@ others are the same reads without that, and reads past the page cache.
 """
 
 import mmap
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from benchmarks.arguments import given_number
 from benchmarks.disk.trials import ScratchFile
 from benchmarks.figures import Entry, Value, save
 from benchmarks.pairs import print_header, print_row
@@ -50,7 +50,7 @@ def measured(file: ScratchFile, command: str, runs: int, *, planted: bool) -> En
 
 
 def main() -> None:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    runs = given_number(50)
     file = ScratchFile()
     file.disk_bench(DIRECT)  # fills the file
     print_header(["read", "runs", "flagged", "wanted", ""])

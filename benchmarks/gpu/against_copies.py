@@ -6,11 +6,11 @@ usage: python -m benchmarks.gpu.against_copies [PAIRS] (default: 11)
 
 import os
 import subprocess
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
 
+from benchmarks.arguments import given_number
 from benchmarks.gpu.trials import BYTES, SECONDS, Row, Table, at_least, device, giga, gpu_bench
 from benchmarks.pairs import Comparison, interleaved
 from benchmarks.programs import Events
@@ -46,7 +46,7 @@ def ours(command: str) -> float:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    pairs = given_number(11)
     if device().backend != "cuda" or not device().uuid:
         raise SystemExit(f"{device().name} is no card of CUDA's: nothing is measured")
     table = Table("against_copies", ("case", "ours, GB/s", "bare loop"))

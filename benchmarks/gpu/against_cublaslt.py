@@ -7,6 +7,7 @@ usage: python -m benchmarks.gpu.against_cublaslt [PAIRS] (default: 7)
 import sys
 from functools import partial
 
+from benchmarks.arguments import given_number
 from benchmarks.gpu.trials import RATE, Row, Table, at_least, device, giga, metric
 from benchmarks.pairs import Comparison, interleaved
 from benchmarks.programs import Unsupported
@@ -17,7 +18,7 @@ TARGET = at_least(1.0)
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    pairs = given_number(7)
     device()
     table = Table("against_cublaslt", ("dtype", "tensor, Gop/s", "cuBLASLt"))
     for dtype in DTYPES:

@@ -5,6 +5,7 @@ usage: python -m benchmarks.gpu.against_limit [TRIALS] (default: 7)
 
 import sys
 
+from benchmarks.arguments import given_number
 from benchmarks.gpu.trials import (
     BYTES,
     RATE,
@@ -57,7 +58,7 @@ class Left(Exception):
 
 
 def compared(command: str, trials: int) -> Row:
-    """The row of a kernel. Raises Left."""
+    """The row of a kernel. Raise Left."""
     name = RATE
     ours, peaks = [], []
     limit = Limit(value=None, unit="")
@@ -83,7 +84,7 @@ def compared(command: str, trials: int) -> Row:
 
 
 def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    trials = given_number(7)
     device()
     table = Table("against_limit", ("kernel", "unit (byte/s: 10⁹)", "ours"))
     for command in (*TARGETS, *OTHERS):

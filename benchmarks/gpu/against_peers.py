@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import partial
 
+from benchmarks.arguments import given_number
 from benchmarks.gpu.trials import Row, Table, at_least, device, giga, gpu_bench
 from benchmarks.pairs import Comparison, Target, interleaved
 from benchmarks.programs import Unsupported
@@ -78,7 +79,7 @@ def compare(table: Table, command: str, pairs: int, tools: list[str]) -> None:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    pairs = given_number(7)
     device()
     table = Table("against_peers", ("case", "ours, 10⁹/s", "peer", "its, 10⁹/s"))
     for command in CASES:

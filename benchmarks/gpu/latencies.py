@@ -8,6 +8,7 @@ alone.
 
 import sys
 
+from benchmarks.arguments import given_number
 from benchmarks.gpu.trials import Row, Table, device, gpu_bench, nothing_compared
 from benchmarks.pairs import Comparison, Target
 from benchmarks.quiet import quietly
@@ -17,7 +18,7 @@ NEAR = 0.05
 
 
 def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    trials = given_number(7)
     levels = LEVELS.get(device().compute_capability or "")
     if levels is None:
         print(f"of {device().name} no published cycles are known here", file=sys.stderr)

@@ -28,7 +28,7 @@ RATE, BYTES = "operations_per_second", "bytes_per_second"
 
 @cache
 def device() -> ListedDevice:
-    """The card. Raises SystemExit, with what was looked for, where there is none."""
+    """The card. Raise SystemExit, with what was looked for, where there is none."""
     found = list_devices(program("gpu"))
     gpus = [one for one in found.devices if one.type == "gpu"]
     named = [one for one in found.devices if is_named(one, DEVICE)]
@@ -81,21 +81,21 @@ class Table:
         print_header([*columns, *RATIO_COLUMNS])
 
     def add(self, row: Row) -> None:
-        """Prints it and keeps everything that was measured so far."""
+        """Print it and keep everything that was measured so far."""
         print_row([*row.cells, *row.compared.cells()])
         self.met = self.met and row.compared.met
         self._entries.append(row.compared.entry(commands="; ".join(row.commands)))
         save(f"gpu/{self._name}", self._entries, device=device().model_dump())
 
     def end(self) -> None:
-        """Ends the script: exit code 1 where a target was missed, 2 where nothing was compared."""
+        """End the script: exit code 1 where a target was missed, 2 where nothing was compared."""
         if not self._entries:
             nothing_compared()
         raise SystemExit(0 if self.met else 1)
 
 
 def nothing_compared() -> NoReturn:
-    """Ends the script: a target that was not looked at is not met."""
+    """End the script: a target that was not looked at is not met."""
     print("nothing was compared, so no target is met", file=sys.stderr)
     raise SystemExit(2)
 

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import save, spread
 from benchmarks.mem.trials import mem_bench, require_pages
 from benchmarks.pairs import (
@@ -72,7 +73,7 @@ def empty_loop(ends: list[Events]) -> str:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    pairs = given_number(7)
     figures = []
     print_header(["operation", "index", "ours, ns", "assembly", *RATIO_COLUMNS, "empty loop"])
     with tempfile.TemporaryDirectory() as scratch:

@@ -26,6 +26,7 @@ from functools import partial
 from statistics import median
 from typing import Self
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, begun, save
 from benchmarks.mem.trials import (
     BANDWIDTH_KERNELS,
@@ -145,7 +146,7 @@ def begin(kernel: str, command: str, threads: int, rates: dict[str, float], size
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    pairs = given_number(7)
     pages = sys.argv[2] if len(sys.argv) > 2 else "4k"
     kernels = sys.argv[3:] or BANDWIDTH_KERNELS
     environment = GLIBC_HUGE_PAGES if pages == "huge" else {}

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import save
 from benchmarks.mem.trials import existing, metric, require_pages
 from benchmarks.pairs import (
@@ -50,7 +51,7 @@ def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit((__doc__ or "").split("\n\n")[1])
     program = existing(sys.argv[1], "google/multichase")
-    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+    pairs = given_number(7, place=2)
     print_header(["pages", "ours, ns", "multichase", *RATIO_COLUMNS])
     figures = []
     for pages in ("huge", "4k"):

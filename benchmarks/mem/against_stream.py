@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save
 from benchmarks.mem.trials import (
     ARRAYS,
@@ -78,7 +79,7 @@ def stream(program: Path, threads: int, elements: int) -> Rates:
 
 
 def elements_of(program: Path) -> int:
-    """The length of STREAM's arrays. Raises SystemExit when they are too small for this host."""
+    """The length of STREAM's arrays. Raise SystemExit when they are too small for this host."""
     found = re.search(r"^Array size = (\d+)", stream_output(program, THREADS[-1]), re.MULTILINE)
     if not found:
         raise SystemExit(f"{program} does not print the size of its arrays: is it STREAM 5.10?")
@@ -112,7 +113,7 @@ def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit((__doc__ or "").split("\n\n")[1])
     program = existing(sys.argv[1], "McCalpin's stream.c 5.10")
-    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+    pairs = given_number(7, place=2)
     elements = elements_of(program)
     columns = ["kernel", "threads", "ours, GB/s", "STREAM", *RATIO_COLUMNS, "over its best pass"]
     print_header(columns)

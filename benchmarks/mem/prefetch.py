@@ -11,6 +11,7 @@ import sys
 from functools import partial
 from statistics import median
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import save
 from benchmarks.mem.trials import metric
 from benchmarks.pairs import (
@@ -28,7 +29,7 @@ TARGET = Target("interval to 1.0", reach=1.0)
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    pairs = given_number(7)
     figures = []
     print_header(["kernel", "pages", "with it, GB/s", "without", *RATIO_COLUMNS])
     for pages in sys.argv[2:] or ["4k", "huge"]:

@@ -54,7 +54,7 @@ def existing(path: str, source: str) -> Path:
 def require_pages(pages: str, command: Sequence[str], environment: Mapping[str, str]) -> float:
     """The share of its largest mapping that a command has in huge pages, while it runs once.
 
-    Raises SystemExit when that is not what `pages`, 4k or huge, says: no equal comparison.
+    Raise SystemExit when that is not what `pages`, 4k or huge, says: no equal comparison.
     """
     share = _huge_share(command, environment)
     if share < HUGE_SHARE_LEAST if pages == "huge" else share > SMALL_SHARE_MOST:

@@ -10,11 +10,11 @@ in turn, and one second of each run of either is left out. What is sent over UDP
 throughput.
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.arguments import given_number
 from benchmarks.awake import cpus_awake
 from benchmarks.figures import Entry, save
 from benchmarks.net.trials import Placement, Way, apart, iperf3, iperf3_version, ways
@@ -117,7 +117,7 @@ def compare(way: Way, case: Case, pairs: int) -> tuple[Comparison, Entry]:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    pairs = given_number(7)
     version = iperf3_version()
     print(f"{version}\n")
     lost = ("ours lost", "iperf3 lost")

@@ -9,10 +9,10 @@ tells half of one. CPUs are kept awake for both (as root): in a virtual machine,
 to sleep takes several times a round trip to wake up, and who meets one is a matter of microseconds.
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from benchmarks.arguments import given_number
 from benchmarks.awake import cpus_awake
 from benchmarks.figures import Entry, save, spread
 from benchmarks.net.trials import (
@@ -127,7 +127,7 @@ def spinning(way: Way, case: Case, runs: int) -> Entry:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    pairs = given_number(11)
     version = sockperf_version()
     print(f"{version}\n")
     print_header(("way", "case", "ours, µs", "sockperf", *RATIO_COLUMNS))

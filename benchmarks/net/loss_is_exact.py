@@ -17,13 +17,13 @@ import shlex
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save
 from benchmarks.net.trials import Way
 from benchmarks.pairs import print_header, print_row
@@ -65,7 +65,7 @@ def drops_every(k: int) -> bytes:
 
 
 def attach(connection: socket.socket, code: bytes) -> None:
-    """Puts the program before a socket."""
+    """Put the program before a socket."""
     buffer = ctypes.create_string_buffer(code, len(code))
     fprog = struct.pack("HL", len(code) // 8, ctypes.addressof(buffer))
     connection.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)
@@ -197,7 +197,7 @@ def rows(runs: int) -> Iterator[tuple[str, str, list[dict[str, int]]]]:
 
 
 def main() -> None:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    runs = given_number(5)
     missing = namespaces.why_not()
     if missing:
         raise SystemExit(missing)

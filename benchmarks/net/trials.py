@@ -153,7 +153,7 @@ def server(
 
 
 def _wait_for(way: Way, port: int, process: "subprocess.Popen[bytes]", *, udp: bool) -> None:
-    """Looks at the kernel's list: a connection would be taken for the client's."""
+    """Look at the kernel's list: a connection would be taken for the client's."""
     sockets = way.at_far("ss", "--no-header", "-uan" if udp else "-ltn", f"sport = :{port}")
     end_s = time.monotonic() + READY_S
     while not subprocess.check_output(sockets):

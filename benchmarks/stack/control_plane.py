@@ -7,12 +7,12 @@ Starts all of it by itself; InfluxDB is the one that scripts/influxdb.sh builds,
 """
 
 import contextlib
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save, spread
 from tests.faults.stack import StackParts
 from tests.stack.influx_server import SHIPPED_PROGRAM, WRITER, WRITER_PASSWORD, ShippedInflux
@@ -44,8 +44,8 @@ def shares(parts: dict[str, int]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Prints the spread of each part and of their sum, and keeps the raw figures."""
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
+    """Print the spread of each part and of their sum, and keep the raw figures."""
+    trials = given_number(TRIALS)
     found: list[dict[str, float]] = []
     with contextlib.ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -6,9 +6,9 @@ one's start.
 Needs a running stack with nothing else to do.
 """
 
-import sys
 from typing import Any
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save, spread
 from benchmarks.stack.jobs import client, result
 
@@ -30,8 +30,8 @@ def seconds(document: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    """Prints the spread and keeps the raw figures."""
-    jobs = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
+    """Print the spread and keep the raw figures."""
+    jobs = given_number(JOBS)
     with client() as api:
         found = [seconds(result(api, SPEC)) for _ in range(jobs)]
     figures = spread(found)

@@ -21,7 +21,7 @@ Job = dict[str, Any]
 
 
 def client(url: str = URL) -> httpx.Client:
-    """Speaks to the orchestrator."""
+    """Speak to the orchestrator."""
     headers = {"Authorization": f"Bearer {KEY_FILE.read_text().strip()}"}
     return httpx.Client(base_url=url, headers=headers, timeout=30.0)
 

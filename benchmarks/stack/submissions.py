@@ -12,13 +12,13 @@ import json
 import math
 import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save, spread
 from benchmarks.stack.jobs import URL, client, ended, submit
 
@@ -91,15 +91,15 @@ def dispatches(api: httpx.Client, count: int) -> list[float]:
 
 
 def cancel_queued(api: httpx.Client) -> None:
-    """Leaves nothing in the queue."""
+    """Leave nothing in the queue."""
     while jobs := api.get("/jobs", params={"state": "queued", "limit": 200}).json()["jobs"]:
         for job in jobs:
             api.delete(f"/jobs/{job['id']}")
 
 
 def main() -> None:
-    """Prints the figures and keeps them."""
-    queued = int(sys.argv[1]) if len(sys.argv) > 1 else QUEUED
+    """Print the figures and keep them."""
+    queued = given_number(QUEUED)
     with client() as api:
         holder = submit(api, HOLD)
         latencies = asyncio.run(submissions(api.headers, queued))

@@ -7,11 +7,11 @@ Needs a running stack (make up) and `docker compose` for it.
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 import httpx
 
+from benchmarks.arguments import given_number
 from benchmarks.figures import Entry, save, spread
 from benchmarks.quiet import wait_until_idle
 from benchmarks.stack.jobs import client, result
@@ -39,8 +39,8 @@ def alone() -> float:
 
 
 def main() -> None:
-    """Prints the ratios and keeps the raw figures."""
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
+    """Print the ratios and keep the raw figures."""
+    pairs = given_number(PAIRS)
     stack: list[float] = []
     program: list[float] = []
     with client() as api:

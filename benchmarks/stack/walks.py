@@ -31,6 +31,13 @@ KEY, SERVICE_KEY = "the key of users, of a benchmark", "the key of services, of 
 PARAMS = {"threads": 1, "duration_s": 1}
 SPEC = {"workload": "cpu.clock", "params": PARAMS, "trials": 1, "idle_policy": "force"}
 WAIT_S, POINTS_S = 60.0, 3.0
+SERVERS = {"orchestrator", "hostbench.service"}
+# The process that makes a page, of this and of earlier checkouts.
+REPORTING = {
+    "orchestrator.results.page",
+    "orchestrator.results.reporting",
+    "orchestrator.reporting",
+}
 WALKS = ("POST /jobs to the start", "end event to a point", "end event to a row of the report")
 
 
@@ -139,8 +146,8 @@ def measured(checkout: Path, directory: Path) -> tuple[int, int, int]:
             server.terminate()
             server.wait(WAIT_S)
     noted = [Noted(**json.loads(path.read_text())) for path in directory.glob("*.json")]
-    (report,) = (one for one in noted if any(w.endswith(".reporting") for w in one.command))
-    stack = [one for one in noted if one is not report]
+    report = next(one for one in noted if REPORTING.intersection(one.command))
+    stack = [one for one in noted if SERVERS.intersection(one.command)]
     marks = [mark for one in stack for mark in one.marks]
     both = Noted([], [call for one in stack for call in one.calls], marks)
     started, end = both.first("start ", posted), both.first("end", posted)
@@ -154,7 +161,7 @@ def measured(checkout: Path, directory: Path) -> tuple[int, int, int]:
 
 
 def main() -> None:
-    """Prints the median of each walk."""
+    """Print the median of each walk."""
     checkout = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     found = []
     for _ in range(RUNS):

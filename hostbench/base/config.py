@@ -50,7 +50,7 @@ class EnvironmentSettings(BaseSettings):
     def from_environment(cls, **options: Option) -> Self:
         """The settings of this process.
 
-        Raises UsageError: one line about the first variable that is missing or wrong. A validator
+        Raise UsageError: one line about the first variable that is missing or wrong. A validator
         may raise any HostbenchError itself.
         """
         given = {name: o.value for name, o in options.items() if o.value not in (None, "")}

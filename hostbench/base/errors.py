@@ -21,7 +21,7 @@ class HostbenchError(Exception):
         super().__init__(self.message)
 
     def add(self, text: str) -> None:
-        """Adds what only a caller further up knows."""
+        """Add what only a caller further up knows."""
         self.message = f"{self.message}; {text}"
 
 

@@ -43,7 +43,7 @@ _MEANINGS = {
     ExitCode.UNREACHABLE: "the orchestrator cannot be reached, refuses the key, or cannot work now",
     ExitCode.ENDED_EARLY: "the job was cancelled or lost; what was measured is kept",
     ExitCode.WORSE: "compared: a figure is worse",
-    ExitCode.UNDECIDED: "compared: of a figure nothing can be told yet",
+    ExitCode.UNDECIDED: "compared: a figure is undecided; more jobs would decide it",
     ExitCode.NOT_COMPARABLE: "compared: there is nothing on both sides that may be compared",
     ExitCode.NOT_RESTORED: "the setting that was tested is still in force: its restore failed",
     ExitCode.HANGUP: "ended by SIGHUP; what was measured is kept",

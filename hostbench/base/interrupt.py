@@ -44,7 +44,7 @@ class Interrupt:
         os.set_blocking(self._write_end, False)
 
     def install(self) -> None:
-        """Takes over the signals, for the rest of the process's life."""
+        """Take over the signals, for the rest of the process's life."""
         # The parent process may ignore SIGCHLD, and then the kernel forgets how a child ended.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for signum in EXIT_CODES:
@@ -74,12 +74,12 @@ class Interrupt:
         return self._read_end
 
     def check(self) -> None:
-        """Raises Interrupted when a signal came."""
+        """Raise Interrupted when a signal came."""
         if self.signum is not None:
             raise Interrupted(self.signum)
 
     def wait(self, seconds: float) -> None:
-        """Sleeps `seconds`; raises Interrupted as soon as a signal came."""
+        """Sleep `seconds`; raise Interrupted as soon as a signal came."""
         # poll(), for select() knows no descriptor above 1023; both round up.
         poll = select.poll()
         poll.register(self, select.POLLIN)
@@ -87,7 +87,7 @@ class Interrupt:
         self.check()
 
     def close(self) -> None:
-        """Closes the descriptors; only for an Interrupt that was never installed."""
+        """Close the descriptors; only for an Interrupt that was never installed."""
         os.close(self._read_end)
         os.close(self._write_end)
 
@@ -137,7 +137,7 @@ class Breakable(Interrupt):
         return self._outer.fileno() if self._both is None else self._both.fileno()
 
     def check(self) -> None:
-        """Raises what `outer` does, or what it was broken in on with."""
+        """Raise what `outer` does, or what it was broken in on with."""
         self._outer.check()
         if self._error is not None:
             raise self._error

@@ -55,7 +55,7 @@ def is_loopback(address: str) -> bool:
 
 
 def parse_listen(text: str) -> Listen:
-    """`127.0.0.1:8001`, `[::1]:8001` or `unix:/run/hostbench/cpu.sock`. Raises UsageError."""
+    """`127.0.0.1:8001`, `[::1]:8001` or `unix:/run/hostbench/cpu.sock`. Raise UsageError."""
     if text.startswith("unix:/"):
         return Listen(path=Path(text.removeprefix("unix:")))
     address, colon, port = text.rpartition(":")

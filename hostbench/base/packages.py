@@ -11,7 +11,7 @@ _OURS = frozenset({"hostbench", "orchestrator", "services"})
 
 @contextmanager
 def needs_packages(requirements: str) -> Iterator[None]:
-    """Surround imports that need the packages of requirements/<requirements>.txt. Raises
+    """Surround imports that need the packages of requirements/<requirements>.txt. Raise
     ResourceError where one is not installed."""
     try:
         yield

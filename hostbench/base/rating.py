@@ -22,7 +22,7 @@ class Rating:
     example: str
 
     def value(self) -> float | None:
-        """The value in `unit`; None: not set. Raises UsageError for one out of range."""
+        """The value in `unit`; None: not set. Raise UsageError for one out of range."""
         text = os.environ.get(self.variable)
         if not text:
             return None

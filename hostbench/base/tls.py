@@ -7,7 +7,7 @@ from hostbench.base.errors import ResourceError
 
 
 def trusting(ca_file: Path | None) -> ssl.SSLContext:
-    """A context for clients; None: the system's authorities. Raises ResourceError when the file
+    """A context for clients; None: the system's authorities. Raise ResourceError when the file
     cannot be read or holds none."""
     try:
         return ssl.create_default_context(cafile=ca_file)

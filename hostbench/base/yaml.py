@@ -47,7 +47,7 @@ def table_of(path: Path) -> Any:
 def parse(text: str) -> tuple[Any, dict[Place, int]]:
     """The tree of one YAML document, and the line (from 1) of every place in it.
 
-    Raises YamlError.
+    Raise YamlError.
     """
     lines: dict[Place, int] = {}
     try:

@@ -131,7 +131,7 @@ def ab(
 def _side(
     name: str, params: list[str] | None, variables: list[str] | None, command: str | None
 ) -> "Setting":
-    """One side from its options. Raises UsageError."""
+    """One side from its options. Raise UsageError."""
     from hostbench.run.ab import Setting
 
     environment = {}
@@ -148,7 +148,7 @@ def _side(
 
 
 def _check_commands(a: str | None, b: str | None, restore: str | None) -> None:
-    """Refuse commands that leave one side or the end without one. Raises UsageError."""
+    """Refuse commands that leave one side or the end without one. Raise UsageError."""
     given = {"--a-command": a, "--b-command": b, "--restore-command": restore}
     missing = [option for option, command in given.items() if not (command or "").strip()]
     if 0 < len(missing) < len(given):

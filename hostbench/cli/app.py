@@ -172,7 +172,7 @@ def _request(
     far_key_file: Path | None,
     far_ca: Path | None,
 ) -> "RunRequest":
-    """The options that run and plan share, checked. Raises UsageError or ResourceError."""
+    """The options that run and plan share, checked. Raise UsageError or ResourceError."""
     from hostbench.cli.commands import RunRequest
     from hostbench.model.suite import TRIALS_MOST
     from hostbench.remote.far_options import far_options
@@ -336,7 +336,7 @@ app.add_typer(stack)
 
 
 def invoke(arguments: Sequence[str]) -> int:
-    """Runs a command; returns its exit code. Raises HostbenchError, SystemExit if the reader of
+    """Run a command; return its exit code. Raise HostbenchError, SystemExit if the reader of
     the output went away."""
     try:
         return int(app(list(arguments), standalone_mode=False) or 0)

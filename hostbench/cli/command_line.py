@@ -14,7 +14,7 @@ OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Runs one command line; returns its exit code. Expected errors are one line on stderr."""
+    """Run one command line; return its exit code. Expected errors are one line on stderr."""
     # A character that the terminal's encoding lacks must not cost the result.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -42,7 +42,7 @@ class RunRequest:
 
 
 def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
-    """Runs or resumes a job; its document and exit code. Raises HostbenchError."""
+    """Run or resume a job; its document and exit code. Raise HostbenchError."""
     interrupt = Interrupt()
     interrupt.install()
     _check_request(request)
@@ -62,7 +62,7 @@ def run_job(request: RunRequest) -> tuple[ResultDocument, ExitCode]:
 
 
 def plan_job(request: RunRequest) -> Plan:
-    """What `run_job` would measure, with the time of it. Raises HostbenchError."""
+    """What `run_job` would measure, with the time of it. Raise HostbenchError."""
     interrupt = Interrupt()
     interrupt.install()
     _check_request(request)
@@ -93,7 +93,7 @@ def _check_request(request: RunRequest) -> None:
 
 def requested_suite(request: RunRequest) -> Suite:
     """The requested suite: from its file, at one of its scales, or made up for one workload,
-    with what the options change. Raises UsageError."""
+    with what the options change. Raise UsageError."""
     if request.workload is not None:
         suite = ad_hoc_suite(request.workload, assignments(request.params))
     else:

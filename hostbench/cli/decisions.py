@@ -147,7 +147,7 @@ def _exit_code(found: "Sequence[Comparison]", require: Require) -> ExitCode:
 def job_filter(
     host: str | None, suite: str | None, since: str | None, until: str | None
 ) -> "JobFilter":
-    """The options that choose jobs, checked. Raises UsageError."""
+    """The options that choose jobs, checked. Raise UsageError."""
     from hostbench.decisions.sets import JobFilter, moment
 
     return JobFilter(
@@ -159,7 +159,7 @@ def job_filter(
 
 
 def margin_ratio(text: str) -> float:
-    """`--margin` as a share. Raises UsageError."""
+    """`--margin` as a share. Raise UsageError."""
     try:
         percent = float(text.removesuffix("%"))
     except ValueError:

@@ -41,7 +41,7 @@ class SubmitRequest:
 
 
 def job_spec(request: SubmitRequest) -> JobSpec:
-    """The body of POST /jobs. Raises UsageError."""
+    """The body of POST /jobs. Raise UsageError."""
     check_subject(request.suite, request.workload, request.params, request.scale)
     if request.suite is None and request.workload is None:
         raise UsageError(
@@ -135,7 +135,7 @@ class Wanted:
 
 
 def fetch(server: Orchestrator, job: str, wanted: Wanted) -> bool:
-    """Fetches what is wanted; False: nothing but the table is. Raises HostbenchError."""
+    """Fetch what is wanted; False: nothing but the table is. Raise HostbenchError."""
     if wanted.in_full:
         content = server.result_csv(job) if wanted.as_csv else server.result(job)
         _put("--output", wanted.output, content)
@@ -154,12 +154,12 @@ def _put(option: str, target: str | None, content: bytes) -> None:
 
 
 def orchestrator(reach: Reach) -> Orchestrator:
-    """The orchestrator that options, environment or configuration name. Raises HostbenchError."""
+    """The orchestrator that options, environment or configuration name. Raise HostbenchError."""
     return Orchestrator(connection(reach))
 
 
 def job_id(server: Orchestrator, text: str) -> str:
-    """The id of a job given by its id, or the latest. Raises UsageError."""
+    """The id of a job given by its id, or the latest. Raise UsageError."""
     if text == LATEST:
         newest = server.jobs(limit=1).jobs
         if not newest:
@@ -175,7 +175,7 @@ def job_id(server: Orchestrator, text: str) -> str:
 
 
 def one_host(server: Orchestrator, named: str | None) -> str:
-    """The host that is named, or the only one there is. Raises UsageError."""
+    """The host that is named, or the only one there is. Raise UsageError."""
     if named is not None:
         try:
             return _HOST_NAME.validate_python(named)
@@ -189,7 +189,7 @@ def one_host(server: Orchestrator, named: str | None) -> str:
 
 
 def state_filter(text: str | None) -> StackState | None:
-    """The state called `text`. Raises UsageError."""
+    """The state called `text`. Raise UsageError."""
     if text is None:
         return None
     known = [state.value for state in StackState]
@@ -202,7 +202,7 @@ def state_filter(text: str | None) -> StackState | None:
 
 
 def document(server: Orchestrator, job: str) -> ResultDocument:
-    """The result document of a job. Raises HostbenchError."""
+    """The result document of a job. Raise HostbenchError."""
     content = server.result(job)
     remedy = "get it as it is with --json, or use the orchestrator's own version"
     return read_document(content, f"the result of {job}", remedy)

@@ -50,7 +50,7 @@ def suites() -> list[dict[str, Any]]:
 
 def tables() -> "list[Table]":
     """The tables of the programs that are there. A program of another package that cannot be used
-    costs a warning. Raises ResourceError for one of ours."""
+    costs a warning. Raise ResourceError for one of ours."""
     from hostbench.model.registry import subsystems
     from hostbench.programs.program import find_program, load_program
 

@@ -149,7 +149,7 @@ Config = Annotated[
 
 
 def whole_number(option: str, text: str, low: int, high: int) -> int:
-    """`text` as a whole number from `low` to `high`. Raises UsageError."""
+    """`text` as a whole number from `low` to `high`. Raise UsageError."""
     if _INTEGER.fullmatch(text) and low <= int(text) <= high:
         return int(text)
     raise UsageError(
@@ -158,7 +158,7 @@ def whole_number(option: str, text: str, low: int, high: int) -> int:
 
 
 def seconds(option: str, text: str) -> float:
-    """`text` as a time of 0 or more seconds, `inf` included. Raises UsageError."""
+    """`text` as a time of 0 or more seconds, `inf` included. Raise UsageError."""
     try:
         value = float(text)
     except ValueError:
@@ -169,7 +169,7 @@ def seconds(option: str, text: str) -> float:
 
 
 def peer_choice(text: str) -> "PeerChoice":
-    """`auto`, `none`, or the tools of a list such as `likwid-bench,sysbench`. Raises UsageError."""
+    """`auto`, `none`, or the tools of a list such as `likwid-bench,sysbench`. Raise UsageError."""
     if text == "auto":
         return "auto"
     if text == "none":
@@ -184,7 +184,7 @@ def peer_choice(text: str) -> "PeerChoice":
 
 
 def assignments(texts: Sequence[str], option: str = "--param") -> dict[str, str]:
-    """`{"threads": "2"}` of `threads=2`; hyphens in a name are underscores. Raises UsageError."""
+    """`{"threads": "2"}` of `threads=2`; hyphens in a name are underscores. Raise UsageError."""
     given: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -200,7 +200,7 @@ def assignments(texts: Sequence[str], option: str = "--param") -> dict[str, str]
 def check_subject(
     suite: str | None, workload: str | None, params: Sequence[str], scale: str | None = None
 ) -> None:
-    """Refuses a suite or its scale beside a workload, and parameters without one. Raises
+    """Refuse a suite or its scale beside a workload, and parameters without one. Raise
     UsageError."""
     if workload is not None and suite is not None:
         raise UsageError(

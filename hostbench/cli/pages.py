@@ -23,7 +23,7 @@ Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs befor
 
 
 def write_text(output: str | None, write: Callable[[TextIO], None]) -> None:
-    """Has `write` write to the file, None or -: to standard output. Raises UsageError or
+    """Has `write` write to the file, None or -: to standard output. Raise UsageError or
     ResourceError for a file that cannot be written."""
     from hostbench.results.output import STANDARD_OUTPUT, check_output, write_output
 

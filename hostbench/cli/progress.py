@@ -102,7 +102,7 @@ class PlainProgress:
         pass
 
     def say(self, text: str) -> None:
-        """Writes one line."""
+        """Write one line."""
         if self._stream is None:
             return
         try:
@@ -268,7 +268,7 @@ class RichProgress(PlainProgress):
         self._progress.stop()
 
     def say(self, text: str) -> None:
-        """Writes one line above the bar."""
+        """Write one line above the bar."""
         self._console.print(text, markup=False, highlight=False)
 
     def planned(self, event: PlanEvent) -> None:

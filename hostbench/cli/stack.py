@@ -109,7 +109,7 @@ def refuse_here(**given: object) -> None:
         if value is not None:
             option = name.replace("_", "-")
             raise UsageError(
-                f"--{option} is about files here, and an orchestrator is asked; leave it out"
+                f"--{option} is about files here, not about an orchestrator's jobs: leave it out"
             )
 
 

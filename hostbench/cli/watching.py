@@ -48,9 +48,9 @@ def stoppable() -> Iterator[None]:
 
 
 def watch(server: Orchestrator, job: str) -> JobView:
-    """Shows the progress of a job on standard error until it has ended; the job as it is then.
+    """Show the progress of a job on standard error until it has ended; the job as it is then.
 
-    Raises Interrupted on Ctrl-C: the job goes on.
+    Raise Interrupted on Ctrl-C: the job goes on.
     """
     with stoppable():
         try:

@@ -19,7 +19,7 @@ class Address:
 
     @classmethod
     def parsed(cls, text: str, named_by: str) -> "Address":
-        """The address in `text`. Raises UsageError for anything else, and for one to which the key
+        """The address in `text`. Raise UsageError for anything else, and for one to which the key
         would travel in clear."""
         text = text.strip()
         try:
@@ -46,7 +46,7 @@ class Address:
 
 
 def _look_up_able(text: str) -> None:
-    """Raises InvalidURL or ValueError for a name that would be one for no resolver."""
+    """Raise InvalidURL or ValueError for a name that would be one for no resolver."""
     httpx.URL(text).host.encode("idna")
 
 

@@ -59,7 +59,7 @@ class Orchestrator:
         return self._connection.address.url
 
     def submit(self, spec: JobSpec) -> JobView:
-        """Queues a job. However often the connection breaks, it is queued at most once."""
+        """Queue a job. However often the connection breaks, it is queued at most once."""
         headers = {"Idempotency-Key": str(uuid.uuid4()), "Content-Type": "application/json"}
         content = spec.model_dump_json(exclude_defaults=True)
         for attempt in range(POST_ATTEMPTS):
@@ -93,11 +93,11 @@ class Orchestrator:
         return self._ask(JobView, "GET", f"/jobs/{job_id}")
 
     def cancel(self, job_id: str) -> JobView:
-        """Ends a job: at once when it is queued, otherwise within seconds."""
+        """End a job: at once when it is queued, otherwise within seconds."""
         return self._ask(JobView, "DELETE", f"/jobs/{job_id}")
 
     def resume(self, job_id: str) -> JobView:
-        """Queues a job again that did not succeed; it goes on with what it has not measured."""
+        """Queue a job again that did not succeed; it goes on with what it has not measured."""
         return self._ask(JobView, "POST", f"/jobs/{job_id}/resume")
 
     def hosts(self) -> HostList:
@@ -203,7 +203,7 @@ class Orchestrator:
 
 
 def _client(connection: Connection, trust: ssl.SSLContext | bool) -> httpx.Client:
-    """Raises UsageError for a proxy that cannot be used."""
+    """Raise UsageError for a proxy that cannot be used."""
     try:
         return httpx.Client(
             base_url=connection.address.url,
@@ -233,7 +233,7 @@ def _may_have_arrived(error: LostContact) -> bool:
 
 
 def _trust(connection: Connection) -> ssl.SSLContext | bool:
-    """Whose certificates are accepted. Raises ResourceError for a file that holds none."""
+    """Whose certificates are accepted. Raise ResourceError for a file that holds none."""
     if connection.ca_file is None:
         return True
     try:

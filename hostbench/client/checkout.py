@@ -38,7 +38,7 @@ class Checkout:
     ) -> "Checkout | None":
         """The first of `directories` that is one. None for it: here, and where hostbench is.
 
-        Raises DistrustError for one that others may have written.
+        Raise DistrustError for one that others may have written.
         """
         if directories is None:
             directories = (Path(), CHECKOUT)
@@ -62,7 +62,7 @@ class Checkout:
 
     @property
     def address(self) -> Address:
-        """Where the orchestrator is published. Raises UsageError where that is no address."""
+        """Where the orchestrator is published. Raise UsageError where that is no address."""
         bind = (self.settings.get(BIND) or LOOPBACK).strip("[]")
         host = LOOPBACK if bind in EVERYWHERE else bind
         scheme = "https" if self.settings.get(TLS) else "http"
@@ -91,7 +91,7 @@ class Checkout:
 
 
 def _check_owner(path: Path) -> None:
-    """Raises DistrustError where others than the caller and root may write."""
+    """Raise DistrustError where others than the caller and root may write."""
     found = path.stat()
     if found.st_uid not in (0, os.geteuid()):
         raise _distrust(path, f"belongs to user {_user(found.st_uid)}")

@@ -59,7 +59,7 @@ def connection(
     """What the options, or else the environment, or else the file say. `checkouts`: where a stack
     may have been set up; None: here, and where hostbench was installed from.
 
-    Raises UsageError when something is not named or not usable, ResourceError when a file cannot
+    Raise UsageError when something is not named or not usable, ResourceError when a file cannot
     be read.
     """
     config = _config_path(reach, environment)

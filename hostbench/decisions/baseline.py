@@ -126,7 +126,7 @@ class _Rows:
 
 
 def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
-    """The baseline of these jobs, which are of one model. Raises UsageError where they are not,
+    """The baseline of these jobs, which are of one model. Raise UsageError where they are not,
     or cannot be vouched for, or are two populations."""
     ordered = sorted(jobs, key=lambda job: (job.created_unix_s, job.job))
     rows = _Rows(key=ordered[0].key, hosts={}, facts={})
@@ -147,7 +147,7 @@ def made_of(jobs: Sequence[MeasuredJob]) -> Baseline:
 
 
 def merged(baselines: Sequence[tuple[str, Baseline]]) -> Baseline:
-    """All hosts and jobs of these baselines, each with its name, without duplicates. Raises
+    """All hosts and jobs of these baselines, each with its name, without duplicates. Raise
     UsageError where they are not of one model, or are two populations."""
     first_name, first = baselines[0]
     rows = _Rows(key=first.key, hosts={}, facts={})
@@ -398,7 +398,7 @@ def _one_population(baseline: Baseline) -> Baseline:
 
 
 def refuse_faults(baseline: Baseline, source: str) -> Baseline:
-    """The baseline, where it holds. Raises UsageError that names what does not."""
+    """The baseline, where it holds. Raise UsageError that names what does not."""
     found = list(faults(baseline))
     if found:
         more = f", and {len(found) - FAULTS_NAMED} more" if len(found) > FAULTS_NAMED else ""

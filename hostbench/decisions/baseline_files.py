@@ -57,13 +57,13 @@ def files(environment: Mapping[str, str]) -> list[Path]:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """The baseline in a file, computed again. Raises UsageError, one line: it cannot be read, is
+    """The baseline in a file, computed again. Raise UsageError, one line: it cannot be read, is
     damaged, of another schema, or does not hold."""
     return refuse_faults(parsed(path), str(path))
 
 
 def parsed(path: Path) -> Baseline:
-    """The baseline in a file, whether its figures hold or not. Raises UsageError."""
+    """The baseline in a file, whether its figures hold or not. Raise UsageError."""
     try:
         if path.stat().st_size > BYTES_MOST:
             raise UsageError(
@@ -167,7 +167,7 @@ def content_of(baseline: Baseline) -> bytes:
 
 def user_salt(environment: Mapping[str, str]) -> bytes:
     """This user's secret for anonymous hosts: made once, so that a second export has the same
-    names and merges with the first. Raises ResourceError."""
+    names and merges with the first. Raise ResourceError."""
     home = Path(environment.get("HOME") or "~").expanduser()
     base = Path(environment.get("XDG_DATA_HOME") or home / ".local/share")
     path = base / "hostbench" / "baseline-salt"
@@ -195,6 +195,6 @@ def user_salt(environment: Mapping[str, str]) -> bytes:
 
 
 def read_all(paths: Sequence[Path]) -> Iterator[tuple[str, Baseline]]:
-    """The baselines in these files, each with its name. Raises UsageError."""
+    """The baselines in these files, each with its name. Raise UsageError."""
     for path in paths:
         yield str(path), read_baseline(path)

@@ -16,7 +16,7 @@ REMEDY = "give a result.json that hostbench wrote"
 
 def documents_of(expressions: Sequence[str], root: Path) -> list[ResultDocument]:
     """The documents of some sets of jobs, each of them once. A set is what `hostbench compare`
-    takes: ids, patterns, files and directories with commas between them. Raises UsageError."""
+    takes: ids, patterns, files and directories with commas between them. Raise UsageError."""
     found: dict[str, ResultDocument] = {}
     with FigureIndex(root) as index:
         for part in (part.strip() for text in expressions for part in text.split(",")):

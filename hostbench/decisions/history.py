@@ -45,7 +45,7 @@ def history_of(
     index: FigureIndex, name: str, wanted: JobFilter, kind: FigureKind | None = None
 ) -> History:
     """The history of the case that `name` means. `kind` None: its undisturbed figure, where it has
-    one. Raises UsageError where it means none or several, and where the jobs are none, or of
+    one. Raise UsageError where it means none or several, and where the jobs are none, or of
     several hosts."""
     heads = _trusted(index)
     case = find_case(index.newest_of_each_case(), name)
@@ -68,7 +68,7 @@ def headline_histories(
     index: FigureIndex, wanted: JobFilter, kind: FigureKind | None = None
 ) -> HostHistory:
     """The histories of the headline cases of a host, of each workload those first that most jobs
-    have. Raises UsageError where the jobs are none, or of several hosts."""
+    have. Raise UsageError where the jobs are none, or of several hosts."""
     heads = _trusted(index)
     taken = [job for job in heads if wanted.takes(job)]
     if not taken:
@@ -101,7 +101,7 @@ def headline_histories(
 
 
 def _trusted(index: FigureIndex) -> list[JobFigures]:
-    """All jobs whose documents can be trusted. Raises UsageError where there are none, which names
+    """All jobs whose documents can be trusted. Raise UsageError where there are none, which names
     the documents that were refused."""
     heads = index.heads()
     if heads:
@@ -128,7 +128,7 @@ def shared_confidence(figures: int) -> float:
 
 
 def _one_host(jobs: Sequence[JobFigures], what: str) -> str:
-    """The host of these jobs. Raises UsageError for several."""
+    """The host of these jobs. Raise UsageError for several."""
     hosts = sorted({job.host for job in jobs})
     if len(hosts) > 1:
         raise UsageError(
@@ -149,7 +149,7 @@ def _with_figures(
 
 def find_case(cases: Sequence[CaseFigure], name: str) -> CaseFigure:
     """The case that `name` means: a title, a workload with one case only, the beginning of a title,
-    or a hash, at least HASH_LEAST characters of it. Raises UsageError for none and for several."""
+    or a hash, at least HASH_LEAST characters of it. Raise UsageError for none and for several."""
     plain = " ".join(name.split())
     for fits in (
         [case for case in cases if plain in (case.case, case.title)],

@@ -57,7 +57,7 @@ class FigureIndex:
         return [JobFigures.model_validate_json(head) for (head,) in rows]
 
     def jobs(self, ids: Sequence[str]) -> list[JobFigures]:
-        """The jobs of these ids with all their figures. Raises UsageError for one that has no
+        """The jobs of these ids with all their figures. Raise UsageError for one that has no
         document, or one that cannot be trusted."""
         self.refresh(ids)
         return [self._job(one) for one in ids]
@@ -107,7 +107,7 @@ class FigureIndex:
         return head.model_copy(update={"cases": {case.case: case for case in cases}})
 
     def refresh(self, ids: Iterable[str] | None = None) -> None:
-        """Takes in what is new or changed of these jobs, None: of all, and forgets what is gone."""
+        """Take in what is new or changed of these jobs, None: of all, and forget what is gone."""
         there = job_ids(self.root)
         wanted = there if ids is None else [job for job in ids if job in set(there)]
         known = dict(self._connection.execute("SELECT job, stamp FROM jobs"))
@@ -138,7 +138,7 @@ class FigureIndex:
 
 
 def read_figures(document: Path) -> JobFigures:
-    """The figures of a result document. Raises UsageError for a file that is none."""
+    """The figures of a result document. Raise UsageError for a file that is none."""
     remedy = "give a result.json that hostbench wrote"
     if document.name == DOCUMENT and JOB_ID.fullmatch(document.absolute().parent.name):
         remedy = rebuild_remedy(document.absolute().parent)
@@ -195,7 +195,7 @@ def _attempts(path: Path) -> Iterator[Path]:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Makes the tables, those of another layout anew. Raises sqlite3.DatabaseError for a file that
+    """Make the tables, those of another layout anew. Raise sqlite3.DatabaseError for a file that
     is none, or that may not be written."""
     connection.execute("PRAGMA synchronous = OFF")  # what is lost is read again
     connection.execute("BEGIN IMMEDIATE")

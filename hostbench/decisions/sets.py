@@ -42,7 +42,7 @@ class JobFilter:
 
 def moment(option: str, text: str) -> float:
     """`2026-11-20`, `2026-11-20T14:30`, or so long ago as `90m`, `12h`, `3d`, `2w`: seconds since
-    1970. Times without an offset are this host's. Raises UsageError."""
+    1970. Times without an offset are this host's. Raise UsageError."""
     if ago := _AGO.fullmatch(text):
         return time.time() - int(ago[1]) * _SECONDS[ago[2]]
     try:
@@ -59,7 +59,7 @@ def jobs_of(
 ) -> list[JobFigures]:
     """The jobs of a set, the oldest first. Its parts, with commas between them, are: a job id, a
     pattern of ids with `*`, `latest` or `latest-2` (the one two before it), and with `files` a
-    result.json, a directory of a job, or one of many. Raises UsageError where one names nothing,
+    result.json, a directory of a job, or one of many. Raise UsageError where one names nothing,
     and where no job is left."""
     found: dict[str, JobFigures] = {}
     parts = [part.strip() for part in expression.split(",")]
@@ -91,7 +91,7 @@ class Sides:
 def compared_sides(
     expressions: tuple[str, str], index: FigureIndex, wanted: JobFilter, *, files: bool = True
 ) -> Sides:
-    """Two sets without a job in common. Raises UsageError, see jobs_of."""
+    """Two sets without a job in common. Raise UsageError, see jobs_of."""
     a, b = (jobs_of(one, index, wanted, files=files) for one in expressions)
     both = {job.job for job in a} & {job.job for job in b}
     if both:

@@ -25,7 +25,7 @@ class Calls:
 
 
 def ask() -> Calls:
-    """Makes the calls."""
+    """Make the calls."""
     libc = ctypes.CDLL(None, use_errno=True)
     perf = PERF_EVENT_OPEN.get(platform.machine())
     none, no_flags = -1, 0

@@ -69,7 +69,7 @@ def checks_for(subsystem: str | None) -> tuple[Check, ...]:
 
 
 def examine(results: Path, subsystem: str | None) -> DoctorReport:
-    """Watches this host for a second, looks at everything else, and reports. Raises UsageError for
+    """Watch this host for a second, look at everything else, and report. Raise UsageError for
     an unknown subsystem."""
     examined = subsystems().values() if subsystem is None else [find_subsystem(subsystem)]
     root, checks = Path("/"), checks_for(subsystem)

@@ -50,7 +50,7 @@ def programs(view: View) -> Outcome:
 
 
 def _startable(subsystem: Subsystem) -> tuple[Path, str]:
-    """Return a program and its name and version. Raises ResourceError when it is not usable."""
+    """Return a program and its name and version. Raise ResourceError when it is not usable."""
     if subsystem.has_devices:
         # Its table takes the drivers, which make and open files of theirs.
         path = find_program(subsystem.name)

@@ -28,7 +28,7 @@ class Observation:
 
 
 def observe(root: Path, window_s: float = WINDOW_S) -> Observation:
-    """Watches the host for `window_s` seconds."""
+    """Watch the host for `window_s` seconds."""
     paths = _counted_files(root)
     processes = ProcessTimes(root / "proc")
     texts, before = _texts(root, paths), read_counters(root / "proc", root / "sys")

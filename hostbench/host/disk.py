@@ -55,7 +55,7 @@ class _Found:
 def scratch_place(root: Path, virtualisation: Virtualisation) -> ScratchPlace:
     """The scratch directory of this process; the kernel's files are read below `root`.
 
-    Raises UsageError when a rating of the disk makes no sense.
+    Raise UsageError when a rating of the disk makes no sense.
     """
     directory = scratch_directory()
     # It is only made when something is measured; it will lie on the same file system.

@@ -63,7 +63,7 @@ def has_driver(root: Path) -> bool:
 
 
 def list_devices(program: Path) -> DeviceList:
-    """What the program says. Raises ResourceError when it says nothing that makes sense."""
+    """What the program says. Raise ResourceError when it says nothing that makes sense."""
     output = output_of(program, "--list-devices")
     try:
         return DeviceList.model_validate_json(output)

@@ -140,7 +140,7 @@ class HostWatch(Protocol):
     """Looks at a host: this one, or through a service."""
 
     def look(self, interrupt: Interrupt) -> IdleAnswer:
-        """How busy the host is over the next second or so. Raises Interrupted, or what keeps it
+        """How busy the host is over the next second or so. Raise Interrupted, or what keeps it
         from looking."""
         ...
 
@@ -188,7 +188,7 @@ class IdleGate:
     def ask(self, cases: tuple[str, ...]) -> IdleRecord:
         """What the gate says on behalf of `cases`. The caller judges it by its policy.
 
-        Raises Interrupted when a signal to end this process comes meanwhile.
+        Raise Interrupted when a signal to end this process comes meanwhile.
         """
         started_unix_s, started_s = time.time(), time.monotonic()
         if self._rules.policy == "force":

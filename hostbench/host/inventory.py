@@ -47,7 +47,7 @@ def inventory(
     directory, and `network`: with its interfaces, both of which are others in every container.
     `gpu`: with its GPUs, for which their drivers are started.
 
-    Raises UsageError when a rating that the user tells, such as HOSTBENCH_MEMORY_BANDWIDTH, makes
+    Raise UsageError when a rating that the user tells, such as HOSTBENCH_MEMORY_BANDWIDTH, makes
     no sense.
     """
     fields = _cpuinfo(root)

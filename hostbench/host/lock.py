@@ -100,14 +100,14 @@ class HostLock:
     """The lock, not yet taken. `descriptor` is what the programs inherit."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the lock file. Raises ResourceError when that cannot be."""
+        """Open the lock file. Raise ResourceError when that cannot be."""
         self.path = path
         self.descriptor = _open(path)
 
     def take(self, wait_s: float, interrupt: Interrupt) -> None:
-        """Takes the lock; waits up to `wait_s` for another run to end.
+        """Take the lock; wait up to `wait_s` for another run to end.
 
-        Raises BusyError naming the holder, or Interrupted.
+        Raise BusyError naming the holder, or Interrupted.
         """
         deadline_s = time.monotonic() + max(wait_s, LOOK_S_MOST)
         while not self._try():
@@ -137,10 +137,10 @@ class HostLock:
         return _fence(self.read()) or 0
 
     def claim(self, claim: Claim, interrupt: Interrupt) -> None:
-        """Takes the lock for a trial and names its holder. A holder with a lower fence is told to
+        """Take the lock for a trial and name its holder. A holder with a lower fence is told to
         end by writing the higher one into the file, and waited for.
 
-        Raises StaleFenceError, HostBusyError, ResourceError or Interrupted.
+        Raise StaleFenceError, HostBusyError, ResourceError or Interrupted.
         """
         deadline_s = time.monotonic() + PREEMPT_S_MOST
         while True:
@@ -174,7 +174,7 @@ class HostLock:
         return holder
 
     def name_holder(self, job: str) -> None:
-        """Says in the file who holds it, and leaves alone whatever else stands in the file."""
+        """Say in the file who holds it, and leave alone whatever else stands in the file."""
         # The name of the holder is for people: without it the lock itself is held all the same.
         with contextlib.suppress(ResourceError), self._changing():
             self._write(self.read() | {"holder": _named(job)}, needed=False)
@@ -189,7 +189,7 @@ class HostLock:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Hold the content lock, unless the file is another user's and may only be read. Raises
+        """Hold the content lock, unless the file is another user's and may only be read. Raise
         ResourceError when another process keeps it too long."""
         deadline_s = time.monotonic() + CONTENT_WAIT_S
         while not self._try_content():
@@ -214,7 +214,7 @@ class HostLock:
         return True
 
     def _write(self, content: dict[str, Any], needed: bool) -> None:
-        """Replaces the content. Where the file is another user's and may not be written, or the
+        """Replace the content. Where the file is another user's and may not be written, or the
         disk is full: raises ResourceError when that is `needed`."""
         text = _text(content)
         try:
@@ -253,12 +253,12 @@ class HostLock:
         )
 
     def close(self) -> None:
-        """Lets go of the lock, unless a program still holds it too."""
+        """Let go of the lock, unless a program still holds it too."""
         os.close(self.descriptor)
 
 
 def check_lock(path: Path) -> None:
-    """Makes the lock file where it is missing. Raises ResourceError when it could not be taken, or
+    """Make the lock file where it is missing. Raise ResourceError when it could not be taken, or
     no fence written into it."""
     with contextlib.closing(HostLock(path)) as lock:
         if fcntl.fcntl(lock.descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
@@ -382,7 +382,7 @@ def _since(unix_s: object) -> str:
 
 @contextlib.contextmanager
 def host_lock(wait_s: float, interrupt: Interrupt) -> Iterator[HostLock]:
-    """Holds the lock of this host."""
+    """Hold the lock of this host."""
     lock = HostLock(lock_path())
     try:
         lock.take(wait_s, interrupt)
@@ -402,7 +402,7 @@ def _user() -> str:
 
 
 def _open(path: Path) -> int:
-    """Opens or makes the file. Raises ResourceError."""
+    """Open or make the file. Raise ResourceError."""
     try:
         descriptor = _open_or_make(path, _SAFELY)
     except OSError as error:

@@ -27,7 +27,7 @@ _POOLS = "sys/kernel/mm/hugepages"
 
 
 def memory(root: Path, virtualisation: Virtualisation) -> Memory:
-    """What memory the host has. Raises UsageError, see user_bandwidth()."""
+    """What memory the host has. Raise UsageError, see user_bandwidth()."""
     found = read_channels(root, virtualisation)
     return Memory(
         nodes=_nodes(root),
@@ -44,7 +44,7 @@ def memory(root: Path, virtualisation: Virtualisation) -> Memory:
 
 
 def user_bandwidth() -> float | None:
-    """Return HOSTBENCH_MEMORY_BANDWIDTH in byte/s; None if it is not set. Raises UsageError for
+    """Return HOSTBENCH_MEMORY_BANDWIDTH in byte/s; None if it is not set. Raise UsageError for
     anything else."""
     return BANDWIDTH.value()
 

@@ -46,7 +46,7 @@ class _Link:
 def network(root: Path, virtualisation: Virtualisation) -> Network:
     """The interfaces of this process' network namespace, the physical ones first.
 
-    Raises UsageError when HOSTBENCH_NET_BANDWIDTH makes no sense.
+    Raise UsageError when HOSTBENCH_NET_BANDWIDTH makes no sense.
     """
     paths = [path for path in (root / "sys/class/net").glob("*") if (path / "ifindex").exists()]
     found = [_interface(path.name, path.resolve(), virtualisation) for path in paths]

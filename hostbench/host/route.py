@@ -25,7 +25,7 @@ def family_of(address: str) -> socket.AddressFamily:
 
 
 def source_address(to: str) -> str:
-    """The address that packets to `to` come from. Raises UsageError when there is no way there."""
+    """The address that packets to `to` come from. Raise UsageError when there is no way there."""
     with socket.socket(family_of(to), socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((to, _ANY_PORT))

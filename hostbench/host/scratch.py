@@ -60,26 +60,26 @@ class Scratch:
         return self._descriptor
 
     def descriptor(self) -> int:
-        """The file. Raises ResourceError when there can be none."""
+        """The file. Raise ResourceError when there can be none."""
         if self._descriptor is None:
             self._descriptor = open_unnamed(scratch_directory())
         return self._descriptor
 
     def close(self) -> None:
-        """Lets go of it: its space is free once no program has it open either. Safe to repeat."""
+        """Let go of it: its space is free once no program has it open either. Safe to repeat."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
 def check_scratch() -> None:
-    """Makes a file there and lets go of it. Raises ResourceError."""
+    """Make a file there and let go of it. Raise ResourceError."""
     with contextlib.closing(Scratch()) as scratch:
         scratch.descriptor()
 
 
 def open_unnamed(path: Path) -> int:
-    """A new file without a name in directory `path`. Raises ResourceError."""
+    """A new file without a name in directory `path`. Raise ResourceError."""
     if path == default_directory():
         with contextlib.suppress(OSError):
             path.mkdir(mode=0o700)  # what is wrong with it is said below
@@ -91,7 +91,7 @@ def open_unnamed(path: Path) -> int:
 
 
 def open_directory(path: Path) -> int:
-    """The scratch directory, open. Raises ResourceError where it may not be one."""
+    """The scratch directory, open. Raise ResourceError where it may not be one."""
     directory = _open_directory(path)
     reason = _refusal(directory)
     if reason is not None:
@@ -153,7 +153,7 @@ def _open_file(path: Path, directory: int) -> int:
 
 
 def _unnamed(directory: int) -> int:
-    """A file that never had a name, else one that loses it at once. Raises OSError."""
+    """A file that never had a name, else one that loses it at once. Raise OSError."""
     flags = os.O_RDWR | os.O_EXCL | os.O_CLOEXEC
     try:
         # With O_EXCL no process can give it a name later, either.

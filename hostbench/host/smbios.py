@@ -79,7 +79,7 @@ class MemoryDevice:
 
 
 def memory_devices(table: bytes) -> list[MemoryDevice]:
-    """The devices of the system's memory. Raises SmbiosError."""
+    """The devices of the system's memory. Raise SmbiosError."""
     found = list(structures(table))
     # Of flash, video memory and the like, where a table says so.
     others = {one.handle for one in found if one.kind == ARRAY and one.byte(0x05) != SYSTEM_MEMORY}
@@ -91,7 +91,7 @@ def memory_devices(table: bytes) -> list[MemoryDevice]:
 
 
 def structures(table: bytes) -> Iterator[Structure]:
-    """The structures in order, up to the one that says it is the last. Raises SmbiosError."""
+    """The structures in order, up to the one that says it is the last. Raise SmbiosError."""
     at = 0
     while at < len(table):
         header = table[at : at + HEADER_BYTES]

@@ -71,7 +71,7 @@ def judged_peer_trial(
 
 
 def _figure(end: PeerEndEvent, peer: Peer, beside: Beside) -> float:
-    """Raises TrialFailed when there is none to be trusted."""
+    """Raise TrialFailed when there is none to be trusted."""
     if end.timed_out:
         raise TrialFailed(
             "timeout", f"it did not end within {end.elapsed_s:.0f} s{_output_of(end)}"

@@ -95,7 +95,7 @@ def subsystem_names() -> tuple[str, ...]:
 
 
 def find_subsystem(name: str) -> Subsystem:
-    """Return the subsystem of this name. Raises UsageError naming those there are."""
+    """Return the subsystem of this name. Raise UsageError naming those there are."""
     found = subsystems().get(name)
     if found is None:
         raise UsageError(
@@ -117,7 +117,7 @@ def _built_in() -> Iterator[Subsystem]:
 
 
 def _loaded(entry: EntryPoint) -> Subsystem:
-    """Raises _Unusable."""
+    """Raise _Unusable."""
     try:
         found = entry.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises

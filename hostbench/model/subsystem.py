@@ -130,7 +130,7 @@ class Subsystem:
     method_changes: tuple[MethodChange, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a name or a port that no subsystem can have."""
+        """Raise ValueError for a name or a port that no subsystem can have."""
         if not NAME.fullmatch(self.name):
             raise ValueError(
                 f"{shown(self.name)} is not a name of a subsystem; give up to 32 lower-case "

@@ -91,7 +91,7 @@ class RepeatsChange(SuiteModel):
     target_half_width: float | None = None
 
     def applied_to(self, repeats: Repeats) -> Repeats:
-        """The suite's repeats with these changes. Raises ValidationError when they do not fit."""
+        """The suite's repeats with these changes. Raise ValidationError when they do not fit."""
         return Repeats(**{**repeats.model_dump(), **self.model_dump(exclude_none=True)})
 
     def changed_by(self, other: "RepeatsChange") -> "RepeatsChange":
@@ -210,7 +210,7 @@ class Suite(SuiteModel):
 
     def scaled(self, name: str | None = None) -> "Suite":
         """The suite at one of its scales, the first unless given: a plain suite, which says in
-        `scale` what it was reduced to. A suite without scales is its own. Raises UsageError for a
+        `scale` what it was reduced to. A suite without scales is its own. Raise UsageError for a
         scale that it does not have."""
         chosen = self.default_scale if name is None else name
         if chosen is None:

@@ -62,7 +62,7 @@ class Transport(Protocol):
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """The trial's events as they come; the last one is `end`, `peer_end` or `skip`.
 
-        Raises TrialFailed when there is no figure, and Interrupted when a signal comes to
+        Raise TrialFailed when there is no figure, and Interrupted when a signal comes to
         end. Whenever it is left, also by closing the generator early, nothing of the trial runs on.
         """
         ...

@@ -28,9 +28,9 @@ class Format(StrEnum):
 
 
 def write_report(job: JobDirectory, form: Format, output: str | None) -> Path | None:
-    """Writes the report of a job, and returns the file it is in; None: it went to standard output.
+    """Write the report of a job, and return the file it is in; None: it went to standard output.
 
-    Raises UsageError for a document that cannot be trusted or an output that cannot be,
+    Raise UsageError for a document that cannot be trusted or an output that cannot be,
     ResourceError when it cannot be written.
     """
     target = _target(job, form, output)
@@ -107,7 +107,7 @@ def _target(job: JobDirectory, form: Format, output: str | None) -> Path | None:
 
 
 def report_after_run(job: JobDirectory) -> str:
-    """Writes the page of a job that was just measured; a line for people either way.
+    """Write the page of a job that was just measured; a line for people either way.
 
     The result is stored by then, and nothing that happens here may cast doubt on it.
     """

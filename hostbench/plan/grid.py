@@ -47,7 +47,7 @@ def make_plan(
     where network cases have their far ends unless they say otherwise. A suite that still has
     several scales is planned at its first.
 
-    Raises UsageError for an unknown workload, parameter or value, or for too many cases.
+    Raise UsageError for an unknown workload, parameter or value, or for too many cases.
     """
     suite = suite.scaled()
     _check_size(suite, tables, host)
@@ -80,7 +80,7 @@ def _blaming(suite: Suite, position: int) -> Iterator[None]:
 
 
 def _check_size(suite: Suite, tables: Mapping[str, Table], host: HostInventory) -> None:
-    """Counts before anything is multiplied out: a grid can ask for more than memory holds."""
+    """Count before anything is multiplied out: a grid can ask for more than memory holds."""
     cases = 0
     for position, entry in enumerate(suite.cases):
         with _blaming(suite, position):

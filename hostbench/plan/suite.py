@@ -112,7 +112,7 @@ def built_in_suites() -> dict[str, Path]:
 
 
 def find_suite(name: str) -> Path:
-    """The file of a suite given by name or by path. Raises SuiteError for an unknown name."""
+    """The file of a suite given by name or by path. Raise SuiteError for an unknown name."""
     known = built_in_suites()
     if name in known:
         return known[name]
@@ -125,7 +125,7 @@ def find_suite(name: str) -> Path:
 
 
 def load_suite(path: Path) -> Suite:
-    """The suite in a file. Raises SuiteError."""
+    """The suite in a file. Raise SuiteError."""
     try:
         tree, lines = yamltree.parse(_read(path))
     except yamltree.YamlError as error:
@@ -146,7 +146,7 @@ def load_suite(path: Path) -> Suite:
 
 
 def load_known_suite(path: Path) -> Suite:
-    """`load_suite`, read again only when the file has changed. Raises SuiteError."""
+    """`load_suite`, read again only when the file has changed. Raise SuiteError."""
     try:
         status = path.stat()
     except OSError:
@@ -296,7 +296,7 @@ class Changes:
 
 
 def ad_hoc_suite(workload: str, given: Mapping[str, ParamValue]) -> Suite:
-    """A suite of one workload; `all` stands for every choice of a parameter. Raises UsageError."""
+    """A suite of one workload; `all` stands for every choice of a parameter. Raise UsageError."""
     split_workload(workload)
     params: dict[str, ParamValue] = {k: v for k, v in given.items() if v != ALL}
     grid: dict[str, list[ParamValue]] = {k: [v] for k, v in given.items() if v == ALL}

@@ -20,7 +20,7 @@ AUTO, LOOPBACK, FAR_HOST = "auto", "loopback", "far_host"
 
 
 def subsystems_of(suite: Suite) -> list[str]:
-    """The subsystems whose programs a suite needs. Raises UsageError for an unknown one, of a
+    """The subsystems whose programs a suite needs. Raise UsageError for an unknown one, of a
     published table, too."""
     for table in suite.published.tables if suite.published else ():
         try:
@@ -31,7 +31,7 @@ def subsystems_of(suite: Suite) -> list[str]:
 
 
 def split_workload(full_name: str) -> tuple[str, str]:
-    """("cpu", "fma") of "cpu.fma". Raises UsageError for anything else."""
+    """("cpu", "fma") of "cpu.fma". Raise UsageError for anything else."""
     known = subsystem_names()
     subsystem, dot, name = full_name.partition(".")
     if not dot or not name:
@@ -48,7 +48,7 @@ def split_workload(full_name: str) -> tuple[str, str]:
 
 
 def find_workload(tables: Mapping[str, Table], full_name: str) -> Workload:
-    """The workload in its table. Raises UsageError naming the nearest."""
+    """The workload in its table. Raise UsageError naming the nearest."""
     subsystem, name = split_workload(full_name)
     workload = tables[subsystem].workload(name)
     if workload is not None:

@@ -48,7 +48,7 @@ class Child:
         *,
         hurry: bool = True,
     ) -> None:
-        """Starts it; `inherited` descriptors stay open in it. Raises ResourceError when it cannot.
+        """Start it; `inherited` descriptors stay open in it. Raise ResourceError when it cannot.
 
         `--lifeline-fd N` is added to the arguments. `hurry`: a second signal shortens the grace
         it is given to end; not for one that has others to end first.
@@ -89,7 +89,7 @@ class Child:
     def lines(self, timeout_s: float) -> Iterator[bytes]:
         """The lines of its standard output, without newline, until it closes it.
 
-        Raises TrialFailed after `timeout_s`, on a line without end, or on a last line cut short;
+        Raise TrialFailed after `timeout_s`, on a line without end, or on a last line cut short;
         Interrupted when a signal to end this process came.
         """
         self._deadline_s = time.monotonic() + timeout_s
@@ -179,7 +179,7 @@ class Child:
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
     def stop(self) -> None:
-        """Ends the child's process group, SIGTERM first, and reaps the child. Safe to repeat."""
+        """End the child's process group, SIGTERM first, and reap the child. Safe to repeat."""
         if self._process.returncode is not None:
             return
         if not self.has_exited:

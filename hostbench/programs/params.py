@@ -20,7 +20,7 @@ def check_params(
 ) -> dict[str, ParamValue]:
     """The given parameters in their own types.
 
-    Raises UsageError for the first that is unknown, not for a request, or out of range.
+    Raise UsageError for the first that is unknown, not for a request, or out of range.
     """
     for param in excluding(workload, given):
         raise UsageError(

@@ -108,7 +108,7 @@ class Peer(ABC):
 
     @abstractmethod
     def parse(self, output: str, beside: Beside) -> float:
-        """Its figure in `unit`. Raises BadOutput when there is none, or when it did not run as
+        """Its figure in `unit`. Raise BadOutput when there is none, or when it did not run as
         it was asked to."""
 
 

@@ -128,7 +128,7 @@ def skipped(peer: Peer, what: str) -> Generator[TrialEvent, None, None]:
 
 
 def bare_start(peer: Peer) -> PeerStartEvent:
-    """The start of one of which nothing is known but what it would have been."""
+    """The start event of a peer that did not run: the tool and what it would have measured."""
     return _start(peer, Survey(version=None), ())
 
 

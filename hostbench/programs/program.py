@@ -60,7 +60,7 @@ class Program:
 def find_program(subsystem: str) -> Path:
     """Return the file of `cpu-bench` and its like: in HOSTBENCH_PROGRAMS when that is set,
     otherwise in build/release of the checkout, otherwise on PATH; or in the subsystem's own
-    directory, where it names one. Raises UsageError for an unknown subsystem, and ResourceError
+    directory, where it names one. Raise UsageError for an unknown subsystem, and ResourceError
     when the program is nowhere."""
     declared = find_subsystem(subsystem)
     name = declared.program
@@ -87,7 +87,7 @@ def find_program(subsystem: str) -> Path:
 
 
 def _own_program(path: Path) -> Path:
-    """The program that comes with the package of its subsystem. Raises ResourceError."""
+    """The program that comes with the package of its subsystem. Raise ResourceError."""
     if _is_executable(path):
         return path.resolve()
     raise ResourceError(
@@ -106,7 +106,7 @@ def _is_executable(path: Path) -> bool:
 
 
 def load_program(subsystem: str) -> Program:
-    """The program of a subsystem with its table. Raises ResourceError when it is not usable."""
+    """The program of a subsystem with its table. Raise ResourceError when it is not usable."""
     path, remedy = find_program(subsystem), remedy_for(find_subsystem(subsystem))
     fingerprint = Program.fingerprint_of(path.stat())
     with path.open("rb") as file:
@@ -126,7 +126,7 @@ def load_programs(subsystems: Iterable[str]) -> dict[str, Program]:
 
 def stated_version(path: Path, remedy: str = _REMEDY) -> str:
     """Return `cpu-bench 0.1.0`, as the program says by itself: unlike its table it takes no look at
-    the host. Raises ResourceError that ends with `remedy`."""
+    the host. Raise ResourceError that ends with `remedy`."""
     answer = output_of(path, "--version", remedy).decode("utf-8", "replace").split()
     if len(answer) != 2 or answer[0] != path.name:
         raise ResourceError(f"{path} --version prints no version; {remedy}")
@@ -144,7 +144,7 @@ def _read_table(path: Path, remedy: str) -> Table:
 
 
 def output_of(path: Path, option: str, remedy: str = _REMEDY) -> bytes:
-    """Return what the program prints. Raises ResourceError that names `remedy`."""
+    """Return what the program prints. Raise ResourceError that names `remedy`."""
     try:
         process = subprocess.Popen(
             [path, option],
@@ -183,7 +183,7 @@ def output_of(path: Path, option: str, remedy: str = _REMEDY) -> bytes:
 
 
 def _read_both(process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes]:
-    """Its standard output and error. Raises TimeoutExpired, and OverflowError where they are more
+    """Its standard output and error. Raise TimeoutExpired, and OverflowError where they are more
     than any program of ours prints."""
     assert process.stdout is not None and process.stderr is not None
     kept = {process.stdout: bytearray(), process.stderr: bytearray()}

@@ -79,7 +79,7 @@ class SettingCommands:
         self._pending = b""
 
     def set(self, side: str) -> None:
-        """Run the command of a side. Raises SettingError, or Interrupted."""
+        """Run the command of a side. Raise SettingError, or Interrupted."""
         self._is_changed = True
         problem = self._ask(side, self._timeout_s + GRACE_S, self._interrupt)
         if problem is not None:
@@ -105,7 +105,7 @@ class SettingCommands:
         return problem
 
     def _ask(self, name: str, timeout_s: float, interrupt: Interrupt | None) -> str | None:
-        """What went wrong with a command. Raises SettingError when no answer comes."""
+        """What went wrong with a command. Raise SettingError when no answer comes."""
         with contextlib.suppress(BrokenPipeError):  # its answers end, too
             os.write(self._lifeline, f"{name}\n".encode())
         for answer in self._answers(time.monotonic() + timeout_s, interrupt):
@@ -118,7 +118,7 @@ class SettingCommands:
         )
 
     def _answers(self, deadline_s: float, interrupt: Interrupt | None) -> Iterator[dict[str, Any]]:
-        """What the process says, until it ends or the time is up. Raises Interrupted."""
+        """What the process says, until it ends or the time is up. Raise Interrupted."""
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)

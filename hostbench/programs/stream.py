@@ -45,7 +45,7 @@ class EventStream:
         self._warned: set[str] = set()
 
     def take(self, line: bytes) -> Event:
-        """The event of one line, without its newline. Raises TrialFailed on the first bad one."""
+        """The event of one line, without its newline. Raise TrialFailed on the first bad one."""
         try:
             event = EVENT.validate_json(line)
         except ValueError as error:
@@ -54,7 +54,7 @@ class EventStream:
         return event
 
     def accept(self, event: Event) -> None:
-        """An event that was a valid one by itself. Raises TrialFailed when it has no place here."""
+        """An event that was a valid one by itself. Raise TrialFailed when it has no place here."""
         self._check_order(event)
         if isinstance(event, WarningEvent):
             self._warned.add(event.code)
@@ -103,7 +103,7 @@ class EventStream:
         raise TrialFailed("no_figure", f"no {primary}: {reason}")
 
     def finish(self, exit_code: int, stderr: str) -> None:
-        """Called when the stream ended. Raises TrialFailed unless it ended in `end` or `skip`.
+        """Called when the stream ended. Raise TrialFailed unless it ended in `end` or `skip`.
 
         `exit_code` is negative when a signal killed the program; `stderr` its last lines.
         """

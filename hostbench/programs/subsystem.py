@@ -32,7 +32,7 @@ class HasPeers(ABC):
     def server(
         self, tool: str, workload: str, params: "Params", address: str, port: int
     ) -> "Command":
-        """Return how the server of a peer is run, at this address of this host alone. Raises
+        """Return how the server of a peer is run, at this address of this host alone. Raise
         UsageError for a tool without one."""
         del workload, params, address, port
         raise _without_server(tool)
@@ -51,7 +51,7 @@ def _with_peers(subsystem: str) -> HasPeers | None:
 
 
 def tools_of(subsystem: str) -> tuple[str, ...]:
-    """The tools that a suite may name as peers of a subsystem's workloads. Raises UsageError for a
+    """The tools that a suite may name as peers of a subsystem's workloads. Raise UsageError for a
     subsystem that is not installed, as all of these."""
     found = _with_peers(subsystem)
     return tuple(found.tools()) if found else ()
@@ -66,7 +66,7 @@ def peers_of(subsystem: str, workload: str, params: "Params") -> "tuple[Peer, ..
 def server_of(
     subsystem: str, tool: str, workload: str, params: "Params", address: str, port: int
 ) -> "Command":
-    """How the server of a peer is run. Raises UsageError for a tool without one, too."""
+    """How the server of a peer is run. Raise UsageError for a tool without one, too."""
     found = _with_peers(subsystem)
     if found is None:
         raise _without_server(tool)
@@ -77,7 +77,7 @@ def chosen_peers(
     choice: "PeerChoice", subsystem: str, workload: str, params: "Params"
 ) -> "tuple[Peer, ...]":
     """Those of them that a suite asks for; a tool may be another subsystem's, as a suite may be of
-    several. Raises UsageError for one that none knows."""
+    several. Raise UsageError for one that none knows."""
     if choice == "none":
         return ()
     fitting = peers_of(subsystem, workload, params)

@@ -153,7 +153,7 @@ class Supervisor:
         return pipe
 
     def _start_server(self, scratch: Path) -> int | None:
-        """Starts the server, if there is one, and waits until it can be reached; the descriptor of
+        """Start the server, if there is one, and wait until it can be reached; the descriptor of
         what it prints. Without one afterwards `_server_pid` is 0, and the output says why."""
         server = self._request.get("server")
         if server is None:
@@ -170,7 +170,7 @@ class Supervisor:
         return pipe
 
     def _listens(self, protocol: str, port: int, pipe: int) -> bool:
-        """Waits until the server does. False when it ended, took too long, or we are to end."""
+        """Wait until the server does. False when it ended, took too long, or we are to end."""
         deadline_s = time.monotonic() + LISTEN_S_MOST
         while time.monotonic() < deadline_s:
             if _is_open(protocol, port):
@@ -186,7 +186,7 @@ class Supervisor:
         return False
 
     def _start(self, command: list[str], scratch: Path) -> tuple[int, int]:
-        """Starts a process of the peer's; its id and the descriptor of what it prints."""
+        """Start a process of the peer's; its id and the descriptor of what it prints."""
         supervisor = os.getpid()
 
         def in_the_child() -> None:
@@ -237,7 +237,7 @@ class Supervisor:
                     self._stop_requested = True
 
     def _reap(self) -> bool:
-        """Takes the exits of all children that have ended; whether any child is left."""
+        """Take the exits of all children that have ended; whether any child is left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -250,7 +250,7 @@ class Supervisor:
             return False
 
     def _end_all(self, *, gently: bool) -> None:
-        """Ends every descendant: SIGTERM and a grace where `gently`, then SIGKILL until none is
+        """End every descendant: SIGTERM and a grace where `gently`, then SIGKILL until none is
         left. A second signal to us does not shorten it: it is short."""
         if gently:
             _signal_all(signal.SIGTERM)
@@ -346,7 +346,7 @@ def _signal_all(number: signal.Signals) -> None:
 
 
 def main() -> int:
-    """Runs the request of the command line."""
+    """Run the request of the command line."""
     request, _flag, lifeline = sys.argv[1:]
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     ended = Supervisor(json.loads(request), int(lifeline)).run()

@@ -127,7 +127,7 @@ class LeasedCall:
         return "the trial" if isinstance(self._request, TrialRequest) else "the session"
 
     async def run(self, put: Callable[[bytes], None]) -> None:
-        """Puts the lines. Raises ServiceRefused or ServiceLost."""
+        """Put the lines. Raise ServiceRefused or ServiceLost."""
         lines = asyncio.create_task(self._lines(put))
         renewals = asyncio.create_task(self._renew())
         try:
@@ -167,7 +167,7 @@ class LeasedCall:
                 raise service_lost(self._url, f"sends a line of more than {LINE_BYTES_MOST} bytes")
 
     async def _renew(self) -> None:
-        """Never returns. Raises ServiceLost when the lease must have run out."""
+        """Never returns. Raise ServiceLost when the lease must have run out."""
         renewed_s = time.monotonic()
         while True:
             await asyncio.sleep(RENEW_S)
@@ -241,7 +241,7 @@ class RemoteService:
         self._wire = Wire(url)
 
     def table(self, interrupt: Interrupt | None = None) -> ServiceTable:
-        """GET /workloads. Raises ServiceLost, as all of these, or Interrupted."""
+        """GET /workloads. Raise ServiceLost, as all of these, or Interrupted."""
         return self._get("/workloads", ServiceTable, ANSWER_S_MOST, interrupt)
 
     def host(self, interrupt: Interrupt | None = None) -> HostInventory:
@@ -262,7 +262,7 @@ class RemoteService:
     ) -> Generator[bytes, None, None]:
         """POST /trials: the lines of the stream, without newline, while the lease is renewed.
 
-        Raises ServiceRefused before the first line, ServiceLost, or Interrupted. Whenever it is
+        Raise ServiceRefused before the first line, ServiceLost, or Interrupted. Whenever it is
         left, the connection is closed, and with it the trial.
         """
         call = LeasedCall(self._client, self.url, "/trials", request, request.timeout_s)
@@ -284,7 +284,7 @@ class RemoteService:
         return self._get(path, RouteAnswer, ANSWER_S_MOST, interrupt)
 
     def close(self) -> None:
-        """Closes the connections; nothing may be under way."""
+        """Close the connections; nothing may be under way."""
         self._wire.call(self._client.aclose())
         self._wire.close()
 
@@ -322,5 +322,5 @@ class RemoteWatch:
         self._window_s = window_s
 
     def look(self, interrupt: Interrupt) -> IdleAnswer:
-        """See HostWatch.look. Raises ServiceLost without an answer."""
+        """See HostWatch.look. Raise ServiceLost without an answer."""
         return self._service.idle(self._window_s, interrupt)

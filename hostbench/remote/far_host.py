@@ -35,7 +35,7 @@ class ThisHost:
     url = UNIX
 
     def route(self, to: str | None, interrupt: Interrupt | None = None) -> RouteAnswer:
-        """See NearHost.route. Raises UsageError when there is no way to that address."""
+        """See NearHost.route. Raise UsageError when there is no way to that address."""
         if to is None:
             return RouteAnswer(source=None, interface=None, address=None)
         return RouteAnswer(source=source_address(to), interface=interface_towards(to), address=None)
@@ -57,7 +57,7 @@ class FarHost:
 def meet(far: RemoteService, near: NearHost, interrupt: Interrupt | None = None) -> FarHost:
     """Return the far host behind a service, with the addresses that both hosts use.
 
-    Raises UsageError for a service of another subsystem and for hosts that have no way to one
+    Raise UsageError for a service of another subsystem and for hosts that have no way to one
     another, ResourceError for a name that is not resolved, ServiceLost or Interrupted.
     """
     table = far.table(interrupt)

@@ -68,7 +68,7 @@ class FarOptions:
 
 def far_options(url: str | None, key_file: Path | None, ca_file: Path | None) -> FarOptions | None:
     """What the options say, else HOSTBENCH_FAR_HOST, HOSTBENCH_FAR_KEY_FILE and
-    HOSTBENCH_FAR_CA_FILE; None: there is no far host. Raises UsageError or ResourceError."""
+    HOSTBENCH_FAR_CA_FILE; None: there is no far host. Raise UsageError or ResourceError."""
     far_host = _FarAddress.from_environment(far_host=Option(OPTION, url)).far_host
     if far_host is None:
         if key_file is not None or ca_file is not None:

@@ -88,7 +88,7 @@ class FarSession:
     """One open session; `place` is where it is. Closing it ends it, whatever it does."""
 
     def __init__(self, far: FarHost, request: SessionRequest, interrupt: Interrupt) -> None:
-        """Asks for it. Raises ServiceRefused, ServiceLost, TrialFailed, a HostbenchError of what is
+        """Ask for it. Raise ServiceRefused, ServiceLost, TrialFailed, a HostbenchError of what is
         lacking there, or Interrupted."""
         self._url = far.service.url
         self._lines: Following[bytes] = far.service.session(request)
@@ -121,7 +121,7 @@ class FarSession:
         self._lines.when_it_fails(lost)
 
     def ended(self, seconds: float, interrupt: Interrupt) -> SessionEnd:
-        """How it ended, once the near end is gone; waits `seconds` at most. Raises ServiceLost,
+        """How it ended, once the near end is gone; waits `seconds` at most. Raise ServiceLost,
         TrialFailed, Interrupted, or a HostbenchError of what is lacking there."""
         until_s = time.monotonic() + seconds
         end: SessionEndEvent | None = None
@@ -184,7 +184,7 @@ class FarTransport:
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run; the control plane's event has the far service's share, too.
 
-        Raises ServiceLost, ResourceError or BusyError, too: they end the job.
+        Raise ServiceLost, ResourceError or BusyError, too: they end the job.
         """
         if trial.tool != OWN_TOOL:
             return self._run_peer(trial)
@@ -305,7 +305,7 @@ class FarTransport:
         )
 
     def _end_after(self, failure: TrialFailed, session: FarSession) -> SessionEnd:
-        """How the session of a failed trial ended. Raises what ends the job: with its far host gone
+        """How the session of a failed trial ended. Raise what ends the job: with its far host gone
         the trial could not but fail."""
         try:
             return session.ended(END_S_MOST, self._interrupt)

@@ -73,7 +73,7 @@ class HttpTransport:
     def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
         """See Transport.run; the last event is the control plane's.
 
-        Raises ServiceLost, ResourceError or BusyError, too: they end the job.
+        Raise ServiceLost, ResourceError or BusyError, too: they end the job.
         """
         usage = self._meter()
         full_name = f"{trial.subsystem}.{trial.workload}"
@@ -151,7 +151,7 @@ class _Reading:
     def take(self, line: bytes) -> TrialEvent | None:
         """The event of a line; None: it is about a failure, which `finish` raises.
 
-        Raises TrialFailed on a line that has no place here.
+        Raise TrialFailed on a line that has no place here.
         """
         try:
             event = SERVICE_EVENT.validate_json(line)
@@ -177,7 +177,7 @@ class _Reading:
         return event
 
     def finish(self, url: str) -> None:
-        """Called when the stream ended. Raises unless it holds a whole trial with its end."""
+        """Called when the stream ended. Raise unless it holds a whole trial with its end."""
         if self._failure is not None:
             raise failure_meaning(self._failure, url)
         if not self._complete:

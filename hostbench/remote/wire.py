@@ -64,7 +64,7 @@ class _Delivery:
                 os.eventfd_write(self._wake, 1)
 
     def wait(self, interrupt: Interrupt | None, seconds: float | None = None) -> None:
-        """Until there is something new, `seconds` at most. Raises Interrupted."""
+        """Until there is something new, `seconds` at most. Raise Interrupted."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         if interrupt is not None:
@@ -91,7 +91,7 @@ class Following(Generic[Item]):
         loop.call_soon_threadsafe(self._delivery.begin, produce(self._delivery.put))
 
     def take(self, interrupt: Interrupt | None, seconds: float | None = None) -> Item:
-        """The next item. Raises Ended when there is none left, what it raises, Interrupted, or
+        """The next item. Raise Ended when there is none left, what it raises, Interrupted, or
         TimeoutError when none came for `seconds`."""
         delivery = self._delivery
         if interrupt is not None:
@@ -125,7 +125,7 @@ class Following(Generic[Item]):
         self._loop.call_soon_threadsafe(ask)
 
     def close(self) -> None:
-        """Cancels it, if it has not ended."""
+        """Cancel it, if it has not ended."""
         if not self._delivery.ended.is_set():
             self._loop.call_soon_threadsafe(self._delivery.cancel)
             self._delivery.ended.wait(CANCEL_S_MOST)
@@ -159,13 +159,13 @@ class Wire:
                 yield item
 
     def follow(self, produce: "Produce[Item]") -> "Following[Item]":
-        """Begins it; the caller must close it."""
+        """Begin it; the caller must close it."""
         return Following(self._loop, produce)
 
     def call(
         self, coroutine: Coroutine[Any, Any, Item], interrupt: Interrupt | None = None
     ) -> Item:
-        """The result of one coroutine. Raises what it raises, or Interrupted."""
+        """The result of one coroutine. Raise what it raises, or Interrupted."""
 
         async def produce(put: Callable[[Item], None]) -> None:
             put(await coroutine)
@@ -174,6 +174,6 @@ class Wire:
             return next(results)
 
     def close(self) -> None:
-        """Ends the loop; nothing may be under way."""
+        """End the loop; nothing may be under way."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

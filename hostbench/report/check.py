@@ -9,7 +9,7 @@ from hostbench.results.store import JobDirectory
 
 
 def load_checked(job: JobDirectory) -> ResultDocument:
-    """The document of a job. Raises UsageError that names the first trial that another version
+    """The document of a job. Raise UsageError that names the first trial that another version
     measured, or what `JobDirectory.load` raises."""
     document = job.load()
     foreign = next(foreign_trials(document), None)

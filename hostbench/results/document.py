@@ -59,7 +59,7 @@ class Progress:
     cut: str | None = None
 
     def take(self, record: TrialRecord | IdleRecord | CaseRecord) -> None:
-        """Notes what a record of the running session says."""
+        """Note what a record of the running session says."""
         if isinstance(record, TrialRecord):
             own = record.tool == OWN_TOOL
             trials = self.trials if own else self.peer_trials

@@ -34,7 +34,7 @@ def submitted_unix_s(job_id: str) -> float:
 
 
 def job_ids(root: Path) -> list[str]:
-    """The ids of all jobs, oldest first. Raises UsageError."""
+    """The ids of all jobs, oldest first. Raise UsageError."""
     try:
         with os.scandir(root) as entries:
             return sorted(entry.name for entry in entries if JOB_ID.fullmatch(entry.name))

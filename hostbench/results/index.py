@@ -25,7 +25,7 @@ class JobIndex:
         self._path = root / INDEX
 
     def note(self, summary: JobSummary) -> None:
-        """Remembers how a job stands. Best effort: the journal is what counts."""
+        """Remember how a job stands. Best effort: the journal is what counts."""
         with contextlib.suppress(OSError):
             _append(self._path, [summary])
 
@@ -62,7 +62,7 @@ class JobIndex:
         return known, len(lines)
 
     def _remember(self, found: list[JobSummary], learnt: list[JobSummary], lines: int) -> None:
-        """Appends what was learnt; writes the file anew when most of it is outdated."""
+        """Append what was learnt; write the file anew when most of it is outdated."""
         # A results directory that may only be read is listed all the same.
         with contextlib.suppress(OSError):
             if lines > 2 * len(found) + 100:
@@ -77,7 +77,7 @@ class JobIndex:
 
 
 def _summary(fields: dict[str, Any]) -> JobSummary:
-    """A line of the index. Raises what is in DAMAGED."""
+    """A line of the index. Raise what is in DAMAGED."""
     verdicts = {Verdict(name): int(count) for name, count in fields["verdicts"].items()}
     finished_unix_s = fields["finished_unix_s"]
     return JobSummary(

@@ -27,10 +27,10 @@ class JournalWriter:
     """Appends records. A sink; also a context manager that closes the file."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
-        """Opens and locks it; what is behind its last whole record is cut off (`cut_bytes`).
+        """Open and lock it; what is behind its last whole record is cut off (`cut_bytes`).
         `create`: it begins here, and so may be there without a whole record at most.
 
-        Raises BusyError when the job is running, ResourceError when the file cannot be written.
+        Raise BusyError when the job is running, ResourceError when the file cannot be written.
         """
         self._path = path
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
@@ -73,11 +73,11 @@ class JournalWriter:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the file and of its lock."""
+        """Let go of the file and of its lock."""
         os.close(self._descriptor)
 
     def take(self, event: JobEvent) -> None:
-        """Writes the record that an event has."""
+        """Write the record that an event has."""
         if isinstance(event, GateEvent):
             self.append(event.idle)
         elif isinstance(event, TrialEndedEvent):
@@ -86,7 +86,7 @@ class JournalWriter:
             self.append(event.record)
 
     def append(self, record: Record) -> None:
-        """Writes one record and waits until it is on disk. Raises ResourceError, and then leaves
+        """Write one record and wait until it is on disk. Raise ResourceError, and then leaves
         no part of it behind."""
         line = RECORD.dump_json(record) + b"\n"
         try:
@@ -159,12 +159,12 @@ def is_being_written(path: Path) -> bool:
 
 
 def read_journal(path: Path) -> list[Record]:
-    """All whole records. Raises UsageError for a journal that cannot be read or is damaged."""
+    """All whole records. Raise UsageError for a journal that cannot be read or is damaged."""
     return read_with_rest(path)[0]
 
 
 def read_with_rest(path: Path) -> tuple[list[Record], int]:
-    """All whole records, and how many bytes are behind them. Raises UsageError as read_journal."""
+    """All whole records, and how many bytes are behind them. Raise UsageError as read_journal."""
     try:
         content = path.read_bytes()
     except OSError as error:

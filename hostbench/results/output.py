@@ -10,9 +10,9 @@ STANDARD_OUTPUT = "-"
 
 
 def check_output(option: str, what: str, target: Path, example: str) -> None:
-    """Refuses a directory, before any work is done for it. `example`: a good file name.
+    """Refuse a directory, before any work is done for it. `example`: a good file name.
 
-    Raises UsageError or ResourceError.
+    Raise UsageError or ResourceError.
     """
     try:
         if target.name and not target.is_dir():
@@ -27,7 +27,7 @@ def check_output(option: str, what: str, target: Path, example: str) -> None:
 def write_output(option: str, what: str, target: Path, content: bytes) -> None:
     """A file appears whole or not at all; a device or a pipe is simply written to.
 
-    Raises ResourceError.
+    Raise ResourceError.
     """
     try:
         if target.exists() and not target.is_file():

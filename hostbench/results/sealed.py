@@ -32,7 +32,7 @@ def _digest(content: dict[str, Any]) -> str:
 def read_document(content: bytes, source: str, remedy: str) -> ResultDocument:
     """The document that `content` of `source` is. `remedy` is where another one can be had.
 
-    Raises UsageError for one that is cut short, of an unknown schema, or changed since it was
+    Raise UsageError for one that is cut short, of an unknown schema, or changed since it was
     written. Documents of schema 1 have no digest: of them a change cannot be seen.
     """
     checked_json(content, source, remedy)

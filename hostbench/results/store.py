@@ -87,7 +87,7 @@ class JobDirectory:
     def load(self) -> ResultDocument:
         """The stored document, or what the journal of an unfinished job says so far.
 
-        Raises UsageError for a document that is cut short, of an unknown schema, or changed since
+        Raise UsageError for a document that is cut short, of an unknown schema, or changed since
         it was written.
         """
         stored = self._stored()
@@ -104,7 +104,7 @@ class JobDirectory:
         return read_document(content, str(self.document), rebuild)
 
     def store(self, document: ResultDocument) -> ResultDocument:
-        """Writes result.json, then result.csv; each appears whole or not at all. Returns the
+        """Write result.json, then result.csv; each appears whole or not at all. Return the
         document with its digest."""
         document = sealed(document)
         is_first = not self.document.exists()
@@ -121,7 +121,7 @@ class JobDirectory:
         return document
 
     def unstore(self) -> None:
-        """Removes what would look final while the job is being measured again."""
+        """Remove what would look final while the job is being measured again."""
         for path in (self.document, self.path / CSV, self.report):
             try:
                 path.unlink(missing_ok=True)
@@ -131,21 +131,21 @@ class JobDirectory:
         self.sync()
 
     def sync(self) -> None:
-        """Makes which files it has as durable as their content. Raises ResourceError."""
+        """Make which files it has as durable as their content. Raise ResourceError."""
         try:
             sync_directory(self.path)
         except OSError as error:
             raise cannot_write(self.path, error) from None
 
     def discard(self) -> None:
-        """Removes the directory of a job that never began, unless another process has put a file
+        """Remove the directory of a job that never began, unless another process has put a file
         there."""
         with contextlib.suppress(OSError):
             self.path.rmdir()
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """A temporary file in the same directory, synced, renamed, and the directory synced. Raises
+    """A temporary file in the same directory, synced, renamed, and the directory synced. Raise
     OSError, and then leaves nothing behind."""
     # Containers share their process ids, threads theirs.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -163,7 +163,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Makes the names in a directory as durable as the files."""
+    """Make the names in a directory as durable as the files."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -172,7 +172,7 @@ def sync_directory(path: Path) -> None:
 
 
 def _make_durable(path: Path) -> None:
-    """Makes a directory with its parents, where they are missing. Raises OSError."""
+    """Make a directory with its parents, where they are missing. Raise OSError."""
     missing = [one for one in (path, *path.parents) if not one.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for one in missing:
@@ -187,7 +187,7 @@ class ResultsStore:
 
     def create(self, suite: str, needed_bytes: int, job_id: str | None = None) -> JobDirectory:
         """A new job's directory, called `job_id` where that was given out before: then it may be
-        there already. Raises ResourceError when it cannot be made or has no room."""
+        there already. Raise ResourceError when it cannot be made or has no room."""
         try:
             _make_durable(self.root)
             if (shortage := self.shortage(needed_bytes)) is not None:
@@ -197,7 +197,7 @@ class ResultsStore:
             raise cannot_write(self.root, error) from None
 
     def shortage(self, needed_bytes: int) -> str | None:
-        """Why a job has no room, and the remedy; None: it has. Raises OSError."""
+        """Why a job has no room, and the remedy; None: it has. Raise OSError."""
         space = os.statvfs(self.root)
         left_bytes = space.f_bavail * space.f_frsize
         if left_bytes >= needed_bytes:
@@ -223,7 +223,7 @@ class ResultsStore:
         return job_ids(self.root)
 
     def job(self, job_id: str) -> JobDirectory:
-        """The job called `job_id`, or the latest. Raises UsageError naming the nearest."""
+        """The job called `job_id`, or the latest. Raise UsageError naming the nearest."""
         ids = self.ids()
         if job_id == LATEST and ids:
             return JobDirectory(self.root / ids[-1])

@@ -92,7 +92,7 @@ def run_setting_test(
     """Measure both settings in turn until it is decided whether they differ. Whatever happens, the
     restore command was run before this is left.
 
-    Raises HostbenchError, also where a trial has no figure at all: it failed, or cannot run here.
+    Raise HostbenchError, also where a trial has no figure at all: it failed, or cannot run here.
     """
     setup, programs = set_up(_suite(request))
     if (between := first_between_hosts(setup.plan.cases)) is not None:
@@ -128,7 +128,7 @@ def run_setting_test(
             test.run()
         except HostbenchError as error:
             count = plural(test.judge.count, "block")
-            error.add(f"{count} measured until then, of which nothing is kept")
+            error.add(f"{count} measured until then; nothing of that is kept")
             _restored(commands, error)
             raise
         return test.result(gate.idle, _not_restored(commands))

@@ -59,7 +59,7 @@ class HostLimits:
     """The limits of this host, trial by trial: their factors are partly measured by the trial."""
 
     def __init__(self, host: HostInventory, subsystems: Iterable[str]) -> None:
-        """Raises UsageError for a subsystem that is not installed."""
+        """Raise UsageError for a subsystem that is not installed."""
         self._host = host
         self._subsystems = {name: find_subsystem(name) for name in subsystems}
         # Before the first trial, not between two of them.
@@ -104,9 +104,9 @@ class Execution:
         )
 
     def run(self, before: Progress) -> None:
-        """Measures every case that is not done in `before`; trials that it has of others count.
+        """Measure every case that is not done in `before`; trials that it has of others count.
 
-        Raises Interrupted, NotIdleError (policy `fail`), or what a sink raises.
+        Raise Interrupted, NotIdleError (policy `fail`), or what a sink raises.
         """
         idle: IdleRecord | None = None
         everyone = measured_cases(before)
@@ -130,7 +130,7 @@ class Execution:
             sink.take(event)
 
     def pass_gate(self, cases: tuple[str, ...]) -> IdleRecord:
-        """What the idle gate says on behalf of `cases`. Raises NotIdleError (policy `fail`)."""
+        """What the idle gate says on behalf of `cases`. Raise NotIdleError (policy `fail`)."""
         idle = self._gate.ask(cases)
         self._publish(GateEvent(idle=idle))
         if idle.idle is False and idle.policy == "fail":
@@ -179,7 +179,7 @@ class Execution:
         return True
 
     def run_trial(self, case: PlannedCase, before: Sequence[TrialRecord]) -> TrialRecord:
-        """Run the next trial of a case, after the trials `before` of it. Raises Interrupted."""
+        """Run the next trial of a case, after the trials `before` of it. Raise Interrupted."""
         self._interrupt.check()
         self._publish(TrialBeginsEvent(case=case.case, index=len(before), tool=OWN_TOOL))
         record = self._run_trial(case, before)

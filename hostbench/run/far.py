@@ -19,7 +19,7 @@ BUSY_S_LEAST = 600.0
 
 
 def connect_far_host(options: FarOptions, interrupt: Interrupt) -> FarHost:
-    """The far host. Raises what `meet` does; its connections last as long as this process."""
+    """The far host. Raise what `meet` does; its connections last as long as this process."""
     try:
         service = RemoteService(options.url, options.key, options.ca_file)
     except httpx.InvalidURL as error:

@@ -44,7 +44,7 @@ class Audience(Sink, Protocol):
 
 
 def set_up(suite: Suite, *, far_host: bool = False) -> tuple[Setup, dict[str, Program]]:
-    """Finds the programs and makes the plan, with or without a second host. Raises UsageError or
+    """Find the programs and make the plan, with or without a second host. Raise UsageError or
     ResourceError."""
     programs = load_programs(subsystems_of(suite))
     host = inventory(gpu=any(find_subsystem(name).has_devices for name in programs))
@@ -75,7 +75,7 @@ class JobRunner:
         self._far: FarHost | None = None
 
     def run(self, suite: Suite) -> ResultDocument:
-        """Measures a suite. Raises HostbenchError; what was measured until then is kept."""
+        """Measure a suite. Raise HostbenchError; what was measured until then is kept."""
         setup, programs = self._set_up(suite)
         self._audience.take(setup.plan_event())
         with host_lock(self._wait_s, self._interrupt) as lock:
@@ -88,7 +88,7 @@ class JobRunner:
 
     def plan(self, suite: Suite) -> Plan:
         """The plan of a suite with the time of all its cases, for which those of a fixed work are
-        run for a moment; nothing is kept. Raises HostbenchError."""
+        run for a moment; nothing is kept. Raise HostbenchError."""
         setup, programs = self._set_up(suite)
         if not self._say_timing(setup):
             return setup.plan
@@ -103,7 +103,7 @@ class JobRunner:
             return timed(setup.plan, setup.tables, apparatus.transport)
 
     def _say_timing(self, setup: Setup, kept: Sequence[str] = ()) -> int:
-        """Says how many cases are run for a moment first."""
+        """Say how many cases are run for a moment first."""
         count = len(setup.untimed(kept))
         if count:
             self._audience.say(
@@ -138,9 +138,9 @@ class JobRunner:
         return dataclasses.replace(setup, far_host=self._far.record), programs
 
     def resume(self, job_id: str) -> ResultDocument:
-        """Takes up a job where it stopped; one that has ended well is only assembled again.
+        """Take up a job where it stopped; one that has ended well is only assembled again.
 
-        Raises HostbenchError.
+        Raise HostbenchError.
         """
         job = self._store.job(job_id)
         before = job.progress()
@@ -165,7 +165,7 @@ class JobRunner:
                 return self._measure(job, journal, setup, session, programs, lock.descriptor)
 
     def _set_up_again(self, job_id: str, before: SessionRecord) -> tuple[Setup, dict[str, Program]]:
-        """`_set_up` of a job's next session. Raises UsageError where the job had a far host and is
+        """`_set_up` of a job's next session. Raise UsageError where the job had a far host and is
         to have none, or the other way round: the cases would be others, and its figures lost."""
         far = before.far_host
         if far is not None and self._far_options is None:

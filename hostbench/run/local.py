@@ -84,7 +84,7 @@ class LocalTransport:
 
     def _descriptors(self, trial: Trial, lent: contextlib.ExitStack) -> dict[str, int]:
         """What the program inherits by the parameter that takes it; `lent` holds what is the
-        trial's own. Raises TrialFailed or ResourceError."""
+        trial's own. Raise TrialFailed or ResourceError."""
         descriptors = {}
         scratch_fd = self._scratch_fd(trial)
         if scratch_fd is not None:
@@ -95,7 +95,7 @@ class LocalTransport:
         return descriptors
 
     def _scratch_fd(self, trial: Trial) -> int | None:
-        """The file that the trial works on; None: on none. Raises TrialFailed."""
+        """The file that the trial works on; None: on none. Raise TrialFailed."""
         if self._scratch is None or not self._takes_scratch(trial):
             return None
         try:
@@ -155,7 +155,7 @@ def session_text(place: SessionPlace) -> str:
 
 @contextlib.contextmanager
 def text_descriptor(name: str, text: str) -> Iterator[int]:
-    """A file without a name in any directory that holds `text`, at its beginning. Raises
+    """A file without a name in any directory that holds `text`, at its beginning. Raise
     ResourceError."""
     try:
         descriptor = os.memfd_create(name)

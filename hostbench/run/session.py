@@ -135,10 +135,10 @@ def measure(
     sinks: Sequence[Sink],
     index: JobIndex,
 ) -> ResultDocument:
-    """Runs the cases that `session` does not keep, those of a fixed work for a moment first to tell
+    """Run the cases that `session` does not keep, those of a fixed work for a moment first to tell
     how long all of it takes; `sinks` get the events after the journal.
 
-    Raises HostbenchError; what was measured until then is kept, and the journal has the reason.
+    Raise HostbenchError; what was measured until then is kept, and the journal has the reason.
     """
     index.note(summarise(job.progress(), JobState.RUNNING, None))
     execution = Execution(

@@ -51,7 +51,7 @@ def timed(plan: Plan, tables: Mapping[str, Table], transport: Transport) -> Plan
     """The plan with the time of every case that could be tried. One that fails is measured all the
     same, and then reports its reason.
 
-    Raises what the transport raises beside TrialFailed, such as Interrupted.
+    Raise what the transport raises beside TrialFailed, such as Interrupted.
     """
     times = dict(plan.times)
     for case in untimed(plan, tables):

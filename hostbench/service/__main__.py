@@ -13,7 +13,7 @@ GRACE_S = 15
 
 
 def main(arguments: list[str]) -> int:
-    """Serves until SIGTERM; the exit code."""
+    """Serve until SIGTERM; the exit code."""
     # The parent process may ignore SIGCHLD; then the kernel drops the exit codes of programs.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:

@@ -31,7 +31,7 @@ from hostbench.web.problem import Problem
 
 
 def admitted(request: TrialRequest, program: Program) -> Trial:
-    """The trial. Raises Problem naming the first field that is wrong."""
+    """The trial. Raise Problem naming the first field that is wrong."""
     subsystem = program.table.subsystem
     workload = known_workload(request.workload, program)
     check_program(request.sha256, program)
@@ -82,7 +82,7 @@ def _check_peer_session(request: TrialRequest, session: SessionPlace) -> None:
 
 
 def check_program(sha256: str | None, program: Program) -> None:
-    """Raises Problem when it is not the one that the caller knows."""
+    """Raise Problem when it is not the one that the caller knows."""
     if sha256 is not None and sha256 != program.sha256:
         raise Problem(
             409,
@@ -99,7 +99,7 @@ def invalid(field: str, detail: str) -> Problem:
 
 
 def known_workload(name: str, program: Program) -> Workload:
-    """The workload of that name. Raises Problem."""
+    """The workload of that name. Raise Problem."""
     workload = program.table.workload(name)
     if workload is None:
         names = [one.name for one in program.table.workloads]
@@ -147,7 +147,7 @@ def checked_peer_params(
 
 
 def check_peer(tool: str, subsystem: str, workload: str, params: Mapping[str, ParamValue]) -> None:
-    """Raises Problem for a tool that does not stand beside this."""
+    """Raise Problem for a tool that does not stand beside this."""
     tools = tools_of(subsystem)
     if tool not in tools:
         raise invalid(

@@ -120,7 +120,7 @@ class IdleProbes:
         self._interrupts: set[Interrupt] = set()
 
     async def look(self, seconds: float) -> IdleAnswer:
-        """Raises Problem when there are too many already, or when the service ends."""
+        """Raise Problem when there are too many already, or when the service ends."""
         if len(self._interrupts) >= PROBES_MOST:
             raise Problem(
                 429,
@@ -148,7 +148,7 @@ class IdleProbes:
         interrupt.close()
 
     def end_all(self) -> None:
-        """Ends every look; returns at once."""
+        """End every look; return at once."""
         for interrupt in tuple(self._interrupts):
             interrupt.trip()
 
@@ -157,7 +157,7 @@ class Service:
     """What the calls work with, for as long as the process lives."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises ResourceError when the program, the lock file or the scratch directory, where the
+        """Raise ResourceError when the program, the lock file or the scratch directory, where the
         program needs one, cannot be used."""
         self.settings = settings
         key = OwnKey(settings.service_key.get_secret_value(), settings.service_key_file)
@@ -186,12 +186,12 @@ class Service:
         return self.registrar is None or self.registrar.has_registered
 
     def end(self) -> None:
-        """Ends what runs and begins nothing new; returns at once."""
+        """End what runs and begin nothing new; return at once."""
         self.runner.end_all()
         self.idle_probes.end_all()
 
     def stream(self, kind: str, request: TrialRequest | SessionRequest, work: Work) -> Response:
-        """Begins one of hostbench.service.metrics.KINDS. Raises Problem or ResourceError."""
+        """Begin one of hostbench.service.metrics.KINDS. Raise Problem or ResourceError."""
         settings = self.settings
         claim = Claim(request.id, settings.subsystem, settings.host, request.fence)
         call = AdmittedCall(kind, request, claim, settings.lock, work)
@@ -203,7 +203,7 @@ class Service:
 
 
 def add_calls(app: FastAPI, service: Service) -> None:
-    """Adds all calls to `app`."""
+    """Add all calls to `app`."""
     app.include_router(_open_calls(service))
     keyed = [Depends(requires(service.ring, Role.SERVICE))]
     app.include_router(_trial_calls(service), dependencies=keyed)

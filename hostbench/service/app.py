@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 def create_app(name: str, settings: Settings | None = None) -> FastAPI:
     """The service of subsystem `name`; `settings` None: those of the environment.
 
-    Raises UsageError or ResourceError. `app.state.service` is what it works with.
+    Raise UsageError or ResourceError. `app.state.service` is what it works with.
     """
     service = Service(settings or read_settings(name))
     app = FastAPI(

@@ -124,7 +124,7 @@ class Registrar:
         return self._registration.model_copy(update=update)
 
     def _failed(self, why: str) -> None:
-        """Says so once, not at every attempt."""
+        """Say so once, not at every attempt."""
         self._metrics.registrations.labels(outcome="failed").inc()
         if why != self._trouble:
             _log.warning("registration_fails", orchestrator=self._address, why=why)

@@ -37,7 +37,7 @@ class TrialRunner:
     def begin(self, call: AdmittedCall) -> tuple[RunningTrial, "asyncio.Queue[Item]"]:
         """Start a trial or session; its lines appear in the queue, `None` last.
 
-        Raises Problem when the service ends or one of that name runs, or ResourceError.
+        Raise Problem when the service ends or one of that name runs, or ResourceError.
         """
         if self._ending:
             raise Problem(503, Refusal.LACKING, "the service is about to end; try another time")
@@ -97,13 +97,13 @@ class TrialRunner:
         return trial is not None
 
     def end_all(self) -> None:
-        """Ends every trial and begins no other; returns at once."""
+        """End every trial and begin no other; return at once."""
         self._ending = True
         for trial in tuple(self._trials.values()):
             trial.end(Ending.SERVICE_ENDS)
 
     async def quiet(self) -> None:
-        """Returns when no trial runs."""
+        """Wait until no trial runs."""
         await self._quiet.wait()
 
 

@@ -44,7 +44,7 @@ OVERTIME_S = 5.0
 
 
 def admitted_session(request: SessionRequest, program: Program, net_address: str | None) -> Work:
-    """The session. Raises Problem naming the first field that is wrong. `net_address`: see
+    """The session. Raise Problem naming the first field that is wrong. `net_address`: see
     Settings."""
     bind = _bind(request.allowed_address, net_address)
     if request.tool == OWN_TOOL:
@@ -94,7 +94,7 @@ def _bind(allowed: str, net_address: str | None) -> str:
 
 
 def route(to: str | None, net_address: str | None) -> RouteAnswer:
-    """How this host reaches another. Raises Problem when it does not."""
+    """How this host reaches another. Raise Problem when it does not."""
     if to is None:
         return RouteAnswer(source=None, interface=None, address=net_address)
     try:
@@ -156,7 +156,7 @@ class _Reading:
         self._ended = False
 
     def take(self, line: bytes) -> SessionEvent | SessionEndEvent:
-        """What a line becomes. Raises TrialFailed on one that has no place."""
+        """What a line becomes. Raise TrialFailed on one that has no place."""
         event = _event(line)
         if self._ended:
             raise TrialFailed("malformed_output", f"event {event.event} after the last one")
@@ -171,7 +171,7 @@ class _Reading:
         return event
 
     def finish(self, exit_code: int, stderr: str) -> None:
-        """Called when its output ended. Raises TrialFailed unless it was complete."""
+        """Called when its output ended. Raise TrialFailed unless it was complete."""
         output = f"; its output: {stderr}" if stderr else ""
         if exit_code < 0:
             raise TrialFailed("killed", f"killed by signal {-exit_code}{output}")

@@ -98,7 +98,7 @@ class Settings(ServerSettings):
 
 
 def read_settings(subsystem: str) -> Settings:
-    """The settings of this process. Raises UsageError or ResourceError for the first bad one."""
+    """The settings of this process. Raise UsageError or ResourceError for the first bad one."""
     if subsystem not in subsystem_names():
         raise UsageError(
             f"there is no service {shown(subsystem)}; give {listing(sorted(subsystem_names()))}"

@@ -43,7 +43,7 @@ class ToolServerWork:
     long as the session lasts."""
 
     def __init__(self, request: SessionRequest, subsystem: str, bind: str) -> None:
-        """Raises Problem where the tool has no server for this, or is not installed."""
+        """Raise Problem where the tool has no server for this, or is not installed."""
         self._request = request
         self._subsystem = subsystem
         self._bind = bind
@@ -150,7 +150,7 @@ def _end(lines: list[bytes]) -> SessionEndEvent:
 
 
 def free_port(address: str) -> int:
-    """A port of `address` that neither TCP nor UDP has taken: a tool uses both. Raises
+    """A port of `address` that neither TCP nor UDP has taken: a tool uses both. Raise
     ResourceError."""
     family, why = family_of(address), ""
     for _ in range(PORT_TRIES):

@@ -62,7 +62,7 @@ class Work(Protocol):
 
     def run(self, interrupt: Interrupt, lock_descriptor: int) -> Generator[WorkEvent, None, None]:
         """Yield the events as they come. Every process it starts inherits `lock_descriptor`, and
-        none runs on when this is left. Raises TrialFailed, ResourceError or Interrupted."""
+        none runs on when this is left. Raise TrialFailed, ResourceError or Interrupted."""
         ...
 
 
@@ -92,7 +92,7 @@ class Lease:
         self.renew()
 
     def renew(self) -> None:
-        """Begins anew; from any thread."""
+        """Begin anew; from any thread."""
         self._until_s = time.monotonic() + self._seconds
 
     @property
@@ -174,7 +174,7 @@ class RunningTrial:
         )
 
     def start(self) -> None:
-        """Begins; returns at once. Raises ResourceError when there is no thread to be had."""
+        """Begin; return at once. Raise ResourceError when there is no thread to be had."""
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -182,7 +182,7 @@ class RunningTrial:
             raise ResourceError(f"{error}; end other processes, or allow more") from None
 
     def end(self, ending: Ending) -> None:
-        """Ends it; returns at once, from any thread. A repetition means that it is urgent."""
+        """End it; return at once, from any thread. A repetition means that it is urgent."""
         with self._mutex:
             # Once it is closed, its descriptors may belong to another file.
             if self._interrupt is not None:

@@ -23,7 +23,7 @@ class InstalledProgram:
     """The program as it is on this host now."""
 
     def __init__(self, subsystem: str) -> None:
-        """Raises ResourceError when there is none."""
+        """Raise ResourceError when there is none."""
         self._subsystem = subsystem
         self._mutex = threading.Lock()
         self._program = load_program(subsystem)
@@ -35,14 +35,14 @@ class InstalledProgram:
 
     def now(self) -> Program:
         """The program with its table; takes some time when it was replaced, so never on the event
-        loop. Raises ResourceError."""
+        loop. Raise ResourceError."""
         with self._mutex:
             if not self.unchanged():
                 self._program = load_program(self._subsystem)
             return self._program
 
     def unchanged(self) -> bool:
-        """Whether its file is the one that was read. Raises ResourceError when it is gone."""
+        """Whether its file is the one that was read. Raise ResourceError when it is gone."""
         path = self._program.path
         try:
             return Program.fingerprint_of(path.stat()) == self._program.fingerprint
@@ -104,13 +104,13 @@ class KeptScratch:
             self._timer.start()
 
     def _cancel(self) -> None:
-        """Ends the timer's thread, which would sleep on for each trial of a job."""
+        """End the timer's thread, which would sleep on for each trial of a job."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
 
     def _expire(self) -> None:
-        """Closes the file, unless a trial has come meanwhile."""
+        """Close the file, unless a trial has come meanwhile."""
         with self._mutex:
             if not self._lent and time.monotonic() >= self._until_s:
                 self._scratch.close()

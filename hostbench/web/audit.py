@@ -17,7 +17,7 @@ class Audit:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on, and says afterwards whose it was."""
+        """Pass the request on, and say afterwards whose it was."""
         if scope["type"] != "http" or scope["method"] in LOOKS:
             await self._app(scope, receive, send)
             return

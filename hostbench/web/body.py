@@ -35,7 +35,7 @@ class BodyLimit:
         self._most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on unless it is too large."""
+        """Pass the request on unless it is too large."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -156,7 +156,7 @@ def accepts(model: type[BaseModel], examples: Mapping[str, Any]) -> dict[str, An
 
 
 def describe_bodies(app: FastAPI, *models: type[BaseModel]) -> None:
-    """Adds the schemas of the bodies that `accepts` names to the OpenAPI document of `app`."""
+    """Add the schemas of the bodies that `accepts` names to the OpenAPI document of `app`."""
     original = app.openapi
 
     def openapi() -> dict[str, Any]:

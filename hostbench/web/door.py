@@ -68,7 +68,7 @@ class Door:
     _logged_at: float = -LOG_EVERY_S
 
     def admit(self, connection: socket.socket, address: object) -> None:
-        """Raises ConnectionAbortedError where there is no room: the connection is closed then."""
+        """Raise ConnectionAbortedError where there is no room: the connection is closed then."""
         # Callers at a Unix socket have no address.
         whose = str(address[0]) if isinstance(address, tuple) else None
         if not self._make_room(whose):
@@ -103,7 +103,7 @@ class Door:
         return len(self._callers) < self.most or self._end_idlest(None)
 
     def _end_idlest(self, whose: str | None) -> bool:
-        """Ends a connection of address `whose`, None: of any; whether there was one to end."""
+        """End a connection of address `whose`, None: of any; whether there was one to end."""
         idle = sorted(
             (caller.is_known, caller.since, number)
             for number, caller in self._callers.items()
@@ -203,7 +203,7 @@ class DoorSocket(socket.socket):
     _accepted = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises ConnectionAbortedError for a connection that the door does not admit, which
+        """Raise ConnectionAbortedError for a connection that the door does not admit, which
         asyncio takes for one that its caller gave up, and BlockingIOError where the others are to
         be heard first: asyncio comes back in its next turn."""
         if self._accepted >= ACCEPTED_AT_ONCE:

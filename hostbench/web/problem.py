@@ -74,7 +74,7 @@ class Problem(Exception):
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Makes every refusal of `app` a problem, FastAPI's own included."""
+    """Make every refusal of `app` a problem, FastAPI's own included."""
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(HostbenchError, _expected)
     app.add_exception_handler(RequestValidationError, _invalid)

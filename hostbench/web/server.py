@@ -71,7 +71,7 @@ class QuietServer(uvicorn.Server):
 
 
 def listening_socket(listen: Listen, door: Door) -> DoorSocket:
-    """A socket that takes connections from now on, through `door`. Raises ResourceError."""
+    """A socket that takes connections from now on, through `door`. Raise ResourceError."""
     try:
         bound = _tcp_socket(listen) if listen.path is None else _unix_socket(listen.path)
     except OSError as error:
@@ -118,9 +118,9 @@ def _unix_socket(path: Path) -> DoorSocket:
 def serve(
     app: FastAPI, listen: Listen, end: Callable[[], None], grace_s: int, **options: Any
 ) -> None:
-    """Serves until a signal comes, calls `end` then, and gives the answers under way `grace_s`.
+    """Serve until a signal comes, call `end` then, and give the answers under way `grace_s`.
 
-    `options`: see uvicorn.Config. Raises ResourceError when it cannot listen.
+    `options`: see uvicorn.Config. Raise ResourceError when it cannot listen.
     """
     door = Door()
     config = uvicorn.Config(

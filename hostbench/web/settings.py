@@ -83,7 +83,7 @@ class ServerSettings(EnvironmentSettings):
         return self
 
     def check_exposure(self, published: str | None = None) -> None:
-        """Raises UsageError where keys would travel in clear. `published`: HOSTBENCH_BIND, of a
+        """Raise UsageError where keys would travel in clear. `published`: HOSTBENCH_BIND, of a
         server in a container that others reach by that address alone."""
         name = "HOSTBENCH_BIND" if published else "HOSTBENCH_LISTEN"
         exposed = published or self.listen.address

@@ -27,7 +27,7 @@ JobId = Annotated[
 
 
 def job_of(job_id: JobId, core: Core) -> JobView:
-    """The job that the path names. Raises Problem when there is none."""
+    """The job that the path names. Raise Problem when there is none."""
     return core.catalogue.view(job_id)
 
 

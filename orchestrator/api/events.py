@@ -53,7 +53,7 @@ class Watchers:
         self.count = 0
 
     async def __call__(self) -> AsyncIterator[None]:
-        """A dependency: one more, for as long as the answer takes. Raises Problem."""
+        """A dependency: one more, for as long as the answer takes. Raise Problem."""
         if self.count >= WATCHERS_MOST:
             raise Problem(
                 429,
@@ -133,7 +133,7 @@ class _Follower:
         self._after = after
 
     async def events(self) -> AsyncIterator[ServerSentEvent]:
-        """The events after `after`, until the job has ended. Raises RedisError."""
+        """The events after `after`, until the job has ended. Raise RedisError."""
         async with self._redis.pubsub() as channel:
             # No event falls between subscribing and reading: the stream is read on another
             # connection, after Redis confirmed the subscription.

@@ -114,7 +114,7 @@ def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -
 
 
 def _check_room(core: Orchestrator) -> None:
-    """Raises Problem where the results directory has no room for another job."""
+    """Raise Problem where the results directory has no room for another job."""
     if (refusal := core.archive.refusal()) is not None:
         raise Problem(507, "results_full", refusal)
 

@@ -73,7 +73,7 @@ async def report(job: Job, core: Core) -> Response:
 
 
 def directory_of(core: Orchestrator, job: JobView) -> JobDirectory:
-    """The job's files. Raises Problem when it has measured nothing."""
+    """The job's files. Raise Problem when it has measured nothing."""
     if not core.archive.has(job.id):
         raise Problem(
             409,

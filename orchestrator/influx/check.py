@@ -90,7 +90,7 @@ class Check:
                 return
 
     def tidy_up(self) -> str:
-        """Deletes what was written, where that can be done; says what is left."""
+        """Delete what was written, where that can be done; say what is left."""
         try:
             self._influx.query(f'DELETE FROM "{MEASUREMENT}"')
             left = self._rows(None) + self._rows(SAMPLES)
@@ -238,7 +238,7 @@ class Check:
 
 
 def report(check: Check, url: str) -> ExitCode:
-    """Prints what `check` finds, one line each; the exit code of the command."""
+    """Print what `check` finds, one line each; the exit code of the command."""
     found = []
     for finding in check.findings():
         found.append(finding)

@@ -119,11 +119,11 @@ class InfluxClient:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         self._http.close()
 
     def version(self) -> str:
-        """The version the server reports, such as `1.6.7` or `v2.7.12`. Raises InfluxError."""
+        """The version the server reports, such as `1.6.7` or `v2.7.12`. Raise InfluxError."""
         answer = self._ask("GET", "/ping")
         version = answer.headers.get("x-influxdb-version")
         if version is None and answer.content.startswith(b"{"):
@@ -131,7 +131,7 @@ class InfluxClient:
         return version or "unknown"
 
     def write(self, lines: Sequence[str], retention: str | None = None) -> None:
-        """Writes points. Raises Rejected when the server refuses some of them, or another
+        """Write points. Raise Rejected when the server refuses some of them, or another
         InfluxError when it has taken none or that is unknown; writing them again is harmless."""
         params = {"db": self.database, "precision": "ms"}
         if retention is not None:
@@ -141,8 +141,8 @@ class InfluxClient:
             raise Unreachable(f"{self.url} does not answer like InfluxDB: {_reason(answer)}")
 
     def write_each(self, lines: Sequence[str], retention: str | None = None) -> list[RejectedLine]:
-        """Writes all points that the server takes, halving what it refuses until each bad one
-        stands alone; those are returned. Raises InfluxError other than Rejected."""
+        """Write all points that the server takes, halving what it refuses until each bad one
+        stands alone; those are returned. Raise InfluxError other than Rejected."""
         try:
             if lines:
                 self.write(lines, retention)
@@ -157,7 +157,7 @@ class InfluxClient:
             ]
 
     def query(self, text: str, retention: str | None = None) -> list[Series]:
-        """The series of one InfluxQL statement. Raises InfluxError."""
+        """The series of one InfluxQL statement. Raise InfluxError."""
         params = {"db": self.database, "epoch": "ms", "q": text}
         if retention is not None:
             params["rp"] = retention
@@ -235,7 +235,7 @@ def is_first_generation(version: str) -> bool:
 
 
 def ensure_database(influx: InfluxClient) -> None:
-    """Makes what is missing, where that can be done. Raises InfluxError, NoDatabase when the user
+    """Make what is missing, where that can be done. Raise InfluxError, NoDatabase when the user
     may not make what is missing."""
     if not is_first_generation(influx.version()):
         return
@@ -253,7 +253,7 @@ def ensure_database(influx: InfluxClient) -> None:
 
 
 def retention_policies(influx: InfluxClient) -> set[str]:
-    """The names of the database's retention policies. Raises InfluxError."""
+    """The names of the database's retention policies. Raise InfluxError."""
     found = influx.query(f'SHOW RETENTION POLICIES ON "{influx.database}"')
     return {row["name"] for series in found for row in series.rows()}
 

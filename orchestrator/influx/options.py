@@ -33,7 +33,7 @@ class InfluxSettings(EnvironmentSettings):
     influxdb_password: Annotated[SecretStr, UsedWith("influxdb_url")] = SecretStr("")
 
     def influx_client(self, ca_file: Path | None) -> InfluxClient:
-        """A client of it. `ca_file`: the certificates to trust instead of the system's. Raises
+        """A client of it. `ca_file`: the certificates to trust instead of the system's. Raise
         UsageError without an address."""
         if self.influxdb_url is None:
             raise UsageError(
@@ -62,7 +62,7 @@ class InfluxOptions:
     ca_file: Path | None = None
 
     def client(self) -> InfluxClient:
-        """A client of it. Raises UsageError or ResourceError for what is wrong or missing."""
+        """A client of it. Raise UsageError or ResourceError for what is wrong or missing."""
         if self.ca_file is not None and not self.ca_file.is_file():
             raise UsageError(f"there is no file {self.ca_file}; give one with certificates")
         file = self.password_file

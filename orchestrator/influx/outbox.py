@@ -55,7 +55,7 @@ class Outbox:
         self._counting = threading.Lock()
 
     def put(self, points: Iterable[Point]) -> None:
-        """Hands points over, in one write. Raises redis.RedisError: then it is unknown whether
+        """Hand points over, in one write. Raise redis.RedisError: then it is unknown whether
         Redis has them, and handing them over again is harmless."""
         entries = list(_entries(points))
         if not entries:
@@ -69,7 +69,7 @@ class Outbox:
             pipeline.execute()
 
     def leave_out(self, points: int) -> None:
-        """Counts points that are given up; those given up because Redis is away are counted when
+        """Count points that are given up; those given up because Redis is away are counted when
         it is back."""
         with self._counting:
             self._uncounted += points
@@ -83,7 +83,7 @@ class Outbox:
                 self._uncounted = 0
 
     def status(self, error: str | None = None) -> OutboxStatus:
-        """How it is; `error` is the writer's last. Raises redis.RedisError."""
+        """How it is; `error` is the writer's last. Raise redis.RedisError."""
         self._count()
         with self._redis.pipeline(transaction=False) as pipeline:
             pipeline.xlen(STREAM)
@@ -107,12 +107,12 @@ class Outbox:
 
     def dead_letters(self, most: int = DEAD_LETTERS_KEPT) -> list[dict[str, Any]]:
         """The last points that InfluxDB refused, newest first: line, retention, reason, time.
-        Raises redis.RedisError."""
+        Raise redis.RedisError."""
         found = cast(list[bytes], self._redis.lrange(DEAD, 0, most - 1))
         return [json.loads(letter) for letter in found]
 
     def forget_dead_letters(self) -> None:
-        """Empty the list and its count, once an operator has dealt with it. Raises
+        """Empty the list and its count, once an operator has dealt with it. Raise
         redis.RedisError."""
         with self._redis.pipeline(transaction=True) as pipeline:
             pipeline.delete(DEAD)
@@ -120,7 +120,7 @@ class Outbox:
             pipeline.execute()
 
     def forget_dead_letters_before(self, unix_s: float) -> None:
-        """Forget those that were refused before then. Raises redis.RedisError."""
+        """Forget those that were refused before then. Raise redis.RedisError."""
         letters = self.dead_letters()
         old = sum(letter["time_unix_s"] < unix_s for letter in letters)
         if old == len(letters):
@@ -132,11 +132,11 @@ class Outbox:
                 pipeline.execute()
 
     def left_out(self) -> int:
-        """How many points were. Raises redis.RedisError."""
+        """How many points were. Raise redis.RedisError."""
         return int(self._redis.hget(COUNTS, "left_out") or 0)
 
     def made_up_for(self, points: int) -> None:
-        """So many of those left out were written in another way. Raises redis.RedisError."""
+        """So many of those left out were written in another way. Raise redis.RedisError."""
         self._redis.hincrby(COUNTS, "left_out", -points)
 
 
@@ -147,7 +147,7 @@ class NoOutbox(Outbox):
         pass
 
     def put(self, points: Iterable[Point]) -> None:
-        """Drops them."""
+        """Drop them."""
 
     def leave_out(self, points: int) -> None:
         """Does not count them."""

@@ -119,8 +119,8 @@ class _Batches:
 def reindex(
     store: ResultsStore, influx: InfluxClient, progress: Callable[[int, int, Reindexed], None]
 ) -> Reindexed:
-    """Writes every point of every job, unfinished ones as far as they are. `progress` is called
-    with the jobs read, the jobs there are, and what is done. Raises InfluxError."""
+    """Write every point of every job, unfinished ones as far as they are. `progress` is called
+    with the jobs read, the jobs there are, and what is done. Raise InfluxError."""
     ensure_database(influx)
     done = Reindexed()
     batches = _Batches(influx, done)
@@ -155,9 +155,9 @@ def reindex(
 
 
 def _delete_outdated(influx: InfluxClient, decisions: Iterable[Point]) -> Iterator[str]:
-    """Deletes points that have fields which the decisions to be written in their place lack, such
-    as those of a baseline that was removed: InfluxDB would keep these fields. Yields a sentence for
-    each point that it does not delete. Raises InfluxError where it does not answer."""
+    """Delete points that have fields which the decisions to be written in their place lack, such
+    as those of a baseline that was removed: InfluxDB would keep these fields. Yield a sentence for
+    each point that it does not delete. Raise InfluxError where it does not answer."""
     fields = {
         (_as_stored(point.tags), point.time_ms): point.fields.keys()
         for point in decisions
@@ -189,7 +189,7 @@ def _quoted(text: str) -> str:
 
 
 def run(results: Path | None, influx: InfluxClient) -> ExitCode:
-    """Reindexes and says so on standard error; the exit code of the command. Raises
+    """Reindex and say so on standard error; the exit code of the command. Raise
     HostbenchError."""
     store = ResultsStore(results_directory(results))
     if not store.root.is_dir():

@@ -71,19 +71,19 @@ class PointSink:
             self._progress.take(event.idle)
 
     def repeat(self, document: ResultDocument) -> None:
-        """Hands over what earlier sessions measured: they may have ended before they had. Points
+        """Hand over what earlier sessions measured: they may have ended before they had. Points
         that are there already change nothing."""
         for point in document_points(document):
             self._hold([point])
         self._hand_over()
 
     def add(self, points: Iterable[Point]) -> None:
-        """Hands over points that no event makes."""
+        """Hand over points that no event makes."""
         self._hold(list(points))
         self._hand_over()
 
     def close(self, may_wait: Callable[[], bool] = lambda: False) -> None:
-        """Hands over what is left; to be called however the job ends. While Redis is away it is
+        """Hand over what is left; to be called however the job ends. While Redis is away it is
         tried again as long as `may_wait` returns True; one that is full may stay so for days."""
         self._hand_over()
         while self._held and not self._refused and may_wait():

@@ -105,11 +105,11 @@ class OutboxWriter:
         return self._error
 
     def start(self) -> None:
-        """Begins to write."""
+        """Begin to write."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends, or is left behind where it waits for Redis or InfluxDB; what is not written is
+        """End, or be left behind where it waits for Redis or InfluxDB; what is not written is
         left to the next writer."""
         self._stopping.set()
         self._thread.join(STOP_S)
@@ -130,7 +130,7 @@ class OutboxWriter:
             wait_s = min(2 * wait_s, BACK_OFF_MOST_S)
 
     def _attempt(self) -> str | None:
-        """Writes what there is, or waits a while for something; why that failed, if it did."""
+        """Write what there is, or wait a while for something; why that failed, if it did."""
         try:
             self._prepare()
             self._claim()
@@ -155,7 +155,7 @@ class OutboxWriter:
         self._ready = True
 
     def _claim(self) -> None:
-        """Takes over what a dead writer was given; the next reading of our own finds it."""
+        """Take over what a dead writer was given; the next reading of our own finds it."""
         if time.monotonic() - self._claimed_s < self._claim_every_s:
             return
         self._claimed_s = time.monotonic()
@@ -215,7 +215,7 @@ class OutboxWriter:
                 raise
 
     def _done(self, entries: Sequence[Entry], rejected: Sequence[RejectedLine]) -> None:
-        """Takes entries off the stream and notes what InfluxDB refused, all or nothing."""
+        """Take entries off the stream and note what InfluxDB refused, all or nothing."""
         ids = [entry.id for entry in entries]
         bad = [one for one in rejected if not one.expired]
         letters = [_letter(one, entries[0].retention) for one in bad]

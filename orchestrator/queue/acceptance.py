@@ -73,7 +73,7 @@ class Acceptance:
 
     def _far_subsystems(self, states: Sequence[HostState], between: PlannedCase) -> tuple[str, ...]:
         """Return the subsystems that the second host must serve for `between`, a case between two
-        hosts. Raises Problem when it serves none, or when there is no second host."""
+        hosts. Raise Problem when it serves none, or when there is no second host."""
         if len(states) == 1:
             raise refusal(
                 f"{between.title} has its far end on a second host; give hosts two names: "
@@ -136,7 +136,7 @@ class Acceptance:
     def _between(
         self, spec: JobSpec, suite: Suite, facts: HostFacts, *, two_hosts: bool
     ) -> PlannedCase | None:
-        """Plans the whole suite on the host as it is; the first case between two hosts."""
+        """Plan the whole suite on the host as it is; the first case between two hosts."""
         try:
             plan = self._plans.plan(suite, facts.planned, far_host=two_hosts)
         except UsageError as error:
@@ -148,7 +148,7 @@ class Acceptance:
 
 def requested_suite(spec: JobSpec) -> Suite:
     """The suite of a submission: by name or in full, at one of its scales, or made for one
-    workload, with the changes. Raises Problem."""
+    workload, with the changes. Raise Problem."""
     if spec.workload is not None:
         try:
             suite = ad_hoc_suite(spec.workload, spec.params)
@@ -169,7 +169,7 @@ def _at_scale(name_or_suite: str | Suite, scale: str | None) -> Suite:
 
 
 def named_suite(name: str) -> Suite:
-    """A suite of this installation: never a path. Raises Problem."""
+    """A suite of this installation: never a path. Raise Problem."""
     known = built_in_suites()
     if name not in known:
         raise refusal(

@@ -82,7 +82,7 @@ class Scripts:
     def __call__(self, name: str, *arguments: str | int, grows: bool = False) -> Any:
         """Run a script. `grows`: a full Redis refuses it with OutOfMemoryError, since it needs
         memory for something new; any other script runs, so that what is there can go on and end.
-        Raises RedisError."""
+        Raise RedisError."""
         return self._scripts[name, grows](keys=[PREFIX], args=arguments)
 
 

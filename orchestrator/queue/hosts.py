@@ -91,7 +91,7 @@ class HostStore:
 
     def renew(self, registration: Registration) -> bool:
         """Renew a service that is known as it is; False: it is new, or another version stored its
-        facts; see `register`. Raises HostTaken."""
+        facts; see `register`. Raise HostTaken."""
         outcome, service = self._register(registration)
         if outcome != "known":
             return False
@@ -107,7 +107,7 @@ class HostStore:
         self, registration: Registration, inventory: HostInventory, table: ServiceTable
     ) -> None:
         """Store a new service with its table and its host's inventory. Only the disk service knows
-        where disks are measured: what it reported stays when another service registers. Raises
+        where disks are measured: what it reported stays when another service registers. Raise
         HostTaken."""
         answer = "changed"
         # Each time another service has registered in between, and there are five.
@@ -138,7 +138,7 @@ class HostStore:
         return outcome, which
 
     def unregister(self, service: Service) -> None:
-        """Forgets a service that could not be reached, until it registers again."""
+        """Forget a service that could not be reached, until it registers again."""
         self._known_until_s = 0.0
         self._run("unregister", service.host, service.subsystem, service.instance)
 

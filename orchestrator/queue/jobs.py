@@ -74,7 +74,7 @@ class JobStore:
     # ---- from submission to start ----
 
     def enqueue(self, job: NewJob, idempotency: str | None, body: bytes) -> Enqueued:
-        """Accepts a job, once for each idempotency key; `body` is that of the request. Raises
+        """Accept a job, once for each idempotency key; `body` is that of the request. Raise
         OutOfMemoryError when Redis is full, with the remedy."""
         outcome, job_id, *place = self._take_up(
             "enqueue",
@@ -91,7 +91,7 @@ class JobStore:
         return Enqueued(outcome, job_id, view)
 
     def _take_up(self, name: str, *arguments: str | int) -> Any:
-        """Run a script that adds a job. Raises OutOfMemoryError with the remedy."""
+        """Run a script that adds a job. Raise OutOfMemoryError with the remedy."""
         memory = self.memory()
         if memory.full:
             self.forget()
@@ -132,7 +132,7 @@ class JobStore:
         return JobTask.read(fields), int(fields["sessions"] or 0)
 
     def renew(self, job: StartedJob) -> Lease:
-        """Keeps its leases. gone: they are no longer its; cancel: it is to stop."""
+        """Keep its leases. gone: they are no longer its; cancel: it is to stop."""
         return cast(Lease, self._run("renew", job.id, job.fence, job.owner))
 
     def record(
@@ -145,7 +145,7 @@ class JobStore:
         live: Sequence[str] = (),
         events: Sequence[str] = (),
     ) -> bool:
-        """Notes state, fields and events in one step; `live` ones are only published, before. So
+        """Note state, fields and events in one step; `live` ones are only published, before. So
         are all events while Redis is full. `number` counts the calls for this fence: a second call
         with the same one does nothing.
 
@@ -162,14 +162,14 @@ class JobStore:
     def finish(
         self, job: StartedJob, state: StackState, reason: str | None, fields: Mapping[str, str]
     ) -> bool:
-        """Ends a job and frees its hosts. False: it is no longer this fence's, nothing changed."""
+        """End a job and free its hosts. False: it is no longer this fence's, nothing changed."""
         answer = self._run("finish", job.id, job.fence, state, reason or "", *flat(dict(fields)))
         return bool(answer)
 
     def put_back(
         self, job: StartedJob, reason: str, *held: str
     ) -> Literal["queued", "cancelled", "gone"]:
-        """Queues it again where it stood; only before it has measured anything. `held`: a host that
+        """Queue it again where it stood; only before it has measured anything. `held`: a host that
         somebody outside the queue has, and who."""
         answer = self._run("put_back", job.id, job.fence, reason, *held)
         return cast(Literal["queued", "cancelled", "gone"], answer)
@@ -189,8 +189,8 @@ class JobStore:
         return Changed(*self._run("cancel", job_id))
 
     def resume(self, job_id: str, priority: int, archived: Mapping[str, str]) -> Changed:
-        """Queues an ended job again; `archived` are its fields if Redis no longer knows them.
-        Raises OutOfMemoryError when Redis is full, with the remedy."""
+        """Queue an ended job again; `archived` are its fields if Redis no longer knows them.
+        Raise OutOfMemoryError when Redis is full, with the remedy."""
         fields = flat(dict(archived))
         return Changed(*self._take_up("resume", job_id, worth_us(priority), QUEUED_MOST, *fields))
 

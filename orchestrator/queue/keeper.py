@@ -120,7 +120,7 @@ class HeldJob(Interrupt):
         return self._lost
 
     def check(self) -> None:
-        """Raises JobStopped when the job may not go on."""
+        """Raise JobStopped when the job may not go on."""
         if self.lost or self.why is not None:
             assert self.why is not None
             raise JobStopped(self.why)
@@ -144,7 +144,7 @@ class Keeper:
         ]
 
     def start(self) -> None:
-        """Begins to renew."""
+        """Begin to renew."""
         for thread in self._threads:
             thread.start()
 
@@ -154,7 +154,7 @@ class Keeper:
         return all(thread.is_alive() for thread in self._threads)
 
     def hold(self, held: HeldJob) -> None:
-        """Renews this job's leases from now on."""
+        """Renew this job's leases from now on."""
         with self._changed:
             # It was lost, queued again and comes back before its first thread has ended.
             before = self._held.get(held.job.id)
@@ -165,20 +165,20 @@ class Keeper:
             before.lose()
 
     def let_go(self, held: HeldJob) -> None:
-        """Renews them no longer."""
+        """Renew them no longer."""
         with self._changed:
             if self._held.get(held.job.id) is held:
                 del self._held[held.job.id]
 
     def stop(self, job_id: str, why: Stop) -> None:
-        """Stops a job if it runs here."""
+        """Stop a job if it runs here."""
         with self._changed:
             held = self._held.get(job_id)
         if held is not None:
             held.stop(why)
 
     def stop_all(self, why: Stop) -> None:
-        """Stops every job that runs here."""
+        """Stop every job that runs here."""
         for held in self._all():
             held.stop(why)
 
@@ -188,7 +188,7 @@ class Keeper:
         return len(self._held)
 
     def close(self) -> None:
-        """Ends the threads."""
+        """End the threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -203,7 +203,7 @@ class Keeper:
             return list(self._held.values())
 
     def _lose_late(self) -> None:
-        """Stops the jobs whose time has run out, and waits for the next one's end."""
+        """Stop the jobs whose time has run out, and wait for the next one's end."""
         with self._changed:
             held = [one for one in self._held.values() if not one.lost]
             self._wait(min((one.left_s for one in held), default=None))
@@ -214,7 +214,7 @@ class Keeper:
             self._changed.wait(seconds)
 
     def _renew_due(self) -> None:
-        """Waits until a lease is due and renews what is."""
+        """Wait until a lease is due and renew what is."""
         with self._changed:
             held = [one for one in self._held.values() if not one.lost]
             self._wait(min((one.due_s - now_s() for one in held), default=None))
@@ -233,7 +233,7 @@ class Keeper:
                 held.lose()
 
     def _renew_one(self, held: HeldJob) -> bool:
-        """False: its leases are gone. Raises RedisError."""
+        """False: its leases are gone. Raise RedisError."""
         requested_s = now_s()
         answer = self._renew(held.job)
         if answer == "gone":

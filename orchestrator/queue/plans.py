@@ -43,7 +43,7 @@ class Plans:
     def plan(self, suite: Suite, host: PlannedHost, *, far_host: bool) -> Plan:
         """The plan of a suite, made only where nothing that it depends on was planned before.
 
-        Raises UsageError as `make_plan` does.
+        Raise UsageError as `make_plan` does.
         """
         basis = _basis(suite, host, far_host=far_host)
         with self._lock:

@@ -106,7 +106,7 @@ class JobTask:
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
-        """From the job's hash. Raises UsageError for what this version does not understand."""
+        """From the job's hash. Raise UsageError for what this version does not understand."""
         try:
             suite = Suite.model_validate_json(fields["suite"] or "")
             spec = JobSpec.model_validate_json(fields["spec"] or "")

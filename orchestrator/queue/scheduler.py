@@ -50,7 +50,7 @@ class Listener:
         )
 
     def start(self) -> None:
-        """Begins to listen."""
+        """Begin to listen."""
         self._thread.start()
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class Scheduler:
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
-        """Begins to schedule."""
+        """Begin to schedule."""
         self._thread.start()
 
     def wake(self) -> None:
@@ -133,12 +133,12 @@ class Scheduler:
         self._wake.set()
 
     def end(self) -> None:
-        """Starts nothing any more; returns at once."""
+        """Start nothing any more; return at once."""
         self._closed = True
         self._wake.set()
 
     def close(self) -> None:
-        """Waits until it has ended."""
+        """Wait until it has ended."""
         self.end()
         self._thread.join()
 

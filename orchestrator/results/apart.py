@@ -38,7 +38,7 @@ class OneAtATime:
     async def made(self, work: Work, refused: Callable[[str], HostbenchError]) -> bytes:
         """What a process prints. `refused` makes the error of the line that it ends with.
 
-        Raises HostbenchError: it was refused, or it takes too long or too much; Problem: an error
+        Raise HostbenchError: it was refused, or it takes too long or too much; Problem: an error
         in its code, which is logged.
         """
         async with self.lock:

@@ -54,7 +54,7 @@ class Archive:
         return directory.has_begun or directory.document.exists()
 
     def keep(self, view: JobView) -> None:
-        """Stores how a job stands, if anything of it is stored."""
+        """Store how a job stands, if anything of it is stored."""
         directory = self.directory(view.id)
         if directory.path.is_dir():
             with contextlib.suppress(OSError):

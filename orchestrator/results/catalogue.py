@@ -33,7 +33,7 @@ class Catalogue:
         self._archive = archive
 
     def view(self, job_id: str) -> JobView:
-        """The job. Raises Problem when there is none."""
+        """The job. Raise Problem when there is none."""
         if not is_job_id(job_id):
             raise unknown_job(job_id)
         view = self._jobs.view(job_id) or self._archive.view(job_id)

@@ -20,14 +20,14 @@ class Decider:
         self._one_job_at_a_time = threading.Lock()
 
     async def answer(self, question: Question) -> bytes:
-        """Raises UsageError for what is no question, ResourceError where it takes too long or too
+        """Raise UsageError for what is no question, ResourceError where it takes too long or too
         much; Problem: an error in the code of the answer, which is logged."""
         return await self._one_at_a_time.made(self._work(question), UsageError)
 
     def of_job(self, job: str, interrupt: Interrupt) -> JobDecisions:
         """The decisions of a job whose document is stored; for a thread of its own.
 
-        Raises HostbenchError and Problem, as above; asyncio.CancelledError where `interrupt` comes.
+        Raise HostbenchError and Problem, as above; asyncio.CancelledError where `interrupt` comes.
         """
         with self._one_job_at_a_time:
             made = asyncio.run(_unless(interrupt, self._work(JobQuestion(job=job))))

@@ -12,7 +12,7 @@ from orchestrator.results.making import print_made
 
 
 def main(results: str, job_id: str, form: str) -> int:
-    """Prints the document, or its table."""
+    """Print the document, or its table."""
 
     def made() -> bytes:
         document = JobDirectory(Path(results) / job_id).load()

@@ -19,7 +19,7 @@ REFUSED = 2
 
 
 def print_made(make: Callable[[], bytes]) -> int:
-    """Makes the thing and prints it. Returns the exit code."""
+    """Make the thing and print it. Return the exit code."""
     os.nice(NICENESS)
     Path("/proc/self/oom_score_adj").write_text(OOM_SCORE_MOST)
     try:

@@ -12,7 +12,7 @@ from orchestrator.results.making import print_made
 
 
 def main(results: str, job_id: str) -> int:
-    """Prints the page."""
+    """Print the page."""
     directory = JobDirectory(Path(results) / job_id)
     return print_made(lambda: rendered(directory, Format.HTML).encode())
 

@@ -31,7 +31,7 @@ class _OfJobs(BodyModel):
     until: str | None = None
 
     def wanted(self, host: str | None) -> JobFilter:
-        """Those of a host, where one is given. Raises UsageError."""
+        """Those of a host, where one is given. Raise UsageError."""
         return JobFilter(
             host=host,
             suite=self.suite,
@@ -61,7 +61,7 @@ class CompareQuestion(_OfJobs):
         return "compare a copy of the results with hostbench compare --results DIRECTORY"
 
     def answer(self, results: Path) -> StoredModel:
-        """Raises UsageError."""
+        """Raise UsageError."""
         with FigureIndex(results) as index:
             sides = compared_sides((self.a, self.b), index, self.wanted(self.host), files=False)
             a, b = sides.sides
@@ -87,7 +87,7 @@ class HistoryQuestion(_OfJobs):
         return "ask for one case, or for fewer jobs with since"
 
     def answer(self, results: Path) -> StoredModel | None:
-        """None: no stored job is of the host. Raises UsageError."""
+        """None: no stored job is of the host. Raise UsageError."""
         with FigureIndex(results) as index:
             if all(job.host != self.host for job in index.heads()):
                 return None
@@ -135,7 +135,7 @@ class BaselineQuestion(BodyModel):
         return f"check a copy of the results with hostbench baseline check {self.job}"
 
     def answer(self, results: Path) -> StoredModel:
-        """Raises UsageError for a document that cannot be trusted."""
+        """Raise UsageError for a document that cannot be trusted."""
         return checked_host(_document(results, self.job), os.environ)
 
 
@@ -156,7 +156,7 @@ class JobQuestion(BodyModel):
         return "write it with python -m orchestrator.influx.reindex"
 
     def answer(self, results: Path) -> StoredModel:
-        """Raises UsageError for a document that cannot be trusted."""
+        """Raise UsageError for a document that cannot be trusted."""
         with FigureIndex(results) as index:
             return JobDecider(index, os.environ).of(_document(results, self.job))
 
@@ -170,7 +170,7 @@ def _document(results: Path, job: str) -> ResultDocument:
 
 
 def main(results: str, question: str) -> int:
-    """Prints the answer."""
+    """Print the answer."""
     asked = _QUESTIONS.validate_json(question)
 
     def answer() -> bytes:

@@ -18,7 +18,7 @@ class Reporter:
     async def page(self, directory: JobDirectory, *, keep: bool) -> bytes:
         """The page of a job; kept beside its result if that will not change any more.
 
-        Raises HostbenchError: the document cannot be trusted, or the page takes too long; Problem:
+        Raise HostbenchError: the document cannot be trusted, or the page takes too long; Problem:
         an error in the code of the page, which is logged.
         """
         async with self._one_at_a_time.lock:
@@ -34,7 +34,7 @@ class Reporter:
             return page
 
     async def document(self, directory: JobDirectory, form: str) -> bytes:
-        """The document of a job that has none yet, as `json` or `csv`. Raises as `page` does."""
+        """The document of a job that has none yet, as `json` or `csv`. Raise as `page` does."""
         work = Work(
             module="orchestrator.results.document",
             arguments=(str(directory.path.parent), directory.id, form),

@@ -58,7 +58,7 @@ class Retention:
                 return
 
     def sweep(self) -> None:
-        """Remove what is beyond the limits. Raises RedisError or OSError."""
+        """Remove what is beyond the limits. Raise RedisError or OSError."""
         for left in self._archive.results.root.glob(f"{REMOVED}*"):
             shutil.rmtree(left, ignore_errors=True)
         self._sweep_results()

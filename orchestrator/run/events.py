@@ -54,7 +54,7 @@ class LivePublisher:
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
 
     def start(self) -> None:
-        """Begins to publish."""
+        """Begin to publish."""
         self._thread.start()
 
     def publish_soon(self, job_id: str, event: str) -> None:
@@ -74,7 +74,7 @@ class LivePublisher:
         return mine
 
     def close(self) -> None:
-        """Ends the thread; what is pending is dropped."""
+        """End the thread; what is pending is dropped."""
         self._closed.set()
         self._something.set()
         self._thread.join()
@@ -97,7 +97,7 @@ class LivePublisher:
 
 
 def retry_while_held(held: HeldJob, call: Callable[[], Answer]) -> Answer:
-    """What `call` returns, however long Redis is away. Raises JobStopped when the job may not go
+    """What `call` returns, however long Redis is away. Raise JobStopped when the job may not go
     on meanwhile."""
     while True:
         try:

@@ -42,7 +42,7 @@ class Links:
 
     @contextlib.contextmanager
     def open(self, host: str, url: str) -> Iterator[RemoteService]:
-        """A service of a host by the URL it registered with. Raises ServiceLost."""
+        """A service of a host by the URL it registered with. Raise ServiceLost."""
 
         # At each call, so that a job goes on with a key that was changed.
         def key() -> str:
@@ -73,7 +73,7 @@ class Registrar:
         self._links = links
 
     def register(self, registration: Registration, caller: Caller) -> Registered:
-        """Renews a service, or takes up a new one."""
+        """Renew a service, or take up a new one."""
         if caller.host not in (None, registration.host):
             raise _other_host(registration, caller)
         try:
@@ -114,7 +114,7 @@ class Registrar:
 
 def _is_safe(url: str) -> bool:
     """Whether a key may be sent there: by TLS or a Unix socket, or not beyond this machine and the
-    containers' networks, where names have no dots. Raises httpx.InvalidURL."""
+    containers' networks, where names have no dots. Raise httpx.InvalidURL."""
     parsed = httpx.URL(url)
     far = "." in parsed.host or ":" in parsed.host
     return parsed.scheme != "http" or is_loopback(parsed.host) or not far
@@ -208,7 +208,7 @@ class HostLinks:
         self, suite: Suite, interrupt: Interrupt, plans: Plans
     ) -> tuple[Setup, FarHost | None]:
         """What is measured, by the services' tables and hosts as they are now, and the far host,
-        None where no case needs one. Raises Unreachable, or UsageError for hosts with no way to one
+        None where no case needs one. Raise Unreachable, or UsageError for hosts with no way to one
         another."""
         tables: dict[str, Table] = {}
         versions: list[ProgramVersion] = []
@@ -228,7 +228,7 @@ class HostLinks:
         return Setup(plan, tables, tuple(versions), inventory, record), far
 
     def check_held(self, interrupt: Interrupt) -> None:
-        """Raises Held, or Unreachable."""
+        """Raise Held, or Unreachable."""
         for services in (self.near, self.far):
             for connected in list(services.values())[:1]:
                 with _reaching(connected):
@@ -270,7 +270,7 @@ def _reaching(connected: ConnectedService) -> Iterator[None]:
 
 @contextlib.contextmanager
 def connected_hosts(links: Links, states: list[HostState], suite: Suite) -> Iterator[HostLinks]:
-    """Connections to the hosts of a job, the one that measures first. Raises Unreachable."""
+    """Connections to the hosts of a job, the one that measures first. Raise Unreachable."""
     first, *others = states
     registered = {service.subsystem: service for service in first.services}
     with contextlib.ExitStack() as stack:

@@ -216,7 +216,7 @@ class RunningJob:
         self._until_lease_ends(lambda: jobs.put_back(self._job, str(held), *where) != "gone")
 
     def _put_back(self, reason: str, unreached: Service | None = None) -> bool:
-        """Queues the job again; False: it has measured something, or is no longer its own."""
+        """Queue the job again; False: it has measured something, or is no longer its own."""
 
         def put_back() -> bool:
             if unreached is not None:
@@ -259,7 +259,7 @@ class RunningJob:
                 return document
 
     def _decide(self, document: ResultDocument, points: PointSink) -> None:
-        """Hands over what is decided of the job, as long as its host is its own: so it takes time
+        """Hand over what is decided of the job, as long as its host is its own: so it takes time
         from no trial. Without it nothing is lost, since reindex makes it too."""
         headlines = set(headline_workloads())
         if self._around.outbox is None or headlines.isdisjoint(
@@ -284,7 +284,7 @@ class RunningJob:
 
     @contextlib.contextmanager
     def _hosts(self, task: JobTask) -> Iterator[HostLinks]:
-        """Connections to the services that the job needs. Raises Unreachable."""
+        """Connections to the services that the job needs. Raise Unreachable."""
         states = retry_while_held(
             self._held, lambda: self._around.hosts.states_of(list(task.hosts))
         )

@@ -98,7 +98,7 @@ def _share_of_reads(workload: str, read_share: ParamValue | tuple[ParamValue, ..
 
 
 def _refuse_page_cache(conditions: _Conditions, end: EndEvent) -> None:
-    """Raises Unlimited where not every byte of the figure was one of the disk."""
+    """Raise Unlimited where not every byte of the figure was one of the disk."""
     if conditions.mode.startswith(DIRECT):
         return
     if conditions.mode == BUFFERED:
@@ -116,7 +116,7 @@ def _refuse_page_cache(conditions: _Conditions, end: EndEvent) -> None:
 
 
 def _bandwidth(place: ScratchPlace | None, conditions: _Conditions) -> tuple[Factor, ...]:
-    """Whose product is the bandwidth. Raises Unlimited where it is not known."""
+    """Whose product is the bandwidth. Raise Unlimited where it is not known."""
     if place is None:
         raise Unlimited(NOT_LOOKED)
     if place.user_bytes_per_second is not None:

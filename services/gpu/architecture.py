@@ -116,7 +116,7 @@ class Rate:
 
 @functools.cache
 def table() -> Table:
-    """The file, read once. Raises ValidationError when it makes no sense."""
+    """The file, read once. Raise ValidationError when it makes no sense."""
     return Table.model_validate(table_of(TABLE_PATH))
 
 

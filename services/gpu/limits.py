@@ -62,7 +62,7 @@ class _Device:
 
     @classmethod
     def of(cls, gpus: Gpus | None, facts: dict[str, str]) -> "_Device":
-        """Raises Unlimited where too little is known of it."""
+        """Raise Unlimited where too little is known of it."""
         name = facts.get("device_name", "")
         if facts.get("device_type", "gpu") != "gpu":
             raise Unlimited(f"{name or 'the device'} is no GPU")
@@ -91,7 +91,7 @@ def limits(host: HostInventory, start: StartEvent, end: EndEvent) -> dict[str, L
 
 
 def _of_device(device: _Device, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
-    """Raises Unlimited."""
+    """Raise Unlimited."""
     if start.workload in ARITHMETIC:
         return _arithmetic(device, start, end)
     return _memory(device, start) if start.workload in MEMORY else _transfer(device, start)
@@ -110,7 +110,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def _arithmetic(device: _Device, start: StartEvent, end: EndEvent) -> dict[str, Limit]:
-    """Raises Unlimited."""
+    """Raise Unlimited."""
     if not device.capability:
         raise Unlimited(f"{device.name} has no compute capability of CUDA: its rates are not known")
     if not device.units:
@@ -171,7 +171,7 @@ def _at_clock(device: _Device, factors: tuple[Factor, ...], observed: float | No
 
 
 def _memory(device: _Device, start: StartEvent) -> dict[str, Limit]:
-    """Raises Unlimited."""
+    """Raise Unlimited."""
     gpu = device.gpu
     if (gpu.uuid or "").startswith(MIG):
         raise Unlimited(
@@ -225,7 +225,7 @@ def _tolerance(size: float, cache: int) -> float:
 
 
 def _transfer(device: _Device, start: StartEvent) -> dict[str, Limit]:
-    """Raises Unlimited."""
+    """Raise Unlimited."""
     if JOINED.search(device.name):
         raise Unlimited(f"{device.name} is joined to its host by something else than PCI Express")
     speed, lanes, source = _link(device, start.facts.get("pcie", ""))
@@ -251,7 +251,7 @@ def _transfer(device: _Device, start: StartEvent) -> dict[str, Limit]:
 def _link(device: _Device, stated: str) -> tuple[float, int, str]:
     """GT/s and lanes under load. NVML asks the card itself, so what it says holds in a virtual
     machine too. An idle card lowers the generation alone: of the lanes those in use count, which
-    a slot may have fewer of than the card. Raises Unlimited."""
+    a slot may have fewer of than the card. Raise Unlimited."""
     found = LINK.search(stated)
     if found is not None:
         now, lanes, most = (int(one) for one in found.groups(default="0"))

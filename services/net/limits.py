@@ -91,7 +91,7 @@ def _mtu(start: StartEvent, end: EndEvent) -> int | None:
 
 
 def _factors(network: Network | None, conditions: _Conditions) -> tuple[Factor, ...]:
-    """Whose product is the limit. Raises Unlimited."""
+    """Whose product is the limit. Raise Unlimited."""
     if network is None:
         raise Unlimited(NOT_LOOKED)
     directions = _directions(conditions)
@@ -107,7 +107,7 @@ def _factors(network: Network | None, conditions: _Conditions) -> tuple[Factor, 
 
 
 def _line(interface: Interface, conditions: _Conditions) -> tuple[Factor, ...]:
-    """Its speed. Raises Unlimited where it is not known, or the frames on it are not Ethernet's."""
+    """Its speed. Raise Unlimited where it is not known, or the frames on it are not Ethernet's."""
     speed = interface.link_bits_per_second
     if speed is None:
         raise Unlimited(f"{interface.link_reason or NOT_LOOKED}; {TELL}")
@@ -128,7 +128,7 @@ def _line(interface: Interface, conditions: _Conditions) -> tuple[Factor, ...]:
 
 
 def _share(network: Network, conditions: _Conditions) -> Factor:
-    """What the headers leave. Raises Unlimited where it is not known."""
+    """What the headers leave. Raise Unlimited where it is not known."""
     if conditions.mtu is None:
         raise Unlimited(
             f"the trial does not report how large packets may be (interface_mtu); {TELL}"

@@ -34,7 +34,7 @@ class BreakingProxy:
             thread.join()
 
     def cut(self) -> None:
-        """Ends every connection there is; new ones are welcome."""
+        """End every connection there is; new ones are welcome."""
         cut, self._open = self._open, []
         for end in cut:
             with contextlib.suppress(OSError):

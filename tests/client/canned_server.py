@@ -98,7 +98,7 @@ class CannedServer:
 
 @contextlib.contextmanager
 def serving(server: CannedServer, **tls: str) -> Iterator[CannedServer]:
-    """Serves on a free port of this machine. `tls`: ssl_certfile and ssl_keyfile."""
+    """Serve on a free port of this machine. `tls`: ssl_certfile and ssl_keyfile."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(server, log_level="critical", lifespan="off", **tls)  # type: ignore[arg-type]
     running = uvicorn.Server(config)

@@ -58,7 +58,7 @@ class Stack:
             yield self
 
     def submit(self, *, duration_s: float = 0.05, trials: int = 1, **more: Any) -> str:
-        """Queues one case without asking whether the host is idle; its id."""
+        """Queue one case without asking whether the host is idle; its id."""
         params = {"threads": 1, "warmup_s": 0, "duration_s": duration_s}
         return self.orchestrator.submit(
             workload="cpu.clock", params=params, trials=trials, idle_policy="force", **more
@@ -71,19 +71,19 @@ class Stack:
         return job
 
     def cancel(self, job: str) -> None:
-        """Ends a job, and returns when it has ended."""
+        """End a job, and return when it has ended."""
         assert self.orchestrator.client.delete(f"/jobs/{job}").status_code in (202, 409)
         self.orchestrator.wait_for(job)
 
     def end_all(self) -> None:
-        """Cancels whatever has not ended."""
+        """Cancel whatever has not ended."""
         jobs = self.orchestrator.client.get("/jobs", params={"limit": 500}).json()["jobs"]
         for job in jobs:
             if job["state"] not in TERMINAL:
                 self.cancel(job["id"])
 
     def wait_until_measuring(self, job: str) -> None:
-        """Returns once a case of the job is being measured."""
+        """Wait until a case of the job is being measured."""
         wait_until(
             lambda: (self.orchestrator.job(job).get("progress") or {}).get("current"),
             lambda: self.orchestrator.log,

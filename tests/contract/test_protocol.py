@@ -127,7 +127,7 @@ def run(variant: Variant, trial: Trial) -> tuple[int, list[bytes], str]:
 def keeps_the_protocol(
     variant: Variant, trial: Trial, table: Table, schema: Draft202012Validator
 ) -> list[Any]:
-    """Runs the trial; its events as plain values."""
+    """Run the trial; its events as plain values."""
     exit_code, lines, errors = run(variant, trial)
     workload = table.workload(trial.workload)
     assert workload is not None

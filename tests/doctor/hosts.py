@@ -23,7 +23,7 @@ GRANTED = Calls(clock_resolution_s=1e-9, io_uring_errno=errno.EFAULT, perf_event
 
 
 def tree(root: Path, files: Mapping[str, str]) -> Path:
-    """Makes the files; a name below ns/ becomes a link, as the kernel has it."""
+    """Make the files; a name below ns/ becomes a link, as the kernel has it."""
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

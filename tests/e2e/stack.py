@@ -165,7 +165,7 @@ class Stack:
             self.settings = before
 
     def pull(self) -> None:
-        """Takes the images of others from their registry if it is reached."""
+        """Take the images of others from their registry if it is reached."""
         self.from_registry = True
         try:
             self.compose("pull", "--quiet", *REGISTRY, timeout=PULL_S)
@@ -181,7 +181,7 @@ class Stack:
         return "Build Cache=0" not in said.splitlines()
 
     def up(self) -> float:
-        """Starts what is built. Returns the seconds until all of it is healthy."""
+        """Start what is built. Return the seconds until all of it is healthy."""
         began_s = time.monotonic()
         try:
             self.compose("up", "--detach", "--wait", "--wait-timeout", "120")
@@ -191,7 +191,7 @@ class Stack:
 
     @contextlib.contextmanager
     def with_overlay(self, overlay: str, service: str) -> Iterator[None]:
-        """Runs the stack with an image of one service that another Compose file makes."""
+        """Run the stack with an image of one service that another Compose file makes."""
         self.overlays.append(overlay)
         try:
             self.compose("build", "--quiet", service)
@@ -204,7 +204,7 @@ class Stack:
             self.docker("image", "rm", "--force", made["image"])
 
     def down(self, *options: str) -> None:
-        """Stops all of it."""
+        """Stop all of it."""
         self.compose("down", "--timeout", "20", *options)
 
     def image(self, service: str) -> str:
@@ -212,7 +212,7 @@ class Stack:
         return f"hostbench/{service}:{self.project}"
 
     def remove(self) -> None:
-        """Stops all of it and takes away what was made for it, but the build cache."""
+        """Stop all of it and take away what was made for it, but the build cache."""
         self.down("--volumes")
         self.docker("image", "rm", "--force", *map(self.image, BUILT))
 
@@ -235,7 +235,7 @@ class Stack:
         return json.loads(self.docker("inspect", container))[0]
 
     def run_python(self, service: str, code: str, given: object = None) -> Any:
-        """Runs Python code in a container, whose variable `given` is the object, and returns what
+        """Run Python code in a container, whose variable `given` is the object, and return what
         it prints as JSON."""
         prelude = f"import json\ngiven = json.loads({json.dumps(json.dumps(given))})\n"
         said = self.compose("exec", "--no-TTY", service, "python3", "-", input=prelude + code)

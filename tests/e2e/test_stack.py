@@ -137,14 +137,14 @@ def client(stack: Stack) -> httpx.Client:
 
 
 def note(**figures: float | dict[str, float]) -> None:
-    """Writes figures down."""
+    """Write figures down."""
     before = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     FIGURES.parent.mkdir(exist_ok=True)
     FIGURES.write_text(json.dumps(before | figures, indent=1) + "\n")
 
 
 def post(api: httpx.Client, **spec: Any) -> str:
-    """Posts a job. Returns its id."""
+    """Post a job. Return its id."""
     answer = api.post("/jobs", json=spec)
     assert answer.status_code == 202, answer.text
     job: str = answer.json()["id"]
@@ -301,7 +301,7 @@ def decided_panels(stack: Stack, document: ResultDocument) -> dict[str, list[Row
 
 
 def outbox_empties(api: httpx.Client) -> bool:
-    """Waits until all points were written."""
+    """Wait until all points were written."""
     written = {"status": "ok", "detail": "0 entries wait in the outbox"}
     return comes_true(
         lambda: api.get("/healthz").json()["parts"]["influxdb"] == written, PATIENCE_S

@@ -99,7 +99,7 @@ def end(table: dict[str, Any], workload: str, rate: float) -> dict[str, Any]:
 
 
 def written_to_scratch() -> str:
-    """Adds a page to the file that was handed over; which one that is, and how long it was."""
+    """Add a page to the file that was handed over; which one that is, and how long it was."""
     given = dict(argument[2:].split("=", 1) for argument in sys.argv if "=" in argument)
     descriptor = int(given["scratch-fd"])
     status = os.fstat(descriptor)

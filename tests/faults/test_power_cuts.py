@@ -51,7 +51,7 @@ class Shown:
 
 
 def put_down(content: dict[str, bytes | None], root: str, results: Path) -> None:
-    """Makes a results directory with this content."""
+    """Make a results directory with this content."""
     shutil.rmtree(results, ignore_errors=True)
     for path in sorted(content):
         file, text = results / Path(path).relative_to(root), content[path]

@@ -29,7 +29,7 @@ def refused(command: Command, ended: Ended, reason: str) -> None:
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Mounts a tmpfs with the given options where the results go."""
+    """Mount a tmpfs with the given options where the results go."""
     results = tmp_path / "results"
 
     def mount(options: str) -> Path:

@@ -84,7 +84,7 @@ class Guest:
         self._process.communicate()
 
     def last_words(self, most_s: float) -> str:
-        """All that it says until it ends. Raises TimeoutExpired."""
+        """All that it says until it ends. Raise TimeoutExpired."""
         return self._process.communicate(timeout=most_s)[0]
 
     def events(self) -> Iterator[Event]:
@@ -96,7 +96,7 @@ class Guest:
                 yield EVENT.validate_json(found[0])
 
     def suspend(self) -> None:
-        """Gives it no time at all, and tells it nothing."""
+        """Give it no time at all, and tell it nothing."""
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:

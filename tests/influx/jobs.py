@@ -164,7 +164,7 @@ def few_of(suite: Suite) -> Suite:
 def measured(
     results: Path, sink_of: Callable[[SessionRecord], Sink] | None = None, suite: Suite = SUITE
 ) -> tuple[JobDirectory, ResultDocument]:
-    """Measures a suite; `sink_of` makes a sink that hears of it."""
+    """Measure a suite; `sink_of` makes a sink that hears of it."""
     setup, programs = set_up(suite)
     store = ResultsStore(results)
     job = store.create(suite.name, needed_bytes(setup.plan))

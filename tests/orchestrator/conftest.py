@@ -53,7 +53,7 @@ class Stack:
 
     @property
     def client(self) -> httpx.Client:
-        """Calls with the users' key."""
+        """Call with the users' key."""
         return self.orchestrator.client
 
 

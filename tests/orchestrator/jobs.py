@@ -27,7 +27,7 @@ def new_job(*hosts: str, priority: int = 0) -> NewJob:
 
 
 def queue(store: JobStore, *hosts: str, priority: int = 0) -> str:
-    """Queues a job; its id."""
+    """Queue a job; its id."""
     while True:
         answer = store.enqueue(new_job(*hosts, priority=priority), None, BODY)
         if answer.outcome == "queued":

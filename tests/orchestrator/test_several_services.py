@@ -65,7 +65,7 @@ def services(
 
 
 def succeeds(orchestrator: OrchestratorProcess, job: str) -> None:
-    """Waits for the end of a job."""
+    """Wait for the end of a job."""
     view = orchestrator.wait_for(job)
     assert view["state"] == "succeeded", (view["reason"], orchestrator.result(job)["cases"])
 

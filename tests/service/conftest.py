@@ -41,7 +41,7 @@ def behaving(service: ServiceProcess, script: str) -> Iterator[None]:
 
 @pytest.fixture
 def start_service(tmp_path: Path) -> Iterator[StartService]:
-    """Starts services; those of one `host` share its lock."""
+    """Start services; those of one `host` share its lock."""
     started: list[ServiceProcess] = []
 
     def start(name: str = "one", host: str = "bench-1", **options: Any) -> ServiceProcess:
@@ -87,7 +87,7 @@ def scripted(scripted_of_file: ServiceProcess) -> ServiceProcess:
 
 @pytest.fixture
 def start_net(start_service: StartService, tmp_path: Path) -> StartService:
-    """Starts net services with the program that stands in."""
+    """Start net services with the program that stands in."""
     programs = net_programs(tmp_path)
 
     def start(**options: Any) -> ServiceProcess:

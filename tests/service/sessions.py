@@ -35,7 +35,7 @@ class OpenSession(RunningTrial):
         return SessionEvent.model_validate_json(self.raw[0])
 
     def connect(self, token: str | None = None) -> None:
-        """Comes as the near end, with the token of the session or another one."""
+        """Come as the near end, with the token of the session or another one."""
         place = self.place
         with socket.create_connection((place.address, place.port)) as near:
             near.sendall((token or place.token or "").encode())

@@ -81,13 +81,13 @@ class RunningTrial:
         self._renewing.set()
 
     def begun(self) -> Self:
-        """Returns when the first line is there, or when there will be none."""
+        """Wait until the first line is there, or there will be none."""
         assert self._started.wait(PATIENCE_S)
         self._service.make_programs_yield()
         return self
 
     def renewed(self) -> Self:
-        """Returns when a renewal has succeeded, so that its caller is one whom the service knows:
+        """Wait until a renewal has succeeded, so that its caller is one whom the service knows:
         an orchestrator is, by what it asked before the trial."""
         assert self._renewed.wait(PATIENCE_S)
         return self

@@ -95,7 +95,7 @@ class Expected:
         self.sound = [case for case in self.cases if not case.naive]
 
     def rows(self, query: BoardQuery) -> list[Row]:
-        """Return what this query must answer. Raises KeyError for a panel that is missing here."""
+        """Return what this query must answer. Raise KeyError for a panel that is missing here."""
         if is_of_several_jobs(query):
             return []  # tests/influx/test_decisions.py has jobs for them
         board = query.board.removeprefix("hostbench-")

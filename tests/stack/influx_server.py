@@ -73,7 +73,7 @@ def shipped_settings() -> dict[str, str]:
 
 
 def unpack() -> None:
-    """Makes sure that the program is there."""
+    """Make sure that the program is there."""
     if not PROGRAM.exists():
         subprocess.run([REPOSITORY / "scripts/servers.sh"], check=True)
 
@@ -106,7 +106,7 @@ class InfluxServer:
         return self._process.pid
 
     def start(self) -> None:
-        """Starts it and waits until it answers; its files are those of the last time."""
+        """Start it and wait until it answers; its files are those of the last time."""
         self.root.mkdir(parents=True, exist_ok=True)
         command, environment = self._command()
         with (self.root / "log").open("ab") as log:
@@ -139,7 +139,7 @@ class InfluxServer:
         raise TimeoutError(f"influxd at {self.url} does not answer")
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Ends it, if it runs."""
+        """End it, if it runs."""
         if self._process is None:
             return
         self._process.send_signal(how)
@@ -151,7 +151,7 @@ class InfluxServer:
         self._process = None
 
     def restart(self) -> None:
-        """Ends and starts it."""
+        """End and start it."""
         self.stop()
         self.start()
 

@@ -28,7 +28,7 @@ exec sleep {LIFETIME_S}
 
 
 def need_namespaces() -> None:
-    """Skips a test that cannot make any here."""
+    """Skip a test that cannot make any here."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         pytest.skip(f"{missing[0]} is not installed")
@@ -69,7 +69,7 @@ class Namespace:
         return _run(*self.prefix, *command)
 
     def close(self) -> None:
-        """Ends it; what else runs there keeps it alive."""
+        """End it; what else runs there keeps it alive."""
         self._process.kill()
         self._process.communicate()
 

@@ -84,7 +84,7 @@ class OrchestratorProcess:
         return (self.root / "log").read_text()
 
     def start(self, *, wait: bool = True) -> None:
-        """Starts it; `wait`: until it answers."""
+        """Start it; `wait`: until it answers."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "log").open("ab") as log:
             self._process = preloaded.start("orchestrator", [], self.environment, log, self._prefix)
@@ -103,11 +103,11 @@ class OrchestratorProcess:
         raise TimeoutError(f"no orchestrator at {self.url}: {self.log}")
 
     def stop(self) -> int | None:
-        """Ends it as an operator does; its exit code."""
+        """End it as an operator does; its exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """End it as a crash does."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
@@ -141,7 +141,7 @@ class OrchestratorProcess:
     # ---- calls ----
 
     def submit(self, **spec: Any) -> str:
-        """Queues a job; its id."""
+        """Queue a job; its id."""
         answer = self.client.post("/jobs", json=spec)
         assert answer.status_code == 202, answer.text
         job_id: str = answer.json()["id"]

@@ -81,7 +81,7 @@ class Forked:
             signal.pidfd_send_signal(self._ended, number)
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """End it as a crash does."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -95,7 +95,7 @@ def start(
     log: IO[bytes],
     prefix: Sequence[str] = (),
 ) -> Server:
-    """Runs a server of `MODULES` in the checkout; `log` gets what it says. One that has a command
+    """Run a server of `MODULES` in the checkout; `log` gets what it says. One that has a command
     before it (`prefix`), or that `can_fork` refuses, is not forked."""
     if not prefix and can_fork(environment):
         return _fork(package, arguments, environment, CHECKOUT, *[log.fileno()] * 2)
@@ -116,8 +116,8 @@ def run(
     directory: Path,
     timeout_s: float,
 ) -> tuple[int, str, str]:
-    """Runs a command of `MODULES`, where `can_fork` says so; its exit code, output and errors.
-    Kills it and raises TimeoutExpired when it takes longer."""
+    """Run a command of `MODULES`, where `can_fork` says so; its exit code, output and errors.
+    Kill it and raise TimeoutExpired when it takes longer."""
     until_s = time.monotonic() + timeout_s
     # No files: the name /dev/stdout would open them anew.
     ends, its_ends = zip(os.pipe(), os.pipe(), strict=True)
@@ -214,7 +214,7 @@ def _server() -> socket.socket:
 
 
 def _serve(connection: socket.socket) -> None:
-    """Answers requests until the other end is closed; in what was forked, runs it."""
+    """Answer requests until the other end is closed; in what was forked, run it."""
     code: int | None = None
 
     def end() -> None:

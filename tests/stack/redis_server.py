@@ -63,7 +63,7 @@ class RedisServer:
         return self._process.pid
 
     def start(self) -> None:
-        """Starts it and waits until it answers."""
+        """Start it and wait until it answers."""
         command = program()
         self.root.mkdir(parents=True, exist_ok=True)
         options = {
@@ -105,11 +105,11 @@ class RedisServer:
         return redis.Redis.from_url(self.url, password=self.password, decode_responses=True)
 
     def stop(self) -> None:
-        """Ends it, if it runs; it keeps what it has."""
+        """End it, if it runs; it keeps what it has."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """End it as a crash does."""
         self._end(signal.SIGKILL)
 
     def wait(self) -> int:
@@ -118,12 +118,12 @@ class RedisServer:
         return self._process.wait(STOP_S)
 
     def restart(self) -> None:
-        """Ends and starts it."""
+        """End and start it."""
         self.stop()
         self.start()
 
     def wipe(self) -> None:
-        """Starts it anew without anything it had."""
+        """Start it anew without anything it had."""
         self.kill()
         shutil.rmtree(self.root)
         self.start()

@@ -86,7 +86,7 @@ class ServiceProcess:
     # ---- the process ----
 
     def start(self, *, wait: bool = True) -> None:
-        """Starts it; `wait`: until it answers."""
+        """Start it; `wait`: until it answers."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "log").open("ab") as log:
             self.process = preloaded.start(
@@ -127,11 +127,11 @@ class ServiceProcess:
         return (self.root / "log").read_text()
 
     def stop(self) -> int | None:
-        """Ends it as an operator does; its exit code."""
+        """End it as an operator does; its exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """End it as a crash does."""
         self._end(signal.SIGKILL)
 
     def _end(self, how: signal.Signals) -> int | None:

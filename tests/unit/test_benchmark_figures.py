@@ -2,12 +2,14 @@
 
 import importlib
 import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 
 import pytest
 
 from benchmarks import figures
+from benchmarks.arguments import given_number
 from benchmarks.decisions import settings
 from benchmarks.decisions.fresh import rows_of
 from benchmarks.figures import (
@@ -167,6 +169,19 @@ def test_rows_whose_machine_code_changed_since_say_so() -> None:
     cases = ("`gemm`, threads 1", "`int_mul` sse2", "`int_mul` avx2", "none")
     assert [bool(marked(case, facts)) for case in cases] == [True, True, False, False]
     assert not any(marked(case, {}) for case in cases)
+
+
+def test_a_script_is_told_how_often_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [("", 1, 7), ("3", 1, 3), ("3", 2, 7), ("program 11", 2, 11)]
+    for line, place, number in given:
+        monkeypatch.setattr(sys, "argv", ["against.py", *line.split()])
+        assert given_number(7, place=place) == number, line
+    for word in ("0", "-1", "7.5", "seven", ""):
+        monkeypatch.setattr(sys, "argv", ["/there/against.py", word])
+        with pytest.raises(SystemExit) as refused:
+            given_number(7)
+        said = f"against: argument 1, {word!r}, is no whole number above 0: leave it out for 7"
+        assert refused.value.code == said
 
 
 def test_every_maker_can_be_asked_what_it_lacks() -> None:

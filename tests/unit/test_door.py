@@ -18,7 +18,7 @@ NEVER_S = 3600.0
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with the length of the body; /endless does so without end, /long never."""
+    """Answer with the length of the body; /endless does so without end, /long never."""
     size = 0
     while True:
         message = await receive()

@@ -110,6 +110,13 @@ def test_a_new_folder_is_all_it_takes(folder: Path) -> None:
     limits = HostLimits(host(), ["planted_tape"])
     found = limits.of("planted_tape", start(workload="rewind"), end())
     assert found == {"rewind": Limit(value=3e9, unit="alpha")}
+    code = (
+        f"import services; services.__path__.append({str(folder)!r}); "
+        "from grafana.generate import generated; from hostbench.model.registry import *; "
+        "print('planted_tape' in subsystem_names(), 'overview.json' in generated())"
+    )
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (made.stdout, made.stderr) == ("True True\n", ""), "boards need no headline of it"
 
 
 def test_one_of_ours_that_cannot_import_is_an_error(folder: Path) -> None:

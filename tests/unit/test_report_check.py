@@ -33,7 +33,7 @@ def edited(change: Callable[[Any], None]) -> ResultDocument:
 
 
 def at(path: str, value: Any) -> Callable[[Any], None]:
-    """Sets what stands at a dotted path; a function of what is there now may be given."""
+    """Set what stands at a dotted path; a function of what is there now may be given."""
 
     def change(raw: Any) -> None:
         *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]

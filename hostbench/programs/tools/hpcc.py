@@ -137,7 +137,7 @@ class Hpcc(Peer):
         )
 
     def check(self, output: str, beside: Beside) -> None:
-        """Raises BadOutput unless all its own checks passed and it ran with the requested ranks."""
+        """Raise BadOutput unless all its own checks passed and it ran with the requested ranks."""
         expect("Success", int(number(rf"^Success={NUMBER}$", output, "Success")), 1)
         ranks = number(rf"^CommWorldProcs={NUMBER}$", output, "CommWorldProcs")
         expect("ranks", int(ranks), len(self.ranks(beside)))

@@ -45,7 +45,7 @@ class LikwidBench(Peer):
         return on_cpus(beside.cpus, TOOL, "-t", self.title, "-i", str(iterations), "-W", domain)
 
     def check(self, output: str, beside: Beside) -> None:
-        """Raises BadOutput unless it ran this kernel on these CPUs."""
+        """Raise BadOutput unless it ran this kernel on these CPUs."""
         expect("kernel", match(r"^Test: (\w+)$", output, "Test")[1], self.title)
         cpus = re.findall(r"^Group: .* running on hwthread (\d+) ", output, re.MULTILINE)
         expect("its threads on CPUs", sorted(map(int, cpus)), sorted(beside.cpus))

@@ -11,7 +11,7 @@ NUMBER = r"([-+]?(?:\d[\d.eE+-]*|nan|inf))"
 
 
 def match(pattern: str, output: str, what: str) -> re.Match[str]:
-    """The last match of `pattern` by lines. Raises BadOutput naming `what` when there is none."""
+    """The last match of `pattern` by lines. Raise BadOutput naming `what` when there is none."""
     found = list(re.finditer(pattern, output, re.MULTILINE))
     if not found:
         raise BadOutput(f"no {what} in its output")
@@ -19,7 +19,7 @@ def match(pattern: str, output: str, what: str) -> re.Match[str]:
 
 
 def number(pattern: str, output: str, what: str) -> float:
-    """The number that the first group of `pattern` holds. Raises BadOutput."""
+    """The number that the first group of `pattern` holds. Raise BadOutput."""
     text = match(pattern, output, what)[1]
     try:
         return float(text)
@@ -28,13 +28,13 @@ def number(pattern: str, output: str, what: str) -> float:
 
 
 def expect(what: str, found: object, expected: object) -> None:
-    """Raises BadOutput unless the tool ran with the requested value."""
+    """Raise BadOutput unless the tool ran with the requested value."""
     if found != expected:
         raise BadOutput(f"it ran with {what} {found} instead of {expected}")
 
 
 def expect_about(what: str, found: float, expected: float) -> None:
-    """Raises BadOutput unless the tool, which rounds, ran with nearly the requested value."""
+    """Raise BadOutput unless the tool, which rounds, ran with nearly the requested value."""
     if not abs(found - expected) <= ROUNDING * expected:
         raise BadOutput(f"it ran with {what} {found:g} instead of {expected:g}")
 

@@ -11,7 +11,7 @@ PR_SET_THP_DISABLE = 41
 
 
 def main() -> None:
-    """Replaces this process. Raises OSError when it is refused, or there is no such command."""
+    """Replace this process. Raise OSError when it is refused, or there is no such command."""
     on = ctypes.c_ulong(1)
     unused = ctypes.c_ulong(0)
     libc = ctypes.CDLL(None, use_errno=True)

@@ -27,6 +27,6 @@ class SysbenchTest(Peer):
         return on_cpus(beside.cpus, TOOL, self.title.split()[0], threads, time, *options, "run")
 
     def check(self, output: str, beside: Beside) -> None:
-        """Raises BadOutput unless all threads ran."""
+        """Raise BadOutput unless all threads ran."""
         threads = number(rf"^Number of threads: {NUMBER}$", output, "Number of threads")
         expect("threads", int(threads), beside.threads)

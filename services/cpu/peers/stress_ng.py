@@ -72,7 +72,7 @@ class StressNg(Peer):
         return Command(on_cpus(beside.cpus, TOOL, *options))
 
     def check(self, output: str, beside: Beside) -> None:
-        """Raises BadOutput unless all instances ran."""
+        """Raise BadOutput unless all instances ran."""
         pattern = rf"dispatching hogs: {NUMBER} {self.stressor}$"
         expect("instances", int(number(pattern, output, "dispatching hogs")), beside.threads)
 

@@ -29,7 +29,7 @@ class Direction:
 
     @classmethod
     def of(cls, printed: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError and ValueError where `printed` is not of fio's JSON."""
+        """Raise KeyError, TypeError and ValueError where `printed` is not of fio's JSON."""
         latency = printed["lat_ns"]
         percentiles = latency.get("percentile", {})
         return cls(
@@ -73,7 +73,7 @@ class Report:
         return self.read.bytes_per_second + self.write.bytes_per_second
 
     def check(self, requested: Mapping[str, str]) -> None:
-        """Raises BadOutput unless fio took these options and moved blocks of that size."""
+        """Raise BadOutput unless fio took these options and moved blocks of that size."""
         for name, value in requested.items():
             expect(name, self.options.get(name), value)
         if self.operations == 0:
@@ -83,7 +83,7 @@ class Report:
 
 
 def read_report(output: str) -> Report:
-    """The report among what fio printed on standard output and standard error. Raises BadOutput."""
+    """The report among what fio printed on standard output and standard error. Raise BadOutput."""
     begin = output.find("\n{") + 1 if not output.startswith("{") else 0
     if not output.startswith("{", begin):
         raise BadOutput("no JSON in its output")

@@ -109,7 +109,7 @@ def test_the_limit_of_file_sizes() -> None:
 
 
 def used_by(directory: Path, before: int, process: Process, least: int) -> None:
-    """Waits until so many bytes of the file system are taken."""
+    """Wait until so many bytes of the file system are taken."""
     end = time.monotonic() + WAIT_S
     while before - free_bytes(directory) < least:
         assert process.poll() is None, process.communicate()

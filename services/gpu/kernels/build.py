@@ -71,7 +71,7 @@ class Nvrtc:
     """The library, loaded from the directory its wheel was installed into."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises FileNotFoundError when there is no NVRTC in it."""
+        """Raise FileNotFoundError when there is no NVRTC in it."""
         folder = directory / "nvidia" / "cuda_nvrtc" / "lib"
         # The compiler opens its built-in functions by name; loaded before it, they are found.
         for pattern in ("libnvrtc-builtins.so.*", "libnvrtc.so.*"):
@@ -89,7 +89,7 @@ class Nvrtc:
         return buffer.raw[: size.value]
 
     def call(self, function: str, *arguments: object) -> None:
-        """Raises RuntimeError with the library's word for the error."""
+        """Raise RuntimeError with the library's word for the error."""
         code = getattr(self.library, function)(*arguments)
         if code != 0:
             self.library.nvrtcGetErrorString.restype = ctypes.c_char_p
@@ -128,7 +128,7 @@ def opencl_source() -> str:
 
 
 def compile_target(nvrtc: Path, output: Path, target: Target) -> None:
-    """Makes one file."""
+    """Make one file."""
     code = Nvrtc(nvrtc).compile(joined(SETS[target.name][0]), f"{target.name}.cu", target.arch)
     (output / target.file).write_bytes(code)
 
@@ -209,7 +209,7 @@ def carrier(output: Path, targets: list[Target]) -> str:
 
 
 def main(nvrtc: Path | None, output: Path) -> None:
-    """Compiles all targets, two at a time, and writes kernels.c last: it is what make looks at."""
+    """Compile all targets, two at a time, and write kernels.c last: it is what make looks at."""
     output.mkdir(parents=True, exist_ok=True)
     targets: list[Target] = []
     if nvrtc is not None:

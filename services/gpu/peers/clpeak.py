@@ -78,7 +78,7 @@ class Clpeak(Peer):
         return Command(on_cpus(beside.cpus, *named, TOOL, *self._place, self._option))
 
     def lines(self, output: str) -> str:
-        """What it says of our device. Raises BadOutput."""
+        """What it says of our device. Raise BadOutput."""
         name = match(rf"\A{OURS}(.+)$", output, "name of a device")[1].strip()
         parts = re.split(r"^  Device: ", output, flags=re.MULTILINE)[1:]
         ours = [part for part in parts if part.partition("\n")[0].strip() == name]

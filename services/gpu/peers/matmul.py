@@ -14,7 +14,7 @@ LEAST = 5
 
 
 def main() -> None:
-    """Multiplies until the time is over; tells the median of the products' times."""
+    """Multiply until the time is over; tell the median of the products' times."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     dtype, n, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])

@@ -6,7 +6,7 @@ import pytest
 
 
 def compiler() -> str:
-    """Skips where there is none."""
+    """Skip where there is none."""
     found = shutil.which("gcc") or shutil.which("cc")
     if found is None:
         pytest.skip("there is no C compiler")

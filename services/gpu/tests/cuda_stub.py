@@ -49,7 +49,7 @@ def compiled_object(source: Path, *defines: str) -> Path:
 
 
 def build(directory: Path, library: str, *defines: str) -> Path:
-    """Makes one stand-in in the directory; skips where there is no compiler. `defines` are the
+    """Make one stand-in in the directory; skip where there is no compiler. `defines` are the
     compiler's -D options: NAME=other takes an entry point away."""
     own, *others = {
         CUDA: (
@@ -86,7 +86,7 @@ def both() -> Path:
 
 
 def link_both(directory: Path) -> Path:
-    """Puts both into another directory, to stand beside others there."""
+    """Put both into another directory, to stand beside others there."""
     for library in (CUDA, NVML):
         (directory / library).symlink_to(both() / library)
     return directory

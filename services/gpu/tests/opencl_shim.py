@@ -16,7 +16,7 @@ LOADER = "libOpenCL.so.1"
 
 
 def build(directory: Path, source: Path = SOURCE) -> None:
-    """Makes a libOpenCL.so.1 in the directory."""
+    """Make a libOpenCL.so.1 in the directory."""
     include = ROOT / "services" / "gpu" / "bench"
     output = str(directory / LOADER)
     command = [compiler(), "-shared", "-fPIC", "-O1", f"-I{include}", "-o", output, str(source)]
@@ -36,7 +36,7 @@ def real_loader() -> str:
 
 
 def shimmed(directory: Path) -> Callable[..., Mapping[str, str]]:
-    """Gives the environment in which the stand-in does what its variables say."""
+    """Give the environment in which the stand-in does what its variables say."""
     build(directory)
     loader = real_loader()
 

@@ -71,7 +71,7 @@ def library() -> ctypes.CDLL:
 
 @pytest.fixture
 def run(library: ctypes.CDLL) -> Callable[..., None]:
-    """Runs a kernel: arrays are memory, whole numbers are u32."""
+    """Run a kernel: arrays are memory, whole numbers are u32."""
 
     def run(name: str, groups: int, *arguments: Array | int, group_size: int = GROUP_SIZE) -> None:
         holders = [

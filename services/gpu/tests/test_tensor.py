@@ -171,7 +171,7 @@ class Launched:
     passes: int = 0
 
     def launch(self, passes: int, rounds: int = 0) -> None:
-        """Adds to the hashes, as a launch on a device."""
+        """Add to the hashes, as a launch on a device."""
         rounds = rounds or self.library.tensor_rounds(ctypes.byref(self.kernel), self.which)
         record = np.zeros(4, np.uint64)
         holders: list[ctypes.c_void_p | ctypes.c_uint32] = [

@@ -22,6 +22,72 @@ typedef void lines_function(LINES_PARAMETERS);
 #include "kernels_aarch64.h"
 #endif
 
+/* ---- loops ---------------------------------------------------------------------------------- */
+
+/* The instructions of each architecture stand in its header. */
+/* clang-format off */
+
+/* Any number of lines in one stream. */
+#define LOOP(name, ISA, DO, STORE)                                                                 \
+    static void name##_lines(LINES_PARAMETERS)                                                     \
+    {                                                                                              \
+        size_t i = 0, whole = bytes / (4 * LINE_BYTES) * (4 * LINE_BYTES);                         \
+        __asm__ volatile(BEGIN_##ISA                                                               \
+                         SKIP_ZERO("whole", "2")                                                   \
+                         ".p2align 6\n1:\n\t"                                                      \
+                         GROUP(LINE_##ISA, DO, STORE)                                              \
+                         ADVANCE("256") REPEAT_BELOW("whole", "1")                                 \
+                         "2:\n\t"                                                                  \
+                         SKIP_AT("bytes", "4")                                                     \
+                         "3:\n\t"                                                                  \
+                         ONE_LINE(LINE_##ISA, DO, STORE)                                           \
+                         ADVANCE("64") REPEAT_BELOW("bytes", "3")                                  \
+                         "4:\n\t"                                                                  \
+                         END_##ISA                                                                 \
+                         : [i] "+&r"(i)                                                            \
+                         : OPERANDS, [whole] "r"(whole), [bytes] "r"(bytes)                        \
+                         : CLOBBERED);                                                             \
+    }
+
+/* Whole groups of so many pages, side by side. */
+#define LOOP_PAGES(name, ISA, DO, STORE, streams, step)                                            \
+    static void name##_pages_##streams(LINES_PARAMETERS)                                           \
+    {                                                                                              \
+        size_t i = 0, end;                                                                         \
+        __asm__ volatile(BEGIN_##ISA                                                               \
+                         "1:\n\t"                                                                  \
+                         SET_END("4096")                                                           \
+                         ".p2align 6\n2:\n\t"                                                      \
+                         PAGES_BY_##streams(LINE_##ISA, DO, STORE)                                 \
+                         ADVANCE(#step) REPEAT_BELOW("end", "2")                                   \
+                         ADVANCE("(4096*(" #streams "-1))") REPEAT_BELOW("bytes", "1")             \
+                         END_##ISA                                                                 \
+                         : [i] "+&r"(i), [end] "=&r"(end)                                          \
+                         : OPERANDS, [bytes] "r"(bytes)                                            \
+                         : CLOBBERED);                                                             \
+    }
+
+/* Whole pages in one stream, with a line of a page further on for each part. */
+#define PART_AHEAD(array, length, label, ...)                                                      \
+    ASK_AHEAD(array) SET_END(length)                                                               \
+    ".p2align 6\n" label ":\n\t"                                                                   \
+    GROUP(__VA_ARGS__)                                                                             \
+    ADVANCE("256") REPEAT_BELOW("end", label)
+#define LOOP_AHEAD(name, ISA, PARTS, DO, STORE)                                                    \
+    static void name##_pages_ahead(LINES_PARAMETERS)                                               \
+    {                                                                                              \
+        size_t i = 0, end;                                                                         \
+        __asm__ volatile(BEGIN_##ISA                                                               \
+                         "1:\n\t"                                                                  \
+                         PARTS(PART_AHEAD, LINE_##ISA, DO, STORE)                                  \
+                         REPEAT_BELOW("bytes", "1")                                                \
+                         END_##ISA                                                                 \
+                         : [i] "+&r"(i), [end] "=&r"(end)                                          \
+                         : OPERANDS, [bytes] "r"(bytes)                                            \
+                         : CLOBBERED);                                                             \
+    }
+/* clang-format on */
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---- what is left behind the last cache line ------------------------------------------------ */

@@ -89,64 +89,17 @@
     "cc", "memory", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x16", "x17", "v0", "v1", "v2", \
         "v3", "v8", "v9", "v10", "v11", "v15"
 
-/* Any number of lines in one stream. */
-#define LOOP(name, ISA, DO, STORE)                                                                 \
-    static void name##_lines(LINES_PARAMETERS)                                                     \
-    {                                                                                              \
-        size_t i = 0, whole = bytes / (4 * LINE_BYTES) * (4 * LINE_BYTES);                         \
-        __asm__ volatile(BEGIN_##ISA                                                               \
-                         "cbz %[whole], 2f\n\t"                                                    \
-                         ".p2align 6\n1:\n\t"                                                      \
-                         HERE LINES_4(LINE_##ISA, DO, STORE)                                       \
-                         "add %[i], %[i], #256\n\tcmp %[i], %[whole]\n\tb.lo 1b\n"                 \
-                         "2:\n\tcmp %[i], %[bytes]\n\tb.hs 4f\n"                                   \
-                         "3:\n\t"                                                                  \
-                         HERE LINE_##ISA("0", "8", DO, STORE)                                      \
-                         "add %[i], %[i], #64\n\tcmp %[i], %[bytes]\n\tb.lo 3b\n"                  \
-                         "4:\n\t"                                                                  \
-                         END_##ISA                                                                 \
-                         : [i] "+&r"(i)                                                            \
-                         : OPERANDS, [whole] "r"(whole), [bytes] "r"(bytes)                        \
-                         : CLOBBERED);                                                             \
-    }
+/* ---- what the loops of kernels.c are made of ------------------------------------------------ */
 
-/* Whole groups of so many pages, side by side. */
-#define LOOP_PAGES(name, ISA, DO, STORE, streams, step)                                            \
-    static void name##_pages_##streams(LINES_PARAMETERS)                                           \
-    {                                                                                              \
-        size_t i = 0, end;                                                                         \
-        __asm__ volatile(BEGIN_##ISA                                                               \
-                         "1:\n\tadd %[end], %[i], #4096\n\t"                                       \
-                         ".p2align 6\n2:\n\t"                                                      \
-                         PAGES_BY_##streams(LINE_##ISA, DO, STORE)                                 \
-                         "add %[i], %[i], #" #step "\n\tcmp %[i], %[end]\n\tb.lo 2b\n\t"           \
-                         "add %[i], %[i], #(4096*(" #streams "-1))\n\t"                            \
-                         "cmp %[i], %[bytes]\n\tb.lo 1b\n\t"                                       \
-                         END_##ISA                                                                 \
-                         : [i] "+&r"(i), [end] "=&r"(end)                                          \
-                         : OPERANDS, [bytes] "r"(bytes)                                            \
-                         : CLOBBERED);                                                             \
-    }
-
-/* Whole pages in one stream, with a line of a page further on for each part. */
-#define PART_AHEAD(array, length, label, ...)                                                      \
-    "add x12, %[" array "], %[i]\n\tadd x12, x12, #" AHEAD_BYTES "\n\tprfm pldl1keep, [x12]\n\t"   \
-    "add %[end], %[i], #" length "\n\t"                                                            \
-    ".p2align 6\n" label ":\n\t" HERE LINES_4(__VA_ARGS__)                                         \
-    "add %[i], %[i], #256\n\tcmp %[i], %[end]\n\tb.lo " label "b\n\t"
-#define LOOP_AHEAD(name, ISA, PARTS, DO, STORE)                                                    \
-    static void name##_pages_ahead(LINES_PARAMETERS)                                               \
-    {                                                                                              \
-        size_t i = 0, end;                                                                         \
-        __asm__ volatile(BEGIN_##ISA                                                               \
-                         "1:\n\t"                                                                  \
-                         PARTS(PART_AHEAD, LINE_##ISA, DO, STORE)                                  \
-                         "cmp %[i], %[bytes]\n\tb.lo 1b\n\t"                                      \
-                         END_##ISA                                                                 \
-                         : [i] "+&r"(i), [end] "=&r"(end)                                          \
-                         : OPERANDS, [bytes] "r"(bytes)                                            \
-                         : CLOBBERED);                                                             \
-    }
+#define GROUP(LINE, ...) HERE LINES_4(LINE, __VA_ARGS__)
+#define ONE_LINE(LINE, ...) HERE LINE("0", "8", __VA_ARGS__)
+#define ADVANCE(bytes) "add %[i], %[i], #" bytes "\n\t"
+#define SET_END(length) "add %[end], %[i], #" length "\n\t"
+#define REPEAT_BELOW(bound, label) "cmp %[i], %[" bound "]\n\tb.lo " label "b\n\t"
+#define SKIP_AT(bound, label) "cmp %[i], %[" bound "]\n\tb.hs " label "f\n\t"
+#define SKIP_ZERO(count, label) "cbz %[" count "], " label "f\n\t"
+#define ASK_AHEAD(array)                                                                           \
+    "add x12, %[" array "], %[i]\n\tadd x12, x12, #" AHEAD_BYTES "\n\tprfm pldl1keep, [x12]\n\t"
 
 #define FOR_EACH_ISA(M) M(scalar, SCALAR, FEATURE_NEON) M(neon, NEON, FEATURE_NEON)
 

@@ -127,62 +127,16 @@
     "cc", "memory", "rax", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm8", "xmm9", "xmm10",      \
         "xmm11", "xmm15"
 
-/* Any number of lines in one stream. */
-#define LOOP(name, ISA, DO, STORE)                                                                 \
-    static void name##_lines(LINES_PARAMETERS)                                                     \
-    {                                                                                              \
-        size_t i = 0, whole = bytes / (4 * LINE_BYTES) * (4 * LINE_BYTES);                         \
-        __asm__ volatile(BEGIN_##ISA                                                               \
-                         "test %[whole], %[whole]\n\tjz 2f\n\t"                                    \
-                         ".p2align 6\n1:\n\t"                                                      \
-                         LINES_4("0", LINE_##ISA, DO, STORE)                                       \
-                         "add $256, %[i]\n\tcmp %[whole], %[i]\n\tjb 1b\n"                         \
-                         "2:\n\tcmp %[bytes], %[i]\n\tjae 4f\n"                                    \
-                         "3:\n\t"                                                                  \
-                         LINE_##ISA("0", "8", DO, STORE)                                           \
-                         "add $64, %[i]\n\tcmp %[bytes], %[i]\n\tjb 3b\n"                          \
-                         "4:\n\t"                                                                  \
-                         END_##ISA                                                                 \
-                         : [i] "+&r"(i)                                                            \
-                         : OPERANDS, [whole] "r"(whole), [bytes] "r"(bytes)                        \
-                         : CLOBBERED);                                                             \
-    }
+/* ---- what the loops of kernels.c are made of ------------------------------------------------ */
 
-/* Whole groups of so many pages, side by side. */
-#define LOOP_PAGES(name, ISA, DO, STORE, streams, step)                                            \
-    static void name##_pages_##streams(LINES_PARAMETERS)                                           \
-    {                                                                                              \
-        size_t i = 0, end;                                                                         \
-        __asm__ volatile(BEGIN_##ISA                                                               \
-                         "1:\n\tlea 4096(%[i]), %[end]\n\t"                                        \
-                         ".p2align 6\n2:\n\t"                                                      \
-                         PAGES_BY_##streams(LINE_##ISA, DO, STORE)                                 \
-                         "add $" #step ", %[i]\n\tcmp %[end], %[i]\n\tjb 2b\n\t"                   \
-                         "add $(4096*(" #streams "-1)), %[i]\n\tcmp %[bytes], %[i]\n\tjb 1b\n\t"   \
-                         END_##ISA                                                                 \
-                         : [i] "+&r"(i), [end] "=&r"(end)                                          \
-                         : OPERANDS, [bytes] "r"(bytes)                                            \
-                         : CLOBBERED);                                                             \
-    }
-
-/* Whole pages in one stream, with a line of a page further on for each part. */
-#define PART_AHEAD(array, length, label, ...)                                                      \
-    "prefetcht0 " AHEAD_BYTES "(%[" array "],%[i])\n\tlea " length "(%[i]), %[end]\n\t"            \
-    ".p2align 6\n" label ":\n\t" LINES_4("0", __VA_ARGS__)                                         \
-    "add $256, %[i]\n\tcmp %[end], %[i]\n\tjb " label "b\n\t"
-#define LOOP_AHEAD(name, ISA, PARTS, DO, STORE)                                                    \
-    static void name##_pages_ahead(LINES_PARAMETERS)                                               \
-    {                                                                                              \
-        size_t i = 0, end;                                                                         \
-        __asm__ volatile(BEGIN_##ISA                                                               \
-                         "1:\n\t"                                                                  \
-                         PARTS(PART_AHEAD, LINE_##ISA, DO, STORE)                                  \
-                         "cmp %[bytes], %[i]\n\tjb 1b\n\t"                                        \
-                         END_##ISA                                                                 \
-                         : [i] "+&r"(i), [end] "=&r"(end)                                          \
-                         : OPERANDS, [bytes] "r"(bytes)                                            \
-                         : CLOBBERED);                                                             \
-    }
+#define GROUP(LINE, ...) LINES_4("0", LINE, __VA_ARGS__)
+#define ONE_LINE(LINE, ...) LINE("0", "8", __VA_ARGS__)
+#define ADVANCE(bytes) "add $" bytes ", %[i]\n\t"
+#define SET_END(length) "lea " length "(%[i]), %[end]\n\t"
+#define REPEAT_BELOW(bound, label) "cmp %[" bound "], %[i]\n\tjb " label "b\n\t"
+#define SKIP_AT(bound, label) "cmp %[" bound "], %[i]\n\tjae " label "f\n\t"
+#define SKIP_ZERO(count, label) "test %[" count "], %[" count "]\n\tjz " label "f\n\t"
+#define ASK_AHEAD(array) "prefetcht0 " AHEAD_BYTES "(%[" array "],%[i])\n\t"
 
 #define FOR_EACH_ISA(M)                                                                            \
     M(scalar, SCALAR, FEATURE_SSE2) M(sse2, SSE2, FEATURE_SSE2)                                    \

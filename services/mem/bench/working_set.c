@@ -15,7 +15,7 @@ const char *const size_words[] = {"auto", NULL};
 const char *const node_words[] = {"local", NULL};
 
 static const double GB = 1e9;
-static const double AUTO_CACHES = 4;           /* times the last-level caches: STREAM's rule */
+static const double AUTO_CACHES = 4; /* times the last-level caches; of all arrays together */
 static const double AUTO_THREAD_BYTES = 320e6; /* four times 80 MB, for caches of unknown size */
 static const double AUTO_SHARE = 0.6;          /* of the budget */
 /* Smaller shares of the memory needed are not named. */

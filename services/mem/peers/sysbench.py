@@ -67,7 +67,7 @@ class Memory(SysbenchTest):
         return Command(self._case.pages.command(arguments))
 
     def transferred(self, output: str, beside: Beside) -> float:
-        """Bytes per second, of all threads. Raises BadOutput."""
+        """Bytes per second, of all threads. Raise BadOutput."""
         self.check(output, beside)
         block = number(rf"^  block size: {NUMBER}KiB$", output, "block size")
         expect("blocks in KiB", int(block), self.block_bytes(beside.threads) >> 10)

@@ -37,7 +37,7 @@ def cpus_of(node: int) -> list[int]:
 
 @pytest.fixture
 def libnuma() -> None:
-    """Skips where there is none."""
+    """Skip where there is none."""
     try:
         ctypes.CDLL("libnuma.so.1")
     except OSError as error:

@@ -22,7 +22,7 @@ def without_huge_pages() -> None:
 
 @pytest.fixture
 def huge_pages() -> None:
-    """Skips where this kernel gives no huge page to anyone."""
+    """Skip where this kernel gives no huge page to anyone."""
     if not THP.is_file() or "[never]" in THP.read_text():
         pytest.skip("transparent huge pages are switched off here")
 

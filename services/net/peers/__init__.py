@@ -25,7 +25,7 @@ def peers(workload: str, params: Params) -> tuple[Peer, ...]:
 
 
 def server(tool: str, workload: str, params: Params, address: str, port: int) -> Command:
-    """How the server of `tool` is run, at this address of this host alone. Raises UsageError for a
+    """How the server of `tool` is run, at this address of this host alone. Raise UsageError for a
     tool that has none that could be kept to it."""
     if tool not in _SERVERS:
         raise UsageError(f"{shown(tool)} has no server; give {listing(sorted(_SERVERS))}")

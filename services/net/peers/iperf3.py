@@ -137,7 +137,7 @@ class Iperf3(Peer):
         )
 
     def _other_buffers(self, ask: Ask) -> tuple[str, ...]:
-        """Gives it buffers of our size, or says why it has smaller ones: loss in the receiver's
+        """Give it buffers of our size, or say why it has smaller ones: loss in the receiver's
         buffer, and with it the rate, is decided by them. Of two hosts the near one counts."""
         self._window = ()
         if not _is_default_of_udp(self._case):

@@ -21,7 +21,7 @@ class Received:
 
     @classmethod
     def of(cls, printed: dict[str, Any], what: str) -> Self:
-        """Of a sum. Raises BadOutput."""
+        """Of a sum. Raise BadOutput."""
         try:
             return cls(int(printed["bytes"]), float(printed["bits_per_second"]) / 8)
         except (KeyError, TypeError, ValueError) as error:
@@ -38,17 +38,17 @@ class Report:
     congestion: str | None
 
     def check(self, **requested: object) -> None:
-        """Raises BadOutput unless it ran with these options."""
+        """Raise BadOutput unless it ran with these options."""
         for name, value in requested.items():
             expect(name, self.requested.get(name), value)
 
     def check_congestion(self, requested: str) -> None:
-        """Raises BadOutput unless the sender used this congestion control."""
+        """Raise BadOutput unless the sender used this congestion control."""
         expect("congestion control", self.congestion, requested)
 
 
 def read_report(output: str) -> Report:
-    """Raises BadOutput when there is none, or when iperf3 says why."""
+    """Raise BadOutput when there is none, or when iperf3 says why."""
     failed = re.search(r'^\s*"error":\s*"((?:[^"\\]|\\.)*)"', output, re.MULTILINE)
     if failed:
         raise BadOutput(f"it says {shown(failed[1])}")

@@ -59,7 +59,7 @@ class FarEnd:
     port: int = 0
 
     def listening(self) -> Self:
-        """Reads what it listens on."""
+        """Read what it listens on."""
         assert self.process.stdout is not None
         event = json.loads(self.process.stdout.readline())
         assert event["event"] == "listening", event

@@ -43,7 +43,7 @@ class Namespace:
         return subprocess.run(inside, check=True, capture_output=True, text=True).stdout
 
     def address(self, device: str, *addresses: str) -> None:
-        """Gives a device addresses ("10.0.0.1/24") and sets it up."""
+        """Give a device addresses ("10.0.0.1/24") and set it up."""
         for address in addresses:
             family = ["-6", "addr", "add", address, "dev", device, "nodad"]
             if ":" not in address:

@@ -44,7 +44,7 @@ Transfer = Callable[..., Counts]
 
 
 def build(probe: str, *extra: str) -> Path:
-    """Compiles a probe with the modules of streams and endpoints."""
+    """Compile a probe with the modules of streams and endpoints."""
     sources = [HERE / f"{probe}.c"]
     sources += [BENCH / f"{name}.c" for name in (*MODULES, "test")]
     sources += [ROOT / "harness" / f"{name}.c" for name in HARNESS]

@@ -17,7 +17,7 @@ TARGETS = ("messages", "door", "far_end", "near_end", "grant")
 
 @pytest.fixture(scope="module", autouse=True)
 def program(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Builds it where clang has libFuzzer."""
+    """Build it where clang has libFuzzer."""
     empty = tmp_path_factory.mktemp("fuzz") / "empty.c"
     probe = "int LLVMFuzzerTestOneInput(const char *b, unsigned long n) { return !b && n; }"
     empty.write_text(probe)

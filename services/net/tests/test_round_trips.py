@@ -171,7 +171,7 @@ def test_a_silent_listener_is_given_up(probe: Path) -> None:
 
 @pytest.fixture
 def started(probe: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts the probe; one that hangs is killed, so that it ends a test and not all of them."""
+    """Start the probe; one that hangs is killed, so that it ends a test and not all of them."""
     timers: list[threading.Timer] = []
 
     def start(*arguments: str) -> subprocess.Popen[bytes]:
