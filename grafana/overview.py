@@ -38,11 +38,11 @@ from grafana.looks import (
     transformation,
 )
 from grafana.tables import (
-    ANY_UNIT,
     JOB_LINK,
     REPORT_LINK,
     coloured_text,
     crossed,
+    figure_text,
     filtered,
     number,
     plain_table,
@@ -66,8 +66,7 @@ FOREMOST = PRIMARY + " AND ({})".format(
 LINE_COLUMNS = {
     "host": "host",
     "subsystem": "subsystem",
-    "value": "figure",
-    "unit": "unit",
+    "figure": "figure",
     "workload": "workload",
     "label": "case",
     "efficiency": "lowest of limit",
@@ -110,7 +109,7 @@ def _lines() -> table.Panel:
         ("subsystem",),
         f"{PRIMARY} AND {SOUND}",
     )
-    best = latest('"value", "unit", "verdict"', ("subsystem", "workload", "label"), FOREMOST)
+    best = latest('"value", "figure", "verdict"', ("subsystem", "workload", "label"), FOREMOST)
     grouped = 'GROUP BY "host", "subsystem"'
     least = (
         'SELECT min("efficiency") AS "efficiency", min("delivered_ratio") AS "delivered_ratio" '
@@ -118,7 +117,7 @@ def _lines() -> table.Panel:
     )
     taken = f'SELECT max("condition_share") AS "share", "condition", "culprit" FROM ({worst})'
     usable = " OR ".join(equals("verdict", one) for one in (Verdict.CLEAN, Verdict.NOISY))
-    figure = f'SELECT max("value") AS "value", "unit", "workload", "label" FROM ({best})'
+    figure = f'SELECT max("value") AS "value", "figure", "workload", "label" FROM ({best})'
     panel = (
         plain_table()
         .title("Each subsystem in a line")
@@ -135,13 +134,14 @@ def _lines() -> table.Panel:
         .with_target(Query(f"{taken} {grouped}", "C", TABLE))
         # Rows are merged where all that they share is the same, and their times differ. Columns are
         # named last: a merged table has the names that InfluxDB gave.
-        .with_transformation(transformation("filterFieldsByName", exclude={"names": ["Time"]}))
+        .with_transformation(
+            transformation("filterFieldsByName", exclude={"names": ["Time", "value"]})
+        )
         .with_transformation(transformation("merge"))
         .with_transformation(organised(LINE_COLUMNS))
         .override_by_name("host", [*filtered(), width(130)])
         .override_by_name("subsystem", [width(95)])
-        .override_by_name("figure", number(ANY_UNIT, 2, 90))
-        .override_by_name("unit", [width(100)])
+        .override_by_name("figure", figure_text())
         .override_by_name("workload", [width(130)])
         .override_by_name("case", [prop("custom.minWidth", 170)])
         .override_by_name("lowest of limit", [*number(SHARE, 1, 120), *coloured_text(OF_LIMIT)])

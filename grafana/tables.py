@@ -29,8 +29,7 @@ COLUMNS = {
     "host": "host",
     "workload": "workload",
     "label": "case",
-    "value": "figure",
-    "unit": "unit",
+    "figure": "figure",
     "spread": "± within",
     "efficiency": "of limit",
     "delivered_ratio": "delivered",
@@ -49,10 +48,10 @@ COLUMNS = {
 }
 LEFT_OUT = ("case",)
 FIELDS = (
-    '"value", "unit", "spread", "best", "limit", "efficiency", "delivered_ratio", "peer", '
+    '"figure", "spread", "best", "limit", "efficiency", "delivered_ratio", "peer", '
     '"peer_ratio", "verdict", "condition", "culprit", "job", "reason", "until_ms"'
 )
-# With an SI prefix; the unit stands in a column of its own, since it differs from row to row.
+# With an SI prefix, and no unit: it differs from row to row, and the text of the figure has it.
 ANY_UNIT = "si: "
 
 # Of a table's cells that are a word or a share each.
@@ -92,7 +91,7 @@ def results_table(height: int) -> table.Panel:
         .height(height)
         .with_target(Query(latest(FIELDS, ("workload", "label")), form=TABLE))
         .with_transformation(organised(COLUMNS, LEFT_OUT))
-        .override_by_name("figure", number(ANY_UNIT, 2, 85))
+        .override_by_name("figure", figure_text())
         .override_by_name("best", number(ANY_UNIT, 2, 85))
         # Without a colour, a column of nothing is shown as JSON.
         .override_by_name("limit", [*number(ANY_UNIT, 2, 85), *coloured_text(PLAIN)])
@@ -108,7 +107,6 @@ def results_table(height: int) -> table.Panel:
         .override_by_name("workload", [*filtered(), width(150)])
         .override_by_name("host", [*filtered(), width(130)])
         .override_by_name("case", [*filtered(), prop("custom.minWidth", 260)])
-        .override_by_name("unit", [width(100)])
         .override_by_name("peer", [*coloured_text(PLAIN), width(115)])
         .override_by_name("job", [prop("links", [SAMPLES_LINK, REPORT_LINK]), width(240)])
         .override_by_name("why", [prop("custom.minWidth", 240), prop("custom.inspect", True)])
@@ -165,6 +163,11 @@ def sorted_by(panel: table.Panel, *columns: str, descending: bool = False) -> ta
 def width(pixels: int) -> dashboard.DynamicConfigValue:
     """A column's width."""
     return prop("custom.width", pixels)
+
+
+def figure_text() -> list[dashboard.DynamicConfigValue]:
+    """A column of figures with their units, as `59.07 Gop/s`."""
+    return [*coloured_text(PLAIN), width(115), prop("custom.align", "right")]
 
 
 def number(unit: str, decimals: int, pixels: int = 95) -> list[dashboard.DynamicConfigValue]:

@@ -154,6 +154,7 @@ static int prepare(struct run *run, int argc, char **argv)
     }
     cgroup_read(&run->cgroup, "/proc/self");
     run->clock = monotonic_check();
+    wall_clock_begin(&run->wall_clock);
     failure = run->workload->check ? run->workload->check(run) : EXIT_OK;
     return failure ? refuse(run, failure) : EXIT_OK;
 }
@@ -182,6 +183,17 @@ static void warn_if_short(const struct run *run, const struct trial *trial)
                     elapsed_s, slice_s);
 }
 
+static void warn_if_set(const struct run *run)
+{
+    double set_s = (double)run->wall_clock.set_us * 1e-6;
+    if (set_s != 0)
+        run_warning(
+            run, "clock_set",
+            "the wall clock, which this workload reads, was set %s by %.3g s meanwhile: the "
+            "figure is without that",
+            set_s > 0 ? "forward" : "back", fabs(set_s));
+}
+
 static int conclude(struct run *run, const struct trial *trial)
 {
     if (run->exit_code != EXIT_OK)
@@ -193,6 +205,7 @@ static int conclude(struct run *run, const struct trial *trial)
         return EXIT_FAILED;
     }
     warn_if_short(run, trial);
+    warn_if_set(run);
     return event_end(trial) ? EXIT_OK : output_lost(run->program);
 }
 

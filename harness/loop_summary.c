@@ -10,6 +10,7 @@
 static const double WAKE_UP_S = 10e-6;
 
 static const char NOTHING_DONE[] = "no operation was done";
+static const char BELOW_A_STEP[] = "it is shorter than a step of CLOCK_MONOTONIC";
 
 /* ---- latencies ------------------------------------------------------------------------------ */
 
@@ -65,13 +66,19 @@ static const struct latency_row latencies[LATENCIES] = {
                                 "The longest operation, exact."}},
 };
 
-/* `means`: the operations' times are means of several, whose tail is not theirs. */
-static double latency_s(const struct histogram *histogram, enum latency which, bool means)
+/* Times that are means of several operations do not have their tail. */
+static bool has_latency(const struct run *run, const struct histogram *histogram,
+                        enum latency which)
 {
     const struct latency_row *row = &latencies[which];
     uint64_t count = histogram_count(histogram);
-    if (count == 0 || (row->too_few && (means || count < histogram_least(row->quantile))))
-        return NAN;
+    return count > 0 &&
+           (!row->too_few || (!run->times_are_means && count >= histogram_least(row->quantile)));
+}
+
+static double seen_latency_s(const struct histogram *histogram, enum latency which)
+{
+    const struct latency_row *row = &latencies[which];
     if (which == LATENCY_MEAN)
         return histogram_mean_ns(histogram) * 1e-9;
     if (which == LATENCY_MIN)
@@ -80,6 +87,17 @@ static double latency_s(const struct histogram *histogram, enum latency which, b
         return (double)atomic_load(&histogram->max_ns) * 1e-9;
     return 1e-9 * (row->too_few ? histogram_upper_ns(histogram, row->quantile)
                                 : histogram_quantile_ns(histogram, row->quantile));
+}
+
+/* Of a clock that is coarse the shortest times are 0, which they were not. */
+static double latency_s(const struct run *run, const struct histogram *histogram,
+                        enum latency which)
+{
+    if (!has_latency(run, histogram, which))
+        return NAN;
+    double told_s = seen_latency_s(histogram, which);
+    bool is_coarse = run->clock.resolution_s > MONOTONIC_COARSE_S;
+    return is_coarse && told_s < run->clock.resolution_s ? NAN : told_s;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -218,7 +236,7 @@ static double primary(const struct measured *measured)
     if (loop_in_bulk(measured->run->workload))
         return measured->run->bulk_rate;
     if (measured->run->workload->rate.time)
-        return latency_s(&measured->all, LATENCY_P50, false);
+        return latency_s(measured->run, &measured->all, LATENCY_P50);
     return measured->operations > 0 ? measured->totals->operations / measured->makespan_s : NAN;
 }
 
@@ -245,11 +263,14 @@ static double whole_value(const struct measured *measured, enum whole which)
     }
 }
 
-static const char *whole_reason(const struct workload *workload, enum whole which)
+static const char *whole_reason(const struct measured *measured, enum whole which)
 {
+    const struct workload *workload = measured->run->workload;
     if (loop_in_bulk(workload))
         return workload->rate.time ? "too little was done to tell a time"
                                    : "too little was moved to tell a rate";
+    if (which == RATE && measured->operations > 0)
+        return BELOW_A_STEP;
     return which == BYTE_RATE ? "an operation moves no fixed number of bytes" : NOTHING_DONE;
 }
 
@@ -257,30 +278,32 @@ static double stream_value(const struct measured *measured, unsigned which)
 {
     unsigned place = place_in_stream(which);
     if (place > 0)
-        return latency_s(&measured->stream, place - 1, measured->run->times_are_means);
+        return latency_s(measured->run, &measured->stream, place - 1);
     return (double)histogram_count(&measured->stream) / measured->makespan_s;
 }
 
-static const char *latency_reason(const struct histogram *histogram, enum latency which, bool means)
+static const char *latency_reason(const struct run *run, const struct histogram *histogram,
+                                  enum latency which)
 {
     static const char ONLY_MEANS[] = "only means over several operations in a row are known";
     if (!histogram_count(histogram))
         return NOTHING_DONE;
-    return means ? ONLY_MEANS : latencies[which].too_few;
+    if (has_latency(run, histogram, which))
+        return BELOW_A_STEP;
+    return run->times_are_means ? ONLY_MEANS : latencies[which].too_few;
 }
 
 static void add(struct measured *measured, unsigned which, const char *name,
                 struct summary *summary)
 {
     if (which < WHOLES) {
-        summary_add(summary, name, whole_value(measured, which),
-                    whole_reason(measured->run->workload, which));
+        summary_add(summary, name, whole_value(measured, which), whole_reason(measured, which));
         return;
     }
     if (is_whole(which)) {
-        bool means = measured->run->times_are_means;
-        summary_add(summary, name, latency_s(&measured->all, which - WHOLES, means),
-                    latency_reason(&measured->all, which - WHOLES, means));
+        const struct run *run = measured->run;
+        summary_add(summary, name, latency_s(run, &measured->all, which - WHOLES),
+                    latency_reason(run, &measured->all, which - WHOLES));
         return;
     }
     unsigned place = place_in_stream(which);
@@ -289,8 +312,7 @@ static void add(struct measured *measured, unsigned which, const char *name,
         loop_merge(measured->run->trial, stream_of(which), &measured->stream);
     }
     summary_add(summary, name, stream_value(measured, which),
-                place ? latency_reason(&measured->stream, place - 1, measured->run->times_are_means)
-                      : NOTHING_DONE);
+                place ? latency_reason(measured->run, &measured->stream, place - 1) : NOTHING_DONE);
 }
 
 /* Where threads share a CPU by request, or with the workload's helpers, they wait for one another. */

@@ -4,6 +4,20 @@
 
 enum { READINGS = 2000, BLOCK = 50 };
 
+/* Waits for a step of the clock and counts the readings until the next one. */
+static struct monotonic check_coarse(void)
+{
+    double first = now_s(), begun, now;
+    unsigned long readings = 0;
+    while ((begun = now_s()) <= first)
+        continue;
+    do {
+        now = now_s();
+        readings++;
+    } while (now <= begun);
+    return (struct monotonic){now - begun, (now - begun) / (double)readings};
+}
+
 struct monotonic monotonic_check(void)
 {
     struct monotonic found = {.resolution_s = INFINITY, .read_s = INFINITY};
@@ -20,11 +34,10 @@ struct monotonic monotonic_check(void)
             first = now;
         }
     }
-    /* A clock coarser than all the readings together has shown no step: wait for one. */
-    while (!isfinite(found.resolution_s)) {
-        double now = now_s();
-        if (now > last)
-            found.resolution_s = now - last;
-    }
-    return found;
+    /* A block without a step has taken no time by a clock that is coarser than it. */
+    if (found.read_s > 0)
+        return found;
+    struct monotonic coarse = check_coarse();
+    coarse.resolution_s = fmin(coarse.resolution_s, found.resolution_s);
+    return coarse;
 }

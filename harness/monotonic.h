@@ -9,6 +9,9 @@ struct monotonic {
     double read_s;       /* what one reading costs */
 };
 
+/* Coarser steps tell no chain of some 26 µs, and few parts of a slice. */
+static const double MONOTONIC_COARSE_S = 1e-6;
+
 static inline double seconds_of(clockid_t id)
 {
     struct timespec t;

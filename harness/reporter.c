@@ -12,11 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double COARSE_CLOCK_S = 1e-6; /* 1/3000 of the shortest slice */
 /* The reporter looks at the clock so often. A thread that sleeps is woken within some ms on a busy
  * host too; where it is so late, for each thread on a CPU, a debugger or a hypervisor has stopped
  * the program, or a quota has. */
 static const double LOOK_S = 0.25, STOPPED_LEAST_S = 0.1;
+/* A wait never ends earlier than it was to, by a clock that goes on. */
+static const double BACK_LEAST_S = 5e-3;
 
 /* What all threads had done when the last sample was taken, and since. */
 struct loop_seen {
@@ -273,7 +274,8 @@ static int milliseconds_to(double at_s)
     return left_s <= 0 ? 0 : (int)fmin(ceil(left_s * 1e3), 1e9);
 }
 
-static void wait_until(double at_s, struct trial *trial)
+/* Whether that time came, and nothing else. */
+static bool wait_until(double at_s, struct trial *trial)
 {
     struct pollfd fds[1 + ENDING_FDS];
     uint64_t count;
@@ -283,10 +285,11 @@ static void wait_until(double at_s, struct trial *trial)
     if (found < 0 && errno != EINTR)
         abort();
     if (found <= 0)
-        return;
+        return found == 0;
     if ((fds[0].revents & POLLIN) && read(trial->wake_fd, &count, sizeof count) < 0)
         abort();
     ending_take(&trial->run->ending, fds + 1);
+    return false;
 }
 
 /* The conditions that the reader of the figures should know of although they do not stop the trial. */
@@ -304,9 +307,11 @@ static void warn(const struct run *run)
     if (run->cgroup.quota_cpus > 0 && run->cgroup.quota_cpus < run->threads)
         run_warning(run, "quota", "the cgroup allows %.2f CPUs to %u threads: they %s be throttled",
                     run->cgroup.quota_cpus, run->threads, waits ? "may" : "will");
-    if (run->clock.resolution_s > COARSE_CLOCK_S)
-        run_warning(run, "coarse_clock", "CLOCK_MONOTONIC moves in steps of %.3g s: %s are blurred",
-                    run->clock.resolution_s, waits ? "latencies" : "slices");
+    if (run->clock.resolution_s > MONOTONIC_COARSE_S)
+        run_warning(run, "coarse_clock", "CLOCK_MONOTONIC moves in steps of %.3g s: %s",
+                    run->clock.resolution_s,
+                    waits ? "latencies are blurred"
+                          : "slices are longer for that, and the core clock is unknown");
 }
 
 /* 0 or an exit_code with its reason. */
@@ -337,16 +342,29 @@ static bool is_sampling(struct trial *trial)
            !run_stopping(trial->run);
 }
 
-/* Waits like wait_until(), and notes when that took much too long. */
+/* The kernel promises that this clock never does: nothing that was timed with it can be believed. */
+static void clock_went_back(struct run *run, double back_s)
+{
+    run_reason(
+        run,
+        "CLOCK_MONOTONIC went back by %.3f s while the trial ran: this host's clock source is "
+        "broken, trust no figure of it; hostbench doctor names it, and dmesg may say why",
+        back_s);
+    run_fail(run, EXIT_FAILED);
+}
+
+/* Waits like wait_until(), and notes when that took much too long, or less than no time. */
 static void watch_until(double at_s, struct trial *trial)
 {
-    const struct run *run = trial->run;
+    struct run *run = trial->run;
     double began_s = now_s(), due_s = fmax(began_s, fmin(at_s, began_s + LOOK_S));
     double sharing = fmax(1, (double)run->threads / run->cpus);
-    wait_until(due_s, trial);
+    bool is_due = wait_until(due_s, trial);
     double late_s = now_s() - due_s;
     if (late_s > STOPPED_LEAST_S * sharing)
         trial->stopped_s += late_s;
+    if (is_due && late_s < -fmax(BACK_LEAST_S, 2 * run->clock.resolution_s))
+        clock_went_back(run, -late_s);
 }
 
 void reporter_run(struct reporter *reporter, struct trial *trial)

@@ -123,6 +123,16 @@ void run_fact(struct run *run, const char *name, const char *text)
     snprintf(fact->text, sizeof fact->text, "%s", text);
 }
 
+int64_t run_wall_us(struct run *run)
+{
+    return wall_clock_us(&run->wall_clock);
+}
+
+int64_t run_wall_set_us(const struct run *run)
+{
+    return run->wall_clock.set_us;
+}
+
 void run_bulk_rate(struct run *run, double rate)
 {
     run->bulk_rate = rate;

@@ -10,6 +10,7 @@
 #include "options.h"
 #include "placement.h"
 #include "statistics.h"
+#include "wall_clock.h"
 #include "workload.h"
 
 #include <pthread.h>
@@ -40,6 +41,7 @@ struct run {
     struct placement placement;
     struct cgroup cgroup;
     struct monotonic clock;
+    struct wall_clock wall_clock;
     struct ending ending;
     unsigned threads;
     unsigned cpus; /* distinct ones the threads are pinned to */

@@ -13,6 +13,7 @@ enum {
 static const double CLOCK_INTERVAL_S = 0.024; /* reading it costs some 40 µs: 0.2 % of the time */
 static const double CLEAN_CPU_RATIO = 0.97;
 static const double SHORTEST_SLICE_S = 1e-3; /* the counters between two cost some 4 µs */
+static const double PART_STEPS = 100;        /* a part of fewer steps of the clock tells no rate */
 static const double SHORT_PART_RATIO = 0.5;  /* a last part shorter than this says nothing */
 /* The fastest rate seen aims the next slice, since a disturbance only slows down; it fades, since
  * a core that has lost its turbo, or got company on its SMT sibling, stays slower. */
@@ -33,7 +34,8 @@ static double sharing(const struct run *run)
  * samples from coming in bursts of threads x slice. */
 static double slice_target_s(const struct run *run)
 {
-    return fmax(number(run, "slice_s") / sharing(run), SHORTEST_SLICE_S);
+    double shortest_s = fmax(SHORTEST_SLICE_S, PARTS * PART_STEPS * run->clock.resolution_s);
+    return fmax(number(run, "slice_s") / sharing(run), shortest_s);
 }
 
 /* Rates of parts to remember: all there may be of a short run. */
@@ -111,7 +113,7 @@ int slices_warm_up(struct worker *worker)
 static bool is_clean(const struct thread_usage *before, const struct thread_usage *after,
                      double wall_s)
 {
-    return after->involuntary_switches == before->involuntary_switches &&
+    return wall_s > 0 && after->involuntary_switches == before->involuntary_switches &&
            !(after->wait_s > before->wait_s) && /* also when unknown */
            after->cpu_s - before->cpu_s >= CLEAN_CPU_RATIO * wall_s;
 }
@@ -162,7 +164,7 @@ static int run_part(struct worker *worker, struct slice *slice, uint64_t batch)
     slice->stop_s = now_s();
     double taken_s = slice->stop_s - start_s;
     uint64_t operations = batch * run->unit_operations;
-    bool whole = (double)batch >= SHORT_PART_RATIO * (double)worker->batch;
+    bool whole = taken_s > 0 && (double)batch >= SHORT_PART_RATIO * (double)worker->batch;
     slice->operations += operations;
     slice->last_rate = whole ? (double)operations / taken_s : 0;
     if (whole)
@@ -170,6 +172,13 @@ static int run_part(struct worker *worker, struct slice *slice, uint64_t batch)
     if (batch == worker->batch)
         slices_adapt_batch(worker, taken_s);
     return failure;
+}
+
+double slices_clock_hertz(struct worker *worker)
+{
+    const struct run *run = worker->thread.run;
+    bool is_coarse = run->clock.resolution_s > MONOTONIC_COARSE_S;
+    return is_coarse ? NAN : run->workload->clock_hertz(&worker->thread);
 }
 
 /* One slice of at most `left` units and, if requested, the clock right behind it. No system call
@@ -191,7 +200,7 @@ static int run_slice(struct worker *worker, uint64_t *left, bool with_clock,
             *left -= batch;
     }
     if (with_clock)
-        slice.clock_hertz = worker->thread.run->workload->clock_hertz(&worker->thread);
+        slice.clock_hertz = slices_clock_hertz(worker);
     double counted_s = now_s();
     struct thread_usage after = thread_usage_read(worker->schedstat);
     slice.clean = is_clean(usage, &after, counted_s - slice.start_s);

@@ -19,6 +19,8 @@ struct thread_usage slices_begin(struct worker *worker);
 void slices_end(struct worker *worker, const struct thread_usage *before);
 /* Runs the kernel until the warm-up is over and the batch of one slice is known. */
 int slices_warm_up(struct worker *worker);
+/* The core clock by a chain of this thread; NaN: the host's clock is too coarse for it. */
+double slices_clock_hertz(struct worker *worker);
 /* 0 or an exit_code. */
 int slices_run(struct worker *worker);
 /* Of a background thread: works until the measured ones are through. 0 or an exit_code. */

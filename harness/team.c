@@ -40,7 +40,7 @@ static void measure_clock(struct worker *worker)
     struct team_slice *slice = &worker->slice;
     double chains[CLOCK_CHAINS];
     for (unsigned i = 0; i < CLOCK_CHAINS; i++)
-        chains[i] = worker->thread.run->workload->clock_hertz(&worker->thread);
+        chains[i] = slices_clock_hertz(worker);
     double clock_hertz = confirmed_highest(chains, CLOCK_CHAINS);
     slice->clock_read_s = now_s();
     if (isnan(clock_hertz))

@@ -280,6 +280,11 @@ void run_library(struct run *run, const struct library *library);
  * by one thread at a time. The name must last; the text is copied, and nothing is told when it is
  * empty. A second text of a name takes the place of the first. */
 void run_fact(struct run *run, const char *name, const char *text);
+/* The time of day, for workloads that measure as is done by hand, as it would be if nobody had set
+ * it since the trial began. */
+int64_t run_wall_us(struct run *run);
+/* By how much it was set forward since, as far as run_wall_us() has seen. */
+int64_t run_wall_set_us(const struct run *run);
 /* Operations (of a byte rate: bytes) that one unit of step() stands for, and the largest batch
  * step() may be given. */
 void run_set_unit(struct run *run, uint64_t operations, uint64_t batch_max);

@@ -26,7 +26,8 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class JobSummary:
-    """One line of a listing. In a stored model it is checked as the rest of that is."""
+    """One line of a listing. In a stored model it is checked as the rest of that is. `took_s` is by
+    the clock that counts from the host's boot; None: unknown, as of a job resumed after another."""
 
     id: str
     suite: str
@@ -36,3 +37,4 @@ class JobSummary:
     finished_unix_s: float | None
     cases: int
     verdicts: dict[Verdict, int]
+    took_s: float | None = None

@@ -26,8 +26,9 @@ SUPERVISOR_GRACE_S = 8.0
 # From the last event to the end of its output, and from there to the exit.
 ENDING_GRACE_S = 5.0
 POLL_S = 0.01
-# epoll counts milliseconds in 31 bits; a trial may last longer.
-SELECT_S_MOST = 3600.0
+# A wait that ends so much later than it was to has not run meanwhile: this process, and its child
+# with it, was stopped, as by a hypervisor that suspends its guest.
+LOOK_S, STOPPED_LEAST_S = 5.0, 1.0
 READ_BYTES = 1 << 16
 SHORTAGES = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 # An end event of 4096 threads has about 1 MiB.
@@ -126,7 +127,7 @@ class Child:
                 left_s = self._deadline_s - time.monotonic()
                 if left_s <= 0:
                     raise TrialFailed("timeout", self._overdue)
-                for key, _ in selector.select(min(left_s, SELECT_S_MOST)):
+                for key, _ in self._select(selector, min(left_s, LOOK_S)):
                     self._interrupt.check()
                     piece = os.read(key.fd, READ_BYTES)
                     if not piece:
@@ -135,6 +136,18 @@ class Child:
                         self._keep_errors(piece)
                     else:
                         yield piece
+
+    def _select(
+        self, selector: selectors.BaseSelector, most_s: float
+    ) -> list[tuple[selectors.SelectorKey, int]]:
+        """What can be read within `most_s`. The time for which nothing ran does not count towards
+        the deadline."""
+        due_s = time.monotonic() + most_s
+        found = selector.select(most_s)
+        late_s = time.monotonic() - due_s
+        if late_s > STOPPED_LEAST_S:
+            self._deadline_s += late_s
+        return found
 
     def _keep_errors(self, piece: bytes) -> None:
         self._stderr += piece

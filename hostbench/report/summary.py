@@ -136,7 +136,9 @@ def job_facts(document: ResultDocument) -> Facts:
     trials = sum(len(case.trials) for case in document.cases)
     workloads = first_names(list(by_workload(document.cases)), most=6)
     took = ""
-    if job.finished_unix_s is not None:
+    if job.took_s is not None:
+        took = f", {duration(job.took_s)} long"
+    elif job.finished_unix_s is not None:
         took = f", {duration(max(0.0, job.finished_unix_s - job.created_unix_s))} long"
     programs = [f"{program.name} {program.version}" for program in document.programs]
     items: list[tuple[str, Text]] = [

@@ -145,7 +145,12 @@ def assemble(progress: Progress, unended: JobState = JobState.INTERRUPTED) -> Re
     )
 
 
-def summarise(progress: Progress, state: JobState, finished_unix_s: float | None) -> JobSummary:
+def summarise(
+    progress: Progress,
+    state: JobState,
+    finished_unix_s: float | None,
+    took_s: float | None = None,
+) -> JobSummary:
     """The job in one line. `finished_unix_s` is None while it has not ended."""
     verdicts = [
         progress.done[case.case].verdict
@@ -161,6 +166,7 @@ def summarise(progress: Progress, state: JobState, finished_unix_s: float | None
         finished_unix_s=finished_unix_s,
         cases=len(progress.session.cases),
         verdicts={verdict: verdicts.count(verdict) for verdict in Verdict if verdict in verdicts},
+        took_s=took_s,
     )
 
 

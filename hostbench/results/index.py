@@ -79,7 +79,7 @@ class JobIndex:
 def _summary(fields: dict[str, Any]) -> JobSummary:
     """A line of the index. Raise what is in DAMAGED."""
     verdicts = {Verdict(name): int(count) for name, count in fields["verdicts"].items()}
-    finished_unix_s = fields["finished_unix_s"]
+    finished_unix_s, took_s = fields["finished_unix_s"], fields.get("took_s")
     return JobSummary(
         id=str(fields["id"]),
         suite=str(fields["suite"]),
@@ -89,6 +89,7 @@ def _summary(fields: dict[str, Any]) -> JobSummary:
         finished_unix_s=None if finished_unix_s is None else float(finished_unix_s),
         cases=int(fields["cases"]),
         verdicts=verdicts,
+        took_s=None if took_s is None else float(took_s),
     )
 
 

@@ -11,7 +11,7 @@ from hostbench.base.exitcode import ExitCode
 from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.host.idle import HostWatch
 from hostbench.host.inventory import boot
-from hostbench.model.host import HostInventory
+from hostbench.model.host import Boot, HostInventory
 from hostbench.model.job_events import EstimateEvent, PlanEvent, Sink
 from hostbench.model.registry import find_subsystem
 from hostbench.model.result import (
@@ -212,5 +212,13 @@ def _ended(progress: Progress, state: JobState, reason: str | None) -> StateReco
         time_unix_s=now_unix_s,
         state=state,
         reason=reason,
-        summary=summarise(progress, state, now_unix_s),
+        summary=summarise(progress, state, now_unix_s, _took_s(progress.boot)),
     )
+
+
+def _took_s(began: Boot | None) -> float | None:
+    """The seconds since a job began, whoever set the wall clock meanwhile; None if the host was
+    booted since, and if the kernel does not tell."""
+    now = boot()
+    known = began is not None and now is not None and began.id == now.id
+    return now.since_s - began.since_s if known else None

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from hostbench.base.units import human
 from hostbench.decisions.history_words import fact_change
 from hostbench.decisions.words import relative
 from hostbench.judge.peer import ours_beside
@@ -255,6 +256,7 @@ def _decided(figure: FigureDecision) -> dict[str, float | str]:
         "change": history.word.value,
         "baseline": check.word.value,
         "unit": check.unit,
+        "figure": human(check.value, check.unit),
         **_known(numbers),
     }
 
@@ -403,6 +405,8 @@ def _outcome(job: JobContext, case: CaseResult, metric: str) -> dict[str, float 
     if metric != case.primary:
         return fields
     fields["until_ms"] = float(_end_ms(case))
+    if metric in case.metrics:
+        fields["figure"] = human(case.metrics[metric].statistics.median, str(fields["unit"]))
     if case.reasons:
         text = "; ".join(reason.text for reason in case.reasons)
         fields["reason"] = text[:REASON_CHARACTERS]

@@ -1,23 +1,40 @@
-/* Preloaded into a process: the wall clock is ahead of the host's by the seconds that stand in a
- * file, which a test changes while the process runs. Every other clock is the host's. */
+/* Preloaded into a process: its clocks are off by what stands in a file, which a test changes while
+ * the process runs. The CPU time of threads stays the host's. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-static long step_s(void)
+/* In nanoseconds. `wall`: the time of day is ahead by so much; `monotonic`: the clocks that nobody
+ * can set are. `grain`: those move in such steps; 0: as the host's do. */
+struct offsets {
+    int64_t wall, monotonic, grain;
+};
+
+static const int64_t SECOND = 1000000000;
+
+static const volatile struct offsets *offsets(void)
 {
-    static const volatile long *offset;
-    if (!offset) {
+    static const volatile struct offsets *mapped;
+    if (!mapped) {
         int fd = open(getenv("HOSTBENCH_TEST_STEP_FILE"), O_RDONLY | O_CLOEXEC);
-        offset = mmap(NULL, sizeof *offset, PROT_READ, MAP_SHARED, fd, 0);
+        mapped = mmap(NULL, sizeof *mapped, PROT_READ, MAP_SHARED, fd, 0);
         close(fd);
     }
-    return *offset;
+    return mapped;
+}
+
+static void move(struct timespec *now, int64_t by, int64_t grain)
+{
+    int64_t at = now->tv_sec * SECOND + now->tv_nsec + by;
+    at -= grain ? at % grain : 0;
+    now->tv_sec = at / SECOND;
+    now->tv_nsec = at % SECOND;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now)
@@ -26,12 +43,24 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     if (!real)
         real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
     int error = real(clock, now);
-    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
-        now->tv_sec += step_s();
+    switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+        move(now, offsets()->wall, 0);
+        break;
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_RAW:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_BOOTTIME:
+        move(now, offsets()->monotonic, offsets()->grain);
+        break;
+    default:
+        break;
+    }
     return error;
 }
 
-/* What Redis reads. */
+/* What Redis reads, and naive workloads. */
 int gettimeofday(struct timeval *restrict now, void *restrict zone)
 {
     (void)zone;

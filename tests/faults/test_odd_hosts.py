@@ -17,7 +17,7 @@ from hostbench.judge.trial import STOPPED, reason_codes
 from hostbench.model.events import EVENT, EndEvent, Event, StartEvent
 from hostbench.model.result import CaseResult, ConditionState, ResultDocument, Verdict
 from tests.faults.command import PROGRAMS, Command
-from tests.faults.hidden_files import hiding
+from tests.faults.hidden_files import hiding, planting
 from tests.faults.test_cgroup_limits import MEMBERS, V2, group
 
 RUN_QUEUE, PRESSURE = "/proc/thread-self/schedstat", "/proc/pressure"
@@ -73,6 +73,24 @@ def test_a_masked_proc_is_no_quiet_host(tmp_path: Path, workload: tuple[str, ...
     # The threads may have been kept waiting by other tests.
     assert case.condition is not None
     assert case.condition.state in (ConditionState.UNKNOWN, ConditionState.SHARED)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this host has one CPU only")
+def test_fast_cores_of_a_hybrid_processor_come_first(tmp_path: Path) -> None:
+    """The first CPU that this process may use is a slow one here, the others are fast."""
+    slow, *fast = sorted(os.sched_getaffinity(0))
+    cores = {
+        "/sys/devices/cpu_atom/cpus": f"{slow}\n",
+        "/sys/devices/cpu_core/cpus": f"{','.join(map(str, fast))}\n",
+    }
+    command = Command(tmp_path, PROGRAMS, **planting(tmp_path / "planted", cores))
+    for threads, used in ((1, fast[:1]), (len(fast) + 1, [*fast, slow])):
+        case = run(command, "cpu.add_sub", f"threads={threads}", "duration_s=0.2")
+        assert case.verdict is not Verdict.INVALID and case.figure is not None
+        (placed,) = {trial.start.placement.cpus for trial in case.trials if trial.start}
+        assert sorted(placed) == sorted(used) and placed[-1] == used[-1]
+    document = command.run("show", "latest", "--json").document
+    assert document["host"]["cpu"]["efficiency_cpus"] == [slow]
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 
+from hostbench.base.units import human
 from hostbench.model.events import ControlPlaneEvent, ProcessUsage, SampleEvent
 from hostbench.model.job_events import CaseEndedEvent, SampleTakenEvent, TrialEndedEvent
 from hostbench.model.result import PeerResult, ResultDocument, Verdict
@@ -73,6 +74,8 @@ def test_results_hold_the_documents_figures(document: ResultDocument) -> None:
             assert point.fields["verdict"] == case.verdict
             assert point.fields["job"] == document.job.id
             assert point.fields.get("best") == (case.best if name == case.primary else None)
+            shown = human(metric.statistics.median, metric.unit)
+            assert point.fields.get("figure") == (shown if name == case.primary else None)
         assert (case.best is None) == (case.primary not in case.metrics)
 
 

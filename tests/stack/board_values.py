@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from grafana.queries import BoardQuery
+from hostbench.base.units import human
 from hostbench.model.registry import built_in_names, find_subsystem
 from hostbench.model.result import CaseResult, ResultDocument, TrialRecord, Verdict
 from hostbench.results.document import planned_label
@@ -301,7 +302,8 @@ class Expected:
         if not usable:
             return {}
         best = max(usable, key=lambda case: case.metrics[case.primary].statistics.median)
-        figure = {"value": self._fields(best)["value"], "unit": self._unit(best)}
+        value = self._fields(best)["value"]
+        figure = {"value": value, "figure": human(value, self._unit(best))}
         return {**figure, **self._tags(best, "workload", "label")}
 
     def _lowest_of(self, _subsystem: str, cases: Sequence[CaseResult]) -> Row:
@@ -330,7 +332,9 @@ class Expected:
             fields = self._fields(case)
             for bar in ("peer_value", "peer_ours"):
                 fields.pop(bar, None)
-            own = {"unit": self._unit(case), "job": self.document.job.id}
+            own = {"job": self.document.job.id}
+            if (value := fields.pop("value", None)) is not None:
+                own["figure"] = human(value, self._unit(case))
             tags = self._tags(case, "host", "workload", "label", "case")
             found.append({"time": self._time(case), **tags, **fields, **own})
         return found

@@ -69,7 +69,9 @@ def with_job(fields: str, job: str) -> str:
 
 
 def points(document: ResultDocument) -> list[str]:
-    return [line(point) for point in document_points(document)]
+    """Without the figure as text, which came later."""
+    lines = [line(point) for point in document_points(document)]
+    return [re.sub(r'\bfigure="[^"]*",', "", one) for one in lines]
 
 
 @BOTH

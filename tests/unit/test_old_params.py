@@ -4,6 +4,7 @@ old_document.json and the points beside it were written before the tables had ro
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,14 @@ def case_of(found: ResultDocument, workload: str) -> CaseResult:
 
 def points(found: ResultDocument) -> list[list[Any]]:
     return [
-        [point.measurement, dict(point.tags), dict(point.fields), point.time_ms]
+        [point.measurement, dict(point.tags), _of_then(point.fields), point.time_ms]
         for point in document_points(found)
     ]
+
+
+def _of_then(fields: Mapping[str, float | str]) -> dict[str, float | str]:
+    """Without the figure as text, which came later."""
+    return {name: value for name, value in fields.items() if name != "figure"}
 
 
 def test_an_old_document_gives_the_points_that_it_gave() -> None:

@@ -238,13 +238,14 @@ def test_samples_are_drawn_with_what_disturbed_them() -> None:
     assert charts[0].numbers is not None
 
 
-def test_a_trial_whose_samples_have_no_figure_is_not_drawn() -> None:
+@pytest.mark.parametrize("after_s", [0, 2])
+def test_a_trial_whose_samples_have_no_figure_is_not_drawn(after_s: int) -> None:
     """Its steps take longer than the interval of the samples."""
     document = sampled_run(samples=4, cases=2)
     slow, other = document.cases
     events = tuple(
         event.model_copy(update={"metrics": event.metrics | {slow.primary: None}})
-        if isinstance(event, SampleEvent) and event.t_s > 2
+        if isinstance(event, SampleEvent) and event.t_s > after_s
         else event
         for event in slow.trials[0].events
     )

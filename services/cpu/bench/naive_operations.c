@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 
 enum {
     FIRST_PASSES = 1000,
@@ -28,7 +27,7 @@ static const double EMPTY_S = 20e-3;
 static const double EMPTY_SHARED_S = 80e-3;
 
 struct stretch {
-    double begun_s, ended_s; /* gettimeofday */
+    double begun_s, ended_s; /* by the time of day */
     uint64_t passes;
 };
 
@@ -49,11 +48,9 @@ struct naives {
 };
 
 /* As the reports read the time: of the day, in microseconds. */
-static double day_s(void)
+static double day_s(const struct thread *thread)
 {
-    struct timeval t;
-    gettimeofday(&t, NULL);
-    return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
+    return (double)run_wall_us(thread->run) * 1e-6;
 }
 
 static const struct naive_loop *loop_of(const struct run *run)
@@ -278,9 +275,9 @@ static double rate(double operations, double seconds)
 static int loop(struct thread *thread)
 {
     struct naive *naive = thread->state;
-    struct stretch stretch = {.begun_s = day_s()};
+    struct stretch stretch = {.begun_s = day_s(thread)};
     int failure = work(thread, &stretch.passes);
-    stretch.ended_s = day_s();
+    stretch.ended_s = day_s(thread);
     if (failure || !run_loop_timed(thread))
         return failure;
     naive->timed = stretch;
@@ -292,12 +289,12 @@ static int loop(struct thread *thread)
 static void run_empty_loop(struct thread *thread, struct stretch *empty)
 {
     double until_s = now_s() + (run_oversubscribed(thread->run) ? EMPTY_SHARED_S : EMPTY_S);
-    empty->begun_s = day_s();
+    empty->begun_s = day_s(thread);
     do {
         naive_empty_loop(EMPTY_PASSES);
         empty->passes += EMPTY_PASSES;
     } while (now_s() < until_s && !run_stopping(thread->run));
-    empty->ended_s = day_s();
+    empty->ended_s = day_s(thread);
 }
 
 /* The empty loop, by all threads at once as the loop itself. */

@@ -67,7 +67,7 @@ struct steady {
 
 /* What one thread of a naive workload has done in the timed region, by the reports' clock. */
 struct naive_region {
-    double start_s, end_s; /* gettimeofday() */
+    double start_s, end_s; /* by the time of day */
     uint64_t blocks;       /* moved; one that is read and written back counts once */
     uint64_t last;         /* the number of the last one … */
     const char *content;   /* … and what it holds */

@@ -15,7 +15,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 /* Between two looks whether the time is over: rarely enough not to be seen in the figure. */
@@ -162,11 +161,10 @@ static int move_block(struct thread *thread)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-static double reports_clock_s(void)
+/* The time of day. */
+static double reports_clock_s(const struct thread *thread)
 {
-    struct timeval now;
-    gettimeofday(&now, NULL);
-    return (double)now.tv_sec + (double)now.tv_usec * 1e-6;
+    return (double)run_wall_us(thread->run) * 1e-6;
 }
 
 static uint64_t next_batch(const struct disk_job *job, uint64_t batch, double taken_s)
@@ -222,7 +220,7 @@ static int flush(struct naive *naive)
 
 static double rate_of(double bytes, double start_s, double end_s)
 {
-    return end_s > start_s ? bytes / (end_s - start_s) : NAN; /* that clock can be set back */
+    return end_s > start_s ? bytes / (end_s - start_s) : NAN;
 }
 
 static void note(struct thread *thread, const struct naive_region *region)
@@ -241,9 +239,9 @@ int naive_loop(struct thread *thread)
     struct naive_region region = {.content = naive->buffer};
     naive->next = 0;
     atomic_store(&naive->job->own[thread->index].moved, 0);
-    region.start_s = reports_clock_s();
+    region.start_s = reports_clock_s(thread);
     int failure = move_blocks(thread, &region.blocks);
-    region.end_s = reports_clock_s();
+    region.end_s = reports_clock_s(thread);
     region.last = naive->last;
     if (run_loop_timed(thread))
         note(thread, &region);

@@ -229,6 +229,15 @@ static double rate_of(double bytes, int64_t time_us)
     return time_us > 0 ? bytes / ((double)time_us * 1e-6) : NAN;
 }
 
+/* Where the clock was set within a block, the sum over the blocks holds that, and is no longer a part
+ * of the time between the first block and the last. */
+static void leave_out_setting(const struct run *run, struct naive_thread *own)
+{
+    int64_t clocked_us = own->walk.clocked_us;
+    if (clocked_us < 0 || clocked_us > own->ended_us - own->begun_us)
+        own->walk.clocked_us -= run_wall_set_us(run);
+}
+
 int naive_run(struct thread *thread)
 {
     const struct naive *naive = run_shared(thread->run);
@@ -238,7 +247,7 @@ int naive_run(struct thread *thread)
     own->blocks = 0;
     own->walk.clocked_us = 0;
     show(own, 0, begun_s);
-    own->begun_us = naive_now_us();
+    own->begun_us = run_wall_us(thread->run);
     while (!run_loop_over(thread, own->blocks, at_s)) {
         uint64_t blocks = within_work(thread, own->blocks, piece);
         naive->loop(&own->walk, blocks);
@@ -249,7 +258,8 @@ int naive_run(struct thread *thread)
         show(own, own->blocks * naive->block_bytes,
              naive->way.clocked ? begun_s + (double)own->walk.clocked_us * 1e-6 : at_s);
     }
-    own->ended_us = naive_now_us();
+    own->ended_us = run_wall_us(thread->run);
+    leave_out_setting(thread->run, own);
     uint64_t bytes = own->blocks * naive->block_bytes;
     if (run_loop_timed(thread))
         run_bulk_done(thread, bytes, rate_of((double)bytes, taken_us(naive, own)));

@@ -7,7 +7,6 @@
 #include "sums.h"
 
 #include <math.h>
-#include <sys/time.h>
 
 static const double MICROSECOND = 1e-6;
 
@@ -61,21 +60,13 @@ int naive_setup(struct thread *thread)
 
 /* ---- a phase -------------------------------------------------------------------------------- */
 
-/* Not the clock of all other measurements, on purpose: this one jumps when somebody sets it. */
-static int64_t time_of_day_us(void)
-{
-    struct timeval now;
-    gettimeofday(&now, NULL);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_usec;
-}
-
 /* The times of the ramp are overwritten by those of the timed region. */
 int naive_loop(struct thread *thread)
 {
     struct near_thread *own = thread->state;
-    own->naive_begin_us = time_of_day_us();
+    own->naive_begin_us = run_wall_us(thread->run);
     int failure = near_loop(thread);
-    own->naive_end_us = time_of_day_us();
+    own->naive_end_us = run_wall_us(thread->run);
     return failure;
 }
 
@@ -89,7 +80,7 @@ uint64_t naive_moved(const struct thread *thread, double *at_s)
     return atomic_load_explicit(&own->moved, memory_order_relaxed);
 }
 
-/* NaN where the clock did not go on, or back. */
+/* NaN where the clock did not go on. */
 static double rate_of(uint64_t bytes, int64_t begin_us, int64_t end_us)
 {
     return bytes > 0 && end_us > begin_us
