@@ -54,13 +54,16 @@ static struct scatter scatter_of(uint64_t count, uint64_t seed)
     };
 }
 
-/* Odd multiplications and shifted exclusive ors can be undone, so no two numbers become one. */
+/* Odd multiplications and shifted exclusive ors can be undone, so no two numbers become one. Four of
+ * them: with three, one order in a hundred had a distance that came up twenty times in 65,536. */
 static uint64_t bijection(const struct scatter *scatter, uint64_t x)
 {
     uint64_t mask = scatter->mask;
     x = ((x ^ (scatter->seed & mask)) * FIRST) & mask;
     x ^= x >> scatter->shift;
     x = ((x + (scatter->seed >> 32)) * SECOND) & mask;
+    x ^= x >> scatter->shift;
+    x = ((x ^ (scatter->seed >> 16 & mask)) * FIRST) & mask;
     x ^= x >> scatter->shift;
     x = (x * THIRD) & mask;
     return x ^ x >> scatter->shift;
