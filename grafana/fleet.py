@@ -31,7 +31,6 @@ from grafana.tables import (
     REPORT_LINK,
     coloured_text,
     crossed,
-    figure_text,
     filtered,
     number,
     plain_table,
@@ -61,7 +60,8 @@ CHANGE_NUMBERS = ("ratio", "low", "high")
 FIGURE_COLUMNS = {
     "host": "host",
     "title": "case",
-    "figure": "figure",
+    "value": "figure",
+    "unit": "unit",
     "change": "change",
     "baseline": "beside others",
     "of_usual": "of usual",
@@ -226,7 +226,8 @@ def _figures() -> table.Panel:
         .with_transformation(organised(FIGURE_COLUMNS, ("case",)))
         .override_by_name("host", [*filtered(), width(150)])
         .override_by_name("case", [*filtered(), prop("custom.minWidth", 230)])
-        .override_by_name("figure", figure_text())
+        .override_by_name("figure", number(ANY_UNIT, 2, 85))
+        .override_by_name("unit", [width(100)])
         .override_by_name("change", _word_cell())
         # Without a colour, a column of nothing is shown as JSON.
         .override_by_name("after / before", [*number(RATIO, 3, 115), *coloured_text(PLAIN)])

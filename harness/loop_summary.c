@@ -89,7 +89,7 @@ static double seen_latency_s(const struct histogram *histogram, enum latency whi
                                 : histogram_quantile_ns(histogram, row->quantile));
 }
 
-/* Of a clock that is coarse the shortest times are 0, which they were not. */
+/* Of a clock that is coarse the shortest times are 0, which they were not; their mean is right. */
 static double latency_s(const struct run *run, const struct histogram *histogram,
                         enum latency which)
 {
@@ -97,7 +97,7 @@ static double latency_s(const struct run *run, const struct histogram *histogram
         return NAN;
     double told_s = seen_latency_s(histogram, which);
     bool is_coarse = run->clock.resolution_s > MONOTONIC_COARSE_S;
-    return is_coarse && told_s < run->clock.resolution_s ? NAN : told_s;
+    return is_coarse && which != LATENCY_MEAN && told_s < run->clock.resolution_s ? NAN : told_s;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

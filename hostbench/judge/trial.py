@@ -340,15 +340,15 @@ def skipped_trial(record: TrialRecord) -> TrialRecord:
     )
 
 
-def unmeasured_trial(case: PlannedCase, why: str) -> TrialRecord:
-    """The record of a case that its plan skips: no program was started."""
+def unmeasured_trial(case: PlannedCase, why: str, code: str = "no_far_host") -> TrialRecord:
+    """The record of a case that is skipped: no program was started."""
     return TrialRecord(
         case=case.case,
         index=0,
         time_unix_s=time.time(),
         wall_s=0.0,
         verdict=Verdict.SKIPPED,
-        reasons=(Reason(code="no_far_host", text=why),),
+        reasons=(Reason(code=code, text=why),),
     )
 
 

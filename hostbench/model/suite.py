@@ -161,12 +161,14 @@ class SuiteCase(SuiteModel):
 
 class Suite(SuiteModel):
     """A suite file. With `scales` it is measured at one of them, the first unless given; `scale` is
-    the one that it was reduced to, and no file says it."""
+    the one that it was reduced to, and no file says it. `max_time_ratio`: no trial begins that
+    would end later than so many times the estimate; None: however long it takes."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     description: str = ""
     idle: IdleRules = IdleRules()
     repeats: Repeats = Repeats()
+    max_time_ratio: Annotated[float, Field(ge=1, le=100)] | None = None
     peers: PeerChoice = "none"
     cases: Annotated[
         tuple[Annotated[SuiteCase, WHILE_ERRORS_ARE_FEW], ...],

@@ -1,6 +1,7 @@
 """Runs a plan: idle gate, trials and those of peers, repeats, sinks."""
 
 import contextlib
+import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from types import MappingProxyType
 from hostbench.base.errors import NotIdleError
 from hostbench.base.files import cpu_list
 from hostbench.base.interrupt import Interrupt
+from hostbench.base.units import duration
 from hostbench.host.idle import HostWatch, IdleGate
 from hostbench.judge.case import finished_case, first_choices, stop_reason
 from hostbench.judge.figure import WHOLE_RUN, Measured, class_spreads
@@ -40,6 +42,7 @@ from hostbench.model.result import (
     OWN_TOOL,
     IdleRecord,
     PlannedCase,
+    StopReason,
     TrialRecord,
     Verdict,
 )
@@ -53,6 +56,8 @@ from hostbench.programs.subsystem import peers_of
 from hostbench.results.document import Progress, measured_cases
 
 FAR_CPUS = "far_cpus"
+# Why a case was skipped for which the suite's max_time_ratio left no time.
+NO_TIME = "no_time"
 
 
 class HostLimits:
@@ -95,6 +100,10 @@ class Execution:
         self._sensitivities = sensitivities
         self._sinks = sinks
         self._interrupt = interrupt
+        ratio, estimate = plan.suite.max_time_ratio, plan.estimate()
+        self._most_s = self._until_s = math.inf
+        if ratio is not None and estimate.complete:
+            self._most_s = ratio * estimate.high_s
         rules = plan.suite.idle
         self._gate = IdleGate(
             rules,
@@ -110,6 +119,7 @@ class Execution:
         """
         idle: IdleRecord | None = None
         everyone = measured_cases(before)
+        self._until_s = time.monotonic() + self._most_s
         for group in self._gated_groups():
             cases = [case for case in group if case.case not in before.done]
             gated = tuple(case.case for case in cases if case.skip is None)
@@ -156,14 +166,44 @@ class Execution:
         left = [one for one in group if not self._is_done(one, everyone, idle)]
         while left:
             for one in left:
-                self._run_turn(one)
-                one.is_done = self._is_done(one, everyone, idle)
+                if self._has_time(one.measured.case):
+                    self._run_turn(one)
+                    one.is_done = self._is_done(one, everyone, idle)
+                else:
+                    self._end_early(one, everyone, idle)
+                    one.is_done = True
             left = [one for one in left if not one.is_done]
+
+    def _has_time(self, case: PlannedCase) -> bool:
+        """Whether a further trial of a case would end in time."""
+        return time.monotonic() + (self._plan.trial_time_s(case) or 0.0) <= self._until_s
+
+    def _end_early(
+        self, one: "CaseInTurn", everyone: Collection[Measured], idle: IdleRecord | None
+    ) -> None:
+        """Publish the record of a case that no time is left for; one without a trial is skipped."""
+        case, trials = one.measured.case, one.measured.trials
+        stopped = StopReason.MAX_TIME
+        if not trials:
+            stopped = StopReason.SKIPPED
+            why = (
+                f"no time was left of the {duration(self._most_s)} that the suite allows "
+                "(max_time_ratio): end what else runs on this host, or measure it alone "
+                f"(hostbench run --workload {case.workload})"
+            )
+            trials.append(unmeasured_trial(case, why, NO_TIME))
+            self._publish(TrialEndedEvent(trial=trials[-1]))
+        others = class_spreads(one.measured, everyone)
+        record = finished_case(one.measured, one.peers, idle, stopped, others)
+        self._publish(CaseEndedEvent(record=record))
 
     def _run_turn(self, one: "CaseInTurn") -> None:
         """Run a trial of a case, and one of each of its peers."""
         case, trials = one.measured.case, one.measured.trials
         trials.append(self.run_trial(case, trials))
+        if (ended := trials[-1].end) is not None:
+            # While the machine was suspended nothing could be measured.
+            self._until_s += ended.disturbance.stopped_s or 0.0
         one.peers.extend(self._run_peers(case, trials[-1], one.given_up))
 
     def _is_done(

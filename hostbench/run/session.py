@@ -220,5 +220,6 @@ def _took_s(began: Boot | None) -> float | None:
     """The seconds since a job began, whoever set the wall clock meanwhile; None if the host was
     booted since, and if the kernel does not tell."""
     now = boot()
-    known = began is not None and now is not None and began.id == now.id
-    return now.since_s - began.since_s if known else None
+    if began is None or now is None or began.id != now.id:
+        return None
+    return now.since_s - began.since_s

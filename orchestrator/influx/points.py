@@ -256,7 +256,6 @@ def _decided(figure: FigureDecision) -> dict[str, float | str]:
         "change": history.word.value,
         "baseline": check.word.value,
         "unit": check.unit,
-        "figure": human(check.value, check.unit),
         **_known(numbers),
     }
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 # What InfluxDB's documentation recommends at once.
 LINES_A_WRITE = 5_000
+# How often what is outdated is deleted until nothing of it is left.
+DELETED_MOST = 3
 SECONDS_A_DAY = 86_400
 PRINTED_EVERY_S = 2.0
 REJECTED_SHOWN = 3
@@ -147,17 +149,40 @@ def reindex(
                 for point in decision_points(document, decider.of(document))
             }
             progress(number, len(ids), done)
-    done.kept = list(_delete_outdated(influx, decisions.values()))
-    for point in decisions.values():
-        batches.add(point)
-    batches.finish()
+    done.kept = _write_decisions(influx, batches, decisions.values())
     return done
 
 
-def _delete_outdated(influx: InfluxClient, decisions: Iterable[Point]) -> Iterator[str]:
-    """Delete points that have fields which the decisions to be written in their place lack, such
-    as those of a baseline that was removed: InfluxDB would keep these fields. Yield a sentence for
-    each point that it does not delete. Raise InfluxError where it does not answer."""
+def _write_decisions(
+    influx: InfluxClient, batches: _Batches, decisions: Collection[Point]
+) -> list[str]:
+    """Write decisions in the place of earlier ones; return a sentence for each that InfluxDB does
+    not delete. It is asked again afterwards: InfluxDB 2 was seen to keep points that were
+    deleted, most likely those that it was writing to disk at that moment."""
+    kept: list[str] = []
+    for attempt in range(DELETED_MOST):
+        outdated = list(_outdated(influx, decisions))
+        kept = [refusal for place in outdated if (refusal := _refusal(influx, place))]
+        if attempt and len(kept) == len(outdated):
+            break
+        for point in decisions:
+            batches.add(point)
+        batches.finish()
+    return kept
+
+
+def _refusal(influx: InfluxClient, place: str) -> str | None:
+    """Delete what is there; None: it is deleted. Raise InfluxError where it does not answer."""
+    try:
+        influx.query(f"DELETE {place}")
+    except (Rejected, Unauthorized) as error:
+        return f"InfluxDB does not delete {place}: {error.message}"
+    return None
+
+
+def _outdated(influx: InfluxClient, decisions: Iterable[Point]) -> Iterator[str]:
+    """Where points are that have fields which the decisions to be written in their place lack, such
+    as those of a baseline that was removed: InfluxDB would keep these fields."""
     fields = {
         (_as_stored(point.tags), point.time_ms): point.fields.keys()
         for point in decisions
@@ -171,11 +196,7 @@ def _delete_outdated(influx: InfluxClient, decisions: Iterable[Point]) -> Iterat
             if new is None or row.keys() <= new:
                 continue
             where = " AND ".join(f'"{name}" = {_quoted(value)}' for name, value in tags.items())
-            place = f'FROM "{DECISION}" WHERE {where} AND time = {time_ms}ms'
-            try:
-                influx.query(f"DELETE {place}")
-            except (Rejected, Unauthorized) as error:
-                yield f"InfluxDB does not delete {place}: {error.message}"
+            yield f'FROM "{DECISION}" WHERE {where} AND time = {time_ms}ms'
 
 
 def _as_stored(tags: Mapping[str, str]) -> frozenset[tuple[str, str]]:

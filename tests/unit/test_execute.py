@@ -1,6 +1,7 @@
 """What trials are asked for, one after another; the transport only writes it down."""
 
 import json
+import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any
@@ -311,6 +312,66 @@ class Steady:
         """See Transport.run."""
         yield start(params=dict(trial.params))
         yield end().model_copy(update={"metrics": {RATE: 100.0, TRIED.name: None}})
+
+
+class Slow(Steady):
+    """One whose trials take longer than planned, by the clock of this process."""
+
+    def __init__(self, clock: "SetClock") -> None:
+        self._clock = clock
+
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """See Transport.run."""
+        yield from super().run(trial)
+        self._clock.now_s += 9.0
+
+
+class SetClock:
+    """Stands in for time.monotonic()."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_what_has_no_time_is_skipped_and_what_has_trials_ends(
+    interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three cases of 3 trials of a second each."""
+    names = ("plain", "nt", "libc")
+    cases = tuple(
+        case(case=name, params=OPEN | {"store": name}, trial_time_s=1.0) for name in names
+    )
+    monkeypatch.setattr(time, "monotonic", clock := SetClock())
+    suite = Suite(
+        name="quick",
+        cases=(SuiteCase(workload="mem.copy"),),
+        idle=IdleRules(policy="force"),
+        max_time_ratio=2,
+    )
+    written = Written()
+    Execution(
+        plan=Plan(suite=suite, cases=cases),
+        metrics=METRICS,
+        params={"mem.copy": PARAMS},
+        transport=Slow(clock),
+        watch=LocalWatch(),
+        limits=HostLimits(host(), ("mem",)),
+        sinks=(written,),
+        interrupt=interrupt,
+    ).run(replay([session(cases, workloads=METRICS)]))
+    # 9 trials of a second are 9 s, twice that are 18: two trials of 9 s each.
+    assert [(one.case, one.verdict) for one in written.trials] == [
+        ("plain", Verdict.CLEAN), ("nt", Verdict.CLEAN), ("libc", Verdict.SKIPPED),
+    ]  # fmt: skip
+    (reason,) = written.trials[-1].reasons
+    assert reason.code == "no_time" and "no time was left of the 18 s that" in reason.text
+    stopped = {record.case: record.stopped for record in written.cases}
+    assert stopped == {
+        "plain": StopReason.MAX_TIME, "nt": StopReason.MAX_TIME, "libc": StopReason.SKIPPED,
+    }  # fmt: skip
+    assert all(record.figures for record in written.cases[:-1])
 
 
 def test_the_trials_of_cases_are_run_in_turn_and_those_of_before_count(

@@ -6,7 +6,8 @@
 
 enum { MARK = 0xa5 }; /* what memset() writes to random places; in order it is another each round */
 
-int64_t naive_now_us(void)
+/* The time of day, as the reports read it around a block. */
+static int64_t now_us(void)
 {
     struct timeval now;
     gettimeofday(&now, NULL);
@@ -59,10 +60,10 @@ walk_on(struct naive_walk *walk, uint64_t blocks, bool set, bool random, bool cl
         if (locked)
             pthread_mutex_lock(&cursor->lock);
         unsigned char *block = next_block(cursor, random);
-        int64_t begun_us = clocked ? naive_now_us() : 0;
+        int64_t begun_us = clocked ? now_us() : 0;
         handle(walk, block, set, random);
         if (clocked)
-            walk->clocked_us += naive_now_us() - begun_us;
+            walk->clocked_us += now_us() - begun_us;
         cursor->last = block;
         cursor->done++;
         if (locked)

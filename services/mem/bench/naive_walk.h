@@ -41,8 +41,6 @@ typedef void naive_blocks(struct naive_walk *walk, uint64_t blocks);
 
 /* The loop that handles so many blocks this way. */
 naive_blocks *naive_loop(const struct naive_way *way);
-/* By gettimeofday(). */
-int64_t naive_now_us(void);
 /* Fills what is to be copied: each word another one, by its place in the part. */
 void naive_fill(void *memory, size_t bytes);
 /* Whether the memory still holds that. */
