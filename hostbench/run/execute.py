@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -11,7 +11,7 @@ from hostbench.base.files import cpu_list
 from hostbench.base.interrupt import Interrupt
 from hostbench.host.idle import HostWatch, IdleGate
 from hostbench.judge.case import finished_case, first_choices, stop_reason
-from hostbench.judge.figure import WHOLE_RUN, Measured, class_spreads
+from hostbench.judge.figure import WHOLE_RUN, Measured, MeasuredCases
 from hostbench.judge.peer import judged_peer_trial, peer_pairs
 from hostbench.judge.trial import (
     failed_trial,
@@ -116,7 +116,7 @@ class Execution:
             if gated:
                 idle = self.pass_gate(gated)
             in_turn = [self._in_turn(everyone[case.case], before) for case in cases]
-            self._run_rounds(in_turn, everyone.values(), idle)
+            self._run_rounds(in_turn, everyone, idle)
 
     def _gated_groups(self) -> list[list[PlannedCase]]:
         """The cases that one question to the idle gate speaks for."""
@@ -146,31 +146,27 @@ class Execution:
         return CaseInTurn(measured, peers, given_up)
 
     def _run_rounds(
-        self,
-        group: Sequence["CaseInTurn"],
-        everyone: Collection[Measured],
-        idle: IdleRecord | None,
+        self, group: Sequence["CaseInTurn"], everyone: MeasuredCases, idle: IdleRecord | None
     ) -> None:
         """Run one trial of each case in turn, until each has enough: the trials of a case then lie
         as far apart as its figure may drift, at no extra time. `everyone`: all cases of the job."""
         left = [one for one in group if not self._is_done(one, everyone, idle)]
         while left:
             for one in left:
-                self._run_turn(one)
+                self._run_turn(one, everyone)
                 one.is_done = self._is_done(one, everyone, idle)
             left = [one for one in left if not one.is_done]
 
-    def _run_turn(self, one: "CaseInTurn") -> None:
+    def _run_turn(self, one: "CaseInTurn", everyone: MeasuredCases) -> None:
         """Run a trial of a case, and one of each of its peers."""
-        case, trials = one.measured.case, one.measured.trials
-        trials.append(self.run_trial(case, trials))
-        one.peers.extend(self._run_peers(case, trials[-1], one.given_up))
+        case = one.measured.case
+        trial = self.run_trial(case, one.measured.trials)
+        everyone.add_trial(one.measured, trial)
+        one.peers.extend(self._run_peers(case, trial, one.given_up))
 
-    def _is_done(
-        self, one: "CaseInTurn", everyone: Collection[Measured], idle: IdleRecord | None
-    ) -> bool:
+    def _is_done(self, one: "CaseInTurn", everyone: MeasuredCases, idle: IdleRecord | None) -> bool:
         """Publish the record of a case that needs no further trial; return whether it is one."""
-        others = class_spreads(one.measured, everyone)
+        others = everyone.others_of(one.measured)
         stopped = stop_reason(one.measured, others)
         if stopped is None:
             return False
