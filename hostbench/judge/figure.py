@@ -44,7 +44,7 @@ DRIFT_OF_SHARE = 2.0
 WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 
-@dataclass
+@dataclass(slots=True)
 class Measured:
     """A case, the metrics of its workload, its trials so far, and how figures like its own
     spread on such a host."""

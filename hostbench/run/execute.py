@@ -259,7 +259,7 @@ class Execution:
         )
 
 
-@dataclass
+@dataclass(slots=True)
 class CaseInTurn:
     """A case among those that are measured in turn, the trials of its peers so far, the tools that
     had no figure, and whether it needs no further trial."""
