@@ -138,22 +138,27 @@ def test_a_job_that_is_measured_again_keeps_its_earlier_points(tmp_path: Path) -
         service = parts.host(orchestrator, HOSTBENCH_PROGRAMS=str(tmp_path))
         job = orchestrator.submit(**SHORT_THEN_LONG)
 
-        def first_measured() -> ResultDocument:
+        def measured_in(session: int) -> ResultDocument:
             """The document once the first case is done; the job is cancelled then."""
-            wait_until(lambda: (orchestrator.job(job)["progress"] or {}).get("done"))
+
+            def is_done() -> bool:
+                view = orchestrator.job(job)
+                return view["sessions"] == session and view["progress"]["done"] == 1
+
+            wait_until(is_done)
             orchestrator.client.delete(f"/jobs/{job}").raise_for_status()
             assert orchestrator.wait_for(job)["state"] == "cancelled"
             answer = orchestrator.client.get(f"/jobs/{job}/result")
             return ResultDocument.model_validate_json(answer.content)
 
-        before = first_measured()
+        before = measured_in(1)
         service.stop()
         with program.open("ab") as file:
             file.write(b"another build")
         service.start()
         orchestrator.wait_for_host(service.host)
         assert orchestrator.client.post(f"/jobs/{job}/resume").status_code == 202
-        after = first_measured()
+        after = measured_in(2)
         dropped, kept = (document.cases[0].trials[0] for document in (before, after))
         assert dropped.time_unix_s < kept.time_unix_s and len(after.cases[0].trials) == 1
         with server.client() as influx:

@@ -209,6 +209,7 @@ def test_told_to_end_while_nobody_answers_or_reads(tmp_path: Path) -> None:
         callers.submit(orchestrator.client.get, f"/jobs/{page}/report")
         document = stack.results / page / "result.json"
         making = wait_until(lambda: opened_for_writing(document))
+        assert making is not None
         opened.callback(os.close, making)
         half = HalfAService(service)
         registration = {

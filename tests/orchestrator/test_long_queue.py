@@ -61,7 +61,7 @@ def test_a_queue_of_large_suites_is_listed_in_small_pages(
         for number in range(LARGE_ENTRIES)
     )
     suite = Suite(name="large", cases=entries)
-    ids = []
+    ids: list[str] = []
     for _ in range(LARGE_JOBS):
         plain = new_job("a")
         job = replace(plain, spec=JobSpec(suite=suite, hosts=["a"]), suite=suite)
