@@ -5,6 +5,7 @@ import secrets
 
 import structlog
 
+from hostbench.base.interrupt import Interrupt
 from hostbench.model.jobs import TERMINAL, PartHealth, StackState
 from hostbench.model.registry import load_subsystems
 from hostbench.results.store import ResultsStore
@@ -64,7 +65,8 @@ class Orchestrator:
         self.acceptance = Acceptance(self.hosts, plans)
         self.host_keys = HostKeys(settings.service_key.get_secret_value(), settings.host_keys_file)
         links = Links(self.host_keys, settings.ca_file)
-        self.registrar = Registrar(self.hosts, links)
+        self._ending = Interrupt()
+        self.registrar = Registrar(self.hosts, links, self._ending)
         apart = OneAtATime()
         self.reporter = Reporter(apart)
         self.decider = Decider(settings.results, apart)
@@ -118,12 +120,15 @@ class Orchestrator:
 
     def stop(self) -> None:
         """Make everything end, and return at once. Takes locks: not for a signal handler."""
+        self._ending.trip()
         self._scheduler.end()
         self._keeper.stop_all(Stop.SHUTDOWN)
 
     def close(self) -> None:
         """End the jobs that run here, give their hosts back, and end all threads."""
+        self.stop()
         self._scheduler.close()
+        # One that it started meanwhile.
         self._keeper.stop_all(Stop.SHUTDOWN)
         self._runner.join(STOP_S)
         self._retention.close()

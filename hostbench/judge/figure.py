@@ -3,13 +3,15 @@
 How much its trials differ is estimated from the other cases of the same subsystem, too.
 """
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hostbench.judge.statistics import (
     CaseSpread,
+    Spreads,
     case_spread,
-    class_spread,
     describe,
     least_difference_ratio,
 )
@@ -42,7 +44,7 @@ DRIFT_OF_SHARE = 2.0
 WHOLE_RUN = {"higher": "_makespan", "lower": "_mean"}
 
 
-@dataclass
+@dataclass(slots=True)
 class Measured:
     """A case, the metrics of its workload, its trials so far, and how figures like its own
     spread on such a host."""
@@ -97,7 +99,7 @@ class Measured:
 
     def spreads(self) -> tuple[CaseSpread | None, CaseSpread | None]:
         """How much the figures of trials that count differ, and what trials delivered; computed
-        once for as many trials as there are, as every other case asks."""
+        once for as many trials as there are."""
         known, found = self._spreads
         if known != len(self.trials):
             found = (case_spread(self.values), case_spread(self.delivered_values))
@@ -124,7 +126,7 @@ def delivered_drift(drift_ratio: float, shared_ratio: float) -> float:
 
 
 def two_figures(one: Measured, others: ClassSpreads, condition: Condition | None) -> TwoFigures:
-    """The figures of a case under this condition. `others`: see class_spreads."""
+    """The figures of a case under this condition. `others`: see MeasuredCases."""
     unit, drift_ratio = one.primary.unit, others.drift_ratio
     figure = _figure(one.values, unit, others.figure, drift_ratio)
     drifts = delivered_drift(drift_ratio, condition.shared_ratio if condition else 0.0)
@@ -164,17 +166,58 @@ def _figure(
     )
 
 
-def class_spreads(one: Measured, all_cases: Iterable[Measured]) -> ClassSpreads:
-    """What is known of the class of a case beside its own trials: what the other cases of the same
-    subsystem among `all_cases` say of how much trials differ, and what is usual on such a host."""
-    others = [
-        other.spreads()
-        for other in all_cases
-        if other is not one and other.case.subsystem == one.case.subsystem
-    ]
-    return ClassSpreads(
-        figure=class_spread(figure for figure, _ in others),
-        delivered=class_spread(delivered for _, delivered in others),
-        drift_ratio=one.usual.drift_of(one.primary.direction),
-        usual_half_width=one.usual.half_width_ratio,
-    )
+class MeasuredCases:
+    """The cases of a job, and what those of a subsystem, a class, say of each of them. With
+    thousands no case can look at all others whenever it has a trial, so a class is kept up to
+    date."""
+
+    def __init__(self, cases: Iterable[Measured]) -> None:
+        self._by_case = {one.case.case: one for one in cases}
+
+    def __getitem__(self, case: str) -> Measured:
+        """By the hash of the case."""
+        return self._by_case[case]
+
+    def add_trial(self, one: Measured, trial: TrialRecord) -> None:
+        """Another trial of one of the cases."""
+        with self._class_without(one):
+            one.trials.append(trial)
+
+    def others_of(self, one: Measured) -> ClassSpreads:
+        """What is known of the class of a case beside its own trials: what the other cases say of
+        how much trials differ, and what is usual on such a host. A case without trials has no
+        figure for which the others count."""
+        figure = delivered = None
+        if one.trials:
+            with self._class_without(one) as spreads:
+                figure, delivered = (each.together for each in spreads)
+        return ClassSpreads(
+            figure=figure,
+            delivered=delivered,
+            drift_ratio=one.usual.drift_of(one.primary.direction),
+            usual_half_width=one.usual.half_width_ratio,
+        )
+
+    @functools.cached_property
+    def _classes(self) -> Mapping[str, tuple[Spreads, Spreads]]:
+        """By subsystem: of the figures that count, and of what was delivered."""
+        found: dict[str, tuple[Spreads, Spreads]] = {}
+        for one in self._by_case.values():
+            spreads = found.setdefault(one.case.subsystem, (Spreads(), Spreads()))
+            _count(spreads, one)
+        return found
+
+    @contextlib.contextmanager
+    def _class_without(self, one: Measured) -> Iterator[tuple[Spreads, Spreads]]:
+        spreads = self._classes[one.case.subsystem]
+        for each, own in zip(spreads, one.spreads(), strict=True):
+            each.remove(own)
+        try:
+            yield spreads
+        finally:
+            _count(spreads, one)
+
+
+def _count(spreads: tuple[Spreads, Spreads], one: Measured) -> None:
+    for each, own in zip(spreads, one.spreads(), strict=True):
+        each.add(own)

@@ -4,6 +4,7 @@ n counts trials, never samples (Hoefler and Belli, "Scientific Benchmarking of P
 Systems", SC'15). tests/unit/test_statistics.py holds every figure against scipy.
 """
 
+import bisect
 import functools
 import math
 import statistics
@@ -135,6 +136,12 @@ class CaseSpread:
     variance: float
     degrees: int
 
+    @property
+    def mean_variance(self) -> float:
+        """What the variance is on average where this one is the median: that of d degrees of
+        freedom is below its mean (Wilson and Hilferty)."""
+        return self.variance / (1 - 2 / (9 * self.degrees)) ** 3
+
 
 def case_spread(values: Sequence[float]) -> CaseSpread | None:
     """How much trials of one case differ; None of fewer than two, and of values that are not
@@ -144,19 +151,40 @@ def case_spread(values: Sequence[float]) -> CaseSpread | None:
     return CaseSpread(_variance([math.log(value) for value in values]), len(values) - 1)
 
 
-def class_spread(cases: Iterable[CaseSpread | None]) -> ClassSpread | None:
-    """How much trials of one case differ in these cases: the median of their variances, so that one
-    bad case does not count for all; None: nothing is known of any."""
-    found = [one for one in cases if one is not None]
-    if not found:
-        return None
-    # The median of a variance with d degrees of freedom is below its mean (Wilson and Hilferty).
-    variance = statistics.median(one.variance / (1 - 2 / (9 * one.degrees)) ** 3 for one in found)
-    return ClassSpread(
-        deviation_ratio=math.sqrt(variance),
-        degrees=sum(one.degrees for one in found),
-        cases=len(found),
-    )
+class Spreads:
+    """How much trials of one case differ in a set of cases. The set may have thousands, of which
+    another one is left out each time, so a change of it and its figure cost some microseconds."""
+
+    def __init__(self, cases: Iterable[CaseSpread | None] = ()) -> None:
+        """None: nothing is known of that case."""
+        self._variances: list[float] = []  # in order
+        self._degrees = 0
+        for one in cases:
+            self.add(one)
+
+    def add(self, one: CaseSpread | None) -> None:
+        """One more case."""
+        if one is not None:
+            bisect.insort(self._variances, one.mean_variance)
+            self._degrees += one.degrees
+
+    def remove(self, one: CaseSpread | None) -> None:
+        """A case that was added."""
+        if one is not None:
+            position = bisect.bisect_left(self._variances, one.mean_variance)
+            removed = self._variances.pop(position)
+            assert removed == one.mean_variance, "it was never added"
+            self._degrees -= one.degrees
+
+    @property
+    def together(self) -> ClassSpread | None:
+        """The median of the variances, so that one bad case does not count for all; None: nothing
+        is known of any."""
+        cases = len(self._variances)
+        if not cases:
+            return None
+        variance = (self._variances[(cases - 1) // 2] + self._variances[cases // 2]) / 2
+        return ClassSpread(deviation_ratio=math.sqrt(variance), degrees=self._degrees, cases=cases)
 
 
 def _median_error(

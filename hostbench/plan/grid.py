@@ -1,6 +1,7 @@
 """From a suite to the ordered cases of one host, with the time they will take."""
 
 import contextlib
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,15 @@ from hostbench.model.events import ParamValue
 from hostbench.model.host import HostInventory
 from hostbench.model.registry import find_subsystem
 from hostbench.model.result import PlannedCase
-from hostbench.model.suite import ALL, CASES_MOST, DURATION, Repeats, Suite, SuiteCase
+from hostbench.model.suite import (
+    ALL,
+    CASES_MOST,
+    DURATION,
+    Repeats,
+    RepeatsChange,
+    Suite,
+    SuiteCase,
+)
 from hostbench.model.table import Param, Table, Workload
 from hostbench.plan.estimate import TRIAL_OVERHEAD_S, Plan, setup_s, timeout_s_of, trial_time_s_of
 from hostbench.plan.label import label_of
@@ -204,7 +213,7 @@ def _planned(
         given=tuple(given),
         label=label_of(entry, given, workload),
         block=block,
-        repeats=_repeats(entry.repeats.applied_to(suite.repeats), entry.workload),
+        repeats=_repeats(suite.repeats, entry.repeats, entry.workload),
         trial_time_s=trial_time_s,
         timeout_s=timeout_s,
         peers=tuple(peer.tool for peer in peers),
@@ -213,7 +222,10 @@ def _planned(
     )
 
 
-def _repeats(repeats: Repeats, workload: str) -> Repeats:
+# One object for thousands of cases.
+@functools.lru_cache
+def _repeats(of_suite: Repeats, change: RepeatsChange, workload: str) -> Repeats:
+    repeats = change.applied_to(of_suite)
     if repeats.target_half_width is not None:
         return repeats
     subsystem, _ = split_workload(workload)

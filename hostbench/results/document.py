@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hostbench.base.exitcode import ExitCode
 from hostbench.judge.case import BEST, finished_case, unfinished_figures
 from hostbench.judge.clock import with_clocks
-from hostbench.judge.figure import Measured, class_spreads
+from hostbench.judge.figure import Measured, MeasuredCases
 from hostbench.judge.trial import primary_metric
 from hostbench.model.events import ParamValue, StartEvent
 from hostbench.model.host import Boot
@@ -102,20 +102,20 @@ def _next_session(before: Progress | None, session: SessionRecord) -> Progress:
     )
 
 
-def measured_cases(progress: Progress) -> dict[str, Measured]:
-    """Every case of the job with its trials so far, by case."""
+def measured_cases(progress: Progress) -> MeasuredCases:
+    """Every case of the job with its trials so far."""
     session, known = progress.session, subsystems()
     is_guest = session.host.virtualisation.is_guest
     usual = {name: one.guest_spread for name, one in known.items() if is_guest}
-    return {
-        case.case: Measured(
+    return MeasuredCases(
+        Measured(
             case,
             session.workloads[case.workload],
             progress.trials.get(case.case, [])[:],
             usual.get(case.subsystem, GuestSpread()),
         )
         for case in session.cases
-    }
+    )
 
 
 def _reason_unended(progress: Progress, unended: JobState) -> str | None:
@@ -171,7 +171,7 @@ def summarise(
 
 
 def case_result(
-    progress: Progress, case: PlannedCase, everyone: Mapping[str, Measured] | None = None
+    progress: Progress, case: PlannedCase, everyone: MeasuredCases | None = None
 ) -> CaseResult:
     """What is known of one case; its verdict is None while it is not done. `everyone`: what
     `measured_cases` returns, where it is known."""
@@ -185,9 +185,7 @@ def case_result(
     else:
         everyone = everyone or measured_cases(progress)
         measured = everyone[case.case]
-        # Without trials there is no figure for which the others count; a job that was cancelled may
-        # have thousands of such cases.
-        others = class_spreads(measured, everyone.values() if trials or peers else ())
+        others = everyone.others_of(measured)
         figures = unfinished_figures(measured, peers, others)
         if done is not None:
             done = finished_case(measured, peers, idle, done.stopped, others)

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from hostbench.base.interrupt import Interrupt
 from hostbench.base.units import duration
 from hostbench.host.idle import HostWatch, IdleGate
 from hostbench.judge.case import finished_case, first_choices, stop_reason
-from hostbench.judge.figure import WHOLE_RUN, Measured, class_spreads
+from hostbench.judge.figure import WHOLE_RUN, Measured, MeasuredCases
 from hostbench.judge.peer import judged_peer_trial, peer_pairs
 from hostbench.judge.trial import (
     failed_trial,
@@ -126,7 +126,7 @@ class Execution:
             if gated:
                 idle = self.pass_gate(gated)
             in_turn = [self._in_turn(everyone[case.case], before) for case in cases]
-            self._run_rounds(in_turn, everyone.values(), idle)
+            self._run_rounds(in_turn, everyone, idle)
 
     def _gated_groups(self) -> list[list[PlannedCase]]:
         """The cases that one question to the idle gate speaks for."""
@@ -156,10 +156,7 @@ class Execution:
         return CaseInTurn(measured, peers, given_up)
 
     def _run_rounds(
-        self,
-        group: Sequence["CaseInTurn"],
-        everyone: Collection[Measured],
-        idle: IdleRecord | None,
+        self, group: Sequence["CaseInTurn"], everyone: MeasuredCases, idle: IdleRecord | None
     ) -> None:
         """Run one trial of each case in turn, until each has enough: the trials of a case then lie
         as far apart as its figure may drift, at no extra time. `everyone`: all cases of the job."""
@@ -167,7 +164,7 @@ class Execution:
         while left:
             for one in left:
                 if self._has_time(one.measured.case):
-                    self._run_turn(one)
+                    self._run_turn(one, everyone)
                     one.is_done = self._is_done(one, everyone, idle)
                 else:
                     self._end_early(one, everyone, idle)
@@ -179,38 +176,37 @@ class Execution:
         return time.monotonic() + (self._plan.trial_time_s(case) or 0.0) <= self._until_s
 
     def _end_early(
-        self, one: "CaseInTurn", everyone: Collection[Measured], idle: IdleRecord | None
+        self, one: "CaseInTurn", everyone: MeasuredCases, idle: IdleRecord | None
     ) -> None:
         """Publish the record of a case that no time is left for; one without a trial is skipped."""
-        case, trials = one.measured.case, one.measured.trials
-        stopped = StopReason.MAX_TIME
-        if not trials:
+        case, stopped = one.measured.case, StopReason.MAX_TIME
+        if not one.measured.trials:
             stopped = StopReason.SKIPPED
             why = (
                 f"no time was left of the {duration(self._most_s)} that the suite allows "
                 "(max_time_ratio): end what else runs on this host, or measure it alone "
                 f"(hostbench run --workload {case.workload})"
             )
-            trials.append(unmeasured_trial(case, why, NO_TIME))
-            self._publish(TrialEndedEvent(trial=trials[-1]))
-        others = class_spreads(one.measured, everyone)
+            trial = unmeasured_trial(case, why, NO_TIME)
+            everyone.add_trial(one.measured, trial)
+            self._publish(TrialEndedEvent(trial=trial))
+        others = everyone.others_of(one.measured)
         record = finished_case(one.measured, one.peers, idle, stopped, others)
         self._publish(CaseEndedEvent(record=record))
 
-    def _run_turn(self, one: "CaseInTurn") -> None:
+    def _run_turn(self, one: "CaseInTurn", everyone: MeasuredCases) -> None:
         """Run a trial of a case, and one of each of its peers."""
-        case, trials = one.measured.case, one.measured.trials
-        trials.append(self.run_trial(case, trials))
-        if (ended := trials[-1].end) is not None:
+        case = one.measured.case
+        trial = self.run_trial(case, one.measured.trials)
+        everyone.add_trial(one.measured, trial)
+        if trial.end is not None:
             # While the machine was suspended nothing could be measured.
-            self._until_s += ended.disturbance.stopped_s or 0.0
-        one.peers.extend(self._run_peers(case, trials[-1], one.given_up))
+            self._until_s += trial.end.disturbance.stopped_s or 0.0
+        one.peers.extend(self._run_peers(case, trial, one.given_up))
 
-    def _is_done(
-        self, one: "CaseInTurn", everyone: Collection[Measured], idle: IdleRecord | None
-    ) -> bool:
+    def _is_done(self, one: "CaseInTurn", everyone: MeasuredCases, idle: IdleRecord | None) -> bool:
         """Publish the record of a case that needs no further trial; return whether it is one."""
-        others = class_spreads(one.measured, everyone)
+        others = everyone.others_of(one.measured)
         stopped = stop_reason(one.measured, others)
         if stopped is None:
             return False
@@ -303,7 +299,7 @@ class Execution:
         )
 
 
-@dataclass
+@dataclass(slots=True)
 class CaseInTurn:
     """A case among those that are measured in turn, the trials of its peers so far, the tools that
     had no figure, and whether it needs no further trial."""

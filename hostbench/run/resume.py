@@ -50,8 +50,9 @@ class Resumption:
 def resumption(before: Progress, now: SessionRecord) -> Resumption:
     """What an earlier session measured that the present one, with its versions, may keep."""
     kept, continued, again = [], [], {}
+    earlier = {case.case: case for case in before.session.cases}
     for case in now.cases:
-        reason = _why_again(before, now, case)
+        reason = _why_again(before, now, earlier.get(case.case), case)
         if reason is not None:
             again[case.case] = reason
         elif case.case in before.done:
@@ -61,7 +62,10 @@ def resumption(before: Progress, now: SessionRecord) -> Resumption:
     return Resumption(kept=tuple(kept), continued=tuple(continued), again=again)
 
 
-def _why_again(before: Progress, now: SessionRecord, case: PlannedCase) -> str | None:
+def _why_again(
+    before: Progress, now: SessionRecord, planned: PlannedCase | None, case: PlannedCase
+) -> str | None:
+    """`planned`: the case as it was before."""
     done, trials = before.done.get(case.case), before.trials.get(case.case)
     if done is None and not trials:
         return "not finished"
@@ -71,7 +75,7 @@ def _why_again(before: Progress, now: SessionRecord, case: PlannedCase) -> str |
         return "failed before"
     if before.session.suite.scale != now.suite.scale:
         return f"measured at {_spelt_scale(before.session)}, this is {_spelt_scale(now)}"
-    if case not in before.session.cases:
+    if case != planned:
         return "submitted with other repeats or peers"
     if before.session.hostbench != now.hostbench:
         return f"measured with hostbench {before.session.hostbench}, this is {now.hostbench}"

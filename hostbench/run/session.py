@@ -1,6 +1,7 @@
 """One session of a job, wherever its trials run: from its first record to its document."""
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -154,7 +155,8 @@ def measure(
     )
     try:
         _report_times(setup, session, apparatus.transport, sinks)
-        execution.run(job.progress())
+        # With one copy of its cases, of which there may be thousands, and not with what was read.
+        execution.run(dataclasses.replace(job.progress(), session=session))
         return _complete(job, journal, index)
     except HostbenchError as error:
         _give_up(job, journal, index, error)

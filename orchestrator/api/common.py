@@ -2,9 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Request, Response
+from pydantic import BaseModel
 
 from hostbench.model.jobs import JobView
+from hostbench.web.body import JSON
 from orchestrator.core import Orchestrator
 
 
@@ -32,3 +34,9 @@ def job_of(job_id: JobId, core: Core) -> JobView:
 
 
 Job = Annotated[JobView, Depends(job_of)]
+
+
+def as_json(answer: BaseModel, status: int = 200, **headers: str) -> Response:
+    """What may be large, as it is sent. Made by the call in its thread: FastAPI would make it on
+    the event loop, 20 ms long for a job with a suite of 5,000 entries."""
+    return Response(answer.model_dump_json(), status, headers, media_type=JSON)

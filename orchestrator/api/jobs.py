@@ -8,7 +8,7 @@ from redis.exceptions import OutOfMemoryError
 from hostbench.model.jobs import TERMINAL, JobList, JobSpec, JobView, StackState
 from hostbench.web.body import accepts, json_body
 from hostbench.web.problem import Problem, problem_responses
-from orchestrator.api.common import Core, Job, JobId
+from orchestrator.api.common import Core, Job, JobId, as_json
 from orchestrator.core import Orchestrator
 from orchestrator.queue.jobs import QUEUED_MOST, Changed, Enqueued
 
@@ -59,6 +59,7 @@ IdempotencyKey = Annotated[
 @router.post(
     "/jobs",
     status_code=202,
+    response_model=JobView,
     summary="Queue a job",
     description=(
         "The whole job is planned first, on the host as it registered: what cannot be measured is "
@@ -74,9 +75,8 @@ IdempotencyKey = Annotated[
 def submit(
     spec: Annotated[JobSpec, Depends(json_body(JobSpec))],
     core: Core,
-    response: Response,
     idempotency_key: IdempotencyKey = None,
-) -> JobView:
+) -> Response:
     """POST /jobs."""
     answer = _submitted(core, spec, idempotency_key)
     if answer.outcome == "other":
@@ -89,10 +89,8 @@ def submit(
         )
     if answer.outcome == "full":
         raise _full()
-    if answer.outcome == "known":
-        response.status_code = 200
-    response.headers["Location"] = f"/jobs/{answer.id}"
-    return answer.view or core.catalogue.view(answer.id)
+    view = answer.view or core.catalogue.view(answer.id)
+    return as_json(view, 200 if answer.outcome == "known" else 202, Location=f"/jobs/{answer.id}")
 
 
 def _submitted(core: Orchestrator, spec: JobSpec, idempotency_key: str | None) -> Enqueued:
@@ -130,6 +128,7 @@ def _full() -> Problem:
 
 @router.get(
     "/jobs",
+    response_model=JobList,
     summary="List jobs, newest first",
     responses=problem_responses([401, 403, 422, 503]),
 )
@@ -148,24 +147,26 @@ def jobs(
             description="Only those older than this job: `next` of the last answer.",
         ),
     ] = None,
-) -> JobList:
+) -> Response:
     """GET /jobs."""
-    return core.catalogue.page(state, host, limit, before)
+    return as_json(core.catalogue.page(state, host, limit, before))
 
 
 @router.get(
     "/jobs/{job_id}",
+    response_model=JobView,
     summary="A job and its state",
     responses=problem_responses([401, 403, 404, 422, 503]),
 )
-def job(job: Job) -> JobView:
+def job(job: Job) -> Response:
     """GET /jobs/{id}."""
-    return job
+    return as_json(job)
 
 
 @router.delete(
     "/jobs/{job_id}",
     status_code=202,
+    response_model=JobView,
     summary="Cancel a job",
     description=(
         "A queued job is cancelled at once. A running one ends its trial first, within seconds; "
@@ -173,7 +174,7 @@ def job(job: Job) -> JobView:
     ),
     responses=problem_responses([401, 403, 404, 409, 422, 503]),
 )
-def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
+def cancel(job_id: JobId, job: Job, core: Core) -> Response:
     """DELETE /jobs/{id}."""
     answer = core.jobs.cancel(job_id)
     if answer.outcome in ("ended", "unknown"):
@@ -184,12 +185,13 @@ def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
     view = core.catalogue.view(job_id)
     if view.state in TERMINAL:
         core.archive.keep(view)  # of one that had measured before it was resumed
-    return view
+    return as_json(view, 202)
 
 
 @router.post(
     "/jobs/{job_id}/resume",
     status_code=202,
+    response_model=JobView,
     summary="Queue a lost, failed or cancelled job again",
     description=(
         "Under the same id. Cases that were complete are kept if program and host are still "
@@ -197,7 +199,7 @@ def cancel(job_id: JobId, job: Job, core: Core) -> JobView:
     ),
     responses=problem_responses([401, 403, 404, 409, 422, 429, 503, 507]),
 )
-def resume(job_id: JobId, job: Job, core: Core, response: Response) -> JobView:
+def resume(job_id: JobId, job: Job, core: Core) -> Response:
     """POST /jobs/{id}/resume."""
     answer = _resumed(core, job)
     if answer.outcome == "full":
@@ -209,8 +211,7 @@ def resume(job_id: JobId, job: Job, core: Core, response: Response) -> JobView:
             f"job {job_id} is {answer.before}; only a lost, failed or cancelled job is resumed",
             state=answer.before,
         )
-    response.headers["Location"] = f"/jobs/{job_id}"
-    return core.catalogue.view(job_id)
+    return as_json(core.catalogue.view(job_id), 202, Location=f"/jobs/{job_id}")
 
 
 def _resumed(core: Orchestrator, job: JobView) -> Changed:

@@ -14,8 +14,9 @@ from hostbench.plan.estimate import Plan
 from hostbench.plan.grid import make_plan
 from hostbench.plan.workloads import subsystems_of
 
-# Of all remembered plans together; a case takes some kilobytes.
-CASES_MOST = 20_000
+# Of all remembered plans together; a case takes some kilobytes. The collector of cycles, which all
+# threads wait for, looks through them in some 3 ms a thousand.
+CASES_MOST = 10_000
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from hostbench.base.errors import shown
@@ -15,6 +15,8 @@ from orchestrator.results.archive import Archive
 BATCH = 1000
 # Of the suites in the specs of one answer: jobs may carry whole suites.
 ANSWER_BYTES_MOST = 4 << 20
+# A suite takes many times its bytes in memory, so few jobs are read before these are counted.
+READ_AT_ONCE = 10
 
 Place = tuple[float, str]
 Item = TypeVar("Item")
@@ -49,15 +51,8 @@ class Catalogue:
         known = self._known(state, host, place)
         stored = self._stored(state, host, place)
         merged = heapq.merge(known, stored, key=lambda one: one[0], reverse=True)
-        ids = [(job_id, view) for (_, job_id), view in itertools.islice(merged, limit + 1)]
-        views = self._views(ids[:limit])
-        shown_views = _within(views, ANSWER_BYTES_MOST)
-        more = len(ids) > limit or len(shown_views) < len(views)
-        return JobList(
-            jobs=shown_views,
-            next=shown_views[-1].id if more and shown_views else None,
-            memory=self._jobs.memory(),
-        )
+        views, more = _within(self._views(merged), limit, ANSWER_BYTES_MOST)
+        return JobList(jobs=views, next=views[-1].id if more else None, memory=self._jobs.memory())
 
     def _place(self, job_id: str) -> Place:
         return (self._jobs.submitted_unix_s(job_id) or submitted_unix_s(job_id), job_id)
@@ -90,23 +85,25 @@ class Catalogue:
                 if host is None or host in view.hosts:
                     yield place, view
 
-    def _views(self, found: Sequence[tuple[str, JobView | None]]) -> list[JobView]:
-        known = self._jobs.views([job_id for job_id, view in found if view is None])
-        by_id = {view.id: view for view in known}
-        views = (view or by_id.get(job_id) for job_id, view in found)
-        return [view for view in views if view is not None]
+    def _views(self, found: Iterable[tuple[Place, JobView | None]]) -> Iterator[JobView]:
+        for batch in _batches(found, READ_AT_ONCE):
+            known = self._jobs.views([job_id for (_, job_id), view in batch if view is None])
+            by_id = {view.id: view for view in known}
+            for (_, job_id), view in batch:
+                if (one := view or by_id.get(job_id)) is not None:
+                    yield one
 
 
-def _within(views: Sequence[JobView], most_bytes: int) -> list[JobView]:
-    """As many of them as fit, at least one."""
+def _within(views: Iterable[JobView], most: int, most_bytes: int) -> tuple[list[JobView], bool]:
+    """As many of them as fit, at least one, and whether there are others."""
     kept: list[JobView] = []
     for view in views:
         inline = view.spec is not None and not isinstance(view.spec.suite, str | None)
         most_bytes -= len(view.model_dump_json()) if inline else 0
-        if kept and most_bytes < 0:
-            break
+        if kept and (len(kept) == most or most_bytes < 0):
+            return kept, True
         kept.append(view)
-    return kept
+    return kept, False
 
 
 def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -18,6 +18,7 @@ from orchestrator.results.archive import Archive
 from orchestrator.results.limits import Limits
 
 SWEEP_S = 3600.0
+STOP_S = 1.0
 DAY_S = 86400.0
 # Out of the way of all that look for jobs, until its files are gone too.
 REMOVED = ".removed-"
@@ -43,10 +44,11 @@ class Retention:
             self._thread.start()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, or leave it behind where the disk is slow: what it did not remove goes
+        the next time."""
         self._closed.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(STOP_S)
 
     def _run(self) -> None:
         while True:

@@ -9,7 +9,7 @@ import httpx
 import structlog
 from redis.exceptions import RedisError
 
-from hostbench.base.interrupt import Interrupt
+from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.base.listen import is_loopback
 from hostbench.host.inventory import merged_inventory
 from hostbench.model.host import HostInventory
@@ -68,9 +68,12 @@ def _no_address(url: str, error: httpx.InvalidURL) -> str:
 class Registrar:
     """Takes registrations. Raises Problem, or RedisError."""
 
-    def __init__(self, hosts: HostStore, links: Links) -> None:
+    def __init__(self, hosts: HostStore, links: Links, ending: Interrupt) -> None:
+        """`ending` comes when this orchestrator is to end: a service that does not answer would
+        hold it up for 50 s."""
         self._hosts = hosts
         self._links = links
+        self._ending = ending
 
     def register(self, registration: Registration, caller: Caller) -> Registered:
         """Renew a service, or take up a new one."""
@@ -90,9 +93,11 @@ class Registrar:
     def _take_up(self, registration: Registration, caller: Caller) -> None:
         try:
             with self._links.open(registration.host, registration.url) as service:
-                table, inventory = service.table(), service.host()
+                table, inventory = service.table(self._ending), service.host(self._ending)
         except ServiceLost as lost:
             raise _unreachable(registration, lost.message) from None
+        except Interrupted:
+            raise Problem(503, "ending", "this orchestrator ends; register again later") from None
         if table.subsystem != registration.subsystem:
             raise Problem(
                 422,
@@ -250,11 +255,13 @@ class HostLinks:
         with _reaching(far):
             return meet(far.remote, self.near[subsystem].remote, interrupt)
 
-    def unregister_lost(self, hosts: HostStore) -> None:
+    def unregister_lost(self, hosts: HostStore, interrupt: Interrupt) -> None:
         """No further job starts on a service that does not answer, until it registers again."""
         for connected in (*self.near.values(), *self.far.values()):
             try:
-                connected.remote.table()
+                connected.remote.table(interrupt)
+            except Interrupted:
+                return
             except ServiceLost:
                 with contextlib.suppress(RedisError):
                     hosts.unregister(connected.registered)

@@ -113,11 +113,12 @@ class Runner:
             raise
 
     def join(self, seconds: float) -> None:
-        """Wait until the stopped jobs have ended, `seconds` at most for each."""
+        """Wait until the stopped jobs have ended, `seconds` at most for all of them."""
+        until_s = time.monotonic() + seconds
         with self._lock:
             threads = list(self._threads)
         for thread in threads:
-            thread.join(seconds)
+            thread.join(max(0.0, until_s - time.monotonic()))
 
     def _run(self, held: HeldJob) -> None:
         try:
@@ -292,7 +293,7 @@ class RunningJob:
             try:
                 yield hosts
             except ServiceLost:
-                hosts.unregister_lost(self._around.hosts)
+                hosts.unregister_lost(self._around.hosts, self._held)
                 raise
 
     def _journal(self, setup: Setup, session: SessionRecord, *, resumed: bool) -> JournalWriter:

@@ -1,26 +1,31 @@
 """InfluxDB comes and goes while the stack measures: the job does not care, and every point is
 there once in the end."""
 
+import shutil
 import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from hostbench.model.result import ResultDocument
 from hostbench.results.store import ResultsStore
+from tests.faults.stack import SHORT_THEN_LONG, StackParts
+from tests.patience import wait_until
 from tests.stack.influx_server import (
     SHIPPED_PROGRAM,
     WRITER,
     WRITER_PASSWORD,
     InfluxServer,
     ShippedInflux,
+    newest_influx,
 )
 from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
 from tests.stack.redis_server import RedisServer
-from tests.stack.service_process import ServiceProcess
+from tests.stack.service_process import PROGRAMS, ServiceProcess
 from tests.stack.stored_points import meant, stored
 
 JOB = {
@@ -116,6 +121,49 @@ def test_influxdb_stopped_for_a_whole_job(stack: Stack) -> None:
     stack.wait_until_written()
     with stack.influx.client() as influx:
         assert stored(influx) == stack.meant()
+
+
+@pytest.mark.exhaustive
+def test_a_job_that_is_measured_again_keeps_its_earlier_points(tmp_path: Path) -> None:
+    """Its program has changed before it is resumed, so the document drops what the other one
+    measured; in InfluxDB that is as if it were of an earlier job."""
+    program = Path(shutil.copy2(PROGRAMS / "cpu-bench", tmp_path))
+    with StackParts(tmp_path) as parts, newest_influx(tmp_path / "influx") as server:
+        server.set_up()
+        orchestrator = parts.orchestrator(
+            HOSTBENCH_INFLUXDB_URL=server.url,
+            HOSTBENCH_INFLUXDB_USER=WRITER,
+            HOSTBENCH_INFLUXDB_PASSWORD=WRITER_PASSWORD,
+        )
+        service = parts.host(orchestrator, HOSTBENCH_PROGRAMS=str(tmp_path))
+        job = orchestrator.submit(**SHORT_THEN_LONG)
+
+        def measured_in(session: int) -> ResultDocument:
+            """The document once the first case is done; the job is cancelled then."""
+
+            def is_done() -> bool:
+                view = orchestrator.job(job)
+                return view["sessions"] == session and view["progress"]["done"] == 1
+
+            wait_until(is_done)
+            orchestrator.client.delete(f"/jobs/{job}").raise_for_status()
+            assert orchestrator.wait_for(job)["state"] == "cancelled"
+            answer = orchestrator.client.get(f"/jobs/{job}/result")
+            return ResultDocument.model_validate_json(answer.content)
+
+        before = measured_in(1)
+        service.stop()
+        with program.open("ab") as file:
+            file.write(b"another build")
+        service.start()
+        orchestrator.wait_for_host(service.host)
+        assert orchestrator.client.post(f"/jobs/{job}/resume").status_code == 202
+        after = measured_in(2)
+        dropped, kept = (document.cases[0].trials[0] for document in (before, after))
+        assert dropped.time_unix_s < kept.time_unix_s and len(after.cases[0].trials) == 1
+        with server.client() as influx:
+            wanted = meant(before) | meant(after)
+            wait_until(lambda: not wanted - stored(influx), lambda: wanted - stored(influx))
 
 
 @pytest.mark.exhaustive

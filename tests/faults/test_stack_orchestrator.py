@@ -1,17 +1,28 @@
 """The orchestrator is killed, stopped and told to end in the middle of a trial."""
 
+import contextlib
+import os
+import socket
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
+import yaml
 
 from hostbench.model.jobs import JobView, StackState
+from hostbench.results.store import ResultsStore
 from orchestrator.queue.connection import key
 from orchestrator.queue.jobs import LEASE_S
+from orchestrator.results.archive import Archive
 from tests.faults.stack import SHORT, SHORT_THEN_LONG, StackParts, go_on, pause
 from tests.patience import PATIENCE_S, wait_until
-from tests.stack.orchestrator_process import OrchestratorProcess
-from tests.stack.service_process import ServiceProcess
+from tests.stack.orchestrator_process import SERVICE_KEY, OrchestratorProcess
+from tests.stack.service_process import CHECKOUT, ServiceProcess
+from tests.stack.slow_reader import SlowReader
+from tests.unit.report_documents import sampled_run, stored
 
 # A lease runs out, and the next look for such jobs.
 LOST_S = LEASE_S + PATIENCE_S
@@ -132,6 +143,100 @@ def test_told_to_end_in_mid_trial(
     assert view["state"] == "lost", "at once: it gave its hosts back"
     assert "its orchestrator was stopped" in view["reason"]
     assert orchestrator.wait_for(waiting)["state"] == "succeeded"
+
+
+class HalfAService:
+    """It answers the first call of an orchestrator as a real service does, and not the second."""
+
+    def __init__(self, like: ServiceProcess) -> None:
+        self._first = like.client.get("/workloads").content
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    @contextlib.contextmanager
+    def asked_twice(self) -> Iterator[None]:
+        """Once it was, and for as long as nobody gets an answer to the second."""
+        self._listening.settimeout(PATIENCE_S)
+        with self._listening, self._listening.accept()[0] as connection:
+            assert connection.recv(1 << 16).startswith(b"GET /workloads")
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(self._first)}\r\n\r\n"
+            connection.sendall(head.encode() + self._first)
+            assert connection.recv(1 << 16).startswith(b"GET /host")
+            yield
+
+
+@contextlib.contextmanager
+def page_that_waits(results: Path) -> Iterator[str]:
+    """A job whose document does not come to its end, so the process that makes its page waits."""
+    directory = stored(sampled_run(samples=4), results)
+    ended = JobView(
+        id=directory.id,
+        state=StackState.SUCCEEDED,
+        reason=None,
+        suite="quick",
+        hosts=["bench-1"],
+        priority=0,
+        spec=None,
+        submitted_unix_s=1.8e9,
+    )
+    Archive(ResultsStore(results)).keep(ended)
+    directory.document.unlink()
+    os.mkfifo(directory.document)
+    yield directory.id
+
+
+def test_told_to_end_while_nobody_answers_or_reads(tmp_path: Path) -> None:
+    """In mid-trial at a service that is stopped, while another one registers, with readers who take
+    nothing, a page that is being made, and an InfluxDB that does not answer."""
+    compose = yaml.safe_load((CHECKOUT / "compose.yaml").read_text())
+    given_s = int(compose["services"]["orchestrator"]["stop_grace_period"].removesuffix("s"))
+    with (
+        StackParts(tmp_path) as stack,
+        page_that_waits(stack.results) as page,
+        socket.create_server(("127.0.0.1", 0)) as influxdb,
+        ThreadPoolExecutor(2) as callers,
+        contextlib.ExitStack() as opened,
+    ):
+        orchestrator = stack.orchestrator(
+            HOSTBENCH_INFLUXDB_URL=f"http://127.0.0.1:{influxdb.getsockname()[1]}",
+            HOSTBENCH_INFLUXDB_USER="writer",
+            HOSTBENCH_INFLUXDB_PASSWORD="password of the writer",
+        )
+        service = stack.host(orchestrator, script="sleeps")
+        job = in_mid_trial(orchestrator, service)
+        for _ in range(3):
+            opened.enter_context(SlowReader(orchestrator, job))
+        callers.submit(orchestrator.client.get, f"/jobs/{page}/report")
+        document = stack.results / page / "result.json"
+        making = wait_until(lambda: opened_for_writing(document))
+        assert making is not None
+        opened.callback(os.close, making)
+        half = HalfAService(service)
+        registration = {
+            "host": "bench-2", "subsystem": "cpu", "url": half.url, "instance": "5d41402abc4b2a76",
+        }  # fmt: skip
+        callers.submit(
+            httpx.post,
+            f"{orchestrator.url}/hosts",
+            json=registration,
+            headers={"Authorization": f"Bearer {SERVICE_KEY}"},
+            timeout=120,
+        )
+        opened.enter_context(half.asked_twice())
+        pause(service)
+        began_s = time.monotonic()
+        assert orchestrator.stop() == 0
+        took_s = time.monotonic() - began_s
+        print(f"ended in {took_s:.1f} s")  # noqa: T201
+        assert took_s < given_s, orchestrator.log
+        assert "Traceback" not in orchestrator.log
+
+
+def opened_for_writing(pipe: Path) -> int | None:
+    """A descriptor of it, once somebody reads it."""
+    with contextlib.suppress(OSError):
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    return None
 
 
 @pytest.mark.exhaustive

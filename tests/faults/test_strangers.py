@@ -18,13 +18,15 @@ from hostbench.model.body import ERRORS_LISTED
 from hostbench.model.registry import subsystems
 from hostbench.model.result import Verdict
 from hostbench.model.service import LEASE_S
-from hostbench.web.door import CONNECTIONS_MOST
+from hostbench.model.suite import CASES_MOST
+from hostbench.web.door import CONNECTIONS_MOST, READING_S
 from tests.client.canned_server import certificate
 from tests.faults.stack import StackParts
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.service.streams import running
 from tests.stack.answering import took_s
 from tests.stack.service_process import ServiceProcess
+from tests.stack.slow_reader import SlowReader
 
 SILENT = 2000
 CALLS = 20
@@ -38,6 +40,22 @@ TRIALS: dict[str, Any] = {
         "idle": {"policy": "force"},
         "repeats": {"min_trials": 1000, "max_trials": 1000},
         "cases": [{"workload": "cpu.clock", "params": {"threads": 1, "duration_s": 0.5}}],
+    }
+}
+# Its plan, which is an event, has megabytes: more than what waits on the way to a reader.
+LARGE: dict[str, Any] = {
+    "suite": {
+        "name": "ten-thousand",
+        "idle": {"policy": "force"},
+        "repeats": {"min_trials": 1, "max_trials": 1},
+        "cases": [
+            {
+                "workload": "cpu.clock",
+                "label": "a label that makes the plan larger " * 2,
+                "params": {"threads": 1, "sample_interval_s": 60},
+                "grid": {"duration_s": [60 + number / 1000 for number in range(CASES_MOST)]},
+            }
+        ],
     }
 }
 MEASURED = {Verdict.CLEAN, Verdict.NOISY, Verdict.DISTURBED}
@@ -62,10 +80,20 @@ def ended(strangers: Sequence[socket.socket]) -> int:
     return count
 
 
+def connected(url: str) -> socket.socket:
+    """A connection to a server, at which nothing is said."""
+    if url.startswith("unix:"):
+        stranger = socket.socket(socket.AF_UNIX)
+        stranger.settimeout(PATIENCE_S)
+        stranger.connect(url.removeprefix("unix:"))
+        return stranger
+    address = httpx.URL(url)
+    return socket.create_connection((address.host, address.port), timeout=PATIENCE_S)
+
+
 def check_calls(url: str, client: httpx.Client, *pids: int) -> None:
     """While strangers connect and say nothing, a caller who was there before gets each answer in
     time; with all of them there, callers who come anew do. `pids`: of the servers that answer."""
-    address = httpx.URL(url)
 
     def check_call(**headers: str) -> None:
         call = functools.partial(client.get, "/healthz", headers=headers)
@@ -74,11 +102,9 @@ def check_calls(url: str, client: httpx.Client, *pids: int) -> None:
 
     check_call()
     with many_descriptors(), contextlib.ExitStack() as stack:
-        strangers = []
+        strangers: list[socket.socket] = []
         for _ in range(CALLS):
-            for _ in range(SILENT // CALLS):
-                stranger = socket.create_connection((address.host, address.port), timeout=30)
-                strangers.append(stack.enter_context(stranger))
+            strangers += [stack.enter_context(connected(url)) for _ in range(SILENT // CALLS)]
             check_call()
         wait_until(lambda: ended(strangers) >= SILENT - CONNECTIONS_MOST)
         for _ in range(CALLS):
@@ -112,6 +138,17 @@ def test_silent_connections_to_each_port_beside_a_trial(
         assert "Traceback" not in "".join(logs)
 
 
+def test_silent_connections_to_a_unix_socket(tmp_path: Path) -> None:
+    """As the net service has one. In the stack only the orchestrator's container has it, too."""
+    listen = f"unix:{tmp_path / 'net.sock'}"
+    with (
+        ServiceProcess(tmp_path / "one", subsystem="net", listen=listen) as service,
+        service.another_client() as client,
+    ):
+        check_calls(service.url, client, service.pid)
+        assert "Traceback" not in service.log
+
+
 def test_strangers_who_connect_again_and_again(tmp_path: Path) -> None:
     made = certificate(tmp_path, "IP:127.0.0.1")
     with ServiceProcess(tmp_path / "one", certificate=made) as service:
@@ -128,6 +165,27 @@ def test_strangers_who_connect_again_and_again(tmp_path: Path) -> None:
                     connections.append(opened.enter_context(stranger))
             assert not trial.ended.is_set(), trial.lines
         assert "Traceback" not in service.log
+
+
+@pytest.mark.exhaustive
+def test_a_reader_of_events_who_is_too_slow_is_dropped_and_comes_back(tmp_path: Path) -> None:
+    with StackParts(tmp_path) as stack:
+        orchestrator = stack.orchestrator()
+        stack.host(orchestrator)
+        job = orchestrator.submit(**LARGE)
+        stack.service("bench-1").wait_for_program()
+        stack.service("bench-1").make_programs_yield()
+        with SlowReader(orchestrator, job) as reader:
+            wait_until(
+                lambda: "connections_ended" in orchestrator.log, seconds=READING_S + PATIENCE_S
+            )
+            orchestrator.client.delete(f"/jobs/{job}").raise_for_status()
+            orchestrator.wait_for(job)
+            told = list(orchestrator.events(job))
+            before_plan = [event["event"] for _, event in told].index("plan")
+            got = reader.ids()
+        assert got == [event_id for event_id, _ in told[:before_plan]], "dropped in mid-plan"
+        assert list(orchestrator.events(job, got[-1])) == told[before_plan:]
 
 
 def bombs() -> dict[str, bytes]:

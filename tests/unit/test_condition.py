@@ -9,7 +9,7 @@ import pytest
 
 from hostbench.cli.render import show_result
 from hostbench.judge.condition import OUTSIDE_HOST, condition_of
-from hostbench.judge.figure import Measured, class_spreads, two_figures
+from hostbench.judge.figure import Measured, MeasuredCases, two_figures
 from hostbench.judge.statistics import describe
 from hostbench.judge.trial import (
     PARTLY_SHARED_CORE,
@@ -266,7 +266,8 @@ def test_what_was_delivered_is_known_less_where_others_took_a_share() -> None:
         for share in (0.0, 0.5)
     )
     before, after = (
-        two_figures(one, class_spreads(one, ()), condition_of(one)) for one in (quiet, crowded)
+        two_figures(one, MeasuredCases([one]).others_of(one), condition_of(one))
+        for one in (quiet, crowded)
     )
     assert half(before.figure) == pytest.approx(half(after.figure))
     assert before.delivered is not None and after.delivered is not None
@@ -278,7 +279,7 @@ def test_what_was_delivered_is_known_less_where_others_took_a_share() -> None:
     # Times drift less than rates, in this class.
     lower = (METRICS[0].model_copy(update={"direction": "lower"}), *METRICS[1:])
     of_times = Measured(planned(), lower, quiet.trials, usual)
-    assert class_spreads(of_times, ()).drift_ratio == 0.02
+    assert MeasuredCases([of_times]).others_of(of_times).drift_ratio == 0.02
     assert GuestSpread(drift_ratio=0.05).drift_of("lower") == 0.05
 
 

@@ -1,6 +1,7 @@
 """What trials are asked for, one after another; the transport only writes it down."""
 
 import json
+import signal
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hostbench.base.interrupt import Interrupt
+from hostbench.base.interrupt import Interrupt, Interrupted
 from hostbench.host.idle import LocalWatch
 from hostbench.model.events import ParamValue
 from hostbench.model.job_events import (
@@ -27,8 +28,10 @@ from hostbench.plan.estimate import Plan
 from hostbench.results.csv import case_table
 from hostbench.results.document import assemble, replay
 from hostbench.run.execute import Execution, HostLimits
+from hostbench.run.resume import resumption
 from orchestrator.influx.points import document_points
 from orchestrator.run.events import published
+from tests.growth import growth
 from tests.unit.records import (
     RATE,
     RATE_METRIC,
@@ -372,6 +375,54 @@ def test_what_has_no_time_is_skipped_and_what_has_trials_ends(
         "plain": StopReason.MAX_TIME, "nt": StopReason.MAX_TIME, "libc": StopReason.SKIPPED,
     }  # fmt: skip
     assert all(record.figures for record in written.cases[:-1])
+
+
+class Ended:
+    """A program that a signal ends at once."""
+
+    def run(self, trial: Trial) -> Generator[TrialEvent, None, None]:
+        """See Transport.run."""
+        yield from ()
+        raise Interrupted(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("trials", [0, 2])
+def test_a_case_takes_no_longer_to_begin_or_to_show_among_thousands(
+    interrupt: Interrupt, trials: int
+) -> None:
+    """In one block, as the cases of a grid are, also where some have trials of an earlier
+    session."""
+    before = [
+        bare_trial(n, value=rate, events=(start(), end(rate))) for n, rate in ((0, 99), (1, 101))
+    ]
+    repeats = Repeats(min_trials=2, max_trials=3, target_half_width=1e-6)
+
+    def begun(count: int) -> None:
+        cases = tuple(case(case=f"{number:012x}", repeats=repeats) for number in range(count))
+        now = session(cases, workloads=METRICS)
+        progress = replay([now])
+        if trials:
+            progress.trials = {one.case: before[:trials] for one in cases}
+        suite = Suite(
+            name="quick", cases=(SuiteCase(workload="mem.copy"),), idle=IdleRules(policy="force")
+        )
+        execution = Execution(
+            plan=Plan(suite=suite, cases=cases),
+            metrics=METRICS,
+            params={"mem.copy": PARAMS},
+            transport=Ended(),
+            watch=LocalWatch(),
+            limits=HostLimits(host(), ("mem",)),
+            sinks=(),
+            interrupt=interrupt,
+        )
+        with pytest.raises(Interrupted):
+            execution.run(progress)
+        resumption(progress, now)
+        assert len(assemble(progress).cases) == count
+
+    # Ten times as many cases: a hundred times the work where each looks at each.
+    assert growth(begun, 300, 3000) < 30
 
 
 def test_the_trials_of_cases_are_run_in_turn_and_those_of_before_count(

@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import statistics
 from pathlib import Path
 from types import ModuleType
 
@@ -13,8 +14,8 @@ from hostbench.judge.statistics import (
     CLASS_DEGREES_MOST,
     OUTLIER_SCORE,
     POWER,
+    Spreads,
     case_spread,
-    class_spread,
     describe,
     instability,
     least_difference_ratio,
@@ -91,7 +92,7 @@ def simulated(
         sigmas = 0.02 * np.exp(random.normal(0, deviations, 9))
         cases = [list(np.exp(random.normal(0, sigma, n))) for sigma in sigmas]
         moved = math.exp(random.normal(0, drift))
-        of_class = class_spread(map(case_spread, cases[1:])) if others else None
+        of_class = Spreads(map(case_spread, cases[1:])).together if others else None
         one = median_interval([moved * value for value in cases[0]], of_class, known_drift)
         inside.append(one.low <= 1 <= one.high)
         widths.append((one.high - one.low) / 2 / sigmas[0])
@@ -134,12 +135,28 @@ def test_the_least_difference_is_found_in_four_of_five() -> None:
 
 def test_one_bad_case_does_not_widen_all_others() -> None:
     calm = [[1.0, 1.01, 0.99]] * 6
-    assert class_spread([case_spread([1.0]), case_spread([-1.0, 1.0])]) is None
-    quiet = class_spread(map(case_spread, calm))
-    wild = class_spread(map(case_spread, [*calm, [1.0, 3.0, 0.2]]))
+    assert Spreads([case_spread([1.0]), case_spread([-1.0, 1.0])]).together is None
+    quiet = Spreads(map(case_spread, calm)).together
+    wild = Spreads(map(case_spread, [*calm, [1.0, 3.0, 0.2]])).together
     assert quiet is not None and wild is not None
     assert wild.deviation_ratio == quiet.deviation_ratio
     assert (wild.cases, wild.degrees) == (7, 14)
+
+
+def test_a_case_is_left_out_of_its_class_and_comes_back() -> None:
+    random = np.random.default_rng(20261126)
+    cases = [case_spread(list(np.exp(random.normal(0, 0.1, n)))) for n in (2, 3, 1, 5, 3, 2, 7)]
+    spreads = Spreads(cases)
+    for position, one in enumerate(cases):
+        spreads.remove(one)
+        others = [other for other in (*cases[:position], *cases[position + 1 :]) if other]
+        together = spreads.together
+        assert together is not None and together.cases == len(others)
+        assert together.degrees == sum(other.degrees for other in others)
+        variance = statistics.median(other.mean_variance for other in others)
+        assert together.deviation_ratio == math.sqrt(variance)
+        spreads.add(one)
+    assert spreads.together == Spreads(cases).together
 
 
 def test_half_width_ratio() -> None:
