@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.decisions import fresh
-from benchmarks.decisions.page import README, show
+from benchmarks.decisions.page import show
 from benchmarks.decisions.resampled import Job, Tally, changed, lines_of, recorded
+from benchmarks.tables import README
 from benchmarks.trust import experiment
 from benchmarks.trust.experiment import QUIET
 from hostbench.decisions.history import history

@@ -17,8 +17,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from benchmarks.decisions.page import COMPARING, README, show
+from benchmarks.decisions.page import COMPARING, show
 from benchmarks.decisions.resampled import Tally
+from benchmarks.tables import README
 from hostbench.judge.statistics import NORMAL
 from hostbench.model.baseline import REPORT_ERROR
 from tests.unit.baseline_hosts import called_low

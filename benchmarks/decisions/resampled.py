@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.decisions import fresh
-from benchmarks.decisions.page import README, show
+from benchmarks.decisions.page import show
+from benchmarks.tables import README
 from benchmarks.trust import experiment
 from benchmarks.trust.experiment import LATENCIES, QUIET
 from benchmarks.trust.table import USABLE, wilson

@@ -28,9 +28,10 @@ from typing import Any
 
 from benchmarks.decisions import fresh
 from benchmarks.decisions.fresh import arguments_of, begin, compact, rows_of
-from benchmarks.decisions.page import COMPARING, README, Tables, show
+from benchmarks.decisions.page import COMPARING, Tables, show
 from benchmarks.decisions.resampled import CHANGED, Tally, compared_tables, fresh_table, lines_of
 from benchmarks.figures import file_of, maker
+from benchmarks.tables import README
 from benchmarks.trust.experiment import PLANTS, QUIET, Plant
 from hostbench.decisions.ab import BLOCKS_USUAL, BlockFigure, SettingJudge
 from hostbench.decisions.compare import usual_margin
