@@ -6,7 +6,7 @@ what the one before it was off by (AR(1)), or of whose variance a part drifts sl
 the quiet jobs of benchmarks.trust and of benchmarks.decisions.fresh. Every change that is said is
 wrong. Then a shift of twice the least effect that such a series printed is planted by
 multiplication, ten jobs and more from either end: it has to be found within one job of its place,
-and alone. Prints the table of README, some minutes on one CPU, and needs no quiet host; --readme
+and alone. Prints the table of README, a minute on one CPU, and needs no quiet host; --readme
 writes it there. --short: a quarter of the series.
 """
 

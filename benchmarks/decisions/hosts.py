@@ -7,7 +7,7 @@ figures, twelve of them headlines, and is checked beside a baseline of other hos
 every 20. A host that is called low where it is sound is wronged; a slow one has to be called low in
 that figure. Beside it stands how many would be found at most, if the distribution of sound hosts
 were known: of twelve normal figures that together wrong 1 % of them. Prints the table of
-README, some minutes on one CPU, and needs no quiet host; --readme writes it there and, in short,
+README, two minutes on one CPU, and needs no quiet host; --readme writes it there and, in short,
 into docs/comparing.md. --short: a fifth of the hosts.
 """
 
