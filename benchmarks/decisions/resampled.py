@@ -35,6 +35,7 @@ KERNELS = ("cpu.fma", "cpu.add_sub")
 PLANTED = ("cpu.", "mem.", "disk.seq_read")
 # Jobs on a side.
 SIDES = (4, 6, 8)
+QUOTA_SIDE = 5
 EARLIER = (12,)
 EVENINGS_APART_S = 3600.0
 Job = JobFigures
@@ -224,12 +225,12 @@ def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
 
 def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
     """A quota takes time and leaves the hardware as it is."""
-    quiet = by_plant[QUIET]
+    quiet = by_plant.get(QUIET, [])
     for plant in ("quota 60 %", "quota 30 %"):
-        own = by_plant.get(plant, [])
+        own = by_plant.get(plant, []) if len(quiet) >= QUOTA_SIDE else []
         delivered, undisturbed = Tally(), Tally()
-        for start in range(len(own) - 4):
-            b = own[start : start + 5]
+        for start in range(len(own) - QUOTA_SIDE + 1):
+            b = own[start : start + QUOTA_SIDE]
             a = _nearest(quiet, b)
             found = {case.case: case for case in compared((a, b)).cases}
             changes = [found[name].changes for name in KERNELS]
@@ -247,20 +248,21 @@ def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
                 )
             )
         if own:
-            yield f"{plant}: delivered is worse, 5 jobs a side", delivered
+            yield f"{plant}: delivered is worse, {QUOTA_SIDE} jobs a side", delivered
             yield f"{plant}: undisturbed is said to have changed", undisturbed
 
 
 def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
     """A program that does 5 % more in the kernels of registers, and memory without huge pages, that
     of the disk's buffers of large blocks too; short reads and the network were left alone."""
-    own = by_plant.get(fresh.SLOWER, [])
-    for n in SIDES:
+    own, quiet = by_plant.get(fresh.SLOWER, []), by_plant.get(QUIET, [])
+    # A round that was ended in its middle may have fewer quiet jobs.
+    for n in (n for n in SIDES if n <= len(quiet)):
         worse: dict[str, Tally] = {}
         others = Tally()
         for start in range(len(own) - n + 1):
             b = own[start : start + n]
-            found = compared((_nearest(by_plant[QUIET], b), b))
+            found = compared((_nearest(quiet, b), b))
             for case in found.cases:
                 if case.case.startswith(PLANTED):
                     kinds = [kind for kind in FigureKind if kind in case.changes]
