@@ -13,6 +13,7 @@ from benchmarks.decisions import settings
 from benchmarks.decisions.fresh import rows_of
 from benchmarks.decisions.page import COMPARING
 from benchmarks.decisions.page import written as page_with
+from benchmarks.decisions.resampled import compared_tables, fresh_table
 from benchmarks.figures import (
     BENCHMARKS,
     CONFIDENCE,
@@ -68,6 +69,21 @@ def test_the_tables_of_decisions_are_those_of_the_measured_tests_and_jobs() -> N
     assert {row.split(" | ")[0] for row in settings.least_table(rows_of(measured_tests))} >= {
         f"| {name}" for name in settings.CLASSES.values()
     }
+
+
+def test_jobs_of_a_round_that_was_ended_in_its_middle_have_a_table(tmp_path: Path) -> None:
+    head, *rows = (
+        line
+        for line in (DECISIONS / "jobs.csv").read_text().splitlines(keepends=True)
+        if not line.startswith("#")
+    )
+    jobs = list(dict.fromkeys(row.split(",")[2] for row in rows))
+    for count in (1, 8, 17):
+        cut = tmp_path / "jobs.csv"
+        cut.write_text(head + "".join(row for row in rows if row.split(",")[2] in jobs[:count]))
+        assert f"{count} of 84 jobs were measured so far" in next(fresh_table(cut))
+        lines = [*fresh_table(cut), *compared_tables({"jobs": cut})]
+        assert any("| say so |" in line for line in lines)
 
 
 def test_the_text_says_what_the_table_of_comparisons_says() -> None:
