@@ -1,25 +1,29 @@
 """How often is `hostbench history` right where neighbouring jobs hang together?
 
-usage: python -m benchmarks.decisions.histories [--short] [JOBS.csv …]
+usage: python -m benchmarks.decisions.histories [--readme | [--short] [JOBS.csv …]]
 Series of jobs in which nothing changed: simulated ones, each of whose values takes over so much of
 what the one before it was off by (AR(1)), or of whose variance a part drifts slowly, and windows of
 the quiet jobs of benchmarks.trust and of benchmarks.decisions.fresh. Every change that is said is
 wrong. Then a shift of twice the least effect that such a series printed is planted by
 multiplication, ten jobs and more from either end: it has to be found within one job of its place,
-and alone. Prints the table of README, a minute on one CPU, and needs no quiet host. --short: a
-quarter of the series.
+and alone. Prints the table of README, a minute on one CPU, and needs no quiet host; --readme
+writes it there. --short: a quarter of the series.
 """
 
-import functools
+import itertools
 import math
 import random
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.decisions.resampled import Job, Tally, changed, recorded
+from benchmarks.decisions import fresh
+from benchmarks.decisions.page import show
+from benchmarks.decisions.resampled import Job, Tally, changed, lines_of, recorded
+from benchmarks.tables import README
+from benchmarks.trust import experiment
 from benchmarks.trust.experiment import QUIET
 from hostbench.decisions.history import history
 from hostbench.model.decision import CaseFigure, FigureKind, History
@@ -35,6 +39,7 @@ SIDE_LEAST = 10
 # Windows of real jobs begin so far apart, as a part of their length.
 STRIDE = 4
 CASE = "cpu.fma"
+FILES = {"jobs of benchmarks.trust": experiment.RAW, "fresh jobs": fresh.RAW}
 
 
 @dataclass(frozen=True)
@@ -166,19 +171,22 @@ def of_real(name: str, jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
     yield f"a shift within a job, {name} (autocorrelation up to {most:.2f})", shifts
 
 
-def main() -> None:
-    """Print the table."""
-    part = 4 if "--short" in sys.argv else 1
-    files = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
-    rows = [functools.partial(of_simulated, part)]
+def lines(part: int, files: Mapping[str, Path]) -> Iterator[str]:
+    """The table, in lines of Markdown."""
+    rows = [of_simulated(part)]
     for name, by_plant in recorded(files):
         quiet = by_plant.get(QUIET, [])
         if len(quiet) >= 2 * SIDE_LEAST:
-            rows.append(functools.partial(of_real, name, quiet))
-    print("| histories | say so | 95 % interval |\n| --- | --- | --- |")
-    for some in rows:
-        for name, tally in some():
-            print(f"| {name} | {tally} |", flush=True)
+            rows.append(of_real(name, quiet))
+    yield from lines_of("histories", itertools.chain.from_iterable(rows))
+
+
+def main() -> None:
+    """Print the table."""
+    part = 4 if "--short" in sys.argv else 1
+    named = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
+    files = {f"jobs of {path.name}": path for path in named} or FILES
+    show({README: {"histories": lines(part, files)}})
 
 
 if __name__ == "__main__":

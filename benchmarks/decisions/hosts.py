@@ -1,19 +1,25 @@
 """How often is a host beside a baseline called low, rightly and wrongly?
 
-usage: python -m benchmarks.decisions.hosts [--short]
+usage: python -m benchmarks.decisions.hosts [--short | --readme]
 A thousand simulated sound hosts for each spread between hosts, and two hundred that are a tenth
 slower in one headline figure; jobs of one host differ as those of benchmarks.trust do. Each has 40
 figures, twelve of them headlines, and is checked beside a baseline of other hosts, drawn anew for
 every 20. A host that is called low where it is sound is wronged; a slow one has to be called low in
 that figure. Beside it stands how many would be found at most, if the distribution of sound hosts
 were known: of twelve normal figures that together wrong 1 % of them. Prints the table of
-docs/comparing.md, some minutes on one CPU, and needs no quiet host. --short: a fifth of the hosts.
+README, two minutes on one CPU, and needs no quiet host; --readme writes it there and, in short,
+into docs/comparing.md. --short: a fifth of the hosts.
 """
 
+import itertools
 import math
 import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
+from benchmarks.decisions.page import COMPARING, show
 from benchmarks.decisions.resampled import Tally
+from benchmarks.tables import README
 from hostbench.judge.statistics import NORMAL
 from hostbench.model.baseline import REPORT_ERROR
 from tests.unit.baseline_hosts import called_low
@@ -35,23 +41,60 @@ def found_at_most(spread: float) -> float:
     return NORMAL.cdf(limit - math.log(1 - SLOWER) / spread)
 
 
-def main() -> None:
-    """Print the table."""
-    part = 5 if "--short" in sys.argv else 1
-    print(
+@dataclass(frozen=True)
+class Row:
+    """A design: how many sound hosts were called low, and how many slow ones were found."""
+
+    spread: float
+    hosts: int
+    jobs: int
+    wronged: Tally
+    found: Tally
+
+    @property
+    def head(self) -> str:
+        """The cells of the design."""
+        return f"| {100 * self.spread:g} % | {self.hosts} | {self.jobs} "
+
+
+def measured(part: int) -> Iterator[Row]:
+    """All designs, each of so many times fewer hosts."""
+    for spread, hosts, jobs in DESIGNS:
+        sound, slow = SOUND // part, SLOW // part
+        yield Row(
+            *(spread, hosts, jobs),
+            wronged=Tally(called_low(hosts, spread, sound, jobs=jobs), sound),
+            found=Tally(called_low(hosts, spread, slow, slow=SLOWER, jobs=jobs), slow),
+        )
+
+
+def whole_table(rows: Iterable[Row]) -> Iterator[str]:
+    """The table of README, in lines of Markdown."""
+    yield (
         "| deviation between hosts | hosts known | jobs a host | sound hosts called low "
         "| 95 % interval | slow hosts found | 95 % interval | at most |"
     )
-    print("|---|---|---|---|---|---|---|---|")
-    for spread, hosts, jobs in DESIGNS:
-        sound, slow = SOUND // part, SLOW // part
-        wronged = Tally(called_low(hosts, spread, sound, jobs=jobs), sound)
-        found = Tally(called_low(hosts, spread, slow, slow=SLOWER, jobs=jobs), slow)
-        print(
-            f"| {100 * spread:g} % | {hosts} | {jobs} | {wronged} | {found} "
-            f"| {100 * found_at_most(spread):.0f} % |",
-            flush=True,
-        )
+    yield "|---|---|---|---|---|---|---|---|"
+    for row in rows:
+        most = f"{100 * found_at_most(row.spread):.0f} %"
+        yield f"{row.head}| {row.wronged} | {row.found} | {most} |"
+
+
+def short_table(rows: Iterable[Row]) -> Iterator[str]:
+    """That of docs/comparing.md."""
+    yield (
+        "| standard deviation between hosts | hosts known | jobs a host "
+        f"| of {SOUND:,} sound hosts called low | of {SLOW} slow hosts found |"
+    )
+    yield "|---|---|---|---|---|"
+    for row in rows:
+        yield f"{row.head}| {row.wronged.hits} | {row.found.hits} |"
+
+
+def main() -> None:
+    """Print the table."""
+    found, again = itertools.tee(measured(5 if "--short" in sys.argv else 1))
+    show({README: {"hosts": whole_table(found)}, COMPARING: {"hosts": short_table(again)}})
 
 
 if __name__ == "__main__":

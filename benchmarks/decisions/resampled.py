@@ -1,12 +1,13 @@
 """How often is `hostbench compare` right? Measured jobs, put on two sides in many ways.
 
-usage: python -m benchmarks.decisions.resampled [JOBS.csv …]
-The jobs are those of benchmarks.trust, of two evenings, and those of benchmarks.decisions.fresh,
-both with quiet jobs between others. Where both sides are of quiet jobs nothing changed, and every
-report that says so is wrong. A change of the hardware is planted by multiplying figures of one
-side; quotas, slower programs and small pages were planted for real. Prints the tables of README, a
-row a design: how often a report says that something changed, with Wilson's interval. A minute or
-two on one CPU; needs no quiet host.
+usage: python -m benchmarks.decisions.resampled [--readme | JOBS.csv …]
+The jobs are those of benchmarks.trust, of two evenings, with quiet jobs between others. Where both
+sides are of quiet jobs nothing changed, and every report that says so is wrong. A change of the
+hardware is planted by multiplying figures of one side; quotas were planted for real, and in the
+jobs of benchmarks.decisions.fresh slower programs and small pages. Prints the table of README, a
+row a design: how often a report says that something changed, with Wilson's interval; --readme
+writes it there. Two minutes on one CPU; needs no quiet host. The tables of the fresh jobs are those
+of benchmarks.decisions.settings --table.
 """
 
 import csv
@@ -15,11 +16,13 @@ import math
 import random
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.decisions import fresh
+from benchmarks.decisions.page import show
+from benchmarks.tables import README
 from benchmarks.trust import experiment
 from benchmarks.trust.experiment import LATENCIES, QUIET
 from benchmarks.trust.table import USABLE, wilson
@@ -32,19 +35,17 @@ KERNELS = ("cpu.fma", "cpu.add_sub")
 PLANTED = ("cpu.", "mem.", "disk.seq_read")
 # Jobs on a side.
 SIDES = (4, 6, 8)
+QUOTA_SIDE = 5
 EARLIER = (12,)
 EVENINGS_APART_S = 3600.0
 Job = JobFigures
 Pair = tuple[Sequence[Job], Sequence[Job]]
 
 
-def recorded(files: Sequence[Path]) -> Iterator[tuple[str, dict[str, list[Job]]]]:
+def recorded(files: Mapping[str, Path]) -> Iterator[tuple[str, dict[str, list[Job]]]]:
     """What to look at: jobs by what was planted, with what they are called. Those beside other work
-    stand by themselves. Where no file is named, the jobs of this maker's CPUs."""
-    known = {"jobs of benchmarks.trust": experiment.RAW, "fresh jobs": fresh.RAW}
-    if files:
-        known = {f"jobs of {file.name}": file for file in files}
-    for name, path in known.items():
+    stand by themselves."""
+    for name, path in files.items():
         if not path.exists():
             continue
         with path.open() as file:
@@ -224,12 +225,12 @@ def planted(jobs: Sequence[Job]) -> Iterator[tuple[str, Tally]]:
 
 def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
     """A quota takes time and leaves the hardware as it is."""
-    quiet = by_plant[QUIET]
+    quiet = by_plant.get(QUIET, [])
     for plant in ("quota 60 %", "quota 30 %"):
-        own = by_plant.get(plant, [])
+        own = by_plant.get(plant, []) if len(quiet) >= QUOTA_SIDE else []
         delivered, undisturbed = Tally(), Tally()
-        for start in range(len(own) - 4):
-            b = own[start : start + 5]
+        for start in range(len(own) - QUOTA_SIDE + 1):
+            b = own[start : start + QUOTA_SIDE]
             a = _nearest(quiet, b)
             found = {case.case: case for case in compared((a, b)).cases}
             changes = [found[name].changes for name in KERNELS]
@@ -247,20 +248,21 @@ def quotas(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
                 )
             )
         if own:
-            yield f"{plant}: delivered is worse, 5 jobs a side", delivered
+            yield f"{plant}: delivered is worse, {QUOTA_SIDE} jobs a side", delivered
             yield f"{plant}: undisturbed is said to have changed", undisturbed
 
 
 def slower(by_plant: dict[str, list[Job]]) -> Iterator[tuple[str, Tally]]:
     """A program that does 5 % more in the kernels of registers, and memory without huge pages, that
     of the disk's buffers of large blocks too; short reads and the network were left alone."""
-    own = by_plant.get(fresh.SLOWER, [])
-    for n in SIDES:
+    own, quiet = by_plant.get(fresh.SLOWER, []), by_plant.get(QUIET, [])
+    # A round that was ended in its middle may have fewer quiet jobs.
+    for n in (n for n in SIDES if n <= len(quiet)):
         worse: dict[str, Tally] = {}
         others = Tally()
         for start in range(len(own) - n + 1):
             b = own[start : start + n]
-            found = compared((_nearest(by_plant[QUIET], b), b))
+            found = compared((_nearest(quiet, b), b))
             for case in found.cases:
                 if case.case.startswith(PLANTED):
                     kinds = [kind for kind in FigureKind if kind in case.changes]
@@ -285,13 +287,32 @@ def fresh_table(jobs: Path) -> Iterator[str]:
     """What the fresh jobs say in short, of all sides together, in lines of Markdown."""
     yield from (fresh.progress(fresh.rows_of(jobs)), "")
     tallies: dict[str, Tally] = {}
-    for _, by_plant in recorded([jobs]):
+    for _, by_plant in recorded({jobs.name: jobs}):
         quiet = by_plant.get(QUIET, [])
         for name, tally in (*unchanged(quiet), *slower(by_plant)):
             if name.startswith(("nothing changed, ", "cpu.")) and ", 1 job" not in name:
                 what = name[: name.index(" jobs a side")].rpartition(", ")[0]
                 tallies.setdefault(what, Tally()).add(tally)
     yield from lines_of(f"{SIDES[0]} to {SIDES[-1]} jobs a side", tallies.items())
+
+
+def compared_tables(files: Mapping[str, Path]) -> Iterator[str]:
+    """A table of all rates for each of these, in lines of Markdown."""
+    for number, (title, by_plant) in enumerate(recorded(files)):
+        quiet = by_plant.get(QUIET, [])
+        rows = (in_all(unchanged(quiet)), planted(quiet), slower(by_plant), quotas(by_plant))
+        if number:
+            yield ""
+        yield from lines_of(title, itertools.chain.from_iterable(rows))
+
+
+def in_all(rows: Iterable[tuple[str, Tally]]) -> Iterator[tuple[str, Tally]]:
+    """Reports in which nothing changed, and at the end all of them together."""
+    whole = Tally()
+    for name, tally in rows:
+        whole.add(tally)
+        yield name, tally
+    yield "nothing changed, all of these", whole
 
 
 def lines_of(what: str, rows: Iterable[tuple[str, Tally]]) -> Iterator[str]:
@@ -318,13 +339,10 @@ def _word(found: Comparison, case: str) -> Word:
 
 
 def main() -> None:
-    """Print the table."""
-    for title, by_plant in recorded([Path(word) for word in sys.argv[1:]]):
-        quiet = by_plant.get(QUIET, [])
-        rows = (unchanged(quiet), planted(quiet), slower(by_plant), quotas(by_plant))
-        for line in lines_of(title, itertools.chain.from_iterable(rows)):
-            print(line, flush=True)
-        print()
+    """Print the table, or those of the files that are named."""
+    named = [Path(word) for word in sys.argv[1:] if not word.startswith("-")]
+    files = {f"jobs of {path.name}": path for path in named} or {"reports": experiment.RAW}
+    show({README: {"jobs of the experiment": compared_tables(files)}})
 
 
 if __name__ == "__main__":

@@ -21,16 +21,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.decisions import fresh
 from benchmarks.decisions.fresh import arguments_of, begin, compact, rows_of
-from benchmarks.decisions.resampled import CHANGED, Tally, fresh_table, lines_of
+from benchmarks.decisions.page import COMPARING, Tables, show
+from benchmarks.decisions.resampled import CHANGED, Tally, compared_tables, fresh_table, lines_of
 from benchmarks.figures import file_of, maker
-from benchmarks.programs import ROOT
 from benchmarks.tables import README
 from benchmarks.trust.experiment import PLANTS, QUIET, Plant
 from hostbench.decisions.ab import BLOCKS_USUAL, BlockFigure, SettingJudge
@@ -39,7 +39,6 @@ from hostbench.model.decision import FigureKind, SettingTest, Word
 from hostbench.run.ab import block_figure
 
 RAW = file_of("decisions/settings", maker())
-COMPARING = ROOT / "docs/comparing.md"
 FIELDS = (
     *("effect", "workload", "a", "b", "plant", "beside", "time_unix_s", "took_s", "blocks"),
     *("repeated", "figure", "word", "ratio", "low", "high", "least_effect_ratio", "differences"),
@@ -295,25 +294,13 @@ def _place(key: tuple[str, str, str]) -> tuple[int, str, bool]:
     return list(CLASSES.values()).index(name), figure, quiet != "quiet"
 
 
-def written(page: str, tables: Mapping[str, Iterable[str]]) -> str:
-    """The page with each table between its two comments."""
-    for name, lines in tables.items():
-        begin, end = f"<!-- decisions: {name} -->\n", f"<!-- end of decisions: {name} -->"
-        before, _, rest = page.partition(begin)
-        if end not in rest:
-            raise SystemExit(f"the page has no place for a table: {begin.strip()} … {end}")
-        page = (
-            before + begin + "".join(f"{line}\n" for line in lines) + end + rest.partition(end)[2]
-        )
-    return page
-
-
-def tables_of(measured_tests: Path, fresh_jobs: Path) -> dict[Path, dict[str, Iterator[str]]]:
+def tables_of(measured_tests: Path, fresh_jobs: Path) -> Tables:
     """The tables of README and of docs/comparing.md, from measured tests and jobs."""
     rows = rows_of(measured_tests)
     return {
         README: {
             "fresh jobs": fresh_table(fresh_jobs),
+            "fresh jobs one by one": compared_tables({"fresh jobs": fresh_jobs}),
             "settings": rates_table(rows, wrong, wrong_in_all, resampled, right, least_effects),
             "least effects": least_table(rows),
         },
@@ -326,15 +313,8 @@ def tables_of(measured_tests: Path, fresh_jobs: Path) -> dict[Path, dict[str, It
 
 def main() -> None:
     """Run what is left of the tests."""
-    if "--table" in sys.argv:
-        for lines in tables_of(RAW, fresh.RAW)[README].values():
-            for line in lines:
-                print(line, flush=True)
-            print()
-        return
-    if "--readme" in sys.argv:
-        for page, tables in tables_of(RAW, fresh.RAW).items():
-            page.write_text(written(page.read_text(), tables))
+    if "--table" in sys.argv or "--readme" in sys.argv:
+        show(tables_of(RAW, fresh.RAW))
         return
     arguments = arguments_of(__doc__)
     end_s = time.monotonic() + 60 * arguments.minutes

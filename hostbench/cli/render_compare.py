@@ -12,8 +12,8 @@ from hostbench.decisions.words import (
     fact_sentence,
     headline,
     interval,
-    kinds_sentence,
     not_comparable_sentences,
+    notices,
     relative,
     rows_of,
     side_words,
@@ -41,7 +41,7 @@ def show_comparison(comparison: Comparison, stream: TextIO) -> None:
     console.print(headline(comparison), style=STYLES[comparison.word])
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         console.print(f"{name} {side_words(side)}")
-    if (sentence := kinds_sentence(comparison)) is not None:
+    for sentence in notices(comparison):
         console.print(sentence)
     for fact in comparison.facts[:FACTS_SHOWN]:
         console.print(f"  {fact_sentence(fact)}")

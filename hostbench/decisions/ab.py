@@ -134,4 +134,7 @@ def _judged(
 
 
 def _few(blocks: int) -> str:
-    return f"{blocks} blocks have a figure of both settings, and {BLOCKS_LEAST} are needed"
+    return (
+        f"{blocks} blocks have a figure of both settings, and {BLOCKS_LEAST} are needed; more "
+        "--blocks, or an idle host, give more of them"
+    )

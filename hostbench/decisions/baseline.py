@@ -312,7 +312,10 @@ def faults(baseline: Baseline) -> Iterator[str]:
             ("between", case.between, between),
         ):
             if not _equal(stated, found):
-                yield f"the variance {what} hosts of {of} is {found}, and the file says {stated}"
+                yield (
+                    f"the variance {what} hosts of {of} is {_exact(found)}, and the file says "
+                    f"{_exact(stated)}"
+                )
     digests = [job.digest for host in baseline.hosts.values() for job in host.jobs]
     if len(digests) != len(set(digests)):
         yield "a document stands in it twice"
@@ -325,8 +328,8 @@ def _wrong_figures(of: str, host: str, case: BaselineCase, one: HostFigures) -> 
         return
     if not _equal(one.median, statistics.median(values)):
         yield (
-            f"the median of {of} on {host} is {statistics.median(values):g}, and the file says "
-            f"{one.median:g}"
+            f"the median of {of} on {host} is {_exact(statistics.median(values))}, and the file "
+            f"says {_exact(one.median)}"
         )
     for value, limit in zip(one.figures, one.limits, strict=True):
         if value is None or limit is None:
@@ -337,6 +340,11 @@ def _wrong_figures(of: str, host: str, case: BaselineCase, one: HostFigures) -> 
                 f"{human(value, case.unit)} of {of} on {host} is better than its limit of "
                 f"{human(limit, case.unit)}"
             )
+
+
+def _exact(value: float | None) -> str:
+    """With digits that tell apart what _equal does."""
+    return "unknown" if value is None else f"{value:.10g}"
 
 
 def _equal(a: float | None, b: float | None) -> bool:

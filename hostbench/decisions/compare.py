@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hostbench.decisions.change import Difference, change
+from hostbench.decisions.clock import clock_went_back
 from hostbench.decisions.facts import fact_differences
 from hostbench.decisions.method import method_change
 from hostbench.decisions.permutation import CLASS_DEGREES, Column, Judged, two_sides
@@ -103,6 +104,7 @@ def compare(
         earlier=len(earlier) if min(len(a), len(b)) < JOBS_LEAST else 0,
         facts=tuple(fact_differences(a, b)),
         cases=judged,
+        clock_went_back=_clocks_went_back((*a, *b)),
     )
 
 
@@ -246,9 +248,11 @@ class _Drift:
     def __init__(
         self, pairs: Sequence[_Pair], a: Sequence[JobFigures], b: Sequence[JobFigures]
     ) -> None:
-        moments = [_moments(side) for side in (a, b)]
+        # What time stamps say of moments and turns does not hold where a clock was set.
+        in_order = not _clocks_went_back((*a, *b))
+        moments = [_moments(side) if in_order else 1 for side in (a, b)]
         guests = any(job.is_guest for job in (*a, *b))
-        counts = guests and min(moments) < MOMENTS_KNOWN and not _in_turn(a, b)
+        counts = guests and min(moments) < MOMENTS_KNOWN and not (in_order and _in_turn(a, b))
         self._factor = math.sqrt(sum(1 / n for n in moments)) if counts else 0.0
         classes = len({pair.group for pair in pairs}) or 1
         self._quantile = NORMAL.inv_cdf(1 - (1 - COMPARISON_CONFIDENCE) / 2 / classes)
@@ -266,6 +270,13 @@ class _Drift:
             error=math.hypot(judged.error, drift),
             degrees=pair.degrees + CLASS_DEGREES,
         )
+
+
+def _clocks_went_back(jobs: Sequence[JobFigures]) -> tuple[str, ...]:
+    """Jobs before which the clock of their host was set back."""
+    machines = dict.fromkeys(job.machine for job in jobs)
+    own = ([job for job in jobs if job.machine == machine] for machine in machines)
+    return tuple(itertools.chain.from_iterable(map(clock_went_back, own)))
 
 
 def _moments(jobs: Sequence[JobFigures]) -> int:

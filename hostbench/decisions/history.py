@@ -1,7 +1,6 @@
 """A figure of a case over the stored jobs of a host: where it changed, by how much, and what else
 changed there (docs/comparing.md)."""
 
-import itertools
 import math
 import statistics
 from collections import Counter
@@ -11,6 +10,7 @@ from hostbench.base.errors import UsageError, did_you_mean, listing, shown
 from hostbench.base.units import plural
 from hostbench.decisions.baseline import headline_cases, headline_workloads
 from hostbench.decisions.change_points import Split, change_points, series_least
+from hostbench.decisions.clock import clock_went_back
 from hostbench.decisions.facts import fact_differences
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.method import method_change
@@ -213,7 +213,7 @@ def history(
         least_effect_jobs=found.side if can_tell else None,
         left_out=left_out,
         autocorrelation=found.autocorrelation,
-        clock_went_back=_clock_went_back(jobs),
+        clock_went_back=clock_went_back(jobs),
         points=tuple(
             HistoryPoint(job=job.job, created_unix_s=job.created_unix_s, value=value)
             for job, value in zip(usable, values, strict=True)
@@ -279,20 +279,3 @@ def _machines(before: Sequence[JobFigures], after: Sequence[JobFigures]) -> list
 
 def _least_effect(quantile: float, error: float) -> float:
     return math.expm1((quantile + NORMAL.inv_cdf(LEAST_EFFECT_POWER)) * error)
-
-
-def _clock_went_back(jobs: Sequence[JobFigures]) -> tuple[str, ...]:
-    """Jobs that were begun before the one that precedes them by its id, or within a boot."""
-    orders = [sorted(jobs, key=lambda job: job.job)]
-    boots: dict[str, list[tuple[float, JobFigures]]] = {}
-    for job in jobs:
-        if job.boot is not None:
-            boots.setdefault(job.boot.id, []).append((job.boot.since_s, job))
-    orders += [[job for _, job in sorted(one, key=lambda at: at[0])] for one in boots.values()]
-    found = {
-        later.job: None
-        for order in orders
-        for earlier, later in itertools.pairwise(order)
-        if later.created_unix_s < earlier.created_unix_s
-    }
-    return tuple(found)

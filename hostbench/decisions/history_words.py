@@ -5,6 +5,7 @@ from datetime import datetime
 
 from hostbench.base.units import bound, human, percent, plural
 from hostbench.decisions.change_points import ASSUMED_AUTOCORRELATION, series_least
+from hostbench.decisions.clock import clock_sentence
 from hostbench.decisions.words import relative, values_words
 from hostbench.model.decision import (
     ChangePoint,
@@ -14,8 +15,6 @@ from hostbench.model.decision import (
     HostHistory,
     Word,
 )
-
-JOBS_NAMED = 3
 
 
 def day(unix_s: float) -> str:
@@ -71,13 +70,11 @@ def history_remarks(history: History) -> Iterator[str]:
             f"Neighbouring jobs have an autocorrelation of {shown:.1f}: the host drifts, and a "
             "change may be a part of that. Jobs further apart tell more."
         )
-    if went_back := history.clock_went_back:
-        more = len(went_back) - JOBS_NAMED
-        others = f" and {more} others" if more > 0 else ""
-        yield (
-            f"The clock of the host was set back before {', '.join(went_back[:JOBS_NAMED])}"
-            f"{others}: the jobs stand in the order of their time stamps, which may not be the "
-            "order in which they were measured."
+    if history.clock_went_back:
+        yield clock_sentence(
+            history.clock_went_back,
+            "the jobs stand in the order of their time stamps, which may not be the order in which "
+            "they were measured.",
         )
 
 

@@ -2,7 +2,8 @@
 documents to compare two figures.
 
 It holds nothing that the documents do not: it fills itself when it is asked, forgets what was
-removed, and may be deleted. A directory that may only be read has its index in memory.
+removed, and may be deleted. A directory that may only be read has its index in memory, and so has
+one without jobs: nothing is written into a directory that was named by mistake.
 """
 
 import contextlib
@@ -36,7 +37,7 @@ class FigureIndex:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._connection = _opened(root / INDEX)
+        self._connection = _opened(root / INDEX if job_ids(root) else None)
 
     def __enter__(self) -> Self:
         return self
@@ -171,8 +172,9 @@ def _stamp(document: Path) -> str:
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    for attempt in _attempts(path):
+def _opened(path: Path | None) -> sqlite3.Connection:
+    """The index in a file; None, or where the file cannot be written: in memory."""
+    for attempt in () if path is None else _attempts(path):
         with contextlib.suppress(sqlite3.DatabaseError):
             connection = sqlite3.connect(attempt, timeout=BUSY_S)
             try:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hostbench.base.units import bound, percent, plural
+from hostbench.decisions.clock import clock_sentence
 from hostbench.model.decision import (
     CaseChange,
     Change,
@@ -97,6 +98,18 @@ def rows_of(case: CaseChange) -> Iterator[tuple[str, Change]]:
         return
     for kind, one in changes:
         yield f" ({kind})", one
+
+
+def notices(comparison: Comparison) -> Iterator[str]:
+    """What else is to be known before the figures are read."""
+    if (sentence := kinds_sentence(comparison)) is not None:
+        yield sentence
+    if comparison.clock_went_back:
+        yield clock_sentence(
+            comparison.clock_went_back,
+            "in which order the sides were measured is unknown, so intervals of a guest hold the "
+            "drift between two moments.",
+        )
 
 
 def undecided_sentences(comparison: Comparison) -> Iterator[str]:

@@ -100,7 +100,8 @@ class Side(StoredModel):
 class Comparison(StoredModel):
     """Side B beside side A. `word` sums up: worse if anything is, else undecided if anything is,
     else not comparable if nothing could be compared, else better if anything is, else same.
-    `earlier`: how many other jobs of the hosts told how jobs vary, where the sides have too few."""
+    `earlier`: how many other jobs of the hosts told how jobs vary, where the sides have too few.
+    `clock_went_back`: see History."""
 
     word: Word
     a: Side
@@ -110,6 +111,7 @@ class Comparison(StoredModel):
     earlier: int = 0
     facts: tuple[FactDifference, ...] = ()
     cases: tuple[CaseChange, ...] = ()
+    clock_went_back: tuple[str, ...] = ()
 
 
 class CaseFigure(StoredModel):
@@ -263,7 +265,8 @@ class History(StoredModel):
     found if it parts the jobs into `least_effect_jobs` on each side; None: there are too few.
     `left_out`: why jobs are missing, as sentences. `autocorrelation`: that of neighbouring jobs
     around the means between the changes; None: there are too few jobs. `clock_went_back`: jobs that
-    by their ids or the host's boot follow one that was begun later; the order is that of the times.
+    were begun before they were submitted, or that by the clock of the host's boot follow one that
+    was begun later; the order is that of the times.
     """
 
     case: str

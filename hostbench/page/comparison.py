@@ -9,8 +9,8 @@ from hostbench.decisions.words import (
     error_sentence,
     headline,
     interval,
-    kinds_sentence,
     not_comparable_sentences,
+    notices,
     relative,
     rows_of,
     side_words,
@@ -77,9 +77,7 @@ def comparison_report(comparisons: Sequence[Comparison]) -> Report:
             )
         ),
         tally=tuple((word, words[word]) for word in Word if words[word]),
-        notices=tuple(
-            Notice(sentence) for one in comparisons if (sentence := kinds_sentence(one)) is not None
-        ),
+        notices=tuple(Notice(sentence) for one in comparisons for sentence in notices(one)),
         sections=tuple(
             section
             for number, one in enumerate(comparisons)

@@ -35,19 +35,17 @@ class Reporter:
 
     async def document(self, directory: JobDirectory, form: str) -> bytes:
         """The document of a job that has none yet, as `json` or `csv`. Raise as `page` does."""
-        work = Work(
-            module="orchestrator.results.document",
-            arguments=(str(directory.path.parent), directory.id, form),
-            name=f"the result of {directory.id}",
-            elsewhere="ask again when the job has ended",
-        )
+        work = _work(directory, form, "result", "ask again when the job has ended")
         return await self._one_at_a_time.made(work, UsageError)
 
 
-def _elsewhere(directory: JobDirectory) -> str:
-    return (
-        "make the page from a copy of the results with "
-        f"hostbench report {directory.id} --results DIRECTORY"
+def _work(directory: JobDirectory, form: str, name: str, elsewhere: str) -> Work:
+    """What prints a job in a form of forms.py, which is called `name`."""
+    return Work(
+        module="orchestrator.results.forms",
+        arguments=(str(directory.path.parent), directory.id, form),
+        name=f"the {name} of {directory.id}",
+        elsewhere=elsewhere,
     )
 
 
@@ -71,12 +69,11 @@ def kept_page(directory: JobDirectory) -> bytes | None:
 
 
 async def _rendered_apart(directory: JobDirectory) -> bytes:
-    work = Work(
-        module="orchestrator.results.page",
-        arguments=(str(directory.path.parent), directory.id),
-        name=f"the page of {directory.id}",
-        elsewhere=_elsewhere(directory),
+    elsewhere = (
+        "make the page from a copy of the results with "
+        f"hostbench report {directory.id} --results DIRECTORY"
     )
     return await made_apart(
-        work, lambda why: HostbenchError(f"there is no page of {directory.id}: {why}")
+        _work(directory, "html", "page", elsewhere),
+        lambda why: HostbenchError(f"there is no page of {directory.id}: {why}"),
     )

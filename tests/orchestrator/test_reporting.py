@@ -52,7 +52,7 @@ def test_a_page_that_is_too_large_ends_and_not_the_server(
     text = directory.document.read_bytes()
     directory.document.unlink()
     os.mkfifo(directory.document)
-    module = ("-m", "orchestrator.results.page", str(directory.path.parent), directory.id)
+    module = ("-m", "orchestrator.results.forms", str(directory.path.parent), directory.id, "html")
     with subprocess.Popen([sys.executable, *module], stdout=subprocess.PIPE) as page:
         # Opened as soon as the other process reads it.
         with directory.document.open("wb") as document:

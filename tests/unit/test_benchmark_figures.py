@@ -1,6 +1,7 @@
 """The tables of benchmarks/README.md hold what their raw figures give."""
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ from benchmarks import figures
 from benchmarks.arguments import given_number
 from benchmarks.decisions import settings
 from benchmarks.decisions.fresh import rows_of
+from benchmarks.decisions.page import COMPARING
+from benchmarks.decisions.page import written as page_with
+from benchmarks.decisions.resampled import compared_tables, fresh_table
 from benchmarks.figures import (
     BENCHMARKS,
     CONFIDENCE,
@@ -59,14 +63,41 @@ def test_the_tables_are_those_of_the_raw_figures() -> None:
 def test_the_tables_of_decisions_are_those_of_the_measured_tests_and_jobs() -> None:
     measured_tests, jobs = DECISIONS / "settings.csv", DECISIONS / "jobs.csv"
     pages = settings.tables_of(measured_tests, jobs)
-    assert list(pages) == [README, settings.COMPARING]
+    assert list(pages) == [README, COMPARING]
     for page, tables in pages.items():
         text = page.read_text()
-        again = settings.written(text, tables)
+        again = page_with(text, tables)
         assert again == text, "run python -m benchmarks.decisions.settings --readme"
     assert {row.split(" | ")[0] for row in settings.least_table(rows_of(measured_tests))} >= {
         f"| {name}" for name in settings.CLASSES.values()
     }
+
+
+def test_jobs_of_a_round_that_was_ended_in_its_middle_have_a_table(tmp_path: Path) -> None:
+    head, *rows = (
+        line
+        for line in (DECISIONS / "jobs.csv").read_text().splitlines(keepends=True)
+        if not line.startswith("#")
+    )
+    jobs = list(dict.fromkeys(row.split(",")[2] for row in rows))
+    for count in (1, 8, 17):
+        cut = tmp_path / "jobs.csv"
+        cut.write_text(head + "".join(row for row in rows if row.split(",")[2] in jobs[:count]))
+        assert f"{count} of 84 jobs were measured so far" in next(fresh_table(cut))
+        lines = [*fresh_table(cut), *compared_tables({"jobs": cut})]
+        assert any("| say so |" in line for line in lines)
+
+
+def test_the_text_says_what_the_table_of_comparisons_says() -> None:
+    """All of it takes minutes to compute again: python -m benchmarks.decisions.resampled."""
+    page = README.read_text()
+    found = re.search(r"\| nothing changed, all of these \| (\d+) of (\d+) \|", page)
+    assert found is not None
+    wrong, reports = found.groups()
+    share = f"{int(wrong) / int(reports):.1%}".replace("%", " %")
+    assert f"Of {reports} reports of quiet jobs {wrong} ({share}) are wrong" in page
+    said = f"of {reports} reports of quiet jobs {wrong} were wrong ({share})"
+    assert said in COMPARING.read_text()
 
 
 def test_nothing_is_above_its_limit() -> None:

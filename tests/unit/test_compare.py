@@ -16,8 +16,15 @@ from hostbench.decisions.compare import compare
 from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.permutation import Column, arrangements, sign_flips, two_sides
 from hostbench.decisions.sets import EARLIER_MOST, JobFilter, compared_sides
-from hostbench.decisions.words import headline, kinds_sentence, relative, undecided_sentences
+from hostbench.decisions.words import (
+    headline,
+    kinds_sentence,
+    notices,
+    relative,
+    undecided_sentences,
+)
 from hostbench.model.decision import Comparison, FigureKind, JobFigures, Word
+from hostbench.model.host import Boot
 from hostbench.model.subsystem import MethodChange, Subsystem
 from hostbench.results.store import DOCUMENT
 from tests.unit.decided import Hosts, case
@@ -165,6 +172,26 @@ def test_a_moment_of_a_guest_is_no_change() -> None:
     in_turn = [hosts.job(off if number % 2 else None) for number in range(12)]
     said = words(compared(in_turn[::2], in_turn[1::2]))
     assert set(said.values()) == {Word.BETTER}
+
+
+def test_where_the_clock_was_set_back_nobody_knows_what_was_measured_in_turn() -> None:
+    cases = tuple(f"mem.read {number}" for number in range(5))
+    hosts = Hosts(cases, within=0.001, between=0.0, apart_s=30, is_guest=True)
+    off = dict.fromkeys(cases, 1.08)
+    # By the boot's clock all of A came first.
+    jobs = [
+        hosts.job(off if number % 2 else None).model_copy(
+            update={"boot": Boot(id="one", since_s=float(100 * (number % 2) + number))}
+        )
+        for number in range(12)
+    ]
+    found = compared(jobs[::2], jobs[1::2])
+    assert set(words(found).values()) == {Word.UNDECIDED}
+    assert found.clock_went_back == (jobs[1].job,)
+    (notice,) = notices(found)
+    assert notice.startswith(f"The clock of the host was set back before {jobs[1].job}: in which")
+    two = [job.model_copy(update={"machine": "other"}) for job in jobs[1::2]]
+    assert compared(jobs[::2], two).clock_went_back == ()
 
 
 def test_facts_that_differ_stand_beside() -> None:

@@ -16,6 +16,7 @@ from hostbench.decisions.index import FigureIndex
 from hostbench.decisions.sets import JobFilter
 from hostbench.model.decision import FigureKind, History, JobFigures, Word
 from hostbench.model.host import Boot
+from hostbench.results.ids import submitted_unix_s
 from hostbench.results.store import DOCUMENT
 from tests.each import each
 from tests.unit.decided import Hosts, case
@@ -193,12 +194,20 @@ def test_disturbed_jobs_are_left_out_and_counted() -> None:
 
 
 def test_a_clock_that_went_backwards_is_named() -> None:
+    """A job was begun before it was submitted."""
     jobs = hosts(10).jobs(10)
-    jobs[6] = jobs[6].model_copy(update={"created_unix_s": jobs[2].created_unix_s - 1})
+    submitted = submitted_unix_s(jobs[6].job)
+    jobs[6] = jobs[6].model_copy(update={"created_unix_s": submitted - 1})
     one = found(jobs)
     assert one.clock_went_back == (jobs[6].job,)
-    assert [point.job for point in one.points].index(jobs[6].job) == 2
+    assert [point.job for point in one.points].index(jobs[6].job) == 0
     assert any("was set back before" in sentence for sentence in history_remarks(one))
+
+
+def test_a_job_that_overtook_another_in_the_queue_moved_no_clock() -> None:
+    jobs = hosts(10).jobs(10)
+    jobs[6] = jobs[6].model_copy(update={"created_unix_s": jobs[2].created_unix_s - 1})
+    assert found(jobs).clock_went_back == ()
 
 
 def test_within_a_boot_a_clock_that_went_backwards_is_known() -> None:

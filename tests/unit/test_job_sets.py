@@ -91,6 +91,17 @@ def test_an_expression_that_names_nothing(
     assert why in refused.value.message
 
 
+def test_a_directory_without_jobs_stays_as_it_is(stored: Path, tmp_path: Path) -> None:
+    """It may be any that was named by mistake."""
+    with FigureIndex(stored) as index, pytest.raises(UsageError) as refused:
+        jobs_of(str(tmp_path), index, ANY)
+    assert "holds no job with a document; give a results directory" in refused.value.message
+    with FigureIndex(tmp_path) as index:
+        assert index.ids() == []
+    assert list(tmp_path.iterdir()) == []
+    assert (stored / INDEX).exists()
+
+
 def test_a_filter(stored: Path) -> None:
     with FigureIndex(stored) as index:
         until = datetime.fromisoformat("2026-01-03T00:00:00+00:00").timestamp()
