@@ -172,8 +172,10 @@ class Execution:
             left = [one for one in left if not one.is_done]
 
     def _has_time(self, case: PlannedCase) -> bool:
-        """Whether a further trial of a case would end in time."""
-        return time.monotonic() + (self._plan.trial_time_s(case) or 0.0) <= self._until_s
+        """Whether a further trial of a case would end in time. One that is planned to take none, as
+        where there is no GPU, says its own reason at once."""
+        trial_s = self._plan.trial_time_s(case) or 0.0
+        return trial_s == 0 or time.monotonic() + trial_s <= self._until_s
 
     def _end_early(
         self, one: "CaseInTurn", everyone: MeasuredCases, idle: IdleRecord | None

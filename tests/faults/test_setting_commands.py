@@ -143,6 +143,7 @@ def test_disturbed_trials_have_no_undisturbed_figure(planted: Command) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_command_that_matters(planted: Command, tmp_path: Path, log: Log) -> None:
     """It changes a file that a trial reads; afterwards the file is as it was."""
     file = shlex.quote(str(tmp_path / "programs" / "setting"))
