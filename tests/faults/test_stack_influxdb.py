@@ -143,7 +143,7 @@ def test_a_job_that_is_measured_again_keeps_its_earlier_points(tmp_path: Path) -
 
             def is_done() -> bool:
                 view = orchestrator.job(job)
-                return bool(view["sessions"] == session and view["progress"]["done"] == 1)
+                return int(view["sessions"]) == session and bool(view["progress"]["done"])
 
             wait_until(is_done)
             orchestrator.client.delete(f"/jobs/{job}").raise_for_status()
