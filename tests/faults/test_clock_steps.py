@@ -170,6 +170,7 @@ def judged(words: tuple[str, ...], events: list[Event]) -> TrialRecord:
 
 
 @pytest.mark.parametrize("words", [REGISTERS, ROUND_TRIPS], ids=["slices", "loop"])
+@pytest.mark.sampled(2)
 def test_a_clock_that_leaps_is_a_machine_that_was_stopped(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
@@ -190,6 +191,7 @@ def test_a_clock_that_leaps_is_a_machine_that_was_stopped(
 
 @pytest.mark.parametrize("words", [REGISTERS, ROUND_TRIPS], ids=["slices", "loop"])
 @pytest.mark.parametrize("back_s", [HOUR_S, 0.1])
+@pytest.mark.sampled(3)
 def test_a_clock_that_goes_back_ends_the_trial(
     tmp_path: Path, words: tuple[str, ...], back_s: float
 ) -> None:
@@ -224,6 +226,7 @@ def coarse_trial(tmp_path: Path, words: tuple[str, ...], step_s: float) -> EndEv
 
 
 @pytest.mark.parametrize("step_s", [4e-3, 20e-6])
+@pytest.mark.sampled(2)
 def test_a_coarse_clock_tells_no_core_clock(tmp_path: Path, step_s: float) -> None:
     """As where a kernel counts ticks. A chain of 26 µs between two steps was 29 % too fast."""
     _, fine = trial(tmp_path, REGISTERS, None)
@@ -248,6 +251,7 @@ def test_a_round_trip_shorter_than_a_step_has_no_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S])
+@pytest.mark.sampled(2)
 def test_blocks_that_are_timed_one_by_one_hold_no_step(tmp_path: Path, step_s: float) -> None:
     code, events = trial(tmp_path, BLOCKS, lambda clock: clock.step(step_s))
     end = events[-1]
