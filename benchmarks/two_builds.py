@@ -127,6 +127,8 @@ def sums_of(case: Case, ours: Build, theirs: Build) -> tuple[float, float]:
 
 def main() -> None:
     """Print a row for each case and keep the raw figures."""
+    if len(sys.argv) < 3:
+        raise SystemExit("two_builds: name two builds: OURS OTHER [BLOCKS]")
     ours, theirs = map(build, sys.argv[1:3])
     blocks = given_number(BLOCKS, place=3)
     stack = isinstance(ours, Stack)

@@ -68,7 +68,7 @@ def test_the_cpu_time_of_a_plan(tmp_path: Path) -> None:
 
 
 def test_the_cpu_time_of_a_report(tmp_path: Path) -> None:
-    """Of 182 cases with three trials each: 26 to 35 times as much as the interpreter alone was
+    """Of 182 cases with three trials each: 26 to 38 times as much as the interpreter alone was
     measured. The whole suite full takes 1.6 s (benchmarks/README.md)."""
     document = full_run(3)
     stored(document, tmp_path)
