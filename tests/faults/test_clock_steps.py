@@ -136,6 +136,7 @@ BLOCKS = (
     f"--size-bytes={4 << 20}",
 )
 HOUR_S = float(HOURS_S)
+ATTEMPTS = 5
 
 
 def trial(
@@ -229,15 +230,20 @@ def coarse_trial(tmp_path: Path, words: tuple[str, ...], step_s: float) -> EndEv
 @pytest.mark.sampled(2)
 def test_a_coarse_clock_tells_no_core_clock(tmp_path: Path, step_s: float) -> None:
     """As where a kernel counts ticks. A chain of 26 µs between two steps was 29 % too fast."""
-    _, fine = trial(tmp_path, REGISTERS, None)
-    one, other = fine[-1], coarse_trial(tmp_path, REGISTERS, step_s)
-    assert isinstance(one, EndEvent)
+    other = coarse_trial(tmp_path, REGISTERS, step_s)
     assert other.metrics["clock_hertz"] is None
     assert "too coarse" in other.reasons["metrics.clock_hertz"]
-    rates = [end.metrics["operations_per_second"] for end in (one, other)]
-    assert rates[0] and rates[1]
+    rate = other.metrics["operations_per_second"]
+    assert rate
     # Other tests may have half of the CPU in one of the two.
-    assert 0.2 < rates[1] / rates[0] < 1.2
+    fine = 0.0
+    for _ in range(ATTEMPTS):
+        *_, one = trial(tmp_path, REGISTERS, None)[1]
+        assert isinstance(one, EndEvent)
+        fine = max(fine, one.metrics["operations_per_second"] or 0.0)
+        if rate < 1.2 * fine:
+            break
+    assert 0.2 * fine < rate < 1.2 * fine
 
 
 def test_a_round_trip_shorter_than_a_step_has_no_time(tmp_path: Path) -> None:

@@ -29,17 +29,18 @@ CHEAP = "/nothing"
 BLOCKED_MOST_S = 0.25
 PAUSE_S = 0.005
 HOST = "bench-1"
-CASES, TRIALS, SAMPLES = 60, 3, 300
-# A suite of the largest size is left to `make test-all`: its plan alone costs seconds of CPU.
-ENTRIES = [500, 5000]
+TRIALS, SAMPLES = 3, 300
+# The cases of a stored job, and the entries of a suite. The largest are left to `make test-all`:
+# they cost seconds of CPU.
+SIZES = [(12, 500), (60, 5000)]
 # As large as what is validated at once may be.
 ERRORS = b'{"suite":{"name":"a","cases":[%s{}]}}' % (b"{}," * 4900)
 
 
-def large_job(results: Path, number: int) -> str:
-    """A job with a document of some megabytes, as it is stored; its id."""
+def large_job(results: Path, number: int, count: int) -> str:
+    """A job of so many cases, each with some tens of kilobytes, as it is stored; its id."""
     job = f"20261120T{number:06d}Z-quick-3f2a"
-    cases = tuple(planned(f"{one:012x}", label=f"case {one}") for one in range(CASES))
+    cases = tuple(planned(f"{one:012x}", label=f"case {one}") for one in range(count))
     directory = JobDirectory(results / job)
     directory.path.mkdir(parents=True)
     began_s = time.time() - 1e6 + 1000 * number
@@ -110,11 +111,12 @@ def check_others_are_answered(
     assert max(longest_s.values()) < BLOCKED_MOST_S, longest_s
 
 
-@pytest.mark.parametrize("entries", ENTRIES)
-@pytest.mark.sampled(len(ENTRIES))
-def test_an_orchestrator_at_work_answers_others(tmp_path: Path, entries: int) -> None:
+@pytest.mark.parametrize(("cases", "entries"), SIZES)
+@pytest.mark.sampled(len(SIZES))
+@pytest.mark.timeout(300)  # pages and comparisons are made at low priority, beside other tests
+def test_an_orchestrator_at_work_answers_others(tmp_path: Path, cases: int, entries: int) -> None:
     with StackParts(tmp_path) as stack:
-        one, other = (large_job(stack.results, number) for number in (1, 2))
+        one, other = (large_job(stack.results, number, cases) for number in (1, 2))
         orchestrator = stack.orchestrator()
         stack.host(orchestrator, HOST)
         client = orchestrator.client
