@@ -48,6 +48,7 @@ def test_cpu_time(tmp_path: Path, argument: str, most: float) -> None:
     takes_at_most(most, [argument], environment(tmp_path))
 
 
+@pytest.mark.exhaustive
 def test_the_cpu_time_of_a_plan(tmp_path: Path) -> None:
     """Of the suite full without what is run to find out how long it takes. 31 times as much as the
     interpreter alone was measured for 651 cases."""

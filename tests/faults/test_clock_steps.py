@@ -101,6 +101,7 @@ def set_again_and_again(clock: SteppedClock) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.exhaustive
 def test_a_clock_that_is_set_all_the_time(tmp_path: Path) -> None:
     """Also of workloads that read the time of day, as measurements by hand do."""
     suite = tmp_path / "clocks.yaml"

@@ -76,6 +76,7 @@ def test_a_masked_proc_is_no_quiet_host(tmp_path: Path, workload: tuple[str, ...
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this host has one CPU only")
+@pytest.mark.exhaustive
 def test_fast_cores_of_a_hybrid_processor_come_first(tmp_path: Path) -> None:
     """The first CPU that this process may use is a slow one here, the others are fast."""
     slow, *fast = sorted(os.sched_getaffinity(0))

@@ -22,6 +22,7 @@ from hostbench.model.registry import (
     subsystems,
 )
 from hostbench.model.subsystem import Subsystem
+from hostbench.programs.program import CHECKOUT
 from hostbench.run.execute import HostLimits
 from tests.unit.records import RATE, end, host, start
 
@@ -115,7 +116,10 @@ def test_a_new_folder_is_all_it_takes(folder: Path) -> None:
         "from grafana.generate import generated; from hostbench.model.registry import *; "
         "print('planted_tape' in subsystem_names(), 'overview.json' in generated())"
     )
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    # Tests of the same process may have changed its directory.
+    made = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=CHECKOUT
+    )
     assert (made.stdout, made.stderr) == ("True True\n", ""), "boards need no headline of it"
 
 
