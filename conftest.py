@@ -55,13 +55,15 @@ def _place_among(items: list[pytest.Item]) -> Callable[[pytest.Item], float]:
     """Return the order that spreads the files below services/ among all others, so that lanes
     which measure and lanes which wait for servers fill the CPUs together.
 
-    Items of a file stay together, and files of either kind in their order."""
+    Items of a file stay together. Those below services/ come in reverse: tests of networks wait for
+    most of their time, and the last ones would leave the CPUs to nobody."""
     number = Counter(_measures(item.path) for item in items)
     met: Counter[bool] = Counter()
     places: dict[Path, float] = {}
     for item in items:
         kind = _measures(item.path)
-        places.setdefault(item.path, met[kind] / number[kind] * (THROUGH_AT if kind else 1))
+        share = met[kind] / number[kind]
+        places.setdefault(item.path, (1 - share) * THROUGH_AT if kind else share)
         met[kind] += 1
     return lambda item: places[item.path]
 

@@ -16,6 +16,7 @@ from hostbench.results.store import ResultsStore
 from tests.faults.stack import SHORT_THEN_LONG, StackParts
 from tests.patience import wait_until
 from tests.stack.influx_server import (
+    EITHER,
     SHIPPED_PROGRAM,
     WRITER,
     WRITER_PASSWORD,
@@ -71,7 +72,7 @@ class Stack:
 
 
 # 1.x is supported too, so these go through both; the other tests of faults have one InfluxDB.
-@pytest.fixture(scope="module", params=[InfluxServer, ShippedInflux], ids=["1.x", "shipped"])
+@pytest.fixture(scope="module", params=EITHER)
 def stack(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:

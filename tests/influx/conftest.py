@@ -8,11 +8,11 @@ import pytest
 import redis
 
 from tests.influx.real_job import RealJob, real_job
-from tests.stack.influx_server import DATABASE, SHIPPED_PROGRAM, InfluxServer, ShippedInflux
+from tests.stack.influx_server import DATABASE, EITHER, SHIPPED_PROGRAM, InfluxServer, ShippedInflux
 from tests.stack.redis_server import RedisServer
 
 
-@pytest.fixture(scope="session", params=[InfluxServer, ShippedInflux], ids=["1.x", "shipped"])
+@pytest.fixture(scope="session", params=EITHER)
 def influx_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InfluxServer]:

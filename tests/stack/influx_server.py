@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import pytest
 import yaml
 
 from orchestrator.influx.client import InfluxClient
@@ -261,3 +262,11 @@ class ShippedInflux(InfluxServer):
 def newest_influx(root: Path) -> InfluxServer:
     """One of the version that compose.yaml names where that is built, else of 1.x."""
     return ShippedInflux(root) if SHIPPED_PROGRAM.exists() else InfluxServer(root)
+
+
+# What a fixture starts, one after another, for tests that hold with either; `make test` has the one
+# that need not be built first.
+EITHER = [
+    pytest.param(InfluxServer, id="1.x"),
+    pytest.param(ShippedInflux, id="shipped", marks=pytest.mark.exhaustive),
+]

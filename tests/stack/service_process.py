@@ -154,10 +154,15 @@ class ServiceProcess:
 
     def make_programs_yield(self) -> None:
         """Give the running programs the lowest priority: their figures are not needed, and other
-        tests need the CPU."""
+        tests need the CPU.
+
+        A program is a session of its own, which a kernel with autogroups schedules as one beside
+        all of the tests, whatever the priority of its processes."""
         for pid in self.program_pids():
             with contextlib.suppress(ProcessLookupError):
                 os.setpriority(os.PRIO_PGRP, os.getpgid(pid), 19)
+            with contextlib.suppress(OSError):
+                Path(f"/proc/{pid}/autogroup").write_text("19")
 
     def wait_for_program(self) -> int:
         """The process id of a program once one runs."""
