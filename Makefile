@@ -86,7 +86,7 @@ $(MADE_gpu): $(KERNEL_FILES) | packages
 else
 $(MADE_gpu): build/gpu/nvrtc/installed $(KERNEL_FILES)
 	@echo "==> $@"
-	@build/gpu/python/bin/python $(GPU_KERNELS)/build.py build/gpu/nvrtc $(@D)
+	@"$$(scripts/find-python.sh)" $(GPU_KERNELS)/build.py build/gpu/nvrtc $(@D)
 endif
 
 # What gemm and linpack call, beside the programs of all variants. Without the wheel, or with
@@ -179,10 +179,10 @@ program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that 
 	@$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) -o "$(TO)" "$(FROM)"/*.c $^ $(LDLIBS)
 
 # Most tests wait for real processes most of the time, and conftest.py keeps those that measure apart:
-# seven lanes, a file in one of them, in conftest.py's order.
-LANES := --numprocesses=7 --dist=loadfile --no-loadscope-reorder
+# five lanes, a file in one of them, in conftest.py's order.
+LANES := --numprocesses=5 --dist=loadfile --no-loadscope-reorder
 
-# Beside the compiler one process rewrites the assertions of all test files; seven lanes at once would
+# Beside the compiler one process rewrites the assertions of all test files; five lanes at once would
 # each do it. It also says soonest what cannot be imported.
 collected: venv
 	@found=$$(.venv/bin/pytest --collect-only -qq) || { echo "$$found"; exit 1; }

@@ -52,25 +52,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place_among(items: list[pytest.Item]) -> Callable[[pytest.Item], float]:
-    """Return the order that spreads the files below services/ among all others, so that lanes
-    which measure and lanes which wait for servers fill the CPUs together.
+    """Return the order that spreads the files of each subsystem among all others, so that lanes
+    which compute and lanes which wait for servers, disks and networks fill the CPUs together.
 
-    Items of a file stay together. Those below services/ come in reverse: tests of networks wait for
-    most of their time, and the last ones would leave the CPUs to nobody."""
-    number = Counter(_measures(item.path) for item in items)
-    met: Counter[bool] = Counter()
+    Items of a file stay together, and files of a kind in their order."""
+    number = Counter(_subsystem(item.path) for item in items)
+    met: Counter[str] = Counter()
     places: dict[Path, float] = {}
     for item in items:
-        kind = _measures(item.path)
+        kind = _subsystem(item.path)
         share = met[kind] / number[kind]
-        places.setdefault(item.path, (1 - share) * THROUGH_AT if kind else share)
+        places.setdefault(item.path, share * THROUGH_AT if kind else share)
         met[kind] += 1
     return lambda item: places[item.path]
 
 
 @functools.cache
-def _measures(file: Path) -> bool:
-    return file.is_relative_to(SERVICES)
+def _subsystem(file: Path) -> str:
+    """Whose program a test runs; nothing for those that are not below services/."""
+    return file.relative_to(SERVICES).parts[0] if file.is_relative_to(SERVICES) else ""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -79,7 +79,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     a part of their time.
 
     Most other tests wait most of the time, so there are more lanes than that."""
-    if _measures(item.path):
+    if _subsystem(item.path):
         with _place_to_measure():
             return (yield)
     return (yield)

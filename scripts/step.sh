@@ -21,16 +21,19 @@ step() {
 }
 
 # install_wheel TEXT REQUIREMENTS DIRECTORY OPTION...: pip installs what the file names into
-# DIRECTORY, with an environment of its own (DIRECTORY/../python), for a program is built before
-# .venv is there.
+# DIRECTORY, with an environment of its own (build/python), for a program is built before .venv is
+# there.
 install_wheel() {
-    local text=$1 requirements=$2 directory=$3 environment
+    local text=$1 requirements=$2 directory=$3 environment=build/python
     shift 3
-    environment=$(dirname "$directory")/python
     # Not left to `set -e`, which does not hold where a caller tells whether this fails.
-    rm -rf "$directory" "$environment" && mkdir -p "$directory" || exit
-    step "virtual environment $environment" "$(scripts/find-python.sh)" -m venv "$environment" ||
-        exit
+    rm -rf "$directory" && mkdir -p "$directory" || exit
+    exec 8>build/python.lock
+    flock 8 # make runs several of these at once
+    "$environment/bin/python" -m pip --version >/dev/null 2>&1 ||
+        step "virtual environment $environment" \
+            "$(scripts/find-python.sh)" -m venv --clear "$environment" || exit
+    exec 8>&-
     step "$text" "$environment/bin/python" -m pip --disable-pip-version-check --no-input install \
         --no-deps --require-hashes "$@" --target "$directory" -r "$requirements"
 }

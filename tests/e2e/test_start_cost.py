@@ -68,6 +68,7 @@ def test_the_cpu_time_of_a_plan(tmp_path: Path) -> None:
     takes_at_most(60, ["plan", str(path)], given, LONG_RUNS)
 
 
+@pytest.mark.exhaustive
 def test_the_cpu_time_of_a_report(tmp_path: Path) -> None:
     """Of 182 cases with three trials each: 26 to 38 times as much as the interpreter alone was
     measured. The whole suite full takes 1.6 s (benchmarks/README.md)."""

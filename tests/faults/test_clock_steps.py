@@ -192,19 +192,20 @@ def test_a_clock_that_leaps_is_a_machine_that_was_stopped(
 
 
 @pytest.mark.parametrize("words", [REGISTERS, ROUND_TRIPS], ids=["slices", "loop"])
-@pytest.mark.parametrize("back_s", [HOUR_S, 0.1])
+@pytest.mark.parametrize("back_s", [HOUR_S, 0.5])
 @pytest.mark.sampled(3)
 def test_a_clock_that_goes_back_ends_the_trial(
     tmp_path: Path, words: tuple[str, ...], back_s: float
 ) -> None:
-    """An hour back would make a trial of a second last an hour; a tenth of a second would make it
-    a tenth too fast."""
+    """An hour back would make a trial of a second last an hour; half a second would make it half as
+    fast again."""
     began_s = time.monotonic()
     code, events = trial(tmp_path, words, lambda clock: clock.leap(-back_s))
     assert time.monotonic() - began_s < 30
     assert code == 1 and isinstance(events[-1], ErrorEvent), events[-1]
     said = re.match(r"CLOCK_MONOTONIC went back by ([\d.]+) s while", events[-1].message)
-    assert said and float(said[1]) == pytest.approx(back_s, rel=0.1)
+    # Other tests may hold the program up between its two looks at the clock.
+    assert said and 0.9 * back_s - 0.4 < float(said[1]) <= back_s
     assert "hostbench doctor" in events[-1].message
 
 

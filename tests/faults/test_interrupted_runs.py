@@ -66,7 +66,7 @@ def test_one_signal(command: Command, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("gap_s", [0, 0.001, 0.02, 0.2])
 @pytest.mark.parametrize("numbers", [(signal.SIGINT,) * 2, (signal.SIGTERM, signal.SIGINT)])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_two_signals_in_a_row(
     command: Command, numbers: tuple[signal.Signals, ...], gap_s: float
 ) -> None:

@@ -211,7 +211,7 @@ def test_a_peer_that_is_not_installed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("numbers", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)])
 @pytest.mark.parametrize("script", ["sleeps", "hang", "hanging_grandchild"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_an_interrupt_ends_a_peer(
     tmp_path: Path, script: str, numbers: tuple[signal.Signals, ...]
 ) -> None:

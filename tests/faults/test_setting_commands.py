@@ -193,6 +193,7 @@ def test_a_command_that_hangs(command: Command, log: Log) -> None:
     assert command.is_gone_soon()
 
 
+@pytest.mark.exhaustive
 def test_what_a_command_starts_stays(command: Command, log: Log, tmp_path: Path) -> None:
     """It is the setting, until the restore command ends it."""
     pid = shlex.quote(str(tmp_path / "pid"))
@@ -212,6 +213,7 @@ def test_a_restore_command_that_fails(command: Command, log: Log) -> None:
     assert log.words()[-2:] == ["tried", "tried"] and log.words().count("tried") == 2
 
 
+@pytest.mark.exhaustive
 def test_a_restore_command_that_succeeds_the_second_time(command: Command, log: Log) -> None:
     once = (
         f"grep -q first {log.path} && {log.says('restored')} || {{ {log.says('first')}; exit 1; }}"
@@ -270,6 +272,7 @@ def test_kill_9_restores_and_holds_the_host_until_then(command: Command, log: Lo
     assert log.words().count("restored") == 1
 
 
+@pytest.mark.exhaustive
 def test_kill_9_while_a_command_runs(command: Command, log: Log) -> None:
     """The command is ended before what it did is undone."""
     never_ends = f"{log.says('set')}; sleep 600; {log.says('late')}"
@@ -281,6 +284,7 @@ def test_kill_9_while_a_command_runs(command: Command, log: Log) -> None:
     assert command.is_gone_soon()
 
 
+@pytest.mark.exhaustive
 def test_kill_9_and_a_restore_command_that_fails(command: Command, log: Log) -> None:
     process = command.start(*LONG, *log.options(restore="echo stuck; exit 3"))
     wait_for_trial(command)

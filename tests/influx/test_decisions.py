@@ -124,6 +124,7 @@ def test_reindex_makes_what_the_running_stack_wrote(fleet: Fleet, influx: Influx
         assert rows(influx, f'SELECT * FROM "{name}" GROUP BY *') == stored
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_left_of_a_baseline_that_was_removed(
     fleet: Fleet, influx_server: InfluxServer, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

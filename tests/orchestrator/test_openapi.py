@@ -81,6 +81,7 @@ def test_whatever_is_sent_by_a_user(stack: Stack, schema: dict[str, Any], tmp_pa
         stack.orchestrator.wait_for_host(HOST)
 
 
+@pytest.mark.exhaustive
 def test_whatever_is_sent_by_a_service(
     stack: Stack, schema: dict[str, Any], tmp_path: Path
 ) -> None:

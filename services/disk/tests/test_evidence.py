@@ -168,7 +168,7 @@ def test_the_bytes_covered_are_whole_blocks(threads: int, block_bytes: int, cove
     assert trial.metrics["covered_bytes"] == covered
 
 
-# As slow as this, any disk is steady; the machine that seven lanes load is not, now and then.
+# As slow as this, any disk is steady; the machine that other lanes load is not, now and then.
 @pytest.mark.flaky(reruns=3)
 def test_a_steady_rate() -> None:
     arguments = ("--rate=500", "--steady-state=on", "--duration-s=2", f"--file-bytes={SIZE}")
