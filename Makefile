@@ -179,10 +179,10 @@ program: $(call objects,release,$(HARNESS)) ## build a subsystem's program that 
 	@$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) -o "$(TO)" "$(FROM)"/*.c $^ $(LDLIBS)
 
 # Most tests wait for real processes most of the time, and conftest.py keeps those that measure apart:
-# five lanes, a file in one of them, in conftest.py's order.
-LANES := --numprocesses=5 --dist=loadfile --no-loadscope-reorder
+# six lanes, a file in one of them, in conftest.py's order.
+LANES := --numprocesses=6 --dist=loadfile --no-loadscope-reorder
 
-# Beside the compiler one process rewrites the assertions of all test files; five lanes at once would
+# Beside the compiler one process rewrites the assertions of all test files; six lanes at once would
 # each do it. It also says soonest what cannot be imported.
 collected: venv
 	@found=$$(.venv/bin/pytest --collect-only -qq) || { echo "$$found"; exit 1; }

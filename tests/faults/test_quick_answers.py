@@ -124,7 +124,6 @@ def test_an_orchestrator_at_work_answers_others(tmp_path: Path, cases: int, entr
         assert submitted.status_code == httpx.codes.ACCEPTED, submitted.text
         running = submitted.headers["location"]
         stack.service(HOST).wait_for_program()
-        stack.service(HOST).make_programs_yield()
 
         def plan_of_the_running_job() -> httpx.Response:
             with client.stream("GET", f"{running}/events") as answer:

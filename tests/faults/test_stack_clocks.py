@@ -56,7 +56,6 @@ def running_job(stack: SteppedStack, seconds: float) -> str:
     suite = {**SHORT_THEN_LONG["suite"], "cases": [case]}
     job = stack.orchestrator.submit(suite=suite)
     stack.service.wait_for_program()
-    stack.service.make_programs_yield()
     return job
 
 

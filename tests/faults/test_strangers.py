@@ -174,7 +174,6 @@ def test_a_reader_of_events_who_is_too_slow_is_dropped_and_comes_back(tmp_path: 
         stack.host(orchestrator)
         job = orchestrator.submit(**LARGE)
         stack.service("bench-1").wait_for_program()
-        stack.service("bench-1").make_programs_yield()
         with SlowReader(orchestrator, job) as reader:
             wait_until(
                 lambda: "connections_ended" in orchestrator.log, seconds=READING_S + PATIENCE_S

@@ -39,7 +39,6 @@ def test_a_trial_is_not_disturbed_by_the_queue(stack: StackParts) -> None:
     orchestrator.wait_for(job, StackState.RUNNING)
     wait_until(lambda: len(stack.trials(job)) == 1)
     service.wait_for_program()
-    service.make_programs_yield()
     with stack.redis.client() as client:
         time.sleep(UNHEARD_S)  # what the first trial published was not heard
         before = round_trips(client)
@@ -58,7 +57,6 @@ def test_who_begins_to_listen_hears_every_sample_from_then_on(stack: StackParts)
     orchestrator.wait_for(job, StackState.RUNNING)
     wait_until(lambda: len(stack.trials(job)) == 1)
     service.wait_for_program()
-    service.make_programs_yield()
     heard: list[float] = []
     for _, event in orchestrator.events(job):
         if event["event"] == "sample" and event["sample"]["t_s"] > 1:

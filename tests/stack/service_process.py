@@ -152,6 +152,12 @@ class ServiceProcess:
         own = self.process.pid if self.process is not None else 0
         return [pid for pid in _carrying(f"{MARK}={self.root}".encode()) if pid != own]
 
+    def wait_for_program(self) -> int:
+        """The process id of a program once one runs, which then gives way to other tests."""
+        found = wait_until(self.program_pids, lambda: "no program was started")
+        self.make_programs_yield()
+        return found[0]
+
     def make_programs_yield(self) -> None:
         """Give the running programs the lowest priority: their figures are not needed, and other
         tests need the CPU.
@@ -163,10 +169,6 @@ class ServiceProcess:
                 os.setpriority(os.PRIO_PGRP, os.getpgid(pid), 19)
             with contextlib.suppress(OSError):
                 Path(f"/proc/{pid}/autogroup").write_text("19")
-
-    def wait_for_program(self) -> int:
-        """The process id of a program once one runs."""
-        return wait_until(self.program_pids, lambda: "no program was started")[0]
 
     def programs_gone_within(self, seconds: float = SOON_S) -> bool:
         """Whether none of its programs is alive any more before the time is over."""
